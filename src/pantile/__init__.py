@@ -1,0 +1,78 @@
+"""Pantile: describe an image pipeline as functions of pixel coordinates, run it as fast as an expert's code.
+
+    import pantile as pt
+
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "uint16", ndim=2)
+    blur = pt.Func("blur")
+    blur[y, x] = (img[y, x] + img[y, x + 1] + img[y, x + 2]) // 3
+
+Indices are in NumPy's order, the last one contiguous. Some names are those of Python's built-ins (`pt.sum`,
+`pt.min`, `pt.abs`, ...), as in NumPy: import the package under a name, not its contents.
+"""
+
+from .errors import InternalError, PantileError, RunError, UserError
+from .expr.nodes import Expr
+from .lang.boundary import constant, edge, mirror, reflect, wrap
+from .lang.func import Func
+from .lang.inputs import Input
+from .lang.iterate import iterate
+from .lang.math import (
+    abs,
+    absd,
+    atan2,
+    bits,
+    case,
+    cast,
+    ceil,
+    clamp,
+    cos,
+    exp,
+    floor,
+    halving_add,
+    lerp,
+    log,
+    maximum,
+    minimum,
+    mul_shift,
+    pow,
+    round,
+    rounding_cast,
+    rounding_halving_add,
+    rounding_mul_shift,
+    rsqrt,
+    saturating_add,
+    saturating_cast,
+    saturating_sub,
+    select,
+    sin,
+    sqrt,
+    tan,
+    tanh,
+    trunc,
+    within,
+)
+from .lang.rdom import RDom
+from .lang.reductions import all, any, argmax, argmin, max, min, prod, sum
+from .lang.variables import Param, Var, vars
+
+__all__ = [
+    # what a pipeline is made of
+    "Expr", "Func", "Input", "Param", "RDom", "Var", "iterate", "vars",
+    # boundary conditions
+    "constant", "edge", "mirror", "reflect", "wrap",
+    # conversions
+    "bits", "cast", "rounding_cast", "saturating_cast",
+    # choices and ranges
+    "case", "clamp", "lerp", "maximum", "minimum", "select", "within",
+    # math
+    "abs", "atan2", "ceil", "cos", "exp", "floor", "log", "pow", "round", "rsqrt", "sin", "sqrt", "tan", "tanh",
+    "trunc",
+    # fixed point
+    "absd", "halving_add", "mul_shift", "rounding_halving_add", "rounding_mul_shift", "saturating_add",
+    "saturating_sub",
+    # reductions
+    "all", "any", "argmax", "argmin", "max", "min", "prod", "sum",
+    # errors
+    "InternalError", "PantileError", "RunError", "UserError",
+]  # fmt: skip

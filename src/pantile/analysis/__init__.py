@@ -1,0 +1,1 @@
+"""Pure facts over the graph: intervals, access patterns, regions."""

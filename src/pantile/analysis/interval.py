@@ -1,0 +1,341 @@
+"""The interval evaluator: which values an expression can take while its variables range over intervals.
+
+One implementation, generic in its scalars. Given Python ints it checks a call's regions, given NumPy arrays it prices
+many candidate tiles at once, given expressions it builds the arithmetic that computes a tile's bounds at run time.
+
+    interval(2*x + 1, {"x": Interval(0, 9)})  ->  Interval(1, 19)
+
+Constants stay Python numbers in every mode. A bound of None is unknown (plus or minus infinity).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..expr import build
+from ..expr.linear import linear
+from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Var
+from ..expr.types import DType
+
+# int | float | np.ndarray | Expr | None
+Scalar = Any
+Scope = Mapping[str, "Interval"]
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """low <= value <= high."""
+
+    low: Scalar
+    high: Scalar
+
+    @staticmethod
+    def point(value: Scalar) -> Interval:
+        """Exactly one value."""
+        return Interval(value, value)
+
+    @property
+    def is_point(self) -> bool:
+        return self.low is self.high and self.low is not None
+
+    @property
+    def bounded(self) -> bool:
+        return self.low is not None and self.high is not None
+
+    def hull(self, other: Interval) -> Interval:
+        """The smallest interval that holds both."""
+        return Interval(_lift(smin, self.low, other.low), _lift(smax, self.high, other.high))
+
+    def meet(self, other: Interval) -> Interval:
+        """What both allow; an unknown bound gives way."""
+        low = other.low if self.low is None else self.low if other.low is None else smax(self.low, other.low)
+        high = other.high if self.high is None else self.high if other.high is None else smin(self.high, other.high)
+        return Interval(low, high)
+
+
+EVERYTHING = Interval(None, None)
+
+
+def smin(a: Scalar, b: Scalar) -> Scalar:
+    """The smaller of two scalars of any mode."""
+    return _pick(a, b, min, np.minimum, build.minimum)
+
+
+def smax(a: Scalar, b: Scalar) -> Scalar:
+    """The larger of two scalars of any mode."""
+    return _pick(a, b, max, np.maximum, build.maximum)
+
+
+def _pick(a: Scalar, b: Scalar, python: Callable[..., Scalar], numpy: Callable[..., Scalar],
+          symbolic: Callable[..., Scalar]) -> Scalar:  # fmt: skip
+    if a is b:
+        return a
+    if isinstance(a, Expr) or isinstance(b, Expr):
+        return symbolic(a, b)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return numpy(a, b)
+    return python(a, b)
+
+
+def _lift(f: Callable[[Scalar, Scalar], Scalar], a: Scalar, b: Scalar) -> Scalar:
+    return None if a is None or b is None else f(a, b)
+
+
+def interval(e: Expr, scope: Scope) -> Interval:
+    """The values of `e`; a variable that is not in scope stands for itself."""
+    return _Evaluator(scope).visit(e)
+
+
+class _Evaluator:
+    """Visits an expression once per shared node."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.memo: dict[int, Interval] = {}
+
+    def visit(self, e: Expr) -> Interval:
+        found = self.memo.get(id(e))
+        if found is None:
+            found = self.memo[id(e)] = self.node(e)
+        return found
+
+    def node(self, e: Expr) -> Interval:
+        if isinstance(e, Const):
+            return Interval.point(int(e.value) if e.dtype.is_bool else e.value)
+        if isinstance(e, Var):
+            return self.scope[e.name] if e.name in self.scope else Interval.point(e)
+        if isinstance(e, Op):
+            return self.operation(e)
+        if isinstance(e, Cast):
+            return _cast(self.visit(e.value), e.value.dtype, e.dtype)
+        if isinstance(e, (Load, Bits)):
+            return type_range(e.dtype)
+        if isinstance(e, Broadcast):
+            return self.visit(e.value)
+        if isinstance(e, Ramp):
+            step = _OPS["mul"](self.visit(e.stride), Interval(0, e.lanes - 1))
+            return _OPS["add"](self.visit(e.base), step)
+        return EVERYTHING
+
+    def operation(self, e: Op) -> Interval:
+        if e.op in COMPARISON or e.dtype.is_bool:
+            return Interval(0, 1)
+        if e.op == "select":
+            return self.select(e)
+        rule = _OPS.get(e.op)
+        if rule is None:
+            return type_range(e.dtype)
+        result = rule(*[self.visit(a) for a in e.args])
+        if e.dtype.is_float:
+            return result if _is_number(result.low) and _is_number(result.high) else EVERYTHING
+        return _wrapped(result, e.dtype)
+
+    def select(self, e: Op) -> Interval:
+        condition, then, otherwise = e.args
+        a = interval(then, refine(self.scope, condition, True))
+        b = interval(otherwise, refine(self.scope, condition, False))
+        return a.hull(b)
+
+
+def type_range(t: DType) -> Interval:
+    """All values of a type; 64-bit and floating types count as unbounded."""
+    if t.is_float or t.bits > 32:
+        return EVERYTHING
+    return Interval(t.min, t.max)
+
+
+def _is_number(x: Scalar) -> bool:
+    return isinstance(x, (int, float)) and not (isinstance(x, float) and math.isnan(x))
+
+
+def _wrapped(r: Interval, t: DType) -> Interval:
+    """Small integer types wrap: keep the result only where it provably fits. Index types (32-bit up) do not wrap."""
+    if t.bits >= 32 or t.is_bool:
+        return r
+    if _is_number(r.low) and _is_number(r.high) and t.min <= r.low and r.high <= t.max:
+        return r
+    return type_range(t)
+
+
+def _cast(r: Interval, source: DType, to: DType) -> Interval:
+    if to.is_float:
+        return r if _is_number(r.low) and _is_number(r.high) else EVERYTHING
+    if source.is_float:
+        if not (_is_number(r.low) and _is_number(r.high)):
+            return type_range(to)
+        limits = type_range(to) if to.bits <= 32 else Interval(-(1 << 62), 1 << 62)
+        # NaN becomes 0, so 0 is always possible.
+        low, high = (int(min(max(v, limits.low), limits.high)) for v in (r.low, r.high))
+        return Interval(min(low, 0), max(high, 0))
+    if to.bits >= 32 and to.bits >= min(source.bits, 32) and to.is_signed:
+        return r if r.bounded else type_range(source)
+    return _wrapped(r, to) if to.bits < 32 else r
+
+
+def _add(a: Interval, b: Interval) -> Interval:
+    return Interval(_lift(lambda x, y: x + y, a.low, b.low), _lift(lambda x, y: x + y, a.high, b.high))
+
+
+def _sub(a: Interval, b: Interval) -> Interval:
+    return Interval(_lift(lambda x, y: x - y, a.low, b.high), _lift(lambda x, y: x - y, a.high, b.low))
+
+
+def _neg(a: Interval) -> Interval:
+    return _sub(Interval.point(0), a)
+
+
+def _mul(a: Interval, b: Interval) -> Interval:
+    if _is_number(a.low) and a.is_point or (_is_number(a.low) and _is_number(a.high) and a.low == a.high):
+        a, b = b, a
+    if _is_number(b.low) and _is_number(b.high) and b.low == b.high:
+        if b.low >= 0:
+            low = 0 if b.low == 0 else _lift(lambda x, y: x * y, a.low, b.low)
+            return Interval(low, 0 if b.low == 0 else _lift(lambda x, y: x * y, a.high, b.low))
+        return Interval(_lift(lambda x, y: x * y, a.high, b.low), _lift(lambda x, y: x * y, a.low, b.low))
+    if a.is_point and b.is_point:
+        return Interval.point(a.low * b.low)
+    if not (a.bounded and b.bounded):
+        return EVERYTHING
+    if a.is_point:
+        products = [a.low * b.low, a.low * b.high]
+    elif b.is_point:
+        products = [a.low * b.low, a.high * b.low]
+    else:
+        products = [a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high]
+    low = high = products[0]
+    for p in products[1:]:
+        low, high = smin(low, p), smax(high, p)
+    return Interval(low, high)
+
+
+def _floordiv(a: Interval, b: Interval) -> Interval:
+    if _is_number(b.low) and _is_number(b.high) and b.low == b.high and b.low != 0:
+        d = b.low
+        ends = (a.low, a.high) if d > 0 else (a.high, a.low)
+        return Interval(*(None if v is None else v // d for v in ends))
+    if a.is_point and b.is_point:
+        return Interval.point(a.low // b.low)
+    # |a // b| <= |a| for |b| >= 1, and floor may add one below.
+    return _symmetric(a)
+
+
+def _symmetric(a: Interval) -> Interval:
+    if not a.bounded:
+        return EVERYTHING
+    reach = smax(smax(a.low, 0 - a.low), smax(a.high, 0 - a.high))
+    return Interval(0 - reach - 1, reach + 1)
+
+
+def _mod(a: Interval, b: Interval) -> Interval:
+    if _is_number(b.low) and _is_number(b.high) and b.low == b.high and b.low > 0:
+        d = b.low
+        if _is_number(a.low) and _is_number(a.high) and a.low // d == a.high // d:
+            return Interval(a.low % d, a.high % d)
+        return Interval(0, d - 1)
+    if not b.bounded:
+        return EVERYTHING
+    return Interval(smin(b.low + 1, 0), smax(b.high - 1, 0))
+
+
+def _min(a: Interval, b: Interval) -> Interval:
+    high = a.high if b.high is None else b.high if a.high is None else smin(a.high, b.high)
+    return Interval(_lift(smin, a.low, b.low), high)
+
+
+def _max(a: Interval, b: Interval) -> Interval:
+    low = a.low if b.low is None else b.low if a.low is None else smax(a.low, b.low)
+    return Interval(low, _lift(smax, a.high, b.high))
+
+
+def _abs(a: Interval) -> Interval:
+    return Interval(0, _lift(smax, a.high, None if a.low is None else 0 - a.low))
+
+
+def _shl(a: Interval, b: Interval) -> Interval:
+    return _mul(a, Interval.point(1 << b.low)) if _is_number(b.low) and b.low == b.high and b.low >= 0 else EVERYTHING
+
+
+def _shr(a: Interval, b: Interval) -> Interval:
+    if _is_number(b.low) and b.low == b.high and b.low >= 0:
+        return _floordiv(a, Interval.point(1 << b.low))
+    return EVERYTHING
+
+
+def _and(a: Interval, b: Interval) -> Interval:
+    for mask in (a, b):
+        if _is_number(mask.low) and mask.low == mask.high and mask.low >= 0:
+            return Interval(0, mask.high)
+    return EVERYTHING
+
+
+def _within(a: Interval, low: Interval, high: Interval) -> Interval:
+    return a.meet(Interval(low.low, high.high))
+
+
+def _div(a: Interval, b: Interval) -> Interval:
+    if not (_is_number(b.low) and _is_number(b.high) and b.low == b.high and b.low != 0) or not a.bounded:
+        return EVERYTHING
+    ends = sorted((a.low / b.low, a.high / b.low)) if _is_number(a.low) and _is_number(a.high) else (None, None)
+    return Interval(*ends)
+
+
+def _monotone(f: Callable[[float], float]) -> Callable[[Interval], Interval]:
+    def rule(a: Interval) -> Interval:
+        if _is_number(a.low) and _is_number(a.high) and math.isfinite(a.low) and math.isfinite(a.high):
+            return Interval(f(a.low), f(a.high))
+        return EVERYTHING
+
+    return rule
+
+
+_OPS: dict[str, Callable[..., Interval]] = {
+    "add": _add, "sub": _sub, "neg": _neg, "mul": _mul, "floordiv": _floordiv, "mod": _mod, "min": _min, "max": _max,
+    "abs": _abs, "shl": _shl, "shr": _shr, "and": _and, "within": _within, "div": _div,
+    "floor": _monotone(math.floor), "ceil": _monotone(math.ceil), "round": _monotone(round),
+    "trunc": _monotone(math.trunc),
+}  # fmt: skip
+
+
+def refine(scope: Scope, condition: Expr, holds: bool) -> Scope:
+    """The scope where `condition` holds (or does not): variables bounded by its comparisons."""
+    if not isinstance(condition, Op):
+        return scope
+    if condition.op == "not":
+        return refine(scope, condition.args[0], not holds)
+    if condition.op == ("and" if holds else "or"):
+        return refine(refine(scope, condition.args[0], holds), condition.args[1], holds)
+    if condition.op not in COMPARISON or not condition.args[0].dtype.is_int:
+        return scope
+    name = condition.op if holds else _OPPOSITE[condition.op]
+    a, b = condition.args
+    for x, y, strict in {"le": [(a, b, 0)], "lt": [(a, b, 1)], "ge": [(b, a, 0)], "gt": [(b, a, 1)],
+                         "eq": [(a, b, 0), (b, a, 0)], "ne": []}[name]:  # fmt: skip
+        scope = _refine_le(scope, x, y, strict)
+    return scope
+
+
+_OPPOSITE = {"le": "gt", "lt": "ge", "ge": "lt", "gt": "le", "eq": "ne", "ne": "eq"}
+
+
+def _refine_le(scope: Scope, a: Expr, b: Expr, strict: int) -> Scope:
+    """Use a + strict <= b, that is c*v + rest <= 0 for each variable v."""
+    form = linear(a).plus(linear(b), -1)
+    result = dict(scope)
+    for k, (atom, c) in form.terms.items():
+        if isinstance(atom, Var) and atom.name in scope:
+            rest = form.without(k)
+            low = interval(rest.expr(), scope).low
+            if low is None:
+                continue
+            limit = 0 - (low + strict)
+            if c > 0:
+                found = Interval(None, limit // c)
+            else:
+                found = Interval(0 - limit // (0 - c), None)
+            result[atom.name] = result[atom.name].meet(found)
+    return result

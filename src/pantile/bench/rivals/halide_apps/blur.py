@@ -1,0 +1,29 @@
+"""3x3 box blur of 16-bit integers: two passes of three-point averages."""
+
+from collections.abc import Mapping
+
+import halide as hl
+
+OUTPUT_DTYPE = "<u2"
+ORIGIN = (0, 0)
+SPARE_ROWS = 0
+
+STRIP_ROWS = 32
+LANES = 16
+
+
+def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
+    """Return the blur of ``images["input"]``, two rows and two columns smaller than it."""
+    del target  # The published schedule fixes its vector length.
+    source = images["input"]
+    x, y = hl.Var("x"), hl.Var("y")
+
+    blur_x, blur_y = hl.Func("blur_x"), hl.Func("blur_y")
+    blur_x[x, y] = (source[x, y] + source[x + 1, y] + source[x + 2, y]) / 3
+    blur_y[x, y] = (blur_x[x, y] + blur_x[x, y + 1] + blur_x[x, y + 2]) / 3
+
+    if manual:
+        row = hl.Var("row")
+        blur_y.split(y, y, row, STRIP_ROWS).parallel(y).vectorize(x, LANES)
+        blur_x.store_at(blur_y, y).compute_at(blur_y, x).vectorize(x, LANES)
+    return blur_y

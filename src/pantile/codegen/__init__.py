@@ -1,0 +1,1 @@
+"""Loop IR to LLVM text, to object code, to a callable address."""

@@ -1,0 +1,115 @@
+"""Conversions by value and by bits."""
+
+from __future__ import annotations
+
+from ..expr.nodes import Bits, Cast, Const, Expr, Op
+from ..expr.types import FLOAT32, FLOAT64, DType
+from .context import Context
+from .rounding import bfloat_bits, bfloat_from_bits, double_to_16bit, round_bfloat
+from .types import constant, integer_type, mangled, value_type
+
+
+def write_cast(ctx: Context, e: Cast, value: str) -> str:
+    """Integers wrap; floats truncate and saturate into integers, NaN to 0; anything but zero is true."""
+    source, to, lanes = e.value.dtype, e.dtype, e.lanes
+    if source == to:
+        return value
+    if to.is_bool:
+        return _is_nonzero(ctx, source, lanes, value)
+    if source.is_float:
+        return _float_to_float(ctx, source, to, lanes, value) if to.is_float else _float_to_int(ctx, e, value)
+    return _int_to_float(ctx, source, to, lanes, value) if to.is_float else _resize(ctx, source, to, lanes, value)
+
+
+def _convert(ctx: Context, instruction: str, source: str, value: str, to: str) -> str:
+    return value if source == to else ctx.fn.value(f"{instruction} {source} {value} to {to}")
+
+
+def _is_nonzero(ctx: Context, t: DType, lanes: int, value: str) -> str:
+    compare = "fcmp une" if t.is_float else "icmp ne"
+    return ctx.fn.value(f"{compare} {value_type(t, lanes)} {value}, {constant(t, lanes, 0)}")
+
+
+def _resize(ctx: Context, source: DType, to: DType, lanes: int, value: str) -> str:
+    extend = "sext" if source.is_signed else "zext"
+    instruction = "trunc" if to.bits < source.bits else extend
+    return _convert(ctx, instruction, value_type(source, lanes), value, value_type(to, lanes))
+
+
+def _int_to_float(ctx: Context, source: DType, to: DType, lanes: int, value: str) -> str:
+    instruction = "sitofp" if source.is_signed else "uitofp"
+    exact_in_float32 = source.bits < 32 or to.bits > 16
+    middle = to if to.bits > 16 else FLOAT32 if exact_in_float32 else FLOAT64
+    converted = _convert(ctx, instruction, value_type(source, lanes), value, value_type(middle, lanes))
+    return converted if middle is to else _float_to_float(ctx, middle, to, lanes, converted)
+
+
+def _float_to_float(ctx: Context, source: DType, to: DType, lanes: int, value: str) -> str:
+    if to.bits == 16 and source.bits == 64:
+        return double_to_16bit(ctx.fn, value, to, lanes)
+    if to.kind == "bfloat":
+        wide = _convert(ctx, "fpext", value_type(source, lanes), value, value_type(FLOAT32, lanes))
+        return round_bfloat(ctx.fn, wide, lanes)
+    held = FLOAT32 if source.kind == "bfloat" else source
+    instruction = "fpext" if to.bits > held.bits else "fptrunc"
+    return _convert(ctx, instruction, value_type(held, lanes), value, value_type(to, lanes))
+
+
+def _float_to_int(ctx: Context, e: Cast, value: str) -> str:
+    source, to, lanes = e.value.dtype, e.dtype, e.lanes
+    if source.bits == 16:
+        value = _float_to_float(ctx, source, FLOAT32, lanes, value)
+        source = FLOAT32
+    t = value_type(source, lanes)
+    if to.bits <= 16 and _is_clamped(e.value, to):
+        return _clamped_to_int(ctx, t, to, lanes, value)
+    i = value_type(to, lanes)
+    name = f"llvm.fpto{'s' if to.is_signed else 'u'}i.sat.{mangled(i)}.{mangled(t)}"
+    return ctx.fn.value(f"call {i} @{name}({t} {value})")
+
+
+def _clamped_to_int(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:
+    """A value within the range of an 8- or 16-bit type goes through int32; only NaN is left to care for.
+
+    x86 converts NaN to 0x80000000, whose low bits are the zero we want; others saturate, and NaN gives 0.
+    """
+    wide = integer_type(32, lanes)
+    if ctx.module.target.arch == "x86":
+        converted = ctx.fn.value(f"fptosi {t} {value} to {wide}")
+    else:
+        converted = ctx.fn.value(f"call {wide} @llvm.fptosi.sat.{mangled(wide)}.{mangled(t)}({t} {value})")
+    return ctx.fn.value(f"trunc {wide} {converted} to {value_type(to, lanes)}")
+
+
+def _is_clamped(e: Expr, to: DType) -> bool:
+    """Whether the value is visibly limited, from both sides, to what `to` holds."""
+    return _limit(e, "min", to) and _limit(e, "max", to)
+
+
+_STEPS = ("floor", "ceil", "round", "trunc")  # these do not leave a range with whole ends
+
+
+def _limit(e: Expr, name: str, to: DType) -> bool:
+    """Whether min (or max) with a constant inside the range of `to` bounds e on that side."""
+    if isinstance(e, Const):
+        return to.min <= e.value <= to.max
+    if not isinstance(e, Op):
+        return False
+    if e.op in _STEPS:
+        return _limit(e.args[0], name, to)
+    if e.op == name:
+        return any(_limit(a, name, to) for a in e.args)
+    if e.op in ("min", "max"):  # the other side: both arguments have to be bounded on this one
+        return all(_limit(a, name, to) for a in e.args)
+    return False
+
+
+def write_bits(ctx: Context, e: Bits, value: str) -> str:
+    """The same bits as another type of the same size."""
+    source, to, lanes = e.value.dtype, e.dtype, e.lanes
+    if source.kind == "bfloat":
+        value = bfloat_bits(ctx.fn, value, lanes)
+    from_type = integer_type(16, lanes) if source.kind == "bfloat" else value_type(source, lanes)
+    to_type = integer_type(16, lanes) if to.kind == "bfloat" else value_type(to, lanes)
+    value = _convert(ctx, "bitcast", from_type, value, to_type)
+    return bfloat_from_bits(ctx.fn, value, lanes) if to.kind == "bfloat" else value

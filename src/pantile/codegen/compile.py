@@ -1,0 +1,73 @@
+"""LLVM text in, object code or assembly out: parsed, verified, optimized.
+
+LLVM's own vectorizers are off: vectors are explicit in the text.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import llvmlite.binding as llvm
+
+from ..errors import InternalError
+from .target import Target
+
+_LEVEL = 3
+_lock = threading.Lock()
+_initialized = False
+
+
+def compile_object(text: str, target: Target) -> bytes:
+    """Relocatable object code for `target`."""
+    machine = target_machine(target)
+    return bytes(machine.emit_object(optimized(text, machine)))
+
+
+def assembly(text: str, target: Target) -> str:
+    """What `compile_object` produces, readable."""
+    machine = target_machine(target)
+    return str(machine.emit_assembly(optimized(text, machine)))
+
+
+def optimized_text(text: str, target: Target) -> str:
+    """The module after optimization, as LLVM text."""
+    return str(optimized(text, target_machine(target)))
+
+
+def target_machine(target: Target) -> llvm.TargetMachine:
+    """LLVM's code generator for a target; it must not be shared between threads."""
+    _initialize()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu,
+        features=target.features,
+        opt=_LEVEL,
+        reloc="pic",
+        codemodel="small",
+        abiname="lp64d" if target.arch == "riscv" else "",
+    )
+
+
+def optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """Parse, verify and optimize in a context of its own."""
+    header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
+    try:
+        module = llvm.parse_assembly(header + text, llvm.create_context())
+        module.verify()
+    except RuntimeError as error:
+        raise InternalError(f"LLVM refuses the generated code: {error}") from None
+    options = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_interleaving = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def _initialize() -> None:
+    global _initialized
+    with _lock:
+        if not _initialized:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+            _initialized = True

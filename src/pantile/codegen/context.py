@@ -1,0 +1,58 @@
+"""What the emitters of expressions and statements share: the function being written, and facts of the module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ..expr.nodes import Expr
+from ..expr.types import DType
+from ..ir.nodes import Block
+from .function import Function
+from .strided import Groups
+from .target import Target
+
+
+@dataclass
+class Module:
+    """Facts and options that hold for the whole module, and its finished parallel bodies."""
+
+    name: str
+    target: Target
+    strict: bool
+    debug: bool
+    dtypes: Mapping[str, DType]  # of every buffer
+    ordinals: Mapping[str, int]  # number of every buffer in a debug report
+    alias: Mapping[str, str]  # the metadata that tells a buffer's accesses from all others
+    bodies: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Context:
+    """An emitter at work in one function. `emit` writes an expression and returns the operand that holds it."""
+
+    module: Module
+    fn: Function
+    emit: Callable[[Context, Expr], str]
+    groups: Groups = field(default_factory=lambda: Groups(Block(())))
+    memo: dict[int, str] = field(default_factory=dict)  # expression id -> operand, within one statement
+    alive: list[Expr] = field(default_factory=list)  # expressions made on the way, while `memo` knows their ids
+
+    def value(self, e: Expr) -> str:
+        """The operand that holds an expression."""
+        return self.emit(self, e)
+
+    def begin_statement(self) -> None:
+        """Loads differ from here on; forget expressions, keep numbered instructions."""
+        self.memo.clear()
+        self.alive.clear()
+
+    def keep(self, e: Expr) -> Expr:
+        """Keep an expression made by the emitter alive, and with it its id."""
+        self.alive.append(e)
+        return e
+
+    @property
+    def flags(self) -> str:
+        """Fast-math flags of ordinary float arithmetic."""
+        return "" if self.module.strict else "contract "

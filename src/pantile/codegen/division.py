@@ -1,0 +1,121 @@
+"""Floor division and remainder. x // 0 and x % 0 are 0, and the smallest integer // -1 wraps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..expr.nodes import Const, Op
+from .rounding import round_bfloat
+from .types import integer, integer_type, mangled, value_type
+
+if TYPE_CHECKING:
+    from .context import Context
+
+
+def write_floordiv(ctx: Context, e: Op, args: list[str]) -> str:
+    """floor(a / b)."""
+    if e.dtype.is_float:
+        return _floor_quotient(ctx, e, args)
+    if isinstance(e.args[1], Const) and int(e.args[1].value) >= 0:
+        return _Division(ctx, e).quotient_by_constant(args[0], int(e.args[1].value))
+    return _Division(ctx, e).quotient(*args)
+
+
+def write_mod(ctx: Context, e: Op, args: list[str]) -> str:
+    """a - b * floor(a / b)."""
+    if e.dtype.is_float:
+        return _float_mod(ctx, e, args)
+    if isinstance(e.args[1], Const) and int(e.args[1].value) >= 0:
+        return _Division(ctx, e).remainder_by_constant(args[0], int(e.args[1].value))
+    return _Division(ctx, e).remainder(*args)
+
+
+def _floor_quotient(ctx: Context, e: Op, args: list[str]) -> str:
+    t = value_type(e.dtype, e.lanes)
+    quotient = ctx.fn.value(f"fdiv {t} {args[0]}, {args[1]}")
+    if e.dtype.kind == "bfloat":
+        quotient = round_bfloat(ctx.fn, quotient, e.lanes)
+    return ctx.fn.value(f"call {t} @llvm.floor.{mangled(t)}({t} {quotient})")
+
+
+def _float_mod(ctx: Context, e: Op, args: list[str]) -> str:
+    t = value_type(e.dtype, e.lanes)
+    product = ctx.fn.value(f"fmul {t} {args[1]}, {_floor_quotient(ctx, e, args)}")
+    if e.dtype.kind == "bfloat":
+        product = round_bfloat(ctx.fn, product, e.lanes)
+    return ctx.fn.value(f"fsub {t} {args[0]}, {product}")
+
+
+class _Division:
+    """Integer division of one type."""
+
+    def __init__(self, ctx: Context, e: Op) -> None:
+        self.fn = ctx.fn
+        self.bits, self.lanes, self.signed = e.dtype.bits, e.lanes, e.dtype.is_signed
+        self.type = integer_type(self.bits, self.lanes)
+        self.bools = integer_type(1, self.lanes)
+
+    def number(self, value: int) -> str:
+        return integer(value, self.bits, self.lanes)
+
+    def do(self, name: str, a: str, b: str) -> str:
+        return self.fn.value(f"{name} {self.type} {a}, {b}")
+
+    def select(self, condition: str, then: str, otherwise: str) -> str:
+        return self.fn.value(f"select {self.bools} {condition}, {self.type} {then}, {self.type} {otherwise}")
+
+    def quotient_by_constant(self, a: str, b: int) -> str:
+        if b == 0:
+            return self.number(0)
+        if b & (b - 1) == 0:
+            return self.do("ashr" if self.signed else "lshr", a, self.number(b.bit_length() - 1))
+        if not self.signed:
+            return self.do("udiv", a, self.number(b))
+        # floor(a / b) == ~(~a / b) for negative a, and ~a is not negative: one unsigned division serves both.
+        sign = self.do("ashr", a, self.number(self.bits - 1))
+        size = self.do("udiv", self.do("xor", a, sign), self.number(b))
+        return self.do("xor", size, sign)
+
+    def remainder_by_constant(self, a: str, b: int) -> str:
+        if b == 0:
+            return self.number(0)
+        if b & (b - 1) == 0:
+            return self.do("and", a, self.number(b - 1))
+        if not self.signed:
+            return self.do("urem", a, self.number(b))
+        return self.do("sub", a, self.do("mul", self.quotient_by_constant(a, b), self.number(b)))
+
+    def quotient(self, a: str, b: str) -> str:
+        is_zero = self.do("icmp eq", b, self.number(0))
+        safe = self.safe_divisor(a, b, is_zero)
+        if not self.signed:
+            return self.select(is_zero, self.number(0), self.do("udiv", a, safe))
+        quotient = self.do("sdiv", a, safe)
+        rest = self.do("sub", a, self.do("mul", quotient, safe))
+        below = self.fn.value(f"sext {self.bools} {self.wrong_side(rest, safe)} to {self.type}")
+        return self.select(is_zero, self.number(0), self.do("add", quotient, below))
+
+    def remainder(self, a: str, b: str) -> str:
+        is_zero = self.do("icmp eq", b, self.number(0))
+        safe = self.safe_divisor(a, b, is_zero)
+        if not self.signed:
+            return self.select(is_zero, self.number(0), self.do("urem", a, safe))
+        rest = self.do("srem", a, safe)
+        moved = self.select(self.wrong_side(rest, safe), self.do("add", rest, safe), rest)
+        return self.select(is_zero, self.number(0), moved)
+
+    def safe_divisor(self, a: str, b: str, is_zero: str) -> str:
+        """The divisor, or 1 where the processor's division would trap: 1 gives the wrapped quotient, too."""
+        if not self.signed:
+            return self.select(is_zero, self.number(1), b)
+        smallest = self.do("icmp eq", a, self.number(-(1 << (self.bits - 1))))
+        minus_one = self.do("icmp eq", b, self.number(-1))
+        overflows = self.fn.value(f"and {self.bools} {smallest}, {minus_one}")
+        traps = self.fn.value(f"or {self.bools} {is_zero}, {overflows}")
+        return self.select(traps, self.number(1), b)
+
+    def wrong_side(self, rest: str, b: str) -> str:
+        """Whether a nonzero remainder has not the divisor's sign."""
+        nonzero = self.do("icmp ne", rest, self.number(0))
+        differs = self.do("icmp slt", self.do("xor", rest, b), self.number(0))
+        return self.fn.value(f"and {self.bools} {nonzero}, {differs}")

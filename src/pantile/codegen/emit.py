@@ -1,0 +1,98 @@
+"""A flat Program in, the text of an LLVM module out.
+
+The module defines `i32 @<name>(ptr args, i64 num_threads)`. args is an array of 8-byte slots: for each buffer its data
+pointer, extents and strides; then the scalars; last a pointer to the report of a debug build. The result is 0, -1 for
+out of memory, or 1 for a report. It calls pantile_parallel_for, pantile_scratch_push and pantile_scratch_pop.
+"""
+
+from __future__ import annotations
+
+from ..errors import InternalError
+from ..ir.nodes import Alloc, Program
+from ..ir.visit import walk
+from .alias import alias_metadata
+from .checks import REPORT, bind_argument_limits
+from .context import Context, Module
+from .expressions import write_expression
+from .function import Function
+from .memory import buffer_pointer
+from .parallel import THREADS
+from .rounding import bfloat_from_bits
+from .statements import write_run
+from .target import Target
+
+_SLOT = 8
+_DECLARATIONS = """\
+declare i32 @pantile_parallel_for(ptr, ptr, i64, i64, i64) nounwind
+declare noalias ptr @pantile_scratch_push(i64) nounwind
+declare void @pantile_scratch_pop(ptr) nounwind
+attributes #0 = { nounwind }
+!0 = !{}
+!1 = !{i32 1}
+!2 = distinct !{!2, !3}
+!3 = !{!"llvm.loop.unroll.runtime.disable"}
+"""
+
+
+class Arguments:
+    """The frame of a kernel: its argument slots."""
+
+    def __init__(self, program: Program) -> None:
+        self.places: dict[str, tuple[int, bool]] = {}
+        for b in program.buffers:
+            self._add(buffer_pointer(b.name))
+            for name in [*map(b.extent, range(b.ndim)), *map(b.stride, range(b.ndim))]:
+                self._add(name, is_index=True)
+        for a in program.scalars:
+            self._add(a.name)
+        self._add(REPORT)
+
+    def _add(self, name: str, *, is_index: bool = False) -> None:
+        self.places[name] = (len(self.places) * _SLOT, is_index)
+
+    def place(self, name: str, type_: str) -> tuple[int, bool]:
+        if name not in self.places:
+            raise InternalError(f"{name} is used but never defined")
+        return self.places[name]
+
+
+def buffer_names(program: Program) -> tuple[str, ...]:
+    """Every buffer, in the order in which a debug report numbers them: arguments, then allocations."""
+    allocated = [s.buffer for s in walk(program.body) if isinstance(s, Alloc)]
+    return tuple(dict.fromkeys([*(b.name for b in program.buffers), *allocated]))
+
+
+def emit(program: Program, target: Target, *, strict: bool = False, debug: bool = False) -> str:
+    """LLVM text of a program whose accesses are flat and whose loops are serial or parallel.
+
+    strict: floats are computed operation by operation as written. debug: accesses are checked (see `checks`).
+    """
+    names = buffer_names(program)
+    dtypes = {s.buffer: s.dtype for s in walk(program.body) if isinstance(s, Alloc)}
+    dtypes.update({b.name: b.dtype for b in program.buffers})
+    alias, metadata = alias_metadata(program, names)
+    module = Module(program.name, target, strict, debug, dtypes, {name: k for k, name in enumerate(names)}, alias)
+    kernel = _kernel(program, module)
+    return "\n".join([*filter(None, module.bodies), kernel, _DECLARATIONS, *metadata, ""])
+
+
+def _kernel(program: Program, module: Module) -> str:
+    head = f'define i32 @"{program.name}"(ptr noalias readonly %args, i64 %num_threads) #0'
+    fn = Function(head, Arguments(program), "%args")
+    fn.bind(THREADS, "%num_threads")
+    ctx = Context(module, fn, write_expression)
+    _bind_bfloat_scalars(program, fn)
+    if module.debug:
+        for b in program.buffers:
+            bind_argument_limits(ctx, b)
+    write_run(ctx, program.body)
+    fn.leave("0")
+    return fn.text()
+
+
+def _bind_bfloat_scalars(program: Program, fn: Function) -> None:
+    """A bfloat16 argument is 16 bits in its slot but a float32 in registers."""
+    for a in program.scalars:
+        if a.dtype.kind == "bfloat":
+            bits = fn.resolve(a.name, "i16")
+            fn.bind(a.name, bfloat_from_bits(fn, bits, 1))

@@ -1,0 +1,107 @@
+"""Expressions to instructions. A shared node is written once per statement; equal instructions share one name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import InternalError
+from ..expr.build import cast
+from ..expr.nodes import Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var, op
+from ..expr.types import FLOAT32
+from . import math
+from .arithmetic import WRITERS, write
+from .casts import write_bits, write_cast
+from .context import Context
+from .memory import write_load
+from .types import constant, scalar_type, value_type
+from .vectors import shuffle, spread, widened
+
+
+def write_expression(ctx: Context, e: Expr) -> str:
+    """The operand that holds `e`."""
+    operand = ctx.memo.get(id(e))
+    if operand is None:
+        writer = _WRITERS.get(type(e))
+        if writer is None:
+            raise InternalError(f"no code for {type(e).__name__} {e}")
+        operand = ctx.memo[id(e)] = writer(ctx, e)
+    return operand
+
+
+def _const(ctx: Context, e: Const) -> str:
+    return constant(e.dtype, e.lanes, e.value)
+
+
+def _var(ctx: Context, e: Var) -> str:
+    return ctx.fn.resolve(e.name, value_type(e.dtype, e.lanes))
+
+
+def _op(ctx: Context, e: Op) -> str:
+    if e.op == "within":
+        return write_expression(ctx, e.args[0])
+    if e.op not in WRITERS:
+        return write_expression(ctx, ctx.keep(_expanded(e)))
+    return write(ctx, e, [write_expression(ctx, a) for a in e.args])
+
+
+def _expanded(e: Op) -> Expr:
+    """A math function as basic operations; those of 16-bit floats are computed in float32."""
+    if e.dtype.bits == 16:
+        return cast(e.dtype, op(e.op, *(cast(FLOAT32, a) for a in e.args)))
+    return math.expand(e)
+
+
+def _cast(ctx: Context, e: Cast) -> str:
+    inner = e.value
+    if isinstance(inner, Ramp) and e.dtype.is_int and e.dtype.bits < inner.dtype.bits:
+        narrow = Ramp(e.dtype, e.lanes, cast(e.dtype, inner.base), cast(e.dtype, inner.stride))
+        return write_expression(ctx, ctx.keep(narrow))
+    return write_cast(ctx, e, write_expression(ctx, inner))
+
+
+def _bits(ctx: Context, e: Bits) -> str:
+    return write_bits(ctx, e, write_expression(ctx, e.value))
+
+
+def _broadcast(ctx: Context, e: Broadcast) -> str:
+    return spread(ctx.fn, write_expression(ctx, e.value), scalar_type(e.dtype), e.lanes)
+
+
+def _ramp(ctx: Context, e: Ramp) -> str:
+    element, t = scalar_type(e.dtype), value_type(e.dtype, e.lanes)
+    base = spread(ctx.fn, write_expression(ctx, e.base), element, e.lanes)
+    multiply, add = ("fmul", "fadd") if e.dtype.is_float else ("mul", "add")
+    steps = ", ".join(f"{element} {constant(e.dtype, 1, lane)}" for lane in range(e.lanes))
+    distance = f"<{steps}>"
+    if not (isinstance(e.stride, Const) and e.stride.value == 1):
+        stride = spread(ctx.fn, write_expression(ctx, e.stride), element, e.lanes)
+        distance = ctx.fn.value(f"{multiply} {t} {stride}, {distance}")
+    return ctx.fn.value(f"{add} {t} {base}, {distance}")
+
+
+def _shuffle(ctx: Context, e: Shuffle) -> str:
+    element = scalar_type(e.dtype)
+    lanes = max(v.lanes for v in e.vectors)
+    places = [k * lanes + i for k, v in enumerate(e.vectors) for i in range(v.lanes)]
+    order = [places[i] for i in e.order]
+    if lanes == 1 and e.lanes == 1:
+        return write_expression(ctx, e.vectors[order[0]])
+    lanes = max(lanes, 2)
+    if lanes > max(v.lanes for v in e.vectors):  # scalars become two-lane vectors
+        order = [i * lanes for i in order]
+    vectors = [widened(ctx.fn, write_expression(ctx, v), element, v.lanes, lanes) for v in e.vectors]
+    return shuffle(ctx.fn, vectors, element, lanes, order)
+
+
+_WRITERS: dict[type[Expr], Callable[[Context, Any], str]] = {
+    Const: _const,
+    Var: _var,
+    Op: _op,
+    Cast: _cast,
+    Bits: _bits,
+    Load: write_load,
+    Broadcast: _broadcast,
+    Ramp: _ramp,
+    Shuffle: _shuffle,
+}

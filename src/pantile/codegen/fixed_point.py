@@ -1,0 +1,124 @@
+"""Fixed-point operations in the forms that LLVM turns into one instruction where a target has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..errors import InternalError
+from ..expr.nodes import Const, Op
+from .types import integer, integer_type, mangled, value_type
+
+if TYPE_CHECKING:
+    from .context import Context
+
+
+def _halving_add(ctx: Context, e: Op, args: list[str]) -> str:
+    """(a & b) + ((a ^ b) >> 1): uhadd, shadd."""
+    half = _half_difference(ctx, e, args)
+    t = value_type(e.dtype, e.lanes)
+    return ctx.fn.value(f"add {t} {ctx.fn.value(f'and {t} {args[0]}, {args[1]}')}, {half}")
+
+
+def _rounding_halving_add(ctx: Context, e: Op, args: list[str]) -> str:
+    """(a | b) - ((a ^ b) >> 1): urhadd, srhadd, vpavg."""
+    half = _half_difference(ctx, e, args)
+    t = value_type(e.dtype, e.lanes)
+    return ctx.fn.value(f"sub {t} {ctx.fn.value(f'or {t} {args[0]}, {args[1]}')}, {half}")
+
+
+def _half_difference(ctx: Context, e: Op, args: list[str]) -> str:
+    t = value_type(e.dtype, e.lanes)
+    differs = ctx.fn.value(f"xor {t} {args[0]}, {args[1]}")
+    shift = "ashr" if e.dtype.is_signed else "lshr"
+    return ctx.fn.value(f"{shift} {t} {differs}, {integer(1, e.dtype.bits, e.lanes)}")
+
+
+def _saturating(name: str) -> Callable[[Context, Op, list[str]], str]:
+    def writer(ctx: Context, e: Op, args: list[str]) -> str:
+        t = value_type(e.dtype, e.lanes)
+        sign = "s" if e.dtype.is_signed else "u"
+        return ctx.fn.value(f"call {t} @llvm.{sign}{name}.sat.{mangled(t)}({t} {args[0]}, {t} {args[1]})")
+
+    return writer
+
+
+def _absd(ctx: Context, e: Op, args: list[str]) -> str:
+    """max - min: uabd, sabd."""
+    t = value_type(e.dtype, e.lanes)
+    if e.dtype.is_float:
+        difference = ctx.fn.value(f"fsub {t} {args[0]}, {args[1]}")
+        return ctx.fn.value(f"call {t} @llvm.fabs.{mangled(t)}({t} {difference})")
+    sign = "s" if e.args[0].dtype.is_signed else "u"
+    operands = f"({t} {args[0]}, {t} {args[1]})"
+    larger = ctx.fn.value(f"call {t} @llvm.{sign}max.{mangled(t)}{operands}")
+    smaller = ctx.fn.value(f"call {t} @llvm.{sign}min.{mangled(t)}{operands}")
+    return ctx.fn.value(f"sub {t} {larger}, {smaller}")
+
+
+class _WideProduct:
+    """a * b in twice the bits, shifted right and saturated back."""
+
+    def __init__(self, ctx: Context, e: Op, args: list[str]) -> None:
+        if not isinstance(e.args[2], Const):
+            raise InternalError(f"the shift of {e} is not constant")
+        self.fn, self.t, self.lanes = ctx.fn, e.dtype, e.lanes
+        self.shift = int(e.args[2].value)
+        self.bits = 2 * e.dtype.bits
+        self.narrow, self.wide = value_type(e.dtype, e.lanes), integer_type(self.bits, e.lanes)
+        self.extend, self.right = ("sext", "ashr") if e.dtype.is_signed else ("zext", "lshr")
+        a, b = (ctx.fn.value(f"{self.extend} {self.narrow} {x} to {self.wide}") for x in args[:2])
+        self.product = ctx.fn.value(f"mul {self.wide} {a}, {b}")
+
+    def number(self, value: int) -> str:
+        return integer(value, self.bits, self.lanes)
+
+    def shifted(self, value: str, by: int) -> str:
+        if by >= self.bits:
+            if not self.t.is_signed:
+                return self.number(0)
+            by = self.bits - 1
+        return self.fn.value(f"{self.right} {self.wide} {value}, {self.number(by)}") if by else value
+
+    def rounded(self) -> str:
+        if self.shift == 0:
+            return self.product
+        if self.shift <= self.t.bits:  # the sum fits
+            half = self.number(1 << (self.shift - 1))
+            return self.shifted(self.fn.value(f"add {self.wide} {self.product}, {half}"), self.shift)
+        doubled = self.shifted(self.product, self.shift - 1)
+        return self.shifted(self.fn.value(f"add {self.wide} {doubled}, {self.number(1)}"), 1)
+
+    def saturated(self, value: str) -> str:
+        """Back to the type; a shift by all of its bits cannot leave its range, one less only at the top."""
+        if self.shift < self.t.bits:
+            value = self.limited("min", self.t.max, value)
+            if self.t.is_signed and self.shift < self.t.bits - 1:
+                value = self.limited("max", self.t.min, value)
+        return self.fn.value(f"trunc {self.wide} {value} to {self.narrow}")
+
+    def limited(self, name: str, limit: int, value: str) -> str:
+        sign = "s" if self.t.is_signed else "u"
+        operands = f"({self.wide} {value}, {self.wide} {self.number(limit)})"
+        return self.fn.value(f"call {self.wide} @llvm.{sign}{name}.{mangled(self.wide)}{operands}")
+
+
+def _mul_shift(ctx: Context, e: Op, args: list[str]) -> str:
+    product = _WideProduct(ctx, e, args)
+    return product.saturated(product.shifted(product.product, product.shift))
+
+
+def _rounding_mul_shift(ctx: Context, e: Op, args: list[str]) -> str:
+    product = _WideProduct(ctx, e, args)
+    return product.saturated(product.rounded())
+
+
+FIXED_POINT_WRITERS: dict[str, Callable[[Context, Op, list[str]], str]] = {
+    "halving_add": _halving_add,
+    "rounding_halving_add": _rounding_halving_add,
+    "saturating_add": _saturating("add"),
+    "saturating_sub": _saturating("sub"),
+    "absd": _absd,
+    "mul_shift": _mul_shift,
+    "rounding_mul_shift": _rounding_mul_shift,
+}

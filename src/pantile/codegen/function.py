@@ -1,0 +1,173 @@
+"""One LLVM function while it is being written: instructions, value numbers, blocks, names in reach.
+
+Value numbering: an instruction without effects is looked up by its own text, so writing it again yields the first
+one's name. What a scope (a loop body, a branch) added is forgotten at its end, which keeps to dominance. Loads
+are numbered too, per buffer, until that buffer is stored to or a scope begins or ends.
+
+Names of the program are resolved where they were bound in this function; any other comes out of the function's
+frame (the kernel's argument slots or a parallel body's closure), loaded once, on first use, in the entry block.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Frame(Protocol):
+    """Where a function finds what it did not compute itself."""
+
+    def place(self, name: str, type_: str) -> tuple[int, bool]:
+        """The byte at which the value `name` of LLVM type `type_` lies, and whether it is an index value."""
+
+
+class Function:
+    """Text of a function under construction."""
+
+    def __init__(self, head: str, frame: Frame, frame_pointer: str) -> None:
+        self.head = head
+        self.frame = frame
+        self.frame_pointer = frame_pointer
+        self.entry: list[str] = []  # allocas and loads from the frame; run before everything else
+        self.lines: list[str] = []
+        self.label = "entry"
+        self.names: dict[str, str] = {}
+        self.heap: list[str] = []  # heap buffers that are live, to be given back on the way out
+        self._numbers: dict[str, str] = {}
+        self._added: list[str] = []
+        self._loads: dict[str, dict[str, str]] = {}
+        self._index_values: set[str] = set()
+        self._count = 0
+
+    # Instructions
+
+    def fresh(self, hint: str = "v") -> str:
+        """A new SSA name."""
+        self._count += 1
+        return f"%{hint}{self._count}"
+
+    def value(self, instruction: str) -> str:
+        """The name of an instruction without effects; equal text gives the same name."""
+        name = self._numbers.get(instruction)
+        if name is None:
+            self._count += 1
+            name = f"%v{self._count}"
+            self.lines.append(f"  {name} = {instruction}")
+            self._numbers[instruction] = name
+            self._added.append(instruction)
+        return name
+
+    def index_value(self, instruction: str) -> str:
+        """Like `value`, remembered as index arithmetic, which never overflows."""
+        name = self.value(instruction)
+        self._index_values.add(name)
+        return name
+
+    def is_index(self, operand: str) -> bool:
+        """Whether a 64-bit operand is a literal or comes from coordinates and extents alone."""
+        return operand in self._index_values or operand[0] != "%"
+
+    def mark_index(self, operand: str) -> None:
+        self._index_values.add(operand)
+
+    def load(self, buffer: str, instruction: str, note: str) -> str:
+        """The name of a load; `note` (metadata) follows it in the text."""
+        known = self._loads.setdefault(buffer, {})
+        name = known.get(instruction)
+        if name is None:
+            name = known[instruction] = self.effect_value(instruction + note)
+        return name
+
+    def forget_loads(self, buffer: str) -> None:
+        """A store happened."""
+        self._loads.pop(buffer, None)
+
+    def effect_value(self, instruction: str) -> str:
+        """The new name of an instruction that must not be shared."""
+        name = self.fresh()
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def effect(self, instruction: str) -> None:
+        """An instruction without a result."""
+        self.lines.append(f"  {instruction}")
+
+    # Blocks
+
+    def new_label(self, hint: str) -> str:
+        self._count += 1
+        return f"{hint}{self._count}"
+
+    def start(self, label: str) -> None:
+        """Begin a block."""
+        self.lines.append(f"{label}:")
+        self.label = label
+
+    def branch(self, label: str) -> None:
+        self.effect(f"br label %{label}")
+
+    def branch_if(self, condition: str, then: str, otherwise: str) -> None:
+        self.effect(f"br i1 {condition}, label %{then}, label %{otherwise}")
+
+    def fail_if(self, condition: str, code: str) -> None:
+        """Leave the function with a return code where the condition holds."""
+        failed, passed = self.new_label("failed"), self.new_label("passed")
+        self.branch_if(condition, failed, passed)
+        self.start(failed)
+        self.leave(code)
+        self.start(passed)
+
+    def leave(self, code: str) -> None:
+        """Return, giving back live heap buffers."""
+        for pointer in reversed(self.heap):
+            self.effect(f"call void @pantile_scratch_pop(ptr {pointer})")
+        self.effect(f"ret i32 {code}")
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is numbered inside is not known after; nothing loaded before is trusted inside or after."""
+        mark = len(self._added)
+        self._loads = {}
+        yield
+        for instruction in self._added[mark:]:
+            del self._numbers[instruction]
+        del self._added[mark:]
+        self._loads = {}
+
+    # Names
+
+    def bind(self, name: str, operand: str) -> None:
+        self.names[name] = operand
+
+    def resolve(self, name: str, type_: str) -> str:
+        """The operand that holds a name of the program."""
+        operand = self.names.get(name)
+        if operand is None:
+            operand = self.names[name] = self._from_frame(name, type_)
+        return operand
+
+    def _from_frame(self, name: str, type_: str) -> str:
+        place, is_index = self.frame.place(name, type_)
+        operand = self.fresh(readable(name))
+        self.entry.append(f"  {operand}.slot = getelementptr inbounds i8, ptr {self.frame_pointer}, i64 {place}")
+        self.entry.append(f"  {operand} = load {type_}, ptr {operand}.slot, align 8, !invariant.load !0")
+        if is_index:
+            self.mark_index(operand)
+        return operand
+
+    def alloca(self, type_: str, hint: str) -> str:
+        """64-byte aligned memory that lives as long as the call."""
+        operand = self.fresh(readable(hint))
+        self.entry.append(f"  {operand} = alloca {type_}, align 64")
+        return operand
+
+    def text(self) -> str:
+        """The finished function."""
+        return "\n".join([f"{self.head} {{", "entry:", *self.entry, *self.lines, "}", ""])
+
+
+def readable(name: str) -> str:
+    """A name of the program as part of an SSA name; ends in a dot, so that a number may follow."""
+    return re.sub(r"[^\w.]", "_", name) + "."

@@ -1,0 +1,70 @@
+"""sin, cos, tan and atan2 of float32 and float64."""
+
+from __future__ import annotations
+
+import math
+
+from ...expr.build import bits, cast, maximum, minimum, select
+from ...expr.nodes import Expr
+from ...expr.types import FLOAT64
+from . import coefficients as table
+from .parts import flip_sign, fma, format_of, poly, sign_of
+
+
+def sin(x: Expr) -> Expr:
+    """sin(r + n*pi) = (-1)**n sin(r)."""
+    r, n = _reduce(x, math.pi)
+    return select(x == 0.0, x, _alternate(r, n))  # keeps the sign of zero
+
+
+def cos(x: Expr) -> Expr:
+    """cos(r + (n - 1/2)*pi) = (-1)**n sin(r)."""
+    return _alternate(*_reduce(x, math.pi, offset=0.5))
+
+
+def _alternate(r: Expr, n: Expr) -> Expr:
+    """(-1)**n sin(r), |r| <= pi/2."""
+    fmt = format_of(r)
+    u = r * r
+    sine = fma(r * u, poly(u, fmt.of(table.SIN)), r)
+    # Rounding may overstep 1, and so does the polynomial for an argument too large to reduce.
+    sine = maximum(minimum(sine, 1.0), -1.0)
+    return flip_sign(sine, n << (fmt.uint.bits - 1))
+
+
+def tan(x: Expr) -> Expr:
+    """tan(r + n*pi/2) is tan(r) for even n and -1/tan(r) for odd n."""
+    r, n = _reduce(x, math.pi / 2)
+    u = minimum(r * r, 1.0)  # an argument too large to reduce does not give NaN
+    tangent = fma(r * u, poly(u, format_of(x).of(table.TAN)), r)
+    return select(x == 0.0, x, select((n & 1) != 0, -1.0 / tangent, tangent))
+
+
+def _reduce(x: Expr, period: float, offset: float = 0.0) -> tuple[Expr, Expr]:
+    """r = x - (n - offset) * period with |r| <= period / 2, and n in the low bits of an unsigned integer.
+
+    Computed in float64, where two parts of pi serve float32 and three float64, while n is exact (|x| < 1e12 or so).
+    """
+    fmt, wide = format_of(x), cast(FLOAT64, x)
+    rounder = format_of(wide).rounder
+    total = fma(wide, 1 / period, offset) + rounder if offset else fma(wide, 1 / period, rounder)
+    n = total - rounder
+    n = n - offset if offset else n
+    for part in table.PI["float64"][: 2 if fmt.bias == 127 else 3]:
+        wide = fma(n, -part * (period / math.pi), wide)
+    return cast(x.dtype, wide), cast(fmt.uint, bits("uint64", total))
+
+
+def atan2(y: Expr, x: Expr) -> Expr:
+    """atan(q) of the quotient q <= 1 of |x| and |y|, then mirrored into the octant of (x, y)."""
+    fmt = format_of(x)
+    across, up = abs(x), abs(y)
+    small, large = minimum(across, up), maximum(across, up)
+    q = small / maximum(large, fmt.least)  # 0/0 is 0 here
+    q = select(small == math.inf, fmt.number(1.0, 1), q)
+    u = q * q
+    angle = fma(q * u, poly(u, fmt.of(table.ATAN)), q)
+    steep, left = up > across, sign_of(x)
+    base = select(steep, fmt.number(math.pi / 2, 1), select(left != 0, fmt.number(math.pi, 1), fmt.number(0.0, 1)))
+    mirror = select(steep, left ^ fmt.sign, left)
+    return flip_sign(base + flip_sign(angle, mirror), sign_of(y))

@@ -1,0 +1,268 @@
+"""Loads and stores of every shape: dense, reversed, strided, lane by lane, masked.
+
+An access touches exactly the elements that its lanes address: no load reads beyond the last of them.
+"""
+
+from __future__ import annotations
+
+from ..expr.nodes import Cast, Const, Expr, Load, Op
+from ..expr.types import DType
+from ..ir.nodes import Prefetch, Store
+from .checks import check_access
+from .context import Context
+from .rounding import bfloat_bits, bfloat_from_bits
+from .strided import STRIDES, Affine, affine, split_offset
+from .types import integer, integer_type, mangled, memory_type, scalar_type, value_type
+from .vectors import gather, pick, reverse, shuffle, spread
+
+_NONTEMPORAL = ", !nontemporal !1"
+
+
+def buffer_pointer(buffer: str) -> str:
+    """The name under which a buffer's base pointer is bound."""
+    return f"*{buffer}"
+
+
+# Loads
+
+
+def write_load(ctx: Context, e: Load) -> str:
+    """The operand that holds a load, as values of its type."""
+    mask = _live_mask(e.mask)
+    check_access(ctx, "load", e.buffer, e.indices[0], mask)
+    if mask is not None:
+        raw = _load_masked(ctx, e, mask)
+    elif e.lanes == 1:
+        raw = _load_at(ctx, e.buffer, e.dtype, 1, *_scalar_address(ctx, e.indices[0]))
+    else:
+        raw = _load_vector(ctx, e)
+    return _from_memory(ctx, e.dtype, e.lanes, raw)
+
+
+def _live_mask(mask: Expr | None) -> Expr | None:
+    return None if isinstance(mask, Const) and mask.value else mask
+
+
+def _load_vector(ctx: Context, e: Load) -> str:
+    index = affine(e.indices[0])
+    element = memory_type(e.dtype)
+    stride = None if index is None else index.constant_stride
+    if index is None or stride is None:
+        return _load_lanes(ctx, e, index)
+    rest = _operand(ctx, index.rest)
+    if stride == 0:
+        return spread(ctx.fn, _load_at(ctx, e.buffer, e.dtype, 1, rest, index.offset), element, e.lanes)
+    if stride == 1:
+        return _load_at(ctx, e.buffer, e.dtype, e.lanes, rest, index.offset)
+    if stride == -1:
+        low = _load_at(ctx, e.buffer, e.dtype, e.lanes, rest, index.offset - e.lanes + 1)
+        return reverse(ctx.fn, low, element, e.lanes)
+    if stride in STRIDES and e.lanes >= 4:
+        return _load_strided(ctx, e, index, rest, stride)
+    return _load_lanes(ctx, e, index)
+
+
+def _load_strided(ctx: Context, e: Load, index: Affine, rest: str | None, stride: int) -> str:
+    """A wide load shared with its neighbours where they fill the gaps, else loads that end at the last element."""
+    element, lanes = memory_type(e.dtype), e.lanes
+    window = ctx.groups.window(e, index)
+    if window is not None:
+        wide = _load_at(ctx, e.buffer, e.dtype, lanes * stride, rest, window)
+        order = [lane * stride + index.offset - window for lane in range(lanes)]
+        return shuffle(ctx.fn, [wide], element, lanes * stride, order)
+    last_start = stride * (lanes - 1) + 1 - lanes
+    starts = [*range(0, (stride - 1) * lanes, lanes), last_start]
+    pieces = [_load_at(ctx, e.buffer, e.dtype, lanes, rest, index.offset + s) for s in starts]
+    order = []
+    for touched in range(0, stride * lanes, stride):
+        piece = touched // lanes
+        order.append(piece * lanes + touched - starts[piece])
+    return shuffle(ctx.fn, pieces, element, lanes, order)
+
+
+def _load_lanes(ctx: Context, e: Load, index: Affine | None) -> str:
+    places = _lane_addresses(ctx, e.indices[0], e.lanes, index)
+    scalars = [_load_at(ctx, e.buffer, e.dtype, 1, *place) for place in places]
+    return gather(ctx.fn, scalars, memory_type(e.dtype))
+
+
+def _load_at(ctx: Context, buffer: str, t: DType, lanes: int, rest: str | None, offset: int) -> str:
+    """Consecutive elements, as they are in memory."""
+    pointer = _pointer(ctx, buffer, t, rest, offset)
+    return ctx.fn.load(
+        buffer, f"load {memory_type(t, lanes)}, ptr {pointer}, align {t.bytes}", ctx.module.alias[buffer]
+    )
+
+
+def _load_masked(ctx: Context, e: Load, mask: Expr) -> str:
+    index = affine(e.indices[0]) if e.lanes > 1 else None
+    if index is not None and index.constant_stride == 1:
+        return _load_masked_dense(ctx, e, index, ctx.value(mask))
+    chosen = ctx.value(mask)
+    fn, element, vector = ctx.fn, memory_type(e.dtype), memory_type(e.dtype, e.lanes)
+    result = "zeroinitializer"
+    for lane, place in enumerate(_lane_addresses(ctx, e.indices[0], e.lanes, index)):
+        pointer = _pointer(ctx, e.buffer, e.dtype, *place)
+        before, load, join = fn.label, fn.new_label("load"), fn.new_label("join")
+        condition = pick(fn, chosen, "i1", e.lanes, lane)
+        before = fn.label
+        fn.branch_if(condition, load, join)
+        fn.start(load)
+        value = fn.effect_value(f"load {element}, ptr {pointer}, align {e.dtype.bytes}{ctx.module.alias[e.buffer]}")
+        if e.lanes > 1:
+            value = fn.effect_value(f"insertelement {vector} {result}, {element} {value}, i64 {lane}")
+        fn.branch(join)
+        fn.start(join)
+        result = fn.effect_value(f"phi {vector} [ {value}, %{load} ], [ {result}, %{before} ]")
+    return result
+
+
+def _load_masked_dense(ctx: Context, e: Load, index: Affine, mask: str) -> str:
+    vector = memory_type(e.dtype, e.lanes)
+    pointer = _pointer(ctx, e.buffer, e.dtype, _operand(ctx, index.rest), index.offset)
+    operands = f"ptr align {e.dtype.bytes} {pointer}, {integer_type(1, e.lanes)} {mask}, {vector} zeroinitializer"
+    call = f"call {vector} @llvm.masked.load.{mangled(vector)}.p0({operands})"
+    return ctx.fn.load(e.buffer, call, ctx.module.alias[e.buffer])
+
+
+# Stores
+
+
+def write_store(ctx: Context, s: Store) -> None:
+    """Store the lanes of a value; where two lanes meet, the later one stays."""
+    mask = _live_mask(s.mask)
+    t, lanes = s.value.dtype, s.value.lanes
+    raw = _to_memory(ctx, t, lanes, ctx.value(s.value))
+    check_access(ctx, "store", s.buffer, s.indices[0], mask)
+    index = affine(s.indices[0]) if lanes > 1 else None
+    stride = None if index is None else index.constant_stride
+    if mask is not None:
+        _store_masked(ctx, s, raw, index, mask)
+    elif lanes == 1:
+        _store_at(ctx, s, t, 1, raw, *_scalar_address(ctx, s.indices[0]))
+    elif index is not None and stride == 1:
+        _store_at(ctx, s, t, lanes, raw, _operand(ctx, index.rest), index.offset)
+    elif index is not None and stride == -1:
+        turned = reverse(ctx.fn, raw, memory_type(t), lanes)
+        _store_at(ctx, s, t, lanes, turned, _operand(ctx, index.rest), index.offset - lanes + 1)
+    else:
+        for lane, place in enumerate(_lane_addresses(ctx, s.indices[0], lanes, index)):
+            _store_at(ctx, s, t, 1, pick(ctx.fn, raw, memory_type(t), lanes, lane), *place)
+    ctx.fn.forget_loads(s.buffer)
+
+
+def _store_at(ctx: Context, s: Store, t: DType, lanes: int, raw: str, rest: str | None, offset: int) -> None:
+    pointer = _pointer(ctx, s.buffer, t, rest, offset)
+    note = ctx.module.alias[s.buffer] + (_NONTEMPORAL if s.nontemporal else "")
+    ctx.fn.effect(f"store {memory_type(t, lanes)} {raw}, ptr {pointer}, align {t.bytes}{note}")
+
+
+def _store_masked(ctx: Context, s: Store, raw: str, index: Affine | None, mask: Expr) -> None:
+    fn, t, lanes = ctx.fn, s.value.dtype, s.value.lanes
+    chosen, note = ctx.value(mask), ctx.module.alias[s.buffer]
+    if index is not None and index.constant_stride == 1:
+        vector = memory_type(t, lanes)
+        pointer = _pointer(ctx, s.buffer, t, _operand(ctx, index.rest), index.offset)
+        operands = f"{vector} {raw}, ptr align {t.bytes} {pointer}, {integer_type(1, lanes)} {chosen}"
+        fn.effect(f"call void @llvm.masked.store.{mangled(vector)}.p0({operands}){note}")
+        return
+    for lane, place in enumerate(_lane_addresses(ctx, s.indices[0], lanes, index)):
+        value = pick(fn, raw, memory_type(t), lanes, lane)
+        condition = pick(fn, chosen, "i1", lanes, lane)
+        pointer = _pointer(ctx, s.buffer, t, *place)
+        store, join = fn.new_label("store"), fn.new_label("join")
+        fn.branch_if(condition, store, join)
+        fn.start(store)
+        fn.effect(f"store {memory_type(t)} {value}, ptr {pointer}, align {t.bytes}{note}")
+        fn.branch(join)
+        fn.start(join)
+
+
+def write_prefetch(ctx: Context, s: Prefetch) -> None:
+    """Ask for the line of the first element addressed, to be read and kept."""
+    index = s.indices[0]
+    found = affine(index) if index.lanes > 1 else None
+    place = _scalar_address(ctx, index) if index.lanes == 1 else _lane_addresses(ctx, index, index.lanes, found)[0]
+    pointer = _pointer(ctx, s.buffer, ctx.module.dtypes[s.buffer], *place)
+    ctx.fn.effect(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+
+
+# Addresses: (operand or None, constant), counted in elements
+
+
+_Place = tuple[str | None, int]
+
+
+def _pointer(ctx: Context, buffer: str, t: DType, rest: str | None, offset: int) -> str:
+    """A constant offset comes last and alone, so that neighbours share the rest and addressing modes take it.
+
+    The sum without the offset may lie outside the buffer, so the steps are not marked inbounds.
+    """
+    pointer = ctx.fn.resolve(buffer_pointer(buffer), "ptr")
+    element = memory_type(t)
+    if rest is not None:
+        pointer = ctx.fn.value(f"getelementptr {element}, ptr {pointer}, i64 {rest}")
+    if offset:
+        pointer = ctx.fn.value(f"getelementptr {element}, ptr {pointer}, i64 {offset}")
+    return pointer
+
+
+def _operand(ctx: Context, rest: Expr | None) -> str | None:
+    return None if rest is None else ctx.value(ctx.keep(rest))
+
+
+def _scalar_address(ctx: Context, index: Expr) -> _Place:
+    rest, offset = split_offset(index)
+    return _operand(ctx, rest), offset
+
+
+def _lane_addresses(ctx: Context, index: Expr, lanes: int, known: Affine | None) -> list[_Place]:
+    if lanes == 1:
+        return [_scalar_address(ctx, index)]
+    if known is None:
+        return [(lane_value(ctx, index, lane), 0) for lane in range(lanes)]
+    rest, stride = _operand(ctx, known.rest), known.constant_stride
+    if stride is not None:
+        return [(rest, known.offset + lane * stride) for lane in range(lanes)]
+    step = ctx.value(known.stride)
+    return [(_advanced(ctx, rest, step, lane), known.offset) for lane in range(lanes)]
+
+
+def _advanced(ctx: Context, rest: str | None, step: str, lane: int) -> str | None:
+    if lane == 0:
+        return rest
+    distance = step if lane == 1 else ctx.fn.value(f"mul nsw i64 {step}, {lane}")
+    return distance if rest is None else ctx.fn.value(f"add nsw i64 {rest}, {distance}")
+
+
+def lane_value(ctx: Context, index: Expr, lane: int) -> str:
+    """One lane of an index, computed as a scalar as far as sums and extensions go: narrow vectors stay narrow."""
+    found = affine(index)
+    if found is not None:
+        (rest, offset) = _lane_addresses(ctx, index, index.lanes, found)[lane]
+        if rest is None:
+            return str(offset)
+        return ctx.fn.value(f"add nsw i64 {rest}, {offset}") if offset else rest
+    if isinstance(index, Op) and index.op in ("add", "sub", "mul") and index.dtype.bits == 64:
+        a, b = (lane_value(ctx, x, lane) for x in index.args)
+        return ctx.fn.value(f"{index.op} i64 {a}, {b}")
+    if isinstance(index, Cast) and index.value.dtype.is_int and index.value.dtype.bits < 64:
+        t = index.value.dtype
+        narrow = pick(ctx.fn, ctx.value(index.value), scalar_type(t), index.lanes, lane)
+        return ctx.fn.value(f"{'sext' if t.is_signed else 'zext'} i{t.bits} {narrow} to i64")
+    return pick(ctx.fn, ctx.value(index), "i64", index.lanes, lane)
+
+
+# Between memory and registers
+
+
+def _from_memory(ctx: Context, t: DType, lanes: int, raw: str) -> str:
+    if t.is_bool:
+        return ctx.fn.value(f"icmp ne {memory_type(t, lanes)} {raw}, {integer(0, 8, lanes)}")
+    return bfloat_from_bits(ctx.fn, raw, lanes) if t.kind == "bfloat" else raw
+
+
+def _to_memory(ctx: Context, t: DType, lanes: int, value: str) -> str:
+    if t.is_bool:
+        return ctx.fn.value(f"zext {value_type(t, lanes)} {value} to {memory_type(t, lanes)}")
+    return bfloat_bits(ctx.fn, value, lanes) if t.kind == "bfloat" else value

@@ -1,0 +1,69 @@
+"""Parallel loops: the body becomes a function of its own that the runtime calls once per iteration.
+
+What the body uses from around it (scalars, buffers, the thread count) is put in a closure, one slot per value, as the
+body asks for it while it is being written.
+"""
+
+from __future__ import annotations
+
+from ..ir.nodes import For
+from .context import Context
+from .function import Function
+
+THREADS = "#threads"
+SCRATCH = "#scratch"
+_SLOT = 8
+
+
+class Closure:
+    """The frame of a parallel body: values of the function around it."""
+
+    def __init__(self, outer: Function) -> None:
+        self.outer = outer
+        self.captured: list[tuple[int, str, str]] = []  # byte, LLVM type, operand
+        self.size = 0
+
+    def place(self, name: str, type_: str) -> tuple[int, bool]:
+        operand = self.outer.resolve(name, type_)
+        byte = self.size
+        self.captured.append((byte, type_, operand))
+        self.size += _slots(type_) * _SLOT
+        return byte, type_ == "i64" and self.outer.is_index(operand)
+
+
+def _slots(type_: str) -> int:
+    """Enough room for any scalar, or for the lanes of a vector of the widest."""
+    return int(type_[1:].split(" ")[0]) if type_.startswith("<") else 1
+
+
+def begin_body(ctx: Context, loop: For) -> tuple[Function, Closure]:
+    """The function of a parallel loop's body, with its loop variable bound."""
+    closure = Closure(ctx.fn)
+    name = f'"{ctx.module.name}.{loop.var}.{len(ctx.module.bodies)}"'
+    head = f"define internal i32 @{name}(ptr noalias %closure, i64 %index, ptr noalias %scratch) #0"
+    body = Function(head, closure, "%closure")
+    body.bind(SCRATCH, "%scratch")
+    body.mark_index("%index")
+    first = f"#first {loop.var}"
+    ctx.fn.bind(first, ctx.value(loop.min))
+    low = body.resolve(first, "i64") if ctx.fn.names[first] != "0" else "0"
+    body.bind(loop.var, "%index" if low == "0" else body.index_value(f"add nsw i64 %index, {low}"))
+    ctx.module.bodies.append("")  # the name is taken; nested bodies come after
+    return body, closure
+
+
+def write_region(ctx: Context, loop: For, body: Function, closure: Closure) -> None:
+    """Fill the closure and hand the finished body to the runtime."""
+    fn = ctx.fn
+    ctx.module.bodies.append(body.text())
+    memory = fn.alloca(f"[{max(closure.size, _SLOT)} x i8]", "closure")
+    for byte, type_, operand in closure.captured:
+        slot = fn.effect_value(f"getelementptr inbounds i8, ptr {memory}, i64 {byte}")
+        fn.effect(f"store {type_} {operand}, ptr {slot}, align 8")
+    count = fn.value(f"call i64 @llvm.smax.i64(i64 {ctx.value(loop.extent)}, i64 0)")
+    scratch = "0" if loop.scratch is None else ctx.value(loop.scratch)
+    threads = fn.resolve(THREADS, "i64")
+    name = body.head.split("@")[1].split("(")[0]
+    operands = f"ptr @{name}, ptr {memory}, i64 {count}, i64 {scratch}, i64 {threads}"
+    code = fn.effect_value(f"call i32 @pantile_parallel_for({operands})")
+    fn.fail_if(fn.effect_value(f"icmp ne i32 {code}, 0"), code)

@@ -1,0 +1,196 @@
+"""Statements to blocks of instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import InternalError
+from ..expr.nodes import Const, Expr, Op
+from ..ir.nodes import Alloc, Block, Call, For, If, Kind, Let, Memory, Prefetch, Produce, Stmt, Store
+from .checks import bind_alloc_limits
+from .context import Context
+from .function import readable
+from .memory import buffer_pointer, write_prefetch, write_store
+from .parallel import SCRATCH, begin_body, write_region
+from .strided import Groups
+from .types import memory_type
+
+OUT_OF_MEMORY = -1
+# Unrolling with a remainder loop is the schedule's to decide; full unrolling of short loops is left to LLVM.
+_LOOP = "!llvm.loop !2"
+
+
+def write_statement(ctx: Context, s: Stmt) -> None:
+    """Write a statement and everything inside it."""
+    ctx.begin_statement()
+    writer = _WRITERS.get(type(s))
+    if writer is None:
+        raise InternalError(f"no code for {type(s).__name__}: lowering should have removed it")
+    writer(ctx, s)
+
+
+def write_run(ctx: Context, s: Stmt) -> None:
+    """Write what is executed whenever this point is reached: a body, with the strided loads it has in common."""
+    outer = ctx.groups
+    ctx.groups = Groups(s)
+    write_statement(ctx, s)
+    ctx.groups = outer
+
+
+def _block(ctx: Context, s: Block) -> None:
+    for part in s.stmts:
+        write_statement(ctx, part)
+
+
+def _produce(ctx: Context, s: Produce) -> None:
+    write_statement(ctx, s.body)
+
+
+def _let(ctx: Context, s: Let) -> None:
+    ctx.fn.bind(s.name, ctx.value(s.value))
+    write_statement(ctx, s.body)
+
+
+def _if(ctx: Context, s: If) -> None:
+    fn = ctx.fn
+    then, after = fn.new_label("then"), fn.new_label("after")
+    otherwise = after if s.otherwise is None else fn.new_label("else")
+    fn.branch_if(ctx.value(s.condition), then, otherwise)
+    _branch_body(ctx, then, s.then, after)
+    if s.otherwise is not None:
+        _branch_body(ctx, otherwise, s.otherwise, after)
+    fn.start(after)
+
+
+def _branch_body(ctx: Context, label: str, body: Stmt, after: str) -> None:
+    ctx.fn.start(label)
+    with ctx.fn.scope():
+        write_run(ctx, body)
+    ctx.fn.branch(after)
+
+
+def _call(ctx: Context, s: Call) -> None:
+    if s.name != "fail":
+        raise InternalError(f"no code for the effect {s.name}")
+    code, t = ctx.value(s.args[0]), f"i{s.args[0].dtype.bits}"
+    ctx.fn.leave(code if t == "i32" or code[0] != "%" else ctx.fn.value(f"trunc {t} {code} to i32"))
+    ctx.fn.start(ctx.fn.new_label("unreached"))
+
+
+# Loops
+
+
+def _for(ctx: Context, s: For) -> None:
+    if s.kind is Kind.PARALLEL:
+        _parallel_for(ctx, s)
+    elif s.kind is not Kind.SERIAL:
+        raise InternalError(f"loop {s.var} is {s.kind.value}: lowering should have removed it")
+    elif isinstance(s.extent, Const) and s.extent.value == 1:
+        _single_iteration(ctx, s)
+    elif not (isinstance(s.extent, Const) and s.extent.value <= 0):
+        _serial_for(ctx, s)
+
+
+def _single_iteration(ctx: Context, s: For) -> None:
+    ctx.fn.bind(s.var, ctx.value(s.min))
+    write_statement(ctx, s.body)
+
+
+def _serial_for(ctx: Context, s: For) -> None:
+    """guard: at least one iteration; body: the variable counts up while it stays below the end."""
+    fn = ctx.fn
+    low, extent = ctx.value(s.min), ctx.value(s.extent)
+    end = extent if low == "0" else _sum(ctx, s.min, s.extent)
+    body, after = fn.new_label("loop"), fn.new_label("done")
+    if isinstance(s.extent, Const):
+        fn.branch(body)
+    else:
+        fn.branch_if(fn.value(f"icmp sgt i64 {extent}, 0"), body, after)
+    before = fn.label
+    fn.start(body)
+    phi = len(fn.lines)
+    fn.lines.append("")  # known once the body's last block is
+    variable = fn.fresh(readable(s.var))
+    fn.bind(s.var, variable)
+    fn.mark_index(variable)
+    with fn.scope():
+        write_run(ctx, s.body)
+    following = fn.effect_value(f"add nsw i64 {variable}, 1")
+    again = fn.effect_value(f"icmp slt i64 {following}, {end}")
+    fn.lines[phi] = f"  {variable} = phi i64 [ {low}, %{before} ], [ {following}, %{fn.label} ]"
+    fn.effect(f"br i1 {again}, label %{body}, label %{after}, {_LOOP}")
+    fn.start(after)
+
+
+def _sum(ctx: Context, a: Expr, b: Expr) -> str:
+    return ctx.value(ctx.keep(Op(a.dtype, 1, "add", (a, b))))
+
+
+def _parallel_for(ctx: Context, s: For) -> None:
+    body, closure = begin_body(ctx, s)
+    inner = Context(ctx.module, body, ctx.emit)
+    write_run(inner, s.body)
+    body.leave("0")
+    write_region(ctx, s, body, closure)
+
+
+# Memory
+
+
+def _alloc(ctx: Context, s: Alloc) -> None:
+    ctx.fn.forget_loads(s.buffer)
+    size = ctx.value(s.size)
+    if ctx.module.debug:
+        bind_alloc_limits(ctx, s.buffer, size)
+    _PLACES[s.memory](ctx, s, size)
+
+
+def _alloc_stack(ctx: Context, s: Alloc, size: str) -> None:
+    ctx.fn.bind(buffer_pointer(s.buffer), ctx.fn.alloca(f"[{size} x {memory_type(s.dtype)}]", s.buffer))
+    write_statement(ctx, s.body)
+
+
+def _alloc_scratch(ctx: Context, s: Alloc, size: str) -> None:
+    arena = ctx.fn.resolve(SCRATCH, "ptr")
+    offset = "0" if s.offset is None else ctx.value(s.offset)
+    ctx.fn.bind(buffer_pointer(s.buffer), ctx.fn.value(f"getelementptr inbounds i8, ptr {arena}, i64 {offset}"))
+    write_statement(ctx, s.body)
+
+
+def _alloc_heap(ctx: Context, s: Alloc, size: str) -> None:
+    fn = ctx.fn
+    asked = fn.value(f"mul nsw i64 {size}, {s.dtype.bytes}")
+    # The runtime answers a request for nothing with null, which here means out of memory.
+    at_least = fn.value(f"call i64 @llvm.smax.i64(i64 {asked}, i64 {s.dtype.bytes})")
+    pointer = fn.effect_value(f"call ptr @pantile_scratch_push(i64 {at_least})")
+    fn.fail_if(fn.effect_value(f"icmp eq ptr {pointer}, null"), str(OUT_OF_MEMORY))
+    fn.bind(buffer_pointer(s.buffer), pointer)
+    fn.heap.append(pointer)
+    write_statement(ctx, s.body)
+    fn.heap.pop()
+    fn.effect(f"call void @pantile_scratch_pop(ptr {pointer})")
+
+
+def _alloc_unplanned(ctx: Context, s: Alloc, size: str) -> None:
+    raise InternalError(f"{s.buffer} has no place in memory yet")
+
+
+_PLACES: dict[Memory, Callable[[Context, Alloc, str], None]] = {
+    Memory.STACK: _alloc_stack,
+    Memory.REGISTER: _alloc_stack,
+    Memory.SCRATCH: _alloc_scratch,
+    Memory.HEAP: _alloc_heap,
+    Memory.AUTO: _alloc_unplanned,
+}
+_WRITERS: dict[type[Stmt], Callable[[Context, Any], None]] = {
+    For: _for,
+    Let: _let,
+    Block: _block,
+    If: _if,
+    Store: write_store,
+    Produce: _produce,
+    Alloc: _alloc,
+    Prefetch: write_prefetch,
+    Call: _call,
+}

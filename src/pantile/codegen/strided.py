@@ -1,0 +1,126 @@
+"""Which strided loads together read every element of a range.
+
+`img[3*x]`, `img[3*x + 1]` and `img[3*x + 2]`, each a vector with stride 3, touch 3*lanes elements without a gap. Then
+one wide load serves them all, and LLVM makes it the target's de-interleaving load. Alone, each of them must not read
+beyond its own last element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, const
+from ..expr.visit import key, walk
+from ..ir.nodes import For, If, Stmt
+from ..ir.visit import children, expressions
+
+STRIDES = range(2, 5)
+_Family = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Affine:
+    """An index vector rest + offset + stride*lane; `rest` is a scalar, None for zero."""
+
+    rest: Expr | None
+    offset: int
+    stride: Expr
+
+    @property
+    def constant_stride(self) -> int | None:
+        return int(self.stride.value) if isinstance(self.stride, Const) else None
+
+
+def affine(index: Expr) -> Affine | None:
+    """The index as an affine function of the lane, if it visibly is one."""
+    if isinstance(index, Ramp):
+        rest, offset = split_offset(index.base)
+        return Affine(rest, offset, index.stride)
+    if isinstance(index, (Broadcast, Const)):
+        rest, offset = split_offset(index.value if isinstance(index, Broadcast) else index)
+        return Affine(rest, offset, const(0, index.dtype))
+    if isinstance(index, Op) and index.op in ("add", "sub"):
+        return _shifted(index)
+    return None
+
+
+def _shifted(index: Op) -> Affine | None:
+    """A ramp plus or minus the same number in every lane."""
+    a, b = index.args
+    if index.op == "add" and isinstance(a, (Const, Broadcast)):
+        a, b = b, a
+    found = affine(a)
+    if found is None:
+        return None
+    if isinstance(b, Const):
+        offset = int(b.value) if index.op == "add" else -int(b.value)
+        return Affine(found.rest, found.offset + offset, found.stride)
+    if isinstance(b, Broadcast):
+        base = b.value if found.rest is None else Op(b.dtype, 1, index.op, (found.rest, b.value))
+        if found.rest is not None or index.op == "add":
+            return Affine(base, found.offset, found.stride)
+    return None
+
+
+def split_offset(e: Expr) -> tuple[Expr | None, int]:
+    """A scalar index as (rest, constant)."""
+    if isinstance(e, Const):
+        return None, int(e.value)
+    if isinstance(e, Op) and e.op == "add" and isinstance(e.args[1], Const):
+        rest, offset = split_offset(e.args[0])
+        return rest, offset + int(e.args[1].value)
+    return e, 0
+
+
+class Groups:
+    """The strided loads that a statement executes unconditionally, by what they have in common."""
+
+    def __init__(self, s: Stmt) -> None:
+        self._stmt = s
+        self._windows: dict[_Family, dict[int, int]] = {}
+
+    @cached_property
+    def _offsets(self) -> dict[_Family, set[int]]:
+        """Collected when the first strided load asks; most code has none."""
+        found: dict[_Family, set[int]] = {}
+        for load in _certain_loads(self._stmt):
+            index = affine(load.indices[0])
+            if index is not None and index.constant_stride in STRIDES:
+                found.setdefault(_family(load, index), set()).add(index.offset)
+        return found
+
+    def window(self, load: Load, index: Affine) -> int | None:
+        """The first offset of `stride` neighbouring loads that include this one, all of them certain; else None."""
+        family = _family(load, index)
+        if family not in self._windows:
+            self._windows[family] = _windows(self._offsets.get(family, set()), index.constant_stride or 1)
+        return self._windows[family].get(index.offset)
+
+
+def _windows(noted: set[int], stride: int) -> dict[int, int]:
+    """Cover the offsets from the lowest up by gapless runs of `stride`: offset -> first of its run."""
+    found: dict[int, int] = {}
+    for offset in sorted(noted):
+        for start in range(offset, offset - stride, -1):
+            if offset not in found and all(start + k in noted for k in range(stride)):
+                for k in range(stride):
+                    found.setdefault(start + k, start)
+    return found
+
+
+def _family(load: Load, index: Affine) -> _Family:
+    rest = () if index.rest is None else key(index.rest)
+    return (load.buffer, load.lanes, index.constant_stride, rest)
+
+
+def _certain_loads(s: Stmt) -> Iterator[Load]:
+    """Vector loads without a mask, outside of inner loops and branches."""
+    if isinstance(s, (For, If)):
+        return
+    for e in walk(*expressions(s)):
+        if isinstance(e, Load) and e.lanes > 1 and e.mask is None:
+            yield e
+    for c in children(s):
+        yield from _certain_loads(c)

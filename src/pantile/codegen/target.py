@@ -1,0 +1,84 @@
+"""What code is generated for: a triple, a CPU and its features. Any target can be compiled for on any host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import llvmlite.binding as llvm
+
+from ..errors import UserError
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine as LLVM knows it."""
+
+    triple: str
+    cpu: str
+    features: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.triple}/{self.cpu}"
+
+    @cached_property
+    def arch(self) -> str:
+        """x86, aarch64, riscv or the triple's own first part."""
+        first = self.triple.split("-")[0]
+        known = {"x86_64": "x86", "amd64": "x86", "arm64": "aarch64", "riscv64": "riscv"}
+        return known.get(first, first)
+
+    @property
+    def vector_bits(self) -> int:
+        """The width of the registers that vector code is best written for."""
+        if self.arch == "x86":
+            return 512 if self._has("avx512f") else 256 if self._has("avx2") else 128
+        return 128
+
+    @property
+    def native_half(self) -> bool:
+        """Whether float16 arithmetic is done by instructions of its own."""
+        return self._has("fullfp16") or self._has("avx512fp16") or self._has("zvfh")
+
+    def _has(self, feature: str) -> bool:
+        return f"+{feature}" in self.features.split(",") or feature in _implied(self.cpu)
+
+
+_V3 = frozenset({"avx2"})
+_V4 = frozenset({"avx2", "avx512f"})
+_IMPLIED: tuple[tuple[str, frozenset[str]], ...] = (
+    ("x86-64-v4", _V4),
+    ("x86-64-v3", _V3),
+    ("neoverse", frozenset({"fullfp16"})),
+    ("apple", frozenset({"fullfp16"})),
+)
+
+
+def _implied(cpu: str) -> frozenset[str]:
+    """Features that a CPU's name stands for and that detection may leave out."""
+    return next((features for prefix, features in _IMPLIED if cpu.startswith(prefix)), frozenset())
+
+
+# The same code for every operating system with ELF objects; Linux stands for them.
+_LINUX = "unknown-linux-gnu"
+NAMED = {
+    "x86-64-v3": Target(f"x86_64-{_LINUX}", "x86-64-v3"),
+    "x86-64-v4": Target(f"x86_64-{_LINUX}", "x86-64-v4"),
+    "aarch64": Target(f"aarch64-{_LINUX}", "neoverse-n1"),
+    "riscv64": Target(f"riscv64-{_LINUX}", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zba,+zbb,+zfh,+zvfh"),
+}
+
+
+@cache
+def host() -> Target:
+    """The machine this process runs on."""
+    return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+def target(name: str) -> Target:
+    """A target by name: "host" or one of `NAMED`."""
+    if name == "host":
+        return host()
+    if name not in NAMED:
+        raise UserError(f"{name!r} is not a target; use one of host, {', '.join(NAMED)}")
+    return NAMED[name]

@@ -1,0 +1,57 @@
+"""The three kinds of error, and the user's own source lines.
+
+`UserError`      a mistake in a definition, a schedule or a call; says what to write instead.
+`RunError`       a failure while compiled code ran (out of memory, a checked access out of bounds).
+`InternalError`  a bug of ours: an invariant between two passes does not hold.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_SHIPPED_PROGRAMS = (_PACKAGE + "apps" + os.sep, _PACKAGE + "cli" + os.sep, _PACKAGE + "bench" + os.sep)
+
+
+@dataclass(frozen=True)
+class Location:
+    """A line of the user's program."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class PantileError(Exception):
+    """Base of every error that Pantile raises."""
+
+
+class UserError(PantileError):
+    """A mistake that the user can mend; `where` is the line it was made on, by default the one running now."""
+
+    def __init__(self, message: str, where: Location | None = None) -> None:
+        self.where = where or here()
+        super().__init__(f"{self.where}: {message}")
+
+
+class RunError(PantileError):
+    """Compiled code failed while running."""
+
+
+class InternalError(PantileError):
+    """A bug in Pantile itself."""
+
+
+def here() -> Location:
+    """The innermost line on the call stack that is not Pantile's own (apps count as user programs)."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_PACKAGE) or file.startswith(_SHIPPED_PROGRAMS):
+            break
+        frame = frame.f_back
+    return Location(frame.f_code.co_filename, frame.f_lineno)

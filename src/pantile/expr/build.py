@@ -1,0 +1,326 @@
+"""Typed construction: Python's numbers are weak, types meet by `promote`, trivial arithmetic folds at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import UserError
+from . import nodes
+from .nodes import (
+    BITWISE,
+    COMPARISON,
+    FLOATING,
+    Bits,
+    Broadcast,
+    Cast,
+    Const,
+    Expr,
+    ExprLike,
+    Number,
+    Op,
+    Ramp,
+    const,
+    op,
+)
+from .types import BOOL, FLOAT32, INT32, INT64, DType, DTypeLike, dtype, promote
+
+_SHIFTS = ("shl", "shr")
+_LARGEST_PRODUCT = 16  # x ** n multiplies up to this exponent
+
+
+def expr(value: ExprLike, like: DType | None = None) -> Expr:
+    """`value` as an expression. A Python number takes the type `like` where it fits it, else its default type."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        return const(bool(value), BOOL)
+    if isinstance(value, np.generic):
+        return const(value.item(), dtype(value.dtype))
+    if isinstance(value, int):
+        return _weak_int(value, like)
+    if isinstance(value, float):
+        return const(value, like if like is not None and like.is_float else FLOAT32)
+    as_expr: Callable[[], Expr] | None = getattr(value, "as_expr", None)
+    if as_expr is not None:
+        return as_expr()
+    if isinstance(value, np.ndarray):
+        raise UserError(
+            f"a NumPy array of shape {value.shape} cannot be part of an expression; declare a pt.Input, "
+            "read it at a coordinate, and pass the array when you call the pipeline"
+        )
+    raise UserError(f"{value!r} ({type(value).__name__}) cannot be used in an expression; use numbers and expressions")
+
+
+def _weak_int(value: int, like: DType | None) -> Const:
+    if like is None or like.is_bool:
+        return const(value, INT32 if INT32.min <= value <= INT32.max else INT64)
+    if like.is_int and not like.min <= value <= like.max:
+        raise UserError(
+            f"{value} does not fit {like}, the type it is combined with; widen the other side first, "
+            f"for example pt.cast('int32', ...)"
+        )
+    return const(value, like)
+
+
+def pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
+    """Both operands in their common type and lanes."""
+    if isinstance(a, Expr) and isinstance(b, Expr):
+        if a.dtype is not b.dtype and a.dtype != b.dtype:
+            t = promote(a.dtype, b.dtype)
+            a, b = cast(t, a), cast(t, b)
+    elif isinstance(a, Expr) or not isinstance(b, Expr):
+        a = expr(a)
+        b = expr(b, a.dtype)
+        return (a, b) if a.dtype == b.dtype and a.lanes == b.lanes else pair(a, b)
+    else:
+        a = expr(a, b.dtype)
+        return (a, b) if a.dtype == b.dtype and a.lanes == b.lanes else pair(a, b)
+    if a.lanes != b.lanes:
+        a, b = broadcast(a, b.lanes), broadcast(b, a.lanes)
+    return a, b
+
+
+def broadcast(value: Expr, lanes: int) -> Expr:
+    """`value` in every one of `lanes` lanes; vectors stay as they are."""
+    if value.lanes > 1 or lanes == 1:
+        return value
+    if isinstance(value, Const):
+        return Const(value.dtype, lanes, value.value)
+    return Broadcast(value.dtype, lanes, value)
+
+
+def ramp(base: Expr, stride: Expr | int, lanes: int) -> Expr:
+    """base, base+stride, ..."""
+    stride = expr(stride, base.dtype)
+    return base if lanes == 1 else Ramp(base.dtype, lanes, base, stride)
+
+
+def cast(to: DTypeLike, value: ExprLike) -> Expr:
+    """Convert by value: integers wrap, float to integer truncates towards zero and saturates (NaN is 0)."""
+    to = dtype(to)
+    e: Expr = value if isinstance(value, Expr) else expr(value)
+    if e.dtype == to:
+        return e
+    if isinstance(e, Const):
+        folded = cast_value(e.value, e.dtype, to)
+        if folded is not None:
+            return Const(to, e.lanes, folded)
+    if isinstance(e, Broadcast):
+        return Broadcast(to, e.lanes, cast(to, e.value))
+    return Cast(to, e.lanes, e)
+
+
+def cast_value(value: Number, source: DType, to: DType) -> Number | None:
+    """What `cast` does, on a Python number."""
+    if to.is_bool:
+        return value != 0
+    if to.is_float:
+        return round_to(float(value), to)
+    if source.is_float:
+        if math.isnan(value):
+            return 0
+        return int(min(max(value, to.min), to.max)) if math.isinf(value) else min(max(int(value), to.min), to.max)
+    return const(int(value), to).value
+
+
+def round_to(value: float, to: DType) -> float | None:
+    """`value` rounded to the float type (None where only run time can: bfloat16)."""
+    if to.kind == "bfloat":
+        return None
+    with np.errstate(all="ignore"):
+        return float(to.numpy.type(value))
+
+
+def bits(to: DTypeLike, value: Expr) -> Expr:
+    """Reinterpret the bits of `value`."""
+    to = dtype(to)
+    if to.bits != value.dtype.bits:
+        raise UserError(f"cannot reinterpret {value.dtype} as {to}: their sizes differ")
+    return value if to == value.dtype else Bits(to, value.lanes, value)
+
+
+def unary(name: str, value: ExprLike) -> Expr:
+    """neg, not, abs and the one-argument math functions."""
+    a: Expr = expr(value)
+    if name in FLOATING and not a.dtype.is_float:
+        if name in ("floor", "ceil", "round", "trunc"):
+            return a
+        a = cast(FLOAT32, a)
+    if name == "not" and a.dtype.is_float:
+        raise UserError(f"~ needs an integer or a condition, not {a.dtype}")
+    if name == "neg" and a.dtype.is_bool:
+        raise UserError("a condition cannot be negated with -; use ~")
+    if name == "abs" and not (a.dtype.is_signed or a.dtype.is_float):
+        return a
+    if isinstance(a, Const):
+        if name == "neg":
+            return const(-a.value, a.dtype, a.lanes)
+        if name == "not":
+            return const(not a.value if a.dtype.is_bool else ~int(a.value), a.dtype, a.lanes)
+        if name == "abs":
+            return const(abs(a.value), a.dtype, a.lanes)
+    return op(name, a)
+
+
+def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
+    """Any two-argument operation, typed and lightly folded."""
+    if name in COMPARISON:
+        return _compare(name, a, b)
+    if name == "pow" and type(b) is int and 1 <= b <= _LARGEST_PRODUCT:
+        return _power(expr(a), b)
+    a, b = pair(a, b)
+    t = a.dtype
+    if name in FLOATING and not t.is_float:
+        t = FLOAT32
+        a, b = cast(t, a), cast(t, b)
+    elif t.is_bool and name not in BITWISE and name not in ("min", "max"):
+        raise UserError(f"{name} of two conditions; cast them to a number first, or combine them with & | ^")
+    elif t.is_float and name in BITWISE:
+        raise UserError(f"{a} and {b}: & | ^ << >> need integers or conditions, not {t}")
+    elif t.is_bool and name in _SHIFTS:
+        raise UserError("a condition cannot be shifted; cast it to an integer first")
+    if isinstance(a, Const) and isinstance(b, Const):
+        folded = fold(name, a.value, b.value, t)
+        if folded is not None:
+            return Const(t, a.lanes, folded)
+    simpler = _identity(name, a, b)
+    return op(name, a, b) if simpler is None else simpler
+
+
+def _power(base: Expr, exponent: int) -> Expr:
+    """base ** exponent by repeated squaring, in the base's own type."""
+    if exponent == 1:
+        return base
+    half = _power(base, exponent // 2)
+    square = binary("mul", half, half)
+    return square if exponent % 2 == 0 else binary("mul", square, base)
+
+
+def _compare(name: str, a: ExprLike, b: ExprLike) -> Expr:
+    # A Python integer that the other side's type cannot hold is compared exactly, in a wider type.
+    for value, other in ((a, b), (b, a)):
+        if isinstance(value, int) and not isinstance(value, bool) and isinstance(other, Expr) and other.dtype.is_int:
+            if not other.dtype.min <= value <= other.dtype.max:
+                wide = INT64 if other.dtype.bits < 64 else FLOAT32
+                a, b = (cast(wide, x) if isinstance(x, Expr) else const(x, wide) for x in (a, b))
+                break
+    a, b = pair(a, b)
+    if isinstance(a, Const) and isinstance(b, Const):
+        return const(_COMPARE[name](a.value, b.value), BOOL, a.lanes)
+    return op(name, a, b)
+
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": lambda x, y: x == y,
+    "ne": lambda x, y: x != y,
+    "lt": lambda x, y: x < y,
+    "le": lambda x, y: x <= y,
+    "gt": lambda x, y: x > y,
+    "ge": lambda x, y: x >= y,
+}  # fmt: skip
+
+_FOLD: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "floordiv": lambda x, y: x // y if y else 0,
+    "mod": lambda x, y: x % y if y else 0,
+    "min": min,
+    "max": max,
+    "and": lambda x, y: x & y,
+    "or": lambda x, y: x | y,
+    "xor": lambda x, y: x ^ y,
+}
+
+
+def fold(name: str, x: Number, y: Number, t: DType) -> Number | None:
+    """The value of a binary operation on constants of type `t`, or None where it is left to run time."""
+    if t.is_float:
+        if name not in ("add", "sub", "mul", "div") or t.kind == "bfloat":
+            return None
+        scalar = t.numpy.type
+        with np.errstate(all="ignore"):
+            result = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[name](
+                scalar(x), scalar(y)
+            )
+        return float(result)
+    if name in _FOLD:
+        return const(_FOLD[name](x, y), t).value
+    if name in _SHIFTS and 0 <= y < t.bits:
+        return const(int(x) << int(y) if name == "shl" else int(x) >> int(y), t).value
+    return None
+
+
+def _identity(name: str, a: Expr, b: Expr) -> Expr | None:
+    """x+0, x*1, x*0, x//1, min(x, x) and their like, for integers and conditions; exact float ones too."""
+    if name in ("min", "max") and a is b:
+        return a
+    if isinstance(a, Const):
+        if name in nodes.COMMUTATIVE and not a.dtype.is_float:
+            return _identity(name, b, a)
+        if name == "mul" and a.value == 1:
+            return b
+    if not isinstance(b, Const):
+        if name == "sub" and a is b and a.dtype.is_int:
+            return const(0, a.dtype, a.lanes)
+        return None
+    value = b.value
+    if name in ("mul", "div", "floordiv") and value == 1 and not isinstance(value, bool):
+        return a
+    if a.dtype.is_float:
+        return a if name == "sub" and value == 0 and math.copysign(1, value) > 0 else None
+    if a.dtype.is_bool:
+        if name == "and":
+            return a if value else b
+        if name == "or":
+            return b if value else a
+        return None
+    if value == 0:
+        if name in ("add", "sub", "or", "xor", "shl", "shr"):
+            return a
+        if name in ("mul", "and"):
+            return b
+    if name == "mod" and value == 1:
+        return const(0, a.dtype, a.lanes)
+    # (x + c1) + c2 and (x * c1) * c2 keep index arithmetic short.
+    if name in ("add", "sub") and isinstance(a, Op) and a.op == "add" and isinstance(a.args[1], Const):
+        return binary("add", a.args[0], binary(name, a.args[1], b))
+    if name == "sub":
+        return op("add", a, const(-int(value), a.dtype, a.lanes)) if a.dtype.is_signed else None
+    return None
+
+
+def select(condition: ExprLike, then: ExprLike, otherwise: ExprLike) -> Expr:
+    """`then` where `condition` holds, else `otherwise`; both may be computed."""
+    condition = expr(condition)
+    if not condition.dtype.is_bool:
+        raise UserError(f"the condition of a select is {condition.dtype}; write a comparison such as {condition} != 0")
+    a, b = pair(then, otherwise)
+    if isinstance(condition, Const):
+        return a if condition.value else b
+    if a is b:
+        return a
+    lanes = max(condition.lanes, a.lanes)
+    return op("select", broadcast(condition, lanes), broadcast(a, lanes), broadcast(b, lanes))
+
+
+def minimum(a: ExprLike, b: ExprLike) -> Expr:
+    """The smaller; NaN if either is NaN."""
+    return binary("min", a, b)
+
+
+def maximum(a: ExprLike, b: ExprLike) -> Expr:
+    """The larger; NaN if either is NaN."""
+    return binary("max", a, b)
+
+
+def logical_and(*conditions: Expr) -> Expr:
+    """All of them; true for none."""
+    result: Expr = const(True, BOOL)
+    for c in conditions:
+        result = c if isinstance(result, Const) and result.value else binary("and", result, c)
+    return result

@@ -1,0 +1,248 @@
+"""Integer expressions as linear sums, and what can be proved with them.
+
+`linear(e)` writes an int64 expression as  constant + sum(coefficient * atom)  where an atom is a variable or an
+opaque subexpression; equal atoms cancel. `Facts` hold known bounds of variables. From these, `lower` and `upper`
+find constant bounds, which is all that lowering needs to make extents static and to drop clamps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .build import binary
+from .nodes import Cast, Const, Expr, Op, Var, const
+from .types import INT64
+from .visit import children, key, rebuild
+
+Key = tuple[object, ...]
+_MAX_DEPTH = 6
+
+
+@dataclass(frozen=True)
+class Linear:
+    """constant + sum of coefficient * atom; atoms by structural key."""
+
+    constant: int
+    terms: Mapping[Key, tuple[Expr, int]] = field(default_factory=dict)
+
+    def plus(self, other: Linear, scale: int = 1) -> Linear:
+        """self + scale * other."""
+        terms = dict(self.terms)
+        for k, (atom, c) in other.terms.items():
+            total = terms[k][1] + scale * c if k in terms else scale * c
+            if total:
+                terms[k] = (atom, total)
+            else:
+                terms.pop(k, None)
+        return Linear(self.constant + scale * other.constant, terms)
+
+    def without(self, k: Key) -> Linear:
+        """All but one term."""
+        return Linear(self.constant, {j: t for j, t in self.terms.items() if j != k})
+
+    def coefficient(self, name: str) -> int:
+        """How often the variable occurs as an atom of its own."""
+        return sum(c for atom, c in self.terms.values() if isinstance(atom, Var) and atom.name == name)
+
+    def expr(self) -> Expr:
+        """As an expression again, constant last."""
+        result: Expr | None = None
+        for atom, c in self.terms.values():
+            term = atom if c in (1, -1) else binary("mul", atom, const(abs(c), atom.dtype))
+            if result is None:
+                result = term if c > 0 else binary("sub", const(0, atom.dtype), term)
+            else:
+                result = binary("add" if c > 0 else "sub", result, term)
+        if result is None:
+            return const(self.constant, INT64)
+        return binary("add", result, const(self.constant, result.dtype)) if self.constant else result
+
+
+def linear(e: Expr) -> Linear:
+    """The linear form of a scalar integer expression."""
+    if isinstance(e, Const):
+        return Linear(int(e.value))
+    if isinstance(e, Op):
+        if e.op == "add":
+            return linear(e.args[0]).plus(linear(e.args[1]))
+        if e.op == "sub":
+            return linear(e.args[0]).plus(linear(e.args[1]), -1)
+        if e.op == "neg":
+            return Linear(0).plus(linear(e.args[0]), -1)
+        if e.op == "mul":
+            for a, b in (e.args, e.args[::-1]):
+                if isinstance(b, Const):
+                    return Linear(0).plus(linear(a), int(b.value))
+    return Linear(0, {key(e): (e, 1)})
+
+
+class Facts:
+    """Known bounds of variables, as integers: name -> (low, high), either may be None."""
+
+    def __init__(self, bounds: Mapping[str, tuple[int | None, int | None]] | None = None) -> None:
+        self.bounds = dict(bounds or {})
+
+    def lower(self, e: Expr) -> int | None:
+        """A constant that e never goes below."""
+        return self._bound(linear(e), -1, 0)
+
+    def upper(self, e: Expr) -> int | None:
+        """A constant that e never exceeds."""
+        return self._bound(linear(e), 1, 0)
+
+    def ge(self, a: Expr, b: Expr) -> bool:
+        """Whether a >= b is certain."""
+        low = self._bound(linear(a).plus(linear(b), -1), -1, 0)
+        return low is not None and low >= 0
+
+    def _bound(self, form: Linear, side: int, depth: int) -> int | None:
+        """Constant bound of a linear form; side +1: from above, -1: from below."""
+        if depth > _MAX_DEPTH:
+            return None
+        # Opaque atoms first: replacing one by a bound of itself may cancel against the others.
+        for k, (atom, c) in form.terms.items():
+            if isinstance(atom, Op):
+                found = self._bound_op(form, k, atom, c, side, depth)
+                if found is not None:
+                    return found
+        total = form.constant
+        for atom, c in form.terms.values():
+            limit = self._bound_atom(atom, side if c > 0 else -side)
+            if limit is None:
+                return None
+            total += c * limit
+        return total
+
+    def _bound_op(self, form: Linear, k: Key, atom: Op, c: int, side: int, depth: int) -> int | None:
+        rest = form.without(k)
+        wanted = side if c > 0 else -side  # which bound of the atom matters
+        if atom.op in ("min", "max"):
+            options = [self._bound(rest.plus(linear(a), c), side, depth + 1) for a in atom.args]
+            if (atom.op == "min") == (wanted > 0):  # min is below each argument: any one's bound will do
+                known = [o for o in options if o is not None]
+                return (min(known) if side > 0 else max(known)) if known else None
+            if None in options:
+                return None
+            return max(o for o in options if o is not None) if side > 0 else min(o for o in options if o is not None)
+        if atom.op == "select":
+            options = [self._bound(rest.plus(linear(a), c), side, depth + 1) for a in atom.args[1:]]
+            if None in options:
+                return None
+            return max(o for o in options if o is not None) if side > 0 else min(o for o in options if o is not None)
+        if atom.op == "floordiv" and isinstance(atom.args[1], Const) and int(atom.args[1].value) > 0:
+            d = int(atom.args[1].value)
+            if c % d == 0:  # e - d + 1 <= d * (e // d) <= e
+                slack = 0 if wanted > 0 else 1 - d
+                return self._bound(rest.plus(linear(atom.args[0]).plus(Linear(slack)), c // d), side, depth + 1)
+        return None
+
+    def _bound_atom(self, atom: Expr, side: int) -> int | None:
+        if isinstance(atom, Var):
+            low, high = self.bounds.get(atom.name, (None, None))
+            return high if side > 0 else low
+        if isinstance(atom, Cast) and atom.value.dtype.is_int and atom.value.dtype.bits < 64:
+            t = atom.value.dtype
+            return t.max if side > 0 else t.min
+        if isinstance(atom, Op):
+            return self._bound_nonlinear(atom, side)
+        return None
+
+    def _bound_nonlinear(self, atom: Op, side: int) -> int | None:
+        if atom.op == "mod" and isinstance(atom.args[1], Const) and int(atom.args[1].value) > 0:
+            return int(atom.args[1].value) - 1 if side > 0 else 0
+        if atom.op == "floordiv" and isinstance(atom.args[1], Const) and int(atom.args[1].value) > 0:
+            limit = self._bound(linear(atom.args[0]), side, 1)
+            return None if limit is None else limit // int(atom.args[1].value)
+        if atom.op in ("min", "max", "select"):
+            return self._bound_op(Linear(0), ("", 0), atom, 1, side, 1)
+        return None
+
+
+NO_FACTS = Facts()
+
+
+def simplify(e: Expr, facts: Facts = NO_FACTS) -> Expr:
+    """An equal index expression (int64, scalar), shorter: sums cancelled, provable min/max and conditions dropped."""
+    return _Simplifier(facts).visit(e)
+
+
+class _Simplifier:
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.memo: dict[int, Expr] = {}
+        self.keep: list[Expr] = []
+
+    def visit(self, e: Expr) -> Expr:
+        found = self.memo.get(id(e))
+        if found is None:
+            old = children(e)
+            new = tuple([self.visit(c) for c in old])
+            same_children = all(a is b for a, b in zip(old, new, strict=True))
+            found = self.rewrite(e if same_children else rebuild(e, new))
+            self.memo[id(e)] = found
+            self.keep.append(e)
+        return found
+
+    def rewrite(self, e: Expr) -> Expr:
+        if not isinstance(e, Op) or e.lanes > 1 or e.args[-1].dtype != INT64:
+            return e
+        if e.op in ("add", "sub", "mul", "neg"):
+            return linear(e).expr()
+        if e.op in ("min", "max"):
+            return self.min_max(e)
+        if e.op in ("floordiv", "mod") and isinstance(e.args[1], Const) and int(e.args[1].value) > 0:
+            return self.divide(e, int(e.args[1].value))
+        if e.op in ("le", "lt", "ge", "gt"):
+            return self.compare(e)
+        return e
+
+    def min_max(self, e: Op) -> Expr:
+        a, b = e.args
+        first_larger = self.facts.ge(a, b)
+        if first_larger or self.facts.ge(b, a):
+            return b if first_larger == (e.op == "min") else a
+        for inner, other in ((a, b), (b, a)):  # max(a, min(a, c)) == a, and min(a, min(a, c)) == min(a, c)
+            if isinstance(inner, Op) and inner.op in ("min", "max") and any(
+                key(x) == key(other) for x in inner.args
+            ):
+                return inner if inner.op == e.op else other
+        return e
+
+    def divide(self, e: Op, d: int) -> Expr:
+        form = linear(e.args[0])
+        whole = Linear(form.constant // d * d, {k: t for k, t in form.terms.items() if t[1] % d == 0})
+        if not whole.terms and not whole.constant:
+            low, high = self.facts.lower(e.args[0]), self.facts.upper(e.args[0])
+            if low is not None and high is not None and low // d == high // d:
+                q = low // d
+                return const(q, INT64) if e.op == "floordiv" else binary("sub", e.args[0], const(q * d, INT64))
+            return e
+        rest = simplify(form.plus(whole, -1).expr(), self.facts)
+        divisor = const(d, INT64)
+        if e.op == "mod":
+            return self.visit(binary("mod", rest, divisor))
+        quotient = Linear(whole.constant // d, {k: (a, c // d) for k, (a, c) in whole.terms.items()})
+        remainder = self.visit(binary("floordiv", rest, divisor))
+        return quotient.plus(linear(remainder)).expr()
+
+    def compare(self, e: Op) -> Expr:
+        a, b = e.args if e.op in ("ge", "gt") else e.args[::-1]  # a >= b or a > b
+        strictly = e.op in ("gt", "lt")
+        difference = linear(a).plus(linear(b), -1)
+        if strictly:
+            difference = difference.plus(Linear(-1))
+        low = self.facts._bound(difference, -1, 0)
+        if low is not None and low >= 0:
+            return const(True, e.dtype)
+        high = self.facts._bound(difference, 1, 0)
+        if high is not None and high < 0:
+            return const(False, e.dtype)
+        return e
+
+
+def clamp(value: Expr, low: Expr, high: Expr) -> Expr:
+    """value limited to [low, high]; low where the two cross."""
+    return binary("max", binary("min", value, high), low)
+
+

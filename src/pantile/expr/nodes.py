@@ -1,0 +1,332 @@
+"""Expression nodes, shared by the language and the loop IR.
+
+    expr = Const(value)                      a literal of a known type
+         | Var(name)                         a pixel coordinate, loop variable, let name or scalar argument
+         | Op(op, args)                      arithmetic, comparison, logic, math (OPS says which, and their types)
+         | Cast(value)                       int: wraps; float to int: truncates and saturates, NaN is 0
+         | Bits(value)                       the same bits as another type of equal size
+         | Read(source, indices, which)      language: a value of a Func or Input at a coordinate
+         | Reduce(kind, value, domain)       language: sum, prod, min, max, ... over a reduction domain
+         | Load(buffer, indices)             loop IR: a value of a buffer
+         | Ramp(base, stride, lanes)         loop IR: base, base+stride, ..., as a vector
+         | Broadcast(value, lanes)           loop IR: a scalar in every lane
+         | Shuffle(vectors, lanes)           loop IR: chosen lanes of concatenated vectors
+
+Nodes are frozen and compared by identity (`==` builds an expression); passes memoize on identity, so a shared node
+is visited once. `same` in `visit` compares structure. Python's numbers enter through `build`, which types them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ..errors import UserError
+from .types import BOOL, INT32, INT64, DType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Number = bool | int | float
+# What may stand where an expression is expected.
+ExprLike = Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Expr:
+    """Base of all nodes: a value of `dtype`, `lanes` of them at once."""
+
+    dtype: DType
+    lanes: int
+
+    __array_ufunc__ = None  # NumPy's operators give way to ours, so that an array in an expression is refused
+
+    # Operators are typed by `build`; imported late because build makes these nodes.
+    def __add__(self, other: ExprLike) -> Expr:
+        return _binary("add", self, other)
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return _binary("add", other, self)
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return _binary("sub", self, other)
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return _binary("sub", other, self)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return _binary("mul", self, other)
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return _binary("mul", other, self)
+
+    def __truediv__(self, other: ExprLike) -> Expr:
+        return _binary("div", self, other)
+
+    def __rtruediv__(self, other: ExprLike) -> Expr:
+        return _binary("div", other, self)
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return _binary("floordiv", self, other)
+
+    def __rfloordiv__(self, other: ExprLike) -> Expr:
+        return _binary("floordiv", other, self)
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return _binary("mod", self, other)
+
+    def __rmod__(self, other: ExprLike) -> Expr:
+        return _binary("mod", other, self)
+
+    def __pow__(self, other: ExprLike) -> Expr:
+        return _binary("pow", self, other)
+
+    def __rpow__(self, other: ExprLike) -> Expr:
+        return _binary("pow", other, self)
+
+    def __and__(self, other: ExprLike) -> Expr:
+        return _binary("and", self, other)
+
+    def __rand__(self, other: ExprLike) -> Expr:
+        return _binary("and", other, self)
+
+    def __or__(self, other: ExprLike) -> Expr:
+        return _binary("or", self, other)
+
+    def __ror__(self, other: ExprLike) -> Expr:
+        return _binary("or", other, self)
+
+    def __xor__(self, other: ExprLike) -> Expr:
+        return _binary("xor", self, other)
+
+    def __rxor__(self, other: ExprLike) -> Expr:
+        return _binary("xor", other, self)
+
+    def __lshift__(self, other: ExprLike) -> Expr:
+        return _binary("shl", self, other)
+
+    def __rlshift__(self, other: ExprLike) -> Expr:
+        return _binary("shl", other, self)
+
+    def __rshift__(self, other: ExprLike) -> Expr:
+        return _binary("shr", self, other)
+
+    def __rrshift__(self, other: ExprLike) -> Expr:
+        return _binary("shr", other, self)
+
+    def __lt__(self, other: ExprLike) -> Expr:
+        return _binary("lt", self, other)
+
+    def __le__(self, other: ExprLike) -> Expr:
+        return _binary("le", self, other)
+
+    def __gt__(self, other: ExprLike) -> Expr:
+        return _binary("gt", self, other)
+
+    def __ge__(self, other: ExprLike) -> Expr:
+        return _binary("ge", self, other)
+
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+        return _binary("eq", self, other)
+
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+        return _binary("ne", self, other)
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def __neg__(self) -> Expr:
+        return _unary("neg", self)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __invert__(self) -> Expr:
+        return _unary("not", self)
+
+    def __abs__(self) -> Expr:
+        return _unary("abs", self)
+
+    def __bool__(self) -> bool:
+        raise UserError(
+            f"the value of {self} is not known while the pipeline is being described, so it cannot decide a Python "
+            "'if', 'and', 'or' or 'not'; use pt.select(condition, a, b) and the operators & | ~"
+        )
+
+    def __iter__(self) -> Iterator[Expr]:
+        raise UserError(f"{self} is a single value and cannot be iterated over or unpacked")
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise UserError(
+            f"{self} is a single value, so [{key}] cannot follow it; write all indices in one pair of brackets"
+        )
+
+    def __str__(self) -> str:
+        from .show import show
+
+        return show(self)
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype} {self}>"
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Const(Expr):
+    """A literal; every lane has the same value."""
+
+    value: Number
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Var(Expr):
+    """A named scalar. Language coordinates are int32; loop-IR names are int64 unless stated."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Op(Expr):
+    """An operation of `OPS` on arguments of one common type (comparisons, select and shifts aside)."""
+
+    op: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Cast(Expr):
+    """Conversion by value to `dtype`."""
+
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Bits(Expr):
+    """Reinterpretation of the bits as `dtype`, of the same size."""
+
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Read(Expr):
+    """`source[indices]`, its `which`-th value. `source` is a Func or an Input of the language."""
+
+    source: Any
+    indices: tuple[Expr, ...]
+    which: int
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Reduce(Expr):
+    """A reduction of `value` over `domain` (an RDom of the language)."""
+
+    kind: str
+    value: Expr
+    domain: Any
+    which: int  # of the values an argmin/argmax yields: 0.. the coordinates, last the extreme value
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Load(Expr):
+    """`buffer[indices]`; indices are per storage dimension until storage is flattened, one after."""
+
+    buffer: str
+    indices: tuple[Expr, ...]
+    mask: Expr | None = None  # lanes to load; the others are zero
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Ramp(Expr):
+    """base + i*stride in lane i."""
+
+    base: Expr
+    stride: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Broadcast(Expr):
+    """The scalar `value` in every lane."""
+
+    value: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Shuffle(Expr):
+    """Lane i is lane `order[i]` of the concatenation of `vectors`."""
+
+    vectors: tuple[Expr, ...]
+    order: tuple[int, ...]
+
+
+# Operation name -> number of arguments. Results have the arguments' type except where `RESULT_TYPE` says otherwise.
+ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "floordiv": 2, "mod": 2, "min": 2, "max": 2, "neg": 1, "abs": 1}
+FLOATING = {
+    "div": 2, "sqrt": 1, "rsqrt": 1, "exp": 1, "log": 1, "sin": 1, "cos": 1, "tan": 1, "tanh": 1, "atan2": 2, "pow": 2,
+    "floor": 1, "ceil": 1, "round": 1, "trunc": 1, "fma": 3,
+}  # fmt: skip
+BITWISE = {"and": 2, "or": 2, "xor": 2, "not": 1, "shl": 2, "shr": 2}
+COMPARISON = {"eq": 2, "ne": 2, "lt": 2, "le": 2, "gt": 2, "ge": 2}
+FIXED_POINT = {
+    "halving_add": 2,  # floor((a + b) / 2), without overflow
+    "rounding_halving_add": 2,  # floor((a + b + 1) / 2), without overflow
+    "saturating_add": 2,
+    "saturating_sub": 2,
+    "absd": 2,  # |a - b| in the unsigned type of the same size
+    "mul_shift": 3,  # floor(a * b / 2**s) computed wide, saturated to the type; s a constant
+    "rounding_mul_shift": 3,  # floor((a * b + 2**(s-1)) / 2**s), likewise
+}
+SELECT = {"select": 3}  # condition, then, otherwise
+HINT = {"within": 3}  # the first argument, promised to lie in [second, third]
+OPS: dict[str, int] = {**ARITHMETIC, **FLOATING, **BITWISE, **COMPARISON, **FIXED_POINT, **SELECT, **HINT}
+COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor", "eq", "ne", "halving_add",
+                         "rounding_halving_add", "saturating_add", "absd"})  # fmt: skip
+
+
+def result_type(op: str, args: tuple[Expr, ...]) -> DType:
+    """The type of `op` applied to already promoted arguments."""
+    if op in COMPARISON:
+        return BOOL
+    if op == "select":
+        return args[1].dtype
+    if op == "absd":
+        t = args[0].dtype
+        return DType("uint", t.bits) if t.is_int else t
+    return args[0].dtype
+
+
+def const(value: Number, dtype: DType, lanes: int = 1) -> Const:
+    """A literal of an exact type; integers wrap into it."""
+    if dtype.is_float:
+        return Const(dtype, lanes, float(value))
+    if dtype.is_bool:
+        return Const(dtype, lanes, bool(value))
+    value = int(value) & ((1 << dtype.bits) - 1)
+    if dtype.is_signed and value > dtype.max:
+        value -= 1 << dtype.bits
+    return Const(dtype, lanes, value)
+
+
+def var(name: str, dtype: DType = INT64, lanes: int = 1) -> Var:
+    """A loop-IR name."""
+    return Var(dtype, lanes, name)
+
+
+def coordinate(name: str) -> Var:
+    """A language-level pixel coordinate."""
+    return Var(INT32, 1, name)
+
+
+def op(name: str, *args: Expr) -> Op:
+    """An operation on arguments that already agree in type and lanes."""
+    return Op(result_type(name, args), args[-1].lanes, name, args)
+
+
+def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
+    from .build import binary
+
+    return binary(name, a, b)
+
+
+def _unary(name: str, a: Expr) -> Expr:
+    from .build import unary
+
+    return unary(name, a)

@@ -1,0 +1,118 @@
+"""Scalar types: NumPy's dtypes plus bfloat16, and how two of them meet.
+
+An integer meeting a float takes the float's type; two integers meet as in NumPy; bool gives way to anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..errors import UserError
+
+
+@dataclass(frozen=True)
+class DType:
+    """A scalar type. `kind` is one of bool, int, uint, float, bfloat."""
+
+    kind: str
+    bits: int
+
+    @property
+    def name(self) -> str:
+        return "bool" if self.kind == "bool" else f"{self.kind}{self.bits}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"dtype({self.name})"
+
+    @cached_property
+    def is_float(self) -> bool:
+        return self.kind in ("float", "bfloat")
+
+    @cached_property
+    def is_int(self) -> bool:
+        """Signed or unsigned integer (not bool)."""
+        return self.kind in ("int", "uint")
+
+    @cached_property
+    def is_signed(self) -> bool:
+        return self.kind == "int"
+
+    @property
+    def is_bool(self) -> bool:
+        return self.kind == "bool"
+
+    @property
+    def bytes(self) -> int:
+        """Size in memory; a bool is a byte."""
+        return max(1, self.bits // 8)
+
+    @cached_property
+    def min(self) -> int:
+        """Smallest value of an integer (or bool) type."""
+        return -(1 << (self.bits - 1)) if self.kind == "int" else 0
+
+    @cached_property
+    def max(self) -> int:
+        """Largest value of an integer (or bool) type."""
+        return (1 << (self.bits - 1)) - 1 if self.kind == "int" else (1 << self.bits) - 1
+
+    @cached_property
+    def numpy(self) -> np.dtype[Any]:
+        """NumPy's type of the same memory layout; bfloat16 has none of NumPy's own and is held as uint16 bits."""
+        return np.dtype("uint16" if self.kind == "bfloat" else self.name)
+
+
+BOOL = DType("bool", 1)
+INT8, INT16, INT32, INT64 = (DType("int", b) for b in (8, 16, 32, 64))
+UINT8, UINT16, UINT32, UINT64 = (DType("uint", b) for b in (8, 16, 32, 64))
+FLOAT16, FLOAT32, FLOAT64 = (DType("float", b) for b in (16, 32, 64))
+BFLOAT16 = DType("bfloat", 16)
+
+ALL = (BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
+_BY_NAME = {t.name: t for t in ALL}
+
+DTypeLike = DType | str | type | np.dtype[Any]
+
+
+def dtype(like: DTypeLike) -> DType:
+    """The type named by a string, a NumPy dtype or a NumPy scalar class."""
+    if isinstance(like, DType):
+        return like
+    if isinstance(like, str) and like in _BY_NAME:
+        return _BY_NAME[like]
+    try:
+        found = _BY_NAME.get(np.dtype(like).name)
+    except TypeError:
+        found = None
+    if found is None:
+        raise UserError(f"{like!r} is not a pixel type; use one of {', '.join(_BY_NAME)}")
+    return found
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The type of an operation on `a` and `b`."""
+    if a == b:
+        return a
+    if a.is_bool or b.is_bool:
+        return b if a.is_bool else a
+    if a.is_float != b.is_float:
+        return a if a.is_float else b
+    if a.is_float:
+        if {a.kind, b.kind} == {"bfloat", "float"} and a.bits == b.bits:
+            return FLOAT32
+        return a if a.bits > b.bits else b
+    if a.kind == b.kind:
+        return a if a.bits > b.bits else b
+    signed, unsigned = (a, b) if a.is_signed else (b, a)
+    if signed.bits > unsigned.bits:
+        return signed
+    if unsigned.bits == 64:
+        raise UserError("int64 and uint64 have no common integer type; cast one of them with pt.cast")
+    return DType("int", unsigned.bits * 2)

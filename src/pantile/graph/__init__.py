@@ -1,0 +1,1 @@
+"""A checked, ordered, frozen pipeline of stages."""

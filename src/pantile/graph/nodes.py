@@ -1,0 +1,151 @@
+"""The pipeline graph: a checked, topologically ordered, frozen description of what is computed.
+
+    Graph      = inputs, params, stages (producers before consumers), outputs with their shapes
+    Stage      = name, dims, a pure Definition and update Definitions, one dtype per value
+    Definition = indices := values, for every point of the pure dims and of its reduction domain
+
+In a graph's expressions every read of an Input or Func is a `Load` of a buffer by name (see `Stage.buffers`),
+reductions have become stages of their own, and scalars are `Var`s: coordinates by their dim's name, params by their
+name, input extents as "img.shape.0". Coordinates are int32; inside an index, int32 arithmetic means 64-bit arithmetic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..errors import Location
+from ..expr.nodes import Expr
+from ..expr.types import DType
+
+
+@dataclass(frozen=True, eq=False)
+class InputInfo:
+    """An array that the caller gives."""
+
+    name: str
+    dtype: DType
+    ndim: int
+    where: Location
+
+    def extent(self, axis: int) -> str:
+        """The name of the scalar that holds its extent along `axis`."""
+        return f"{self.name}.shape.{axis}"
+
+
+@dataclass(frozen=True, eq=False)
+class ParamInfo:
+    """A scalar that the caller gives (or leaves at its default)."""
+
+    name: str
+    dtype: DType
+    default: bool | int | float | None
+    where: Location
+
+
+@dataclass(frozen=True, eq=False)
+class ReductionDim:
+    """One loop of a reduction domain: min <= name < min + extent, outermost first in its domain."""
+
+    name: str
+    min: Expr
+    extent: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """stage[indices] = values. Pure: indices are the dims. Update: runs over `domain` in order, where `condition`."""
+
+    indices: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+    domain: tuple[ReductionDim, ...]
+    condition: Expr | None
+    where: Location
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A Func of the pipeline. Its `dims` name the coordinates of the pure definition, in storage order."""
+
+    name: str
+    dims: tuple[str, ...]
+    dtypes: tuple[DType, ...]
+    pure: Definition
+    updates: tuple[Definition, ...]
+    where: Location
+    # Stated domain (min, extent) per dim: the stage is undefined outside it. None: defined everywhere.
+    domain: tuple[tuple[Expr, Expr], ...] | None = None
+    # A boundary condition or a reduction that the graph builder made; inlined by default where possible.
+    helper: bool = False
+
+    @property
+    def ndim(self) -> int:
+        return len(self.dims)
+
+    @cached_property
+    def buffers(self) -> tuple[str, ...]:
+        """One buffer name per value: the stage's own name, or name.0, name.1, ... if it has several values."""
+        if len(self.dtypes) == 1:
+            return (self.name,)
+        return tuple(f"{self.name}.{k}" for k in range(len(self.dtypes)))
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """The pure definition, then the updates in order."""
+        return (self.pure, *self.updates)
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """A stage the caller asked for, over 0 <= coordinate < shape in each dim."""
+
+    stage: str
+    shape: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A whole pipeline."""
+
+    name: str
+    inputs: tuple[InputInfo, ...]
+    params: tuple[ParamInfo, ...]
+    stages: tuple[Stage, ...]
+    outputs: tuple[Output, ...]
+
+    @cached_property
+    def stage(self) -> dict[str, Stage]:
+        """Stages by name."""
+        return {s.name: s for s in self.stages}
+
+    @cached_property
+    def input(self) -> dict[str, InputInfo]:
+        """Inputs by name."""
+        return {i.name: i for i in self.inputs}
+
+    @cached_property
+    def producer(self) -> dict[str, Stage]:
+        """The stage that writes a buffer, by the buffer's name."""
+        return {b: s for s in self.stages for b in s.buffers}
+
+    @cached_property
+    def output(self) -> dict[str, Output]:
+        """Outputs by stage name."""
+        return {o.stage: o for o in self.outputs}
+
+    @cached_property
+    def consumers(self) -> dict[str, tuple[str, ...]]:
+        """The other stages that read a stage (or input), by name, in order."""
+        from ..expr.nodes import Load
+        from ..expr.visit import walk
+
+        found: dict[str, dict[str, None]] = {n: {} for n in (*self.stage, *self.input)}
+        for s in self.stages:
+            for d in s.definitions:
+                roots = [*d.indices, *d.values, *([d.condition] if d.condition is not None else [])]
+                for e in walk(*roots):
+                    if isinstance(e, Load):
+                        source = self.producer[e.buffer].name if e.buffer in self.producer else e.buffer
+                        if source != s.name:
+                            found[source][s.name] = None
+        return {n: tuple(c) for n, c in found.items()}

@@ -1,0 +1,176 @@
+"""Funcs to stages: reads become loads by buffer name, and reductions become stages of their own.
+
+    box[y, x] = sum(up[y + r[0]], over=r) / 9      box_sum[y, x] = 0
+                                                   box_sum[y, x] = box_sum[y, x] + up[y + r.0]      over r.0
+                                                   box[y, x] = box_sum[y, x]/9
+
+A reduction that is the whole value of a pure definition becomes that stage itself, without a helper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from ..errors import Location
+from ..expr.build import logical_and
+from ..expr.nodes import Expr, Load, Op, Read, Reduce, coordinate
+from ..expr.nodes import Var as PlainVar
+from ..expr.visit import substitute, transform, variables
+from ..lang.func import Equation, Func
+from ..lang.inputs import Extent, Input
+from ..lang.rdom import Loops, RDom, RVar
+from ..lang.variables import Param, Var
+from .names import Names
+from .nodes import Definition, ReductionDim, Stage
+from .reductions import Reduction, result_types
+
+
+@dataclass(frozen=True)
+class _Site:
+    """The definition being translated; reductions found in it are named after it."""
+
+    name: str
+    dims: tuple[str, ...]
+    where: Location
+
+
+@dataclass(frozen=True, eq=False)
+class _Helper:
+    """The stage of a reduction, and the indices at which the reduction's own definition reads it."""
+
+    stage: Stage
+    indices: tuple[Expr, ...]
+    origin: Reduce  # kept alive: helpers are found by the identity of its parts
+
+
+class Translator:
+    """Turns Funcs (producers first) into `stages`. `scalars` are the names of params and input extents."""
+
+    def __init__(self, names: Names, buffers: dict[int, tuple[str, ...]], scalars: Iterable[str]) -> None:
+        self.stages: list[Stage] = []
+        self._names = names
+        self._buffers = buffers  # id of an Input or Func -> its buffers' names
+        self._scalars = frozenset(scalars)
+        self._loop_names = Names()
+        self._loops: dict[int, tuple[str, ...]] = {}
+        self._helpers: dict[tuple[str, int, int], _Helper] = {}
+        self._memo: dict[int, Expr] = {}  # of expressions that the Funcs keep alive
+        self._site: _Site | None = None
+        self._rules: dict[type, Callable[..., Expr]] = {
+            Read: self._load, Reduce: self._load_helper, RVar: self._rvar, Param: _plain, Extent: _plain, Var: _plain,
+        }  # fmt: skip
+
+    def expr(self, e: Expr) -> Expr:
+        """An expression of the language as one of the graph."""
+        return transform(e, self._change, self._memo)
+
+    def add(self, func: Func, name: str) -> None:
+        """Append the stage of `func`, after the helpers it needs."""
+        pure, *updates = func.equations
+        self._site = _Site(name, func.dims, pure.where)
+        whole = _whole_reduction(pure)
+        if whole is None:
+            stage = Stage(name, func.dims, func.dtypes, self._definition(pure), (), pure.where)
+        else:
+            stage = self._reduction(whole).stage(name, func.dims, pure.where)
+        later = tuple(self._definition(u) for u in updates)
+        domain = None if func.domain is None else tuple((self.expr(a), self.expr(b)) for a, b in func.domain)
+        self.stages.append(replace(stage, updates=stage.updates + later, domain=domain, helper=func.helper))
+
+    def _definition(self, equation: Equation) -> Definition:
+        indices = tuple(self.expr(i) for i in equation.indices)
+        values = tuple(self.expr(v) for v in equation.values)
+        if equation.domain is None:
+            return Definition(indices, values, (), None, equation.where)
+        domain, condition = self._domain(equation.domain), self._condition(equation.domain)
+        return Definition(indices, values, domain, condition, equation.where)
+
+    # ---- expressions
+
+    def _change(self, e: Expr) -> Expr | None:
+        rule = self._rules.get(type(e))
+        return None if rule is None else rule(e)
+
+    def _load(self, e: Read) -> Expr:
+        source: Func | Input = e.source
+        return Load(e.dtype, 1, self._buffers[id(source)][e.which], e.indices)
+
+    def _rvar(self, e: RVar) -> Expr:
+        return coordinate(self._names_of(e.domain.loops)[e.axis])
+
+    # ---- reductions
+
+    def _names_of(self, loops: Loops) -> tuple[str, ...]:
+        """Loop names, made unique among all reduction domains of the graph."""
+        found = self._loops.get(id(loops))
+        if found is None:
+            base = self._loop_names.fresh(loops.name)
+            found = self._loops[id(loops)] = tuple(f"{base}.{n}" for n in loops.names)
+        return found
+
+    def _domain(self, domain: RDom) -> tuple[ReductionDim, ...]:
+        bounds = zip(self._names_of(domain.loops), domain.loops.bounds, strict=True)
+        return tuple(ReductionDim(n, self.expr(low), self.expr(extent)) for n, (low, extent) in bounds)
+
+    def _condition(self, domain: RDom) -> Expr | None:
+        if not domain.predicates:
+            return None
+        return logical_and(*(self.expr(p) for p in domain.predicates))
+
+    def _reduction(self, e: Reduce) -> Reduction:
+        return Reduction(e.kind, self.expr(e.value), self._domain(e.domain), self._condition(e.domain))
+
+    def _load_helper(self, e: Reduce) -> Expr:
+        """A read of the stage that computes `e`, whose value has been translated already."""
+        key = (e.kind, id(e.value), id(e.domain))
+        helper = self._helpers.get(key)
+        if helper is None:
+            helper = self._helpers[key] = self._make_helper(e)
+            self.stages.append(helper.stage)
+        return Load(e.dtype, 1, helper.stage.buffers[e.which], helper.indices)
+
+    def _make_helper(self, e: Reduce) -> _Helper:
+        assert self._site is not None
+        reduction = Reduction(e.kind, e.value, self._domain(e.domain), self._condition(e.domain))
+        free = self._free(reduction)
+        dims = _dims_for(free)
+        renamed = {old: coordinate(new) for old, new in zip(free, dims, strict=True) if old != new}
+        condition = None if reduction.condition is None else substitute(reduction.condition, renamed)
+        reduction = replace(reduction, value=substitute(e.value, renamed), condition=condition)
+        name = self._names.fresh(f"{self._site.name}_{e.kind}")
+        return _Helper(reduction.stage(name, dims, self._site.where), tuple(coordinate(n) for n in free), e)
+
+    def _free(self, reduction: Reduction) -> list[str]:
+        """The coordinates a reduction depends on: those of the definition around it in order, then others."""
+        assert self._site is not None
+        condition = () if reduction.condition is None else (reduction.condition,)
+        own = {d.name for d in reduction.domain}
+        free = [n for n in variables(reduction.value, *condition) if n not in own and n not in self._scalars]
+        place = {d: k for k, d in enumerate(self._site.dims)}
+        return sorted(free, key=lambda n: place.get(n, len(place)))
+
+
+def _plain(e: PlainVar) -> Expr:
+    return PlainVar(e.dtype, 1, e.name)
+
+
+def _dims_for(free: list[str]) -> tuple[str, ...]:
+    """Names of dims; a variable "r.0" of a reduction around becomes the dim "r_0"."""
+    names = Names()
+    return tuple(names.fresh(n.replace(".", "_")) for n in free)
+
+
+def _whole_reduction(equation: Equation) -> Reduce | None:
+    """The reduction whose values are exactly the equation's, if there is one."""
+    bare = [v.args[0] if isinstance(v, Op) and v.op == "within" else v for v in equation.values]
+    reduces = [v for v in bare if isinstance(v, Reduce)]
+    if len(reduces) != len(bare):
+        return None
+    first = reduces[0]
+    yields = len(result_types(first.kind, first.value.dtype, len(first.domain)))
+    matching = [
+        e for k, e in enumerate(reduces)
+        if e.kind == first.kind and e.value is first.value and e.domain is first.domain and e.which == k
+    ]  # fmt: skip
+    return first if len(matching) == len(bare) == yields else None

@@ -1,0 +1,129 @@
+"""The rules of a graph. What breaks one is a bug of ours, since `build` has refused every mistake of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..errors import InternalError
+from ..expr.nodes import Bits, Cast, Const, Expr, Load, Op, Var
+from ..expr.types import BOOL, DType
+from ..expr.visit import walk
+from .nodes import Definition, Graph, Stage
+
+_NODES = (Const, Var, Op, Cast, Bits, Load)
+
+
+def verify(graph: Graph) -> None:
+    """Raise InternalError where a rule is broken."""
+    _Verifier(graph).run()
+
+
+class _Verifier:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.scalars: dict[str, DType | None] = {p.name: p.dtype for p in graph.params}
+        self.scalars |= {i.extent(k): None for i in graph.inputs for k in range(i.ndim)}
+        # buffers that may be read so far: rank and type
+        self.readable = {i.name: (i.ndim, i.dtype) for i in graph.inputs}
+        self.at = graph.name
+
+    def run(self) -> None:
+        graph = self.graph
+        names = [*graph.input, *(p.name for p in graph.params), *(s.name for s in graph.stages)]
+        self.require(len(set(names)) == len(names), f"two things have the same name: {names}")
+        for stage in graph.stages:
+            self.at = f"{graph.name}, {stage.name}"
+            self.stage(stage)
+        self.outputs()
+
+    def require(self, holds: bool, message: str) -> None:
+        if not holds:
+            raise InternalError(f"graph {self.at}: {message}")
+
+    def outputs(self) -> None:
+        names = [o.stage for o in self.graph.outputs]
+        self.require(bool(names) and len(set(names)) == len(names), f"outputs are not distinct: {names}")
+        for o in self.graph.outputs:
+            self.require(o.stage in self.graph.stage, f"output {o.stage} is not a stage")
+            rank = self.graph.stage[o.stage].ndim
+            self.require(len(o.shape) == rank, f"output {o.stage} has a shape of another rank than {rank}")
+            self.scalar(o.shape)
+
+    def stage(self, s: Stage) -> None:
+        self.require(len(set(s.dims)) == len(s.dims), f"dims are not distinct: {s.dims}")
+        self.require(not set(s.dims) & set(self.scalars), f"a dim has the name of a scalar: {s.dims}")
+        self.require(len(s.dtypes) > 0, "has no values")
+        if s.domain is not None:
+            self.require(len(s.domain) == s.ndim, "the stated domain has another rank")
+            self.scalar(e for bound in s.domain for e in bound)
+        self.pure(s)
+        self.readable |= {b: (s.ndim, t) for b, t in zip(s.buffers, s.dtypes, strict=True)}
+        for update in s.updates:
+            self.update(s, update)
+
+    def pure(self, s: Stage) -> None:
+        d = s.pure
+        self.require(not d.domain and d.condition is None, "the pure definition has a reduction domain")
+        names = tuple(i.name if isinstance(i, Var) else "" for i in d.indices)
+        self.require(names == s.dims, f"the pure definition's indices are not the dims: {names}")
+        self.definition(s, d, set(s.dims))
+
+    def update(self, s: Stage, d: Definition) -> None:
+        self.require(len(d.indices) == s.ndim, "an update has another number of indices")
+        loops = [r.name for r in d.domain]
+        self.require(len(set(loops)) == len(loops), f"loops of a reduction are not distinct: {loops}")
+        self.require(not set(loops) & {*s.dims, *self.scalars}, f"a loop has the name of another scalar: {loops}")
+        self.scalar(e for r in d.domain for e in (r.min, r.extent))
+        free = {dim for dim, i in zip(s.dims, d.indices, strict=True) if isinstance(i, Var) and i.name == dim}
+        self.definition(s, d, free | set(loops))
+        for e in walk(*_roots(d)):
+            if isinstance(e, Load) and e.buffer in s.buffers:
+                for dim, i in zip(s.dims, e.indices, strict=True):
+                    own = isinstance(i, Var) and i.name == dim
+                    self.require(own or dim not in free, f"a read of itself goes across {dim}, which has no order")
+
+    def definition(self, s: Stage, d: Definition, bound: set[str]) -> None:
+        types = tuple(v.dtype for v in d.values)
+        self.require(types == s.dtypes, f"values have types {types}, the stage {s.dtypes}")
+        self.require(all(i.dtype.is_int for i in d.indices), "an index is not an integer")
+        self.require(d.condition is None or d.condition.dtype == BOOL, "a condition is not bool")
+        self.expressions(_roots(d), bound)
+
+    def scalar(self, exprs: Iterable[Expr]) -> None:
+        """Known at the call: no coordinates, no loads."""
+        roots = tuple(exprs)
+        self.require(all(e.dtype.is_int for e in roots), "an extent is not an integer")
+        self.require(not any(isinstance(e, Load) for e in walk(*roots)), "an extent depends on data")
+        self.expressions(roots, set())
+
+    def expressions(self, roots: tuple[Expr, ...], bound: set[str]) -> None:
+        for e in walk(*roots):
+            wrong = self.wrong(e, bound)
+            if wrong:  # printing every expression would cost more than all the checks
+                self.require(False, f"{e} {wrong}")
+
+    def wrong(self, e: Expr, bound: set[str]) -> str | None:
+        """What is wrong with one node."""
+        if type(e) not in _NODES:
+            return f"({type(e).__name__}) is not an expression of a graph"
+        if e.lanes != 1:
+            return "is a vector"
+        if isinstance(e, Var) and e.name not in bound and e.name not in self.scalars:
+            return "is not bound"
+        return self.wrong_load(e) if isinstance(e, Load) else None
+
+    def wrong_load(self, e: Load) -> str | None:
+        if e.buffer not in self.readable:
+            return f"reads {e.buffer}, which is not computed yet"
+        ndim, dtype = self.readable[e.buffer]
+        if len(e.indices) != ndim:
+            return f"has {len(e.indices)} indices, {e.buffer} has {ndim} dims"
+        if e.dtype != dtype:
+            return f"is {e.dtype}, {e.buffer} holds {dtype}"
+        if not all(i.dtype.is_int for i in e.indices):
+            return "has an index that is not an integer"
+        return None if e.mask is None else "has a mask"
+
+
+def _roots(d: Definition) -> tuple[Expr, ...]:
+    return (*d.indices, *d.values) if d.condition is None else (*d.indices, *d.values, d.condition)

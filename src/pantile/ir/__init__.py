@@ -1,0 +1,1 @@
+"""Loop IR: nodes, printer, verifier."""

@@ -1,0 +1,185 @@
+"""The loop IR: small, typed, frozen.
+
+    stmt = For(var, min, extent, kind, body)     serial | parallel | vector | unroll; var counts from min
+         | Let(name, value, body)                a scalar (or vector) by name
+         | Block(stmts)
+         | If(condition, then, otherwise)        scalar condition
+         | Store(buffer, indices, value, mask)   a vector value stores its lanes
+         | Produce(stage, body)                  readable marker: body computes `stage`; no meaning of its own
+         | Realize(buffer, dtype, box, body)     a buffer lives during body; box = (min, extent) per storage dim
+         | Alloc(buffer, dtype, size, memory, body)     after flattening: `size` elements, 64-byte aligned
+         | Prefetch(buffer, indices)
+         | Call(name, args)                      an effect of the runtime, by name
+
+Names are unique within a program. Loop variables and let names are int64 `Var`s unless their value has another type.
+After `flatten`, every Load and Store has one index, counted in elements from the buffer's base pointer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ..expr.nodes import Expr
+from ..expr.types import DType
+
+
+class Kind(str, Enum):
+    """How a loop runs."""
+
+    SERIAL = "serial"
+    PARALLEL = "parallel"
+    VECTOR = "vector"
+    UNROLL = "unroll"
+
+
+class Memory(str, Enum):
+    """Where a buffer lives. AUTO becomes STACK or HEAP when storage is planned."""
+
+    AUTO = "auto"
+    HEAP = "heap"  # outside any parallel loop: the caller's arena
+    SCRATCH = "scratch"  # inside a parallel loop: that thread's arena, at a planned offset
+    STACK = "stack"
+    REGISTER = "register"  # a stack buffer with constant indices after unrolling; promoted by LLVM
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Stmt:
+    """Base of all statements."""
+
+    def __str__(self) -> str:
+        from .show import show
+
+        return show(self)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class For(Stmt):
+    """for var in min .. min+extent."""
+
+    var: str
+    min: Expr
+    extent: Expr
+    kind: Kind
+    body: Stmt
+    scratch: Expr | None = None  # parallel, once planned: bytes of arena each thread needs inside
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Let(Stmt):
+    """name = value, visible in body."""
+
+    name: str
+    value: Expr
+    body: Stmt
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Block(Stmt):
+    """One after another."""
+
+    stmts: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class If(Stmt):
+    """Branch on a scalar."""
+
+    condition: Expr
+    then: Stmt
+    otherwise: Stmt | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Store(Stmt):
+    """buffer[indices] = value, in the lanes where mask holds."""
+
+    buffer: str
+    indices: tuple[Expr, ...]
+    value: Expr
+    mask: Expr | None = None
+    nontemporal: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Produce(Stmt):
+    """body computes stage."""
+
+    stage: str
+    body: Stmt
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Realize(Stmt):
+    """A buffer of the box exists during body."""
+
+    buffer: str
+    dtype: DType
+    box: tuple[tuple[Expr, Expr], ...]
+    memory: Memory
+    body: Stmt
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Alloc(Stmt):
+    """A flat buffer of `size` elements exists during body (SCRATCH: at byte `offset` of the innermost parallel
+    loop's arena; STACK, REGISTER: `size` is constant; HEAP: taken from the runtime's arena and given back)."""
+
+    buffer: str
+    dtype: DType
+    size: Expr
+    memory: Memory
+    offset: Expr | None
+    body: Stmt
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Prefetch(Stmt):
+    """Ask for the cache line of buffer[indices]."""
+
+    buffer: str
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Call(Stmt):
+    """A named effect: 'fail' (code) leaves the kernel with an error code."""
+
+    name: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BufferArg:
+    """An input or output array of the kernel: pointer, and per dim extent and stride (in elements) as scalars."""
+
+    name: str
+    dtype: DType
+    ndim: int
+    writable: bool
+    # Which dimension has stride 1, if any; its stride scalar is then never read.
+    dense: int | None
+
+    def extent(self, axis: int) -> str:
+        return f"{self.name}.shape.{axis}"
+
+    def stride(self, axis: int) -> str:
+        return f"{self.name}.stride.{axis}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ScalarArg:
+    """A scalar argument (a Param)."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Program:
+    """A kernel: arguments and body."""
+
+    name: str
+    buffers: tuple[BufferArg, ...]
+    scalars: tuple[ScalarArg, ...]
+    body: Stmt

@@ -1,0 +1,132 @@
+"""Loop IR as readable pseudo-code.
+
+    produce blur_y:
+        parallel for y in 0..h:
+            alloc blur_x: uint16[3*w] in scratch
+            for x in 0..w:
+                blur_x[x] = (img[y, x] + img[y, x + 1])//2
+
+Passes print what they transform with it, and `pipeline.loops()` shows it to users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..expr.build import binary
+from ..expr.nodes import Const, Expr
+from ..expr.show import show as show_expr
+from .nodes import (
+    Alloc,
+    Block,
+    BufferArg,
+    Call,
+    For,
+    If,
+    Kind,
+    Let,
+    Memory,
+    Prefetch,
+    Produce,
+    Program,
+    Realize,
+    Stmt,
+    Store,
+)
+
+_INDENT = "    "
+
+
+def show(s: Stmt) -> str:
+    """The statement, one line per simple statement, loops indented."""
+    return "\n".join(_lines(s))
+
+
+def show_program(p: Program) -> str:
+    """The kernel with its arguments."""
+    args = [_show_argument(b) for b in p.buffers] + [f"{a.name}: {a.dtype}" for a in p.scalars]
+    return "\n".join([f"kernel {p.name}({', '.join(args)}):", *_indented(p.body)])
+
+
+def _show_argument(b: BufferArg) -> str:
+    dims = ", ".join("dense" if axis == b.dense else ":" for axis in range(b.ndim))
+    return f"{'out ' if b.writable else ''}{b.name}: {b.dtype}[{dims}]"
+
+
+def _lines(s: Stmt) -> list[str]:
+    return _SHOW[type(s)](s)
+
+
+def _indented(s: Stmt) -> list[str]:
+    return [_INDENT + line for line in _lines(s)]
+
+
+def _show_for(s: For) -> list[str]:
+    kind = "" if s.kind is Kind.SERIAL else f"{s.kind.value} "
+    scratch = "" if s.scratch is None else f"  # {show_expr(s.scratch)} bytes of scratch each"
+    head = f"{kind}for {s.var} in {show_expr(s.min)}..{_end(s.min, s.extent)}:{scratch}"
+    return [head, *_indented(s.body)]
+
+
+def _end(low: Expr, extent: Expr) -> str:
+    """The exclusive end of a range, folded where the low end is a constant."""
+    if isinstance(low, Const) and low.value == 0:
+        return show_expr(extent)
+    return show_expr(binary("add", low, extent))
+
+
+def _show_let(s: Let) -> list[str]:
+    kind = "" if s.value.dtype.name == "int64" and s.value.lanes == 1 else f": {_type(s.value)}"
+    return [f"let {s.name}{kind} = {show_expr(s.value)}", *_lines(s.body)]
+
+
+def _type(e: Expr) -> str:
+    return str(e.dtype) if e.lanes == 1 else f"{e.dtype}x{e.lanes}"
+
+
+def _show_block(s: Block) -> list[str]:
+    return [line for part in s.stmts for line in _lines(part)] or ["pass"]
+
+
+def _show_if(s: If) -> list[str]:
+    lines = [f"if {show_expr(s.condition)}:", *_indented(s.then)]
+    return lines if s.otherwise is None else [*lines, "else:", *_indented(s.otherwise)]
+
+
+def _show_store(s: Store) -> list[str]:
+    mask = "" if s.mask is None else f" if {show_expr(s.mask)}"
+    stream = "  # nontemporal" if s.nontemporal else ""
+    return [f"{s.buffer}[{_list(s.indices)}] = {show_expr(s.value)}{mask}{stream}"]
+
+
+def _show_realize(s: Realize) -> list[str]:
+    box = ", ".join(f"{show_expr(low)}..{_end(low, extent)}" for low, extent in s.box)
+    return [f"realize {s.buffer}: {s.dtype}[{box}]{_place(s.memory)}", *_lines(s.body)]
+
+
+def _show_alloc(s: Alloc) -> list[str]:
+    at = "" if s.offset is None else f" at byte {show_expr(s.offset)}"
+    return [f"alloc {s.buffer}: {s.dtype}[{show_expr(s.size)}]{_place(s.memory)}{at}", *_lines(s.body)]
+
+
+def _place(memory: Memory) -> str:
+    return "" if memory is Memory.AUTO else f" in {memory.value}"
+
+
+def _list(items: tuple[Expr, ...]) -> str:
+    return ", ".join(show_expr(i) for i in items)
+
+
+_SHOW: dict[type[Stmt], Callable[[Any], list[str]]] = {
+    For: _show_for,
+    Let: _show_let,
+    Block: _show_block,
+    If: _show_if,
+    Store: _show_store,
+    Produce: lambda s: [f"produce {s.stage}:", *_indented(s.body)],
+    Realize: _show_realize,
+    Alloc: _show_alloc,
+    Prefetch: lambda s: [f"prefetch {s.buffer}[{_list(s.indices)}]"],
+    Call: lambda s: [f"{s.name}({_list(s.args)})"],
+}

@@ -1,0 +1,112 @@
+"""Walking statements: their parts, rebuilding, rewriting. The expression-level twin is `expr.visit`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from ..expr.nodes import Expr
+from ..expr.visit import walk as walk_expr
+from .nodes import Alloc, Block, Call, For, If, Let, Prefetch, Produce, Realize, Stmt, Store
+
+
+class _Shape(NamedTuple):
+    """What a kind of statement consists of, and how to make it again from such parts."""
+
+    exprs: Callable[[Any], tuple[Expr, ...]]
+    stmts: Callable[[Any], tuple[Stmt, ...]]
+    make: Callable[[Any, tuple[Expr, ...], tuple[Stmt, ...]], Stmt]
+
+
+def _present(*parts: Any) -> tuple[Any, ...]:
+    return tuple([p for p in parts if p is not None])
+
+
+def _make_for(s: For, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
+    return For(s.var, e[0], e[1], s.kind, b[0], None if s.scratch is None else e[2])
+
+
+def _make_store(s: Store, e: tuple[Expr, ...], _: tuple[Stmt, ...]) -> Stmt:
+    n = len(s.indices)
+    return Store(s.buffer, e[:n], e[n], None if s.mask is None else e[n + 1], s.nontemporal)
+
+
+def _make_realize(s: Realize, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
+    return Realize(s.buffer, s.dtype, tuple(zip(e[::2], e[1::2], strict=True)), s.memory, b[0])
+
+
+def _make_alloc(s: Alloc, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
+    return Alloc(s.buffer, s.dtype, e[0], s.memory, None if s.offset is None else e[1], b[0])
+
+
+_SHAPES: dict[type[Stmt], _Shape] = {
+    For: _Shape(lambda s: _present(s.min, s.extent, s.scratch), lambda s: (s.body,), _make_for),
+    Let: _Shape(lambda s: (s.value,), lambda s: (s.body,), lambda s, e, b: Let(s.name, e[0], b[0])),
+    Block: _Shape(lambda s: (), lambda s: s.stmts, lambda s, e, b: Block(b)),
+    If: _Shape(lambda s: (s.condition,), lambda s: _present(s.then, s.otherwise), lambda s, e, b: If(e[0], *b)),
+    Store: _Shape(lambda s: (*s.indices, s.value, *_present(s.mask)), lambda s: (), _make_store),
+    Produce: _Shape(lambda s: (), lambda s: (s.body,), lambda s, e, b: Produce(s.stage, b[0])),
+    Realize: _Shape(lambda s: tuple([e for side in s.box for e in side]), lambda s: (s.body,), _make_realize),
+    Alloc: _Shape(lambda s: _present(s.size, s.offset), lambda s: (s.body,), _make_alloc),
+    Prefetch: _Shape(lambda s: s.indices, lambda s: (), lambda s, e, b: Prefetch(s.buffer, e)),
+    Call: _Shape(lambda s: s.args, lambda s: (), lambda s, e, b: Call(s.name, e)),
+}  # fmt: skip
+
+
+def expressions(s: Stmt) -> tuple[Expr, ...]:
+    """The expressions of the statement itself, not of the statements inside it."""
+    return _SHAPES[type(s)].exprs(s)
+
+
+def children(s: Stmt) -> tuple[Stmt, ...]:
+    """The statements directly inside."""
+    return _SHAPES[type(s)].stmts(s)
+
+
+def rebuild(s: Stmt, exprs: tuple[Expr, ...], stmts: tuple[Stmt, ...]) -> Stmt:
+    """The statement with other parts (as `expressions` and `children` list them); itself if they are the same."""
+    shape = _SHAPES[type(s)]
+    if _identical(exprs, shape.exprs(s)) and _identical(stmts, shape.stmts(s)):
+        return s
+    return shape.make(s, exprs, stmts)
+
+
+def _identical(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
+    return len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
+
+
+def transform(s: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt:
+    """Rewrite bottom-up: inner statements first, then `change` on the rebuilt one (None keeps it)."""
+    inside = tuple([transform(c, change) for c in children(s)])
+    result = rebuild(s, expressions(s), inside)
+    changed = change(result)
+    return result if changed is None else changed
+
+
+def map_exprs(s: Stmt, f: Callable[[Expr], Expr]) -> Stmt:
+    """Apply `f` to every expression of the statement and of all statements inside it."""
+    inside = tuple([map_exprs(c, f) for c in children(s)])
+    return rebuild(s, tuple([f(e) for e in expressions(s)]), inside)
+
+
+def walk(s: Stmt) -> Iterator[Stmt]:
+    """Every statement, outer ones first, in program order."""
+    stack = [s]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+def all_expressions(s: Stmt) -> Iterator[Expr]:
+    """Every expression node inside the statement; a node shared within one statement is visited once."""
+    for node in walk(s):
+        yield from walk_expr(*expressions(node))
+
+
+def block(*stmts: Stmt) -> Stmt:
+    """One after another, without nested or one-element blocks."""
+    flat: list[Stmt] = []
+    for s in stmts:
+        flat.extend(s.stmts if isinstance(s, Block) else (s,))
+    return flat[0] if len(flat) == 1 else Block(tuple(flat))

@@ -1,0 +1,1 @@
+"""What users write: coordinates, inputs, params, Funcs, reductions, boundary conditions and math."""

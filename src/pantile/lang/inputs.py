@@ -1,0 +1,63 @@
+"""`Input`: an array that the caller gives, and its extents as expressions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import UserError, here
+from ..expr import nodes
+from ..expr.nodes import Expr, Read
+from ..expr.types import INT32, DTypeLike
+from ..expr.types import dtype as as_dtype
+from . import names
+from .indexing import Source, check_rank, indices_of
+from .variables import Scalar
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False, init=False)
+class Extent(Scalar):
+    """The extent of an Input along one axis."""
+
+    source: Input
+    axis: int
+
+    def __init__(self, source: Input, axis: int) -> None:
+        nodes.Var.__init__(self, INT32, 1, f"{source.name}.shape.{axis}")
+        object.__setattr__(self, "source", source)
+        object.__setattr__(self, "axis", axis)
+
+
+class Input(Source):
+    """An array of pixels, passed by name at the call and read as `img[y, x]`, in NumPy's order of axes.
+
+    `img.shape` is a tuple of expressions: shapes and reduction domains may depend on it.
+    """
+
+    kind = "Input"
+
+    def __init__(self, name: str, dtype: DTypeLike, ndim: int) -> None:
+        self.name = names.argument(name, "an Input")
+        self.dtype = as_dtype(dtype)
+        if not isinstance(ndim, int) or ndim < 1:
+            raise UserError(f"Input {name!r} has ndim={ndim!r}; write how many axes it has (for none, use pt.Param)")
+        self.ndim = ndim
+        self.where = here()
+        self.order = next(names.declaration_order)
+        self.shape: tuple[Extent, ...] = tuple(Extent(self, k) for k in range(ndim))
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Names for the axes, which an Input does not name itself."""
+        return tuple(f"d{k}" for k in range(self.ndim))
+
+    def __getitem__(self, key: Any) -> Expr:
+        indices = indices_of(self, key)
+        check_rank(self, indices, self.dims)
+        return Read(self.dtype, 1, self, indices, 0)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise UserError(f"{self} is given by the caller and cannot be assigned to; define a pt.Func instead")
+
+    def __repr__(self) -> str:
+        return f"Input({self.name!r}, {self.dtype.name!r}, ndim={self.ndim})"

@@ -1,0 +1,57 @@
+"""Names that users give: their spelling, the order of declarations, and suffixes inside `iterate`."""
+
+from __future__ import annotations
+
+import itertools
+import keyword
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from ..errors import UserError
+
+# Inputs and params are passed by keyword beside these options of a call.
+_CALL_OPTIONS = frozenset({"out", "num_threads"})
+
+# Inputs and params are listed in the order in which they were declared.
+declaration_order = itertools.count()
+
+_suffix: ContextVar[str] = ContextVar("_suffix", default="")
+
+
+def identifier(name: object, what: str) -> str:
+    """`name`, if it can be a name in Python; `what` says whose name it is."""
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise UserError(f"{name!r} cannot be the name of {what}; use letters, digits and _, as for a Python variable")
+    return name
+
+
+def argument(name: object, what: str) -> str:
+    """A name that can be a keyword of a pipeline's call."""
+    if identifier(name, what) in _CALL_OPTIONS:
+        raise UserError(f"{name!r} cannot be the name of {what}: it is an option of every call; choose another name")
+    return str(name)
+
+
+def words(names: object, what: str) -> tuple[str, ...]:
+    """ "y x" or "y, x" or ("y", "x") as checked names."""
+    if isinstance(names, str):
+        names = names.replace(",", " ").split()
+    if not isinstance(names, (tuple, list)):
+        raise UserError(f"{names!r} cannot be the name of {what}; write names with spaces between them, like 'y x'")
+    return tuple(identifier(n, what) for n in names)
+
+
+@contextmanager
+def suffixed(suffix: str) -> Iterator[None]:
+    """Names of Funcs made inside end in `suffix`, so that a step can be repeated without its names clashing."""
+    token = _suffix.set(_suffix.get() + suffix)
+    try:
+        yield
+    finally:
+        _suffix.reset(token)
+
+
+def current_suffix() -> str:
+    """What `suffixed` asks for here."""
+    return _suffix.get()

@@ -1,0 +1,74 @@
+"""What an equation mentions: its free coordinates, reads, and scalars. One walk, used by every check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..expr.nodes import Expr, Read, Reduce
+from ..expr.visit import children
+from .rdom import Loops, RDom, RVar
+from .variables import Scalar, Var
+
+
+@dataclass
+class Mentions:
+    """Everything free in some expressions."""
+
+    coordinates: dict[str, Var] = field(default_factory=dict)
+    rvars: dict[int, RVar] = field(default_factory=dict)  # not bound by a reduction around them; by id
+    reads: dict[int, Read] = field(default_factory=dict)  # outside of reductions; by id
+    reduced_reads: dict[int, Read] = field(default_factory=dict)  # inside of reductions; by id
+    scalars: dict[int, Scalar] = field(default_factory=dict)  # by id
+    loops: dict[int, Loops] = field(default_factory=dict)  # of every reduction; by id
+
+    def merge_reduction(self, domain: RDom, inner: Mentions) -> None:
+        """Add what the body of a reduction over `domain` mentions."""
+        self.coordinates.update(inner.coordinates)
+        self.rvars.update({k: v for k, v in inner.rvars.items() if v.domain.loops is not domain.loops})
+        self.reduced_reads.update({**inner.reads, **inner.reduced_reads})
+        self.scalars.update(inner.scalars)
+        self.loops.update(inner.loops)
+        self.add_bounds(domain)
+
+    def add_bounds(self, domain: RDom) -> None:
+        """Add the scalars that the bounds of `domain` mention."""
+        self.loops[id(domain.loops)] = domain.loops
+        for low, extent in domain.loops.bounds:
+            self.scalars.update(scan((low, extent)).scalars)
+
+    def all_reads(self) -> Iterable[Read]:
+        """Inside and outside of reductions."""
+        return (*self.reads.values(), *self.reduced_reads.values())
+
+
+def scan(roots: Iterable[Expr]) -> Mentions:
+    """What `roots` mention. A reduction binds the coordinates of its own domain."""
+    found = Mentions()
+    seen: set[int] = set()
+    bodies: dict[tuple[int, int], Reduce] = {}  # the values of one argmin share a body
+    stack = list(roots)
+    while stack:
+        e = stack.pop()
+        if id(e) in seen:
+            continue
+        seen.add(id(e))
+        if isinstance(e, Reduce):
+            bodies[id(e.value), id(e.domain)] = e
+        else:
+            _note(found, e)
+            stack.extend(children(e))
+    for e in bodies.values():
+        found.merge_reduction(e.domain, scan((e.value, *e.domain.predicates)))
+    return found
+
+
+def _note(found: Mentions, e: Expr) -> None:
+    if isinstance(e, Var):
+        found.coordinates[e.name] = e
+    elif isinstance(e, RVar):
+        found.rvars[id(e)] = e
+    elif isinstance(e, Read):
+        found.reads[id(e)] = e
+    elif isinstance(e, Scalar):
+        found.scalars[id(e)] = e

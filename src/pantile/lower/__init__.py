@@ -1,0 +1,1 @@
+"""Pipeline + schedule -> loop IR: the ordered list of passes, one file each."""

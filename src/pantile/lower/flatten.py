@@ -1,0 +1,174 @@
+"""Flatten storage: buffers become flat memory, accesses one index; scratch gets its place in the thread's arena.
+
+before:  realize f: uint16[0..3, x.min..x.max + 1]    after:  alloc f: uint16[3*f.stride.0] in scratch at byte 0
+         f[y % 3, x] = ...                                    f[(y % 3)*f.stride.0 + (x - x.min)] = ...
+
+Inputs and outputs are addressed by their strides; the dense dimension has stride 1. Buffers with disjoint lifetimes
+share memory: a buffer's offset in the arena is the end of those that live around it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..analysis.interval import Scope, interval
+from ..expr.build import binary, expr, maximum
+from ..expr.linear import Facts, simplify
+from ..expr.nodes import Const, Expr, Load, Op, const, var
+from ..expr.types import INT64, DType
+from ..expr.visit import transform
+from ..graph.nodes import Graph
+from ..ir import visit as ir
+from ..ir.nodes import Alloc, BufferArg, For, Kind, Let, Memory, Prefetch, Realize, Stmt, Store
+from ..schedule.plan import Plan
+from .footprint import step
+from .vectorize import fold_ramp
+
+STACK_LIMIT = 16 * 1024
+_LINE = 64
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Per dim of a buffer: first coordinate and stride in elements (None: 1)."""
+
+    mins: tuple[Expr | None, ...]
+    strides: tuple[Expr | None, ...]
+
+
+def flatten(body: Stmt, graph: Graph, plan: Plan, buffers: tuple[BufferArg, ...], facts: Facts) -> Stmt:
+    """Replace Realize by Alloc and give every access a single index."""
+    return _Flattener(graph, plan, buffers, facts).visit(body, {}, None)
+
+
+class _Arena:
+    """Scratch of the innermost parallel loop: bytes in use around here; all its parts share one list of peaks."""
+
+    def __init__(self, used: Expr, peaks: list[Expr]) -> None:
+        self.used = used
+        self.peaks = peaks
+
+    def most(self) -> Expr:
+        """What the loop needs at most."""
+        result: Expr = const(0, INT64)
+        for p in self.peaks:
+            result = maximum(result, p)
+        return result
+
+
+class _Flattener:
+    def __init__(self, graph: Graph, plan: Plan, buffers: tuple[BufferArg, ...], facts: Facts) -> None:
+        self.graph = graph
+        self.plan = plan
+        self.facts = facts
+        self.layouts: dict[str, _Layout] = {b.name: _argument(b) for b in buffers}
+
+    def visit(self, s: Stmt, scope: Scope, arena: _Arena | None) -> Stmt:
+        if isinstance(s, Realize):
+            return self.realize(s, scope, arena)
+        if isinstance(s, For) and s.kind is Kind.PARALLEL:
+            return self.parallel(s)
+        new = tuple(self.expression(e) for e in ir.expressions(s))
+        inside = tuple(self.visit(c, inner, arena) for c, inner in step(s, scope))
+        s = ir.rebuild(s, new, inside)
+        if isinstance(s, Store):
+            return Store(s.buffer, (self.index(s.buffer, s.indices),), s.value, s.mask, s.nontemporal)
+        if isinstance(s, Prefetch):
+            return Prefetch(s.buffer, (self.index(s.buffer, s.indices),))
+        return s
+
+    def parallel(self, s: For) -> Stmt:
+        arena = _Arena(const(0, INT64), [])
+        low, extent = self.expression(s.min), self.expression(s.extent)
+        ((body, scope),) = step(s, {})
+        inside = self.visit(body, scope, arena)
+        return For(s.var, low, extent, s.kind, inside, simplify(arena.most(), self.facts))
+
+    def realize(self, s: Realize, scope: Scope, arena: _Arena | None) -> Stmt:
+        lets, layout, size = self.layout(s)
+        self.layouts[s.buffer] = layout
+        inner = dict(scope)
+        for name, value in lets:
+            inner[name] = interval(value, inner)
+        memory = self.memory(s, size, arena)
+        offset: Expr | None = None
+        if memory is Memory.SCRATCH and arena is not None:
+            most = interval(size, inner).high
+            if most is None:
+                memory = Memory.HEAP
+            else:
+                arena, offset = self.take(arena, expr(most, INT64), s.dtype), arena.used
+        result: Stmt = Alloc(s.buffer, s.dtype, size, memory, offset, self.visit(s.body, inner, arena))
+        for name, value in reversed(lets):
+            result = Let(name, value, result)
+        return result
+
+    def take(self, arena: _Arena, size: Expr, dtype: DType) -> _Arena:
+        """The arena inside a new buffer's lifetime."""
+        end = simplify(arena.used + (size * dtype.bytes + (_LINE - 1)) // _LINE * _LINE, self.facts)
+        arena.peaks.append(end)
+        return _Arena(end, arena.peaks)
+
+    def memory(self, s: Realize, size: Expr, arena: _Arena | None) -> Memory:
+        if s.memory is not Memory.AUTO:
+            return s.memory
+        if isinstance(size, Const) and int(size.value) * s.dtype.bytes <= STACK_LIMIT:
+            return Memory.STACK
+        return Memory.HEAP if arena is None else Memory.SCRATCH
+
+    def layout(self, s: Realize) -> tuple[list[tuple[str, Expr]], _Layout, Expr]:
+        """Strides by memory order (innermost 1), rows padded to whole cache lines, and the size in elements."""
+        stage = self.graph.producer[s.buffer]
+        order = [stage.dims.index(d) for d in self.plan.stages[stage.name].storage]
+        strides: list[Expr | None] = [None] * len(s.box)
+        lets: list[tuple[str, Expr]] = []
+        size: Expr = const(1, INT64)
+        for depth, k in enumerate(reversed(order)):
+            if depth:
+                strides[k] = self.named(f"{s.buffer}.stride.{k}", size, lets)
+            size = simplify(size * self.expression(s.box[k][1]), self.facts)
+            if depth == 0 and len(order) > 1:
+                size = simplify(_padded(size, s.dtype), self.facts)
+        mins = [self.named(f"{s.buffer}.min.{k}", self.expression(low), lets) for k, (low, _) in enumerate(s.box)]
+        return lets, _Layout(tuple(mins), tuple(strides)), size
+
+    def named(self, name: str, value: Expr, lets: list[tuple[str, Expr]]) -> Expr:
+        if isinstance(value, Const):
+            return value
+        lets.append((name, value))
+        return var(name)
+
+    def expression(self, e: Expr) -> Expr:
+        def access(n: Expr) -> Expr | None:
+            if isinstance(n, Load):
+                return Load(n.dtype, n.lanes, n.buffer, (self.index(n.buffer, n.indices),), n.mask)
+            return None
+
+        return transform(e, access)
+
+    def index(self, buffer: str, indices: tuple[Expr, ...]) -> Expr:
+        """Offset in elements from the buffer's base pointer."""
+        layout = self.layouts[buffer]
+        total: Expr = const(0, INT64)
+        for i, low, stride in zip(indices, layout.mins, layout.strides, strict=True):
+            term = i if low is None else _combine("sub", i, low)
+            term = term if stride is None else _combine("mul", term, stride)
+            total = _combine("add", total, term)
+        return total
+
+
+def _argument(b: BufferArg) -> _Layout:
+    strides = tuple(None if k == b.dense else var(b.stride(k)) for k in range(b.ndim))
+    return _Layout((None,) * b.ndim, strides)
+
+
+def _padded(size: Expr, dtype: DType) -> Expr:
+    """Rows start on cache lines, and an extra line keeps rows of 4096 bytes from falling on the same cache sets."""
+    line = _LINE // dtype.bytes
+    return (size + (2 * line - 1)) // line * line if not isinstance(size, Const) else (size + (line - 1)) // line * line
+
+
+def _combine(name: str, a: Expr, b: Expr) -> Expr:
+    result = binary(name, a, b)
+    folded = fold_ramp(result) if isinstance(result, Op) and result.lanes > 1 else None
+    return result if folded is None else folded

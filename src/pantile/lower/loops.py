@@ -1,0 +1,215 @@
+"""The loops of one definition: from its dims, through splits and fuses, to loops with bounds.
+
+A split's outer loop counts blocks; its inner loop runs over coordinates, from the block's first one, called
+stage.inner.lo. The last block, where it would stick out, is treated in one of these ways:
+
+    shift   it starts earlier and recomputes a few values (pure definitions known to be large enough)
+    clip    its inner loop is shorter (serial inner loops)
+    peel    what is left over after the whole blocks runs in a serial loop (vector and unrolled inner loops)
+    round   it computes values beyond the end (only where asked for)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ..errors import InternalError
+from ..expr.build import minimum
+from ..expr.linear import Facts, simplify
+from ..expr.nodes import Const, Expr, Var, const, var
+from ..expr.types import INT64
+from ..expr.visit import substitute
+from ..graph.nodes import Definition, Stage
+from ..ir.nodes import Kind
+from ..schedule.plan import Fuse, Nest, Split
+
+_STATIC = (Kind.VECTOR.value, Kind.UNROLL.value)
+
+
+@dataclass(frozen=True)
+class Range:
+    """First and last value of a loop-to-be (inclusive)."""
+
+    low: Expr
+    high: Expr
+
+
+@dataclass
+class Loops:
+    """One definition's loops while they are being opened, outermost first."""
+
+    stage: Stage
+    index: int  # of the definition
+    nest: Nest
+    ranges: dict[str, Range]  # by loop name
+    at: dict[str, Expr] = field(default_factory=dict)  # dim -> its coordinate
+    lets: list[tuple[str, Expr]] = field(default_factory=list)  # not yet emitted: need loops still closed
+    peel: dict[str, tuple[Split, Expr, Expr]] = field(default_factory=dict)  # outer -> split, first left over, last
+    guards: list[Expr] = field(default_factory=list)
+    gone: set[str] = field(default_factory=set)  # loops that a peeled tail does without
+    serial: set[str] = field(default_factory=set)  # loops that a peeled tail runs serially
+
+    @property
+    def definition(self) -> Definition:
+        return self.stage.definitions[self.index]
+
+    @property
+    def prefix(self) -> str:
+        return prefix(self.stage, self.index)
+
+    def var(self, loop: str) -> Var:
+        """The loop's variable."""
+        return var(f"{self.prefix}.{loop}")
+
+    def rename(self, values: Mapping[str, Expr]) -> None:
+        """Substitute names everywhere."""
+
+        def new(e: Expr) -> Expr:
+            return substitute(e, values)
+
+        self.ranges = {n: Range(new(r.low), new(r.high)) for n, r in self.ranges.items()}
+        self.at = {n: new(e) for n, e in self.at.items()}
+        self.lets = [(n, new(e)) for n, e in self.lets]
+        self.peel = {n: (s, new(first), new(last)) for n, (s, first, last) in self.peel.items()}
+        self.guards = [new(g) for g in self.guards]
+
+    def tail(self, outer: str) -> tuple[Loops, str, Expr]:
+        """The loops for what a peeled split leaves over; the name its first coordinate must be bound to, and it."""
+        split, first, last = self.peel[outer]
+        parts = _leaves(self.nest, split.inner)
+        run = parts[0]
+        rest = replace(
+            self,
+            ranges={**self.ranges, run: Range(var(f"{self.prefix}.{split.inner}.rest"), last)},
+            peel={n: p for n, p in self.peel.items() if n != outer and n not in parts},
+            lets=[(n, e) for n, e in self.lets if n not in {f"{self.prefix}.{p}.lo" for p in (split.inner, *parts)}],
+            gone=self.gone | set(parts) - {run},
+            serial=self.serial | {run},
+        )
+        old = self.var(parts[-1])
+        rest.rename({old.name: self.var(run)})
+        return rest, f"{self.prefix}.{split.inner}.rest", first
+
+
+def prefix(stage: Stage, index: int) -> str:
+    """How loop variables of a definition begin: the stage's name, and u1, u2, ... for updates."""
+    return stage.name if index == 0 else f"{stage.name}.u{index}"
+
+
+def pure_dims(stage: Stage, index: int) -> list[str]:
+    """Dims of a definition that have loops: all, or the ones an update's left-hand side has as themselves."""
+    if index == 0:
+        return list(stage.dims)
+    indices = stage.definitions[index].indices
+    return [dim for dim, i in zip(stage.dims, indices, strict=True) if isinstance(i, Var) and i.name == dim]
+
+
+def make_loops(stage: Stage, index: int, nest: Nest, ranges: dict[str, Range], facts: Facts,
+               at_least: Callable[[Expr, int], bool]) -> Loops:  # fmt: skip
+    """Apply the nest's rewrites to the ranges of the dims. `at_least(extent, n)`: whether extent >= n is certain."""
+    loops = Loops(stage, index, nest, dict(ranges))
+    steps: list[_Step] = [
+        _Split(loops, r, facts, at_least) if isinstance(r, Split) else _Fuse(loops, r, facts) for r in nest.rewrites
+    ]
+    values: dict[str, Expr] = {loop.name: loops.var(loop.name) for loop in nest.loops}
+    for s in reversed(steps):
+        s.bind(values)
+    loops.at = values
+    return loops
+
+
+class _Step:
+    """A rewrite: forwards it replaces ranges, backwards it finds the old loops' values from the new ones'."""
+
+    def bind(self, values: dict[str, Expr]) -> None:
+        raise InternalError("abstract")
+
+
+class _Split(_Step):
+    def __init__(self, loops: Loops, s: Split, facts: Facts, at_least: Callable[[Expr, int], bool]) -> None:
+        self.loops, self.s, self.facts = loops, s, facts
+        self.old = loops.ranges.pop(s.old)
+        self.extent = simplify(self.old.high - self.old.low + 1, facts)
+        self.name = f"{loops.prefix}.{s.inner}.lo"
+        self.relative = _inside_out(loops.nest, s)
+        self.style = "relative" if self.relative else self.tail(at_least)
+        self.set_ranges()
+
+    def tail(self, at_least: Callable[[Expr, int], bool]) -> str:
+        divides = isinstance(self.extent, Const) and int(self.extent.value) % self.s.factor == 0
+        if divides or self.s.tail == "round":
+            return "whole"
+        if self.s.tail == "shift" and at_least(self.extent, self.s.factor):
+            return "shift"
+        kinds = {loop.name: loop.kind for loop in self.loops.nest.loops}
+        return "peel" if kinds.get(self.s.inner) in _STATIC else "clip"
+
+    def set_ranges(self) -> None:
+        s, ranges, zero = self.s, self.loops.ranges, const(0, INT64)
+        blocks = (self.extent + (s.factor - 1 if self.style != "peel" else 0)) // s.factor
+        ranges[s.outer] = Range(zero, simplify(blocks - 1, self.facts))
+        if isinstance(ranges[s.outer].high, Const):
+            self.facts.bounds[self.loops.var(s.outer).name] = (0, int(ranges[s.outer].high.value))
+        if self.relative:
+            ranges[s.inner] = Range(zero, const(s.factor - 1, INT64))
+            return
+        first = var(self.name)
+        end = first + (s.factor - 1)
+        ranges[s.inner] = Range(first, minimum(end, self.old.high) if self.style == "clip" else end)
+
+    def bind(self, values: dict[str, Expr]) -> None:
+        s = self.s
+        outer, inner = values.pop(s.outer), values.pop(s.inner)
+        start = simplify(self.old.low + outer * s.factor, self.facts)
+        if self.relative:
+            values[s.old] = start + inner
+            if not (isinstance(self.extent, Const) and int(self.extent.value) % s.factor == 0):
+                self.loops.guards.append(start + inner <= self.old.high)
+            return
+        if self.style == "peel":
+            first = simplify(self.old.low + self.extent // s.factor * s.factor, self.facts)
+            self.loops.peel[s.outer] = (s, first, self.old.high)
+        if self.style == "shift":
+            start = simplify(minimum(start, self.old.high - (s.factor - 1)), self.facts)
+        self.loops.lets.append((self.name, start))
+        values[s.old] = inner
+
+
+class _Fuse(_Step):
+    def __init__(self, loops: Loops, f: Fuse, facts: Facts) -> None:
+        self.loops, self.f, self.facts = loops, f, facts
+        self.outer, self.inner = loops.ranges.pop(f.outer), loops.ranges.pop(f.inner)
+        self.width = simplify(self.inner.high - self.inner.low + 1, facts)
+        height = simplify(self.outer.high - self.outer.low + 1, facts)
+        loops.ranges[f.fused] = Range(const(0, INT64), simplify(height * self.width - 1, facts))
+
+    def bind(self, values: dict[str, Expr]) -> None:
+        fused = values.pop(self.f.fused)
+        for name, value in ((self.f.outer, self.outer.low + fused // self.width),
+                            (self.f.inner, self.inner.low + fused % self.width)):  # fmt: skip
+            at = var(f"{self.loops.prefix}.{name}.at")
+            self.loops.lets.append((at.name, simplify(value, self.facts)))
+            values[name] = at
+
+
+def _leaves(nest: Nest, name: str) -> list[str]:
+    """The loops that a split or fused name finally consists of, in nest order."""
+    made: set[str] = {name}
+    started = False
+    for r in nest.rewrites:
+        if isinstance(r, Split):
+            started = started or name in (r.outer, r.inner)
+            if started and r.old in made and name not in (r.outer, r.inner):
+                made |= {r.outer, r.inner}
+        elif r.outer in made or r.inner in made:
+            made.add(r.fused)
+    return [loop.name for loop in nest.loops if loop.name in made]
+
+
+def _inside_out(nest: Nest, s: Split) -> bool:
+    """Whether some inner loop of the split is outside some outer loop of it."""
+    order = [loop.name for loop in nest.loops]
+    outer = _leaves(nest, s.outer)
+    inner = [n for n in _leaves(nest, s.inner) if n not in outer]
+    return bool(outer and inner) and min(order.index(n) for n in inner) < max(order.index(n) for n in outer)

@@ -1,0 +1,259 @@
+"""Build the loop nest: graph + plan -> loops, with a Produce and a Realize where each stage is computed and stored.
+
+    out[y, x] = f[y - 1, x] + f[y + 1, x], f computed at out's y, becomes
+
+    produce out:
+        parallel for out.y in 0..h:
+            let f.y.min = out.y - 1; let f.y.max = out.y + 1; ...
+            realize f: [out.y - 1..out.y + 2, 0..w]
+            produce f:
+                for f.y in f.y.min..f.y.min + 3:
+                    for f.x in 0..w: f[f.y, f.x] = ...
+            for out.x in 0..w:
+                out[out.y, out.x] = f[out.y - 1, out.x] + f[out.y + 1, out.x]
+
+Works from consumers to producers: the region of a stage is what the statements after it read of it, over the loops in
+between, so each stage's loops are built knowing their extents. Where a stage is stored outside the loop it is computed
+in, `slide` cuts its region down to what is new. Names: loop variables are stage.loop, regions stage.dim.min and .max.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..analysis.interval import Interval
+from ..analysis.regions import with_own_updates
+from ..analysis.touched import Box, hull
+from ..errors import InternalError, UserError
+from ..expr.build import expr, logical_and
+from ..expr.linear import Facts, simplify
+from ..expr.nodes import Const, Expr, Var, const, var
+from ..expr.types import INT64
+from ..expr.visit import substitute, variables
+from ..graph.nodes import Graph, Stage
+from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
+from ..schedule.plan import Loop, Plan, Site, StagePlan
+from .footprint import computed, read_by
+from .loops import Loops, Range, make_loops, pure_dims
+from .names import region_names
+from .slide import SlidingLoop, slide
+from .widen import Lowered
+
+
+@dataclass
+class LoopNest:
+    """The statement, and per buffer the circular extent of each dim along which its stage slides."""
+
+    body: Stmt
+    folds: dict[str, dict[int, int]] = field(default_factory=dict)
+
+
+def build_nest(graph: Graph, plan: Plan, facts: Facts) -> LoopNest:
+    """All stages that have loops, nested as the plan says, with their regions."""
+    builder = _Builder(graph, plan, facts)
+    return LoopNest(builder.place(None, Block(())), builder.folds)
+
+
+class _Builder:
+    def __init__(self, graph: Graph, plan: Plan, facts: Facts) -> None:
+        self.graph = graph
+        self.plan = plan
+        self.facts = Facts(facts.bounds)
+        self.open: list[SlidingLoop] = []  # loops around the statement being built, outermost first
+        self.closed: dict[str, Expr] = {}  # region name -> its value, for proofs
+        self.folds: dict[str, dict[int, int]] = {}
+
+    # Stages at a site
+
+    def place(self, site: Site | None, body: Stmt) -> Stmt:
+        """`body` with the stages that are computed and stored at `site` around it."""
+        for stage in reversed(self.graph.stages):
+            p = self.plan.stages[stage.name]
+            if p.compute == site and p.with_stage is None:
+                body = self.compute(stage, p, body)
+            if p.store == site and stage.name not in self.graph.output:
+                body = self.store(stage, p, body)
+        return body
+
+    def compute(self, stage: Stage, p: StagePlan, rest: Stmt) -> Stmt:
+        """The stage (and those fused into its loops) over what `rest` needs, then `rest`."""
+        members = [self.graph.stage[n] for n in (stage.name, *self.companions(stage.name))]
+        box = self.needed(members, rest)
+        sliding = None
+        if p.compute != p.store and not any(m.name in self.graph.output for m in members):
+            sliding = slide(members, box, rest, self.open[-1], self.facts)
+        if sliding is not None:
+            box = sliding.box
+            for buffer in (b for m in members for b in m.buffers):
+                self.folds.setdefault(buffer, {})[sliding.dim] = sliding.window
+        lets = [(m.name, dim, side) for m in members for dim, side in zip(m.dims, box, strict=True)]
+        for name, dim, side in lets:
+            low, high = region_names(name, dim)
+            self.closed[low.name], self.closed[high.name] = side.low, side.high
+        produce = self.produce(stage)
+        if sliding is not None:
+            produce, rest = sliding.guard(produce, rest)
+        result: Stmt = Block((produce, rest))
+        for name, dim, side in reversed(lets):
+            low, high = region_names(name, dim)
+            result = Let(low.name, side.low, Let(high.name, side.high, result))
+        return result
+
+    def companions(self, name: str) -> list[str]:
+        """The stages that run in the stage's loops (compute_with)."""
+        return [p.name for p in self.plan.stages.values() if p.with_stage == name]
+
+    def needed(self, members: list[Stage], rest: Stmt) -> Box:
+        """The box that `rest` (or the caller) needs of the stages, as expressions."""
+        boxes = []
+        for m in members:
+            box = self.output_box(m) if m.name in self.graph.output else read_by(rest, m, {})
+            if box is not None:
+                boxes.append(with_own_updates(m, box, {}) if m.updates and m.name not in self.graph.output else box)
+        if not boxes:
+            raise InternalError(f"nothing reads {members[0].name}")
+        box = boxes[0]
+        for other in boxes[1:]:
+            box = hull(box, other)
+        return tuple(self.tidy(members[0], k, side) for k, side in enumerate(box))
+
+    def output_box(self, stage: Stage) -> Box:
+        zero = const(0, INT64)
+        return tuple(Interval(zero, Lowered({}).index(n) - 1) for n in self.graph.output[stage.name].shape)
+
+    def tidy(self, stage: Stage, k: int, side: Interval) -> Interval:
+        if not side.bounded:
+            raise unbounded(stage, k)
+        return Interval(*(simplify(Lowered({}).index(expr(e, INT64)), self.facts) for e in (side.low, side.high)))
+
+    def store(self, stage: Stage, p: StagePlan, body: Stmt) -> Stmt:
+        """Memory for the box that `body` computes of the stage."""
+        box = computed(body, stage, {})
+        if box is None:
+            raise InternalError(f"{stage.name} is stored where nothing computes it")
+        sides = [self.tidy(stage, k, side) for k, side in enumerate(box)]
+        sizes = tuple((side.low, simplify(side.high - side.low + 1, self.facts)) for side in sides)
+        for buffer, dtype in reversed(list(zip(stage.buffers, stage.dtypes, strict=True))):
+            body = Realize(buffer, dtype, sizes, Memory(p.memory), body)
+        return body
+
+    # Loops of a stage
+
+    def produce(self, stage: Stage) -> Stmt:
+        """All definitions of the stage, one after the other."""
+        parts = [self.open_lets(self.loops(stage, k), 0) for k in range(len(stage.definitions))]
+        return Produce(stage.name, parts[0] if len(parts) == 1 else Block(tuple(parts)))
+
+    def loops(self, stage: Stage, index: int) -> Loops:
+        nest = self.plan.stages[stage.name].nests[index]
+        ranges = {dim: self.region(stage, dim) for dim in pure_dims(stage, index)}
+        lowered = Lowered({})
+        for r in stage.definitions[index].domain:
+            low = simplify(lowered.index(r.min), self.facts)
+            ranges[r.name] = Range(low, simplify(low + lowered.index(r.extent) - 1, self.facts))
+        return make_loops(stage, index, nest, ranges, self.facts, self.at_least)
+
+    def region(self, stage: Stage, dim: str) -> Range:
+        """The range of a dim: constants where they are known, else by name."""
+        low, high = region_names(stage.name, dim)
+        extent = simplify(self.closed[high.name] - self.closed[low.name] + 1, self.facts)
+        first = self.closed[low.name] if isinstance(self.closed[low.name], Const) else low
+        return Range(first, simplify(first + extent - 1, self.facts) if isinstance(extent, Const) else high)
+
+    def at_least(self, extent: Expr, n: int) -> bool:
+        return self.facts.ge(substitute(extent, self.closed), const(n, INT64))
+
+    def open_lets(self, loops: Loops, depth: int) -> Stmt:
+        """The lets whose loops are open, then the loop at `depth`."""
+        names = loops.nest.loops[depth:]
+        waiting = {loops.var(x.name).name for x in names if x.name not in loops.gone} | {n for n, _ in loops.lets}
+        ready: list[tuple[str, Expr]] = []
+        pending = list(loops.lets)
+        while found := next((i for i in pending if not waiting & variables(i[1]).keys()), None):
+            pending.remove(found)
+            waiting.discard(found[0])
+            ready.append(found)
+        loops.lets = pending
+        body = self.open_loop(loops, depth)
+        for name, value in reversed(ready):
+            body = Let(name, value, body)
+        return body
+
+    def open_loop(self, loops: Loops, depth: int) -> Stmt:
+        if depth == len(loops.nest.loops):
+            return self.leaf(loops)
+        loop = loops.nest.loops[depth]
+        if loop.name in loops.gone:
+            return self.open_lets(loops, depth + 1)
+        if loop.name not in loops.peel:
+            return self.loop(loops, depth, loop)
+        rest, name, first = loops.tail(loop.name)
+        whole = self.loop(loops, depth, loop)
+        return Block((whole, Let(name, first, self.open_lets(rest, depth + 1))))
+
+    def loop(self, loops: Loops, depth: int, loop: Loop) -> Stmt:
+        r = loops.ranges[loop.name]
+        kind = Kind.SERIAL if loop.name in loops.serial else Kind(loop.kind)
+        name = loops.var(loop.name).name
+        extent = simplify(r.high - r.low + 1, self.facts)
+        around = SlidingLoop(name, r.low, extent, kind)
+        self.learn(name, r.low, extent)
+        self.open.append(around)
+        body = self.open_lets(loops, depth + 1)
+        body = self.run_companions(loops, loop.name, body)
+        body = self.place(Site(loops.stage.name, loops.index, loop.name), body)
+        self.open.pop()
+        if not around.used:
+            return For(name, r.low, extent, kind, body)
+        early = around.warm_up
+        return Let(around.first.name, r.low, For(name, around.first - early, extent + early, kind, body))
+
+    def learn(self, name: str, low: Expr, extent: Expr) -> None:
+        """Remember constant bounds of a loop variable."""
+        first = self.facts.lower(low)
+        last = self.facts.upper(simplify(low + extent - 1, self.facts))
+        if first is not None or last is not None:
+            self.facts.bounds[name] = (first, last)
+
+    def run_companions(self, loops: Loops, loop: str, body: Stmt) -> Stmt:
+        """compute_with: the other stages' inner loops run in this loop, after this stage's."""
+        if loops.index != 0:
+            return body
+        for name in self.companions(loops.stage.name):
+            if self.plan.stages[name].with_loop == loop:
+                own = self.loops(self.graph.stage[name], 0)
+                depth = [x.name for x in own.nest.loops].index(loop) + 1
+                shared = own.nest.loops[:depth]
+                own.rename({own.var(x.name).name: loops.var(x.name) for x in shared})
+                body = Block((body, Produce(name, self.open_lets(own, depth))))
+        return body
+
+    def leaf(self, loops: Loops) -> Stmt:
+        """The stores of one point."""
+        d = loops.definition
+        lowered = Lowered(loops.at)
+        indices = tuple(simplify(lowered.index(i), self.facts) for i in d.indices)
+        values = [lowered.value(v) for v in d.values]
+        body = self.stores(loops, indices, values)
+        guards = [*loops.guards, *([lowered.value(d.condition)] if d.condition is not None else [])]
+        return If(logical_and(*guards), body) if guards else body
+
+    def stores(self, loops: Loops, indices: tuple[Expr, ...], values: list[Expr]) -> Stmt:
+        buffers, stream = loops.stage.buffers, self.plan.stages[loops.stage.name].nontemporal
+        if len(values) == 1:
+            return Store(buffers[0], indices, values[0], None, stream)
+        # All values are computed before any is stored.
+        names: list[Var] = [var(f"{loops.prefix}.value.{k}", v.dtype) for k, v in enumerate(values)]
+        body: Stmt = Block(tuple(Store(b, indices, n, None, stream) for b, n in zip(buffers, names, strict=True)))
+        for name, value in reversed(list(zip(names, values, strict=True))):
+            body = Let(name.name, value, body)
+        return body
+
+
+def unbounded(stage: Stage, k: int) -> UserError:
+    """A read whose region cannot be known."""
+    return UserError(
+        f"{stage.name} is read at a position along {stage.dims[k]} that has no known bounds; limit the index with "
+        f"pt.clamp(index, low, high) or promise its range with pt.within(index, low, high)",
+        stage.where,
+    )

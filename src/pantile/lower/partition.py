@@ -1,0 +1,209 @@
+"""Partition loops: a steady middle with no clamps and conditions, and edges that keep them.
+
+before:  for x in 0..w:                              after:  for x in steady..end:
+             out[x] = f[max(min(x - 1, w - 1), 0)]               out[x] = f[x - 1]
+                                                             for x in the other iterations:
+                                                                 out[x] = f[max(min(x - 1, w - 1), 0)]
+
+A clamp is dropped where its moving operand provably decides it, a comparison where it provably holds; both are solved
+for the loop variable. Where iterations are independent all edges share one loop after the steady one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..analysis.interval import Interval, Scope, interval
+from ..expr.build import expr, maximum, minimum, select
+from ..expr.linear import Facts, Linear, linear, simplify
+from ..expr.nodes import Const, Expr, Op, Var, const, var
+from ..expr.types import BOOL, INT64
+from ..expr.visit import children, depends, key, rebuild
+from ..ir import visit as ir
+from ..ir.nodes import Block, For, If, Kind, Let, Stmt
+from .footprint import step
+
+
+def partition(body: Stmt, facts: Facts, modes: Mapping[str, str]) -> Stmt:
+    """Partition the innermost serial loops (`modes`: loop variable -> auto, never or always)."""
+    return _Partitioner(facts, modes).visit(body, {})
+
+
+class _Partitioner:
+    def __init__(self, facts: Facts, modes: Mapping[str, str]) -> None:
+        self.facts = facts
+        self.modes = modes
+
+    def visit(self, s: Stmt, scope: Scope) -> Stmt:
+        inside = tuple(self.visit(c, inner) for c, inner in step(s, scope))
+        s = ir.rebuild(s, ir.expressions(s), inside)
+        return self.loop(s) if isinstance(s, For) and self.wanted(s) else s
+
+    def wanted(self, s: For) -> bool:
+        mode = self.modes.get(s.var, "auto")
+        if mode == "never" or s.kind is not Kind.SERIAL or isinstance(s.extent, Const) and int(s.extent.value) < 3:
+            return False
+        return mode == "always" or not any(isinstance(i, For) and i.kind in (Kind.SERIAL, Kind.PARALLEL)
+                                           for i in ir.walk(s.body))  # fmt: skip
+
+    def loop(self, s: For) -> Stmt:
+        found = _Steady(s.var, self.facts)
+        found.statement(s.body, {})
+        if not found.choices:
+            return s
+        steady = _Chosen(found.choices).statement(s.body)
+        end = simplify(s.min + s.extent, self.facts)
+        low, high = s.min, end
+        for bound in found.lower:
+            low = maximum(low, bound)
+        for bound in found.upper:
+            high = minimum(high, bound)
+        low = simplify(minimum(low, end), self.facts) if found.lower else s.min
+        name_low, name_high = var(f"{s.var}.steady"), var(f"{s.var}.steady_end")
+        high = simplify(maximum(high, name_low), self.facts) if found.upper else end
+        parts = self.parts(s, steady, name_low, name_high, end, bool(found.lower), bool(found.upper))
+        return Let(name_low.name, low, Let(name_high.name, high, parts))
+
+    def parts(self, s: For, steady: Stmt, low: Var, high: Var, end: Expr, before: bool, after: bool) -> Stmt:
+        def piece(start: Expr, stop: Expr, body: Stmt) -> For:
+            return For(s.var, start, simplify(stop - start, self.facts), s.kind, body)
+
+        middle = piece(low, high, steady)
+        if not before:
+            return Block((middle, piece(high, end, s.body)))
+        if not after:
+            return Block((piece(s.min, low, s.body), middle))
+        if _ordered(s):
+            return Block((piece(s.min, low, s.body), middle, piece(high, end, s.body)))
+        edge = var(f"{s.var}.edge")
+        count = simplify(low - s.min + (end - high), self.facts)
+        where = select(edge < low - s.min, s.min + edge, high - low + s.min + edge)
+        return Block((middle, For(edge.name, const(0, INT64), count, s.kind, Let(s.var, where, s.body))))
+
+
+def _ordered(s: For) -> bool:
+    """Whether iterations must run in order: an update's loops, or a loop along which something slides."""
+    return ".u" in s.var or any(isinstance(e, Var) and e.name == f"{s.var}.first" for e in ir.all_expressions(s.body))
+
+
+@dataclass
+class _Steady:
+    """Collects what holds in the steady middle of loop `var`, and for which of its values."""
+
+    var: str
+    facts: Facts
+    choices: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)  # id(node) -> (node, replacement)
+    lower: list[Expr] = field(default_factory=list)  # var >= each
+    upper: list[Expr] = field(default_factory=list)  # var < each
+    seen: set[tuple[object, ...]] = field(default_factory=set)
+
+    def statement(self, s: Stmt, scope: Scope) -> None:
+        if isinstance(s, If) and self.settle(s.condition, scope):
+            self.statement(s.then, scope)
+            return
+        for e in ir.expressions(s):
+            self.expression(e, scope)
+        if isinstance(s, Let) and s.value.dtype == INT64:
+            self.statement(s.body, {**scope, s.name: interval(_Chosen(self.choices).expression(s.value), scope)})
+            return
+        for inner, inner_scope in step(s, scope):
+            self.statement(inner, inner_scope)
+
+    def expression(self, e: Expr, scope: Scope) -> None:
+        for node in _bottom_up(e):
+            if isinstance(node, Op) and node.lanes == 1 and id(node) not in self.choices:
+                if node.op in ("min", "max") and node.dtype == INT64:
+                    self.clamp(node, scope)
+                elif node.dtype.is_bool and node.op in ("le", "lt", "ge", "gt") and node.args[0].dtype == INT64:
+                    self.settle(node, scope)
+
+    def clamp(self, node: Op, scope: Scope) -> None:
+        chosen = _Chosen(self.choices)
+        sides = [interval(chosen.expression(a), scope) for a in node.args]
+        moving = [self.moves(a, side) for a, side in zip(node.args, sides, strict=True)]
+        if moving[0] == moving[1] or not (sides[0].bounded and sides[1].bounded):
+            return
+        k = 0 if moving[0] else 1
+        mover, limit = sides[k], sides[1 - k]
+        holds = limit.low - expr(mover.high, INT64) if node.op == "min" else expr(mover.low, INT64) - limit.high
+        if self.require(holds):
+            self.choices[id(node)] = (node, node.args[k])
+
+    def moves(self, e: Expr, side: Interval) -> bool:
+        """Whether an operand changes with the loop (directly or through inner loops and lets)."""
+        return any(isinstance(b, Expr) and depends(b, [self.var]) for b in (side.low, side.high))
+
+    def settle(self, node: Expr, scope: Scope) -> bool:
+        """Assume a condition: True if that only needs bounds on the loop variable."""
+        if isinstance(node, Op) and node.op == "and":
+            results = [self.settle(a, scope) for a in node.args]
+            return all(results)
+        if not (isinstance(node, Op) and node.op in ("le", "lt", "ge", "gt") and node.args[0].dtype == INT64):
+            return False
+        if id(node) in self.choices:
+            return True
+        chosen = _Chosen(self.choices)
+        a, b = (interval(chosen.expression(x), scope) for x in node.args)
+        if not (a.bounded and b.bounded):
+            return False
+        strict = 1 if node.op in ("lt", "gt") else 0
+        small, large = (a, b) if node.op in ("le", "lt") else (b, a)
+        if not self.require(large.low - expr(small.high, INT64) - strict):
+            return False
+        self.choices[id(node)] = (node, const(True, BOOL))
+        return True
+
+    def require(self, holds: Expr) -> bool:
+        """Bound the loop variable so that holds >= 0; False if that is not linear in it."""
+        form = linear(simplify(expr(holds, INT64), self.facts))
+        c = form.coefficient(self.var)
+        rest = Linear(form.constant, {k: t for k, t in form.terms.items()
+                                      if not (isinstance(t[0], Var) and t[0].name == self.var)})  # fmt: skip
+        if c == 0 or any(depends(atom, [self.var]) for atom, _ in rest.terms.values()):
+            return False
+        bound = rest.expr() // abs(c)
+        bound = simplify(0 - bound if c > 0 else bound + 1, self.facts)
+        if (k := (c > 0, key(bound))) not in self.seen:
+            self.seen.add(k)
+            (self.lower if c > 0 else self.upper).append(bound)
+        return True
+
+
+class _Chosen:
+    """Rewrites nodes by identity, before their operands are touched."""
+
+    def __init__(self, choices: Mapping[int, tuple[Expr, Expr]]) -> None:
+        self.choices = choices
+        self.memo: dict[int, Expr] = {}
+        self.keep: list[Expr] = []
+
+    def statement(self, s: Stmt) -> Stmt:
+        return ir.map_exprs(s, self.expression)
+
+    def expression(self, e: Expr) -> Expr:
+        found = self.memo.get(id(e))
+        if found is None:
+            if id(e) in self.choices:
+                found = self.expression(self.choices[id(e)][1])
+            else:
+                old = children(e)
+                new = tuple([self.expression(c) for c in old])
+                found = e if all(a is b for a, b in zip(new, old, strict=True)) else rebuild(e, new)
+            self.memo[id(e)] = found
+            self.keep.append(e)
+        return found
+
+
+def _bottom_up(e: Expr) -> Iterator[Expr]:
+    """Every node once, operands first."""
+    done: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(e, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+        elif id(node) not in done:
+            done.add(id(node))
+            stack.append((node, True))
+            stack.extend((c, False) for c in children(node))

@@ -1,0 +1,99 @@
+"""The ordered list of passes: graph + plan -> loop-IR program. The runner names, times, shows and verifies them.
+
+inline -> build loop nest (regions, sliding) -> fold storage -> simplify -> partition loops -> vectorize -> unroll ->
+flatten storage -> simplify
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ..expr.linear import Facts
+from ..graph.nodes import Graph
+from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt
+from ..ir.verify import verify
+from ..schedule.plan import Plan
+from .flatten import flatten
+from .fold import fold_storage
+from .inline import inline
+from .nest import build_nest
+from .partition import partition
+from .simplify import simplify_program
+from .unroll import unroll
+from .vectorize import vectorize
+
+T = TypeVar("T")
+
+
+@dataclass
+class Trace:
+    """What the runner notes: seconds per pass, and the loop nest after each pass if asked to."""
+
+    keep_stages: bool = False
+    check: bool = False
+    seconds: dict[str, float] = field(default_factory=dict)
+    stages: dict[str, Stmt] = field(default_factory=dict)
+
+    def run(self, name: str, work: Callable[[], T]) -> T:
+        """Time one pass."""
+        start = time.perf_counter()
+        result = work()
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+        if self.keep_stages and isinstance(result, Stmt):
+            self.stages[name] = result
+        return result
+
+
+def lower(graph: Graph, plan: Plan, dense: Mapping[str, int | None], facts: Facts, trace: Trace) -> Program:
+    """All passes. `dense`: which dimension of each input and output buffer is contiguous."""
+    buffers, scalars = arguments(graph, dense)
+    graph = trace.run("inline", lambda: inline(graph, plan))
+    nest = trace.run("nest", lambda: build_nest(graph, plan, facts))
+    folds = storage_folds(graph, plan, nest.folds)
+    body = trace.run("fold", lambda: fold_storage(nest.body, folds))
+    body = trace.run("clean", lambda: simplify_program(body, facts))
+    body = trace.run("partition", lambda: partition(body, facts, partition_modes(graph, plan)))
+    body = trace.run("vectorize", lambda: vectorize(body))
+    body = trace.run("unroll", lambda: unroll(body))
+    body = trace.run("flatten", lambda: flatten(body, graph, plan, buffers, facts))
+    body = trace.run("simplify", lambda: simplify_program(body, facts))
+    program = Program(graph.name, buffers, scalars, body)
+    if trace.check:
+        trace.run("verify", lambda: verify(program, flat=True))
+    return program
+
+
+def arguments(graph: Graph, dense: Mapping[str, int | None]) -> tuple[tuple[BufferArg, ...], tuple[ScalarArg, ...]]:
+    """The kernel's arguments: inputs, then outputs (one buffer per value), then params."""
+    inputs = [BufferArg(i.name, i.dtype, i.ndim, False, dense[i.name]) for i in graph.inputs]
+    outputs = [
+        BufferArg(b, t, graph.stage[o.stage].ndim, True, dense[b])
+        for o in graph.outputs
+        for b, t in zip(graph.stage[o.stage].buffers, graph.stage[o.stage].dtypes, strict=True)
+    ]
+    return (*inputs, *outputs), tuple(ScalarArg(p.name, p.dtype) for p in graph.params)
+
+
+def storage_folds(graph: Graph, plan: Plan, slid: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, int]]:
+    """Circular extents: what sliding needs, or the larger one asked for. The contiguous dim is never folded."""
+    folds: dict[str, dict[int, int]] = {}
+    for stage in graph.stages:
+        p = plan.stages[stage.name]
+        for buffer in stage.buffers:
+            for k, window in slid.get(buffer, {}).items():
+                if stage.dims[k] != p.storage[-1]:
+                    folds.setdefault(buffer, {})[k] = max(window, p.folds.get(stage.dims[k], 0))
+    return folds
+
+
+def partition_modes(graph: Graph, plan: Plan) -> dict[str, str]:
+    """Loop variable -> how to partition it, where not automatic."""
+    modes = {}
+    for stage in graph.stages:
+        for k, nest in enumerate(plan.stages[stage.name].nests):
+            prefix = stage.name if k == 0 else f"{stage.name}.u{k}"
+            modes.update({f"{prefix}.{x.name}": x.partition for x in nest.loops if x.partition != "auto"})
+    return modes

@@ -1,0 +1,202 @@
+"""Vectorize: a vector loop becomes straight code on vectors.
+
+before:  vector for x in b..b + 8: out[y, x] = f[y, x + 1] * 2
+after:   out[y, ramp(b, 1, 8)] = f[y, ramp(b + 1, 1, 8)] * x8(2)
+
+x // 2 and x % 2 of a ramp whose start is known modulo 2 become shuffles of short ramps, so that an upsampling read is
+one short load and a shuffle. A loop with a branch or an inner loop that differs between lanes runs serially instead.
+"""
+
+from __future__ import annotations
+
+from ..errors import InternalError
+from ..expr.build import broadcast, cast, ramp
+from ..expr.linear import linear
+from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const, var
+from ..expr.types import INT64
+from ..expr.visit import depends, transform
+from ..ir import visit as ir
+from ..ir.nodes import For, If, Kind, Let, Realize, Stmt, Store
+
+
+def vectorize(body: Stmt) -> Stmt:
+    """Replace every vector loop."""
+
+    def change(s: Stmt) -> Stmt | None:
+        if not (isinstance(s, For) and s.kind is Kind.VECTOR):
+            return None
+        if not isinstance(s.extent, Const):
+            raise InternalError(f"vector loop {s.var} of extent {s.extent}")
+        if int(s.extent.value) == 1:
+            return Let(s.var, s.min, s.body)
+        if _lanes_diverge(s.body, {s.var}):
+            return For(s.var, s.min, s.extent, Kind.SERIAL, s.body)
+        return _Vectorizer(s.var, ramp(s.min, 1, int(s.extent.value))).statement(s.body)
+
+    return ir.transform(body, change)
+
+
+def _lanes_diverge(s: Stmt, varying: set[str]) -> bool:
+    """Whether a branch, a loop's bounds or a buffer depends on the lane."""
+    if isinstance(s, (If, For, Realize)) and any(depends(e, varying) for e in ir.expressions(s)):
+        return True
+    if isinstance(s, Let) and depends(s.value, varying):
+        varying = varying | {s.name}
+    return any(_lanes_diverge(c, varying) for c in ir.children(s))
+
+
+class _Vectorizer:
+    """Rewrites the body of one vector loop."""
+
+    def __init__(self, name: str, lanes: Expr) -> None:
+        self.values: dict[str, Expr] = {name: lanes}
+        self.width = lanes.lanes
+        self.memo: dict[int, Expr] = {}
+        self.keep: list[Expr] = []
+
+    def statement(self, s: Stmt) -> Stmt:
+        if isinstance(s, Let):
+            return self.let(s)
+        if isinstance(s, Store):
+            return self.store(s)
+        new = tuple(self.expression(e) for e in ir.expressions(s))
+        return ir.rebuild(s, new, tuple(self.statement(c) for c in ir.children(s)))
+
+    def let(self, s: Let) -> Stmt:
+        value = self.expression(s.value)
+        if value.lanes == 1:
+            return Let(s.name, value, self.statement(s.body))
+        if isinstance(value, (Ramp, Shuffle)):  # an index: its uses need its structure
+            self.values[s.name] = value
+            return self.statement(s.body)
+        self.values[s.name] = var(s.name, value.dtype, value.lanes)
+        return Let(s.name, value, self.statement(s.body))
+
+    def store(self, s: Store) -> Stmt:
+        indices = tuple(self.expression(i) for i in s.indices)
+        lanes = max((i.lanes for i in indices), default=1)
+        value = self.expression(s.value)
+        if lanes == 1 and value.lanes > 1:
+            raise InternalError(f"all lanes store to {s.buffer} at the same place")
+        mask = None if s.mask is None else broadcast(self.expression(s.mask), lanes)
+        return Store(s.buffer, indices, broadcast(value, lanes), mask, s.nontemporal)
+
+    def expression(self, e: Expr) -> Expr:
+        self.keep.append(e)
+        return transform(e, self.node, self.memo)
+
+    def node(self, e: Expr) -> Expr | None:
+        if isinstance(e, Var):
+            return self.values.get(e.name)
+        if e.lanes == 1:
+            return None
+        if isinstance(e, Op):
+            return fold_ramp(e)
+        if isinstance(e, Cast) and isinstance(e.value, (Ramp, Shuffle)):
+            return _cast_pattern(e)
+        if isinstance(e, Load):
+            return _shuffled_load(e)
+        return None
+
+
+def fold_ramp(e: Op) -> Expr | None:
+    """Arithmetic on ramps that is again a ramp, or a shuffle of one."""
+    if e.dtype != INT64 or e.op not in ("add", "sub", "mul", "neg", "floordiv", "mod"):
+        return None
+    a, b = e.args[0], e.args[-1]
+    if e.op == "neg":
+        return ramp(0 - a.base, 0 - a.stride, e.lanes) if isinstance(a, Ramp) else None
+    if e.op in ("add", "sub"):
+        return _fold_sum(e.op, a, b)
+    uniform = _uniform(b)
+    if uniform is None:
+        return fold_ramp(Op(e.dtype, e.lanes, "mul", (b, a))) if e.op == "mul" and _uniform(a) is not None else None
+    if e.op == "mul":
+        return ramp(a.base * uniform, a.stride * uniform, e.lanes) if isinstance(a, Ramp) else None
+    if isinstance(a, Ramp) and isinstance(uniform, Const) and int(uniform.value) > 0:
+        return _fold_division(e.op, a, int(uniform.value))
+    return None
+
+
+def _uniform(e: Expr) -> Expr | None:
+    """The scalar that every lane holds, if they all hold one."""
+    if isinstance(e, Broadcast):
+        return e.value
+    return Const(e.dtype, 1, e.value) if isinstance(e, Const) else None
+
+
+def _fold_sum(name: str, a: Expr, b: Expr) -> Expr | None:
+    def combine(x: Expr, y: Expr) -> Expr:
+        return x + y if name == "add" else x - y
+
+    if isinstance(a, Ramp) and isinstance(b, Ramp):
+        return ramp(combine(a.base, b.base), combine(a.stride, b.stride), a.lanes)
+    ua, ub = _uniform(a), _uniform(b)
+    if isinstance(a, Ramp) and ub is not None:
+        return ramp(combine(a.base, ub), a.stride, a.lanes)
+    if isinstance(b, Ramp) and ua is not None:
+        return ramp(combine(ua, b.base), combine(const(0, INT64), b.stride), b.lanes)
+    if isinstance(a, Shuffle) and ub is not None:
+        return _shifted(a, lambda x: combine(x, ub))
+    if isinstance(b, Shuffle) and ua is not None and name == "add":
+        return _shifted(b, lambda x: combine(ua, x))
+    return None
+
+
+def _shifted(s: Shuffle, shift: object) -> Expr | None:
+    (source,) = s.vectors
+    if isinstance(source, Ramp) and callable(shift):
+        moved = ramp(shift(source.base), source.stride, source.lanes)
+        return Shuffle(s.dtype, s.lanes, (moved,), s.order)
+    return None
+
+
+def _fold_division(name: str, a: Ramp, d: int) -> Expr | None:
+    """(base + i*stride) // d or % d where base is known modulo d."""
+    if not isinstance(a.stride, Const):
+        return None
+    stride = int(a.stride.value)
+    form = linear(a.base)
+    if any(c % d for _, c in form.terms.values()):
+        return None
+    phase = form.constant % d
+    if name == "floordiv":
+        base = (a.base - phase) // d if phase else a.base // d
+        if stride % d == 0:
+            return ramp(base, stride // d, a.lanes)
+        order = [(phase + i * stride) // d for i in range(a.lanes)]
+    else:
+        base = const(0, INT64)
+        order = [(phase + i * stride) % d for i in range(a.lanes)]
+    least = min(order)
+    span = max(order) - least + 1
+    if span == 1:
+        return broadcast(base + least, a.lanes)
+    return Shuffle(INT64, a.lanes, (ramp(base + least, 1, span),), tuple(o - least for o in order))
+
+
+def _cast_pattern(e: Cast) -> Expr | None:
+    """Integer casts go inside, so that patterns stay visible."""
+    if not e.dtype.is_int:
+        return None
+    if isinstance(e.value, Shuffle):
+        return Shuffle(e.dtype, e.lanes, tuple(cast(e.dtype, v) for v in e.value.vectors), e.value.order)
+    return None
+
+
+def _shuffled_load(e: Load) -> Expr | None:
+    """A load at shuffled positions is a shuffle of one load, where just one index varies."""
+    varying = [k for k, i in enumerate(e.indices) if i.lanes > 1 and _uniform(i) is None]
+    if len(varying) != 1 or e.mask is not None:
+        return None
+    index = e.indices[varying[0]]
+    if not (isinstance(index, Shuffle) and len(index.vectors) == 1 and isinstance(index.vectors[0], Ramp)):
+        return None
+    source = index.vectors[0]
+    indices = tuple(source if k == varying[0] else _scalar(i) for k, i in enumerate(e.indices))
+    return Shuffle(e.dtype, e.lanes, (Load(e.dtype, source.lanes, e.buffer, indices),), index.order)
+
+
+def _scalar(e: Expr) -> Expr:
+    uniform = _uniform(e)
+    return e if uniform is None else uniform

@@ -1,0 +1,169 @@
+"""What every operation of `expr.nodes.OPS` computes, on arrays whose elements have one common type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..expr.nodes import COMPARISON
+from ..expr.types import DType
+from .boxes import Array
+from .floats import from_bfloat_bits, fused_multiply_add, held, rounded, saturated, to_bfloat_bits
+
+# Given the type of the arguments (of the last one: a select's condition aside), then the arguments.
+Operation = Callable[..., Any]
+
+
+def apply(name: str, t: DType, *args: Array) -> Array:
+    """Operation `name` on arguments of type `t`."""
+    result = np.asarray(TABLE[name](t, *args))
+    return rounded(result, t) if t.kind == "bfloat" and name not in COMPARISON else result
+
+
+def convert(values: Array, source: DType, to: DType) -> Array:
+    """By value: integers wrap, floats truncate and saturate into integers, anything but zero is true."""
+    if to.is_bool:
+        return np.asarray(values != 0)
+    if to.kind == "bfloat":
+        return rounded(values.astype(np.float64), to)
+    if to.is_int and source.is_float:
+        return saturated(values, to)
+    return values.astype(to.numpy)
+
+
+def reinterpret(values: Array, source: DType, to: DType) -> Array:
+    """By bits, between types of one size."""
+    stored = to_bfloat_bits(values) if source.kind == "bfloat" else values
+    seen = np.ascontiguousarray(stored).view(to.numpy).reshape(values.shape)
+    return from_bfloat_bits(seen) if to.kind == "bfloat" else seen
+
+
+def _plain(function: Callable[..., Any]) -> Operation:
+    return lambda t, *args: function(*args)
+
+
+def _accurate(function: Callable[..., Any]) -> Operation:
+    """A function without an exact result: computed in float64, rounded once."""
+    return lambda t, *args: function(*(a.astype(np.float64) for a in args)).astype(held(t))
+
+
+def _floordiv(t: DType, a: Array, b: Array) -> Any:
+    if t.is_float:
+        return np.floor(_rounded_quotient(t, a, b))
+    quotient = a // np.where(b == 0, held(t).type(1), b)
+    if t.is_signed:
+        quotient = np.where(b == -1, -a, quotient)  # the smallest integer wraps
+    return np.where(b == 0, held(t).type(0), quotient)
+
+
+def _mod(t: DType, a: Array, b: Array) -> Any:
+    if t.is_float:
+        product = rounded(np.asarray(b * _floordiv(t, a, b)), t)
+        return a - product
+    return np.where(b == 0, held(t).type(0), a % np.where(b == 0, held(t).type(1), b))
+
+
+def _rounded_quotient(t: DType, a: Array, b: Array) -> Array:
+    return rounded(np.asarray(a / b), t)
+
+
+def _min(t: DType, a: Array, b: Array) -> Any:
+    smaller = np.minimum(a, b)
+    return np.where((a == b) & np.signbit(a), a, np.where(a == b, b, smaller)) if t.is_float else smaller
+
+
+def _max(t: DType, a: Array, b: Array) -> Any:
+    larger = np.maximum(a, b)
+    return np.where((a == b) & np.signbit(a), b, np.where(a == b, a, larger)) if t.is_float else larger
+
+
+def _shl(t: DType, a: Array, b: Array) -> Any:
+    valid = (b >= 0) & (b < t.bits)
+    return np.where(valid, a << np.where(valid, b, held(t).type(0)), held(t).type(0))
+
+
+def _shr(t: DType, a: Array, b: Array) -> Any:
+    valid = (b >= 0) & (b < t.bits)
+    shifted = a >> np.where(valid, b, held(t).type(t.bits - 1))
+    return shifted if t.is_signed else np.where(valid, shifted, held(t).type(0))
+
+
+def _rsqrt(t: DType, a: Array) -> Any:
+    return held(t).type(1) / rounded(np.asarray(np.sqrt(a)), t)
+
+
+def _wide(a: Array) -> Array:
+    """Integers in which sums and products of two cannot overflow."""
+    return a.astype(np.int64 if a.dtype.itemsize <= 2 else object)
+
+
+def _narrow(t: DType, wide: Any) -> Array:
+    """Held to the range of `t`."""
+    return np.asarray(np.minimum(np.maximum(wide, t.min), t.max)).astype(t.numpy)
+
+
+def _absd(t: DType, a: Array, b: Array) -> Any:
+    if t.is_float:
+        return np.abs(rounded(np.asarray(a - b), t))
+    return np.where(a > b, a - b, b - a).view(f"uint{t.bits}")
+
+
+def _mul_shift(t: DType, a: Array, b: Array, shift: Array) -> Any:
+    return _narrow(t, (_wide(a) * _wide(b)) >> _wide(shift))
+
+
+def _rounding_mul_shift(t: DType, a: Array, b: Array, shift: Array) -> Any:
+    half = (_wide(shift * 0 + 1) << _wide(shift)) >> 1
+    return _narrow(t, (_wide(a) * _wide(b) + half) >> _wide(shift))
+
+
+TABLE: dict[str, Operation] = {
+    "add": _plain(np.add),
+    "sub": _plain(np.subtract),
+    "mul": _plain(np.multiply),
+    "floordiv": _floordiv,
+    "mod": _mod,
+    "min": _min,
+    "max": _max,
+    "neg": _plain(np.negative),
+    "abs": _plain(np.abs),
+    "div": _plain(np.divide),
+    "sqrt": _plain(np.sqrt),
+    "rsqrt": _rsqrt,
+    "exp": _accurate(np.exp),
+    "log": _accurate(np.log),
+    "sin": _accurate(np.sin),
+    "cos": _accurate(np.cos),
+    "tan": _accurate(np.tan),
+    "tanh": _accurate(np.tanh),
+    "atan2": _accurate(np.arctan2),
+    "pow": _accurate(np.power),
+    "floor": _plain(np.floor),
+    "ceil": _plain(np.ceil),
+    "round": _plain(np.rint),
+    "trunc": _plain(np.trunc),
+    "fma": lambda t, a, b, c: fused_multiply_add(a, b, c, t),
+    "and": _plain(np.bitwise_and),
+    "or": _plain(np.bitwise_or),
+    "xor": _plain(np.bitwise_xor),
+    "not": _plain(np.invert),
+    "shl": _shl,
+    "shr": _shr,
+    "eq": _plain(np.equal),
+    "ne": _plain(np.not_equal),
+    "lt": _plain(np.less),
+    "le": _plain(np.less_equal),
+    "gt": _plain(np.greater),
+    "ge": _plain(np.greater_equal),
+    "halving_add": lambda t, a, b: (a & b) + ((a ^ b) >> held(t).type(1)),
+    "rounding_halving_add": lambda t, a, b: (a | b) - ((a ^ b) >> held(t).type(1)),
+    "saturating_add": lambda t, a, b: _narrow(t, _wide(a) + _wide(b)),
+    "saturating_sub": lambda t, a, b: _narrow(t, _wide(a) - _wide(b)),
+    "absd": _absd,
+    "mul_shift": _mul_shift,
+    "rounding_mul_shift": _rounding_mul_shift,
+    "select": lambda t, condition, then, otherwise: np.where(condition, then, otherwise),
+    "within": lambda t, value, low, high: value,
+}

@@ -1,0 +1,197 @@
+"""Stages over concrete boxes: first every box is planned from consumers to producers, then values are computed.
+
+Which part of a producer is read is found by evaluating the indices of the reads themselves. An index that depends on
+data makes planning compute that data at once, over the box it needs so far; a box that turns out to be too small is
+computed again, larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from ..errors import InternalError, UserError
+from ..expr.nodes import Expr, Load, Op
+from ..expr.visit import walk
+from ..graph.nodes import Definition, Graph, Stage
+from .boxes import Array, Box, hull, sized, spanned
+from .expressions import Evaluator
+from .floats import held
+from .updates import Points, reads_itself, run_update
+
+_LARGEST = 1 << 28  # pixels of one stage; more than that is an index that nobody bounded
+_ROUNDS = 100  # of growing a stage that reads itself
+
+
+@dataclass
+class Values:
+    """A stage's arrays, one per value, over a box."""
+
+    box: Box
+    arrays: list[Array]
+
+    def at(self, which: int, indices: tuple[Array, ...]) -> Array:
+        shape = np.broadcast_shapes(*(i.shape for i in indices))
+        array = self.arrays[which]
+        if array.size == 0:
+            return np.zeros(shape, array.dtype)
+        places = tuple(i - low for i, low in zip(indices, self.box.low, strict=True))
+        return np.broadcast_to(array[places], shape)
+
+
+class Stages:
+    """All stages of a graph, for given inputs and scalars."""
+
+    def __init__(self, graph: Graph, inputs: Mapping[str, Array], scalars: Mapping[str, Array]) -> None:
+        self._graph = graph
+        self._scalars = scalars
+        self._inputs = {name: Values(sized(a.shape), [a]) for name, a in inputs.items()}
+        self._planned: dict[str, Box] = {}
+        self._computed: dict[str, Values] = {}
+
+    def number(self, e: Expr) -> int:
+        """The value of an expression of params and extents alone."""
+        return int(Evaluator({}, self._scalars, _no_data, _keep).index(e))
+
+    def plan(self, asked: Iterable[tuple[str, Box]]) -> None:
+        """Record the box of every stage that the asked boxes need."""
+        for name, box in asked:
+            self._extend(name, box)
+        for stage in reversed(self._graph.stages):
+            if stage.name in self._planned:
+                self._planned[stage.name], needed = self._needs(stage, self._planned[stage.name])
+                for name, box in needed.items():
+                    self._extend(name, box)
+
+    def read(self, buffer: str, indices: tuple[Array, ...]) -> Array:
+        """Values of an input or a finished stage; indices outside where it exists are moved to its border."""
+        if buffer in self._inputs:
+            values, which = self._inputs[buffer], 0
+            return values.at(which, values.box.clip(indices))
+        stage = self._graph.producer[buffer]
+        indices = self._held_to_domain(stage, indices)
+        box = spanned(indices)
+        values = self._values(stage, box if box is not None else _empty(stage))
+        return values.at(stage.buffers.index(buffer), indices)
+
+    def _extend(self, name: str, box: Box) -> None:
+        self._planned[name] = hull(self._planned.get(name), box)
+
+    def _held_to_domain(self, stage: Stage, indices: tuple[Array, ...]) -> tuple[Array, ...]:
+        if stage.domain is None:
+            return indices
+        low = tuple(self.number(m) for m, _ in stage.domain)
+        high = tuple(l + self.number(n) - 1 for l, (_, n) in zip(low, stage.domain, strict=True))
+        return Box(low, high).clip(indices)
+
+    def _needs(self, stage: Stage, box: Box) -> tuple[Box, dict[str, Box]]:
+        """The stage's box grown by what its updates read of itself, and the boxes of the stages it then reads."""
+        for _ in range(_ROUNDS):
+            _check_size(stage, box)
+            needed: dict[str, Box] = {}
+            for definition in stage.definitions:
+                self._collect(stage, definition, box, needed)
+            own = hull(box, needed.pop(stage.name, box))
+            if box.covers(own):
+                return box, needed
+            box = own
+        raise UserError(f"the reads of {stage.name} by its own updates have no end", stage.where)
+
+    def _collect(self, stage: Stage, definition: Definition, box: Box, needed: dict[str, Box]) -> None:
+        """Add the boxes that a definition reads. What it reads at places that depend on the stage's own values is left
+        to be found while it runs."""
+        points = self._points(stage, definition, box)
+        evaluator = Evaluator(points.all(), self._scalars, lambda load, i: self.read(load.buffer, i), _clip)
+        for load in _loads(definition):
+            if load.buffer in self._inputs:
+                continue
+            producer = self._graph.producer[load.buffer]
+            if any(reads_itself(stage, i) for i in load.indices):
+                if producer is stage:
+                    raise UserError(
+                        f"{stage.name} reads itself at a place that depends on its own values; keep the places in a "
+                        "Func of their own",
+                        definition.where,
+                    )
+                continue
+            indices = tuple(evaluator.index(i) for i in load.indices)
+            read = spanned(self._held_to_domain(producer, indices))
+            if read is not None:
+                needed[producer.name] = hull(needed.get(producer.name), read)
+
+    def _values(self, stage: Stage, box: Box) -> Values:
+        known = self._computed.get(stage.name)
+        if known is None or not known.box.covers(box):
+            wanted = hull(self._planned.get(stage.name), hull(known.box if known else None, box))
+            known = self._computed[stage.name] = self._compute(stage, self._needs(stage, wanted)[0])
+        return known
+
+    def _compute(self, stage: Stage, box: Box) -> Values:
+        values = Values(box, [np.empty(box.shape, held(t)) for t in stage.dtypes])
+        pure = self._evaluator(stage, stage.pure, values, dict(zip(stage.dims, box.coordinates(), strict=True)))
+        for array, e in zip(values.arrays, stage.pure.values, strict=True):
+            array[...] = pure.value(e)
+        for update in stage.updates:
+            evaluator_at = partial(self._evaluator, stage, update, values)
+            run_update(stage, update, self._points(stage, update, box), box, values.arrays, evaluator_at)
+        return values
+
+    def _points(self, stage: Stage, definition: Definition, box: Box) -> Points:
+        reduction = [(d.name, self.number(d.min), self.number(d.extent)) for d in definition.domain]
+        return Points.of(stage, definition, box, reduction)
+
+    def _evaluator(
+        self, stage: Stage, definition: Definition, own: Values, coordinates: Mapping[str, Array]
+    ) -> Evaluator:
+        def fetch(load: Load, indices: tuple[Array, ...]) -> Array:
+            if load.buffer in stage.buffers:
+                return own.at(stage.buffers.index(load.buffer), indices)
+            return self.read(load.buffer, indices)
+
+        def promise(e: Op, value: Array, low: Array, high: Array) -> Array:
+            broken = np.asarray((value < low) | (value > high))
+            if broken.any():
+                found = np.broadcast_to(value, broken.shape)[broken].flat[0]
+                raise UserError(
+                    f"{stage.name}: {e} promised a value that is not: {found}; widen the range or use pt.clamp",
+                    definition.where,
+                )
+            return value
+
+        return Evaluator(coordinates, self._scalars, fetch, promise)
+
+
+def _loads(definition: Definition) -> list[Load]:
+    roots = [*definition.indices, *definition.values]
+    if definition.condition is not None:
+        roots.append(definition.condition)
+    return [e for e in walk(*roots) if isinstance(e, Load)]
+
+
+def _check_size(stage: Stage, box: Box) -> None:
+    if prod(box.shape) > _LARGEST:
+        raise UserError(
+            f"the reads of {stage.name} span {box.shape} pixels; bound the index with pt.clamp or pt.within",
+            stage.where,
+        )
+
+
+def _empty(stage: Stage) -> Box:
+    return sized((0,) * stage.ndim)
+
+
+def _no_data(load: Load, indices: tuple[Array, ...]) -> Array:
+    raise InternalError(f"a shape or the size of a reduction depends on {load}")
+
+
+def _keep(e: Op, value: Array, low: Array, high: Array) -> Array:
+    return value
+
+
+def _clip(e: Op, value: Array, low: Array, high: Array) -> Array:
+    """While planning, points that a condition will leave out count too; their promises need not hold."""
+    return np.clip(value, low, high)

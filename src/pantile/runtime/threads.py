@@ -1,0 +1,164 @@
+"""The process's thread pool: object code of `pool_ir` in, the addresses generated kernels call out.
+
+A kernel calls, as external symbols,
+
+    i32  pantile_parallel_for(ptr body, ptr closure, i64 count, i64 scratch_bytes, i64 num_threads)
+    ptr  pantile_scratch_push(i64 bytes)
+    void pantile_scratch_pop(ptr memory)
+
+where `body` is `i32 (ptr closure, i64 index, ptr scratch)`. Each index below count is given out once, on up
+to num_threads threads of which the caller is one. A body that returns nonzero ends the region: tasks not yet
+begun are skipped and the first such code is the result. Bodies leave `OUT_OF_MEMORY` (-1) to the pool, which
+returns it when a thread that runs tasks has no memory for its scratch.
+
+Scratch is a stack per thread, 64-byte aligned, its contents undefined: popping frees what was pushed later,
+too; pushing no bytes gives null, as running out of memory does; popping null does nothing.
+
+Do not fork from inside a body. From anywhere else a fork is fine, and the child starts workers of its own.
+"""
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import llvmlite.binding as llvm
+
+from pantile.runtime.pool_ir import CACHE_LIMIT, EXPORTS, MAX_THREADS, OUT_OF_MEMORY, pool_ir
+
+__all__ = ["MAX_THREADS", "OUT_OF_MEMORY", "ThreadPool", "compile_pool", "pool"]
+
+THREADS_VARIABLE = "PANTILE_NUM_THREADS"
+
+
+class ThreadPool:
+    """The loaded pool. There is one per process, and `pool()` returns it."""
+
+    def __init__(self, object_code: bytes) -> None:
+        self.symbols: Mapping[str, int] = MappingProxyType(_load(object_code))
+        self._num_threads = _default_num_threads()
+        self._scratch_limit = CACHE_LIMIT
+        self._start()
+        for name, address in self.symbols.items():
+            llvm.add_symbol(name, address)
+
+    def _start(self) -> None:
+        refused = ctypes.CFUNCTYPE(ctypes.c_int32)(self.symbols["pantile_pool_init"])()
+        if refused:
+            raise OSError(refused, f"the thread pool could not start: {os.strerror(refused)}")
+        _call_in_forked_children(self.symbols["pantile_pool_after_fork"])
+
+    def get_num_threads(self) -> int:
+        """How many threads a pipeline runs on: the calling one and helpers."""
+        return self._num_threads
+
+    def set_num_threads(self, count: int) -> None:
+        self._num_threads = _checked_num_threads(count, "set_num_threads")
+
+    def get_scratch_limit(self) -> int:
+        return self._scratch_limit
+
+    def set_scratch_limit(self, limit_bytes: int) -> None:
+        """How many bytes of large blocks the process keeps between calls; beyond it, freed ones go back."""
+        if limit_bytes < 0:
+            raise ValueError(f"set_scratch_limit needs zero or more bytes, not {limit_bytes}")
+        self._scratch_limit = limit_bytes
+        ctypes.CFUNCTYPE(None, ctypes.c_int64)(self.symbols["pantile_scratch_set_limit"])(limit_bytes)
+
+    def scratch_cached(self) -> int:
+        """Bytes in large scratch blocks, in use or kept, of all threads."""
+        return _read_count(self.symbols["pantile_scratch_cached"])
+
+    def workers(self) -> int:
+        """Native threads started so far. They start when first needed, and never end."""
+        return _read_count(self.symbols["pantile_pool_workers"])
+
+
+def compile_pool() -> bytes:
+    """Object code of the pool for this machine; it may be kept and given to a later process's `pool`."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = llvm.parse_assembly(pool_ir(llvm.get_process_triple()))
+    return bytes(_target_machine().emit_object(module))
+
+
+_pool: ThreadPool | None = None
+_pool_lock = threading.Lock()
+
+
+def pool(object_code: Callable[[], bytes] = compile_pool) -> ThreadPool:
+    """The process's pool, loaded at the first call from what `object_code` returns; later calls ignore it."""
+    global _pool
+    if _pool is None:
+        with _pool_lock:
+            if _pool is None:
+                _pool = ThreadPool(object_code())
+    return _pool
+
+
+def _replace_lock_in_child() -> None:
+    """A thread that was loading the pool at the fork will not finish, nor let go of the lock."""
+    global _pool_lock
+    _pool_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_replace_lock_in_child)
+
+
+def _target_machine() -> llvm.TargetMachine:
+    """No optimisation: the text is written as it should run, and optimising it triples the time it takes."""
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=0, jit=True
+    )
+
+
+def _load(object_code: bytes) -> dict[str, int]:
+    """Link the object into this process for good: sleeping workers are inside its code until the very end."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+    engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(object_code))
+    engine.finalize_object()
+    addresses = {name: engine.get_function_address(name) for name in EXPORTS}
+    engine.detach()
+    return addresses
+
+
+def _call_in_forked_children(handler: int) -> None:
+    """libc's hook rather than Python's: libraries that fork on their own are covered by it."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "pthread_atfork"):
+        refused = libc.pthread_atfork(None, None, ctypes.c_void_p(handler))
+    else:  # glibc links pthread_atfork statically; this is what it calls
+        register = libc["__register_atfork"]
+        refused = register(None, None, ctypes.c_void_p(handler), None)
+    if refused:
+        raise OSError(refused, f"the thread pool could not prepare for fork: {os.strerror(refused)}")
+
+
+def _read_count(getter: int) -> int:
+    return int(ctypes.CFUNCTYPE(ctypes.c_int64)(getter)())
+
+
+def _default_num_threads() -> int:
+    """What the environment asks for, or one thread per core this process may use."""
+    asked = os.environ.get(THREADS_VARIABLE, "")
+    if not asked:
+        return min(_usable_cores(), MAX_THREADS)
+    if not asked.strip().isdecimal():
+        raise ValueError(f"{THREADS_VARIABLE} must be a number of threads, not {asked!r}")
+    return _checked_num_threads(int(asked), THREADS_VARIABLE)
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _checked_num_threads(count: int, source: str) -> int:
+    if not 1 <= count <= MAX_THREADS:
+        raise ValueError(f"{source} needs 1 to {MAX_THREADS} threads, not {count}")
+    return count

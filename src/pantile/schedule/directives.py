@@ -1,0 +1,351 @@
+"""What people write: `pt.on("blur").tile(...).parallel("yo")`, a frozen value that only records what was asked for.
+
+    Directive     = a verb, its names and numbers, and how a split treats its tail
+    StageSchedule = the directives of one stage, in order
+
+Loops and dims are named by strings or by anything with a `.name` (a Var, a reduction variable); stages likewise (a
+Func). Whether a directive can be honoured is decided by `resolve`, which knows the pipeline; only its spelling is
+checked here. Every method returns a new value.
+
+A stage with directives gets exactly those: without a compute level it is computed at root, and loops that are not
+mentioned stay serial. A stage that a schedule does not name gets the default of `schedule.default`.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import Location, UserError, here
+from .condition import canonical
+
+# A stage, loop, dim or buffer: its name, or the object that has it.
+Named = Any
+
+TAILS = ("auto", "shift", "guard", "round")
+MEMORIES = ("auto", "heap", "stack", "register")
+PARTITIONS = ("auto", "never", "always")
+# The suffix of the inner loop that vectorize, unroll and parallel make when given a factor.
+SUFFIX = {"vectorize": "_v", "unroll": "_u", "parallel": "_p"}
+
+
+@dataclass(frozen=True)
+class Directive:
+    """One call of a method of `StageSchedule`: `.verb(*args)`. Its line `where` is no part of the value."""
+
+    verb: str
+    args: tuple[str | int, ...]
+    tail: str = "auto"
+    where: Location | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        shown = [_literal(a) for a in self.args]
+        if self.tail != "auto":
+            shown.append(f"tail={_literal(self.tail)}")
+        return f".{self.verb}({', '.join(shown)})"
+
+
+def _literal(value: str | int) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def name_of(thing: Named) -> str:
+    """The name of a stage, loop, dim or buffer, given as a string or as the object itself."""
+    name = thing if isinstance(thing, str) else getattr(thing, "name", None)
+    if not isinstance(name, str) or not name:
+        raise UserError(f"{thing!r} is not a name; give a string or an object with a name, such as a Func", here())
+    return name
+
+
+def on(stage: Named) -> StageSchedule:
+    """The start of a stage's schedule: no directives yet (computed at root, all loops serial)."""
+    return StageSchedule(name_of(stage), ())
+
+
+@dataclass(frozen=True, repr=False)
+class StageSchedule:
+    """The directives of one stage, in the order in which they apply.
+
+    Directives about loops apply to the pure definition until `.update(k)` is called, then to update k.
+    Loops are written outermost first, as NumPy orders dims.
+    """
+
+    name: str
+    directives: tuple[Directive, ...]
+
+    def __repr__(self) -> str:
+        return self.head + "".join(map(str, self.directives))
+
+    @property
+    def head(self) -> str:
+        """How the chain of directives starts, as Python."""
+        return f"pt.on({_literal(self.name)})"
+
+    def _with(self, verb: str, *args: str | int, tail: str = "auto") -> StageSchedule:
+        self._choice(verb, "tail", tail, TAILS)
+        return StageSchedule(self.name, (*self.directives, Directive(verb, args, tail, here())))
+
+    def _choice(self, verb: str, what: str, value: str, choices: tuple[str, ...]) -> str:
+        if value not in choices:
+            raise UserError(f"{self.head}.{verb}: {what} is {value!r}; use one of {', '.join(choices)}", here())
+        return value
+
+    def _at_least(self, least: int, verb: str, what: str, value: int) -> int:
+        try:
+            number = operator.index(value)
+        except TypeError:
+            number = least - 1
+        if number < least or isinstance(value, bool):
+            raise UserError(f"{self.head}.{verb}: the {what} is {value!r}; give an integer of at least {least}", here())
+        return number
+
+    def _factor(self, verb: str, factor: int) -> int:
+        return self._at_least(1, verb, "factor", factor)
+
+    # ---- which definition
+
+    def update(self, k: int = 0) -> StageSchedule:
+        """Directives about loops that follow apply to update definition `k`, until another `update` or `pure`.
+
+        hist[i] = 0                        pt.on("hist").vectorize("i", 8)            loops of this one
+        hist[img[r.y, r.x]] += 1           .update().unroll("r.x", 4)                 loops of that one
+        """
+        return self._with("update", self._at_least(0, "update", "number of the update", k))
+
+    def pure(self) -> StageSchedule:
+        """Directives about loops that follow apply to the pure definition again (as they do at the start)."""
+        return self._with("pure")
+
+    # ---- the shape of the loop nest
+
+    def split(self, old: Named, outer: Named, inner: Named, factor: int, tail: str = "auto") -> StageSchedule:
+        """One loop becomes two. split("x", "xo", "xi", 8):
+
+            for x in 0..n:            for xo in 0..ceil(n/8):
+                f[x]             ->       for xi in 0..8:
+                                              f[8*xo + xi]
+
+        `tail` says what happens where 8 does not divide n: "shift" moves the last block inwards (it computes some
+        points again), "guard" puts a condition on it, "round" computes past the end into padding (never in an
+        output), "auto" shifts pure definitions and guards updates. `outer` may be the name `old` again.
+        """
+        return self._with(
+            "split", name_of(old), name_of(outer), name_of(inner), self._factor("split", factor), tail=tail
+        )
+
+    def tile(self, *names_and_factors: Any, tail: str = "auto") -> StageSchedule:
+        """Split each loop and put the outer ones outside. tile("y", "x", "yo", "xo", "yi", "xi", 32, 64):
+
+            for y:                    for yo:
+                for x:           ->       for xo:
+                    f[y, x]                   for yi in 0..32:
+                                                  for xi in 0..64:
+                                                      f[32*yo + yi, 64*xo + xi]
+
+        In any number n of dims: n old names, n outer, n inner, n factors. Loops that are not named keep their places.
+        """
+        n, rest = divmod(len(names_and_factors), 4)
+        if rest or n == 0:
+            raise UserError(
+                f"{self.head}.tile: {len(names_and_factors)} arguments; give n old loops, n outer names, n inner names "
+                'and n factors, such as .tile("y", "x", "yo", "xo", "yi", "xi", 32, 64)',
+                here(),
+            )
+        names = [name_of(a) for a in names_and_factors[: 3 * n]]
+        factors = [self._factor("tile", a) for a in names_and_factors[3 * n :]]
+        return self._with("tile", *names, *factors, tail=tail)
+
+    def reorder(self, *loops: Named) -> StageSchedule:
+        """Put loops in this order, outermost first. reorder("x", "y"):
+
+            for y:                    for x:
+                for x:           ->       for y:
+                    f[y, x]                   f[y, x]
+
+        A partial list permutes the named loops among the places they hold: of y, c, x, reorder("x", "y") makes x, c, y.
+        """
+        return self._with("reorder", *map(name_of, loops))
+
+    def fuse(self, outer: Named, inner: Named, fused: Named) -> StageSchedule:
+        """Two loops, one directly inside the other, become one. fuse("y", "x", "p"):
+
+        for y in 0..h:            for p in 0..h*w:
+            for x in 0..w:   ->       f[p // w, p % w]
+                f[y, x]
+        """
+        return self._with("fuse", name_of(outer), name_of(inner), name_of(fused))
+
+    # ---- how loops run
+
+    def vectorize(self, loop: Named, factor: int | None = None, tail: str = "auto") -> StageSchedule:
+        """Run a loop of constant extent as one vector. With a factor, split first: vectorize("x", 8):
+
+        for x in 0..n:            for x in 0..ceil(n/8):
+            f[x]             ->       f[8*x + (0,1,...,7)]             the vector loop is called x_v
+        """
+        return self._mark("vectorize", loop, factor, tail)
+
+    def unroll(self, loop: Named, factor: int | None = None, tail: str = "auto") -> StageSchedule:
+        """Write out the iterations of a loop of constant extent. With a factor, split first: unroll("x", 2):
+
+        for x in 0..n:            for x in 0..ceil(n/2):
+            f[x]             ->       f[2*x]
+                                      f[2*x + 1]                       the unrolled loop is called x_u
+        """
+        return self._mark("unroll", loop, factor, tail)
+
+    def parallel(self, loop: Named, factor: int | None = None, tail: str = "auto") -> StageSchedule:
+        """Share the iterations of a loop among threads. With a factor, in blocks: parallel("y", 16):
+
+        for y in 0..n:            parallel for y in 0..ceil(n/16):
+            f[y]             ->       for y_p in 0..16:
+                                          f[16*y + y_p]
+        """
+        return self._mark("parallel", loop, factor, tail)
+
+    def _mark(self, verb: str, loop: Named, factor: int | None, tail: str) -> StageSchedule:
+        given = () if factor is None else (self._factor(verb, factor),)
+        return self._with(verb, name_of(loop), *given, tail=tail)
+
+    def partition(self, loop: Named, mode: str) -> StageSchedule:
+        """Whether a loop is cut into a steady middle without conditions, and edges. partition("x", "always"):
+
+            for x in 0..n:            for x in 0..a:    f[clamp(x - 1, 0, n)]
+                f[clamp(x-1,0,n)] ->  for x in a..b:    f[x - 1]
+                                      for x in b..n:    f[clamp(x - 1, 0, n)]
+
+        "auto" leaves it to the compiler, "never" keeps one loop.
+        """
+        return self._with("partition", name_of(loop), self._choice("partition", "mode", mode, PARTITIONS))
+
+    # ---- where the stage is computed and stored
+
+    def compute_inline(self) -> StageSchedule:
+        """No loops and no memory: the definition takes the place of every read.
+
+        for x: g[x] = a[x] * 2
+        for x: f[x] = g[x] + g[x+1]    ->    for x: f[x] = a[x] * 2 + a[x+1] * 2
+        """
+        return self._with("compute_inline")
+
+    def compute_root(self) -> StageSchedule:
+        """All of the stage before anything that reads it.
+
+        for y:                                for y: g[y]
+            g[y], g[y+1]               ->     for y:
+            f[y] = g[y] + g[y+1]                  f[y] = g[y] + g[y+1]
+        """
+        return self._with("compute_root")
+
+    def compute_at(self, stage: Named, loop: Named) -> StageSchedule:
+        """What one iteration of a consumer's loop needs, at the start of that iteration. compute_at("f", "yo"):
+
+        for y: g[y]                           for yo:
+        for yo:                        ->         for y in the rows this tile reads: g[y]
+            for yi: f[yo, yi] = ... g             for yi: f[yo, yi] = ... g
+        """
+        return self._with("compute_at", name_of(stage), name_of(loop))
+
+    def store_root(self) -> StageSchedule:
+        """The memory of the stage lives during the whole pipeline; see `store_at`."""
+        return self._with("store_root")
+
+    def store_at(self, stage: Named, loop: Named) -> StageSchedule:
+        """The memory lives during one iteration of this loop, which may lie outside the loop of compute_at: values
+        computed in earlier iterations are then kept (a sliding window). compute_at("f", "y").store_root():
+
+            for y:                                alloc g
+                alloc g                           for y:
+                g[y], g[y+1]               ->         g[y+1]            (and g[0] at first)
+                f[y] = g[y] + g[y+1]                  f[y] = g[y] + g[y+1]
+        """
+        return self._with("store_at", name_of(stage), name_of(loop))
+
+    def compute_with(self, stage: Named, loop: Named) -> StageSchedule:
+        """Share the loops of another stage, down to and including `loop`. pt.on("g").compute_with("f", "y"):
+
+            for y:                                for y:
+                for x: f[y, x]                        for x: f[y, x]
+            for y:                         ->         for x: g[y, x]
+                for x: g[y, x]
+
+        Both stages need the same loops down to there, and neither may need the other.
+        """
+        return self._with("compute_with", name_of(stage), name_of(loop))
+
+    # ---- memory
+
+    def store_in(self, memory: str) -> StageSchedule:
+        """The kind of memory: "heap", "stack", "register" (all indices constant after unrolling) or "auto".
+
+        alloc g[8] on heap    ->    alloc g[8] in registers
+        """
+        return self._with("store_in", self._choice("store_in", "memory", memory, MEMORIES))
+
+    def reorder_storage(self, *dims: Named) -> StageSchedule:
+        """The order of dims in memory, the last one contiguous. reorder_storage("c", "y", "x"):
+
+            alloc f[y, x, c]      ->    alloc f[c, y, x]        indices are written as before
+
+        A partial list permutes the named dims among their places.
+        """
+        return self._with("reorder_storage", *map(name_of, dims))
+
+    def fold_storage(self, dim: Named, extent: int) -> StageSchedule:
+        """Keep only `extent` entries along `dim`, used in a circle. fold_storage("y", 3):
+
+        alloc g[h, w]                         alloc g[3, w]
+        g[y, x] = ... g[y-1, x]        ->     g[y % 3, x] = ... g[(y-1) % 3, x]
+        """
+        return self._with("fold_storage", name_of(dim), self._at_least(1, "fold_storage", "extent", extent))
+
+    def nontemporal(self) -> StageSchedule:
+        """Stores go past the caches, for results that nothing reads again soon.
+
+        store f[y, x]         ->    store f[y, x] nontemporal
+        """
+        return self._with("nontemporal")
+
+    def prefetch(self, buffer: Named, loop: Named, distance: int) -> StageSchedule:
+        """Ask early for what a later iteration of `loop` reads of `buffer`. prefetch("img", "y", 2):
+
+        for y:                                for y:
+            f[y] = img[y]              ->         prefetch img[y+2]
+                                                  f[y] = img[y]
+        """
+        return self._with(
+            "prefetch", name_of(buffer), name_of(loop), self._at_least(1, "prefetch", "distance", distance)
+        )
+
+    # ---- other programs for the same values
+
+    def specialize(self, condition: str) -> StageSchedule:
+        """A second version of the loops for when `condition` holds. specialize("img.shape[1] >= 64"):
+
+            for x: f[x]           ->    if img.shape[1] >= 64:  for x: f[x]     (knowing the condition)
+                                        else:                   for x: f[x]
+
+        The condition is Python text over params (by name) and input shapes: comparisons, arithmetic, and/or/not.
+        """
+        return self._with("specialize", canonical(condition))
+
+    def rfactor(self, reduction_loop: Named, new_var: Named) -> StageSchedule:
+        """Reduce in two steps: partial results per value of a reduction loop, in a new stage with that loop as its
+        first dim, then their combination. pt.on("s").update().rfactor("r.y", "u"):
+
+            s[] = 0                               s_u[u] = 0
+            for r.y:                              for u:
+                for r.x:                   ->         for r.x: s_u[u] += img[u, r.x]
+                    s[] += img[r.y, r.x]          s[] = 0
+                                                  for r.y: s[] += s_u[r.y]
+
+        The new stage is called "<stage>_<new_var>" and is scheduled by that name. The loop may come from splits
+        written before. Only for updates that combine with +, *, minimum, maximum, &, | or ^; strict
+        pipelines refuse it for + and * of floats.
+        """
+        return self._with("rfactor", name_of(reduction_loop), name_of(new_var))
+
+
+VERBS = frozenset(name for name in vars(StageSchedule) if not name.startswith("_")) - {"name", "directives", "head"}

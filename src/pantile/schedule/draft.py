@@ -1,0 +1,152 @@
+"""A stage while its directives are applied: its nests, and what was asked about place and memory.
+
+What was asked is kept as the directive itself, so that a later check can show it as written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..errors import UserError
+from ..expr.nodes import Expr
+from ..graph.nodes import Graph, Stage
+from . import nest as nests
+from .condition import parse
+from .directives import Directive, StageSchedule
+from .nest import NestDraft, draft_nest
+from .refuse import did_you_mean, refuse
+
+
+@dataclass
+class StageDraft:
+    """Everything asked of one stage."""
+
+    graph: Graph
+    stage: Stage
+    nests: list[NestDraft]
+    storage: list[str]
+    compute: Directive | None = None  # compute_root, compute_at, compute_inline
+    store: Directive | None = None  # store_root, store_at
+    together: Directive | None = None  # compute_with
+    memory: Directive | None = None
+    nontemporal: Directive | None = None
+    folds: dict[str, Directive] = field(default_factory=dict)
+    prefetches: list[Directive] = field(default_factory=list)
+    conditions: list[Expr] = field(default_factory=list)
+    current: int = 0  # the definition that directives about loops apply to
+
+    @property
+    def is_inline(self) -> bool:
+        return self.compute is not None and self.compute.verb == "compute_inline"
+
+    @property
+    def is_output(self) -> bool:
+        return self.stage.name in self.graph.output
+
+    def no(self, d: Directive, why: str, remedy: str) -> UserError:
+        return refuse(self.stage, d, why, remedy)
+
+
+def draft(graph: Graph, stage: Stage, asked: StageSchedule, strict: bool) -> StageDraft:
+    """Apply the directives of a stage in order."""
+    nest_drafts = [draft_nest(graph, stage, k, strict) for k in range(len(stage.definitions))]
+    result = StageDraft(graph, stage, nest_drafts, list(stage.dims))
+    for d in asked.directives:
+        on_nest = nests.DIRECTIVES.get(d.verb)
+        if on_nest is not None:
+            on_nest(result.nests[result.current], d)
+        else:
+            _STAGE_DIRECTIVES[d.verb](result, d)
+    for n in nest_drafts:
+        nests.check_vector_innermost(n)
+    if result.is_inline:
+        _check_inline(result, asked)
+    return result
+
+
+def _check_inline(s: StageDraft, asked: StageSchedule) -> None:
+    others = [d for d in asked.directives if d.verb != "compute_inline"]
+    if others:
+        raise s.no(others[0], "the stage is inlined, so it has no loops and no memory of its own",
+                   "drop this directive or compute_inline()")  # fmt: skip
+
+
+def _update(s: StageDraft, d: Directive) -> None:
+    k, count = int(d.args[0]), len(s.stage.updates)
+    if k >= count:
+        numbered = "no update definitions" if count == 0 else f"only updates 0..{count - 1}"
+        raise s.no(d, f"{s.stage.name} has {numbered}", "leave .update(...) out or choose one of them")
+    s.current = k + 1
+
+
+def _pure(s: StageDraft, d: Directive) -> None:
+    s.current = 0
+
+
+def _compute(s: StageDraft, d: Directive) -> None:
+    s.compute = d
+
+
+def _store(s: StageDraft, d: Directive) -> None:
+    s.store = d
+
+
+def _compute_with(s: StageDraft, d: Directive) -> None:
+    s.together = d
+
+
+def _store_in(s: StageDraft, d: Directive) -> None:
+    if s.is_output:
+        raise s.no(d, "an output is stored in the caller's array", "drop store_in")
+    s.memory = d
+
+
+def _reorder_storage(s: StageDraft, d: Directive) -> None:
+    if s.is_output:
+        raise s.no(d, "an output is laid out as the caller's array is", "call with an out= array of that layout")
+    dims = [str(a) for a in d.args]
+    for dim in dims:
+        _check_dim(s, d, dim)
+    if len(set(dims)) < len(dims):
+        raise s.no(d, "a dim is named twice", "name each dim once")
+    for place, dim in zip(sorted(s.storage.index(dim) for dim in dims), dims, strict=True):
+        s.storage[place] = dim
+
+
+def _check_dim(s: StageDraft, d: Directive, dim: str) -> None:
+    if dim not in s.stage.dims:
+        raise s.no(d, f"{s.stage.name} has no dim {dim!r}", did_you_mean(dim, s.stage.dims))
+
+
+def _fold_storage(s: StageDraft, d: Directive) -> None:
+    _check_dim(s, d, str(d.args[0]))
+    s.folds[str(d.args[0])] = d
+
+
+def _nontemporal(s: StageDraft, d: Directive) -> None:
+    s.nontemporal = d
+
+
+def _prefetch(s: StageDraft, d: Directive) -> None:
+    s.nests[s.current].find(d, str(d.args[1]))
+    s.prefetches.append(d)
+
+
+def _specialize(s: StageDraft, d: Directive) -> None:
+    try:
+        s.conditions.append(parse(str(d.args[0]), s.graph))
+    except UserError as error:
+        raise s.no(d, str(error), "a condition is over the pipeline's params and input shapes") from error
+
+
+def _rfactor(s: StageDraft, d: Directive) -> None:
+    raise s.no(d, "it applies to an update, and this is the pure definition", "write .update() before it")
+
+
+_STAGE_DIRECTIVES: dict[str, Callable[[StageDraft, Directive], None]] = {
+    "update": _update, "pure": _pure, "compute_root": _compute, "compute_at": _compute, "compute_inline": _compute,
+    "store_root": _store, "store_at": _store, "compute_with": _compute_with, "store_in": _store_in,
+    "reorder_storage": _reorder_storage, "fold_storage": _fold_storage, "nontemporal": _nontemporal,
+    "prefetch": _prefetch, "specialize": _specialize, "rfactor": _rfactor,
+}  # fmt: skip

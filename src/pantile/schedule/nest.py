@@ -1,0 +1,238 @@
+"""The loops of one definition while directives are applied to them, and the rules each directive must keep.
+
+NestDraft = the loops so far, outermost first, and the rewrites that made them
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from ..errors import UserError
+from ..graph.nodes import Graph, Stage
+from .directives import SUFFIX, Directive
+from .plan import Fuse, Loop, Nest, Split
+from .refuse import did_you_mean, refuse
+from .updates import accumulation, constant, is_independent, loop_names
+
+_KIND = {"vectorize": "vector", "unroll": "unroll", "parallel": "parallel"}
+
+
+@dataclass
+class LoopDraft:
+    """A loop; `ordered` if its iterations must run in order, `mark` the directive that gave it its kind."""
+
+    name: str
+    extent: int | None
+    ordered: bool
+    kind: str = "serial"
+    partition: str = "auto"
+    mark: Directive | None = None
+
+
+@dataclass
+class NestDraft:
+    """The loops of definition `index` of `stage` (0: pure)."""
+
+    stage: Stage
+    index: int
+    is_output: bool
+    strict: bool
+    loops: list[LoopDraft]
+    rewrites: list[Split | Fuse] = field(default_factory=list)
+    # Every name a loop has had, so that none is used for two things.
+    used: set[str] = field(default_factory=set)
+
+    @property
+    def names(self) -> list[str]:
+        return [loop.name for loop in self.loops]
+
+    def find(self, d: Directive, name: str) -> int:
+        """The place of a loop."""
+        if name not in self.names:
+            raise self.no(d, f"{self.title} has no loop {name!r}", did_you_mean(name, self.names))
+        return self.names.index(name)
+
+    @property
+    def title(self) -> str:
+        return "the pure definition" if self.index == 0 else f"update {self.index - 1}"
+
+    def no(self, d: Directive, why: str, remedy: str) -> UserError:
+        return refuse(self.stage, d, why, remedy)
+
+    def finished(self) -> Nest:
+        """The nest as lowering reads it."""
+        return Nest(tuple(self.rewrites), tuple(Loop(x.name, x.kind, x.partition) for x in self.loops))
+
+
+def draft_nest(graph: Graph, stage: Stage, index: int, strict: bool) -> NestDraft:
+    """The loops of a definition before any directive."""
+    definition = stage.definitions[index]
+    extents = {**_output_extents(graph, stage), **{r.name: constant(r.extent) for r in definition.domain}}
+    loops = [
+        LoopDraft(name, extents.get(name), ordered=not is_independent(stage, definition, name))
+        for name in loop_names(stage, definition)
+    ]
+    return NestDraft(stage, index, stage.name in graph.output, strict, loops, used={x.name for x in loops})
+
+
+def _output_extents(graph: Graph, stage: Stage) -> dict[str, int | None]:
+    """An output that nothing else reads is computed over exactly its shape."""
+    if stage.name not in graph.output or graph.consumers[stage.name]:
+        return {}
+    return {d: constant(e) for d, e in zip(stage.dims, graph.output[stage.name].shape, strict=True)}
+
+
+# ---- one function per directive
+
+
+def split(nest: NestDraft, d: Directive) -> None:
+    old, outer, inner, factor = d.args
+    _split(nest, d, str(old), str(outer), str(inner), int(factor))
+
+
+def _split(nest: NestDraft, d: Directive, old: str, outer: str, inner: str, factor: int) -> None:
+    at = nest.find(d, old)
+    loop = nest.loops[at]
+    if loop.kind != "serial":
+        raise nest.no(d, f"loop {old} is already {loop.kind}", f"write the split before {loop.mark}")
+    _new_name(nest, d, inner)
+    if outer != old:
+        _new_name(nest, d, outer)
+    count = None if loop.extent is None else math.ceil(loop.extent / factor)
+    nest.loops[at : at + 1] = [
+        LoopDraft(outer, count, loop.ordered, partition=loop.partition),
+        LoopDraft(inner, factor, loop.ordered, partition=loop.partition),
+    ]
+    nest.rewrites.append(Split(old, outer, inner, factor, choose_tail(nest, d)))
+
+
+def _new_name(nest: NestDraft, d: Directive, name: str) -> None:
+    if name in nest.used:
+        raise nest.no(d, f"{name!r} already names a loop of {nest.title}", "choose another name")
+    nest.used.add(name)
+
+
+def choose_tail(nest: NestDraft, d: Directive) -> str:
+    """What a split does where its factor does not divide: the one place that knows what is legal and what is best.
+
+    Pure values may be computed twice, so their last block shifts inwards; an update counts each point once.
+    """
+    if d.tail == "auto":
+        return "shift" if nest.index == 0 else "guard"
+    if nest.index > 0 and d.tail != "guard":
+        raise nest.no(d, f'tail="{d.tail}" would apply {nest.title} more often than once to some points',
+                      'use tail="guard"')  # fmt: skip
+    if nest.is_output and d.tail == "round":
+        raise nest.no(d, 'tail="round" would write past the end of an output', 'use tail="shift" or tail="guard"')
+    return d.tail
+
+
+def tile(nest: NestDraft, d: Directive) -> None:
+    n = len(d.args) // 4
+    old, outer, inner = ([str(a) for a in d.args[k * n : (k + 1) * n]] for k in range(3))
+    for names, factor in zip(zip(old, outer, inner, strict=True), d.args[3 * n :], strict=True):
+        _split(nest, d, *names, int(factor))
+    _reorder(nest, d, [*outer, *inner])
+
+
+def reorder(nest: NestDraft, d: Directive) -> None:
+    _reorder(nest, d, [str(a) for a in d.args])
+
+
+def _reorder(nest: NestDraft, d: Directive, names: list[str]) -> None:
+    places = [nest.find(d, name) for name in names]
+    if len(set(places)) < len(places):
+        raise nest.no(d, "a loop is named twice", "name each loop once")
+    before = [x.name for x in nest.loops if x.ordered]
+    moved = [nest.loops[p] for p in places]
+    for place, loop in zip(sorted(places), moved, strict=True):
+        nest.loops[place] = loop
+    if [x.name for x in nest.loops if x.ordered] != before:
+        _check_any_order(nest, d, before)
+
+
+def _check_any_order(nest: NestDraft, d: Directive, ordered: list[str]) -> None:
+    """Loops that carry a dependence may be interchanged only where an accumulation does not care."""
+    found = accumulation(nest.stage, nest.stage.definitions[nest.index])
+    loops = ", ".join(ordered)
+    if found is None:
+        raise nest.no(d, f"the loops {loops} of {nest.title} carry values from one iteration to the next",
+                      "leave them in this order; other loops may move around them")  # fmt: skip
+    if nest.strict and not all(f.is_exact for f in found):
+        raise nest.no(d, f"another order of the loops {loops} would round float sums differently, and strict=True "
+                      "forbids that", "leave them in this order, or compile without strict")  # fmt: skip
+
+
+def fuse(nest: NestDraft, d: Directive) -> None:
+    outer, inner, fused = map(str, d.args)
+    at, below = nest.find(d, outer), nest.find(d, inner)
+    a, b = nest.loops[at], nest.loops[below]
+    if below != at + 1:
+        raise nest.no(d, f"loop {inner} is not directly inside loop {outer} (the loops are {', '.join(nest.names)})",
+                      "reorder them first")  # fmt: skip
+    for loop in (a, b):
+        if loop.kind != "serial":
+            raise nest.no(d, f"loop {loop.name} is already {loop.kind}", f"write the fuse before {loop.mark}")
+    if fused not in (outer, inner):
+        _new_name(nest, d, fused)
+    extent = None if a.extent is None or b.extent is None else a.extent * b.extent
+    nest.loops[at : at + 2] = [LoopDraft(fused, extent, a.ordered or b.ordered)]
+    nest.rewrites.append(Fuse(outer, inner, fused))
+
+
+def mark(nest: NestDraft, d: Directive) -> None:
+    """vectorize, unroll, parallel: of a loop, or of one half of it split by a factor."""
+    name = str(d.args[0])
+    if len(d.args) == 2:
+        inner = name + SUFFIX[d.verb]
+        _split(nest, d, name, name, inner, int(d.args[1]))
+        name = name if d.verb == "parallel" else inner
+    loop = nest.loops[nest.find(d, name)]
+    if loop.kind != "serial":
+        raise nest.no(d, f"loop {name} is already {loop.kind} by {loop.mark}", "give a loop one kind")
+    _check_mark(nest, d, loop)
+    loop.kind, loop.mark = _KIND[d.verb], d
+
+
+def _check_mark(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
+    if d.verb != "parallel" and loop.extent is None:
+        raise nest.no(d, f"the extent of loop {loop.name} is not known when compiling",
+                      f'split it by a constant, as in .{d.verb}("{loop.name}", 8)')  # fmt: skip
+    if d.verb != "unroll" and loop.ordered:
+        raise nest.no(d, f"the iterations of loop {loop.name} of {nest.title} touch the same elements of "
+                      f"{nest.stage.name}", _instead_of_racing(nest, d))  # fmt: skip
+
+
+def _instead_of_racing(nest: NestDraft, d: Directive) -> str:
+    definition = nest.stage.definitions[nest.index]
+    if accumulation(nest.stage, definition) is None:
+        return f"only loops that do not carry values can be {_KIND[d.verb]}; leave this one serial"
+    then = f'to reduce in two steps, and {d.verb} the loop u of pt.on("{nest.stage.name}_u").update()'
+    loop = d.args[0]
+    if all(r.name != loop for r in definition.domain):
+        return f'write .rfactor(loop, "u") with a reduction loop right after .update(...) {then}'
+    if len(d.args) == 1:
+        return f'write .rfactor("{loop}", "u") {then}'
+    half = "outer" if d.verb == "parallel" else "inner"
+    return f'write .split("{loop}", "outer", "inner", {d.args[1]}).rfactor("{half}", "u") {then}'
+
+
+def partition(nest: NestDraft, d: Directive) -> None:
+    nest.loops[nest.find(d, str(d.args[0]))].partition = str(d.args[1])
+
+
+DIRECTIVES = {
+    "split": split, "tile": tile, "reorder": reorder, "fuse": fuse, "vectorize": mark, "unroll": mark,
+    "parallel": mark, "partition": partition,
+}  # fmt: skip
+
+
+def check_vector_innermost(nest: NestDraft) -> None:
+    """A vector is computed at once: nothing but unrolled loops may lie inside its loop."""
+    for at, loop in enumerate(nest.loops):
+        inside = [x for x in nest.loops[at + 1 :] if x.kind != "unroll"]
+        if loop.kind == "vector" and loop.mark is not None and inside:
+            other = f"loop {inside[0].name} ({inside[0].kind})"
+            raise nest.no(loop.mark, f"{other} lies inside the vector loop {loop.name}",
+                          f"reorder {loop.name} innermost, or unroll what is inside it")  # fmt: skip

@@ -1,0 +1,275 @@
+"""Where stages are computed and stored, and whether that place sees every read of them.
+
+A definition runs inside a chain of loops: those around its stage, then its own. A stage may be computed at a loop only
+if that loop is in the chain of every definition that reads it (through inlined stages too), and stored at a loop only
+if that is in the chain of its own place. Both checks are look-ups in these chains.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ..graph.nodes import Graph
+from .directives import Directive
+from .draft import StageDraft
+from .plan import Site
+from .refuse import did_you_mean
+from .updates import is_small_reduction, loads
+
+Chain = tuple[Site, ...]
+Reader = tuple[str, int]  # stage and definition
+
+
+class Placement:
+    """Answers for all stages of a pipeline; every answer is computed once."""
+
+    def __init__(self, graph: Graph, drafts: dict[str, StageDraft]) -> None:
+        self.graph = graph
+        self.drafts = drafts
+        self._compute: dict[str, Site | None] = {}
+
+    def check(self) -> None:
+        """Every rule about places, consumers first so that the first error is the one nearest to the outputs."""
+        consumers_first = [self.drafts[s.name] for s in reversed(self.graph.stages)]
+        for s in consumers_first:
+            self._check_inline(s)
+            self._check_together(s)
+        # Chains of loops can be followed from here on: all that they go through exists.
+        for s in consumers_first:
+            if not s.is_inline:
+                self.compute(s.stage.name)
+                self._check_store(s)
+                self._check_memory(s)
+
+    # ---- who reads what
+
+    @cached_property
+    def direct_reads(self) -> dict[Reader, dict[str, None]]:
+        """The stages and inputs that each definition mentions, itself left out."""
+        found: dict[Reader, dict[str, None]] = {}
+        for s in self.graph.stages:
+            for k, definition in enumerate(s.definitions):
+                names = (self._source(e.buffer) for e in loads(definition))
+                found[s.name, k] = {n: None for n in names if n != s.name}
+        return found
+
+    def _source(self, buffer: str) -> str:
+        return self.graph.producer[buffer].name if buffer in self.graph.producer else buffer
+
+    @cached_property
+    def readers(self) -> dict[str, tuple[Reader, ...]]:
+        """The computed definitions that read each stage or input, directly or through inlined stages."""
+        found: dict[str, dict[Reader, None]] = {n: {} for n in (*self.graph.input, *self.graph.stage)}
+        for stage in reversed(self.graph.stages):
+            for k in range(len(stage.definitions)):
+                behind = found[stage.name] if self.drafts[stage.name].is_inline else {(stage.name, k): None}
+                for name in self.direct_reads[stage.name, k]:
+                    found[name].update(behind)
+        return {n: tuple(r) for n, r in found.items()}
+
+    def group(self, name: str) -> tuple[str, ...]:
+        """The stages that share loops with a stage (compute_with), itself included."""
+        together = self.drafts[name].together
+        host = name if together is None else str(together.args[0])
+        sharing = (n for n, s in self.drafts.items() if s.together is not None and s.together.args[0] == host)
+        return (host, *sharing)
+
+    def needs(self, consumer: str, producer: str) -> bool:
+        """Whether `consumer` can only run after `producer`: it reads it, through others and what runs with them too."""
+        reached: set[str] = set()
+        work = [producer]
+        while work:
+            for direct in self.graph.consumers[work.pop()]:
+                new = [n for n in self.group(direct) if n not in reached]
+                reached.update(new)
+                work += new
+        return consumer in reached
+
+    # ---- chains of loops
+
+    def around(self, site: Site | None) -> Chain:
+        """The loops around a place, outermost first, the site itself last."""
+        if site is None:
+            return ()
+        return (*self.around_stage(site.stage), *self._own(site.stage, site.definition, site.loop))
+
+    def around_stage(self, name: str) -> Chain:
+        return self.around(self.compute(name))
+
+    def around_body(self, reader: Reader) -> Chain:
+        """The loops around the innermost statement of a definition."""
+        return (*self.around_stage(reader[0]), *self._own(*reader))
+
+    def _own(self, name: str, k: int, down_to: str | None = None) -> Chain:
+        """The loops of a definition; those it shares (compute_with) are the other stage's."""
+        names = self.drafts[name].nests[k].names
+        depth = len(names) if down_to is None else names.index(down_to) + 1
+        shared: Chain = ()
+        together = self.drafts[name].together
+        if together is not None:
+            shared = self._own(str(together.args[0]), 0, str(together.args[1]))[:depth]
+        return (*shared, *(Site(name, k, loop) for loop in names[len(shared) : depth]))
+
+    def kind(self, site: Site) -> str:
+        nest = self.drafts[site.stage].nests[site.definition]
+        return nest.loops[nest.names.index(site.loop)].kind
+
+    # ---- compute_at
+
+    def compute(self, name: str) -> Site | None:
+        """Where a stage is computed; None is root."""
+        if name not in self._compute:
+            s = self.drafts[name]
+            self._compute[name] = None  # a place that depends on itself is found not to enclose the reads
+            self._compute[name] = self._find_compute(s)
+        return self._compute[name]
+
+    def _find_compute(self, s: StageDraft) -> Site | None:
+        if s.together is not None:
+            return self._compute_together(s, s.together)
+        d = s.compute
+        if d is None or d.verb == "compute_root":
+            return None
+        if s.is_output:
+            raise s.no(d, "an output is computed at root", "drop compute_at, or use compute_with")
+        site = self._enclosing_site(s, d)
+        vector = next((x for x in self.around(site) if self.kind(x) == "vector"), None)
+        if vector is not None:
+            raise s.no(d, f"loop {vector.loop} of {vector.stage} is a vector, so nothing can be computed inside it",
+                       "choose the loop outside it")  # fmt: skip
+        return site
+
+    def _enclosing_site(self, s: StageDraft, d: Directive) -> Site:
+        host, loop = self._check_host(s, d)
+        readers = self.readers[s.stage.name]
+        chains = [self.around_body(r) for r in readers]
+        for site in chains[0]:
+            if site.stage == host and site.loop == loop and all(site in c for c in chains):
+                return site
+        inside = [any(x.stage == host and x.loop == loop for x in c) for c in chains]
+        outside = readers[inside.index(False)] if False in inside else readers[-1]
+        also = "also " if len(readers) > 1 else ""
+        raise s.no(d, f"{s.stage.name} is {also}read by {self._title(outside)}, which does not run inside that loop",
+                   f"choose a loop around all that reads it, or compute {outside[0]} inside that loop too")  # fmt: skip
+
+    def _title(self, reader: Reader) -> str:
+        name, k = reader
+        return self.drafts[name].nests[k].title + " of " + name
+
+    def _check_host(self, s: StageDraft, d: Directive) -> tuple[str, str]:
+        """The stage and loop that a place names, where they exist. Shared loops belong to the stage that has them."""
+        host, loop = map(str, d.args)
+        if host not in self.drafts:
+            raise s.no(d, f"there is no stage {host!r}", did_you_mean(host, self.drafts))
+        if host == s.stage.name:
+            raise s.no(d, "a stage cannot be placed inside its own loops", "name a stage that reads it")
+        other = self.drafts[host]
+        if other.is_inline:
+            raise s.no(d, f"{host} is inlined and has no loops", f"name a stage that is computed, or compute {host}")
+        loops = list(dict.fromkeys(n for nest in other.nests for n in nest.names))
+        if loop not in loops:
+            raise s.no(d, f"{host} has no loop {loop!r}", did_you_mean(loop, loops))
+        if other.together is not None:
+            first, last = map(str, other.together.args)
+            names = other.nests[0].names
+            if last in names and loop in names[: names.index(last) + 1]:
+                return first, loop
+        return host, loop
+
+    # ---- store_at
+
+    def store(self, name: str) -> Site | None:
+        """Where a stage's memory lives; None is root."""
+        s = self.drafts[name]
+        place = self.compute(name)
+        if s.store is None:
+            return place
+        if s.store.verb == "store_root":
+            return None
+        host, loop = self._check_host(s, s.store)
+        for site in self.around(place):
+            if site.stage == host and site.loop == loop:
+                return site
+        at = "root" if place is None else f"loop {place.loop} of {place.stage}"
+        raise s.no(s.store, f"{name} is computed at {at}, which that loop does not enclose",
+                   "store it at the same loop as it is computed at, or further out")  # fmt: skip
+
+    def between(self, name: str) -> Chain:
+        """The loops between a stage's memory and its computation, outermost first."""
+        return self.around(self.compute(name))[len(self.around(self.store(name))) :]
+
+    def _check_store(self, s: StageDraft) -> None:
+        d = s.store if s.store is not None else s.compute
+        parallel = next((x for x in self.between(s.stage.name) if self.kind(x) == "parallel"), None)
+        if parallel is not None and d is not None:
+            raise s.no(d, f"the parallel loop {parallel.loop} of {parallel.stage} lies between the memory and the "
+                       "computation, so threads would share what each of them overwrites",
+                       f'store it inside: .store_at("{parallel.stage}", "{parallel.loop}")')  # fmt: skip
+        for fold in s.folds.values():
+            if not self.between(s.stage.name):
+                raise s.no(fold, "no loop lies between the memory and the computation, so nothing is kept in a circle",
+                           "store it further out than it is computed (store_at or store_root)")  # fmt: skip
+
+    def _check_memory(self, s: StageDraft) -> None:
+        if s.nontemporal is not None and self.store(s.stage.name) is not None:
+            raise s.no(s.nontemporal, "values stored inside a loop are read again at once and belong in the cache",
+                       "use nontemporal only for outputs and stages stored at root")  # fmt: skip
+        for d in s.prefetches:
+            buffer = str(d.args[0])
+            read = [n for n, readers in self.readers.items() if any(r[0] == s.stage.name for r in readers)]
+            if buffer not in read:
+                raise s.no(d, f"{s.stage.name} does not read {buffer!r}", did_you_mean(buffer, read))
+
+    # ---- compute_inline
+
+    def _check_inline(self, s: StageDraft) -> None:
+        if not s.is_inline or s.compute is None:
+            return
+        if s.is_output:
+            raise s.no(s.compute, "an output cannot be inlined", "drop compute_inline")
+        if s.stage.updates and not is_small_reduction(s.stage):
+            raise s.no(s.compute, f"{s.stage.name} has update definitions, which need its values in memory",
+                       "use compute_at or compute_root (only one plain accumulation over at most 64 constant points "
+                       "can be inlined)")  # fmt: skip
+
+    # ---- compute_with
+
+    def _compute_together(self, s: StageDraft, d: Directive) -> Site | None:
+        site = self.compute(str(d.args[0]))
+        for reader in self.readers[s.stage.name]:
+            if site is not None and site not in self.around_body(reader):
+                raise s.no(d, f"{s.stage.name} is also read by {self._title(reader)}, outside loop {site.loop} of "
+                           f"{site.stage}", "share the loops of a stage that is computed at root")  # fmt: skip
+        if site is not None and s.is_output:
+            raise s.no(d, f"an output is computed at root, and {d.args[0]} is not", f"compute {d.args[0]} at root")
+        return site
+
+    def _check_together(self, s: StageDraft) -> None:
+        d = s.together
+        if d is None:
+            return
+        host, loop = self._check_host(s, d)
+        other = self.drafts[host]
+        if other.together is not None or host != d.args[0]:
+            raise s.no(d, f"{d.args[0]} itself shares the loops of another stage", "name that stage here as well")
+        if s.stage.updates or other.stage.updates:
+            raise s.no(d, "a stage with updates runs several loop nests, which cannot share one",
+                       "share loops among stages without updates")  # fmt: skip
+        if s.compute is not None and s.compute != other.compute:
+            raise s.no(d, f"{s.stage.name} and {host} are asked for at different places ({s.compute} here)",
+                       f"drop {s.compute}; the stage is computed where {host} is")  # fmt: skip
+        for mate in self.group(host):
+            if mate != s.stage.name and (self.needs(mate, s.stage.name) or self.needs(s.stage.name, mate)):
+                raise s.no(d, f"one of {s.stage.name} and {mate} needs the other, so one must come first",
+                           "use compute_at")  # fmt: skip
+        self._check_same_loops(s, d, other, loop)
+
+    def _check_same_loops(self, s: StageDraft, d: Directive, other: StageDraft, loop: str) -> None:
+        depth = other.nests[0].names.index(loop) + 1
+        mine, theirs = ([(x.name, x.kind) for x in n.loops[:depth]] for n in (s.nests[0], other.nests[0]))
+        shared = {name for name, _ in theirs}
+        rewrites = [[r for r in n.rewrites if shared & set(vars(r).values())] for n in (s.nests[0], other.nests[0])]
+        if mine != theirs or rewrites[0] != rewrites[1]:
+            show = [", ".join(f"{k} {n}" for n, k in loops) for loops in (mine, theirs)]
+            raise s.no(d, f"the loops down to {loop} differ: {show[0] or 'none'} here, {show[1]} in {other.stage.name}",
+                       "split, order and mark them alike in both")  # fmt: skip

@@ -1,0 +1,98 @@
+"""A resolved schedule: what lowering reads. Made by `resolve` from directives, checked for legality there.
+
+    Plan       = one StagePlan per stage that is not inlined, and which stages are inlined
+    StagePlan  = where it is computed and stored, how its memory is laid out, one Nest per definition
+    Nest       = rewrites of the definition's loops (in order), and the loops that result, outermost first
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..expr.nodes import Expr
+
+
+@dataclass(frozen=True)
+class Split:
+    """old becomes outer*factor + inner. tail, where factor does not divide the extent:
+    shift   the last block starts earlier and recomputes (pure definitions only; falls back to guard when too small)
+    guard   a condition on the block that sticks out
+    round   compute beyond the end, into padding (scratch only)
+    """
+
+    old: str
+    outer: str
+    inner: str
+    factor: int
+    tail: str
+
+
+@dataclass(frozen=True)
+class Fuse:
+    """outer and inner become one loop over their product."""
+
+    outer: str
+    inner: str
+    fused: str
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop by name and how it runs (a value of ir.Kind)."""
+
+    name: str
+    kind: str = "serial"
+    # Loop partitioning: auto, never or always.
+    partition: str = "auto"
+
+
+@dataclass(frozen=True)
+class Nest:
+    """The loops of one definition."""
+
+    rewrites: tuple[Split | Fuse, ...]
+    loops: tuple[Loop, ...]
+
+
+@dataclass(frozen=True)
+class Site:
+    """Inside loop `loop` of definition `definition` (0: pure) of stage `stage`."""
+
+    stage: str
+    definition: int
+    loop: str
+
+
+@dataclass(frozen=True)
+class PrefetchPlan:
+    """While loop `loop` runs, ask for what `buffer` needs `distance` iterations later."""
+
+    buffer: str
+    loop: str
+    distance: int
+
+
+@dataclass(frozen=True, eq=False)
+class StagePlan:
+    """Everything about one stage that is computed on its own."""
+
+    name: str
+    compute: Site | None  # None: at root
+    store: Site | None  # None: at root; never inside `compute`
+    nests: tuple[Nest, ...]  # one per definition
+    storage: tuple[str, ...]  # dims in memory order; the last is contiguous
+    memory: str = "auto"  # a value of ir.Memory: auto, heap, stack, register
+    folds: dict[str, int] = field(default_factory=dict)  # dim -> circular extent asked for by hand
+    nontemporal: bool = False
+    prefetches: tuple[PrefetchPlan, ...] = ()
+    specializations: tuple[Expr, ...] = ()
+    # compute_with: this stage's loops down to and including `with_loop` are those of stage `with_stage`.
+    with_stage: str | None = None
+    with_loop: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Per stage in the graph's order; stages not in `stages` are inlined."""
+
+    stages: dict[str, StagePlan]

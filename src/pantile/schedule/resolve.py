@@ -1,0 +1,53 @@
+"""Directives to the plan that lowering reads: pipeline + schedule -> pipeline + Plan.
+
+The only place that decides whether a schedule can be honoured; see `nest` (loops), `placement` (where), `rfactor`.
+The pipeline changes only where rfactor adds stages of partial results.
+"""
+
+from __future__ import annotations
+
+from ..errors import UserError
+from ..graph.nodes import Graph
+from .default import complete
+from .draft import StageDraft, draft
+from .placement import Placement
+from .plan import Plan, PrefetchPlan, StagePlan
+from .refuse import did_you_mean
+from .rfactor import factor_reductions
+from .schedule import Schedule
+
+
+def resolve(graph: Graph, schedule: Schedule, *, strict: bool = False, vector_bits: int = 128) -> tuple[Graph, Plan]:
+    """The plan of a schedule, filled up with defaults. Raises a UserError for one that cannot be honoured."""
+    graph, schedule = factor_reductions(graph, schedule, strict)
+    _check_stage_names(graph, schedule)
+    schedule = complete(graph, schedule, vector_bits)
+    drafts = {s.name: draft(graph, s, schedule[s.name], strict) for s in graph.stages}
+    placement = Placement(graph, drafts)
+    placement.check()
+    return graph, Plan({name: _finish(s, placement) for name, s in drafts.items() if not s.is_inline})
+
+
+def _check_stage_names(graph: Graph, schedule: Schedule) -> None:
+    for s in schedule.values():
+        if s.name not in graph.stage:
+            where = s.directives[0].where if s.directives else None
+            raise UserError(f"{s!r}: the pipeline has no stage {s.name!r}; {did_you_mean(s.name, graph.stage)}", where)
+
+
+def _finish(s: StageDraft, placement: Placement) -> StagePlan:
+    together = (None, None) if s.together is None else tuple(map(str, s.together.args))
+    return StagePlan(
+        name=s.stage.name,
+        compute=placement.compute(s.stage.name),
+        store=placement.store(s.stage.name),
+        nests=tuple(n.finished() for n in s.nests),
+        storage=tuple(s.storage),
+        memory="auto" if s.memory is None else str(s.memory.args[0]),
+        folds={dim: int(d.args[1]) for dim, d in s.folds.items()},
+        nontemporal=s.nontemporal is not None,
+        prefetches=tuple(PrefetchPlan(str(d.args[0]), str(d.args[1]), int(d.args[2])) for d in s.prefetches),
+        specializations=tuple(s.conditions),
+        with_stage=together[0],
+        with_loop=together[1],
+    )

@@ -1,0 +1,198 @@
+"""rfactor: a reduction in two steps, as a change of the pipeline before its loops are scheduled.
+
+    s[] = 0                                          s_u[u] = 0
+    s[] += img[r.y, r.x]   over r.y, r.x      ->     s_u[u] += img[u, r.x]     over r.x
+                                                     s[] = 0
+                                                     s[] += s_u[r.y]           over r.y
+
+Splits of reduction loops written before rfactor become part of the domain first, so that a loop they make can be the
+one factored out. What remains of the stage's directives applies to the combining update.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from ..errors import UserError
+from ..expr import build
+from ..expr.nodes import Expr, Load, const, coordinate, op
+from ..expr.types import INT32, DType
+from ..expr.visit import substitute
+from ..graph.nodes import Definition, Graph, ReductionDim, Stage
+from .directives import Directive, StageSchedule
+from .refuse import did_you_mean, refuse
+from .schedule import Schedule
+from .updates import Accumulation, accumulation, constant
+
+
+def factor_reductions(graph: Graph, schedule: Schedule, strict: bool) -> tuple[Graph, Schedule]:
+    """Carry out every rfactor; what is left of the schedule has none (save those on pure definitions, an error)."""
+    waiting = [s for s in schedule.values() if any(d.verb == "rfactor" for d in s.directives)]
+    # A stage of partial results may itself be factored, so its directives wait until it exists.
+    while ready := [s for s in waiting if s.name in graph.stage]:
+        graph, left = _factor_stage(graph, ready[0], strict)
+        schedule = schedule.replace(left)
+        waiting.remove(ready[0])
+    return graph, schedule
+
+
+def _factor_stage(graph: Graph, asked: StageSchedule, strict: bool) -> tuple[Graph, StageSchedule]:
+    """Replay a stage's directives; at an rfactor, take those before it on the same update into the domain."""
+    kept: list[Directive] = []
+    current = 0
+    for d in asked.directives:
+        if d.verb in ("pure", "update"):
+            current = int(d.args[0]) + 1 if d.verb == "update" else 0
+        if d.verb != "rfactor" or not 0 < current <= len(graph.stage[asked.name].updates):
+            kept.append(d)
+            continue
+        before = _directives_of(kept, current)
+        graph = _Rfactor(graph, graph.stage[asked.name], current, d, strict).apply([kept[i] for i in before])
+        kept = [k for i, k in enumerate(kept) if i not in before]
+    return graph, StageSchedule(asked.name, tuple(kept))
+
+
+def _directives_of(directives: list[Directive], definition: int) -> list[int]:
+    """The places of the directives about loops of one definition."""
+    current, found = 0, []
+    for i, d in enumerate(directives):
+        if d.verb in ("pure", "update"):
+            current = int(d.args[0]) + 1 if d.verb == "update" else 0
+        elif current == definition and d.verb in _ABOUT_LOOPS:
+            found.append(i)
+    return found
+
+
+_ABOUT_LOOPS = ("split", "tile", "reorder", "fuse", "vectorize", "unroll", "parallel", "partition")
+
+
+@dataclass(frozen=True, eq=False)
+class _Rfactor:
+    """One rfactor directive of update `index` (1 is the first) of `stage`."""
+
+    graph: Graph
+    stage: Stage
+    index: int
+    directive: Directive
+    strict: bool
+
+    def apply(self, before: list[Directive]) -> Graph:
+        """The pipeline with the partial results as a stage of their own."""
+        update = self.stage.definitions[self.index]
+        for d in before:
+            update = self._take_split(update, d)
+        loop, var = map(str, self.directive.args)
+        dim = self._find(update, loop, self.directive)
+        terms = self._terms(update)
+        partial = self._partial_stage(update, dim, var, terms)
+        updates = list(self.stage.updates)
+        updates[self.index - 1] = self._combining_update(update, dim, partial, terms)
+        whole = replace(self.stage, updates=tuple(updates))
+        stages = [t for s in self.graph.stages for t in ((partial, whole) if s is self.stage else (s,))]
+        return replace(self.graph, stages=tuple(stages))
+
+    def no(self, why: str, remedy: str) -> UserError:
+        return refuse(self.stage, self.directive, why, remedy)
+
+    def _find(self, update: Definition, loop: str, d: Directive) -> ReductionDim:
+        for r in update.domain:
+            if r.name == loop:
+                return r
+        known = did_you_mean(loop, [r.name for r in update.domain])
+        raise refuse(self.stage, d, f"update {self.index - 1} has no reduction loop {loop!r}", known)
+
+    def _terms(self, update: Definition) -> tuple[Accumulation, ...]:
+        terms = accumulation(self.stage, update)
+        if terms is None:
+            raise self.no(f"update {self.index - 1} does not combine each value with a new one by +, *, minimum, "
+                          "maximum, &, | or ^, so it cannot be cut into parts", "leave it whole")  # fmt: skip
+        if self.strict and not all(t.is_exact for t in terms):
+            raise self.no("partial sums of floats round differently, and strict=True forbids that",
+                          "drop rfactor, or compile without strict")  # fmt: skip
+        return terms
+
+    def _take_split(self, update: Definition, d: Directive) -> Definition:
+        """The update with a reduction dim split in two."""
+        if d.verb != "split":
+            raise self.no(f"{d} comes before it on the same update, and only splits of reduction loops may",
+                          f"write {d} after rfactor, or on the stage of partial results")  # fmt: skip
+        old, outer, inner, factor = str(d.args[0]), str(d.args[1]), str(d.args[2]), int(d.args[3])
+        dim = self._find(update, old, d)
+        names = [r.name for r in update.domain if r is not dim]
+        if outer == inner or {outer, inner} & {*names, *self.stage.dims}:
+            raise self.no(f"{d} before it uses a name twice", "choose other names")
+        return split_domain(update, dim, outer, inner, factor)
+
+    def _partial_stage(self, update: Definition, dim: ReductionDim, var: str, terms: tuple[Accumulation, ...]) -> Stage:
+        name, stage = f"{self.stage.name}_{var}", self.stage
+        taken = {*stage.dims, *(r.name for r in update.domain if r is not dim)}
+        if var in taken:
+            raise self.no(f"{var!r} already names a loop of {stage.name}", "choose another name")
+        if name in self.graph.stage or name in self.graph.input:
+            raise self.no(f"the stage of partial results would be called {name!r}, which exists", "choose another name")
+        dims = (var, *stage.dims)
+        point = tuple(map(coordinate, dims))
+        zeros = tuple(identity(t.op, t.dtype) for t in terms)
+        pure = Definition(point, zeros, (), None, update.where)
+        result = Stage(name, dims, stage.dtypes, pure, (), stage.where)
+        rename = {dim.name: coordinate(var)}
+        indices = (point[0], *(substitute(i, rename) for i in update.indices))
+        values = tuple(
+            build.binary(t.op, Load(t.dtype, 1, b, indices), substitute(t.term, rename))
+            for t, b in zip(terms, result.buffers, strict=True)
+        )
+        condition = _substituted(update.condition, dim.name, point[0])
+        rest = tuple(r for r in update.domain if r is not dim)
+        return replace(result, updates=(Definition(indices, values, rest, condition, update.where),))
+
+    def _combining_update(
+        self, update: Definition, dim: ReductionDim, partial: Stage, terms: tuple[Accumulation, ...]
+    ) -> Definition:
+        point = tuple(map(coordinate, self.stage.dims))
+        values = tuple(
+            op(t.op, Load(t.dtype, 1, b, point), Load(t.dtype, 1, p, (coordinate(dim.name), *point)))
+            for t, b, p in zip(terms, self.stage.buffers, partial.buffers, strict=True)
+        )
+        return Definition(point, values, (dim,), None, update.where)
+
+
+def split_domain(update: Definition, dim: ReductionDim, outer: str, inner: str, factor: int) -> Definition:
+    """r in min..min+n becomes outer in 0..ceil(n/factor), inner in 0..factor, where outer*factor + inner < n."""
+    low, length = build.cast(INT32, dim.min), build.cast(INT32, dim.extent)
+    extent = constant(length)
+    count = (length + (factor - 1)) // factor if extent is None else const(math.ceil(extent / factor), INT32)
+    step = coordinate(outer) * factor + coordinate(inner)
+    parts = (ReductionDim(outer, const(0, INT32), count), ReductionDim(inner, const(0, INT32), const(factor, INT32)))
+    domain = tuple(p for r in update.domain for p in (parts if r is dim else (r,)))
+    whole = extent is not None and extent % factor == 0
+    # Past the end nothing is read: the promise keeps the region that the update needs as it was. The condition that
+    # says so is itself evaluated there, so what it reads is clamped.
+    value = step + low if whole else op("within", step + low, low, low + length - 1)
+    condition = _substituted(update.condition, dim.name, build.minimum(step, length - 1) + low)
+    if not whole:
+        condition = step < length if condition is None else condition & (step < length)
+    return Definition(
+        tuple(substitute(i, {dim.name: value}) for i in update.indices),
+        tuple(substitute(v, {dim.name: value}) for v in update.values),
+        domain,
+        condition,
+        update.where,
+    )
+
+
+def _substituted(e: Expr | None, name: str, value: Expr) -> Expr | None:
+    return None if e is None else substitute(e, {name: value})
+
+
+def identity(kind: str, dtype: DType) -> Expr:
+    """The value that changes nothing when combined by `kind`."""
+    if kind in ("add", "or", "xor"):
+        return const(0, dtype)
+    if kind == "mul":
+        return const(1, dtype)
+    if kind == "and":
+        return const(dtype.max if dtype.is_int and not dtype.is_signed else -1, dtype)
+    if dtype.is_float:
+        return const(math.inf if kind == "min" else -math.inf, dtype)
+    return const(dtype.max if kind == "min" else dtype.min, dtype)

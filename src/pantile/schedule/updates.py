@@ -1,0 +1,140 @@
+"""Facts about definitions that decide which loop orders keep their meaning.
+
+A loop is *independent* when its iterations touch disjoint elements of the stage: it may run in any order, in parallel
+or as a vector. Other loops of an update run in the order of the definition, unless the update is an *accumulation*
+(f[i] = f[i] + e, with e free of f), whose terms may come in any order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..expr import build
+from ..expr.nodes import Const, Expr, Load, Op, Var
+from ..expr.types import DType
+from ..expr.visit import same, variables, walk
+from ..graph.nodes import Definition, Stage
+
+ASSOCIATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
+
+
+def pure_dims(stage: Stage, definition: Definition) -> tuple[str, ...]:
+    """The dims that a definition runs over as they are: those that stand alone at their own place of its indices."""
+    return tuple(d for d, i in zip(stage.dims, definition.indices, strict=True) if isinstance(i, Var) and i.name == d)
+
+
+def loop_names(stage: Stage, definition: Definition) -> tuple[str, ...]:
+    """The loops of a definition before any directive, outermost first: pure dims, then its reduction domain."""
+    return (*pure_dims(stage, definition), *(r.name for r in definition.domain))
+
+
+def expressions(definition: Definition) -> tuple[Expr, ...]:
+    """All expressions of a definition."""
+    condition = () if definition.condition is None else (definition.condition,)
+    return (*definition.indices, *definition.values, *condition)
+
+
+def loads(definition: Definition) -> list[Load]:
+    """Every distinct read of a buffer."""
+    return [e for e in walk(*expressions(definition)) if isinstance(e, Load)]
+
+
+def is_independent(stage: Stage, definition: Definition, loop: str) -> bool:
+    """Whether different iterations of a loop touch disjoint elements of the stage."""
+    loops = set(loop_names(stage, definition))
+    own = [e for e in loads(definition) if e.buffer in stage.buffers]
+    return any(
+        _steps_with(index, loop, loops) and all(same(read.indices[axis], index) for read in own)
+        for axis, index in enumerate(definition.indices)
+    )
+
+
+def _steps_with(index: Expr, loop: str, loops: set[str]) -> bool:
+    """Whether an index takes a different value in each iteration of `loop`, whatever the other loops do."""
+    if any(isinstance(e, Load) for e in walk(index)) or loops & set(variables(index)) != {loop}:
+        return False
+    return _is_linear(index, loop)
+
+
+def _is_linear(index: Expr, loop: str) -> bool:
+    """v, v + e, e + v, v - e, c*v with e free of v and a constant c other than 0."""
+    if isinstance(index, Var):
+        return index.name == loop
+    if not isinstance(index, Op) or index.op not in ("add", "sub", "mul"):
+        return False
+    a, b = index.args
+    if loop not in variables(a):
+        a, b = b, a
+    if loop in variables(b) or (index.op == "mul" and not (isinstance(b, Const) and b.value != 0)):
+        return False
+    return _is_linear(a, loop)
+
+
+@dataclass(frozen=True, eq=False)
+class Accumulation:
+    """One value of an update as f[indices] = f[indices] `op` `term`."""
+
+    op: str
+    term: Expr
+    dtype: DType
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether any order of the terms gives the same bits."""
+        return not (self.dtype.is_float and self.op in ("add", "mul"))
+
+
+def accumulation(stage: Stage, definition: Definition) -> tuple[Accumulation, ...] | None:
+    """The update as an accumulation in each of its values, or None if it is not."""
+    found = tuple(
+        _accumulation(buffer, definition, value) for buffer, value in zip(stage.buffers, definition.values, strict=True)
+    )
+    others = [*definition.indices, *(f.term for f in found if f is not None)]
+    others += [] if definition.condition is None else [definition.condition]
+    if any(isinstance(e, Load) and e.buffer in stage.buffers for e in walk(*others)):
+        return None
+    terms = tuple(f for f in found if f is not None)
+    return terms if len(terms) == len(found) else None
+
+
+def _accumulation(buffer: str, definition: Definition, value: Expr) -> Accumulation | None:
+    if not isinstance(value, Op) or value.op not in ASSOCIATIVE:
+        return None
+    term = _term(value, value.op, buffer, definition.indices)
+    return None if term is None else Accumulation(value.op, term, value.dtype)
+
+
+def _term(value: Expr, op: str, buffer: str, indices: tuple[Expr, ...]) -> Expr | None:
+    """What `value` combines with the read of its own element: of (f[i] + a) + b, a + b."""
+    if not isinstance(value, Op) or value.op != op:
+        return None
+    for mine, other in (value.args, value.args[::-1]):
+        if isinstance(mine, Load) and mine.buffer == buffer and all(map(same, mine.indices, indices)):
+            return other
+        inner = _term(mine, op, buffer, indices)
+        if inner is not None:
+            return build.binary(op, inner, other)
+    return None
+
+
+def constant(e: Expr) -> int | None:
+    """The value of a constant integer expression."""
+    return int(e.value) if isinstance(e, Const) else None
+
+
+# The most terms that are written out where a small reduction is inlined.
+MOST_INLINED_POINTS = 64
+
+
+def is_small_reduction(stage: Stage) -> bool:
+    """One accumulation per point over a constant domain of at most `MOST_INLINED_POINTS` points: can be inlined."""
+    if len(stage.updates) != 1:
+        return False
+    update = stage.updates[0]
+    if pure_dims(stage, update) != stage.dims or update.condition is not None or accumulation(stage, update) is None:
+        return False
+    points = 1
+    for r in update.domain:
+        extent = constant(r.extent)
+        points *= MOST_INLINED_POINTS + 1 if extent is None or constant(r.min) is None else extent
+    return points <= MOST_INLINED_POINTS

@@ -1,0 +1,69 @@
+"""Conversions between every two types, against the reference's meaning of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pantile.expr.build import bits, cast, ramp
+from pantile.expr.nodes import Op, const, op, var
+from pantile.expr.types import ALL, BFLOAT16, DType, dtype
+from pantile.ir.nodes import Block, Program, Store
+from pantile.reference.floats import from_bfloat_bits
+from pantile.reference.operations import convert, reinterpret
+
+from .kernels import Kernel, argument, dense, i64, loop
+from .test_operations import N, same_values, samples, stored
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("source", ALL, ids=str)
+def test_casts(source: DType, lanes: int) -> None:
+    values = samples(source, 7)
+    base = var("x") * lanes
+    loaded = dense(source, "a", base, lanes)
+    stores = tuple(Store(str(to), (ramp(base, 1, lanes),), cast(to, loaded)) for to in ALL)
+    buffers = (argument("a", source), *(argument(str(to), to, writable=True) for to in ALL))
+    arrays = {"a": stored(values, source), **{str(to): np.zeros(N, to.numpy) for to in ALL}}
+    assert Kernel(Program("casts", buffers, (), loop("x", N // lanes, Block(stores))))(arrays) == 0
+    with np.errstate(all="ignore"):
+        wrong = [to for to in ALL if not same_values(arrays[str(to)], convert(values, source, to), to)]
+    assert not wrong
+
+
+@pytest.mark.parametrize("to", ["uint8", "int8", "uint16", "int16"])
+def test_clamped_floats_go_through_int32(to: str) -> None:
+    t = dtype(to)
+    a = np.array([-1e9, -3.7, -0.5, 0.0, 1.5, 254.9, 1e9, np.nan], np.float32)
+    out = np.zeros(8, t.numpy)
+    v, f = dense("float32", "a", i64(0), 8), dtype("float32")
+    clamped = op("min", op("max", op("round", v), const(t.min, f, 8)), const(t.max, f, 8))
+    kernel = _one_store(cast(t, clamped), "float32", to)
+    assert kernel({"a": a, "out": out}) == 0
+    assert np.array_equal(out, convert(np.clip(np.rint(a), t.min, t.max), f, t))
+
+
+def _one_store(value: object, source: str, to: str) -> Kernel:
+    assert isinstance(value, Op) or hasattr(value, "dtype")
+    body = Store("out", (ramp(i64(0), 1, 8),), value)  # type: ignore[arg-type]
+    return Kernel(Program("k", (argument("a", source), argument("out", to, writable=True)), (), body))
+
+
+@pytest.mark.parametrize(
+    ("source", "to"),
+    [("float32", "uint32"), ("int64", "float64"), ("float16", "int16"), ("bfloat16", "uint16"), ("uint16", "bfloat16")],
+)
+def test_bits(source: str, to: str) -> None:
+    a, out = np.arange(1, 9).astype(dtype(source).numpy), np.zeros(8, dtype(to).numpy)
+    kernel = _one_store(bits(to, dense(source, "a", i64(0), 8)), source, to)
+    assert kernel({"a": a, "out": out}) == 0
+    held = from_bfloat_bits(a) if dtype(source) == BFLOAT16 else a
+    want = reinterpret(held, dtype(source), dtype(to))
+    assert same_values(out, want, dtype(to))
+
+
+def test_a_narrowed_ramp_wraps() -> None:
+    a, out = np.zeros(1, np.uint8), np.zeros(8, np.uint8)
+    kernel = _one_store(cast("uint8", ramp(i64(250), 3, 8)), "uint8", "uint8")
+    assert kernel({"a": a, "out": out}) == 0
+    assert out.tolist() == [(250 + 3 * i) % 256 for i in range(8)]

@@ -1,0 +1,77 @@
+"""Debug builds report the first access outside a buffer instead of making it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pantile.codegen.emit import buffer_names
+from pantile.expr.build import cast, ramp
+from pantile.expr.nodes import Load, Ramp, const, op, var
+from pantile.expr.types import INT32, INT64
+from pantile.ir.nodes import Alloc, BufferArg, Kind, Memory, Program, Stmt, Store
+
+from .kernels import Array, Kernel, argument, i64, loop
+
+x = var("x")
+LOAD, STORE = 1, 2
+
+
+def checked(body: Stmt, a: Array, out: Array, dense: int | None = 0) -> tuple[int, list[int]]:
+    buffers = (BufferArg("a", INT32, a.ndim, False, dense), argument("out", INT32, writable=True))
+    kernel = Kernel(Program("k", buffers, (), body), debug=True)
+    code = kernel({"a": a, "out": out})
+    return code, kernel.report[:5].tolist()
+
+
+def copy(index: object, to: object = None, lanes: int = 1) -> Store:
+    where = ramp(i64(0), 1, lanes) if to is None else to
+    return Store("out", (where,), Load(INT32, lanes, "a", (index,)))  # type: ignore[arg-type]
+
+
+def arrays(count: int = 8) -> tuple[Array, Array]:
+    return np.arange(count, dtype=np.int32), np.zeros(8, np.int32)
+
+
+def test_everything_inside_passes() -> None:
+    a, out = arrays()
+    assert checked(copy(ramp(i64(0), 1, 8), lanes=8), a, out)[0] == 0
+    assert np.array_equal(a, out)
+
+
+@pytest.mark.parametrize("index", [-1, 8])
+def test_scalar_load(index: int) -> None:
+    assert checked(copy(i64(index)), *arrays()) == (1, [LOAD, 0, index, 0, 7])
+
+
+def test_vector_load_names_the_worst_lane() -> None:
+    assert checked(copy(ramp(i64(3), 2, 4), lanes=4), *arrays()) == (1, [LOAD, 0, 9, 0, 7])
+
+
+def test_store_in_a_parallel_loop() -> None:
+    code, report = checked(loop("x", 9, Store("out", (x,), cast(INT32, x)), Kind.PARALLEL), *arrays())
+    assert (code, report) == (1, [STORE, 1, 8, 0, 7])
+
+
+def test_masked_off_lanes_may_point_anywhere() -> None:
+    mask = op("lt", Ramp(INT64, 4, i64(0), i64(1)), const(2, INT64, 4))
+    body = Store("out", (ramp(i64(6), 1, 4),), const(5, INT32, 4), mask)
+    assert checked(body, *arrays())[0] == 0
+
+
+def test_allocations_are_numbered_after_the_arguments() -> None:
+    body = Alloc("t", INT32, var("a.shape.0"), Memory.HEAP, None, Store("t", (i64(8),), const(1, INT32)))
+    assert checked(body, *arrays()) == (1, [STORE, 2, 8, 0, 7])
+    program = Program("k", (argument("a", INT32), argument("out", INT32)), (), body)
+    assert buffer_names(program) == ("a", "out", "t")
+
+
+def test_negative_strides_and_two_dimensions() -> None:
+    a, out = np.arange(12, dtype=np.int32).reshape(3, 4)[::-1, ::2], np.zeros(8, np.int32)
+    assert checked(copy(i64(-8)), a, out, None)[0] == 0
+    assert checked(copy(i64(-9)), a, out, None) == (1, [LOAD, 0, -9, -8, 2])
+    assert checked(copy(i64(3)), a, out, None) == (1, [LOAD, 0, 3, -8, 2])
+
+
+def test_an_empty_array_allows_nothing() -> None:
+    assert checked(copy(i64(0)), *arrays(0)) == (1, [LOAD, 0, 0, 0, -1])

@@ -1,0 +1,141 @@
+"""Loops, branches, allocations, parallel bodies and failures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pantile.expr.build import cast, ramp
+from pantile.expr.nodes import Load, const, op, var
+from pantile.expr.types import BFLOAT16, BOOL, FLOAT32, FLOAT64, INT8, INT32, INT64, UINT16
+from pantile.ir.nodes import Alloc, Block, Call, For, If, Kind, Let, Memory, Program, ScalarArg, Stmt, Store
+from pantile.reference.floats import to_bfloat_bits
+
+from .kernels import Kernel, argument, dense, i64, loop, run
+
+x, y, z = var("x"), var("y"), var("z")
+
+
+def put(index: object, value: object) -> Store:
+    return Store("out", (index,), cast(INT32, value))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_serial_loop(count: int) -> None:
+    out = np.zeros(count, np.int32)
+    body = For("x", i64(3), var("out.shape.0"), Kind.SERIAL, put(x + (-3), x * x))
+    assert run(body, {"out": out}, ["out"]) == 0
+    assert np.array_equal(out, np.arange(3, 3 + count) ** 2)
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1, 2])
+def test_constant_extents(count: int) -> None:
+    out = np.zeros(4, np.int32)
+    assert run(loop("x", count, put(x, x + 1)), {"out": out}, ["out"]) == 0
+    assert np.count_nonzero(out) == max(count, 0)
+
+
+def test_branches_and_lets() -> None:
+    out = np.zeros(6, np.int32)
+    inner = If(op("lt", x, i64(3)), put(x, var("t")), put(x, var("t") + 100))
+    assert run(loop("x", 6, Let("t", x * 2, inner)), {"out": out}, ["out"]) == 0
+    assert out.tolist() == [0, 2, 4, 106, 108, 110]
+
+
+def test_value_numbers_do_not_leave_their_branch() -> None:
+    out = np.zeros(6, np.int32)
+    body = loop("x", 6, Block((If(op("gt", x, i64(3)), put(x, x * 7)), put(x, x * 7))))
+    assert run(body, {"out": out}, ["out"]) == 0
+    assert np.array_equal(out, np.arange(6) * 7)
+
+
+def doubled_through(memory: Memory, *, parallel: bool) -> Stmt:
+    """out[y, x] = 2*y + x by way of a row of temporary storage."""
+    t = Load(INT32, 1, "t", (x,))
+    rows = Block((loop("x", 8, Store("t", (x,), cast(INT32, y * 2 + x))), loop("x", 8, put(y * 8 + x, t))))
+    offset = i64(64) if memory is Memory.SCRATCH else None
+    body = Alloc("t", INT32, i64(8), memory, offset, rows)
+    return loop("y", 9, body, Kind.PARALLEL if parallel else Kind.SERIAL, i64(128) if parallel else None)
+
+
+@pytest.mark.parametrize(
+    ("memory", "parallel"),
+    [(Memory.STACK, False), (Memory.REGISTER, True), (Memory.HEAP, False), (Memory.HEAP, True), (Memory.SCRATCH, True)],
+)
+def test_allocations(memory: Memory, parallel: bool) -> None:
+    out = np.zeros((9, 8), np.int32)
+    assert run(doubled_through(memory, parallel=parallel), {"out": out}, ["out"]) == 0
+    assert np.array_equal(out, 2 * np.arange(9)[:, None] + np.arange(8))
+
+
+def test_nested_parallel_loops_capture_all_kinds_of_values() -> None:
+    out = np.zeros((5, 6, 8), np.float64)
+    scalars = (ScalarArg("flag", BOOL), ScalarArg("tiny", INT8), ScalarArg("half", BFLOAT16), ScalarArg("f", FLOAT32))
+    base = cast(FLOAT64, var("tiny", INT8)) + cast(FLOAT64, var("half", BFLOAT16)) + cast(FLOAT64, var("f", FLOAT32))
+    chosen = op("select", var("flag", BOOL), base, const(0.0, FLOAT64))
+    lanes = Let("row", cast(FLOAT64, ramp(z, 1, 8)), Let("c", chosen, loop("z", 1, Block(()))))
+    vector = var("row", FLOAT64, 8)
+    value = vector + var("c", FLOAT64)
+    store = Store("out", (ramp(z * 48 + y * 8, 1, 8),), value)
+    inner = loop("y", 6, store, Kind.PARALLEL)
+    body = For("z", i64(0), i64(5), Kind.PARALLEL, Let(lanes.name, lanes.value, Let("c", chosen, inner)))
+    program = Program("k", (argument("out", "float64", 3, writable=True),), scalars, body)
+    given = {"flag": True, "tiny": -3, "half": int(to_bfloat_bits(np.array([2.5], np.float32))[0]), "f": 0.25}
+    assert Kernel(program)({"out": out}, given) == 0
+    want = np.arange(5)[:, None, None] + np.arange(8) - 0.25
+    assert np.array_equal(out, np.broadcast_to(want, out.shape))
+
+
+def test_parallel_loop_that_starts_elsewhere_and_is_empty() -> None:
+    out = np.zeros(4, np.int32)
+    body = For("x", var("out.shape.0") - 2, i64(2), Kind.PARALLEL, put(x, x))
+    empty = For("y", i64(0), var("out.shape.0") - 9, Kind.PARALLEL, put(y, i64(9)))
+    assert run(Block((body, empty)), {"out": out}, ["out"]) == 0
+    assert out.tolist() == [0, 0, 2, 3]
+
+
+def test_fail_leaves_nested_bodies_with_its_code() -> None:
+    out = np.zeros(4, np.int32)
+    failing = If(op("eq", x, i64(2)), Call("fail", (const(42, INT32),)))
+    held = Alloc("t", INT32, i64(1000), Memory.HEAP, None, Block((failing, put(x, x))))
+    body = loop("y", 3, loop("x", 4, held, Kind.PARALLEL), Kind.PARALLEL)
+    assert run(body, {"out": out}, ["out"]) == 42
+
+
+def test_running_out_of_memory_returns_minus_one() -> None:
+    out = np.zeros(1, np.int32)
+    body = Alloc("t", INT32, i64(1 << 58), Memory.HEAP, None, Store("t", (var("out.shape.0"),), const(1, INT32)))
+    assert run(Block((body, put(i64(0), Load(INT32, 1, "out", (i64(0),))))), {"out": out}, ["out"]) == -1
+
+
+def test_scratch_buffers_that_share_memory_are_not_reordered() -> None:
+    """One buffer ends where another begins; a store to the second must stay after the loads of the first."""
+    from pantile.codegen.alias import alias_metadata
+
+    def piece(name: str, offset: int, body: Stmt) -> Alloc:
+        return Alloc(name, INT32, i64(16), Memory.SCRATCH, i64(offset), body)
+
+    nothing = Block(())
+    inside = Block((piece("a", 0, piece("c", 64, nothing)), piece("b", 0, nothing)))
+    names = ("a", "b", "c")
+    notes, lines = alias_metadata(Program("k", (), (), loop("y", 2, inside, Kind.PARALLEL)), names)
+    apart = {n: dict(line.split(" = ", 1) for line in lines)[notes[n].split()[-1]] for n in names}
+    scope = {n: f"!{5 + 3 * k}" for k, n in enumerate(names)}
+    assert scope["b"] not in apart["a"] and scope["a"] not in apart["b"]
+    assert scope["c"] in apart["a"] and scope["c"] in apart["b"]
+
+
+def test_unaligned_vector_store_of_captured_pointer() -> None:
+    a, out = np.arange(33, dtype=np.uint16), np.zeros(33, np.uint16)
+    copy = Store("out", (ramp(x * 8 + 1, 1, 8),), dense(UINT16, "a", x * 8, 8))
+    assert run(loop("x", 4, copy, Kind.PARALLEL), {"a": a, "out": out}, ["out"]) == 0
+    assert np.array_equal(out[1:], a[:-1])
+
+
+def test_heap_size_zero_is_not_out_of_memory() -> None:
+    out = np.zeros(1, np.int32)
+    body = Alloc("t", INT32, var("out.shape.0") - 1, Memory.HEAP, None, put(i64(0), i64(5)))
+    assert run(body, {"out": out}, ["out"]) == 0
+    assert out[0] == 5
+
+

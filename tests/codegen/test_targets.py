@@ -1,0 +1,126 @@
+"""Code for every target, whatever the host: the vector instructions that must be there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pantile.codegen.compile import assembly, compile_object, optimized_text
+from pantile.codegen.emit import emit
+from pantile.codegen.target import NAMED, Target, host, target
+from pantile.errors import InternalError, UserError
+from pantile.expr.build import cast, ramp
+from pantile.expr.nodes import Expr, Load, Shuffle, const, op, var
+from pantile.expr.types import FLOAT32, UINT8, UINT16, DType
+from pantile.ir.nodes import BufferArg, Kind, Program, Store
+
+from .kernels import argument, dense, loop
+
+x = var("x")
+LANES = 16
+
+
+def kernel(value: Expr, t: DType, inputs: int = 3, **options: bool) -> Program:
+    body = loop("x", var("out.shape.0"), Store("out", (ramp(x * LANES, 1, value.lanes),), value), Kind.SERIAL)
+    buffers: tuple[BufferArg, ...] = tuple(argument(f"in{k}", t) for k in range(inputs))
+    return Program("kernel", (*buffers, argument("out", value.dtype, writable=True)), (), body)
+
+
+def inputs(t: DType) -> list[Load]:
+    return [dense(t, f"in{k}", x * LANES, LANES) for k in range(3)]
+
+
+def code(value: Expr, t: DType, name: str, *, strict: bool = False) -> str:
+    return assembly(emit(kernel(value, t), NAMED[name], strict=strict), NAMED[name])
+
+
+CASES = {
+    "halving": (op("halving_add", *inputs(UINT8)[:2]), UINT8, {"aarch64": "uhadd"}),
+    "rounding_halving": (
+        op("rounding_halving_add", *inputs(UINT8)[:2]), UINT8,
+        {"aarch64": "urhadd", "x86-64-v3": "vpavgb", "x86-64-v4": "vpavgb", "riscv64": "vaaddu"},
+    ),
+    "saturating": (
+        op("saturating_add", *inputs(UINT16)[:2]), UINT16,
+        {"aarch64": "uqadd", "x86-64-v3": "vpaddusw", "x86-64-v4": "vpaddusw", "riscv64": "vsaddu"},
+    ),
+    "absd": (op("absd", *inputs(UINT8)[:2]), UINT8, {"aarch64": "uabd", "x86-64-v3": "vpsubb"}),
+    "mul_high": (
+        op("mul_shift", *inputs(UINT16)[:2], const(16, UINT16, LANES)), UINT16,
+        {"aarch64": "umull", "x86-64-v3": "vpmulhuw", "x86-64-v4": "vpmulhuw", "riscv64": "vmulhu|vwmulu"},
+    ),
+    "contracted": (
+        inputs(FLOAT32)[0] * inputs(FLOAT32)[1] + inputs(FLOAT32)[2], FLOAT32,
+        {"aarch64": "fmla", "x86-64-v3": r"vfmadd\d+ps.*ymm", "x86-64-v4": r"vfmadd\d+ps.*zmm", "riscv64": "vfmacc|vfmadd"},
+    ),
+    "clamped_cast": (
+        cast(UINT8, op("min", op("max", inputs(FLOAT32)[0], const(0, FLOAT32, LANES)), const(255, FLOAT32, LANES))),
+        FLOAT32, {"aarch64": "fcvtzs", "x86-64-v3": "vcvttps2dq", "x86-64-v4": "vcvttps2dq", "riscv64": "vfcvt"},
+    ),
+    "divide_by_three": (
+        inputs(UINT16)[0] // 3, UINT16, {"aarch64": "umull2", "x86-64-v3": "vpmulhuw", "riscv64": "vmulhu"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(NAMED))
+@pytest.mark.parametrize("case", list(CASES))
+def test_vector_instructions(case: str, name: str) -> None:
+    value, t, expected = CASES[case]
+    text = code(value, t, name)
+    assert not re.search(r"\b(call|bl|jal)\b", text), "no library calls"
+    assert re.search(expected.get(name, ""), text)
+
+
+def test_strict_does_not_contract() -> None:
+    value, t, _ = CASES["contracted"]
+    assert "fmla" not in code(value, t, "aarch64", strict=True)
+
+
+def test_interleaved_loads_and_stores() -> None:
+    channels = [Load(UINT8, LANES, "in0", (ramp(x * (3 * LANES) + k, 3, LANES),)) for k in range(3)]
+    order = tuple(k * LANES + i for i in range(LANES) for k in range(3))
+    changed = tuple(op("saturating_add", c, const(k, UINT8, LANES)) for k, c in enumerate(channels))
+    text = code(Shuffle(UINT8, 3 * LANES, changed, order), UINT8, "aarch64")
+    assert "ld3" in text and "st3" in text
+
+
+@pytest.mark.parametrize("name", list(NAMED))
+@pytest.mark.parametrize("t", ["float16", "bfloat16"])
+def test_16_bit_floats_need_no_library(t: str, name: str) -> None:
+    from pantile.expr.types import dtype
+
+    a, b, c = inputs(dtype(t))
+    value = op("fma", op("sqrt", a / b), cast(t, cast("float64", c) * 2.0), cast(t, cast("int32", b)))
+    assert not re.search(r"\b(call|bl|jal)\b", code(value, dtype(t), name))
+
+
+def test_no_vectorizing_or_run_time_unrolling_by_llvm() -> None:
+    scalar = Store("out", (x,), dense("float32", "in0", x) * 2.0)
+    program = Program("k", (argument("in0", FLOAT32), argument("out", FLOAT32, writable=True)), (),
+                      loop("x", var("out.shape.0"), scalar))  # fmt: skip
+    text = optimized_text(emit(program, host()), host())
+    assert " x float>" not in text and text.count("fmul") == 1
+
+
+def test_objects_for_every_target() -> None:
+    value, t, _ = CASES["contracted"]
+    for named in NAMED.values():
+        assert compile_object(emit(kernel(value, t), named), named)[:4] == b"\x7fELF"
+
+
+def test_named_targets() -> None:
+    assert target("host") == host()
+    assert [t.vector_bits for t in NAMED.values()] == [256, 512, 128, 128]
+    assert host().vector_bits >= 128
+    assert Target("x86_64-unknown-linux-gnu", "skylake", "+avx2").vector_bits == 256
+    with pytest.raises(UserError, match=r"'sparc' is not a target; use one of host, x86-64-v3"):
+        target("sparc")
+
+
+def test_text_that_llvm_refuses_is_a_bug_of_ours() -> None:
+    with pytest.raises(InternalError, match="LLVM refuses the generated code"):
+        compile_object("define i32 @f() {\n  ret i64 0\n}\n", host())
+
+

@@ -1,0 +1,227 @@
+"""Every way in which a schedule can be refused, and what the refusal says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pantile import schedule as pt
+from pantile.errors import UserError
+from pantile.graph.nodes import Graph
+from pantile.schedule import Schedule, StageSchedule, resolve
+from tests.reference.hand_built import X, Y, graph, load, stage
+from tests.schedule import pipelines
+
+Case = tuple[Callable[[], Graph], tuple[StageSchedule, ...], str]
+
+
+def f32_total() -> Graph:
+    return pipelines.total("float32")
+
+
+def big_box() -> Graph:
+    return pipelines.box(9)
+
+
+def crossed() -> Graph:
+    """a -> c and d -> b, so that a with b and c with d cannot both share loops."""
+    a = stage("a", "y x", load("img", "float32", Y, X))
+    d = stage("d", "y x", load("img", "float32", Y, X) + 1.0)
+    c = stage("c", "y x", load("a", "float32", Y, X))
+    b = stage("b", "y x", load("d", "float32", Y, X))
+    shape = (64, 64)
+    return graph(a, d, c, b, out=tuple((n, shape) for n in "abcd"), inputs=pipelines.FLOATS)
+
+
+OUT = pt.on("out")
+BLUR_Y = pt.on("blur_y")
+BLUR_X = pt.on("blur_x")
+
+LOOPS: list[Case] = [
+    (pipelines.blur, (pt.on("blur_z").parallel("y"),),
+     "pt.on(\"blur_z\").parallel(\"y\"): the pipeline has no stage 'blur_z'; did you mean 'blur_y'?"),
+    (pipelines.blur, (BLUR_Y.parallel("z"),),
+     ("pt.on(\"blur_y\").parallel(\"z\"): the pure definition has no loop 'z'; there are: y, x "
+     "(blur_y is defined at picture.py:7)")),
+    (pipelines.product, (pt.on("c").update().unroll("kk"),), "update 0 has no loop 'kk'; did you mean 'k'?"),
+    (pipelines.blur, (BLUR_Y.split("y", "yo", "x", 8),), "'x' already names a loop of the pure definition"),
+    (pipelines.blur, (BLUR_Y.split("y", "yo", "yi", 8).split("x", "xo", "y", 8),), "'y' already names a loop"),
+    (pipelines.blur, (BLUR_Y.split("y", "yo", "yo", 8),), "'yo' already names a loop"),
+    (pipelines.blur, (BLUR_Y.fuse("y", "x", "p").split("p", "y", "x", 8),), "'x' already names a loop"),
+    (pipelines.blur, (BLUR_Y.parallel("y").split("y", "yo", "yi", 8),),
+     "loop y is already parallel; write the split before .parallel(\"y\")"),
+    (pipelines.blur, (BLUR_Y.parallel("y").vectorize("y"),), "loop y is already parallel by .parallel(\"y\")"),
+    (pipelines.blur, (BLUR_Y.parallel("y").fuse("y", "x", "p"),), "loop y is already parallel; write the fuse before"),
+    (pipelines.blur, (BLUR_Y.fuse("x", "y", "p"),),
+     "loop y is not directly inside loop x (the loops are y, x); reorder them first"),
+    (pipelines.blur, (BLUR_Y.reorder("x", "x"),), "a loop is named twice"),
+    (pipelines.blur, (BLUR_X.vectorize("x"),),
+     'the extent of loop x is not known when compiling; split it by a constant, as in .vectorize("x", 8)'),
+    (pipelines.blur, (BLUR_X.unroll("x"),), 'split it by a constant, as in .unroll("x", 8)'),
+    (pipelines.blur, (BLUR_Y.vectorize("y", 8),),
+     'pt.on("blur_y").vectorize("y", 8): loop x (serial) lies inside the vector loop y_v; reorder y_v innermost'),
+    (pipelines.blur, (BLUR_Y.vectorize("y", 8).vectorize("x", 8).reorder("y", "x", "y_v", "x_v"),),
+     "loop x_v (vector) lies inside the vector loop y_v"),
+    (pipelines.blur, (BLUR_Y.split("x", "xo", "xi", 8, tail="round"),),
+     'tail="round" would write past the end of an output; use tail="shift" or tail="guard"'),
+    (pipelines.product, (pt.on("c").update().vectorize("j", 8, tail="shift"),),
+     'tail="shift" would apply update 0 more often than once to some points; use tail="guard"'),
+    (pipelines.product, (pt.on("c").update(1).parallel("i"),), "c has only updates 0..0"),
+    (pipelines.blur, (BLUR_X.update().parallel("y"),), "blur_x has no update definitions"),
+]  # fmt: skip
+
+ORDER: list[Case] = [
+    (pipelines.total, (pt.on("total").update().parallel("r.y"),),
+     ("the iterations of loop r.y of update 0 touch the same elements of total; write .rfactor(\"r.y\", \"u\") to "
+     "reduce in two steps, and parallel the loop u of pt.on(\"total_u\").update()")),
+    (pipelines.product, (pt.on("c").update().vectorize("k", 4),),
+     'write .split("k", "outer", "inner", 4).rfactor("inner", "u")'),
+    (pipelines.histogram, (pt.on("hist").update().parallel("r.y"),), 'write .rfactor("r.y", "u")'),
+    (pipelines.scan, (pt.on("f").update().vectorize("r.x"),),
+     "touch the same elements of f; only loops that do not carry values can be vector; leave this one serial"),
+    (pipelines.product, (pt.on("c").update().fuse("j", "k", "jk").parallel("jk"),),
+     'write .rfactor(loop, "u") with a reduction loop'),
+    (pipelines.two_loop_scan, (pt.on("f").update().reorder("r.x", "r.y"),),
+     "the loops r.y, r.x of update 0 carry values from one iteration to the next; leave them in this order"),
+    (pipelines.two_loop_scan, (pt.on("f").update().tile("r.y", "r.x", "a", "b", "c", "d", 4, 4),), "carry values"),
+]  # fmt: skip
+
+PLACES: list[Case] = [
+    (pipelines.blur, (BLUR_X.compute_at("blur_z", "y"),), "there is no stage 'blur_z'; did you mean 'blur_y'?"),
+    (pipelines.blur, (BLUR_Y, BLUR_X.compute_at("blur_y", "yo")), "blur_y has no loop 'yo'; did you mean 'y'?"),
+    (pipelines.blur, (BLUR_X.compute_at("blur_x", "y"),), "a stage cannot be placed inside its own loops"),
+    (pipelines.blur, (BLUR_Y.compute_at("blur_x", "y"), BLUR_X), "an output is computed at root"),
+    (pipelines.blur, (BLUR_Y.compute_inline(),), "an output cannot be inlined"),
+    (pipelines.diamond, (pt.on("b"), pt.on("c"), pt.on("a").compute_at("b", "y")),
+     ("a is also read by the pure definition of c, which does not run inside that loop; choose a loop around all that "
+     "reads it, or compute c inside that loop too")),
+    (pipelines.diamond, (OUT, pt.on("b").compute_at("out", "x"), pt.on("c"), pt.on("a").compute_at("out", "y")),
+     "a is also read by the pure definition of c"),
+    (pipelines.diamond, (pt.on("a"), pt.on("b").compute_at("a", "y")),
+     "b is read by the pure definition of out, which does not run inside that loop"),
+    (pipelines.diamond, (pt.on("b").compute_at("c", "y"), pt.on("c").compute_at("b", "y")), "does not run inside"),
+    (pipelines.diamond, (pt.on("b").compute_inline(), pt.on("a").compute_at("b", "y")),
+     "b is inlined and has no loops"),
+    (pipelines.blur, (BLUR_Y.vectorize("x", 8), BLUR_X.compute_at("blur_y", "x_v")),
+     "loop x_v of blur_y is a vector, so nothing can be computed inside it; choose the loop outside it"),
+    (pipelines.blur, (BLUR_Y, BLUR_X.compute_at("blur_y", "y").store_at("blur_y", "x")),
+     "blur_x is computed at loop y of blur_y, which that loop does not enclose"),
+    (pipelines.blur, (BLUR_Y, BLUR_X.store_at("blur_y", "y")), "blur_x is computed at root, which that loop does not"),
+    (pipelines.blur, (BLUR_Y.parallel("y"), BLUR_X.compute_at("blur_y", "x").store_root()),
+     ("the parallel loop y of blur_y lies between the memory and the computation, so threads would share what each of "
+     'them overwrites; store it inside: .store_at("blur_y", "y")')),
+    (big_box, (pt.on("sum").compute_inline(),), "sum has update definitions, which need its values in memory"),
+    (pipelines.blur, (BLUR_X.compute_inline().parallel("y"),), "the stage is inlined, so it has no loops"),
+]  # fmt: skip
+
+MEMORY: list[Case] = [
+    (pipelines.blur, (BLUR_Y.store_in("stack"),), "an output is stored in the caller's array"),
+    (pipelines.blur, (BLUR_Y.reorder_storage("x", "y"),), "an output is laid out as the caller's array is"),
+    (pipelines.blur, (BLUR_X.reorder_storage("x", "z"),), "blur_x has no dim 'z'; there are: y, x"),
+    (pipelines.blur, (BLUR_X.reorder_storage("x", "x"),), "a dim is named twice"),
+    (pipelines.blur, (BLUR_X.fold_storage("z", 4),), "blur_x has no dim 'z'"),
+    (pipelines.blur, (BLUR_Y, BLUR_X.compute_at("blur_y", "y").fold_storage("y", 4)),
+     "no loop lies between the memory and the computation, so nothing is kept in a circle; store it further out"),
+    (pipelines.blur, (BLUR_Y, BLUR_X.compute_at("blur_y", "y").nontemporal()),
+     "values stored inside a loop are read again at once and belong in the cache"),
+    (pipelines.blur, (BLUR_Y.prefetch("img", "y", 1), BLUR_X), "blur_y does not read 'img'; there are: blur_x"),
+    (pipelines.blur, (BLUR_Y.prefetch("blur_x", "z", 1),), "the pure definition has no loop 'z'"),
+    (pipelines.blur, (BLUR_Y.specialize("gian > 1"),), "gian is not a param of this pipeline (it has: gain)"),
+    (pipelines.blur, (BLUR_Y.specialize("img.shape[2] > 1"),),
+     "img.shape[2] is not the extent of an input (there are: img.shape[0..1])"),
+    (pipelines.blur, (BLUR_Y.specialize("gain"),), "gain is float32, not a condition"),
+    (pipelines.blur, (BLUR_Y.specialize("gain in (1, 2)"),), "(1, 2) cannot stand in a condition"),
+    (pipelines.blur, (BLUR_Y.specialize("gain is 1"),), "gain is 1 cannot stand in a condition; use == !="),
+    (pipelines.blur, (BLUR_Y.specialize("gain ** 2 > 1"),), "gain ** 2 cannot stand in a condition"),
+    (pipelines.blur, (BLUR_Y.specialize("gain == 'a'"),), "'a' cannot stand in a condition"),
+    (pipelines.blur, (BLUR_Y.specialize("1 // 0 == gain"),), "1 // 0 == gain has no value"),
+]  # fmt: skip
+
+TOGETHER: list[Case] = [
+    (pipelines.two_outputs, (pt.on("f").parallel("y"), pt.on("g").compute_with("f", "y")),
+     "the loops down to y differ: serial y here, parallel y in f; split, order and mark them alike in both"),
+    (pipelines.two_outputs, (pt.on("f").split("y", "yo", "yi", 4), pt.on("g").split("y", "yo", "yi", 8)
+                             .compute_with("f", "yo")), "the loops down to yo differ"),
+    (pipelines.blur, (BLUR_Y, BLUR_X.compute_with("blur_y", "y")),
+     "one of blur_x and blur_y needs the other, so one must come first; use compute_at"),
+    (crossed, (pt.on("a"), pt.on("b").compute_with("a", "y"), pt.on("c"), pt.on("d").compute_with("c", "y")),
+     "needs the other"),
+    (big_box, (OUT, pt.on("sum").compute_with("out", "y")), "a stage with updates runs several loop nests"),
+    (pipelines.diamond, (OUT, pt.on("b"), pt.on("c").compute_at("out", "y").compute_with("b", "y")),
+     "c and b are asked for at different places"),
+    (crossed, (pt.on("a"), pt.on("b").compute_with("a", "y"), pt.on("d").compute_with("b", "y")),
+     "b itself shares the loops of another stage"),
+]  # fmt: skip
+
+RFACTOR: list[Case] = [
+    (pipelines.total, (pt.on("total").rfactor("r.y", "u"),),
+     "it applies to an update, and this is the pure definition"),
+    (pipelines.total, (pt.on("total").update().rfactor("r.z", "u"),), "update 0 has no reduction loop 'r.z'"),
+    (pipelines.scan, (pt.on("f").update().rfactor("r.x", "u"),), "does not combine each value with a new one"),
+    (pipelines.histogram, (pt.on("hist").update().rfactor("r.y", "i"),), "'i' already names a loop of hist"),
+    (pipelines.total, (pt.on("total").update().rfactor("r.y", "u").rfactor("r.y", "u"),),
+     "the stage of partial results would be called 'total_u', which exists"),
+    (pipelines.total, (pt.on("total").update().unroll("r.x", 2).rfactor("r.y", "u"),),
+     '.unroll("r.x", 2) comes before it on the same update, and only splits of reduction loops may'),
+    (pipelines.total, (pt.on("total").update().split("r.x", "r.y", "v", 2).rfactor("v", "u"),),
+     '.split("r.x", "r.y", "v", 2) before it uses a name twice'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "asked", "text"), [*LOOPS, *ORDER, *PLACES, *MEMORY, *TOGETHER, *RFACTOR])
+def test_refused(make: Callable[[], Graph], asked: tuple[StageSchedule, ...], text: str) -> None:
+    with pytest.raises(UserError) as caught:
+        resolve(make(), Schedule(*asked))
+    assert text in str(caught.value)
+    assert str(caught.value).startswith(__file__), "an error starts with the line of the directive"
+    assert "pt.on(" in str(caught.value)
+
+
+STRICT: list[Case] = [
+    (f32_total, (pt.on("total").update().reorder("r.x", "r.y"),),
+     "another order of the loops r.y, r.x would round float sums differently, and strict=True forbids that"),
+    (f32_total, (pt.on("total").update().rfactor("r.x", "u"),),
+     "partial sums of floats round differently, and strict=True forbids that; drop rfactor, or compile without strict"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "asked", "text"), STRICT)
+def test_refused_when_strict(make: Callable[[], Graph], asked: tuple[StageSchedule, ...], text: str) -> None:
+    resolve(make(), Schedule(*asked))
+    with pytest.raises(UserError) as caught:
+        resolve(make(), Schedule(*asked), strict=True)
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("write", "text"),
+    [
+        (lambda: pt.on(3), "3 is not a name"),
+        (
+            lambda: BLUR_X.split("x", "xo", "xi", 0),
+            'pt.on("blur_x").split: the factor is 0; give an integer of at least 1',
+        ),
+        (lambda: BLUR_X.vectorize("x", 2.5), "the factor is 2.5"),  # type: ignore[arg-type]
+        (lambda: BLUR_X.split("x", "xo", "xi", 8, tail="wrap"), "tail is 'wrap'; use one of auto, shift, guard, round"),
+        (lambda: BLUR_X.tile("y", "x", 8), "tile: 3 arguments; give n old loops"),
+        (lambda: BLUR_X.store_in("disk"), "memory is 'disk'; use one of auto, heap, stack, register"),
+        (lambda: BLUR_X.partition("x", "maybe"), "mode is 'maybe'; use one of auto, never, always"),
+        (lambda: BLUR_X.fold_storage("y", 0), "the extent is 0"),
+        (lambda: BLUR_X.prefetch("img", "y", 0), "the distance is 0"),
+        (lambda: BLUR_X.update(-1), "the number of the update is -1; give an integer of at least 0"),
+        (lambda: BLUR_X.specialize(1), "is written as text"),  # type: ignore[arg-type]
+        (lambda: BLUR_X.specialize("a >"), "the condition 'a >' is not a Python expression"),
+        (lambda: Schedule(BLUR_X, BLUR_X), "stage 'blur_x' is scheduled twice"),
+        (lambda: Schedule("blur_x"), "a Schedule is made of pt.on(...) chains, not of 'blur_x'"),  # type: ignore[arg-type]
+        (lambda: Schedule.from_json("{}"), 'this is not a saved schedule: a schedule has "format": 1'),
+        (lambda: Schedule.from_json('{"format": 1, "stages": {"f": [["melt"]]}}'), "there is no directive 'melt'"),
+        (lambda: Schedule.from_json("["), "this is not a saved schedule"),
+        (lambda: Schedule.from_json('{"format": 1, "stages": {"f": [["split"]]}}'), "this is not a saved schedule"),
+    ],
+)
+def test_refused_where_it_is_written(write: Callable[[], object], text: str) -> None:
+    with pytest.raises(UserError) as caught:
+        write()
+    assert text in str(caught.value)
+    assert str(caught.value).startswith(__file__)

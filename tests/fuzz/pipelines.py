@@ -1,0 +1,167 @@
+"""Random pipelines with their arguments, as source text: what is run is what is printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import pantile as pt
+from pantile.expr.types import ALL, FLOAT32, INT32, UINT8, DType
+from pantile.graph.build import build
+from pantile.graph.nodes import Graph
+
+from .arrays import array
+from .grammar import Draw
+from .stages import KINDS, RawInput, Writer, boundary
+from .terms import Regime, Term, integer
+
+_SIZES = [1, 2, 3, 5, 7, 8, 11, 13, 16, 17, 23, 31, 37]
+_COMMON = [UINT8, INT32, FLOAT32]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pipeline and the arguments to call it with."""
+
+    definition: tuple[str, ...]  # lines that define Inputs, Params and Funcs
+    outputs: tuple[str, ...]
+    shapes: str | None  # the `shape` of the pipeline; None: left out
+    arguments: dict[str, str]  # name -> text of the array or number
+    slack: tuple[float, ...]  # per array of the result: how far compiled code may stray; 0: not at all
+    strict: bool
+
+    @property
+    def source(self) -> str:
+        """Python that anyone can paste."""
+        call = [f"{name} = {text}" for name, text in self.arguments.items()]
+        return "\n".join(["import numpy as np", "import pantile as pt", *self.definition, self._pipeline(), *call])
+
+    def _pipeline(self) -> str:
+        shape = "" if self.shapes is None else f", shape={self.shapes}"
+        return f"pipeline = pt.Pipeline([{', '.join(self.outputs)}]{shape}, strict={self.strict})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """How Hypothesis shows a failing case."""
+        printer.text(f"\n{self.source}\n")
+
+    def defined(self) -> dict[str, Any]:
+        """The names that the definition makes."""
+        names: dict[str, Any] = {"np": np, "pt": pt}
+        exec("\n".join(self.definition), names)
+        return names
+
+    def funcs(self, names: dict[str, Any]) -> tuple[list[pt.Func], Any]:
+        """The output Funcs and their shapes."""
+        return [names[o] for o in self.outputs], None if self.shapes is None else eval(self.shapes, names)
+
+    def graph(self) -> Graph:
+        return build(*self.funcs(self.defined()))
+
+    def values(self, graph: Graph) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """The inputs and params that the graph takes."""
+        with np.errstate(all="ignore"):
+            made = {name: eval(text, {"np": np}) for name, text in self.arguments.items()}
+        return {i.name: made[i.name] for i in graph.inputs}, {p.name: made[p.name] for p in graph.params}
+
+
+@st.composite
+def pipelines(draw: Draw, focus: str = "all", floats: str = "any", most: int = 5, sizes: list[int] | None = None) -> Case:
+    """A pipeline of up to `most` Funcs besides boundary conditions.
+
+    `focus` is a key of `KINDS`; `floats` is wild, tame or any (see `terms`).
+    """
+    w = _begin(draw, floats)
+    shape = [draw(st.sampled_from(sizes or _SIZES)) for _ in range(2)]
+    arguments = _inputs(w, shape)
+    arguments |= _params(w)
+    for _ in range(w.pick([1, *range(2, most + 1), *range(2, most + 1)])):
+        w.pick(KINDS[focus])(w)
+    outputs, shapes, slack = _outputs(w)
+    return Case(tuple(w.lines), outputs, shapes, arguments, slack, w.regime.strict)
+
+
+def _begin(draw: Draw, floats: str) -> Writer:
+    tame = floats == "tame" or (floats == "any" and draw(st.booleans()))
+    regime = Regime(tame, strict=not tame or draw(st.booleans()))
+    palette = tuple(draw(st.lists(st.sampled_from([*_COMMON, *ALL]), min_size=2, max_size=3)))
+    w = Writer(draw, regime, palette, transcendental=False)
+    w.transcendental = tame and w.chance(25)
+    w.lines.append('y, x, c = pt.vars("y x c")')
+    w.ranks = w.pick([(1,), (2,), (2,), (2,), (2, 3), (1, 2)])
+    return w
+
+
+def _inputs(w: Writer, shape: list[int]) -> dict[str, str]:
+    """One or two Inputs with boundary conditions; their arrays."""
+    arguments = {}
+    for name in ("img", "other")[: w.pick([1, 1, 2])]:
+        t = w.pick(w.palette)
+        ndim = w.pick(w.ranks)
+        extents = tuple(([*shape, w.number(1, 4)] if ndim == 3 else shape)[:ndim])
+        w.lines.append(f"{name} = pt.Input({name!r}, {t.name!r}, ndim={ndim})")
+        size = 50.0 if t.is_float else float(max(t.max, -t.min))
+        w.raw.append(RawInput(name, t, ndim, size))
+        w.extents += [f"{name}.shape[{k}]" for k in range(min(ndim, 2))]
+        around = f"{name}_b"
+        w.lines.append(f"{around} = {boundary(w, name, Term('', t), ndim)}")
+        w.add(around, Term("", t, size), ndim=ndim)
+        arguments[name] = array(w, t, extents, w.regime.tame)
+    return arguments
+
+
+def _params(w: Writer) -> dict[str, str]:
+    arguments = {}
+    for name in ("k", "gain")[: w.number(0, 2)]:
+        t: DType = w.pick(w.palette)
+        w.lines.append(f"{name} = pt.Param({name!r}, {t.name!r})")
+        w.params.append(Term(name, t, 4.0) if t.is_float else integer(name, t))
+        arguments[name] = repr(_number(w, t))
+    return arguments
+
+
+def _number(w: Writer, t: DType) -> Any:
+    if t.is_bool:
+        return w.chance(50)
+    return w.pick([0.5, 1.0, -3.25]) if t.is_float else w.pick([0, 1, 3, t.max, t.min])
+
+
+def _outputs(w: Writer) -> tuple[tuple[str, ...], str | None, tuple[float, ...]]:
+    """Funcs that nothing reads, and perhaps another; those that need it are copied into a Func of their own."""
+    by_name = {s.name: s for s in w.sources if not s.name.endswith("_b")}
+    chosen = [n for n in by_name if n not in w.consumed][-3:]
+    if len(chosen) < 3 and w.chance(30):
+        chosen = list(dict.fromkeys([*chosen, w.pick(list(by_name))]))
+    names, shapes, slack = [], [], []
+    for name in chosen:
+        source = by_name[name]
+        slack += [v.slack for v in source.values]
+        if name not in w.outputs:
+            name = _copied(w, name, source.ndim)
+        names.append(name)
+        needed = w.outputs[name]
+        shapes.append(f"({', '.join(needed or _shape(w, source.ndim))},)")
+    if len(names) == 1 and w.outputs[names[0]] is None and _default_is_possible(w, by_name[chosen[0]].ndim):
+        return tuple(names), None, tuple(slack)
+    return tuple(names), f"[{', '.join(shapes)}]", tuple(slack)
+
+
+def _default_is_possible(w: Writer, ndim: int) -> bool:
+    """Whether the only output may take its shape from an input: the first one, which all pipelines then mention."""
+    return w.raw[0].ndim == ndim and len(w.raw) == 1 and w.chance(20) and any(w.raw[0].name in line for line in w.lines[-1:])
+
+
+def _copied(w: Writer, name: str, ndim: int) -> str:
+    copy, dims = w.func("o"), ("y", "x", "c")[:ndim]
+    w.lines.append(f"{copy}[{', '.join(dims)}] = {name}[{', '.join(dims)}]")
+    w.outputs[copy] = None
+    return copy
+
+
+def _shape(w: Writer, ndim: int) -> list[str]:
+    extents = [*w.extents[:2], "7", "5"]
+    forms = ["{n}", "{n}", "{n}", "{n} // 2 + 1", "{n} + 3", "2 * {n}"]
+    shape = [w.pick(forms).format(n=extents[k]) if w.chance(85) else str(w.pick([1, 3, 8, 13])) for k in range(min(ndim, 2))]
+    return [*shape, str(w.number(1, 4))] if ndim == 3 else shape

@@ -1,0 +1,29 @@
+"""The generators against the reference alone: every case builds, evaluates, and agrees with the oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from pantile.graph.verify import verify
+from pantile.reference import evaluate
+
+from ..reference.oracle import brute_force
+from .pipelines import Case, pipelines
+from .stages import KINDS
+
+
+@pytest.mark.parametrize("floats", ["wild", "tame"])
+@pytest.mark.parametrize("focus", KINDS)
+def test_reference_agrees_with_the_oracle(focus: str, floats: str) -> None:
+    @given(pipelines(focus, floats, most=3, sizes=[1, 2, 3]))
+    def run(case: Case) -> None:
+        graph = case.graph()
+        verify(graph)
+        inputs, params = case.values(graph)
+        found, expected = evaluate(graph, inputs, params), brute_force(graph, inputs, params)
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+    run()

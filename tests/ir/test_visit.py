@@ -1,0 +1,86 @@
+"""Walking, rewriting and printing statements."""
+
+from __future__ import annotations
+
+import re
+
+from pantile.expr.nodes import Load, Var, const, var
+from pantile.expr.types import INT32, INT64, UINT8
+from pantile.expr.visit import substitute
+from pantile.ir.nodes import (
+    Alloc,
+    Block,
+    BufferArg,
+    Call,
+    For,
+    If,
+    Kind,
+    Let,
+    Memory,
+    Prefetch,
+    Produce,
+    Program,
+    Realize,
+    ScalarArg,
+    Stmt,
+    Store,
+)
+from pantile.ir.show import show, show_program
+from pantile.ir.visit import all_expressions, block, map_exprs, transform, walk
+
+x, y, h = var("x"), var("y"), var("h")
+ZERO = const(0, INT64)
+STORE = Store("f", (y, x), Load(UINT8, 1, "img", (y, x + 1)), x < h)
+EVERYTHING = Produce("f", For("y", ZERO, h, Kind.PARALLEL, Realize("g", UINT8, ((ZERO, h), (y, h)), Memory.AUTO, Let(
+    "t", y + 1, For("x", y, h, Kind.SERIAL, If(x < h, Block((STORE, Prefetch("img", (y, x)))), Alloc(
+        "s", INT32, h, Memory.SCRATCH, ZERO, Call("fail", (h,))))))), h))  # fmt: skip
+
+TEXT = """\
+produce f:
+    parallel for y in 0..h:  # h bytes of scratch each
+        realize g: uint8[0..h, y..y + h]
+        let t = y + 1
+        for x in y..y + h:
+            if x < h:
+                f[y, x] = img[y, x + 1] if x < h
+                prefetch img[y, x]
+            else:
+                alloc s: int32[h] in scratch at byte 0
+                fail(h)"""
+
+
+def test_show() -> None:
+    assert show(EVERYTHING) == str(EVERYTHING) == TEXT
+
+
+def test_show_program() -> None:
+    p = Program("k", (BufferArg("img", UINT8, 2, False, 1),), (ScalarArg("gain", INT32),), STORE)
+    assert show_program(p).splitlines()[0] == "kernel k(img: uint8[:, dense], gain: int32):"
+
+
+def test_nothing_changed_is_the_same_object() -> None:
+    assert map_exprs(EVERYTHING, lambda e: e) is EVERYTHING
+    assert transform(EVERYTHING, lambda s: None) is EVERYTHING
+
+
+def test_map_exprs_reaches_every_expression() -> None:
+    renamed = map_exprs(EVERYTHING, lambda e: substitute(e, {"h": var("height")}))
+    assert show(renamed) == re.sub(r"\bh\b", "height", TEXT)
+    assert not any(isinstance(e, Var) and e.name == "h" for e in all_expressions(renamed))
+
+
+def test_transform_goes_from_the_inside_out() -> None:
+    seen: list[str] = []
+
+    def note(s: Stmt) -> Stmt | None:
+        seen.append(type(s).__name__)
+        return None
+
+    transform(EVERYTHING, note)
+    assert seen[0] == "Store" and seen[-1] == "Produce" and sorted(seen) == sorted(type(s).__name__ for s in walk(EVERYTHING))
+
+
+def test_block_is_flat() -> None:
+    joined = block(STORE, Block((STORE, STORE)))
+    assert isinstance(joined, Block) and len(joined.stmts) == 3
+    assert block(STORE) is STORE

@@ -1,0 +1,97 @@
+"""What stages without directives get."""
+
+from __future__ import annotations
+
+import pytest
+
+from pantile import schedule as pt
+from pantile.graph.nodes import Graph
+from pantile.schedule import Schedule, complete, resolve
+from tests.reference.hand_built import X, Y, graph, load, stage
+from tests.schedule import pipelines
+
+LAST = {
+    "blur_x": 'pt.on("blur_x").compute_root().parallel("y").vectorize("x", 4)',
+    "blur_y": 'pt.on("blur_y").compute_root().parallel("y").vectorize("x", 4)',
+}
+
+
+def default(g: Graph, *asked: pt.StageSchedule) -> dict[str, str]:
+    return {name: repr(s) for name, s in complete(g, Schedule(*asked)).items()}
+
+
+def test_stencils_are_computed_at_root() -> None:
+    assert default(pipelines.blur()) == LAST
+
+
+def test_what_is_scheduled_stays_as_it_is() -> None:
+    mine = pt.on("blur_x").reorder("x", "y")
+    assert default(pipelines.blur(), mine) == {**LAST, "blur_x": repr(mine)}
+
+
+def test_the_vector_is_as_wide_as_the_machine_and_as_the_widest_type() -> None:
+    assert '.vectorize("x", 16)' in repr(complete(pipelines.blur(), Schedule(), vector_bits=512)["blur_y"])
+    narrow = stage("f", "y x", load("img", "uint8", Y, X) + load("img", "uint8", Y, X + 1))
+    g = graph(narrow, out=(("f", (64, 64)),), inputs=pipelines.BYTES)
+    assert default(g)["f"].endswith('.vectorize("x", 16)')
+
+
+def one_reader(value: str) -> Graph:
+    """g between the image and a stencil; `value` says what g does."""
+    read = load("img", "float32", Y, X)
+    values = {
+        "pointwise": (read * read + read / 3.0) * read,
+        "cheap": load("img", "float32", Y + 1, X) * 2.0 + 1.0,
+        "stencil": read + load("img", "float32", Y, X + 1),
+    }
+    g = stage("g", "y x", values[value])
+    out = stage("out", "y x", load("g", "float32", Y, X) + load("g", "float32", Y, X + 2))
+    return graph(g, out, out=(("out", (64, 64)),), inputs=pipelines.FLOATS)
+
+
+@pytest.mark.parametrize(("value", "inlined"), [("pointwise", True), ("cheap", True), ("stencil", False)])
+def test_what_is_inlined(value: str, inlined: bool) -> None:
+    assert ("compute_inline" in default(one_reader(value))["g"]) == inlined
+
+
+def test_a_place_is_not_inlined() -> None:
+    (a,) = (s for s in pipelines.blur().stages if s.name == "blur_x")
+    g = stage("g", "y x", load("blur_x", "float32", Y, X) * 2.0)
+    out = stage("out", "y x", load("g", "float32", Y, X) + load("g", "float32", Y, X + 2))
+    made = graph(a, g, out, out=(("out", (64, 64)),), inputs=pipelines.FLOATS)
+    assert default(made)["g"] == 'pt.on("g").compute_inline()'
+    assert "compute_root" in default(made, pt.on("blur_x").compute_at("g", "y"))["g"]
+    # blur_x is read once by g, but twice through it.
+    assert "compute_root" in default(made)["blur_x"]
+
+
+def test_small_sums_are_inlined_where_the_builder_made_them() -> None:
+    assert default(pipelines.box(8))["sum"] == 'pt.on("sum").compute_inline()'
+    assert "compute_root" in default(pipelines.box(9))["sum"]
+    assert "compute_root" in default(pipelines.box(8, helper=False))["sum"]
+
+
+def test_updates() -> None:
+    assert default(pipelines.product())["c"] == (
+        'pt.on("c").compute_root().parallel("i").vectorize("j", 4)'
+        '.update(0).parallel("i").reorder("k", "j").vectorize("j", 4)'
+    )
+    assert default(pipelines.scan())["f"].endswith('.update(0).parallel("y")')
+    assert default(pipelines.histogram())["hist"] == (
+        'pt.on("hist").compute_root().vectorize("i", 4)'  # 256 bins are one task
+    )
+    assert default(pipelines.scatter())["f"].endswith('.update(0).reorder("r.y", "x").vectorize("x", 4)')
+
+
+def test_one_long_row_is_cut_into_blocks() -> None:
+    g = graph(stage("f", "x", load("img", "float32", X) * 2.0), out=(("f", (10_000,)),), inputs={"img": ("float32", 1)})
+    assert default(g)["f"] == 'pt.on("f").compute_root().parallel("x", 4096).vectorize("x_p", 4)'
+
+
+@pytest.mark.parametrize("make", [
+    pipelines.blur, pipelines.diamond, pipelines.two_outputs, pipelines.histogram, pipelines.total, pipelines.product,
+    pipelines.scan, pipelines.two_loop_scan, pipelines.box, pipelines.scatter,
+])  # fmt: skip
+def test_the_default_is_legal(make: object) -> None:
+    assert callable(make)
+    resolve(make(), Schedule(), strict=True, vector_bits=256)

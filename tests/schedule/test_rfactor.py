@@ -1,0 +1,76 @@
+"""rfactor changes the pipeline, never its values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pantile import schedule as pt
+from pantile.graph.nodes import Graph
+from pantile.graph.verify import verify
+from pantile.reference.evaluate import evaluate
+from pantile.schedule import Schedule, StageSchedule, resolve
+from tests.reference.hand_built import Y, const, graph, load, stage, update
+from tests.schedule import pipelines
+
+
+def image(t: str) -> np.ndarray[Any, np.dtype[Any]]:
+    return np.random.default_rng(1).integers(0, 9, (13, 7)).astype(t)
+
+
+def check(graph: Graph, t: str, *asked: StageSchedule) -> Graph:
+    changed, _ = resolve(graph, Schedule(*asked))
+    verify(changed)
+    (before,), (after,) = (evaluate(g, {"img": image(t)}, {}) for g in (graph, changed))
+    np.testing.assert_array_equal(before, after)
+    return changed
+
+
+@pytest.mark.parametrize("kind", ["add", "mul", "min", "max"])
+@pytest.mark.parametrize("loop", ["r.y", "r.x"])
+def test_totals(kind: str, loop: str) -> None:
+    changed = check(pipelines.total("int32", kind), "int32", pt.on("total").update().rfactor(loop, "u"))
+    assert [s.name for s in changed.stages] == ["total_u", "total"]
+    partial, whole = changed.stages
+    assert partial.dims == ("u",)
+    assert [r.name for r in partial.updates[0].domain] == [r for r in ("r.y", "r.x") if r != loop]
+    assert [r.name for r in whole.updates[0].domain] == [loop]
+
+
+def test_partial_histograms_per_row() -> None:
+    changed = check(pipelines.histogram(), "uint8", pt.on("hist").update().rfactor("r.y", "u"))
+    assert changed.stage["hist_u"].dims == ("u", "i")
+    assert str(changed.stage["hist"].updates[0].values[0]) == "hist[i] + hist_u[r.y, i]"
+
+
+@pytest.mark.parametrize("factor", [1, 2, 7, 8])
+def test_a_loop_made_by_splits(factor: int) -> None:
+    sums = pt.on("total").update().split("r.x", "xo", "xi", factor).rfactor("xi", "u")
+    lanes = pt.on("total_u").update().vectorize("u", factor).reorder("r.y", "xo", "u", "u_v")
+    check(pipelines.total(), "int32", lanes, sums)
+
+
+def test_a_partial_result_can_be_factored_again() -> None:
+    rows = pt.on("total").update().rfactor("r.y", "u").unroll("r.y", 2)
+    lanes = pt.on("total_u").update().rfactor("r.x", "v")
+    changed = check(pipelines.total(), "int32", lanes, rows, pt.on("total_u_v").vectorize("u", 4))
+    assert [s.name for s in changed.stages] == ["total_u_v", "total_u", "total"]
+
+
+def test_several_values_a_condition_and_a_pure_dim() -> None:
+    term = load("img", "int32", Y, pipelines.RX)
+    values = load("f.0", "int32", Y) + term, load("f.1", "int32", Y) * (term + 1)
+    rows = update((Y,), *values, over=(("r.x", 0, 7),), where=term > 3)
+    made = stage("f", "y", const(0, "int32"), const(1, "int32"), updates=(rows,))
+    total = stage("out", "y", load("f.0", "int32", Y) - load("f.1", "int32", Y))
+    g = graph(made, total, out=(("out", (13,)),), inputs={"img": ("int32", 2)})
+    check(g, "int32", pt.on("f").update().split("r.x", "o", "i", 2).rfactor("i", "u"))
+    check(g, "int32", pt.on("f").update().split("r.x", "o", "i", 2).rfactor("o", "u"))
+
+
+def test_what_follows_applies_to_the_combining_update() -> None:
+    asked = pt.on("hist").update().rfactor("r.y", "u").reorder("r.y", "i").vectorize("i", 8)
+    _, plan = resolve(pipelines.histogram(), Schedule(asked))
+    assert [x.name for x in plan.stages["hist"].nests[1].loops] == ["r.y", "i", "i_v"]
