@@ -13,7 +13,7 @@ from pantile.codegen.emit import emit
 from pantile.codegen.engine import LoadedCode, load
 from pantile.codegen.target import host
 from pantile.expr.build import ramp
-from pantile.expr.nodes import Const, Expr, Load, const, var
+from pantile.expr.nodes import Const, Expr, Load, const
 from pantile.expr.types import INT64, DType, dtype
 from pantile.ir.nodes import BufferArg, For, Kind, Program, ScalarArg, Stmt
 from pantile.ir.verify import verify
@@ -60,7 +60,7 @@ class Kernel:
         slots += [_slot(a, (scalars or {})[a.name]) for a in self.program.scalars]
         slots.append(self.report.ctypes.data)
         memory = np.array(slots, np.int64)
-        return self.function(memory.ctypes.data, threads)
+        return int(self.function(memory.ctypes.data, threads))
 
 
 def _slot(a: ScalarArg, value: Any) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pantile.expr.build import bits, cast, ramp
-from pantile.expr.nodes import Op, const, op, var
+from pantile.expr.nodes import Expr, const, op, var
 from pantile.expr.types import ALL, BFLOAT16, DType, dtype
 from pantile.ir.nodes import Block, Program, Store
 from pantile.reference.floats import from_bfloat_bits
@@ -43,9 +43,8 @@ def test_clamped_floats_go_through_int32(to: str) -> None:
     assert np.array_equal(out, convert(np.clip(np.rint(a), t.min, t.max), f, t))
 
 
-def _one_store(value: object, source: str, to: str) -> Kernel:
-    assert isinstance(value, Op) or hasattr(value, "dtype")
-    body = Store("out", (ramp(i64(0), 1, 8),), value)  # type: ignore[arg-type]
+def _one_store(value: Expr, source: str, to: str) -> Kernel:
+    body = Store("out", (ramp(i64(0), 1, 8),), value)
     return Kernel(Program("k", (argument("a", source), argument("out", to, writable=True)), (), body))
 
 

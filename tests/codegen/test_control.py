@@ -7,7 +7,7 @@ import pytest
 
 from pantile.expr.build import cast, ramp
 from pantile.expr.nodes import Load, const, op, var
-from pantile.expr.types import BFLOAT16, BOOL, FLOAT32, FLOAT64, INT8, INT32, INT64, UINT16
+from pantile.expr.types import BFLOAT16, BOOL, FLOAT32, FLOAT64, INT8, INT32, UINT16
 from pantile.ir.nodes import Alloc, Block, Call, For, If, Kind, Let, Memory, Program, ScalarArg, Stmt, Store
 from pantile.reference.floats import to_bfloat_bits
 
@@ -137,5 +137,3 @@ def test_heap_size_zero_is_not_out_of_memory() -> None:
     body = Alloc("t", INT32, var("out.shape.0") - 1, Memory.HEAP, None, put(i64(0), i64(5)))
     assert run(body, {"out": out}, ["out"]) == 0
     assert out[0] == 5
-
-

@@ -57,9 +57,7 @@ def test_neighbouring_strided_loads_share_one_wide_load(stride: int) -> None:
     lanes = 8
     a = before_unmapped_page(values("uint8", stride * lanes))
     outs = {f"out{k}": np.zeros(lanes, np.uint8) for k in range(stride)}
-    stores = tuple(
-        store_all(f"out{k}", Load(UINT8, lanes, "a", (ramp(i64(k), stride, lanes),))) for k in range(stride)
-    )
+    stores = tuple(store_all(f"out{k}", Load(UINT8, lanes, "a", (ramp(i64(k), stride, lanes),))) for k in range(stride))
     assert run(Block(stores), {"a": a, **outs}, list(outs)) == 0
     assert all(np.array_equal(outs[f"out{k}"], a[k::stride]) for k in range(stride))
     buffers = (argument("a", UINT8), *(argument(n, UINT8, writable=True) for n in outs))
@@ -79,7 +77,9 @@ def test_gather_with_data_dependent_index() -> None:
 def test_gather_adds_a_ramp_to_data() -> None:
     a, table, out = np.array([3, 2, 0, 7], np.int32), np.arange(64.0), np.zeros(4)
     index = cast(INT64, dense("int32", "a", i64(0), 4)) + Ramp(INT64, 4, i64(8), i64(10))
-    assert run(store_all("out", Load(dtype("float64"), 4, "t", (index,))), {"a": a, "t": table, "out": out}, ["out"]) == 0
+    assert (
+        run(store_all("out", Load(dtype("float64"), 4, "t", (index,))), {"a": a, "t": table, "out": out}, ["out"]) == 0
+    )
     assert np.array_equal(out, table[a + 8 + 10 * np.arange(4)])
 
 
@@ -190,9 +190,12 @@ def test_broadcast_of_a_scalar_load() -> None:
     assert (out == 7).all()
 
 
+def doubled() -> Expr:
+    return dense("float32", "a", i64(0), 4) * const(2.0, dtype("float32"), 4)
+
+
 def test_equal_loads_and_arithmetic_are_written_once() -> None:
-    v = lambda: dense("float32", "a", i64(0), 4) * const(2.0, dtype("float32"), 4)  # noqa: E731
-    body = Block((store_all("b", v() + v()), store_all("c", v())))
+    body = Block((store_all("b", doubled() + doubled()), store_all("c", doubled())))
     buffers = (argument("a", "float32"), *(argument(n, "float32", writable=True) for n in "bc"))
     text = emit(Program("k", buffers, (), body), host())
     assert text.count("= load <4 x float>") == 1 and text.count("fmul") == 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pantile.expr.build import ramp
 from pantile.expr.nodes import ARITHMETIC, BITWISE, COMPARISON, FIXED_POINT, Expr, Op, const, op, var
 from pantile.expr.types import ALL, BFLOAT16, BOOL, DType
 from pantile.ir.nodes import Block, Program, Store
-from pantile.expr.build import ramp
 from pantile.reference.floats import from_bfloat_bits, to_bfloat_bits
 from pantile.reference.operations import apply
 
@@ -47,7 +47,7 @@ def samples(t: DType, seed: int) -> Array:
     return from_bfloat_bits(to_bfloat_bits(values)) if t.kind == "bfloat" else values
 
 
-def expression(name: str, t: DType, args: list[Expr], shift: int) -> Expr:
+def expression(name: str, t: DType, args: list[Expr], shift: int) -> Op:
     if name in ("mul_shift", "rounding_mul_shift"):
         return op(name, args[0], args[1], const(shift, t, args[0].lanes))
     count = {**ARITHMETIC, **BITWISE, **COMPARISON, **FIXED_POINT}.get(name, 1)

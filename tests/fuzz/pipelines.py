@@ -57,6 +57,12 @@ class Case:
         """The output Funcs and their shapes."""
         return [names[o] for o in self.outputs], None if self.shapes is None else eval(self.shapes, names)
 
+    @property
+    def used(self) -> set[str]:
+        """The arguments that the outputs depend on."""
+        graph = self.graph()
+        return {i.name for i in graph.inputs} | {p.name for p in graph.params}
+
     def graph(self) -> Graph:
         return build(*self.funcs(self.defined()))
 

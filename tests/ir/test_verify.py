@@ -44,10 +44,16 @@ WRONG: dict[str, tuple[Stmt, str]] = {
     "out of scope": (Block((loop(store(ONE_BYTE, x)), store(ONE_BYTE, x))), "x is not defined"),
     "hidden name": (loop(loop(store(ONE_BYTE, x))), "the name x is defined twice in one scope"),
     "undefined buffer": (store(Load(UINT8, 1, "t", (ZERO,))), "the buffer t does not exist where it is used"),
-    "hidden buffer": (Alloc("out", UINT8, EIGHT, Memory.HEAP, None, store(ONE_BYTE)), "the buffer out is defined twice"),
+    "hidden buffer": (
+        Alloc("out", UINT8, EIGHT, Memory.HEAP, None, store(ONE_BYTE)),
+        "the buffer out is defined twice",
+    ),
     "type of a name": (loop(store(Var(UINT8, 1, "x"))), "x is int64 with 1 lanes but is used as uint8"),
     "stored type": (store(const(1, INT32)), "a int32 is stored into out, which holds uint8"),
-    "loaded type": (store(Op(UINT8, 1, "neg", (Load(FLOAT32, 1, "out", (ZERO,)),))), "holds uint8 but is loaded as float32"),
+    "loaded type": (
+        store(Op(UINT8, 1, "neg", (Load(FLOAT32, 1, "out", (ZERO,)),))),
+        "holds uint8 but is loaded as float32",
+    ),
     "operand types": (store(Op(UINT8, 1, "add", (ONE_BYTE, const(1, INT32)))), "types differ in"),
     "operand lanes": (store(Op(UINT8, 2, "add", (ONE_BYTE, const(1, UINT8, 2)))), "lanes differ in"),
     "result type": (store(Op(UINT8, 1, "lt", (ONE_BYTE, ONE_BYTE))), "is marked uint8 but gives bool"),

@@ -77,7 +77,11 @@ def test_transform_goes_from_the_inside_out() -> None:
         return None
 
     transform(EVERYTHING, note)
-    assert seen[0] == "Store" and seen[-1] == "Produce" and sorted(seen) == sorted(type(s).__name__ for s in walk(EVERYTHING))
+    assert (
+        seen[0] == "Store"
+        and seen[-1] == "Produce"
+        and sorted(seen) == sorted(type(s).__name__ for s in walk(EVERYTHING))
+    )
 
 
 def test_block_is_flat() -> None:

@@ -199,7 +199,6 @@ WRITERS: dict[str, Writer] = {
     "shl": _shl,
     "shr": _shr,
     "select": _select,
-    "within": lambda ctx, e, args: args[0],
     **dict.fromkeys(COMPARISON, _compare),
     **FIXED_POINT_WRITERS,
 }

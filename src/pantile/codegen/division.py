@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..expr.nodes import Const, Op
+from .context import Context
 from .rounding import round_bfloat
 from .types import integer, integer_type, mangled, value_type
-
-if TYPE_CHECKING:
-    from .context import Context
 
 
 def write_floordiv(ctx: Context, e: Op, args: list[str]) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 
 from ..errors import InternalError
 from ..expr.build import cast
-from ..expr.nodes import Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var, op
-from ..expr.types import FLOAT32
+from ..expr.nodes import Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var
 from . import math
 from .arithmetic import WRITERS, write
 from .casts import write_bits, write_cast
@@ -41,15 +40,8 @@ def _op(ctx: Context, e: Op) -> str:
     if e.op == "within":
         return write_expression(ctx, e.args[0])
     if e.op not in WRITERS:
-        return write_expression(ctx, ctx.keep(_expanded(e)))
+        return write_expression(ctx, ctx.keep(math.expand(e)))
     return write(ctx, e, [write_expression(ctx, a) for a in e.args])
-
-
-def _expanded(e: Op) -> Expr:
-    """A math function as basic operations; those of 16-bit floats are computed in float32."""
-    if e.dtype.bits == 16:
-        return cast(e.dtype, op(e.op, *(cast(FLOAT32, a) for a in e.args)))
-    return math.expand(e)
 
 
 def _cast(ctx: Context, e: Cast) -> str:
@@ -81,17 +73,12 @@ def _ramp(ctx: Context, e: Ramp) -> str:
 
 
 def _shuffle(ctx: Context, e: Shuffle) -> str:
+    """Vectors are first made equally long, and scalars two-lane vectors."""
     element = scalar_type(e.dtype)
-    lanes = max(v.lanes for v in e.vectors)
+    lanes = max(2, *(v.lanes for v in e.vectors))
     places = [k * lanes + i for k, v in enumerate(e.vectors) for i in range(v.lanes)]
-    order = [places[i] for i in e.order]
-    if lanes == 1 and e.lanes == 1:
-        return write_expression(ctx, e.vectors[order[0]])
-    lanes = max(lanes, 2)
-    if lanes > max(v.lanes for v in e.vectors):  # scalars become two-lane vectors
-        order = [i * lanes for i in order]
     vectors = [widened(ctx.fn, write_expression(ctx, v), element, v.lanes, lanes) for v in e.vectors]
-    return shuffle(ctx.fn, vectors, element, lanes, order)
+    return shuffle(ctx.fn, vectors, element, lanes, [places[i] for i in e.order])
 
 
 _WRITERS: dict[type[Expr], Callable[[Context, Any], str]] = {

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..errors import InternalError
 from ..expr.nodes import Const, Op
+from .context import Context
 from .types import integer, integer_type, mangled, value_type
-
-if TYPE_CHECKING:
-    from .context import Context
 
 
 def _halving_add(ctx: Context, e: Op, args: list[str]) -> str:

@@ -98,23 +98,25 @@ def _load_masked(ctx: Context, e: Load, mask: Expr) -> str:
     index = affine(e.indices[0]) if e.lanes > 1 else None
     if index is not None and index.constant_stride == 1:
         return _load_masked_dense(ctx, e, index, ctx.value(mask))
-    chosen = ctx.value(mask)
-    fn, element, vector = ctx.fn, memory_type(e.dtype), memory_type(e.dtype, e.lanes)
-    result = "zeroinitializer"
+    chosen, result = ctx.value(mask), "zeroinitializer"
     for lane, place in enumerate(_lane_addresses(ctx, e.indices[0], e.lanes, index)):
-        pointer = _pointer(ctx, e.buffer, e.dtype, *place)
-        before, load, join = fn.label, fn.new_label("load"), fn.new_label("join")
-        condition = pick(fn, chosen, "i1", e.lanes, lane)
-        before = fn.label
-        fn.branch_if(condition, load, join)
-        fn.start(load)
-        value = fn.effect_value(f"load {element}, ptr {pointer}, align {e.dtype.bytes}{ctx.module.alias[e.buffer]}")
-        if e.lanes > 1:
-            value = fn.effect_value(f"insertelement {vector} {result}, {element} {value}, i64 {lane}")
-        fn.branch(join)
-        fn.start(join)
-        result = fn.effect_value(f"phi {vector} [ {value}, %{load} ], [ {result}, %{before} ]")
+        condition = pick(ctx.fn, chosen, "i1", e.lanes, lane)
+        result = _load_lane_if(ctx, e, condition, _pointer(ctx, e.buffer, e.dtype, *place), lane, result)
     return result
+
+
+def _load_lane_if(ctx: Context, e: Load, condition: str, pointer: str, lane: int, result: str) -> str:
+    """`result` with one more lane loaded, behind a branch."""
+    fn, element, vector = ctx.fn, memory_type(e.dtype), memory_type(e.dtype, e.lanes)
+    before, load, join = fn.label, fn.new_label("load"), fn.new_label("join")
+    fn.branch_if(condition, load, join)
+    fn.start(load)
+    value = fn.effect_value(f"load {element}, ptr {pointer}, align {e.dtype.bytes}{ctx.module.alias[e.buffer]}")
+    if e.lanes > 1:
+        value = fn.effect_value(f"insertelement {vector} {result}, {element} {value}, i64 {lane}")
+    fn.branch(join)
+    fn.start(join)
+    return fn.effect_value(f"phi {vector} [ {value}, %{load} ], [ {result}, %{before} ]")
 
 
 def _load_masked_dense(ctx: Context, e: Load, index: Affine, mask: str) -> str:

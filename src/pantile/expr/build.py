@@ -52,7 +52,9 @@ def expr(value: ExprLike, like: DType | None = None) -> Expr:
             f"a NumPy array of shape {value.shape} cannot be part of an expression; declare a pt.Input, "
             "read it at a coordinate, and pass the array when you call the pipeline"
         )
-    raise UserError(f"{value!r} ({type(value).__name__}) cannot be used in an expression; use numbers and expressions")
+    raise UserError(
+        f"{value!r} ({type(value).__name__}) cannot be used in an expression; use numbers and expressions"
+    )
 
 
 def _weak_int(value: int, like: DType | None) -> Const:
@@ -115,20 +117,29 @@ def cast(to: DTypeLike, value: ExprLike) -> Expr:
 
 
 def cast_value(value: Number, source: DType, to: DType) -> Number | None:
-    """What `cast` does, on a Python number."""
+    """What `cast` does, on a Python number (None where only run time can)."""
+    if source.is_float:
+        rounded = round_to(float(value), source)
+        if rounded is None:
+            return None
+        value = rounded
     if to.is_bool:
         return value != 0
     if to.is_float:
-        return round_to(float(value), to)
+        return round_to(value if source.is_float else source.numpy.type(value), to)
     if source.is_float:
         if math.isnan(value):
             return 0
-        return int(min(max(value, to.min), to.max)) if math.isinf(value) else min(max(int(value), to.min), to.max)
+        return (
+            int(min(max(value, to.min), to.max))
+            if math.isinf(value)
+            else min(max(int(value), to.min), to.max)
+        )
     return const(int(value), to).value
 
 
-def round_to(value: float, to: DType) -> float | None:
-    """`value` rounded to the float type (None where only run time can: bfloat16)."""
+def round_to(value: float | np.generic, to: DType) -> float | None:
+    """`value` rounded once to the float type (None where only run time can: bfloat16)."""
     if to.kind == "bfloat":
         return None
     with np.errstate(all="ignore"):
@@ -160,7 +171,9 @@ def unary(name: str, value: ExprLike) -> Expr:
         if name == "neg":
             return const(-a.value, a.dtype, a.lanes)
         if name == "not":
-            return const(not a.value if a.dtype.is_bool else ~int(a.value), a.dtype, a.lanes)
+            return const(
+                not a.value if a.dtype.is_bool else ~int(a.value), a.dtype, a.lanes
+            )
         if name == "abs":
             return const(abs(a.value), a.dtype, a.lanes)
     return op(name, a)
@@ -178,9 +191,13 @@ def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
         t = FLOAT32
         a, b = cast(t, a), cast(t, b)
     elif t.is_bool and name not in BITWISE and name not in ("min", "max"):
-        raise UserError(f"{name} of two conditions; cast them to a number first, or combine them with & | ^")
+        raise UserError(
+            f"{name} of two conditions; cast them to a number first, or combine them with & | ^"
+        )
     elif t.is_float and name in BITWISE:
-        raise UserError(f"{a} and {b}: & | ^ << >> need integers or conditions, not {t}")
+        raise UserError(
+            f"{a} and {b}: & | ^ << >> need integers or conditions, not {t}"
+        )
     elif t.is_bool and name in _SHIFTS:
         raise UserError("a condition cannot be shifted; cast it to an integer first")
     if isinstance(a, Const) and isinstance(b, Const):
@@ -201,17 +218,35 @@ def _power(base: Expr, exponent: int) -> Expr:
 
 
 def _compare(name: str, a: ExprLike, b: ExprLike) -> Expr:
-    # A Python integer that the other side's type cannot hold is compared exactly, in a wider type.
     for value, other in ((a, b), (b, a)):
-        if isinstance(value, int) and not isinstance(value, bool) and isinstance(other, Expr) and other.dtype.is_int:
-            if not other.dtype.min <= value <= other.dtype.max:
-                wide = INT64 if other.dtype.bits < 64 else FLOAT32
-                a, b = (cast(wide, x) if isinstance(x, Expr) else const(x, wide) for x in (a, b))
-                break
+        if _is_outside(
+            value, other
+        ):  # above or below everything that the other side can be
+            a, b = (
+                const(0 if x is other else (1 if value > 0 else -1), INT32, other.lanes)
+                for x in (a, b)
+            )
+            break
     a, b = pair(a, b)
     if isinstance(a, Const) and isinstance(b, Const):
-        return const(_COMPARE[name](a.value, b.value), BOOL, a.lanes)
+        values = (
+            cast_value(a.value, a.dtype, a.dtype),
+            cast_value(b.value, b.dtype, b.dtype),
+        )
+        if None not in values:
+            return const(_COMPARE[name](*values), BOOL, a.lanes)
     return op(name, a, b)
+
+
+def _is_outside(value: ExprLike, other: ExprLike) -> bool:
+    """Whether `value` is a Python integer that the integer type of `other` cannot hold."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or not isinstance(other, Expr)
+    ):
+        return False
+    return other.dtype.is_int and not other.dtype.min <= value <= other.dtype.max
 
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -244,9 +279,12 @@ def fold(name: str, x: Number, y: Number, t: DType) -> Number | None:
             return None
         scalar = t.numpy.type
         with np.errstate(all="ignore"):
-            result = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[name](
-                scalar(x), scalar(y)
-            )
+            result = {
+                "add": np.add,
+                "sub": np.subtract,
+                "mul": np.multiply,
+                "div": np.divide,
+            }[name](scalar(x), scalar(y))
         return float(result)
     if name in _FOLD:
         return const(_FOLD[name](x, y), t).value
@@ -269,10 +307,12 @@ def _identity(name: str, a: Expr, b: Expr) -> Expr | None:
             return const(0, a.dtype, a.lanes)
         return None
     value = b.value
-    if name in ("mul", "div", "floordiv") and value == 1 and not isinstance(value, bool):
+    if value == 1 and (name in ("mul", "div") or name == "floordiv" and a.dtype.is_int):
         return a
     if a.dtype.is_float:
-        return a if name == "sub" and value == 0 and math.copysign(1, value) > 0 else None
+        return (
+            a if name == "sub" and value == 0 and math.copysign(1, value) > 0 else None
+        )
     if a.dtype.is_bool:
         if name == "and":
             return a if value else b
@@ -286,11 +326,21 @@ def _identity(name: str, a: Expr, b: Expr) -> Expr | None:
             return b
     if name == "mod" and value == 1:
         return const(0, a.dtype, a.lanes)
-    # (x + c1) + c2 and (x * c1) * c2 keep index arithmetic short.
-    if name in ("add", "sub") and isinstance(a, Op) and a.op == "add" and isinstance(a.args[1], Const):
-        return binary("add", a.args[0], binary(name, a.args[1], b))
-    if name == "sub":
-        return op("add", a, const(-int(value), a.dtype, a.lanes)) if a.dtype.is_signed else None
+    return _offset(name, a, int(value)) if name in ("add", "sub") else None
+
+
+def _offset(name: str, a: Expr, value: int) -> Expr | None:
+    """(x + c1) + c2 as x + c, and x - c as x + (-c), which keeps index arithmetic short and alike.
+
+    Signed constants that would wrap are left alone: an index is wider than the type of its constants.
+    """
+    t, by = a.dtype, value if name == "add" else -value
+    if isinstance(a, Op) and a.op == "add" and isinstance(a.args[1], Const):
+        joined = int(a.args[1].value) + by
+        if not t.is_signed or t.min <= joined <= t.max:
+            return binary("add", a.args[0], const(joined, t, a.lanes))
+    if name == "sub" and t.is_signed and by <= t.max:
+        return op("add", a, const(by, t, a.lanes))
     return None
 
 
@@ -298,14 +348,18 @@ def select(condition: ExprLike, then: ExprLike, otherwise: ExprLike) -> Expr:
     """`then` where `condition` holds, else `otherwise`; both may be computed."""
     condition = expr(condition)
     if not condition.dtype.is_bool:
-        raise UserError(f"the condition of a select is {condition.dtype}; write a comparison such as {condition} != 0")
+        raise UserError(
+            f"the condition of a select is {condition.dtype}; write a comparison such as {condition} != 0"
+        )
     a, b = pair(then, otherwise)
     if isinstance(condition, Const):
         return a if condition.value else b
     if a is b:
         return a
     lanes = max(condition.lanes, a.lanes)
-    return op("select", broadcast(condition, lanes), broadcast(a, lanes), broadcast(b, lanes))
+    return op(
+        "select", broadcast(condition, lanes), broadcast(a, lanes), broadcast(b, lanes)
+    )
 
 
 def minimum(a: ExprLike, b: ExprLike) -> Expr:
@@ -322,5 +376,9 @@ def logical_and(*conditions: Expr) -> Expr:
     """All of them; true for none."""
     result: Expr = const(True, BOOL)
     for c in conditions:
-        result = c if isinstance(result, Const) and result.value else binary("and", result, c)
+        result = (
+            c
+            if isinstance(result, Const) and result.value
+            else binary("and", result, c)
+        )
     return result

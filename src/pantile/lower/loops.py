@@ -49,6 +49,7 @@ class Loops:
     guards: list[Expr] = field(default_factory=list)
     gone: set[str] = field(default_factory=set)  # loops that a peeled tail does without
     serial: set[str] = field(default_factory=set)  # loops that a peeled tail runs serially
+    peeled: tuple[str, ...] = ()  # splits whose last block this is
 
     @property
     def definition(self) -> Definition:
@@ -74,6 +75,18 @@ class Loops:
         self.peel = {n: (s, new(first), new(last)) for n, (s, first, last) in self.peel.items()}
         self.guards = [new(g) for g in self.guards]
 
+    def inside(self, host: Loops, loop: str) -> Loops:
+        """These loops with the ones down to `loop` replaced by the host's, of the same names and ranges."""
+        result = self
+        for outer in host.peeled:
+            result = result.tail(outer)[0]
+        names = [x.name for x in result.nest.loops]
+        shared = names[: names.index(loop) + 1]
+        values: dict[str, Expr] = {result.var(n).name: host.var(n) for n in shared}
+        values |= {f"{result.prefix}.{n}.rest": var(f"{host.prefix}.{n}.rest") for n in names}
+        result.rename(values)
+        return result
+
     def tail(self, outer: str) -> tuple[Loops, str, Expr]:
         """The loops for what a peeled split leaves over; the name its first coordinate must be bound to, and it."""
         split, first, last = self.peel[outer]
@@ -86,6 +99,7 @@ class Loops:
             lets=[(n, e) for n, e in self.lets if n not in {f"{self.prefix}.{p}.lo" for p in (split.inner, *parts)}],
             gone=self.gone | set(parts) - {run},
             serial=self.serial | {run},
+            peeled=(*self.peeled, outer),
         )
         old = self.var(parts[-1])
         rest.rename({old.name: self.var(run)})

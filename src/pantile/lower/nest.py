@@ -34,9 +34,9 @@ from ..graph.nodes import Graph, Stage
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
 from ..schedule.plan import Loop, Plan, Site, StagePlan
 from .footprint import computed, read_by
-from .loops import Loops, Range, make_loops, pure_dims
+from .loops import Loops, Range, make_loops, prefix, pure_dims
 from .names import region_names
-from .slide import SlidingLoop, slide
+from .slide import OpenLoop, slide
 from .widen import Lowered
 
 
@@ -59,8 +59,9 @@ class _Builder:
         self.graph = graph
         self.plan = plan
         self.facts = Facts(facts.bounds)
-        self.open: list[SlidingLoop] = []  # loops around the statement being built, outermost first
+        self.open: list[OpenLoop] = []  # loops around the statement being built, outermost first
         self.closed: dict[str, Expr] = {}  # region name -> its value, for proofs
+        self.values: dict[str, Expr] = {}  # let around the statement being built -> its value in loop variables
         self.folds: dict[str, dict[int, int]] = {}
 
     # Stages at a site
@@ -81,7 +82,7 @@ class _Builder:
         box = self.needed(members, rest)
         sliding = None
         if p.compute != p.store and not any(m.name in self.graph.output for m in members):
-            sliding = slide(members, box, rest, self.open[-1], self.facts)
+            sliding = slide(members, box, rest, self.loops_inside(p.store), self.values, self.facts)
         if sliding is not None:
             box = sliding.box
             for buffer in (b for m in members for b in m.buffers):
@@ -98,6 +99,14 @@ class _Builder:
             low, high = region_names(name, dim)
             result = Let(low.name, side.low, Let(high.name, side.high, result))
         return result
+
+    def loops_inside(self, site: Site | None) -> list[OpenLoop]:
+        """The open loops inside a site, outermost first."""
+        if site is None:
+            return self.open
+        name = f"{prefix(self.graph.stage[site.stage], site.definition)}.{site.loop}"
+        depth = next((k for k, loop in enumerate(self.open) if loop.var.name == name), -1)
+        return self.open[depth + 1 :]
 
     def companions(self, name: str) -> list[str]:
         """The stages that run in the stage's loops (compute_with)."""
@@ -124,7 +133,8 @@ class _Builder:
     def tidy(self, stage: Stage, k: int, side: Interval) -> Interval:
         if not side.bounded:
             raise unbounded(stage, k)
-        return Interval(*(simplify(Lowered({}).index(expr(e, INT64)), self.facts) for e in (side.low, side.high)))
+        ends = (Lowered({}).index(expr(e, INT64)) for e in (side.low, side.high))
+        return Interval(*(simplify(substitute(e, self.values), self.facts) for e in ends))
 
     def store(self, stage: Stage, p: StagePlan, body: Stmt) -> Stmt:
         """Memory for the box that `body` computes of the stage."""
@@ -174,8 +184,11 @@ class _Builder:
             waiting.discard(found[0])
             ready.append(found)
         loops.lets = pending
+        for name, value in ready:
+            self.values[name] = simplify(substitute(value, self.values), self.facts)
         body = self.open_loop(loops, depth)
         for name, value in reversed(ready):
+            del self.values[name]
             body = Let(name, value, body)
         return body
 
@@ -184,29 +197,33 @@ class _Builder:
             return self.leaf(loops)
         loop = loops.nest.loops[depth]
         if loop.name in loops.gone:
-            return self.open_lets(loops, depth + 1)
+            return self.inside(loops, depth, loop.name)
         if loop.name not in loops.peel:
             return self.loop(loops, depth, loop)
         rest, name, first = loops.tail(loop.name)
         whole = self.loop(loops, depth, loop)
-        return Block((whole, Let(name, first, self.open_lets(rest, depth + 1))))
+        return Block((whole, Let(name, first, self.inside(rest, depth, loop.name))))
 
     def loop(self, loops: Loops, depth: int, loop: Loop) -> Stmt:
         r = loops.ranges[loop.name]
         kind = Kind.SERIAL if loop.name in loops.serial else Kind(loop.kind)
         name = loops.var(loop.name).name
         extent = simplify(r.high - r.low + 1, self.facts)
-        around = SlidingLoop(name, r.low, extent, kind)
+        around = OpenLoop(name, r.low, extent, kind)
         self.learn(name, r.low, extent)
         self.open.append(around)
-        body = self.open_lets(loops, depth + 1)
-        body = self.run_companions(loops, loop.name, body)
-        body = self.place(Site(loops.stage.name, loops.index, loop.name), body)
+        body = self.inside(loops, depth, loop.name)
         self.open.pop()
-        if not around.used:
+        if not around.starts:
             return For(name, r.low, extent, kind, body)
         early = around.warm_up
         return Let(around.first.name, r.low, For(name, around.first - early, extent + early, kind, body))
+
+    def inside(self, loops: Loops, depth: int, loop: str) -> Stmt:
+        """The body of the loop at `depth`: what is computed there, the stages fused into it, the loops inside."""
+        body = self.open_lets(loops, depth + 1)
+        body = self.run_companions(loops, loop, body)
+        return self.place(Site(loops.stage.name, loops.index, loop), body)
 
     def learn(self, name: str, low: Expr, extent: Expr) -> None:
         """Remember constant bounds of a loop variable."""
@@ -221,10 +238,8 @@ class _Builder:
             return body
         for name in self.companions(loops.stage.name):
             if self.plan.stages[name].with_loop == loop:
-                own = self.loops(self.graph.stage[name], 0)
+                own = self.loops(self.graph.stage[name], 0).inside(loops, loop)
                 depth = [x.name for x in own.nest.loops].index(loop) + 1
-                shared = own.nest.loops[:depth]
-                own.rename({own.var(x.name).name: loops.var(x.name) for x in shared})
                 body = Block((body, Produce(name, self.open_lets(own, depth))))
         return body
 

@@ -11,7 +11,7 @@ from ..expr.nodes import Const, Expr, Op, Var
 from ..expr.types import INT64
 from ..expr.visit import children, rebuild, variables
 from ..ir import visit as ir
-from ..ir.nodes import Block, For, If, Let, Stmt
+from ..ir.nodes import Block, For, If, Kind, Let, Stmt
 
 
 def simplify_program(body: Stmt, facts: Facts) -> Stmt:
@@ -61,6 +61,8 @@ class _Simplify:
         low, extent = bounds[:2]
         if isinstance(extent, Const) and int(extent.value) <= 0:
             return Block(())
+        if isinstance(extent, Const) and int(extent.value) == 1 and s.kind is not Kind.PARALLEL:
+            return self.let(Let(s.var, low, s.body), names)
         first, last = self.facts.lower(low), self.facts.upper(low + extent - 1)
         if first is not None or last is not None:
             self.facts.bounds[s.var] = (first, last)

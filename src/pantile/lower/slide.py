@@ -11,11 +11,12 @@ are `window` many: `fold` makes the buffer circular with that many.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
-from ..analysis.interval import Interval
+from ..analysis.interval import Interval, interval
 from ..analysis.touched import Box
 from ..expr.build import expr, maximum, minimum
 from ..expr.linear import Facts, linear, simplify
@@ -23,12 +24,13 @@ from ..expr.nodes import Const, Expr, Op, Var, var
 from ..expr.types import INT64
 from ..expr.visit import depends, substitute
 from ..graph.nodes import Stage
-from ..ir.nodes import If, Kind, Stmt
+from ..ir.nodes import If, Kind, Produce, Stmt
+from ..ir.visit import walk
 from .footprint import read_by
 
 
-class SlidingLoop:
-    """A loop, and by how many iterations the stages that slide along it make it start earlier."""
+class OpenLoop:
+    """A loop being built, and by how many iterations the stages that slide along it make it start earlier."""
 
     def __init__(self, name: str, low: Expr, extent: Expr, kind: Kind) -> None:
         self.var = var(name)
@@ -36,7 +38,12 @@ class SlidingLoop:
         self.last = low + extent - 1
         self.serial = kind is Kind.SERIAL
         self.warm_up = 0
-        self.used = False
+        self.starts: dict[str, int] = {}  # stage that slides along this loop -> iterations it starts early
+
+    def start(self, s: Stmt) -> int:
+        """How many iterations early a statement starts: as early as the first of its sliding stages."""
+        produced = (self.starts.get(p.stage, 0) for p in walk(s) if isinstance(p, Produce))
+        return max(produced, default=0)
 
 
 @dataclass
@@ -46,50 +53,68 @@ class Sliding:
     dim: int
     box: Box
     window: int
-    loop: SlidingLoop
+    loop: OpenLoop
     start: int  # the stage itself
     rest_start: int  # everything after it
 
     def guard(self, produce: Stmt, rest: Stmt) -> tuple[Stmt, Stmt]:
         """Each under the condition that its first iteration has been reached."""
-        if self.start < self.loop.warm_up:
+        together = max(self.start, self.rest_start)
+        if self.start < together:
             produce = If(self.loop.var >= self.loop.first - self.start, produce)
-        if self.rest_start < self.loop.warm_up:
+        if self.rest_start < together:
             rest = If(self.loop.var >= self.loop.first - self.rest_start, rest)
         return produce, rest
 
 
-def slide(members: list[Stage], box: Box, rest: Stmt, loop: SlidingLoop, facts: Facts) -> Sliding | None:
-    """How the stages slide along `loop`, or None if they do not."""
+def slide(members: list[Stage], box: Box, rest: Stmt, between: list[OpenLoop], lets: Mapping[str, Expr],
+          facts: Facts) -> Sliding | None:  # fmt: skip
+    """How the stages slide along one of the loops between their storage and their computation, or None.
+
+    The innermost loop along which iterations overlap is taken. Loops inside it may move the other dims: all of their
+    iterations have run before its next one. `lets`: names defined in between, in terms of loop variables.
+    """
+    for depth in range(len(between) - 1, -1, -1):
+        found = _slide_along(members, box, rest, between[depth], between[depth + 1 :], lets, facts)
+        if found is not None:
+            return found
+    return None
+
+
+def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inner: list[OpenLoop],
+                 lets: Mapping[str, Expr], facts: Facts) -> Sliding | None:  # fmt: skip
     v = loop.var
-    moving = [k for k, side in enumerate(box) if depends(side.low, [v.name]) or depends(side.high, [v.name])]
-    if not loop.serial or len(moving) != 1:
+    moving = [k for k, side in enumerate(box) if _moves(side, [v.name])]
+    if not loop.serial or len(moving) != 1 or _moves(box[moving[0]], [i.var.name for i in inner]):
         return None
     k = moving[0]
     low, high = box[k].low, box[k].high
-    rate = _rate(high, v)
-    if rate is None or _rate(low, v) is None or rate == 0 or _updates_along(members, k):
-        return None
+    rate, low_rate = _rate(high, v), _rate(low, v)
     window = facts.upper(simplify(high - low + 1, facts))
-    scope = {v.name: Interval(loop.first - loop.warm_up, loop.last)}
-    firsts = [b[k].low for m in members if (b := read_by(rest, m, scope)) is not None]
-    if window is None or not firsts:
+    if rate is None or low_rate is None or rate == 0 or window is None or _updates_along(members, k):
         return None
-    first = _least(firsts, facts)
     before = substitute(high, {v.name: v - 1})
     advance = simplify(high - before, facts)
+    if isinstance(advance, Const) and int(advance.value) >= window:
+        return None
+    rest_start = loop.start(rest)
+    scope = {v.name: Interval(loop.first - rest_start, loop.last)}
+    scope |= {name: interval(value, scope) for name, value in lets.items() if depends(value, [v.name])}
+    first = _least([b[k].low for m in members if (b := read_by(rest, m, scope)) is not None], facts)
     gap = simplify(substitute(high, {v.name: loop.first}) - first + 1, facts)  # rows up to the first iteration's last
     plan = _start(gap, advance, rate, facts)
     if plan is None:
         return None
     start, exact = plan
     fresh = simplify(before + 1, facts)
-    if not exact:
-        fresh = maximum(fresh, first)
-    rest_start = loop.warm_up
-    loop.warm_up, loop.used = max(loop.warm_up, start), True
-    sides = [Interval(fresh, high) if j == k else side for j, side in enumerate(box)]
+    loop.warm_up = max(loop.warm_up, start)
+    loop.starts[members[0].name] = max(start, loop.starts.get(members[0].name, 0))
+    sides = [Interval(fresh if exact else maximum(fresh, first), high) if j == k else s for j, s in enumerate(box)]
     return Sliding(k, tuple(sides), window, loop, start, rest_start)
+
+
+def _moves(side: Interval, names: list[str]) -> bool:
+    return depends(side.low, names) or depends(side.high, names)
 
 
 def _start(gap: Expr, advance: Expr, rate: Fraction, facts: Facts) -> tuple[int, bool] | None:

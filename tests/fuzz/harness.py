@@ -1,0 +1,91 @@
+"""Compiled code against the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from pantile.expr.types import DType
+from pantile.graph.nodes import Graph
+from pantile.pipeline import Pipeline
+from pantile.reference import evaluate
+from pantile.reference.floats import from_bfloat_bits
+from pantile.schedule.schedule import Schedule
+
+from .arrays import outputs_like
+from .grammar import Draw
+from .pipelines import Case, pipelines
+from .schedules import schedules
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A case, how to run it, and into what arrays."""
+
+    case: Case
+    schedule: Schedule
+    layouts: tuple[int, ...] | None  # of the arrays given as out; None: none are given
+    threads: int
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """How Hypothesis shows a failing trial: Python that anyone can paste."""
+        arguments = "".join(f"{n}={n}, " for n in self.case.arguments if n in self.case.used)
+        printer.text(
+            f"\n{self.case.source}\npipeline = pipeline.with_schedule({self.schedule!r})\n"
+            f"pipeline({arguments}num_threads={self.threads})  # against pipeline.reference(...)\n"
+        )
+
+
+@st.composite
+def trials(draw: Draw, focus: str = "all", floats: str = "any", scheduled: bool = True) -> Trial:
+    """A random pipeline under a random legal schedule (or the default one)."""
+    case = draw(pipelines(focus, floats))
+    graph = pipeline_of(case).graph
+    schedule = draw(schedules(graph, case.strict)) if scheduled else Schedule()
+    layouts = draw(st.none() | st.tuples(*[st.integers(0, 8)] * len(case.slack)))
+    return Trial(case, schedule, layouts, draw(st.sampled_from([1, 2, 3])))
+
+
+def pipeline_of(case: Case, schedule: Schedule | None = None, debug: bool = False) -> Pipeline:
+    """The case as a compiled pipeline."""
+    funcs, shape = case.funcs(case.defined())
+    return Pipeline(funcs, shape=shape, schedule=schedule, strict=case.strict, debug=debug)
+
+
+def check(trial: Trial, debug: bool = False) -> None:
+    """Run compiled code and compare."""
+    pipeline = pipeline_of(trial.case, trial.schedule, debug)
+    inputs, params = trial.case.values(pipeline.graph)
+    expected = evaluate(pipeline.graph, inputs, params)
+    out = None if trial.layouts is None else outputs_like(expected, list(trial.layouts))
+    found = pipeline(**inputs, **params, num_threads=trial.threads, out=out)
+    compare(pipeline.graph, expected, list(found) if isinstance(found, tuple) else [found], trial.case.slack)
+
+
+def compare(graph: Graph, expected: list[np.ndarray], found: list[np.ndarray], slack: tuple[float, ...]) -> None:
+    """Integers and strict floats bit for bit (any NaN for a NaN), other floats within their slack."""
+    types = [t for o in graph.outputs for t in graph.stage[o.stage].dtypes]
+    labels = [b for o in graph.outputs for b in graph.stage[o.stage].buffers]
+    for label, t, a, b, allowed in zip(labels, types, expected, found, slack, strict=True):
+        assert a.shape == b.shape, f"{label}: shape {b.shape}, not {a.shape}"
+        wrong = _differs(t, a, b, allowed)
+        if wrong.any():
+            place = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise AssertionError(
+                f"{label}{list(place)} is {b[place]!r}, not {a[place]!r} (within {allowed}); {int(wrong.sum())} of {wrong.size} "
+                f"pixels differ"
+            )
+
+
+def _differs(t: DType, expected: np.ndarray, found: np.ndarray, allowed: float) -> np.ndarray:
+    if not t.is_float:
+        return np.asarray(expected != found)
+    a, b = ((from_bfloat_bits(v) if t.kind == "bfloat" else v).astype(np.float64) for v in (expected, found))
+    both_nan = np.isnan(a) & np.isnan(b)
+    if allowed == 0:
+        return ~(both_nan | ((a == b) & (np.signbit(a) == np.signbit(b))))
+    with np.errstate(invalid="ignore"):
+        return ~(both_nan | (a == b) | (np.abs(a - b) <= allowed))
