@@ -125,7 +125,7 @@ MEMORY: list[Case] = [
      "no loop lies between the memory and the computation, so nothing is kept in a circle; store it further out"),
     (pipelines.blur, (BLUR_Y, BLUR_X.compute_at("blur_y", "y").nontemporal()),
      "values stored inside a loop are read again at once and belong in the cache"),
-    (pipelines.blur, (BLUR_Y.prefetch("img", "y", 1), BLUR_X), "blur_y does not read 'img'; there are: blur_x"),
+    (pipelines.blur, (BLUR_Y.prefetch("img", "y", 1), BLUR_X), "nothing in the loops of blur_y reads 'img'; there are: blur_x"),
     (pipelines.blur, (BLUR_Y.prefetch("blur_x", "z", 1),), "the pure definition has no loop 'z'"),
     (pipelines.blur, (BLUR_Y.specialize("gian > 1"),), "gian is not a param of this pipeline (it has: gain)"),
     (pipelines.blur, (BLUR_Y.specialize("img.shape[2] > 1"),),

@@ -25,19 +25,14 @@ def step(s: Stmt, scope: Scope) -> list[tuple[Stmt, Scope]]:
     return [(c, scope) for c in children(s)]
 
 
-def read_by(s: Stmt, stage: Stage, scope: Scope) -> Box | None:
-    """The box of `stage` that a statement reads, over all its loops."""
-    if isinstance(s, Produce) and s.stage == stage.name:
+def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, own: str | None = None) -> Box | None:
+    """The box of some buffers that a statement reads, over all its loops; not counting what stage `own` reads."""
+    if isinstance(s, Produce) and s.stage == own:
         return None
     found: Box | None = None
-    own = expressions(s)
-    if own:
-        boxes = touched(own, scope)
-        for buffer in stage.buffers:
-            if buffer in boxes:
-                found = boxes[buffer] if found is None else hull(found, boxes[buffer])
-    for inner, inner_scope in step(s, scope):
-        box = read_by(inner, stage, inner_scope)
+    boxes = touched(expressions(s), scope)
+    inner = (read_by(c, buffers, inner_scope, own) for c, inner_scope in step(s, scope))
+    for box in (*(boxes.get(b) for b in buffers), *inner):
         if box is not None:
             found = box if found is None else hull(found, box)
     return found

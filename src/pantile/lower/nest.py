@@ -31,11 +31,14 @@ from ..expr.nodes import Const, Expr, Var, const, var
 from ..expr.types import INT64
 from ..expr.visit import substitute, variables
 from ..graph.nodes import Graph, Stage
+from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
 from ..schedule.plan import Loop, Plan, Site, StagePlan
+from .assume import assume
 from .footprint import computed, read_by
 from .loops import Loops, Range, make_loops, prefix, pure_dims
 from .names import region_names
+from .prefetch import prefetches
 from .slide import OpenLoop, slide
 from .widen import Lowered
 
@@ -86,12 +89,13 @@ class _Builder:
         if sliding is not None:
             box = sliding.box
             for buffer in (b for m in members for b in m.buffers):
-                self.folds.setdefault(buffer, {})[sliding.dim] = sliding.window
+                dims = self.folds.setdefault(buffer, {})
+                dims[sliding.dim] = max(sliding.window, dims.get(sliding.dim, 0))
         lets = [(m.name, dim, side) for m in members for dim, side in zip(m.dims, box, strict=True)]
         for name, dim, side in lets:
             low, high = region_names(name, dim)
             self.closed[low.name], self.closed[high.name] = side.low, side.high
-        produce = self.produce(stage)
+        produce = self.specialized(stage, p.specializations)
         if sliding is not None:
             produce, rest = sliding.guard(produce, rest)
         result: Stmt = Block((produce, rest))
@@ -116,7 +120,7 @@ class _Builder:
         """The box that `rest` (or the caller) needs of the stages, as expressions."""
         boxes = []
         for m in members:
-            box = self.output_box(m) if m.name in self.graph.output else read_by(rest, m, {})
+            box = self.output_box(m) if m.name in self.graph.output else read_by(rest, m.buffers, {}, m.name)
             if box is not None:
                 boxes.append(with_own_updates(m, box, {}) if m.updates and m.name not in self.graph.output else box)
         if not boxes:
@@ -148,6 +152,18 @@ class _Builder:
         return body
 
     # Loops of a stage
+
+    def specialized(self, stage: Stage, conditions: tuple[Expr, ...]) -> Stmt:
+        """A version of its own for where each condition holds, tried in order, and the general one."""
+        if not conditions:
+            return self.produce(stage)
+        condition = Lowered({}).value(conditions[0])
+        bounds = self.facts.bounds
+        known, self.facts.bounds = assume(condition, bounds)
+        version = self.produce(stage)
+        self.facts.bounds = bounds
+        version = ir.map_exprs(version, lambda e: substitute(e, known))
+        return If(condition, version, self.specialized(stage, conditions[1:]))
 
     def produce(self, stage: Stage) -> Stmt:
         """All definitions of the stage, one after the other."""
@@ -223,7 +239,30 @@ class _Builder:
         """The body of the loop at `depth`: what is computed there, the stages fused into it, the loops inside."""
         body = self.open_lets(loops, depth + 1)
         body = self.run_companions(loops, loop, body)
-        return self.place(Site(loops.stage.name, loops.index, loop), body)
+        body = self.place(Site(loops.stage.name, loops.index, loop), body)
+        inner = (x for x in loops.nest.loops[depth + 1 :] if x.name not in loops.gone)
+        if any(x.kind in ("serial", "parallel") or x.name in loops.serial for x in inner):
+            return body
+        return self.prefetched(loops, body)
+
+    def prefetched(self, loops: Loops, body: Stmt) -> Stmt:
+        """The innermost body, after asking for what it will read some iterations of an outer loop later."""
+        for p in self.plan.stages[loops.stage.name].prefetches:
+            box = read_by(body, (p.buffer,), {})
+            ahead = loops.var(p.loop)
+            if box is not None and any(o.var.name == ahead.name for o in self.open):
+                sides = [self.tidy(loops.stage, k, side) for k, side in enumerate(box)]
+                later = {ahead.name: ahead + p.distance}
+                moved = tuple(Interval(*(substitute(e, later) for e in (s.low, s.high))) for s in sides)
+                body = ir.block(*prefetches(p.buffer, moved, self.bytes(p.buffer), self.facts), body)
+        return body
+
+    def bytes(self, buffer: str) -> int:
+        """Size of a buffer's elements."""
+        if buffer in self.graph.input:
+            return self.graph.input[buffer].dtype.bytes
+        stage = self.graph.producer[buffer]
+        return stage.dtypes[stage.buffers.index(buffer)].bytes
 
     def learn(self, name: str, low: Expr, extent: Expr) -> None:
         """Remember constant bounds of a loop variable."""

@@ -216,9 +216,13 @@ class Placement:
                        "use nontemporal only for outputs and stages stored at root")  # fmt: skip
         for d in s.prefetches:
             buffer = str(d.args[0])
-            read = [n for n, readers in self.readers.items() if any(r[0] == s.stage.name for r in readers)]
+            read = [n for n, readers in self.readers.items() if any(self._runs_in(r[0], s.stage.name) for r in readers)]
             if buffer not in read:
-                raise s.no(d, f"{s.stage.name} does not read {buffer!r}", did_you_mean(buffer, read))
+                raise s.no(d, f"nothing in the loops of {s.stage.name} reads {buffer!r}", did_you_mean(buffer, read))
+
+    def _runs_in(self, name: str, stage: str) -> bool:
+        """Whether a stage is `stage` or computed in its loops."""
+        return name == stage or any(site.stage == stage for site in self.around_stage(name))
 
     # ---- compute_inline
 

@@ -1,0 +1,51 @@
+"""What a condition teaches: values of scalars that it fixes, bounds of those it limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..expr.nodes import Cast, Const, Expr, Op, Var
+
+Bounds = dict[str, tuple[int | None, int | None]]
+_MIRROR = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt", "eq": "eq"}
+
+
+def assume(condition: Expr, bounds: Mapping[str, tuple[int | None, int | None]]) -> tuple[dict[str, Expr], Bounds]:
+    """Scalars the condition makes constant, and `bounds` with what it adds."""
+    known: dict[str, Expr] = {}
+    result: Bounds = dict(bounds)
+    for c in _conjuncts(condition):
+        fact = _comparison(c)
+        if fact is None:
+            continue
+        name, op, value = fact
+        if op == "eq":
+            known[name.name] = Const(name.dtype, 1, value.value)
+        if name.dtype.is_int:
+            result[name.name] = _narrow(result.get(name.name, (None, None)), op, int(value.value))
+    return known, result
+
+
+def _conjuncts(e: Expr) -> list[Expr]:
+    if isinstance(e, Op) and e.op == "and":
+        return [c for a in e.args for c in _conjuncts(a)]
+    return [e]
+
+
+def _comparison(e: Expr) -> tuple[Var, str, Const] | None:
+    """A condition of the form variable <op> constant."""
+    if not (isinstance(e, Op) and e.op in _MIRROR):
+        return None
+    a, b = (x.value if isinstance(x, Cast) else x for x in e.args)
+    if isinstance(a, Var) and isinstance(b, Const):
+        return a, e.op, b
+    return (b, _MIRROR[e.op], a) if isinstance(b, Var) and isinstance(a, Const) else None
+
+
+def _narrow(old: tuple[int | None, int | None], op: str, value: int) -> tuple[int | None, int | None]:
+    low, high = old
+    at_least = {"ge": value, "gt": value + 1, "eq": value}.get(op)
+    at_most = {"le": value, "lt": value - 1, "eq": value}.get(op)
+    low = at_least if low is None else low if at_least is None else max(low, at_least)
+    high = at_most if high is None else high if at_most is None else min(high, at_most)
+    return low, high

@@ -1,0 +1,29 @@
+"""Prefetch: one request per cache line of a box that will be read later."""
+
+from __future__ import annotations
+
+import itertools
+
+from ..analysis.touched import Box
+from ..expr.linear import Facts, simplify
+from ..ir.nodes import Prefetch
+
+_LINE = 64
+_MOST = 64
+
+
+def prefetches(buffer: str, box: Box, element: int, facts: Facts) -> list[Prefetch]:
+    """Requests for the box, its last dim taken as contiguous; none where its size is unknown or large."""
+    counts = []
+    for k, side in enumerate(box):
+        extent = facts.upper(simplify(side.high - side.low + 1, facts))
+        if extent is None:
+            return []
+        counts.append(extent if k < len(box) - 1 else max(1, extent * element // _LINE))
+    if len(list(itertools.islice(itertools.product(*map(range, counts)), _MOST + 1))) > _MOST:
+        return []
+    steps = [1] * (len(box) - 1) + [_LINE // element]
+    return [
+        Prefetch(buffer, tuple(simplify(side.low + i * step, facts) for side, i, step in zip(box, at, steps, strict=True)))
+        for at in itertools.product(*map(range, counts))
+    ]
