@@ -43,6 +43,7 @@ def atanh_tail(s: mpf) -> mpf:
 
 
 def log2_ratio(s: mpf) -> mpf:
+    """log2((1 + s) / (1 - s))."""
     return 2 * LOG2_E * mp.atanh(s)
 
 
@@ -67,14 +68,16 @@ FITS = [
         {"float32": 8, "float64": 19}),
 ]  # fmt: skip
 
-# Constants as sums of numbers of the format: name, value, how many.
+# Constants as sums of numbers of a format: name, value, how many, formats.
+BOTH = ("float32", "float64")
 CONSTANTS = [
-    ("LN2", mp.log(2), 2),
-    ("TWO_LOG2_E", 2 * LOG2_E, 2),
-    ("TWO_THIRDS_LOG2_E", 2 * LOG2_E / 3, 2),
-    ("PI", mp.pi, 3),
+    ("LN2", mp.log(2), 2, BOTH),
+    ("TWO_LOG2_E", 2 * LOG2_E, 2, BOTH),
+    ("TWO_THIRDS_LOG2_E", 2 * LOG2_E / 3, 2, ("float64",)),
+    ("PI", mp.pi, 3, ("float64",)),
 ]
-HEADER = '''"""Numbers that `tools/fit_math.py` computed: constants in parts, and minimax polynomials with their relative errors.
+HEADER = '''\
+"""Numbers that `tools/fit_math.py` computed: constants in parts, and minimax polynomials with their relative errors.
 
 By format: float32, float64. Coefficients stand lowest power first.
 """
@@ -86,6 +89,7 @@ Table = dict[str, tuple[float, ...]]
 
 
 def polynomial(coefficients: list[mpf], x: mpf) -> mpf:
+    """The polynomial's value at x."""
     return mp.polyval(coefficients[::-1], x)
 
 
@@ -111,6 +115,7 @@ def exchange(errors: list[tuple[mpf, mpf]], count: int) -> list[mpf]:
 
 
 def chebyshev(fit: Fit, count: int) -> list[mpf]:
+    """Chebyshev's points of the interval."""
     middle, radius = (fit.low + fit.high) / 2, (fit.high - fit.low) / 2
     return [middle - radius * mp.cos(mp.pi * (i + mpf(1) / 2) / count) for i in range(count)]
 
@@ -139,17 +144,20 @@ def parts(value: mpf, name: str, count: int) -> list[np.floating]:
 
 
 def rounded(value: mpf, name: str) -> np.floating:
+    """`value` as a number of the format."""
     return np.dtype(name).type(mp.nstr(value, 40))
 
 
 def show(numbers: list[np.floating]) -> str:
+    """As a Python tuple, shortest digits that give the same number."""
     return f"({', '.join(str(n) for n in numbers)})"
 
 
 def main() -> None:
+    """Print the module of coefficients."""
     tables: dict[str, list[str]] = {}
-    for constant, value, count in CONSTANTS:
-        for name in ("float32", "float64"):
+    for constant, value, count, formats in CONSTANTS:
+        for name in formats:
             tables.setdefault(constant, []).append(f'"{name}": {show(parts(value, name, count))},')
     for fit in FITS:
         for name, terms in fit.terms.items():

@@ -6,6 +6,8 @@
     img = pt.Input("img", "uint16", ndim=2)
     blur = pt.Func("blur")
     blur[y, x] = (img[y, x] + img[y, x + 1] + img[y, x + 2]) // 3
+    pipeline = pt.Pipeline(blur, shape=(img.shape[0], img.shape[1] - 2))
+    result = pipeline(img=picture)
 
 Indices are in NumPy's order, the last one contiguous. Some names are those of Python's built-ins (`pt.sum`,
 `pt.min`, `pt.abs`, ...), as in NumPy: import the package under a name, not its contents.
@@ -55,6 +57,10 @@ from .lang.math import (
 from .lang.rdom import RDom
 from .lang.reductions import all, any, argmax, argmin, max, min, prod, sum
 from .lang.variables import Param, Var, vars
+from .pipeline import Pipeline
+from .runtime.pool import get_num_threads, set_num_threads
+from .schedule.directives import on
+from .schedule.schedule import Schedule
 
 __all__ = [
     # what a pipeline is made of
@@ -73,6 +79,8 @@ __all__ = [
     "saturating_sub",
     # reductions
     "all", "any", "argmax", "argmin", "max", "min", "prod", "sum",
+    # how it runs
+    "Pipeline", "Schedule", "get_num_threads", "on", "set_num_threads",
     # errors
     "InternalError", "PantileError", "RunError", "UserError",
 ]  # fmt: skip

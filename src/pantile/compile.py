@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from .analysis.fingerprint import fingerprint
 from .codegen.compile import assembly, compile_object
-from .codegen.emit import emit
+from .codegen.emit import buffer_names, emit
 from .codegen.target import Target
-from .expr.linear import Facts
 from .graph.nodes import Graph
 from .ir.nodes import Program
 from .lower.passes import Trace, lower
+from .runtime import cache
+from .runtime.kernel import ObjectCode
 from .schedule.resolve import resolve
 from .schedule.schedule import Schedule
+from .variant import Variant
 
 
 @dataclass(frozen=True)
@@ -22,18 +25,6 @@ class Options:
     target: Target
     strict: bool = False
     debug: bool = False
-
-
-@dataclass(frozen=True)
-class Variant:
-    """What the code may rely on: the contiguous dim of each buffer, and least extents of the inputs."""
-
-    dense: tuple[tuple[str, int | None], ...]
-    least: tuple[tuple[str, int], ...] = ()
-
-    def facts(self) -> Facts:
-        """As bounds for proofs."""
-        return Facts({name: (n, None) for name, n in self.least})
 
 
 def to_loops(graph: Graph, schedule: Schedule, variant: Variant, options: Options, trace: Trace) -> Program:
@@ -47,6 +38,8 @@ def to_loops(graph: Graph, schedule: Schedule, variant: Variant, options: Option
 
 def to_llvm(program: Program, options: Options, trace: Trace) -> str:
     """Emit LLVM text."""
+    # A name that no C function has: one called memcpy would be called for copying memory.
+    program = replace(program, name=symbol(program.name))
     return trace.run("emit", lambda: emit(program, options.target, strict=options.strict, debug=options.debug))
 
 
@@ -60,7 +53,20 @@ def to_assembly(text: str, options: Options) -> str:
     return assembly(text, options.target)
 
 
-def compile_kernel(graph: Graph, schedule: Schedule, variant: Variant, options: Options, trace: Trace) -> bytes:
+def symbol(name: str) -> str:
+    """The name of a pipeline's function in its object code."""
+    return f"pantile.{name}"
+
+
+def compile_kernel(
+    graph: Graph, schedule: Schedule, variant: Variant, options: Options, trace: Trace
+) -> ObjectCode:
     """All the way: object code of one variant of a pipeline."""
     program = to_loops(graph, schedule, variant, options, trace)
-    return to_object(to_llvm(program, options, trace), options, trace)
+    code = to_object(to_llvm(program, options, trace), options, trace)
+    return ObjectCode(symbol(graph.name), buffer_names(program), code)
+
+
+def kernel_key(graph: Graph, schedule: Schedule, variant: Variant, options: Options) -> str:
+    """What the code of a variant depends on, as a key of the compile cache; known without compiling anything."""
+    return cache.key(fingerprint(graph), repr(schedule), repr(variant), repr(options))

@@ -2,182 +2,163 @@
 
 from __future__ import annotations
 
-import ctypes
-import struct
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from .analysis.interval import Interval, interval
-from .codegen.engine import LoadedCode, load
-from .codegen.target import host, target
-from .compile import Options, Variant, compile_kernel, to_assembly, to_llvm, to_loops
-from .errors import RunError, UserError
-from .expr.nodes import Var
-from .expr.visit import variables
+from .analysis.bounds import readable
+from .calls import Calls
+from .codegen.target import Target, host
+from .codegen.target import target as target_named
+from .compile import Options, to_assembly, to_llvm, to_loops
+from .errors import UserError
 from .graph.build import build
 from .graph.nodes import Graph
 from .graph.outputs import separate_outputs
+from .graph.show import show
+from .ir.nodes import Program
 from .ir.show import show_program
+from .lang.func import Func
+from .lang.names import identifier
 from .lower.passes import Trace
 from .reference.evaluate import evaluate
-from .runtime.threads import pool
 from .schedule.default import complete
-from .schedule.plan import Split
 from .schedule.resolve import resolve
 from .schedule.schedule import Schedule
 
 
 class Pipeline:
-    """An image pipeline, compiled at its first call."""
+    """An image pipeline: called with arrays and params by name, returns arrays. Compiled at its first call.
 
-    def __init__(self, outputs: Any, shape: Any = None, *, schedule: Schedule | None = None, name: str | None = None,
-                 strict: bool = False, debug: bool = False) -> None:  # fmt: skip
-        self.graph: Graph = separate_outputs(build(outputs, shape, name))
-        self.options = Options(host(), strict, debug)
-        self.schedule = complete(self.graph, schedule or Schedule(), host().vector_bits)
-        self._kernels: dict[Variant, LoadedCode] = {}
-        self._least = self._thresholds()
-        self.trace = Trace()
+        blur = pt.Pipeline(blur_y, shape=(img.shape[0] - 2, img.shape[1] - 2))
+        result = blur(img=picture)
+
+    outputs   a Func or several. A Func of several values gives several arrays.
+    shape     the output's shape (for several outputs a list of shapes): integers, and expressions of params and of
+              input shapes. By default that of the first input of equal rank.
+    schedule  how to run it; stages that it does not name get the default.
+    name      of the pipeline, for messages and listings; by default that of the first output.
+    strict    floats are computed exactly as written, with no fused or reordered operations.
+    debug     every access of memory is checked while running; slow.
+    target    what to compile for, when only looking at the code: one of `pantile.codegen.target.NAMED`.
+    """
+
+    def __init__(
+        self,
+        outputs: Func | Sequence[Func],
+        shape: Any = None,
+        *,
+        schedule: Schedule | None = None,
+        name: str | None = None,
+        strict: bool = False,
+        debug: bool = False,
+        target: str = "host",
+    ) -> None:
+        name = None if name is None else identifier(name, "a Pipeline")
+        graph = separate_outputs(build(outputs, shape, name))
+        self._set(graph, Options(target_named(target), strict, debug), schedule)
+
+    def _set(self, graph: Graph, options: Options, schedule: Schedule | None) -> None:
+        self._asked = Schedule() if schedule is None else schedule
+        if not isinstance(self._asked, Schedule):
+            raise UserError(f"schedule={schedule!r} is not a schedule; pass pt.Schedule(pt.on(...)...)")
+        self._calls = _scheduled(graph, self._asked, options)
+
+    # ---- running
+
+    def __call__(
+        self, *positional: Any, out: Any = None, num_threads: int | None = None, **arguments: Any
+    ) -> Any:
+        """Run the pipeline: `p(img=picture, gain=1.5)` returns an array, or a tuple of arrays for several outputs.
+
+        Arrays may have any strides; they are read in place. `out=` takes an array (or a sequence with one per output,
+        None for a new one) of the right shape and type, which is written in place and returned.
+        `num_threads=` overrides `pt.set_num_threads` for this call. Everything is checked before anything is written.
+        """
+        _by_name(positional)
+        return _single(self._calls.run(arguments, out, num_threads))
+
+    def reference(self, *positional: Any, **arguments: Any) -> Any:
+        """The meaning of the pipeline: the same call, evaluated plainly in NumPy. Slow and right."""
+        _by_name(positional)
+        return _single(evaluate(self.graph, *self._calls.check(arguments)))
+
+    def compile(self, **arguments: Any) -> Pipeline:
+        """Compile now what a call with such arguments would compile, and return the pipeline.
+
+        `p.compile(img=(1080, 1920, 3), gain=1.0)`: a shape stands for an array in C order. Without arguments, the code
+        for large arrays in C order is compiled.
+        """
+        self._calls.compile(arguments)
+        return self
+
+    # ---- looking inside
+
+    @property
+    def graph(self) -> Graph:
+        """What is computed: inputs, params, stages and outputs."""
+        return self._calls.graph
+
+    @property
+    def schedule(self) -> Schedule:
+        """How it is computed, with defaults filled in for every stage. Prints as the Python that makes it."""
+        return self._calls.schedule
 
     def with_schedule(self, schedule: Schedule) -> Pipeline:
         """The same pipeline, run another way."""
-        other = object.__new__(Pipeline)
-        other.__dict__ = dict(self.__dict__)
-        other.schedule = complete(self.graph, schedule, host().vector_bits)
-        other._kernels = {}
-        other._least = other._thresholds()
-        other.trace = Trace()
+        other = object.__new__(type(self))
+        other._set(self.graph, self._calls.options, schedule)
         return other
 
-    def __call__(self, *, out: Any = None, num_threads: int | None = None, **arguments: Any) -> Any:
-        inputs, params = self._arguments(arguments)
-        shapes = self._shapes(inputs, params)
-        outputs = self._buffers(shapes, out)
-        kernel = self._kernel(inputs, outputs)
-        self._run(kernel, inputs, outputs, params, num_threads)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-    def reference(self, **arguments: Any) -> Any:
-        """The meaning: a plain NumPy evaluation."""
-        inputs, params = self._arguments(arguments)
-        results = evaluate(self.graph, inputs, params)
-        return results[0] if len(results) == 1 else tuple(results)
+    @property
+    def timings(self) -> dict[str, float]:
+        """Seconds per step of the last time something was compiled. PANTILE_TIMINGS=1 prints them every time."""
+        return dict(self._calls.timings)
 
     def loops(self) -> str:
         """The loop nest as pseudo-code."""
-        return show_program(to_loops(self.graph, self.schedule, self._variant(), self.options, Trace()))
+        return show_program(self._program(self._calls))
 
     def llvm(self) -> str:
-        """The LLVM text before optimization."""
-        return to_llvm(to_loops(self.graph, self.schedule, self._variant(), self.options, Trace()), self.options, Trace())
+        """The code as LLVM text, before LLVM optimizes it."""
+        return to_llvm(self._program(self._calls), self._calls.options, Trace())
 
-    def asm(self, target_name: str = "host") -> str:
-        """The machine code."""
-        options = Options(target(target_name), self.options.strict, self.options.debug)
-        program = to_loops(self.graph, self.schedule, self._variant(), options, Trace())
-        return to_assembly(to_llvm(program, options, Trace()), options)
+    def asm(self, target: str = "host") -> str:
+        """The machine code as assembly, for this machine or another target."""
+        options = self._calls.options
+        if target != "host":
+            options = Options(target_named(target), options.strict, options.debug)
+        calls = self._calls if options is self._calls.options else _scheduled(self.graph, self._asked, options)
+        return to_assembly(to_llvm(self._program(calls), options, Trace()), options)
 
-    def _variant(self) -> Variant:
-        """The usual one: everything contiguous in its last dim, and large enough."""
-        names = [(i.name, i.ndim - 1) for i in self.graph.inputs]
-        for o in self.graph.outputs:
-            names += [(b, self.graph.stage[o.stage].ndim - 1) for b in self.graph.stage[o.stage].buffers]
-        return Variant(tuple((n, d if d >= 0 else None) for n, d in names), self._facts(True))
+    @staticmethod
+    def _program(calls: Calls) -> Program:
+        """The program for large arrays in C order."""
+        return to_loops(calls.graph, calls.schedule, calls.variants.usual, calls.options, Trace())
 
-    def _facts(self, large: bool) -> tuple[tuple[str, int], ...]:
-        extents = [i.extent(k) for i in self.graph.inputs for k in range(i.ndim)]
-        return tuple((e, max(1, self._least.get(e, 1)) if large else 0) for e in extents)
+    def __str__(self) -> str:
+        return readable(show(self.graph)).rstrip()
 
-    def _thresholds(self) -> dict[str, int]:
-        """Extents from which on every split block of the outputs fits."""
-        graph, plan = resolve(self.graph, self.schedule, strict=self.options.strict)
-        least: dict[str, int] = {}
-        for o in graph.outputs:
-            nest = plan.stages[o.stage].nests[0]
-            for dim, shape in zip(graph.stage[o.stage].dims, o.shape, strict=True):
-                names, block = {dim}, 1
-                for r in nest.rewrites:
-                    if isinstance(r, Split) and r.old in names:
-                        names |= {r.outer, r.inner}
-                        block = max(block, r.factor)
-                if block > 1:
-                    for v in variables(shape):
-                        least[v] = max(least.get(v, 1), _needed(shape, v, 2 * block))
-        return {v: n for v, n in least.items() if n <= 1 << 14}
-
-    def _arguments(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        inputs, params = {}, {}
-        for i in self.graph.inputs:
-            if i.name not in arguments:
-                raise UserError(f"input {i.name} is missing; pass {i.name}=<array>")
-            inputs[i.name] = np.asarray(arguments.pop(i.name))
-        for p in self.graph.params:
-            value = arguments.pop(p.name, p.default)
-            if value is None:
-                raise UserError(f"param {p.name} is missing; pass {p.name}=<number>")
-            params[p.name] = value
-        if arguments:
-            raise UserError(f"unknown argument {next(iter(arguments))}")
-        return inputs, params
-
-    def _shapes(self, inputs: dict[str, Any], params: dict[str, Any]) -> list[tuple[int, ...]]:
-        scope = {f"{n}.shape.{k}": Interval.point(e) for n, a in inputs.items() for k, e in enumerate(a.shape)}
-        scope |= {n: Interval.point(v) for n, v in params.items()}
-        return [tuple(int(interval(e, scope).low) for e in o.shape) for o in self.graph.outputs]
-
-    def _buffers(self, shapes: list[tuple[int, ...]], out: Any) -> list[Any]:
-        given = [None] * 99 if out is None else list(out) if isinstance(out, (tuple, list)) else [out]
-        result = []
-        for o, shape in zip(self.graph.outputs, shapes, strict=True):
-            for t in self.graph.stage[o.stage].dtypes:
-                g = given[len(result)]
-                result.append(np.empty(shape, t.numpy) if g is None else g)
-        return result
-
-    def _kernel(self, inputs: dict[str, Any], outputs: list[Any]) -> LoadedCode:
-        names = [b for o in self.graph.outputs for b in self.graph.stage[o.stage].buffers]
-        arrays = {**inputs, **dict(zip(names, outputs, strict=True))}
-        dense = tuple((n, _dense(a)) for n, a in arrays.items())
-        extents = {f"{n}.shape.{k}": e for n, a in inputs.items() for k, e in enumerate(a.shape)}
-        large = all(extents[v] >= n for v, n in self._least.items())
-        variant = Variant(dense, self._facts(large))
-        if variant not in self._kernels:
-            code = compile_kernel(self.graph, self.schedule, variant, self.options, self.trace)
-            self._kernels[variant] = load(code, self.graph.name, pool().symbols)
-        return self._kernels[variant]
-
-    def _run(self, kernel: LoadedCode, inputs: dict[str, Any], outputs: list[Any], params: dict[str, Any],
-             num_threads: int | None) -> None:  # fmt: skip
-        slots = []
-        for a in (*inputs.values(), *outputs):
-            slots += [a.ctypes.data, *a.shape, *(s // a.itemsize for s in a.strides)]
-        report = (ctypes.c_int64 * 8)()
-        packed = struct.pack(f"{len(slots)}q", *slots)
-        for p in self.graph.params:
-            packed += p.dtype.numpy.type(params[p.name]).tobytes().ljust(8, b"\0")
-        packed += struct.pack("q", ctypes.addressof(report))
-        function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64)(kernel.address)
-        code = function(packed, num_threads or pool().get_num_threads())
-        if code:
-            raise RunError(f"code {code}: {list(report)}")
+    def __repr__(self) -> str:
+        takes = [f"{i.name}: {i.dtype}[{', '.join(':' * i.ndim)}]" for i in self.graph.inputs]
+        takes += [f"{p.name}: {p.dtype}" for p in self.graph.params]
+        gives = [f"{a.name}: {a.dtype}[{', '.join(':' * a.ndim)}]" for a in self._calls.outputs]
+        return f"<Pipeline {self.graph.name}({', '.join(takes)}) -> {', '.join(gives)}>"
 
 
-def _dense(a: Any) -> int | None:
-    for k in range(a.ndim - 1, -1, -1):
-        if a.strides[k] == a.itemsize:
-            return k
-    return None
+def _scheduled(graph: Graph, asked: Schedule, options: Options) -> Calls:
+    """The calls of a pipeline, its schedule completed for the target and checked."""
+    schedule = complete(graph, asked, options.target.vector_bits)
+    _, plan = resolve(graph, schedule, strict=options.strict, vector_bits=options.target.vector_bits)
+    return Calls(graph, schedule, plan, options)
 
 
-def _needed(shape: Any, v: str, block: int) -> int:
-    n = 1
-    while n <= 1 << 14:
-        low = interval(shape, {v: Interval(n, n), **{o: Interval(1 << 20, 1 << 20) for o in variables(shape) if o != v}}).low
-        if isinstance(low, int) and low >= block:
-            return n
-        n *= 2
-    return n
+def _by_name(positional: tuple[Any, ...]) -> None:
+    if positional:
+        raise UserError(f"{len(positional)} arguments are given by position; pass arrays and params by name, like img=...")
 
 
-_ = Var
+def _single(results: list[Any]) -> Any:
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+_ = (Target, host)

@@ -62,7 +62,7 @@ def interpreted(contract: bool) -> Run:
     def run(name: str, t: DType, *args: Array) -> Array:
         e = expand(call(name, t))
         chunks = [range(i, min(i + 65536, len(args[0]))) for i in range(0, len(args[0]), 65536)]
-        pieces = ({n: a[c.start : c.stop] for n, a in zip("ab", args)} for c in chunks)
+        pieces = ({n: a[c.start : c.stop] for n, a in zip("ab", args, strict=False)} for c in chunks)
         return np.concatenate([evaluate(e, piece, contract) for piece in pieces])
 
     return run
@@ -248,14 +248,16 @@ def test_float16_is_computed_in_float32_and_rounded_once(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(TRANSCENDENTAL))
 def test_bfloat16_is_computed_in_float32_and_rounded_once(name: str) -> None:
     e = expand(call(name, BFLOAT16, LANES))
-    assert isinstance(e, Cast) and e.dtype == BFLOAT16 and e.value.dtype == FLOAT32
+    assert isinstance(e, Cast)
+    assert e.dtype == BFLOAT16
+    assert e.value.dtype == FLOAT32
 
 
 def operations(e: Expr, t: DType) -> int:
     """Vector operations: 64-bit ones of a float32 function count twice, reinterpreting and negating are free."""
 
     def cost(node: Expr) -> int:
-        if not (isinstance(node, Cast) or isinstance(node, Op) and node.op != "neg"):
+        if not (isinstance(node, Cast) or (isinstance(node, Op) and node.op != "neg")):
             return 0
         operands = node.args if isinstance(node, Op) else (node.value,)
         return max(n.dtype.bits for n in (node, *operands)) // t.bits or 1

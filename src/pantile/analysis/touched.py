@@ -26,15 +26,15 @@ def touched(roots: Iterable[Expr], scope: Scope) -> dict[str, Box]:
     """Buffer name -> hull of all its loads in the expressions."""
     boxes: dict[str, Box] = {}
 
-    def seen(load: Load, box: Box) -> None:
+    def seen(load: Load, box: Box, _: Scope) -> None:
         boxes[load.buffer] = hull(boxes[load.buffer], box) if load.buffer in boxes else box
 
     each_load(roots, scope, seen)
     return boxes
 
 
-def each_load(roots: Iterable[Expr], scope: Scope, report: Callable[[Load, Box], None]) -> None:
-    """Call report(load, box) for every load, with the box of its indices."""
+def each_load(roots: Iterable[Expr], scope: Scope, report: Callable[[Load, Box, Scope], None]) -> None:
+    """Call report(load, box, scope) for every load, with the box of its indices over the scope it is read in."""
     done: set[tuple[int, int]] = set()
     alive: list[Scope] = []
 
@@ -52,7 +52,7 @@ def each_load(roots: Iterable[Expr], scope: Scope, report: Callable[[Load, Box],
         for c in children(e):
             visit(c, evaluator)
         if isinstance(e, Load):
-            report(e, tuple(evaluator.visit(i) for i in e.indices))
+            report(e, tuple(evaluator.visit(i) for i in e.indices), evaluator.scope)
 
     top = _Evaluator(scope)
     for root in roots:

@@ -52,9 +52,7 @@ def expr(value: ExprLike, like: DType | None = None) -> Expr:
             f"a NumPy array of shape {value.shape} cannot be part of an expression; declare a pt.Input, "
             "read it at a coordinate, and pass the array when you call the pipeline"
         )
-    raise UserError(
-        f"{value!r} ({type(value).__name__}) cannot be used in an expression; use numbers and expressions"
-    )
+    raise UserError(f"{value!r} ({type(value).__name__}) cannot be used in an expression; use numbers and expressions")
 
 
 def _weak_int(value: int, like: DType | None) -> Const:
@@ -130,11 +128,7 @@ def cast_value(value: Number, source: DType, to: DType) -> Number | None:
     if source.is_float:
         if math.isnan(value):
             return 0
-        return (
-            int(min(max(value, to.min), to.max))
-            if math.isinf(value)
-            else min(max(int(value), to.min), to.max)
-        )
+        return int(min(max(value, to.min), to.max)) if math.isinf(value) else min(max(int(value), to.min), to.max)
     return const(int(value), to).value
 
 
@@ -171,9 +165,7 @@ def unary(name: str, value: ExprLike) -> Expr:
         if name == "neg":
             return const(-a.value, a.dtype, a.lanes)
         if name == "not":
-            return const(
-                not a.value if a.dtype.is_bool else ~int(a.value), a.dtype, a.lanes
-            )
+            return const(not a.value if a.dtype.is_bool else ~int(a.value), a.dtype, a.lanes)
         if name == "abs":
             return const(abs(a.value), a.dtype, a.lanes)
     return op(name, a)
@@ -191,13 +183,9 @@ def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
         t = FLOAT32
         a, b = cast(t, a), cast(t, b)
     elif t.is_bool and name not in BITWISE and name not in ("min", "max"):
-        raise UserError(
-            f"{name} of two conditions; cast them to a number first, or combine them with & | ^"
-        )
+        raise UserError(f"{name} of two conditions; cast them to a number first, or combine them with & | ^")
     elif t.is_float and name in BITWISE:
-        raise UserError(
-            f"{a} and {b}: & | ^ << >> need integers or conditions, not {t}"
-        )
+        raise UserError(f"{a} and {b}: & | ^ << >> need integers or conditions, not {t}")
     elif t.is_bool and name in _SHIFTS:
         raise UserError("a condition cannot be shifted; cast it to an integer first")
     if isinstance(a, Const) and isinstance(b, Const):
@@ -219,20 +207,12 @@ def _power(base: Expr, exponent: int) -> Expr:
 
 def _compare(name: str, a: ExprLike, b: ExprLike) -> Expr:
     for value, other in ((a, b), (b, a)):
-        if _is_outside(
-            value, other
-        ):  # above or below everything that the other side can be
-            a, b = (
-                const(0 if x is other else (1 if value > 0 else -1), INT32, other.lanes)
-                for x in (a, b)
-            )
+        if _is_outside(value, other):  # above or below everything that the other side can be
+            a, b = (const(0 if x is other else (1 if value > 0 else -1), INT32, other.lanes) for x in (a, b))
             break
     a, b = pair(a, b)
     if isinstance(a, Const) and isinstance(b, Const):
-        values = (
-            cast_value(a.value, a.dtype, a.dtype),
-            cast_value(b.value, b.dtype, b.dtype),
-        )
+        values = (cast_value(a.value, a.dtype, a.dtype), cast_value(b.value, b.dtype, b.dtype))
         if None not in values:
             return const(_COMPARE[name](*values), BOOL, a.lanes)
     return op(name, a, b)
@@ -240,11 +220,7 @@ def _compare(name: str, a: ExprLike, b: ExprLike) -> Expr:
 
 def _is_outside(value: ExprLike, other: ExprLike) -> bool:
     """Whether `value` is a Python integer that the integer type of `other` cannot hold."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int)
-        or not isinstance(other, Expr)
-    ):
+    if isinstance(value, bool) or not isinstance(value, int) or not isinstance(other, Expr):
         return False
     return other.dtype.is_int and not other.dtype.min <= value <= other.dtype.max
 
@@ -279,12 +255,9 @@ def fold(name: str, x: Number, y: Number, t: DType) -> Number | None:
             return None
         scalar = t.numpy.type
         with np.errstate(all="ignore"):
-            result = {
-                "add": np.add,
-                "sub": np.subtract,
-                "mul": np.multiply,
-                "div": np.divide,
-            }[name](scalar(x), scalar(y))
+            result = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[name](
+                scalar(x), scalar(y)
+            )
         return float(result)
     if name in _FOLD:
         return const(_FOLD[name](x, y), t).value
@@ -307,12 +280,10 @@ def _identity(name: str, a: Expr, b: Expr) -> Expr | None:
             return const(0, a.dtype, a.lanes)
         return None
     value = b.value
-    if value == 1 and (name in ("mul", "div") or name == "floordiv" and a.dtype.is_int):
+    if value == 1 and (name in ("mul", "div") or (name == "floordiv" and a.dtype.is_int)):
         return a
     if a.dtype.is_float:
-        return (
-            a if name == "sub" and value == 0 and math.copysign(1, value) > 0 else None
-        )
+        return a if name == "sub" and value == 0 and math.copysign(1, value) > 0 else None
     if a.dtype.is_bool:
         if name == "and":
             return a if value else b
@@ -348,18 +319,14 @@ def select(condition: ExprLike, then: ExprLike, otherwise: ExprLike) -> Expr:
     """`then` where `condition` holds, else `otherwise`; both may be computed."""
     condition = expr(condition)
     if not condition.dtype.is_bool:
-        raise UserError(
-            f"the condition of a select is {condition.dtype}; write a comparison such as {condition} != 0"
-        )
+        raise UserError(f"the condition of a select is {condition.dtype}; write a comparison such as {condition} != 0")
     a, b = pair(then, otherwise)
     if isinstance(condition, Const):
         return a if condition.value else b
     if a is b:
         return a
     lanes = max(condition.lanes, a.lanes)
-    return op(
-        "select", broadcast(condition, lanes), broadcast(a, lanes), broadcast(b, lanes)
-    )
+    return op("select", broadcast(condition, lanes), broadcast(a, lanes), broadcast(b, lanes))
 
 
 def minimum(a: ExprLike, b: ExprLike) -> Expr:
@@ -376,9 +343,5 @@ def logical_and(*conditions: Expr) -> Expr:
     """All of them; true for none."""
     result: Expr = const(True, BOOL)
     for c in conditions:
-        result = (
-            c
-            if isinstance(result, Const) and result.value
-            else binary("and", result, c)
-        )
+        result = c if isinstance(result, Const) and result.value else binary("and", result, c)
     return result

@@ -16,7 +16,9 @@ from .types import INT64
 from .visit import children, key, rebuild
 
 Key = tuple[object, ...]
-_MAX_DEPTH = 6
+_LINEAR = frozenset({"add", "sub", "neg", "mul"})
+# A proof may look at this many linear forms; expressions that need more are left as they are.
+_EFFORT = 120
 
 
 @dataclass(frozen=True)
@@ -82,28 +84,34 @@ class Facts:
 
     def __init__(self, bounds: Mapping[str, tuple[int | None, int | None]] | None = None) -> None:
         self.bounds = dict(bounds or {})
+        self._effort = 0
 
     def lower(self, e: Expr) -> int | None:
         """A constant that e never goes below."""
-        return self._bound(linear(e), -1, 0)
+        return self.bound(linear(e), -1)
 
     def upper(self, e: Expr) -> int | None:
         """A constant that e never exceeds."""
-        return self._bound(linear(e), 1, 0)
+        return self.bound(linear(e), 1)
 
     def ge(self, a: Expr, b: Expr) -> bool:
         """Whether a >= b is certain."""
-        low = self._bound(linear(a).plus(linear(b), -1), -1, 0)
+        low = self.bound(linear(a).plus(linear(b), -1), -1)
         return low is not None and low >= 0
 
-    def _bound(self, form: Linear, side: int, depth: int) -> int | None:
+    def bound(self, form: Linear, side: int) -> int | None:
         """Constant bound of a linear form; side +1: from above, -1: from below."""
-        if depth > _MAX_DEPTH:
+        self._effort = _EFFORT
+        return self._bound(form, side)
+
+    def _bound(self, form: Linear, side: int) -> int | None:
+        self._effort -= 1
+        if self._effort < 0:
             return None
         # Opaque atoms first: replacing one by a bound of itself may cancel against the others.
         for k, (atom, c) in form.terms.items():
             if isinstance(atom, Op):
-                found = self._bound_op(form, k, atom, c, side, depth)
+                found = self._bound_op(form, k, atom, c, side)
                 if found is not None:
                     return found
         total = form.constant
@@ -114,11 +122,11 @@ class Facts:
             total += c * limit
         return total
 
-    def _bound_op(self, form: Linear, k: Key, atom: Op, c: int, side: int, depth: int) -> int | None:
+    def _bound_op(self, form: Linear, k: Key, atom: Op, c: int, side: int) -> int | None:
         rest = form.without(k)
         wanted = side if c > 0 else -side  # which bound of the atom matters
         if atom.op in ("min", "max"):
-            options = [self._bound(rest.plus(linear(a), c), side, depth + 1) for a in atom.args]
+            options = [self._bound(rest.plus(linear(a), c), side) for a in atom.args]
             if (atom.op == "min") == (wanted > 0):  # min is below each argument: any one's bound will do
                 known = [o for o in options if o is not None]
                 return (min(known) if side > 0 else max(known)) if known else None
@@ -126,7 +134,7 @@ class Facts:
                 return None
             return max(o for o in options if o is not None) if side > 0 else min(o for o in options if o is not None)
         if atom.op == "select":
-            options = [self._bound(rest.plus(linear(a), c), side, depth + 1) for a in atom.args[1:]]
+            options = [self._bound(rest.plus(linear(a), c), side) for a in atom.args[1:]]
             if None in options:
                 return None
             return max(o for o in options if o is not None) if side > 0 else min(o for o in options if o is not None)
@@ -134,7 +142,7 @@ class Facts:
             d = int(atom.args[1].value)
             if c % d == 0:  # e - d + 1 <= d * (e // d) <= e
                 slack = 0 if wanted > 0 else 1 - d
-                return self._bound(rest.plus(linear(atom.args[0]).plus(Linear(slack)), c // d), side, depth + 1)
+                return self._bound(rest.plus(linear(atom.args[0]).plus(Linear(slack)), c // d), side)
         return None
 
     def _bound_atom(self, atom: Expr, side: int) -> int | None:
@@ -152,10 +160,10 @@ class Facts:
         if atom.op == "mod" and isinstance(atom.args[1], Const) and int(atom.args[1].value) > 0:
             return int(atom.args[1].value) - 1 if side > 0 else 0
         if atom.op == "floordiv" and isinstance(atom.args[1], Const) and int(atom.args[1].value) > 0:
-            limit = self._bound(linear(atom.args[0]), side, 1)
+            limit = self._bound(linear(atom.args[0]), side)
             return None if limit is None else limit // int(atom.args[1].value)
         if atom.op in ("min", "max", "select"):
-            return self._bound_op(Linear(0), ("", 0), atom, 1, side, 1)
+            return self._bound_op(Linear(0), ("", 0), atom, 1, side)
         return None
 
 
@@ -164,31 +172,53 @@ NO_FACTS = Facts()
 
 def simplify(e: Expr, facts: Facts = NO_FACTS) -> Expr:
     """An equal index expression (int64, scalar), shorter: sums cancelled, provable min/max and conditions dropped."""
-    return _Simplifier(facts).visit(e)
+    return Simplifier(facts).visit(e)
 
 
-class _Simplifier:
-    def __init__(self, facts: Facts) -> None:
+class Simplifier:
+    """Simplifies expressions under the same facts, each shared node once. `names`: variables to replace."""
+
+    def __init__(self, facts: Facts, names: Mapping[str, Expr] | None = None) -> None:
         self.facts = facts
+        self.names = names or {}
         self.memo: dict[int, Expr] = {}
-        self.keep: list[Expr] = []
+        self.keep: list[Expr] = []  # originals stay alive while their ids are keys
 
     def visit(self, e: Expr) -> Expr:
         found = self.memo.get(id(e))
         if found is None:
-            old = children(e)
-            new = tuple([self.visit(c) for c in old])
-            same_children = all(a is b for a, b in zip(old, new, strict=True))
-            found = self.rewrite(e if same_children else rebuild(e, new))
-            self.memo[id(e)] = found
+            found = self.memo[id(e)] = self.node(e)
             self.keep.append(e)
         return found
 
+    def node(self, e: Expr) -> Expr:
+        if isinstance(e, Var):
+            return self.names.get(e.name, e)
+        if isinstance(e, Op) and e.op in _LINEAR and e.dtype == INT64 and e.lanes == 1:
+            return self.sum(e)
+        old = children(e)
+        if not old:
+            return e
+        new = tuple([self.visit(c) for c in old])
+        result = e if all(map(_is, new, old)) else rebuild(e, new)
+        return self.rewrite(result)
+
+    def sum(self, e: Op) -> Expr:
+        """A whole sum at once: its atoms simplified, equal ones cancelled."""
+        form = linear(e)
+        total = Linear(form.constant)
+        for atom, c in form.terms.values():
+            if atom is e:  # a product of variables
+                new = tuple([self.visit(a) for a in e.args])
+                changed = e if all(map(_is, new, e.args)) else rebuild(e, new)
+                return linear(changed).expr()
+            total = total.plus(linear(self.visit(atom)), c)
+        return total.expr()
+
     def rewrite(self, e: Expr) -> Expr:
+        """The node itself, its operands being simple already."""
         if not isinstance(e, Op) or e.lanes > 1 or e.args[-1].dtype != INT64:
             return e
-        if e.op in ("add", "sub", "mul", "neg"):
-            return linear(e).expr()
         if e.op in ("min", "max"):
             return self.min_max(e)
         if e.op in ("floordiv", "mod") and isinstance(e.args[1], Const) and int(e.args[1].value) > 0:
@@ -218,12 +248,12 @@ class _Simplifier:
                 q = low // d
                 return const(q, INT64) if e.op == "floordiv" else binary("sub", e.args[0], const(q * d, INT64))
             return e
-        rest = simplify(form.plus(whole, -1).expr(), self.facts)
+        rest = form.plus(whole, -1).expr()
         divisor = const(d, INT64)
         if e.op == "mod":
-            return self.visit(binary("mod", rest, divisor))
+            return self.rewrite(binary("mod", rest, divisor))
         quotient = Linear(whole.constant // d, {k: (a, c // d) for k, (a, c) in whole.terms.items()})
-        remainder = self.visit(binary("floordiv", rest, divisor))
+        remainder = self.rewrite(binary("floordiv", rest, divisor))
         return quotient.plus(linear(remainder)).expr()
 
     def compare(self, e: Op) -> Expr:
@@ -232,13 +262,17 @@ class _Simplifier:
         difference = linear(a).plus(linear(b), -1)
         if strictly:
             difference = difference.plus(Linear(-1))
-        low = self.facts._bound(difference, -1, 0)
+        low = self.facts.bound(difference, -1)
         if low is not None and low >= 0:
             return const(True, e.dtype)
-        high = self.facts._bound(difference, 1, 0)
+        high = self.facts.bound(difference, 1)
         if high is not None and high < 0:
             return const(False, e.dtype)
         return e
+
+
+def _is(a: object, b: object) -> bool:
+    return a is b
 
 
 def clamp(value: Expr, low: Expr, high: Expr) -> Expr:

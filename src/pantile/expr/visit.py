@@ -98,10 +98,9 @@ def _is(a: object, b: object) -> bool:
 
 
 def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
-    """Replace variables by name."""
-    if not values:
-        return e
-    return transform(e, lambda n: values.get(n.name) if isinstance(n, Var) else None)
+    """Replace variables by name, all at once: what is put in is not looked at again."""
+    memo = {id(n): values[n.name] for n in walk(e) if isinstance(n, Var) and n.name in values}
+    return transform(e, lambda n: None, memo) if memo else e
 
 
 def walk(*roots: Expr) -> Iterator[Expr]:

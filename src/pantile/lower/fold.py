@@ -19,7 +19,7 @@ Folds = Mapping[str, Mapping[int, int]]
 
 def fold_storage(body: Stmt, folds: Folds) -> Stmt:
     """Make the given dims of the given buffers circular, with that many rows each."""
-    folds = {b: {k: n for k, n in dims.items()} for b, dims in folds.items()}
+    folds = {b: dict(dims) for b, dims in folds.items()}
     for s in ir.walk(body):
         if isinstance(s, Realize):  # nothing to gain where the whole extent is as small
             for k, n in list(folds.get(s.buffer, {}).items()):

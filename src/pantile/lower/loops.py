@@ -63,6 +63,12 @@ class Loops:
         """The loop's variable."""
         return var(f"{self.prefix}.{loop}")
 
+    def innermost(self) -> int:
+        """Depth of the last loop that stays a loop: not unrolled, not a vector."""
+        real = [k for k, x in enumerate(self.nest.loops)
+                if x.name not in self.gone and (x.kind not in _STATIC or x.name in self.serial)]  # fmt: skip
+        return real[-1] if real else -1
+
     def rename(self, values: Mapping[str, Expr]) -> None:
         """Substitute names everywhere."""
 

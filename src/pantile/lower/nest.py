@@ -94,7 +94,9 @@ class _Builder:
         lets = [(m.name, dim, side) for m in members for dim, side in zip(m.dims, box, strict=True)]
         for name, dim, side in lets:
             low, high = region_names(name, dim)
-            self.closed[low.name], self.closed[high.name] = side.low, side.high
+            for end, value in ((low.name, side.low), (high.name, side.high)):
+                self.closed[end] = value
+                self.facts.bounds[end] = (self.facts.lower(value), self.facts.upper(value))
         produce = self.specialized(stage, p.specializations)
         if sliding is not None:
             produce, rest = sliding.guard(produce, rest)
@@ -240,10 +242,7 @@ class _Builder:
         body = self.open_lets(loops, depth + 1)
         body = self.run_companions(loops, loop, body)
         body = self.place(Site(loops.stage.name, loops.index, loop), body)
-        inner = (x for x in loops.nest.loops[depth + 1 :] if x.name not in loops.gone)
-        if any(x.kind in ("serial", "parallel") or x.name in loops.serial for x in inner):
-            return body
-        return self.prefetched(loops, body)
+        return self.prefetched(loops, body) if depth == loops.innermost() else body
 
     def prefetched(self, loops: Loops, body: Stmt) -> Stmt:
         """The innermost body, after asking for what it will read some iterations of an outer loop later."""

@@ -23,7 +23,8 @@ def prefetches(buffer: str, box: Box, element: int, facts: Facts) -> list[Prefet
     if len(list(itertools.islice(itertools.product(*map(range, counts)), _MOST + 1))) > _MOST:
         return []
     steps = [1] * (len(box) - 1) + [_LINE // element]
+    places = itertools.product(*map(range, counts))
     return [
-        Prefetch(buffer, tuple(simplify(side.low + i * step, facts) for side, i, step in zip(box, at, steps, strict=True)))
-        for at in itertools.product(*map(range, counts))
+        Prefetch(buffer, tuple(simplify(s.low + i * n, facts) for s, i, n in zip(box, at, steps, strict=True)))
+        for at in places
     ]

@@ -6,10 +6,10 @@ after:   f[x + 5] = ...
 
 from __future__ import annotations
 
-from ..expr.linear import Facts, simplify
-from ..expr.nodes import Const, Expr, Op, Var
+from ..expr.linear import Facts, Simplifier
+from ..expr.nodes import Const, Expr, Var
 from ..expr.types import INT64
-from ..expr.visit import children, rebuild, variables
+from ..expr.visit import variables
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Stmt
 
@@ -28,8 +28,8 @@ class _Simplify:
             return self.let(s, names)
         if isinstance(s, If):
             return self.branch(s, names)
-        rewrite = _Indices(names, self.facts)
-        new = tuple(rewrite.expression(e) for e in ir.expressions(s))
+        rewrite = Simplifier(self.facts, names)
+        new = tuple(rewrite.visit(e) for e in ir.expressions(s))
         if isinstance(s, For):
             return self.loop(s, new, names)
         inside = tuple(self.statement(c, names) for c in ir.children(s))
@@ -38,7 +38,7 @@ class _Simplify:
         return ir.rebuild(s, new, inside)
 
     def let(self, s: Let, names: dict[str, Expr]) -> Stmt:
-        value = _Indices(names, self.facts).expression(s.value)
+        value = Simplifier(self.facts, names).visit(s.value)
         if isinstance(value, Const) or (isinstance(value, Var) and value.dtype == INT64):
             return self.statement(s.body, {**names, s.name: value})
         if value.dtype == INT64 and value.lanes == 1:
@@ -49,7 +49,7 @@ class _Simplify:
         return Let(s.name, value, body) if not _is_nothing(body) and _uses(body, s.name) else body
 
     def branch(self, s: If, names: dict[str, Expr]) -> Stmt:
-        condition = _Indices(names, self.facts).expression(s.condition)
+        condition = Simplifier(self.facts, names).visit(s.condition)
         if isinstance(condition, Const):
             taken = s.then if condition.value else s.otherwise
             return Block(()) if taken is None else self.statement(taken, names)
@@ -68,33 +68,6 @@ class _Simplify:
             self.facts.bounds[s.var] = (first, last)
         body = self.statement(s.body, names)
         return Block(()) if _is_nothing(body) else ir.rebuild(s, bounds, (body,))
-
-
-class _Indices:
-    """Rewrites int64 scalars, wherever they stand in an expression."""
-
-    def __init__(self, names: dict[str, Expr], facts: Facts) -> None:
-        self.names = names
-        self.facts = facts
-        self.memo: dict[int, Expr] = {}
-
-    def expression(self, e: Expr) -> Expr:
-        found = self.memo.get(id(e))
-        if found is None:
-            found = self.memo[id(e)] = self.visit(e)
-        return found
-
-    def visit(self, e: Expr) -> Expr:
-        if isinstance(e, Var):
-            return self.names.get(e.name, e)
-        old = children(e)
-        if not old:
-            return e
-        new = tuple([self.expression(c) for c in old])
-        result = e if all(a is b for a, b in zip(new, old, strict=True)) else rebuild(e, new)
-        if isinstance(result, Op) and result.lanes == 1 and result.args[-1].dtype == INT64:
-            return simplify(result, self.facts)
-        return result
 
 
 def _is_nothing(s: Stmt) -> bool:

@@ -99,7 +99,7 @@ def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inn
         return None
     rest_start = loop.start(rest)
     scope = {v.name: Interval(loop.first - rest_start, loop.last)}
-    scope |= {name: interval(value, scope) for name, value in lets.items() if depends(value, [v.name])}
+    scope |= {name: interval(value, scope) for name, value in lets.items()}
     first = _least([b[k].low for m in members if (b := read_by(rest, m.buffers, scope, m.name)) is not None], facts)
     gap = simplify(substitute(high, {v.name: loop.first}) - first + 1, facts)  # rows up to the first iteration's last
     plan = _start(gap, advance, rate, facts)

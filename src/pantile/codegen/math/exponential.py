@@ -81,7 +81,7 @@ def _split(x: Expr, least: float) -> tuple[Expr, Expr]:
     x = select(small, x * 2.0**fmt.mantissa, x)
     # From here on a float's bits are read as (biased exponent, fraction), shifted so that a new exponent starts at
     # `least`; 2**mantissa + biased exponent is a float whose low bits are that integer.
-    start = int(fmt.number(least, 1).dtype.numpy.type(least).view(fmt.uint.numpy))
+    start = int(fmt.dtype.numpy.type(least).view(fmt.uint.numpy))
     shifted = bits(fmt.uint, x) + (fmt.one - start)
     m = bits(fmt.dtype, (shifted & fmt.fraction) + start)
     integer = bits(fmt.dtype, (shifted >> fmt.mantissa) | ((fmt.bias + fmt.mantissa) << fmt.mantissa))

@@ -79,11 +79,6 @@ def _operand(value: Expr | float, like: Expr) -> Expr:
     return format_of(like).number(value, like.lanes)
 
 
-def times(a: Expr, factor: float) -> Expr:
-    """a * factor, the factor rounded to a's format."""
-    return a * _operand(factor, a)
-
-
 # Above this many coefficients a Horner chain's latency costs more than the extra squarings of Estrin's scheme.
 _HORNER_TERMS = 8
 
@@ -103,7 +98,7 @@ def _horner(x: Expr, coefficients: Sequence[float]) -> Expr:
 def _estrin(x: Expr, coefficients: Sequence[float]) -> Expr:
     terms: list[Expr | float] = list(coefficients)
     while len(terms) > 1:
-        pairs = zip(terms[::2], terms[1::2])
+        pairs = zip(terms[::2], terms[1::2], strict=False)
         odd_one_out = terms[-1:] if len(terms) % 2 else []
         terms = [*(fma(x, high, low) for low, high in pairs), *odd_one_out]
         x = x * x

@@ -1,0 +1,79 @@
+"""The exact value of an index at one point, in Python's numbers: small integers wrap, int32 does not (it is an index),
+floats are rounded to their type.
+
+    value_at(2*x + 1, {"x": 3})  ->  7
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from ..expr.nodes import Cast, Const, Expr, Load, Number, Op, Var, const
+from ..expr.types import INT32, DType
+
+# Variables by name, and loads by the id of their node.
+Point = Mapping[str | int, Number]
+
+
+def value_at(e: Expr, point: Point) -> Number | None:
+    """The value of `e`, or None where it depends on something that the point does not give."""
+    if isinstance(e, Const):
+        return e.value
+    if isinstance(e, (Var, Load)):
+        return point.get(e.name if isinstance(e, Var) else id(e))
+    if isinstance(e, Cast):
+        return _converted(value_at(e.value, point), e.dtype)
+    return _operation(e, point) if isinstance(e, Op) else None
+
+
+def _operation(e: Op, point: Point) -> Number | None:
+    if e.op == "select":
+        condition = value_at(e.args[0], point)
+        return None if condition is None else value_at(e.args[1 if condition else 2], point)
+    if e.op == "within":
+        return value_at(e.args[0], point)
+    rule, args = _RULES.get(e.op), [value_at(a, point) for a in e.args]
+    if rule is None or None in args:
+        return None
+    try:
+        return _converted(rule(*args), e.dtype)
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+
+
+def _converted(value: Number | None, to: DType) -> Number | None:
+    """The value in a type: rounded, truncated or wrapped."""
+    if value is None:
+        return None
+    if to.is_bool:
+        return bool(value)
+    if to.is_float:
+        return float(value if to.kind == "bfloat" else to.numpy.type(value))
+    if isinstance(value, float):
+        return 0 if math.isnan(value) else int(min(max(value, to.min), to.max))
+    return int(value) if to == INT32 else const(value, to).value
+
+
+def _floordiv(a: Number, b: Number) -> Number:
+    return a // b if b else 0
+
+
+def _mod(a: Number, b: Number) -> Number:
+    return a % b if b else 0
+
+
+def _not(a: Number) -> Number:
+    return not a if isinstance(a, bool) else ~int(a)
+
+
+_RULES: dict[str, Callable[..., Number]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": _floordiv, "mod": _mod, "min": min,
+    "max": max, "neg": operator.neg, "abs": abs, "div": operator.truediv, "floor": np.floor, "ceil": np.ceil,
+    "round": np.rint, "trunc": np.trunc, "and": operator.and_, "or": operator.or_, "xor": operator.xor,
+    "shl": operator.lshift, "shr": operator.rshift, "eq": operator.eq, "ne": operator.ne, "lt": operator.lt,
+    "le": operator.le, "gt": operator.gt, "ge": operator.ge, "not": _not,
+}  # fmt: skip

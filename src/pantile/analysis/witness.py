@@ -1,0 +1,114 @@
+"""A point at which an index leaves its limits: found by trying the ends of what its variables range over.
+
+Interval analysis says that an index may be too large; a message should say where it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..expr.nodes import Expr, Load, Number, Op, Var
+from ..expr.visit import children, walk
+from .interval import Interval, Scope, type_range
+from .point import Point, value_at
+
+# (lowest, highest) allowed along each axis
+Limits = Sequence[tuple[int, int]]
+_MOST_POINTS = 1 << 14
+_ALL_UP_TO = 16  # a range of so many values is tried in full
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A point, and the indices it leads to."""
+
+    point: Point
+    indices: tuple[int, ...]
+
+
+def find_witness(indices: Sequence[Expr], limits: Limits, scope: Scope, guards: Sequence[Expr]) -> Witness | None:
+    """A point of the scope where all guards hold (as far as they are known) and some index is outside its limits."""
+    ranges = _ranges([*indices, *guards], scope)
+    fixed = {name: i.low for name, i in scope.items() if i.is_point}
+    for values in itertools.islice(_corners_first(ranges), _MOST_POINTS):
+        point = {**fixed, **values}
+        if any(value_at(g, point) is False for g in guards):
+            continue
+        places = [value_at(i, point) for i in indices]
+        if None not in places and any(_outside(p, limit) for p, limit in zip(places, limits, strict=True)):
+            return Witness(point, tuple(int(p) for p in places if p is not None))
+    return None
+
+
+def _outside(place: Number | None, limit: tuple[int, int]) -> bool:
+    return place is not None and not limit[0] <= place <= limit[1]
+
+
+def _ranges(exprs: Sequence[Expr], scope: Scope) -> dict[str | int, list[int]]:
+    """The values to try for each variable, and for each load as if it were one."""
+    ranges: dict[str | int, list[int]] = {}
+    for e in _outside_loads(exprs):
+        if isinstance(e, Load):
+            ranges[id(e)] = _values(type_range(e.dtype))
+        elif isinstance(e, Var) and e.name in scope:
+            ranges[e.name] = _values(scope[e.name])
+    return ranges
+
+
+def _outside_loads(exprs: Sequence[Expr]) -> Iterator[Expr]:
+    """Every node that is not inside a load."""
+    stack = list(exprs)
+    while stack:
+        e = stack.pop()
+        yield e
+        if not isinstance(e, Load):
+            stack.extend(children(e))
+
+
+def _values(r: Interval) -> list[int]:
+    if not (isinstance(r.low, int) and isinstance(r.high, int)):
+        return []
+    if r.high - r.low < _ALL_UP_TO:
+        return list(range(r.low, r.high + 1))
+    half = _ALL_UP_TO // 4
+    return [*range(r.low, r.low + half), *range(r.high, r.high - half, -1)]
+
+
+def _corners_first(ranges: dict[str | int, list[int]]) -> Iterator[dict[str | int, int]]:
+    """Points, those at the ends of all ranges before the others."""
+    ends = [[v[0], v[-1]] if v else [] for v in (sorted(v) for v in ranges.values())]
+    for values in itertools.chain(itertools.product(*ends), itertools.product(*ranges.values())):
+        yield dict(zip(ranges, values, strict=True))
+
+
+def guards_of(roots: Sequence[Expr], load: Load) -> list[Expr]:
+    """The conditions of the selects around a load, as they must hold for it to be read."""
+    dead: set[int] = set()  # nodes without the load, so that shared ones are searched once
+
+    def search(e: Expr) -> list[Expr] | None:
+        if e is load:
+            return []
+        if id(e) not in dead:
+            for child, guard in _branches(e):
+                inner = search(child)
+                if inner is not None:
+                    return inner if guard is None else [guard, *inner]
+            dead.add(id(e))
+        return None
+
+    return next((found for r in roots if (found := search(r)) is not None), [])
+
+
+def _branches(e: Expr) -> list[tuple[Expr, Expr | None]]:
+    """Children, with the condition under which they are evaluated."""
+    if isinstance(e, Op) and e.op == "select":
+        condition, then, otherwise = e.args
+        return [(condition, None), (then, condition), (otherwise, ~condition)]
+    return [(c, None) for c in children(e)]
+
+
+def depends_on_data(e: Expr) -> bool:
+    """Whether a load decides the value."""
+    return any(isinstance(n, Load) for n in walk(e))

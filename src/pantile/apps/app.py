@@ -1,0 +1,28 @@
+"""What an app consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import pantile as pt
+
+
+@dataclass(frozen=True)
+class App:
+    """A pipeline, its hand-written CPU schedule, and sizes of input to run it at."""
+
+    name: str
+    description: str
+    build: Callable[[], pt.Pipeline]
+    expert: Callable[[int], pt.Schedule]  # of the target's vector width in bits
+    sizes: Mapping[str, Mapping[str, tuple[int, ...]]]  # size name -> input name -> shape
+    make: Callable[[str, tuple[int, ...], np.random.Generator], np.ndarray[Any, Any]]  # input name, shape -> data
+
+    def inputs(self, size: str, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+        """Random data of one of the sizes."""
+        rng = np.random.default_rng(seed)
+        return {name: self.make(name, shape, rng) for name, shape in self.sizes[size].items()}

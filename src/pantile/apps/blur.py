@@ -1,0 +1,60 @@
+"""A 3x3 box blur of 16-bit pixels in two passes, rows then columns (Halide's apps/blur).
+
+The idea of the schedule: a strip of rows per task; inside it two rows at a time, a block of columns at a time. Each
+block computes two new rows of blur_x into a ring of four and both output rows from it, all in registers and L1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pantile as pt
+
+from .app import App
+
+
+def build() -> pt.Pipeline:
+    """out[y, x] for every pixel with a full 3x3 neighbourhood down and to the right."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "uint16", ndim=2)
+    blur_x, blur_y = pt.Func("blur_x"), pt.Func("blur_y")
+    blur_x[y, x] = (img[y, x] + img[y, x + 1] + img[y, x + 2]) // 3
+    blur_y[y, x] = (blur_x[y, x] + blur_x[y + 1, x] + blur_x[y + 2, x]) // 3
+    return pt.Pipeline(blur_y, shape=(img.shape[0] - 2, img.shape[1] - 2), name="blur")
+
+
+def expert(vector_bits: int) -> pt.Schedule:
+    """Two rows by four vectors at a time."""
+    block = 4 * vector_bits // 16
+    return pt.Schedule(
+        pt.on("blur_y")
+        .split("y", "strip", "yi", 160)
+        .split("yi", "yi", "row", 2)
+        .vectorize("x", block)
+        .reorder("strip", "yi", "x", "row", "x_v")
+        .unroll("row")
+        .parallel("strip")
+        .prefetch("img", "yi", 1),
+        pt.on("blur_x")
+        .store_at("blur_y", "strip")
+        .compute_at("blur_y", "x")
+        .vectorize("x", block)
+        .reorder("x", "y", "x_v")
+        .unroll("y", 2),
+    )
+
+
+def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    return rng.integers(0, 4096, shape, dtype=np.uint16)
+
+
+APP = App(
+    "blur",
+    "3x3 box blur, uint16",
+    build,
+    expert,
+    {"small": {"img": (242, 322)}, "paper": {"img": (4802, 6402)}},
+    _make,
+)

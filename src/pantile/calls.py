@@ -1,0 +1,217 @@
+"""The calls of one scheduled pipeline: checked and compiled once per kind of call, then only packed and run.
+
+Calls are of one kind when their arrays agree in shape, strides and type, and their params in whatever decides
+regions. All checks of a kind happen before its first call; only the overlap of given outputs is checked at each.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .analysis.bounds import check_regions, describe, readable, region_scalars
+from .codegen.target import host
+from .compile import Options, compile_kernel, kernel_key
+from .errors import UserError
+from .graph.nodes import Graph
+from .lower.passes import Trace
+from .reference.stages import Stages
+from .runtime import kernels
+from .runtime.arguments import Arguments, Array, NDArray, Number, check_array, dense_axis
+from .runtime.kernel import Kernel, Report, failure
+from .runtime.outputs import Shape, check_apart, check_output, check_shape, given_outputs
+from .runtime.packing import Packing
+from .runtime.pool import checked_num_threads, get_num_threads
+from .schedule.plan import Plan
+from .schedule.schedule import Schedule
+from .variant import Variant, Variants
+
+TIMINGS_VARIABLE = "PANTILE_TIMINGS"
+_MOST_KINDS = 256  # remembered; a param that decides regions may make any number of them
+Values = Sequence[bool | int | float]
+Kind = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One kind of call, ready to run."""
+
+    shapes: Sequence[Shape]
+    kernel: Kernel | None  # None: the outputs are empty
+    packing: Packing
+
+
+class Calls:
+    """Everything about calling one scheduled pipeline."""
+
+    def __init__(self, graph: Graph, schedule: Schedule, plan: Plan, options: Options) -> None:
+        self.graph, self.schedule, self.options = graph, schedule, options
+        self.arguments = Arguments(
+            [Array(i.name, i.dtype, i.ndim, i.where) for i in graph.inputs],
+            [Number(p.name, p.dtype, p.default, p.where) for p in graph.params],
+        )
+        self.outputs = _outputs(graph)
+        self.variants = Variants(graph, plan)
+        self.timings: dict[str, float] = {}
+        self._stored = frozenset(plan.stages)
+        deciding = region_scalars(graph)
+        self._deciding = [k for k, p in enumerate(graph.params) if p.name in deciding]
+        self._kinds: dict[Kind, Call] = {}
+
+    def run(self, given: Mapping[str, Any], out: Any, num_threads: int | None) -> list[NDArray]:
+        """Run compiled code; the output arrays."""
+        threads = get_num_threads() if num_threads is None else checked_num_threads(num_threads)
+        inputs, numbers = self.arguments.match(given)
+        outputs = given_outputs(self.outputs, out)
+        call = self._call(inputs, numbers, outputs)
+        if out is not None:
+            check_apart(list(zip(self.outputs, outputs, strict=True)), list(zip(self.arguments.arrays, inputs, strict=True)))
+        filled = [
+            np.empty(shape, wanted.dtype.numpy) if a is None else a
+            for wanted, shape, a in zip(self.outputs, call.shapes, outputs, strict=True)
+        ]
+        if call.kernel is not None:
+            self._run(call.kernel, call.packing, [*inputs, *filled], numbers, threads)
+        return filled
+
+    def check(self, given: Mapping[str, Any]) -> tuple[dict[str, NDArray], dict[str, Any]]:
+        """All that is checked before code runs; the arguments by name."""
+        inputs, numbers = self.arguments.match(given)
+        self._checked_shapes(inputs, numbers)
+        names = self.arguments
+        return (
+            {a.name: array for a, array in zip(names.arrays, inputs, strict=True)},
+            {n.name: number for n, number in zip(names.numbers, numbers, strict=True)},
+        )
+
+    def compile(self, given: Mapping[str, Any]) -> None:
+        """Compile for calls of this kind; a shape may stand for an array in C order."""
+        if not given:
+            self._kernel(self.variants.usual)
+            return
+        wanted = {a.name: a for a in self.arguments.arrays}
+        standing_in = {n: _stand_in(wanted[n], v) if n in wanted else v for n, v in given.items()}
+        inputs, numbers = self.arguments.match(standing_in)
+        self._call(inputs, numbers, [None] * len(self.outputs))
+
+    # ---- one kind of call
+
+    def _call(self, inputs: list[NDArray], numbers: Values, outputs: Sequence[NDArray | None]) -> Call:
+        kind: Kind = (
+            *[(a.shape, a.strides, a.dtype, a.flags.num) for a in inputs],
+            *[a if a is None else (a.shape, a.strides, a.dtype, a.flags.num) for a in outputs],
+            *[numbers[k] for k in self._deciding],
+        )
+        call = self._kinds.get(kind)
+        if call is None:
+            call = self._prepared(inputs, numbers, outputs)
+            if len(self._kinds) >= _MOST_KINDS:
+                self._kinds.clear()
+            self._kinds[kind] = call
+        return call
+
+    def _prepared(self, inputs: list[NDArray], numbers: Values, outputs: Sequence[NDArray | None]) -> Call:
+        """Check everything, then compile."""
+        shapes = self._checked_shapes(inputs, numbers)
+        for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True):
+            if a is not None:
+                check_output(wanted, shape, a)
+        filled = [
+            _stand_in(wanted, shape) if a is None else a
+            for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True)
+        ]
+        arrays = [*inputs, *filled]
+        packing = Packing(arrays, [n.dtype for n in self.arguments.numbers])
+        if all(0 in shape for shape in shapes):
+            return Call(shapes, None, packing)
+        names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
+        dense = tuple((name, dense_axis(a)) for name, a in zip(names, arrays, strict=True))
+        return Call(shapes, self._kernel(self.variants.of(dense, self._extents(inputs))), packing)
+
+    def _extents(self, inputs: Sequence[NDArray]) -> dict[str, int]:
+        infos = zip(self.graph.inputs, inputs, strict=True)
+        return {info.extent(k): n for info, a in infos for k, n in enumerate(a.shape)}
+
+    def _checked_shapes(self, inputs: Sequence[NDArray], numbers: Values) -> list[Shape]:
+        """The shapes of the outputs, after everything about the arguments has been checked."""
+        for wanted, a in zip(self.arguments.arrays, inputs, strict=True):
+            check_array(wanted, a)
+        scalars = {n.name: v for n, v in zip(self.arguments.numbers, numbers, strict=True)} | self._extents(inputs)
+        by_stage = self._shapes(scalars)
+        check_regions(self.graph, by_stage, scalars, self._stored)
+        return [by_stage[o.stage] for o in self.graph.outputs for _ in self.graph.stage[o.stage].buffers]
+
+    def _shapes(self, scalars: Mapping[str, Any]) -> dict[str, Shape]:
+        values = Stages(self.graph, {}, {n: np.asarray(v) for n, v in scalars.items()})
+        shapes = {}
+        with np.errstate(all="ignore"):
+            for o in self.graph.outputs:
+                shape = shapes[o.stage] = tuple(values.number(e) for e in o.shape)
+                stage = self.graph.stage[o.stage]
+                written = f"({', '.join(map(readable, o.shape))})"
+                check_shape(Array(o.stage, stage.dtypes[0], stage.ndim, stage.where, "output"), shape, written)
+        return shapes
+
+    # ---- code
+
+    def _kernel(self, variant: Variant) -> Kernel:
+        """The code of a variant, compiled if need be."""
+        if self.options.target != host():
+            raise UserError(
+                f"the pipeline is compiled for {self.options.target}, which this machine ({host()}) cannot run; "
+                "look at it with .asm(), or leave target= out"
+            )
+        trace = Trace()
+        key = trace.run("key", lambda: kernel_key(self.graph, self.schedule, variant, self.options))
+        found = kernels.kernel(
+            key, lambda: compile_kernel(self.graph, self.schedule, variant, self.options, trace), trace.run
+        )
+        self.timings = trace.seconds
+        if os.environ.get(TIMINGS_VARIABLE, "0") != "0":
+            print(_table(self.graph.name, trace.seconds), file=sys.stderr)
+        return found
+
+    def _run(
+        self, kernel: Kernel, packing: Packing, arrays: Sequence[NDArray], numbers: Values, threads: int
+    ) -> None:
+        report = Report() if self.options.debug else None
+        address = 0 if report is None else ctypes.addressof(report)
+        code = kernel.run(packing.pack(arrays, numbers, address), threads)
+        if code:
+            raise failure(code, list(report or ()), kernel.buffers, self._labels)
+
+    @cached_property
+    def _labels(self) -> dict[str, str]:
+        """How messages name buffers."""
+        stages = {b: describe(s) for s in self.graph.stages for b in s.buffers}
+        return stages | {a.name: a.label for a in self.arguments.arrays}
+
+
+def _outputs(graph: Graph) -> tuple[Array, ...]:
+    stages = [graph.stage[o.stage] for o in graph.outputs]
+    return tuple(
+        Array(b, t, s.ndim, s.where, "output") for s in stages for b, t in zip(s.buffers, s.dtypes, strict=True)
+    )
+
+
+def _stand_in(wanted: Array, shape: Any) -> NDArray:
+    """An array of the shape and in C order, as far as checks and layouts go; it has no memory to read or write."""
+    if isinstance(shape, np.ndarray) or not all(isinstance(n, (int, np.integer)) for n in shape):
+        return np.asarray(shape)
+    dtype = wanted.dtype.numpy
+    strides = [dtype.itemsize]
+    for n in reversed(shape[1:]):
+        strides.insert(0, strides[0] * max(1, n))
+    return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides[: len(shape)])
+
+
+def _table(name: str, seconds: Mapping[str, float]) -> str:
+    lines = [f"  {1000 * s:8.2f} ms  {what}" for what, s in seconds.items()]
+    return "\n".join([f"compiled {name} in {1000 * sum(seconds.values()):.2f} ms", *lines])

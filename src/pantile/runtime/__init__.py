@@ -1,0 +1,1 @@
+"""Running compiled code: arguments, kernels, threads and the compile cache."""

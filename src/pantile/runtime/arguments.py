@@ -1,0 +1,202 @@
+"""The arguments of a call: given by name, as arrays and numbers; checked one by one, before anything is written.
+
+What a call must satisfy is said by `Array` and `Number`; the checks of what its arrays have to do with each other are
+in `outputs`.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from ..errors import Location, UserError
+from ..expr.types import DType
+
+NDArray = np.ndarray[Any, np.dtype[Any]]
+LARGEST_EXTENT = (1 << 31) - 1  # coordinates are int32
+_LARGEST_REACH = 1 << 62  # of addresses that are computed in int64
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array that a pipeline takes or fills."""
+
+    name: str
+    dtype: DType
+    ndim: int
+    where: Location
+    kind: str = "Input"
+
+    @property
+    def label(self) -> str:
+        return f"{self.kind} {self.name!r} (from {self.where})"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number that a pipeline takes."""
+
+    name: str
+    dtype: DType
+    default: bool | int | float | None
+    where: Location
+
+    @property
+    def label(self) -> str:
+        return f"Param {self.name!r} (from {self.where})"
+
+
+class Arguments:
+    """What a pipeline takes by name."""
+
+    def __init__(self, arrays: Sequence[Array], numbers: Sequence[Number]) -> None:
+        self.arrays = tuple(arrays)
+        self.numbers = tuple(numbers)
+        self._names = {a.name for a in (*self.arrays, *self.numbers)}
+
+    def match(self, given: Mapping[str, Any]) -> tuple[list[NDArray], list[bool | int | float]]:
+        """The arrays and numbers of a call, in order. Numbers are checked; arrays are by `check_array`, once per kind."""
+        if not self._names.issuperset(given):
+            raise self._unknown(next(name for name in given if name not in self._names))
+        arrays = [as_array(a, given.get(a.name)) for a in self.arrays]
+        return arrays, [as_number(n, given.get(n.name, n.default)) for n in self.numbers]
+
+    def _unknown(self, name: str) -> UserError:
+        names = [a.name for a in (*self.arrays, *self.numbers)]
+        close = get_close_matches(name, names, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it takes {', '.join(names) or 'no arguments'}"
+        return UserError(f"the pipeline has no argument {name!r}; {hint}")
+
+
+# ---- arrays
+
+
+def as_array(wanted: Array, given: Any) -> NDArray:
+    """What was given, as a NumPy array; other array types are viewed through their own protocols."""
+    if type(given) is np.ndarray:
+        return given
+    if given is None:
+        raise UserError(f"{wanted.label} is missing; pass {wanted.name}=<array of {wanted.dtype.numpy}>")
+    try:
+        if hasattr(given, "__dlpack__") and not hasattr(given, "__array__"):
+            return np.from_dlpack(given)
+        return np.asarray(given)
+    except Exception as error:
+        raise UserError(f"{wanted.label} is given {type(given).__name__}, which is not an array: {error}") from error
+
+
+def check_array(wanted: Array, a: NDArray) -> None:
+    """Refuse an array that code compiled for `wanted` cannot read or write in place."""
+    _check_dtype(wanted, a)
+    if a.ndim != wanted.ndim:
+        raise UserError(
+            f"{wanted.label} has {wanted.ndim} axes, but is given an array of shape {a.shape}; index or reshape it"
+        )
+    if max(a.shape, default=0) > LARGEST_EXTENT:
+        raise UserError(f"{wanted.label} is given an array of shape {a.shape}; an axis may have up to {LARGEST_EXTENT}")
+    _check_layout(wanted, a)
+
+
+def _check_dtype(wanted: Array, a: NDArray) -> None:
+    needed = wanted.dtype.numpy
+    if a.dtype == needed:
+        return
+    name = wanted.name
+    if a.dtype.newbyteorder("=") == needed:
+        why, remedy = "in another byte order than this machine's", f"pass {name}.astype({needed.name!r})"
+    elif wanted.dtype.kind == "bfloat":
+        why, remedy = "bfloat16 is given as its bits in uint16", f"pass {name}.view('uint16')"
+    else:
+        why, remedy = f"not {needed}", f"pass {name}.astype({needed.name!r}), or declare it with {str(a.dtype)!r}"
+    raise UserError(f"{wanted.label} holds {wanted.dtype}, but is given an array of {a.dtype}, {why}; {remedy}")
+
+
+def _check_layout(wanted: Array, a: NDArray) -> None:
+    remedy = f"pass np.ascontiguousarray({wanted.name})" if wanted.kind == "Input" else "pass a contiguous array"
+    if not a.flags.aligned:
+        raise UserError(f"{wanted.label} is given an array whose data is not aligned to its {a.itemsize} bytes; {remedy}")
+    used = [(n, s) for n, s in zip(a.shape, a.strides, strict=True) if n > 1]
+    if any(s % a.itemsize for _, s in used):
+        raise UserError(
+            f"{wanted.label} is given an array with strides {a.strides}, which are not whole numbers of its "
+            f"{a.itemsize}-byte elements; {remedy}"
+        )
+    if sum((n - 1) * abs(s) for n, s in used) > _LARGEST_REACH:
+        raise UserError(f"{wanted.label} is given an array that reaches beyond what addresses can; {remedy}")
+
+
+def dense_axis(a: NDArray) -> int | None:
+    """The axis whose elements are neighbours in memory: the last one of stride 1, else one of a single element."""
+    axes = range(a.ndim - 1, -1, -1)
+    dense = [k for k in axes if a.strides[k] == a.itemsize] or [k for k in axes if a.shape[k] <= 1]
+    return dense[0] if dense else None
+
+
+def element_strides(a: NDArray) -> list[int]:
+    """Strides counted in elements; 0 where there is nothing to step over."""
+    return [s // a.itemsize if n > 1 else 0 for n, s in zip(a.shape, a.strides, strict=True)]
+
+
+# ---- numbers
+
+
+def as_number(wanted: Number, given: Any) -> bool | int | float:
+    """The number in its param's type: checked for range, rounded."""
+    if given is None:
+        raise UserError(f"{wanted.label} is missing; pass {wanted.name}=<{wanted.dtype}>")
+    value = given.item() if isinstance(given, (np.generic, np.ndarray)) and given.ndim == 0 else given
+    if not isinstance(value, (bool, int, float)):
+        raise UserError(f"{wanted.label} is given {given!r}, which is not a number; pass {wanted.name}=<{wanted.dtype}>")
+    if wanted.dtype.is_float:
+        return _as_float(wanted, value)
+    return _as_bool(wanted, value) if wanted.dtype.is_bool else _as_int(wanted, value)
+
+
+def _as_bool(wanted: Number, value: bool | int | float) -> bool:
+    if not isinstance(value, bool):
+        raise UserError(f"{wanted.label} is given {value!r}, but it is a bool; pass True or False")
+    return value
+
+
+def _as_int(wanted: Number, value: bool | int | float) -> int:
+    if isinstance(value, float):
+        raise UserError(f"{wanted.label} is given {value!r}, but it is an {wanted.dtype}; pass an integer")
+    if not wanted.dtype.min <= value <= wanted.dtype.max:
+        raise UserError(
+            f"{wanted.label} is given {value}, but {wanted.dtype} holds {wanted.dtype.min} .. {wanted.dtype.max}"
+        )
+    return int(value)
+
+
+def _as_float(wanted: Number, value: bool | int | float) -> float:
+    try:
+        if wanted.dtype.kind == "bfloat":
+            return from_bfloat_bits(to_bfloat_bits(float(value)))
+        code = _FLOAT_CODES[wanted.dtype.bits]
+        return float(struct.unpack(code, struct.pack(code, value))[0])
+    except OverflowError:
+        raise UserError(f"{wanted.label} is given {value!r}, which is too large for {wanted.dtype}") from None
+
+
+_FLOAT_CODES = {16: "e", 32: "f", 64: "d"}
+
+
+def to_bfloat_bits(value: float) -> int:
+    """The upper half of a float32, rounded to nearest even."""
+    bits = int(struct.unpack("I", struct.pack("f", value))[0])
+    if math.isnan(value):
+        return bits >> 16 | 0x40
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    if rounded & 0x7F80 == 0x7F80 and math.isfinite(value):
+        raise OverflowError
+    return rounded
+
+
+def from_bfloat_bits(bits: int) -> float:
+    return float(struct.unpack("f", struct.pack("I", bits << 16))[0])

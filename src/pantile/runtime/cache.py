@@ -1,0 +1,215 @@
+"""The compile cache on disk: object code by digest, in a directory that only this user can write.
+
+What is in it is run as code, so a directory or file that somebody else could have written is not used. A file is
+written whole under another name and then renamed, begins with a digest of its content, and is made again whenever
+anything about it is wrong. Without a usable directory everything works, only slower.
+
+The directory is PANTILE_CACHE_DIR, or pantile in XDG_CACHE_HOME (~/.cache).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import stat
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding as llvm
+
+DIRECTORY_VARIABLE = "PANTILE_CACHE_DIR"
+LIMIT = 512 << 20  # bytes; beyond it, what was used longest ago is removed
+_MAGIC = b"pantile\x01"
+_DIGEST = hashlib.sha256().digest_size
+_SUFFIX, _UNFINISHED = ".code", ".part"
+_ABANDONED = 3600.0  # seconds after which an unfinished file will not be finished
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Info:
+    """What the cache holds; `directory` is None where there is none to use."""
+
+    directory: Path | None
+    entries: int
+    bytes: int
+
+
+def key(*parts: str) -> str:
+    """The name of an entry: a digest of what it depends on, this version of Pantile and LLVM included."""
+    text = "\0".join([_build(), llvmlite.__version__, str(llvm.llvm_version_info), *parts])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def fetch(name: str, make: Callable[[], bytes]) -> bytes:
+    """The entry, made if it is not there."""
+    found = read(name)
+    if found is None:
+        found = make()
+        write(name, found)
+    return found
+
+
+def read(name: str) -> bytes | None:
+    """The entry, or None if there is none that is whole and safe."""
+    directory = _directory()
+    return None if directory is None else directory.read(name)
+
+
+def write(name: str, content: bytes) -> None:
+    """Keep the entry, if that is possible."""
+    directory = _directory()
+    if directory is not None:
+        directory.write(name, content)
+
+
+def clear() -> int:
+    """Remove all entries; returns how many there were."""
+    directory = _directory()
+    return 0 if directory is None else directory.clear()
+
+
+def info() -> Info:
+    """Where the cache is and what it holds."""
+    directory = _directory()
+    if directory is None:
+        return Info(None, 0, 0)
+    sizes = [entry.stat().st_size for entry in directory.entries()]
+    return Info(directory.path, len(sizes), sum(sizes))
+
+
+@functools.cache
+def _build() -> str:
+    """This installation and version of Pantile: any edit or upgrade of its sources changes it."""
+    files = sorted(_PACKAGE.rglob("*.py"))
+    stamps = [(str(f.relative_to(_PACKAGE)), (s := f.stat()).st_size, s.st_mtime_ns) for f in files]
+    return repr((str(_PACKAGE), stamps))
+
+
+def _directory() -> Directory | None:
+    return _opened(os.environ.get(DIRECTORY_VARIABLE) or _default())
+
+
+def _default() -> str:
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(home, "pantile")
+
+
+@functools.cache
+def _opened(path: str) -> Directory | None:
+    """The directory, made if need be; None if it cannot be used. Warns once if it is unsafe to use."""
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        status = os.stat(path)
+    except OSError:
+        return None
+    if not _is_ours(status):
+        warnings.warn(
+            f"compiled code is not kept on disk: {path} belongs to another user or others may write to it; "
+            f"chmod 700 it, or choose another directory with {DIRECTORY_VARIABLE}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    return Directory(Path(path))
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    """Whether nobody else can have written it."""
+    return status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS
+
+
+class Directory:
+    """The files of a cache. No method raises for what the file system does."""
+
+    def __init__(self, path: Path, limit: int = LIMIT) -> None:
+        self.path = path
+        self.limit = limit
+
+    def entries(self) -> Iterator[os.DirEntry[str]]:
+        """All entries, in no order."""
+        try:
+            found = list(os.scandir(self.path))
+        except OSError:
+            found = []
+        return (entry for entry in found if entry.name.endswith(_SUFFIX))
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            handle = os.open(self._file(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with open(handle, "rb") as file:
+                status = os.fstat(file.fileno())
+                if not _is_ours(status) or not stat.S_ISREG(status.st_mode):
+                    return None
+                data = file.read()
+                os.utime(file.fileno())  # it was used now
+        except OSError:
+            return None
+        return _content(name, data)
+
+    def write(self, name: str, content: bytes) -> None:
+        try:
+            handle, unfinished = tempfile.mkstemp(_UNFINISHED, name[:16], self.path)  # readable by this user only
+            try:
+                with open(handle, "wb") as file:
+                    file.write(_MAGIC + _digest(name, content) + content)
+                os.replace(unfinished, self._file(name))
+            except BaseException:
+                os.unlink(unfinished)
+                raise
+            self._trim()
+        except OSError:
+            return
+
+    def clear(self) -> int:
+        removed = 0
+        for entry in self.entries():
+            removed += self._remove(entry.path)
+        self._remove_unfinished(0.0)
+        return removed
+
+    def _file(self, name: str) -> Path:
+        return self.path / (name + _SUFFIX)
+
+    def _trim(self) -> None:
+        """Remove what was used longest ago until the rest is small enough."""
+        known = sorted((s.st_mtime_ns, s.st_size, e.path) for e in self.entries() if (s := e.stat()))
+        total = sum(size for _, size, _ in known)
+        for _, size, path in known:
+            if total <= self.limit:
+                break
+            self._remove(path)
+            total -= size
+        self._remove_unfinished(_ABANDONED)
+
+    def _remove_unfinished(self, age: float) -> None:
+        before = time.time() - age
+        for entry in os.scandir(self.path):
+            if entry.name.endswith(_UNFINISHED) and entry.stat().st_mtime <= before:
+                self._remove(entry.path)
+
+    @staticmethod
+    def _remove(path: str) -> bool:
+        try:
+            os.unlink(path)
+        except OSError:
+            return False
+        return True
+
+
+def _digest(name: str, content: bytes) -> bytes:
+    """Of the content and the name it belongs to: a file under another entry's name is as good as damaged."""
+    return hashlib.sha256(name.encode() + b"\0" + content).digest()
+
+
+def _content(name: str, data: bytes) -> bytes | None:
+    start = len(_MAGIC) + _DIGEST
+    content = data[start:]
+    return content if data[:start] == _MAGIC + _digest(name, content) else None

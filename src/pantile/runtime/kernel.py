@@ -1,0 +1,60 @@
+"""A compiled kernel, ready to be called: object code in, a function of an argument block out."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..codegen.engine import load
+from ..errors import RunError
+from .pool import shared_pool
+from .threads import OUT_OF_MEMORY
+
+Report = ctypes.c_int64 * 8
+_Function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64)  # lets go of the GIL while it runs
+_ACTIONS = {1: "read", 2: "written"}
+
+
+@dataclass(frozen=True)
+class ObjectCode:
+    """What compiling leaves: the code, the name of its function, and its buffers in the order reports number them."""
+
+    symbol: str
+    buffers: tuple[str, ...]
+    code: bytes
+
+    def to_bytes(self) -> bytes:
+        return json.dumps([self.symbol, self.buffers]).encode() + b"\n" + self.code
+
+    @staticmethod
+    def from_bytes(data: bytes) -> ObjectCode:
+        head, code = data.split(b"\n", 1)
+        symbol, buffers = json.loads(head)
+        return ObjectCode(symbol, tuple(buffers), code)
+
+
+class Kernel:
+    """Code linked into this process; it stays as long as this object."""
+
+    def __init__(self, compiled: ObjectCode) -> None:
+        self.buffers = compiled.buffers
+        self._code = load(compiled.code, compiled.symbol, shared_pool().symbols)
+        self._function = _Function(self._code.address)
+
+    def run(self, block: bytes, num_threads: int) -> int:
+        """0, or the code of what went wrong: see `failure`."""
+        return int(self._function(block, num_threads))
+
+
+def failure(code: int, report: Sequence[int], buffers: Sequence[str], labels: Mapping[str, str]) -> RunError:
+    """What a nonzero code means. `labels` say more about a buffer than its name."""
+    if code == OUT_OF_MEMORY:
+        return RunError("out of memory: there is no room for the intermediate values of this pipeline")
+    action, number, index, low, high = report[:5]
+    name = buffers[number]
+    return RunError(
+        f"{labels.get(name, name)} is {_ACTIONS[action]} at element {index} of its memory, which has elements "
+        f"{low} .. {high}; if a pt.within promised otherwise, the promise does not hold"
+    )

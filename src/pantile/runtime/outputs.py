@@ -1,0 +1,85 @@
+"""Where results go: new arrays, or those given as `out=`, which must not overlap anything else of the call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..errors import UserError
+from .arguments import LARGEST_EXTENT, Array, NDArray, check_array
+
+LARGEST_BYTES = 1 << 47  # what addresses can reach
+_OVERLAP_WORK = 1000  # steps that NumPy may spend on deciding whether two interleaved views share an element
+Shape = tuple[int, ...]
+
+
+def given_outputs(wanted: Sequence[Array], out: Any) -> list[NDArray | None]:
+    """`out=` as one entry per output; None stands for a new array."""
+    if out is None:
+        return [None] * len(wanted)
+    given = list(out) if isinstance(out, (tuple, list)) else [out]
+    if len(given) != len(wanted):
+        names = ", ".join(a.name for a in wanted)
+        raise UserError(f"out= holds {len(given)} arrays, but the pipeline fills {len(wanted)}: {names}")
+    for a, o in zip(wanted, given, strict=True):
+        if o is not None and not isinstance(o, np.ndarray):
+            raise UserError(f"{a.label} cannot be written into {type(o).__name__}; pass a NumPy array as out=")
+    return given
+
+
+def check_shape(wanted: Array, shape: Shape, written: str) -> None:
+    """`written`: the shape as the user wrote it."""
+    if min(shape, default=0) < 0:
+        raise UserError(f"{wanted.label} would have the shape {shape}, from shape={written}; pass larger inputs")
+    if max(shape, default=0) > LARGEST_EXTENT or prod(shape) * wanted.dtype.bytes > LARGEST_BYTES:
+        raise UserError(f"{wanted.label} would have the shape {shape}, from shape={written}, more than memory can hold")
+
+
+def check_output(wanted: Array, shape: Shape, a: NDArray) -> None:
+    """Refuse an array that the results do not fit."""
+    check_array(wanted, a)
+    if a.shape != shape:
+        raise UserError(f"{wanted.label} has the shape {shape}, but out= is an array of shape {a.shape}")
+    if not a.flags.writeable:
+        raise UserError(f"{wanted.label} cannot be written into a read-only array; pass a copy of it as out=")
+    if _overlaps_itself(a):
+        raise UserError(
+            f"{wanted.label} cannot be written into an array whose elements overlap (strides {a.strides}); "
+            "pass np.empty_like(...) of it as out="
+        )
+
+
+def _overlaps_itself(a: NDArray) -> bool:
+    """Whether some elements may share memory: an axis steps over less than the axes inside it span."""
+    span = a.itemsize
+    for step, n in sorted((abs(s), n) for s, n in zip(a.strides, a.shape, strict=True) if n > 1):
+        if step < span:
+            return True
+        span += step * (n - 1)
+    return False
+
+
+def check_apart(outputs: Sequence[tuple[Array, NDArray | None]], inputs: Sequence[tuple[Array, NDArray]]) -> None:
+    """Refuse an output that shares memory with an input or another output."""
+    others = list(inputs)
+    for wanted, a in outputs:
+        if a is None:
+            continue
+        for other, b in others:
+            if np.may_share_memory(a, b) and _share_memory(a, b):
+                raise UserError(
+                    f"{wanted.label} would be written into memory of {other.label}; pass another array as out=, "
+                    f"such as np.empty_like(...), or pass a copy of {other.name}"
+                )
+        others.append((wanted, a))
+
+
+def _share_memory(a: NDArray, b: NDArray) -> bool:
+    """Exact where that is quick, which it is for the channels of an interleaved image; otherwise yes."""
+    try:
+        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)
+    except np.exceptions.TooHardError:
+        return True

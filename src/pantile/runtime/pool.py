@@ -1,0 +1,35 @@
+"""The thread pool that kernels run on, its code kept on disk, and how many threads a pipeline uses."""
+
+from __future__ import annotations
+
+from ..codegen.target import host
+from ..errors import UserError
+from . import cache
+from .threads import MAX_THREADS, ThreadPool, compile_pool, pool
+
+
+def shared_pool() -> ThreadPool:
+    """The process's pool, started when first needed."""
+    return pool(_object_code)
+
+
+def _object_code() -> bytes:
+    return cache.fetch(cache.key("thread pool", str(host()), host().features), compile_pool)
+
+
+def get_num_threads() -> int:
+    """How many threads a pipeline runs on unless a call says otherwise: at first one per core, or what the
+    environment variable PANTILE_NUM_THREADS says."""
+    return shared_pool().get_num_threads()
+
+
+def set_num_threads(count: int) -> None:
+    """How many threads pipelines run on from now on, the calling one included."""
+    shared_pool().set_num_threads(checked_num_threads(count))
+
+
+def checked_num_threads(count: object) -> int:
+    """The number of threads of a call."""
+    if type(count) is not int or not 1 <= count <= MAX_THREADS:
+        raise UserError(f"the number of threads is {count!r}; pass an integer of 1 to {MAX_THREADS}")
+    return count

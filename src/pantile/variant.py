@@ -1,0 +1,98 @@
+"""Variants: what code may rely on about the arrays of a call. One pipeline has a few, each compiled when first needed.
+
+Code is specialized on which axis of each array is contiguous, and on the inputs being large enough that every split
+of the outputs has whole blocks; smaller inputs get a variant that assumes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .analysis.interval import Interval, interval
+from .expr.linear import Facts
+from .expr.nodes import Expr
+from .expr.visit import variables
+from .graph.nodes import Graph
+from .schedule.plan import Nest, Plan, Split
+
+_LARGEST = 1 << 14  # nobody would call inputs small that are smaller than this
+_FAR = 1 << 20  # larger than any block
+Dense = tuple[tuple[str, int | None], ...]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The contiguous axis of each buffer, and least extents of the inputs."""
+
+    dense: Dense
+    least: tuple[tuple[str, int], ...] = ()
+
+    def facts(self) -> Facts:
+        """As bounds for proofs."""
+        return Facts({name: (n, None) for name, n in self.least})
+
+
+class Variants:
+    """The variants of a scheduled pipeline."""
+
+    def __init__(self, graph: Graph, plan: Plan) -> None:
+        self._extents = [i.extent(k) for i in graph.inputs for k in range(i.ndim)]
+        self._dims = {i.name: i.ndim for i in graph.inputs}
+        self._dims |= {b: graph.stage[o.stage].ndim for o in graph.outputs for b in graph.stage[o.stage].buffers}
+        self._large = _large_extents(graph, plan)
+
+    def of(self, dense: Dense, extents: Mapping[str, int]) -> Variant:
+        """The variant for arrays of this layout and inputs of these extents."""
+        is_large = all(extents[e] >= max(1, self._large.get(e, 1)) for e in self._extents)
+        return Variant(dense, self._least(is_large))
+
+    @property
+    def usual(self) -> Variant:
+        """The one for large arrays in C order."""
+        return Variant(tuple((name, n - 1 if n else None) for name, n in self._dims.items()), self._least(True))
+
+    def _least(self, is_large: bool) -> tuple[tuple[str, int], ...]:
+        return tuple((e, max(1, self._large.get(e, 1)) if is_large else 0) for e in self._extents)
+
+
+def _large_extents(graph: Graph, plan: Plan) -> dict[str, int]:
+    """The extents of the inputs from which on every split of the outputs has two whole blocks."""
+    extents = {i.extent(k) for i in graph.inputs for k in range(i.ndim)}
+    large: dict[str, int] = {}
+    for o in graph.outputs:
+        nest = plan.stages[o.stage].nests[0]
+        for dim, shape in zip(graph.stage[o.stage].dims, o.shape, strict=True):
+            block = _block(nest, dim)
+            for name in extents & set(variables(shape)) if block > 1 else ():
+                needed = _extent_for(shape, name, 2 * block)
+                if needed is not None:
+                    large[name] = max(large.get(name, 1), needed)
+    return large
+
+
+def _block(nest: Nest, dim: str) -> int:
+    """The largest factor by which the dim, or a part of it, is split."""
+    parts, block = {dim}, 1
+    for r in nest.rewrites:
+        if isinstance(r, Split) and r.old in parts:
+            parts |= {r.outer, r.inner}
+            block = max(block, r.factor)
+    return block
+
+
+def _extent_for(shape: Expr, name: str, wanted: int) -> int | None:
+    """The least extent that makes `shape` at least `wanted`, other extents being large; None if none does."""
+    scope = {other: Interval.point(_FAR) for other in variables(shape)}
+
+    def suffices(n: int) -> bool:
+        low = interval(shape, {**scope, name: Interval(n, None)}).low
+        return isinstance(low, int) and low >= wanted
+
+    low, high = 0, _LARGEST
+    if not suffices(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high
