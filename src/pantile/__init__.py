@@ -58,8 +58,9 @@ from .lang.rdom import RDom
 from .lang.reductions import all, any, argmax, argmin, max, min, prod, sum
 from .lang.variables import Param, Var, vars
 from .pipeline import Pipeline
+from .runtime import cache
 from .runtime.pool import get_num_threads, set_num_threads
-from .schedule.directives import on
+from .schedule.directives import StageSchedule, on
 from .schedule.schedule import Schedule
 
 __all__ = [
@@ -80,7 +81,7 @@ __all__ = [
     # reductions
     "all", "any", "argmax", "argmin", "max", "min", "prod", "sum",
     # how it runs
-    "Pipeline", "Schedule", "get_num_threads", "on", "set_num_threads",
+    "Pipeline", "Schedule", "StageSchedule", "cache", "get_num_threads", "on", "set_num_threads",
     # errors
     "InternalError", "PantileError", "RunError", "UserError",
 ]  # fmt: skip

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from .analysis.bounds import check_regions, describe, readable, region_scalars
+from .analysis.bounds import check_regions, region_scalars
+from .analysis.messages import describe, readable
 from .codegen.target import host
 from .compile import Options, compile_kernel, kernel_key
 from .errors import UserError
@@ -72,7 +73,7 @@ class Calls:
         outputs = given_outputs(self.outputs, out)
         call = self._call(inputs, numbers, outputs)
         if out is not None:
-            check_apart(list(zip(self.outputs, outputs, strict=True)), list(zip(self.arguments.arrays, inputs, strict=True)))
+            check_apart(self.outputs, outputs, self.arguments.arrays, inputs)
         filled = [
             np.empty(shape, wanted.dtype.numpy) if a is None else a
             for wanted, shape, a in zip(self.outputs, call.shapes, outputs, strict=True)

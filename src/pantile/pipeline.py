@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from .analysis.bounds import readable
+from .analysis.messages import readable
 from .calls import Calls
-from .codegen.target import Target, host
 from .codegen.target import target as target_named
 from .compile import Options, to_assembly, to_llvm, to_loops
 from .errors import UserError
@@ -51,11 +51,11 @@ class Pipeline:
         name: str | None = None,
         strict: bool = False,
         debug: bool = False,
-        target: str = "host",
+        target: str | None = None,
     ) -> None:
         name = None if name is None else identifier(name, "a Pipeline")
         graph = separate_outputs(build(outputs, shape, name))
-        self._set(graph, Options(target_named(target), strict, debug), schedule)
+        self._set(graph, Options(target_named(target or "host"), strict, debug), schedule)
 
     def _set(self, graph: Graph, options: Options, schedule: Schedule | None) -> None:
         self._asked = Schedule() if schedule is None else schedule
@@ -99,6 +99,11 @@ class Pipeline:
         return self._calls.graph
 
     @property
+    def options(self) -> Options:
+        """The target, and whether code is strict or checked."""
+        return self._calls.options
+
+    @property
     def schedule(self) -> Schedule:
         """How it is computed, with defaults filled in for every stage. Prints as the Python that makes it."""
         return self._calls.schedule
@@ -106,7 +111,7 @@ class Pipeline:
     def with_schedule(self, schedule: Schedule) -> Pipeline:
         """The same pipeline, run another way."""
         other = object.__new__(type(self))
-        other._set(self.graph, self._calls.options, schedule)
+        other._set(self.graph, self.options, schedule)
         return other
 
     @property
@@ -120,15 +125,14 @@ class Pipeline:
 
     def llvm(self) -> str:
         """The code as LLVM text, before LLVM optimizes it."""
-        return to_llvm(self._program(self._calls), self._calls.options, Trace())
+        return to_llvm(self._program(self._calls), self.options, Trace())
 
-    def asm(self, target: str = "host") -> str:
-        """The machine code as assembly, for this machine or another target."""
-        options = self._calls.options
-        if target != "host":
-            options = Options(target_named(target), options.strict, options.debug)
-        calls = self._calls if options is self._calls.options else _scheduled(self.graph, self._asked, options)
-        return to_assembly(to_llvm(self._program(calls), options, Trace()), options)
+    def asm(self, target: str | None = None) -> str:
+        """The machine code as assembly; by default for the pipeline's own target, which is this machine."""
+        calls = self._calls
+        if target is not None:
+            calls = _scheduled(self.graph, self._asked, replace(self.options, target=target_named(target)))
+        return to_assembly(to_llvm(self._program(calls), calls.options, Trace()), calls.options)
 
     @staticmethod
     def _program(calls: Calls) -> Program:
@@ -154,11 +158,9 @@ def _scheduled(graph: Graph, asked: Schedule, options: Options) -> Calls:
 
 def _by_name(positional: tuple[Any, ...]) -> None:
     if positional:
-        raise UserError(f"{len(positional)} arguments are given by position; pass arrays and params by name, like img=...")
+        raise UserError("a pipeline takes arrays and params by name; pass them like img=<array>")
 
 
 def _single(results: list[Any]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
-
-_ = (Target, host)

@@ -22,23 +22,30 @@ _ALL_UP_TO = 16  # a range of so many values is tried in full
 
 @dataclass(frozen=True)
 class Witness:
-    """A point, and the indices it leads to."""
+    """A point, the indices it leads to, and what the data that decides them would have to be."""
 
     point: Point
     indices: tuple[int, ...]
+    data: tuple[tuple[Load, Number], ...]
+
+    def value(self, e: Expr) -> Number | None:
+        """The value of another expression there, if it is known."""
+        return value_at(e, self.point)
 
 
 def find_witness(indices: Sequence[Expr], limits: Limits, scope: Scope, guards: Sequence[Expr]) -> Witness | None:
     """A point of the scope where all guards hold (as far as they are known) and some index is outside its limits."""
+    loads = {id(e): e for e in _outside_loads(indices) if isinstance(e, Load)}
     ranges = _ranges([*indices, *guards], scope)
-    fixed = {name: i.low for name, i in scope.items() if i.is_point}
+    start: dict[str | int, Number] = {name: i.low for name, i in scope.items() if i.low is not None}
     for values in itertools.islice(_corners_first(ranges), _MOST_POINTS):
-        point = {**fixed, **values}
+        point = {**start, **values}
         if any(value_at(g, point) is False for g in guards):
             continue
         places = [value_at(i, point) for i in indices]
         if None not in places and any(_outside(p, limit) for p, limit in zip(places, limits, strict=True)):
-            return Witness(point, tuple(int(p) for p in places if p is not None))
+            data = tuple((load, point[k]) for k, load in loads.items())
+            return Witness(point, tuple(int(p) for p in places if p is not None), data)
     return None
 
 

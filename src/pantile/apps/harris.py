@@ -1,7 +1,8 @@
 """Harris corner response of a planar float image (Halide's apps/harris): structure tensor over 3x3 windows.
 
-The idea of the schedule: a strip of rows per task; gray and both gradients slide down the strip, the gradients in one
-loop; the sums of products are recomputed in registers.
+The idea of the schedule: a strip of rows per task, cut into tiles of columns so that all that slides down a tile fits
+the L1 cache: gray, both gradients (in one loop), and the three products summed along rows (in one loop). Two rows at a
+time, so that each row of gray and of the sums is loaded once for two uses.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ def build() -> pt.Pipeline:
 
     def window(name: str, product: pt.Expr) -> pt.Func:
         """3x3 sum of a product of gradients."""
-        p, columns, s = pt.Func(name), pt.Func(f"{name}_columns"), pt.Func(f"{name}_sum")
+        p, row, s = pt.Func(name), pt.Func(f"{name}_row"), pt.Func(f"{name}_sum")
         p[y, x] = product
-        columns[y, x] = p[y - 1, x] + p[y, x] + p[y + 1, x]
-        s[y, x] = columns[y, x - 1] + columns[y, x] + columns[y, x + 1]
+        row[y, x] = p[y, x - 1] + p[y, x] + p[y, x + 1]
+        s[y, x] = row[y - 1, x] + row[y, x] + row[y + 1, x]
         return s
 
     sxx = window("ixx", ix[y, x] * ix[y, x])
@@ -48,24 +49,40 @@ def build() -> pt.Pipeline:
 
 
 def expert(vector_bits: int) -> pt.Schedule:
-    """Two rows by two vectors at a time."""
+    """Two rows by two vectors at a time; everything slides down tiles of 256 columns."""
     block = 2 * vector_bits // 32
+
+    def sliding(name: str) -> pt.StageSchedule:
+        return (
+            pt.on(name)
+            .store_at("out", "tile")
+            .compute_at("out", "yi")
+            .split("y", "y", "row", 2)
+            .vectorize("x", block)
+            .reorder("y", "x", "row", "x_v")
+            .unroll("row")
+        )
+
+    def beside(name: str, host: str) -> pt.StageSchedule:
+        return sliding(name).compute_with(host, "x")
+
     inlined = [n for p in ("ixx", "iyy", "ixy") for n in (p, f"{p}_sum")]
     return pt.Schedule(
         pt.on("out")
         .split("y", "strip", "yi", 128)
         .split("yi", "yi", "row", 2)
-        .vectorize("x", block)
-        .reorder("strip", "yi", "x", "row", "x_v")
+        .split("x", "tile", "xi", 256)
+        .vectorize("xi", block)
+        .reorder("strip", "tile", "yi", "xi", "row", "xi_v")
         .unroll("row")
         .parallel("strip"),
-        *(pt.on(n).compute_inline() for n in ("response", *inlined, "ixx_columns", "iyy_columns", "ixy_columns")),
-        pt.on("ix").store_at("out", "strip").compute_at("out", "yi").split("y", "y", "row", 2).vectorize("x", block)
-        .reorder("y", "x", "row", "x_v").unroll("row"),
-        pt.on("iy").store_at("out", "strip").compute_with("ix", "x").split("y", "y", "row", 2).vectorize("x", block)
-        .reorder("y", "x", "row", "x_v").unroll("row"),
-        pt.on("gray").store_at("out", "strip").compute_at("out", "yi").split("y", "y", "row", 2).vectorize("x", block)
-        .reorder("y", "x", "row", "x_v").unroll("row"),
+        *(pt.on(n).compute_inline() for n in ("response", *inlined)),
+        sliding("ixx_row"),
+        beside("iyy_row", "ixx_row"),
+        beside("ixy_row", "ixx_row"),
+        sliding("ix"),
+        beside("iy", "ix"),
+        sliding("gray"),
     )
 
 

@@ -28,7 +28,7 @@ def local_contrast() -> pt.Pipeline:
     detail = gray[y, x] - blur_x[y, x]
     boost[y, x] = amount * detail / (1 + pt.abs(detail) / 64)  # strong edges would show halos: they get less
     out[y, x, c] = pt.rounding_cast("uint8", img[y, x, c] + boost[y, x])
-    return pt.Pipeline(out, shape=img.shape, schedule=schedule(), name="local_contrast")
+    return pt.Pipeline(out, shape=(img.shape[0], img.shape[1], 3), schedule=schedule(), name="local_contrast")
 
 
 def weighted(values: Sequence[pt.Expr]) -> pt.Expr:
@@ -44,7 +44,7 @@ def schedule() -> pt.Schedule:
         .split("y", "strip", "row", STRIP)
         .vectorize("x", LANES)
         .reorder("strip", "row", "x", "c", "x_v")
-        .unroll("c", 3)
+        .unroll("c")
         .parallel("strip"),
         pt.on("boost").compute_at("out", "row").vectorize("x", LANES),
         pt.on("blur_x").compute_inline(),

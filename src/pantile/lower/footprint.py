@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from ..analysis.interval import Interval, Scope, interval, refine
 from ..analysis.touched import Box, hull, touched
 from ..expr.types import INT64
 from ..graph.nodes import Stage
 from ..ir.nodes import For, If, Let, Produce, Stmt
 from ..ir.visit import children, expressions
+from .loops import Covered
 from .names import region_names
 
 
-def step(s: Stmt, scope: Scope) -> list[tuple[Stmt, Scope]]:
+class Reach:
+    """How far loops reach: what is known about loops as wholes, seen from inside the loops `around`."""
+
+    def __init__(self, covered: Mapping[str, Covered], around: Iterable[str]) -> None:
+        self.covered = covered
+        self.around = set(around)
+
+    def loop(self, s: For, scope: Scope) -> Interval:
+        """All values of a loop's variable, over the loops entered so far."""
+        whole = self.covered.get(s.var)
+        if whole is not None and not whole.loops & self.around:
+            return Interval(interval(whole.range.low, scope).low, interval(whole.range.high, scope).high)
+        return Interval(interval(s.min, scope).low, interval(s.min + s.extent - 1, scope).high)
+
+
+NOTHING_KNOWN = Reach({}, ())
+
+
+def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt, Scope]]:
     """The statements inside `s`, each with the scope it is in."""
     if isinstance(s, For):
-        first = interval(s.min, scope)
-        last = interval(s.min + s.extent - 1, scope)
-        return [(s.body, {**scope, s.var: Interval(first.low, last.high)})]
+        return [(s.body, {**scope, s.var: reach.loop(s, scope)})]
     if isinstance(s, Let):
         return [(s.body, {**scope, s.name: interval(s.value, scope)} if s.value.dtype == INT64 else scope)]
     if isinstance(s, If):
@@ -25,28 +44,28 @@ def step(s: Stmt, scope: Scope) -> list[tuple[Stmt, Scope]]:
     return [(c, scope) for c in children(s)]
 
 
-def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, own: str | None = None) -> Box | None:
+def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: str | None = None) -> Box | None:
     """The box of some buffers that a statement reads, over all its loops; not counting what stage `own` reads."""
     if isinstance(s, Produce) and s.stage == own:
         return None
     found: Box | None = None
     boxes = touched(expressions(s), scope)
-    inner = (read_by(c, buffers, inner_scope, own) for c, inner_scope in step(s, scope))
+    inner = (read_by(c, buffers, inner_scope, reach, own) for c, inner_scope in step(s, scope, reach))
     for box in (*(boxes.get(b) for b in buffers), *inner):
         if box is not None:
             found = box if found is None else hull(found, box)
     return found
 
 
-def computed(s: Stmt, stage: Stage, scope: Scope) -> Box | None:
+def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
     """The box of `stage` that a statement computes, over all its loops."""
     if isinstance(s, Produce) and s.stage == stage.name:
         sides = [(interval(low, scope), interval(high, scope))
                  for low, high in (region_names(stage.name, d) for d in stage.dims)]  # fmt: skip
         return tuple(Interval(low.low, high.high) for low, high in sides)
     found: Box | None = None
-    for inner, inner_scope in step(s, scope):
-        box = computed(inner, stage, inner_scope)
+    for inner, inner_scope in step(s, scope, reach):
+        box = computed(inner, stage, inner_scope, reach)
         if box is not None:
             found = box if found is None else hull(found, box)
     return found

@@ -11,7 +11,7 @@ stage.inner.lo. The last block, where it would stick out, is treated in one of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import InternalError
@@ -35,6 +35,14 @@ class Range:
     high: Expr
 
 
+@dataclass(frozen=True)
+class Covered:
+    """What the loops of one dim cover together: the dim's range, exactly."""
+
+    range: Range
+    loops: frozenset[str]
+
+
 @dataclass
 class Loops:
     """One definition's loops while they are being opened, outermost first."""
@@ -50,6 +58,7 @@ class Loops:
     gone: set[str] = field(default_factory=set)  # loops that a peeled tail does without
     serial: set[str] = field(default_factory=set)  # loops that a peeled tail runs serially
     peeled: tuple[str, ...] = ()  # splits whose last block this is
+    covered: dict[str, Covered] = field(default_factory=dict)  # variable of the innermost loop of a dim -> the dim
 
     @property
     def definition(self) -> Definition:
@@ -96,7 +105,7 @@ class Loops:
     def tail(self, outer: str) -> tuple[Loops, str, Expr]:
         """The loops for what a peeled split leaves over; the name its first coordinate must be bound to, and it."""
         split, first, last = self.peel[outer]
-        parts = _leaves(self.nest, split.inner)
+        parts = _parts(self.nest, split, split.inner)
         run = parts[0]
         rest = replace(
             self,
@@ -136,6 +145,11 @@ def make_loops(stage: Stage, index: int, nest: Nest, ranges: dict[str, Range], f
     for s in reversed(steps):
         s.bind(values)
     loops.at = values
+    made_of = _made_of(nest, ranges)
+    variables = {loops.var(loop.name).name for loop in nest.loops}
+    for dim, value in values.items():
+        if isinstance(value, Var) and value.name in variables:
+            loops.covered[value.name] = Covered(ranges[dim], frozenset(loops.var(n).name for n in made_of[dim]))
     return loops
 
 
@@ -213,23 +227,30 @@ class _Fuse(_Step):
             values[name] = at
 
 
-def _leaves(nest: Nest, name: str) -> list[str]:
-    """The loops that a split or fused name finally consists of, in nest order."""
-    made: set[str] = {name}
-    started = False
+def _parts(nest: Nest, split: Split, name: str) -> list[str]:
+    """The loops that a name made by `split` finally consists of, in nest order."""
+    made = {name}
+    for r in nest.rewrites[nest.rewrites.index(split) + 1 :]:
+        old, new = ({r.old}, {r.outer, r.inner}) if isinstance(r, Split) else ({r.outer, r.inner}, {r.fused})
+        if old & made:
+            made = made - old | new
+    return [loop.name for loop in nest.loops if loop.name in made]
+
+
+def _made_of(nest: Nest, dims: Iterable[str]) -> dict[str, set[str]]:
+    """Dim -> the loops that it was split and fused into."""
+    dims_of = {d: {d} for d in dims}  # current loop -> dims it stems from
     for r in nest.rewrites:
         if isinstance(r, Split):
-            started = started or name in (r.outer, r.inner)
-            if started and r.old in made and name not in (r.outer, r.inner):
-                made |= {r.outer, r.inner}
-        elif r.outer in made or r.inner in made:
-            made.add(r.fused)
-    return [loop.name for loop in nest.loops if loop.name in made]
+            dims_of[r.outer] = dims_of[r.inner] = dims_of.pop(r.old)
+        else:
+            dims_of[r.fused] = dims_of.pop(r.outer) | dims_of.pop(r.inner)
+    return {d: {loop for loop, stems in dims_of.items() if d in stems} for d in dims}
 
 
 def _inside_out(nest: Nest, s: Split) -> bool:
     """Whether some inner loop of the split is outside some outer loop of it."""
     order = [loop.name for loop in nest.loops]
-    outer = _leaves(nest, s.outer)
-    inner = [n for n in _leaves(nest, s.inner) if n not in outer]
+    outer = _parts(nest, s, s.outer)
+    inner = [n for n in _parts(nest, s, s.inner) if n not in outer]
     return bool(outer and inner) and min(order.index(n) for n in inner) < max(order.index(n) for n in outer)

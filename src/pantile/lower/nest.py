@@ -35,8 +35,8 @@ from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
 from ..schedule.plan import Loop, Plan, Site, StagePlan
 from .assume import assume
-from .footprint import computed, read_by
-from .loops import Loops, Range, make_loops, prefix, pure_dims
+from .footprint import Reach, computed, read_by
+from .loops import Covered, Loops, Range, make_loops, prefix, pure_dims
 from .names import region_names
 from .prefetch import prefetches
 from .slide import OpenLoop, slide
@@ -66,6 +66,11 @@ class _Builder:
         self.closed: dict[str, Expr] = {}  # region name -> its value, for proofs
         self.values: dict[str, Expr] = {}  # let around the statement being built -> its value in loop variables
         self.folds: dict[str, dict[int, int]] = {}
+        self.covered: dict[str, Covered] = {}
+
+    def reach(self) -> Reach:
+        """What is known about whole loops, where the open ones are not whole."""
+        return Reach(self.covered, (loop.var.name for loop in self.open))
 
     # Stages at a site
 
@@ -85,7 +90,7 @@ class _Builder:
         box = self.needed(members, rest)
         sliding = None
         if p.compute != p.store and not any(m.name in self.graph.output for m in members):
-            sliding = slide(members, box, rest, self.loops_inside(p.store), self.values, self.facts)
+            sliding = slide(members, box, rest, self.loops_inside(p.store), self.values, self.reach(), self.facts)
         if sliding is not None:
             box = sliding.box
             for buffer in (b for m in members for b in m.buffers):
@@ -120,9 +125,9 @@ class _Builder:
 
     def needed(self, members: list[Stage], rest: Stmt) -> Box:
         """The box that `rest` (or the caller) needs of the stages, as expressions."""
-        boxes = []
+        boxes, reach = [], self.reach()
         for m in members:
-            box = self.output_box(m) if m.name in self.graph.output else read_by(rest, m.buffers, {}, m.name)
+            box = self.output_box(m) if m.name in self.graph.output else read_by(rest, m.buffers, {}, reach, m.name)
             if box is not None:
                 boxes.append(with_own_updates(m, box, {}) if m.updates and m.name not in self.graph.output else box)
         if not boxes:
@@ -144,7 +149,7 @@ class _Builder:
 
     def store(self, stage: Stage, p: StagePlan, body: Stmt) -> Stmt:
         """Memory for the box that `body` computes of the stage."""
-        box = computed(body, stage, {})
+        box = computed(body, stage, {}, self.reach())
         if box is None:
             raise InternalError(f"{stage.name} is stored where nothing computes it")
         sides = [self.tidy(stage, k, side) for k, side in enumerate(box)]
@@ -179,7 +184,9 @@ class _Builder:
         for r in stage.definitions[index].domain:
             low = simplify(lowered.index(r.min), self.facts)
             ranges[r.name] = Range(low, simplify(low + lowered.index(r.extent) - 1, self.facts))
-        return make_loops(stage, index, nest, ranges, self.facts, self.at_least)
+        loops = make_loops(stage, index, nest, ranges, self.facts, self.at_least)
+        self.covered.update(loops.covered)
+        return loops
 
     def region(self, stage: Stage, dim: str) -> Range:
         """The range of a dim: constants where they are known, else by name."""
@@ -247,7 +254,7 @@ class _Builder:
     def prefetched(self, loops: Loops, body: Stmt) -> Stmt:
         """The innermost body, after asking for what it will read some iterations of an outer loop later."""
         for p in self.plan.stages[loops.stage.name].prefetches:
-            box = read_by(body, (p.buffer,), {})
+            box = read_by(body, (p.buffer,), {}, self.reach())
             ahead = loops.var(p.loop)
             if box is not None and any(o.var.name == ahead.name for o in self.open):
                 sides = [self.tidy(loops.stage, k, side) for k, side in enumerate(box)]

@@ -26,7 +26,7 @@ from ..expr.visit import depends, substitute
 from ..graph.nodes import Stage
 from ..ir.nodes import If, Kind, Produce, Stmt
 from ..ir.visit import walk
-from .footprint import read_by
+from .footprint import Reach, read_by
 
 
 class OpenLoop:
@@ -68,21 +68,21 @@ class Sliding:
 
 
 def slide(members: list[Stage], box: Box, rest: Stmt, between: list[OpenLoop], lets: Mapping[str, Expr],
-          facts: Facts) -> Sliding | None:  # fmt: skip
+          reach: Reach, facts: Facts) -> Sliding | None:  # fmt: skip
     """How the stages slide along one of the loops between their storage and their computation, or None.
 
     The innermost loop along which iterations overlap is taken. Loops inside it may move the other dims: all of their
     iterations have run before its next one. `lets`: names defined in between, in terms of loop variables.
     """
     for depth in range(len(between) - 1, -1, -1):
-        found = _slide_along(members, box, rest, between[depth], between[depth + 1 :], lets, facts)
+        found = _slide_along(members, box, rest, between[depth], between[depth + 1 :], lets, reach, facts)
         if found is not None:
             return found
     return None
 
 
 def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inner: list[OpenLoop],
-                 lets: Mapping[str, Expr], facts: Facts) -> Sliding | None:  # fmt: skip
+                 lets: Mapping[str, Expr], reach: Reach, facts: Facts) -> Sliding | None:  # fmt: skip
     v = loop.var
     moving = [k for k, side in enumerate(box) if _moves(side, [v.name])]
     if not loop.serial or len(moving) != 1 or _moves(box[moving[0]], [i.var.name for i in inner]):
@@ -100,7 +100,8 @@ def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inn
     rest_start = loop.start(rest)
     scope = {v.name: Interval(loop.first - rest_start, loop.last)}
     scope |= {name: interval(value, scope) for name, value in lets.items()}
-    first = _least([b[k].low for m in members if (b := read_by(rest, m.buffers, scope, m.name)) is not None], facts)
+    reads = (read_by(rest, m.buffers, scope, reach, m.name) for m in members)
+    first = _least([b[k].low for b in reads if b is not None], facts)
     gap = simplify(substitute(high, {v.name: loop.first}) - first + 1, facts)  # rows up to the first iteration's last
     plan = _start(gap, advance, rate, facts)
     if plan is None:

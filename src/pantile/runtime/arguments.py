@@ -58,19 +58,19 @@ class Arguments:
     def __init__(self, arrays: Sequence[Array], numbers: Sequence[Number]) -> None:
         self.arrays = tuple(arrays)
         self.numbers = tuple(numbers)
-        self._names = {a.name for a in (*self.arrays, *self.numbers)}
+        self._names = [*(a.name for a in self.arrays), *(n.name for n in self.numbers)]
+        self._known = frozenset(self._names)
 
     def match(self, given: Mapping[str, Any]) -> tuple[list[NDArray], list[bool | int | float]]:
-        """The arrays and numbers of a call, in order. Numbers are checked; arrays are by `check_array`, once per kind."""
-        if not self._names.issuperset(given):
-            raise self._unknown(next(name for name in given if name not in self._names))
+        """The arrays and numbers of a call, in order. Numbers are checked; `check_array` checks arrays."""
+        if not self._known.issuperset(given):
+            raise self._unknown(next(name for name in given if name not in self._known))
         arrays = [as_array(a, given.get(a.name)) for a in self.arrays]
         return arrays, [as_number(n, given.get(n.name, n.default)) for n in self.numbers]
 
     def _unknown(self, name: str) -> UserError:
-        names = [a.name for a in (*self.arrays, *self.numbers)]
-        close = get_close_matches(name, names, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"it takes {', '.join(names) or 'no arguments'}"
+        close = get_close_matches(name, self._names, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it takes {', '.join(self._names) or 'no arguments'}"
         return UserError(f"the pipeline has no argument {name!r}; {hint}")
 
 
@@ -120,7 +120,7 @@ def _check_dtype(wanted: Array, a: NDArray) -> None:
 def _check_layout(wanted: Array, a: NDArray) -> None:
     remedy = f"pass np.ascontiguousarray({wanted.name})" if wanted.kind == "Input" else "pass a contiguous array"
     if not a.flags.aligned:
-        raise UserError(f"{wanted.label} is given an array whose data is not aligned to its {a.itemsize} bytes; {remedy}")
+        raise UserError(f"{wanted.label} is given data that is not aligned to its {a.itemsize} bytes; {remedy}")
     used = [(n, s) for n, s in zip(a.shape, a.strides, strict=True) if n > 1]
     if any(s % a.itemsize for _, s in used):
         raise UserError(
@@ -152,7 +152,7 @@ def as_number(wanted: Number, given: Any) -> bool | int | float:
         raise UserError(f"{wanted.label} is missing; pass {wanted.name}=<{wanted.dtype}>")
     value = given.item() if isinstance(given, (np.generic, np.ndarray)) and given.ndim == 0 else given
     if not isinstance(value, (bool, int, float)):
-        raise UserError(f"{wanted.label} is given {given!r}, which is not a number; pass {wanted.name}=<{wanted.dtype}>")
+        raise UserError(f"{wanted.label} is given {given!r}, which is not a number of {wanted.dtype}")
     if wanted.dtype.is_float:
         return _as_float(wanted, value)
     return _as_bool(wanted, value) if wanted.dtype.is_bool else _as_int(wanted, value)

@@ -9,6 +9,7 @@ The directory is PANTILE_CACHE_DIR, or pantile in XDG_CACHE_HOME (~/.cache).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -81,7 +82,7 @@ def info() -> Info:
     directory = _directory()
     if directory is None:
         return Info(None, 0, 0)
-    sizes = [entry.stat().st_size for entry in directory.entries()]
+    sizes = [size for _, size, _ in directory.entries()]
     return Info(directory.path, len(sizes), sum(sizes))
 
 
@@ -133,13 +134,17 @@ class Directory:
         self.path = path
         self.limit = limit
 
-    def entries(self) -> Iterator[os.DirEntry[str]]:
-        """All entries, in no order."""
-        try:
-            found = list(os.scandir(self.path))
-        except OSError:
-            found = []
-        return (entry for entry in found if entry.name.endswith(_SUFFIX))
+    def entries(self) -> list[tuple[float, int, str]]:
+        """When each entry was last used, its size and its path, in the order of use."""
+        return sorted(self._files(_SUFFIX))
+
+    def _files(self, suffix: str) -> Iterator[tuple[float, int, str]]:
+        with contextlib.suppress(OSError), os.scandir(self.path) as found:
+            for file in found:
+                if file.name.endswith(suffix):
+                    with contextlib.suppress(OSError):  # another process has removed it
+                        status = file.stat(follow_symlinks=False)
+                        yield status.st_mtime, status.st_size, file.path
 
     def read(self, name: str) -> bytes | None:
         try:
@@ -155,53 +160,46 @@ class Directory:
         return _content(name, data)
 
     def write(self, name: str, content: bytes) -> None:
-        try:
-            handle, unfinished = tempfile.mkstemp(_UNFINISHED, name[:16], self.path)  # readable by this user only
+        with contextlib.suppress(OSError):
+            handle, unfinished = tempfile.mkstemp(_UNFINISHED, "", self.path)  # for this user only
             try:
                 with open(handle, "wb") as file:
                     file.write(_MAGIC + _digest(name, content) + content)
                 os.replace(unfinished, self._file(name))
             except BaseException:
-                os.unlink(unfinished)
+                _remove(unfinished)
                 raise
             self._trim()
-        except OSError:
-            return
 
     def clear(self) -> int:
-        removed = 0
-        for entry in self.entries():
-            removed += self._remove(entry.path)
-        self._remove_unfinished(0.0)
-        return removed
+        """Remove everything; how many entries there were."""
+        for _, _, path in list(self._files(_UNFINISHED)):
+            _remove(path)
+        return sum(_remove(path) for _, _, path in self.entries())
 
     def _file(self, name: str) -> Path:
         return self.path / (name + _SUFFIX)
 
     def _trim(self) -> None:
-        """Remove what was used longest ago until the rest is small enough."""
-        known = sorted((s.st_mtime_ns, s.st_size, e.path) for e in self.entries() if (s := e.stat()))
-        total = sum(size for _, size, _ in known)
-        for _, size, path in known:
+        """Remove what was used longest ago until the rest is small enough, and what was never finished."""
+        entries = self.entries()
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in entries:
             if total <= self.limit:
                 break
-            self._remove(path)
+            _remove(path)
             total -= size
-        self._remove_unfinished(_ABANDONED)
+        for used, _, path in list(self._files(_UNFINISHED)):
+            if used < time.time() - _ABANDONED:
+                _remove(path)
 
-    def _remove_unfinished(self, age: float) -> None:
-        before = time.time() - age
-        for entry in os.scandir(self.path):
-            if entry.name.endswith(_UNFINISHED) and entry.stat().st_mtime <= before:
-                self._remove(entry.path)
 
-    @staticmethod
-    def _remove(path: str) -> bool:
-        try:
-            os.unlink(path)
-        except OSError:
-            return False
-        return True
+def _remove(path: str) -> bool:
+    try:
+        os.unlink(path)
+    except OSError:
+        return False
+    return True
 
 
 def _digest(name: str, content: bytes) -> bytes:

@@ -62,10 +62,12 @@ def _overlaps_itself(a: NDArray) -> bool:
     return False
 
 
-def check_apart(outputs: Sequence[tuple[Array, NDArray | None]], inputs: Sequence[tuple[Array, NDArray]]) -> None:
-    """Refuse an output that shares memory with an input or another output."""
-    others = list(inputs)
-    for wanted, a in outputs:
+def check_apart(
+    outputs: Sequence[Array], given: Sequence[NDArray | None], inputs: Sequence[Array], read: Sequence[NDArray]
+) -> None:
+    """Refuse a given output that shares memory with an input or another output."""
+    others = list(zip(inputs, read, strict=True))
+    for wanted, a in zip(outputs, given, strict=True):
         if a is None:
             continue
         for other, b in others:
@@ -80,6 +82,6 @@ def check_apart(outputs: Sequence[tuple[Array, NDArray | None]], inputs: Sequenc
 def _share_memory(a: NDArray, b: NDArray) -> bool:
     """Exact where that is quick, which it is for the channels of an interleaved image; otherwise yes."""
     try:
-        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)
+        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]  # any number will do
     except np.exceptions.TooHardError:
         return True

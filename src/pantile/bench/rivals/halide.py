@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,12 @@ class Timing:
         return min(self.runs_ms)
 
 
+def apps() -> frozenset[str]:
+    """Return the names of the applications that have a Halide program."""
+    modules = Path(__file__).with_name("halide_apps").glob("[!_]*.py")
+    return frozenset(module.stem for module in modules)
+
+
 @cache
 def find_halide_python() -> Path:
     """Return an interpreter that can import ``halide``, or raise :class:`HalideError`."""
@@ -98,7 +104,7 @@ class HalideRival:
             text=True,
         )
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "HalideRival":
         """Return the rival itself."""
         return self
 

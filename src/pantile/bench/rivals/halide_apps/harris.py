@@ -12,8 +12,8 @@ STRIP_ROWS = 32
 
 
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
-    """Return the response to ``images["input"]`` less a margin of three pixels all round."""
-    source = images["input"]
+    """Return the response to ``images["img"]`` less a margin of three pixels all round."""
+    source = images["img"]
     x, y = hl.Var("x"), hl.Var("y")
 
     gray, gradient_x, gradient_y = hl.Func("gray"), hl.Func("gradient_x"), hl.Func("gradient_y")

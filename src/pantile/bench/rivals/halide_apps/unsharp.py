@@ -15,8 +15,8 @@ STRIP_ROWS = 32
 
 
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
-    """Return the sharpened ``images["input"]``, of the same shape."""
-    source = images["input"]
+    """Return the sharpened ``images["img"]``, of the same shape."""
+    source = images["img"]
     x, y, c = hl.Var("x"), hl.Var("y"), hl.Var("c")
     padded = hl.BoundaryConditions.repeat_edge(source)
 

@@ -1,0 +1,135 @@
+"""How the check of regions speaks: stages, places and limits in words, and the refusals themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import UserError
+from ..expr.nodes import Load
+from ..graph.nodes import Definition, Stage
+from .interval import Interval
+from .touched import Box
+from .witness import Limits, Witness, depends_on_data
+
+MOST = (1 << 31) - 1  # indices of an axis; coordinates are int32
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where a buffer may be read: the limits of each axis, whose they are, and what to do about reads outside."""
+
+    buffer: str
+    owner: str
+    limits: tuple[tuple[int, int], ...]
+    remedy: str
+
+    def holds(self, box: Box) -> bool:
+        """Whether all of the box is inside."""
+        return all(self.holds_axis(k, r) for k, r in enumerate(box))
+
+    def holds_axis(self, axis: int, r: Interval) -> bool:
+        low, high = self.limits[axis]
+        return r.bounded and bool(low <= r.low and r.high <= high)
+
+
+def describe(stage: Stage) -> str:
+    """A stage, and the user's line it comes from."""
+    kind = "stage" if stage.helper else "Func"
+    return f"{kind} {stage.name!r} (defined at {stage.where})"
+
+
+def readable(text: object) -> str:
+    """An expression or listing, with extents as users write them."""
+    return re.sub(r"\.shape\.(\d+)", r".shape[\1]", str(text))
+
+
+def place(name: str, indices: Sequence[object]) -> str:
+    """name[i, j]."""
+    return f"{name}[{', '.join(map(readable, indices))}]"
+
+
+def limits_text(limits: Limits) -> str:
+    """The indices of several axes."""
+    return " x ".join(map(_indices, limits))
+
+
+def read_outside(stage: Stage, d: Definition, load: Load, box: Box, room: Room, witness: Witness | None) -> UserError:
+    """The refusal of a read whose box is not inside its room."""
+    axis = next(k for k, r in enumerate(box) if not room.holds_axis(k, r))
+    start = f"{describe(stage)} reads {readable(load)}"
+    if witness is not None:
+        wrong = next(k for k, i in enumerate(witness.indices) if not _in(i, room.limits[k]))
+        return UserError(
+            f"{start}, which leaves {room.owner}: {_pixel(stage, d, witness)} needs "
+            f"{place(room.buffer, witness.indices)}, but axis {wrong} has {_indices(room.limits[wrong])}; {room.remedy}"
+        )
+    if _is_unbounded(box[axis]) and depends_on_data(load.indices[axis]):
+        return UserError(
+            f"{start}, where {readable(load.indices[axis])} depends on data and may be anything; limit it with "
+            f"pt.clamp, or promise its range with pt.within, to stay inside {room.owner}, {limits_text(room.limits)}"
+        )
+    return UserError(
+        f"{start} at an index that is only known to be in {range_text(box[axis])} along axis {axis}, outside of "
+        f"{room.owner}, {limits_text(room.limits)}; limit it with pt.clamp, or promise its range with pt.within"
+    )
+
+
+def written_outside(stage: Stage, d: Definition, shape: tuple[int, ...], witness: Witness | None) -> UserError:
+    """The refusal of an update that writes outside the output's array."""
+    example = f": {_pixel(stage, d, witness)} would be written" if witness is not None else ""
+    return UserError(
+        f"{describe(stage)} is an output of shape {shape}, but its update {place(stage.name, d.indices)} at {d.where} "
+        f"may write outside of it{example}; ask for a larger shape=, limit the index with pt.clamp, or make another "
+        f"Func that reads {stage.name} the output"
+    )
+
+
+def output_outside(stage: Stage, shape: tuple[int, ...], room: Room) -> UserError:
+    """The refusal of a shape that is larger than the stated domain."""
+    return UserError(
+        f"{describe(stage)} is asked for over the shape {shape}, which leaves its stated domain, "
+        f"{limits_text(room.limits)}; ask for a smaller shape=, or state a larger domain"
+    )
+
+
+def stored_without_limits(stage: Stage, box: Box) -> UserError:
+    """The refusal of storing a stage that is read anywhere."""
+    return UserError(
+        f"{describe(stage)} is computed before it is read, but what is read of it has no known limits: "
+        f"{place(stage.name, [range_text(r) for r in box])}; limit the indices with pt.clamp, promise their range with "
+        "pt.within, or schedule it with compute_inline"
+    )
+
+
+def too_large(stage: Stage, extents: Sequence[int]) -> UserError:
+    """The refusal of storing more than there can be memory."""
+    size = " x ".join(map(str, extents))
+    return UserError(f"{describe(stage)} would hold {size} values, more than memory can; ask for a smaller shape=")
+
+
+def range_text(r: Interval) -> str:
+    low, high = ("?" if v is None else v for v in (r.low, r.high))
+    return f"{low} .. {high}"
+
+
+def _indices(limit: tuple[int, int]) -> str:
+    return f"indices {limit[0]} .. {limit[1]}" if limit[0] <= limit[1] else "no indices"
+
+
+def _in(index: int, limit: tuple[int, int]) -> bool:
+    return limit[0] <= index <= limit[1]
+
+
+def _is_unbounded(r: Interval) -> bool:
+    return not r.bounded or bool(r.high - r.low > MOST)
+
+
+def _pixel(stage: Stage, d: Definition, witness: Witness) -> str:
+    """The point of a stage that a witness stands for, with what else decides: "f[3, 4] (at r.0 = 1)"."""
+    left = [witness.value(i) for i in d.indices]
+    loops = [f"{r.name} = {witness.point[r.name]}" for r in d.domain if r.name in witness.point]
+    data = [f"{readable(e)} = {value}" for e, value in witness.data]
+    given = f" (at {', '.join(loops + data)})" if loops or data else ""
+    return place(stage.name, ["?" if i is None else i for i in left]) + given

@@ -1,0 +1,155 @@
+"""`pantile bench`: its arguments, and the run from apps to table, JSON and chart."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..apps import APPS
+from . import machine, plot
+from .console import Console
+from .contender import Unavailable
+from .ours import SCHEDULES, start_seconds
+from .result import Result, write_json
+from .rivals.registry import RIVALS
+from .rounds import Limit
+from .session import Settings, measure
+from .table import render
+
+CACHE_VARIABLE = "PANTILE_CACHE_DIR"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run with command-line arguments; the exit status."""
+    parser = argparse.ArgumentParser(prog="pantile bench", description="Time apps beside other systems.")
+    add_arguments(parser)
+    return run(parser.parse_args(argv))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that `run` reads."""
+    names = ", ".join(SCHEDULES)
+    parser.add_argument("apps", nargs="*", type=_app, metavar="APP", help=f"{', '.join(APPS)}; all by default")
+    parser.add_argument(
+        "--schedule", type=_schedules, default=("expert",), metavar="NAME,...", help=f"of ours: {names} (expert)"
+    )
+    parser.add_argument(
+        "--rivals", type=_rivals, default=(), metavar="NAME,...",
+        help=f"systems to compare with: {', '.join(RIVALS)}; NAME:SCHEDULE for one of its schedules",
+    )  # fmt: skip
+    parser.add_argument("--threads", type=_positive, metavar="N", help="of every contender; all cores by default")
+    parser.add_argument("--size", choices=("small", "paper"), default="paper", help="of the images (paper)")
+    parser.add_argument("--repeat", type=_positive, metavar="N", help="rounds; by default two seconds per contender")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results there")
+    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw a bar chart (needs matplotlib)")
+    parser.add_argument("--check", action="store_true", help="time nothing; compare all with the reference evaluator")
+    parser.add_argument("--passes", action="store_true", help="show how long each pass of our compiler took")
+    parser.add_argument("--scaling", action="store_true", help="also run on one thread, and show the speed-up")
+    parser.add_argument("--overhead", action="store_true", help="measure what a call costs beyond its kernel")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure and report; 1 if some contender failed or disagreed, else 0."""
+    console = Console()
+    host = machine.describe()
+    _note_load(host, console)
+    settings = _settings(args, console)
+    results: list[Result] = []
+    with _empty_cache():
+        console.note(f"starting LLVM and the threads took {start_seconds():.3f} s, which no compile time includes")
+        for name in args.apps or APPS:
+            results += measure(APPS[name], settings, console)
+    console.clear()
+    _report(args, host, results, console)
+    return 1 if console.errors else 0
+
+
+def _report(args: argparse.Namespace, host: dict[str, object], results: Sequence[Result], console: Console) -> None:
+    if results:
+        print(render(results))
+    if args.json:
+        write_json(args.json, host, results)
+    if args.plot and results:
+        try:
+            plot.draw(args.plot, results)
+        except Unavailable as reason:
+            console.note(f"no chart: {reason}")
+
+
+def _settings(args: argparse.Namespace, console: Console) -> Settings:
+    threads = args.threads or os.cpu_count()
+    return Settings(
+        schedules=args.schedule,
+        rivals=tuple(_installed(args.rivals, console)),
+        threads=(1, threads) if args.scaling and threads > 1 else (threads,),
+        size=args.size,
+        limit=Limit(args.repeat),
+        passes=args.passes,
+        overhead=args.overhead,
+        check=args.check,
+    )
+
+
+def _installed(rivals: Sequence[tuple[str, str]], console: Console) -> Iterator[tuple[str, str]]:
+    missing: set[str] = set()
+    for system in dict.fromkeys(system for system, _ in rivals):
+        try:
+            RIVALS[system].require()
+        except Unavailable as reason:
+            console.note(f"{system} skipped: {reason}")
+            missing.add(system)
+    yield from (r for r in rivals if r[0] not in missing)
+
+
+def _note_load(host: dict[str, object], console: Console) -> None:
+    load, cores = host["load"], host["cores"]
+    if isinstance(load, float) and isinstance(cores, int) and load > cores / 2:
+        console.note(f"the machine is busy (load {load:.1f} on {cores} cores): times will vary")
+
+
+@contextmanager
+def _empty_cache() -> Iterator[None]:
+    """Compile times are those of compiling: an empty folder serves as cache until the end."""
+    before = os.environ.get(CACHE_VARIABLE)
+    with tempfile.TemporaryDirectory(prefix="pantile-bench-") as folder:
+        os.environ[CACHE_VARIABLE] = folder
+        try:
+            yield
+        finally:
+            del os.environ[CACHE_VARIABLE]
+            if before is not None:
+                os.environ[CACHE_VARIABLE] = before
+
+
+def _app(name: str) -> str:
+    return _known(name, APPS, "an app")
+
+
+def _schedules(text: str) -> tuple[str, ...]:
+    return tuple(_known(name, SCHEDULES, "a schedule") for name in text.split(","))
+
+
+def _rivals(text: str) -> tuple[tuple[str, str], ...]:
+    """`halide:manual` is one schedule of Halide's, `halide` all of them."""
+    pairs = []
+    for item in text.split(","):
+        system, _, schedule = item.partition(":")
+        known = RIVALS[_known(system, RIVALS, "a rival")].schedules
+        pairs += [(system, s) for s in ([_known(schedule, known, "a schedule of it")] if schedule else known)]
+    return tuple(pairs)
+
+
+def _known(name: str, names: Collection[str], what: str) -> str:
+    if name not in names:
+        raise argparse.ArgumentTypeError(f"{name!r} is not {what}; there are {', '.join(names)}")
+    return name
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)

@@ -1,0 +1,44 @@
+"""What the user sees while waiting: one line that is rewritten on a terminal, and notes that stay."""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+
+class Console:
+    """Progress, notes and errors, away from the results on standard output."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._rewrites = self._stream.isatty()
+        self.errors = 0
+
+    def begin(self, text: str) -> None:
+        """What is being done from now on."""
+        self._show(text) if self._rewrites else print(text, file=self._stream, flush=True)
+
+    def progress(self, text: str) -> None:
+        """How far it is; only a terminal shows it."""
+        if self._rewrites:
+            self._show(text)
+
+    def note(self, text: str) -> None:
+        """Something worth keeping in sight."""
+        self.clear()
+        print(f"note: {text}", file=self._stream, flush=True)
+
+    def error(self, text: str) -> None:
+        """Something that makes the whole run fail in the end."""
+        self.errors += 1
+        self.clear()
+        print(f"error: {text}", file=self._stream, flush=True)
+
+    def clear(self) -> None:
+        """Make room for other output."""
+        if self._rewrites:
+            self._show("")
+
+    def _show(self, text: str) -> None:
+        self._stream.write(f"\r\x1b[K{text}")
+        self._stream.flush()

@@ -1,0 +1,61 @@
+"""What takes part in a benchmark: something that computes an app on given arrays and times itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.generic[Any]]
+
+
+class Unavailable(Exception):
+    """A contender cannot take part; the text says why, and what to install if that helps."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """Who it is: a system, the name of one of its schedules, and a number of threads."""
+
+    system: str
+    schedule: str
+    threads: int
+
+    def __str__(self) -> str:
+        return f"{self.system} {self.schedule}, {self.threads} thread{'s' if self.threads > 1 else ''}"
+
+
+class Contender(Protocol):
+    """A compiled program for one app, holding its inputs."""
+
+    @property
+    def label(self) -> Label:
+        """Who it is."""
+
+    @property
+    def schedule_s(self) -> float:
+        """Seconds that finding the schedule took."""
+
+    @property
+    def compile_s(self) -> float:
+        """Seconds from the program's objects to callable code, with nothing cached."""
+
+    def outputs(self) -> tuple[Array, ...]:
+        """Run, and return the results."""
+
+    def time(self, calls: int) -> Sequence[float]:
+        """Run once to warm up, then `calls` times: the milliseconds of each."""
+
+    def close(self) -> None:
+        """Free what it holds, processes of its own among them."""
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long a call takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start

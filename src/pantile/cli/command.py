@@ -1,0 +1,130 @@
+"""Arguments of the command in, an exit status out. What a subcommand needs is imported when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeAlias
+
+_DESCRIPTION = """\
+Image pipelines as functions of pixel coordinates, compiled to fast native code.
+
+  pantile demo                         run a real pipeline on a picture, and see how fast it is
+  pantile show blur                    an app's schedule and the loops it becomes
+  pantile bench blur --rivals halide   measure apps beside other systems
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status is 0, 1 for a failure that was explained, 2 for wrong arguments."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["bench"]:  # it reads its own arguments
+        from ..bench import main as bench
+
+        return bench(arguments[1:])
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.run is None:
+        parser.print_help()
+        return 0
+    return _explained(options)
+
+
+def _explained(options: argparse.Namespace) -> int:
+    """Run a subcommand. What a user can mend is said in one line."""
+    import pantile as pt
+
+    try:
+        status: int = options.run(options)
+    except (pt.PantileError, OSError) as error:
+        print(f"pantile {options.command}: {error}", file=sys.stderr)
+        return 1
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("pantile", description=_DESCRIPTION, formatter_class=_Plain)
+    parser.set_defaults(run=None)
+    parser.add_argument("--version", action="version", version=f"pantile {version('pantile')}")
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="")
+    _add_demo(commands)
+    _add_show(commands)
+    commands.add_parser("bench", help="measure apps, beside other systems where they are installed", add_help=False)
+    _add_cache(commands)
+    commands.add_parser("version", help="print the version").set_defaults(run=_version)
+    return parser
+
+
+class _Plain(argparse.RawDescriptionHelpFormatter):
+    """Keeps the lines of descriptions, and aligns options in one column."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26)
+
+
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # generic for type checkers only
+
+
+def _add_demo(commands: _Commands) -> None:
+    about = "Raise the local contrast of a picture, write the result as PNG, and say what was done and how fast."
+    demo = commands.add_parser(
+        "demo", help="run a real pipeline on a picture", description=about, formatter_class=_Plain
+    )
+    demo.add_argument("--input", type=Path, metavar="PICTURE", help="a picture (needs Pillow); default: one is made")
+    demo.add_argument("--output", type=Path, metavar="PNG", default=Path("pantile-demo.png"), help="default: %(default)s")
+    demo.add_argument("--amount", type=float, metavar="A", default=0.8, help="how strong, 0 to 2; default: %(default)s")
+    demo.add_argument("--size", type=_size, metavar="WxH", default=(1536, 1024), help="of the picture made; 1536x1024")
+    demo.add_argument("--threads", type=int, metavar="N", help="default: one per core")
+    demo.add_argument("--compare", action="store_true", help="write the picture before and after, side by side")
+    demo.set_defaults(run=_demo)
+
+
+def _add_show(commands: _Commands) -> None:
+    about = "Print what an app computes, its hand-written schedule, and the loops that the schedule makes of it."
+    show = commands.add_parser("show", help="print an app's stages, schedule and loops", description=about)
+    show.add_argument("app", metavar="APP", help="blur, unsharp, harris, ...")
+    show.add_argument("--naive", action="store_true", help="under the default schedule instead")
+    show.add_argument("--asm", action="store_true", help="the machine code too")
+    show.set_defaults(run=_show)
+
+
+def _add_cache(commands: _Commands) -> None:
+    about = "Compiled code is kept in a directory (PANTILE_CACHE_DIR) so that it is compiled once only."
+    cache = commands.add_parser("cache", help="look at the compiled code kept on disk, or remove it", description=about)
+    choice = cache.add_mutually_exclusive_group()
+    choice.add_argument("--info", action="store_true", help="where it is and how large (the default)")
+    choice.add_argument("--clear", action="store_true", help="remove all of it")
+    cache.set_defaults(run=_cache)
+
+
+def _size(text: str) -> tuple[int, int]:
+    width, _, height = text.partition("x")
+    if not (width.isdecimal() and height.isdecimal() and int(width) >= 1 and int(height) >= 1):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it like 1536x1024")
+    return int(width), int(height)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from .demo import demo
+
+    return demo(options.input, options.output, options.size, options.amount, options.threads, options.compare)
+
+
+def _show(options: argparse.Namespace) -> int:
+    from .show import show
+
+    return show(options.app, options.naive, options.asm)
+
+
+def _cache(options: argparse.Namespace) -> int:
+    from .cache import clear, info
+
+    return clear() if options.clear else info()
+
+
+def _version(_: argparse.Namespace) -> int:
+    print(f"pantile {version('pantile')}")
+    return 0

@@ -1,0 +1,70 @@
+"""`pantile demo`: more local contrast for a picture, what was done, and how long it took beside plain NumPy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pantile as pt
+
+from .contrast import STRIP, local_contrast
+from .png import Picture, read_picture, write_png
+from .scenery import scenery
+
+_RUNS = 20
+
+
+def demo(source: Path | None, target: Path, size: tuple[int, int], amount: float, threads: int | None,
+         compare: bool) -> int:  # fmt: skip
+    """Run the demo and tell about it."""
+    picture = scenery(size[1], size[0]) if source is None else read_picture(source)
+    pipeline = local_contrast()
+    arguments: dict[str, Any] = {"img": picture, "amount": amount}
+    count = pt.get_num_threads() if threads is None else threads
+    compiling, result = _timed(lambda: pipeline(**arguments, num_threads=count))
+    running = min(_timed(lambda: pipeline(**arguments, num_threads=count, out=result))[0] for _ in range(_RUNS))
+    _tell(picture, source, pipeline)
+    _tell_times(picture, compiling - running, pipeline.timings, running, count)
+    _tell_reference(pipeline, picture, result, amount, running)
+    write_png(target, np.concatenate([picture, result], axis=1) if compare else result)
+    print(f"wrote     {target.resolve()}")
+    return 0
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def _tell(picture: Picture, source: Path | None, pipeline: pt.Pipeline) -> None:
+    height, width, _ = picture.shape
+    what = "a picture made up for it" if source is None else str(source)
+    print(f"Pantile {version('pantile')}: local contrast of {what}, {width} x {height} RGB")
+    print(f"stages    {' -> '.join(s.name for s in pipeline.graph.stages)}")
+    print(f"schedule  strips of {STRIP} rows run in parallel; inside one, stages are computed row by row:")
+    for line in repr(pipeline.schedule).splitlines()[1:-1]:
+        print(f"          {line.strip()}")
+
+
+def _tell_times(picture: Picture, compiling: float, timings: dict[str, float], running: float, threads: int) -> None:
+    how = "compiled" if "llvm" in timings else "loaded from the compile cache"
+    steps = sorted(timings.items(), key=lambda step: -step[1])[:3]
+    detail = ", ".join(f"{name} {1000 * seconds:.0f} ms" for name, seconds in steps)
+    print(f"code      {how} in {compiling:.2f} s" + (f" ({detail}, ...)" if "llvm" in timings else ""))
+    speed = picture.shape[0] * picture.shape[1] / running / 1e6
+    plural = "s" if threads > 1 else ""
+    print(f"ran       in {1000 * running:.2f} ms on {threads} thread{plural}, the best of {_RUNS}: {speed:.0f} MPixel/s")
+
+
+def _tell_reference(pipeline: pt.Pipeline, picture: Picture, result: Picture, amount: float, running: float) -> None:
+    """The same in plain NumPy: the pipeline's definition, evaluated stage by stage."""
+    seconds, expected = _timed(lambda: pipeline.reference(img=picture, amount=amount))
+    most = int(np.abs(expected.astype(int) - result).max())
+    levels = f"{most} of 255 levels" if most else "none"
+    print(f"NumPy     in {1000 * seconds:.0f} ms, {seconds / running:.0f} times as long; largest difference: {levels}")

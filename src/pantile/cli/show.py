@@ -1,0 +1,21 @@
+"""`pantile show APP`: what it computes, how it is scheduled, the loops that come of it."""
+
+from __future__ import annotations
+
+import sys
+
+from ..apps import APPS
+
+
+def show(name: str, naive: bool, asm: bool) -> int:
+    """Print an app."""
+    if name not in APPS:
+        print(f"pantile show: there is no app {name!r}; there are: {', '.join(APPS)}", file=sys.stderr)
+        return 2
+    app = APPS[name]
+    pipeline = app.build()
+    if not naive:
+        pipeline = pipeline.with_schedule(app.expert(pipeline.options.target.vector_bits))
+    parts = [f"# {app.description}\n{pipeline}", repr(pipeline.schedule), pipeline.loops()]
+    print("\n\n".join([*parts, pipeline.asm()] if asm else parts))
+    return 0
