@@ -35,6 +35,7 @@ from .schedule.schedule import Schedule
 from .variant import Variant, Variants
 
 TIMINGS_VARIABLE = "PANTILE_TIMINGS"
+_FLAGS = 0x100 | 0x400  # of an array: NumPy's ALIGNED and WRITEABLE
 _MOST_KINDS = 256  # remembered; a param that decides regions may make any number of them
 Values = Sequence[bool | int | float]
 Kind = tuple[object, ...]
@@ -65,6 +66,7 @@ class Calls:
         deciding = region_scalars(graph)
         self._deciding = [k for k, p in enumerate(graph.params) if p.name in deciding]
         self._kinds: dict[Kind, Call] = {}
+        self._kernels: dict[Variant, Kernel] = {}
 
     def run(self, given: Mapping[str, Any], out: Any, num_threads: int | None) -> list[NDArray]:
         """Run compiled code; the output arrays."""
@@ -106,8 +108,8 @@ class Calls:
 
     def _call(self, inputs: list[NDArray], numbers: Values, outputs: Sequence[NDArray | None]) -> Call:
         kind: Kind = (
-            *[(a.shape, a.strides, a.dtype, a.flags.num) for a in inputs],
-            *[a if a is None else (a.shape, a.strides, a.dtype, a.flags.num) for a in outputs],
+            *[(a.shape, a.strides, a.dtype, a.flags.num & _FLAGS) for a in inputs],
+            *[a if a is None else (a.shape, a.strides, a.dtype, a.flags.num & _FLAGS) for a in outputs],
             *[numbers[k] for k in self._deciding],
         )
         call = self._kinds.get(kind)
@@ -164,6 +166,11 @@ class Calls:
 
     def _kernel(self, variant: Variant) -> Kernel:
         """The code of a variant, compiled if need be."""
+        if variant not in self._kernels:
+            self._kernels[variant] = self._compiled(variant)
+        return self._kernels[variant]
+
+    def _compiled(self, variant: Variant) -> Kernel:
         if self.options.target != host():
             raise UserError(
                 f"the pipeline is compiled for {self.options.target}, which this machine ({host()}) cannot run; "

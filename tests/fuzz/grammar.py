@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from pantile.errors import UserError
+from pantile.expr.nodes import FIXED_POINT
 from pantile.expr.types import BOOL, FLOAT32, INT32, UINT8, DType, dtype, promote
 
 from .terms import Regime, Term, integer, unit
@@ -73,6 +74,10 @@ class Grammar:
         """True that often; shrinks towards False."""
         return self.number(0, 99) >= 100 - percent
 
+    def grow(self, growth: int) -> None:
+        """The definition being written reads something that widens its region this much."""
+        self._growth = max(self._growth, growth)
+
     def taken_growth(self) -> int:
         """The growth of the definition just written; starts the next."""
         growth, self._growth = self._growth, 1
@@ -114,7 +119,7 @@ class Grammar:
     def leaf(self, scope: Scope) -> Term:
         """A read, a coordinate, a param or a number."""
         choice = self.number(0, 9)
-        if choice <= 5 and self.sources:
+        if choice <= 5 and self.sources and scope.depth > -2:  # data-dependent indices nest only so far
             return self.read(scope)
         if choice == 6 and scope.extra:
             return self.pick(scope.extra)
@@ -169,13 +174,13 @@ class Grammar:
         form, growth = self.pick(_INDEX_FORMS)
         if source.growth * growth > MOST_GROWTH:
             form, growth = "{v} + {c}", 1
-        self._growth = max(self._growth, source.growth * growth)
+        self.grow(source.growth * growth)
         text = form.format(v=v, c=self.number(-2, 3), w=self.pick(scope.coordinates))
         return f"{text} + {self.pick(scope.reduction)}" if scope.reduction and self.chance(60) else text
 
     def data_index(self, scope: Scope) -> str:
         """An index that depends on data, bounded by a clamp, a mask or a promise."""
-        e = self.exact_int(Scope(scope.pure, scope.reduction, min(scope.depth, 1), scope.extra))
+        e = self.exact_int(Scope(scope.pure, scope.reduction, min(scope.depth, 2) - 1, scope.extra))
         narrow = self.cast(e, INT32, scope).text
         high = self.pick([1, 3, 7, 15])
         return self.pick([
@@ -321,7 +326,7 @@ def _shift(g: Grammar, scope: Scope) -> Term:
 
 def _fixed_point(g: Grammar, scope: Scope) -> Term:
     a, b, t = g.unified(g.exact_int(scope), g.exact_int(scope), scope)
-    name = g.pick(["halving_add", "rounding_halving_add", "saturating_add", "saturating_sub", "absd", "mul_shift", "rounding_mul_shift"])
+    name = g.pick(list(FIXED_POINT))
     shift = f", {g.number(0, t.bits - 1)}" if name.endswith("mul_shift") else ""
     return integer(f"pt.{name}({a.text}, {b.text}{shift})", DType("uint", t.bits) if name == "absd" else t)
 
@@ -355,7 +360,8 @@ def _select(g: Grammar, scope: Scope) -> Term:
     a, b, t = g.unified(g.term(scope), g.term(scope), scope)
     size, slack = max(a.size, b.size), max(a.slack, b.slack)
     if g.chance(30):
-        text = f"pt.case(({condition(g, scope).text}, {a.text}), ({condition(g, scope).text}, {b.text}), otherwise={a.text})"
+        first, second = condition(g, scope), condition(g, scope)
+        text = f"pt.case(({first.text}, {a.text}), ({second.text}, {b.text}), otherwise={a.text})"
     else:
         text = f"pt.select({condition(g, scope).text}, {a.text}, {b.text})"
     return Term(text, t, size, slack) if t.is_float else integer(text, t)

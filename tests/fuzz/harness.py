@@ -17,6 +17,7 @@ from pantile.schedule.schedule import Schedule
 
 from .arrays import outputs_like
 from .grammar import Draw
+from .guarded import guarded
 from .pipelines import Case, pipelines
 from .schedules import schedules
 
@@ -30,19 +31,28 @@ class Trial:
     layouts: tuple[int, ...] | None  # of the arrays given as out; None: none are given
     threads: int
 
+    @property
+    def source(self) -> str:
+        """Python that anyone can paste; it ends with the compiled and the expected result."""
+        graph = self.case.graph()
+        given = "".join(f"{a.name}={a.name}, " for a in (*graph.inputs, *graph.params))
+        return "\n".join([
+            self.case.source, f"pipeline = pipeline.with_schedule({self.schedule!r})",
+            f"found = pipeline({given}num_threads={self.threads})", f"expected = pipeline.reference({given})", "",
+        ])  # fmt: skip
+
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """How Hypothesis shows a failing trial: Python that anyone can paste."""
-        arguments = "".join(f"{n}={n}, " for n in self.case.arguments if n in self.case.used)
-        printer.text(
-            f"\n{self.case.source}\npipeline = pipeline.with_schedule({self.schedule!r})\n"
-            f"pipeline({arguments}num_threads={self.threads})  # against pipeline.reference(...)\n"
-        )
+        """How Hypothesis shows a failing trial."""
+        printer.text(f"\n{self.source}")
 
 
 @st.composite
-def trials(draw: Draw, focus: str = "all", floats: str = "any", scheduled: bool = True) -> Trial:
-    """A random pipeline under a random legal schedule (or the default one)."""
-    case = draw(pipelines(focus, floats))
+def trials(
+    draw: Draw, focus: str = "all", floats: str = "any", scheduled: bool = True,
+    cases: st.SearchStrategy[Case] | None = None,
+) -> Trial:  # fmt: skip
+    """A random pipeline (or one of `cases`) under a random legal schedule (or the default one)."""
+    case = draw(pipelines(focus, floats) if cases is None else cases)
     graph = pipeline_of(case).graph
     schedule = draw(schedules(graph, case.strict)) if scheduled else Schedule()
     layouts = draw(st.none() | st.tuples(*[st.integers(0, 8)] * len(case.slack)))
@@ -55,12 +65,15 @@ def pipeline_of(case: Case, schedule: Schedule | None = None, debug: bool = Fals
     return Pipeline(funcs, shape=shape, schedule=schedule, strict=case.strict, debug=debug)
 
 
-def check(trial: Trial, debug: bool = False) -> None:
-    """Run compiled code and compare."""
+def check(trial: Trial, debug: bool = False, guard: str | None = None) -> None:
+    """Run compiled code and compare. `guard` places all arrays before ("end") or behind ("start") an unmapped page."""
     pipeline = pipeline_of(trial.case, trial.schedule, debug)
     inputs, params = trial.case.values(pipeline.graph)
     expected = evaluate(pipeline.graph, inputs, params)
     out = None if trial.layouts is None else outputs_like(expected, list(trial.layouts))
+    if guard is not None:
+        inputs = {name: guarded(a, guard == "end") for name, a in inputs.items()}
+        out = [guarded(np.zeros_like(a), guard == "end") for a in expected]
     found = pipeline(**inputs, **params, num_threads=trial.threads, out=out)
     compare(pipeline.graph, expected, list(found) if isinstance(found, tuple) else [found], trial.case.slack)
 
@@ -75,8 +88,8 @@ def compare(graph: Graph, expected: list[np.ndarray], found: list[np.ndarray], s
         if wrong.any():
             place = tuple(int(i) for i in np.argwhere(wrong)[0])
             raise AssertionError(
-                f"{label}{list(place)} is {b[place]!r}, not {a[place]!r} (within {allowed}); {int(wrong.sum())} of {wrong.size} "
-                f"pixels differ"
+                f"{label}{list(place)} is {b[place]!r}, not {a[place]!r} (within {allowed}); "
+                f"{int(wrong.sum())} of {wrong.size} pixels differ"
             )
 
 

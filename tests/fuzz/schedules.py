@@ -91,7 +91,8 @@ class _Scheduler:
             return
         readers = [n for n in later if n in self.graph.consumers[stage.name]]
         host = self.pick([*later, *readers * 4])
-        loops = list(dict.fromkeys(n for k in range(len(self.graph.stage[host].definitions)) for n in self.loops(host, k)))
+        definitions = range(len(self.graph.stage[host].definitions))
+        loops = list(dict.fromkeys(n for k in definitions for n in self.loops(host, k)))
         if self.number(0, 7) == 0 and self.share(stage, host):
             return
         loop = self.pick(loops)
@@ -148,7 +149,8 @@ def _fuse(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedul
 
 
 def _vectorize(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
-    return chain.vectorize(loops[-1], s.pick(_VECTORS), tail=s.pick(["auto", "auto", "auto", "guard", "round", "shift"]))
+    tail = s.pick(["auto", "auto", "auto", "guard", "round", "shift"])
+    return chain.vectorize(loops[-1], s.pick(_VECTORS), tail=tail)
 
 
 def _vectorize_outer(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:

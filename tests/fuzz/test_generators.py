@@ -10,14 +10,14 @@ from pantile.graph.verify import verify
 from pantile.reference import evaluate
 
 from ..reference.oracle import brute_force
+from .kinds import KINDS
 from .pipelines import Case, pipelines
-from .stages import KINDS
 
 
 @pytest.mark.parametrize("floats", ["wild", "tame"])
 @pytest.mark.parametrize("focus", KINDS)
 def test_reference_agrees_with_the_oracle(focus: str, floats: str) -> None:
-    @given(pipelines(focus, floats, most=3, sizes=[1, 2, 3]))
+    @given(pipelines(focus, floats, most=3, sizes=(1, 2, 3)))
     def run(case: Case) -> None:
         graph = case.graph()
         verify(graph)

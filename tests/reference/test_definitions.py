@@ -26,7 +26,10 @@ def clamp(e: Expr, low: Any, high: Any) -> Expr:
     return minimum(maximum(e, low), high)
 
 
-def run(g: Graph, inputs: dict[str, np.ndarray] | None = None, params: dict[str, Any] | None = None) -> list[np.ndarray]:
+Arrays = dict[str, np.ndarray]
+
+
+def run(g: Graph, inputs: Arrays | None = None, params: dict[str, Any] | None = None) -> list[np.ndarray]:
     """Evaluate, and see that the oracle agrees."""
     found = evaluate(g, inputs or {}, params or {})
     expected = brute_force(g, inputs or {}, params or {})
@@ -211,7 +214,7 @@ def test_bfloat16_arrays_are_bits_at_the_boundary() -> None:
 
 
 def test_empty_domains_outputs_and_inputs() -> None:
-    add = update((X,), load("s", "int32", X) + load("img", "int32", R), over=(("r.0", 0, Var(INT32, 1, "img.shape.0")),))
+    add = update((X,), load("s", "int32", X) + load("img", "int32", R), over=(("r.0", 0, HEIGHT),))
     s = stage("s", "x", X, updates=(add,))
     t = stage("t", "x", load("s", "int32", X) + 1)
     g = graph(s, t, out=(("t", (3,)), ("s", (0,))), inputs={"img": ("int32", 1)})
@@ -227,7 +230,8 @@ def test_wide_types_stay_exact() -> None:
 
 def promised(low: int, high: int) -> Graph:
     e = op("within", load("img", "uint8", X), const(low, UINT8), const(high, UINT8))
-    return graph(stage("f", "x", load("lut", "int64", e)), out=(("f", (3,)),), inputs={"img": ("uint8", 1), "lut": ("int64", 1)})
+    f = stage("f", "x", load("lut", "int64", e))
+    return graph(f, out=(("f", (3,)),), inputs={"img": ("uint8", 1), "lut": ("int64", 1)})
 
 
 def test_a_kept_promise_changes_nothing() -> None:

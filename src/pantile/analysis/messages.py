@@ -61,9 +61,11 @@ def read_outside(stage: Stage, d: Definition, load: Load, box: Box, room: Room, 
     start = f"{describe(stage)} reads {readable(load)}"
     if witness is not None:
         wrong = next(k for k, i in enumerate(witness.indices) if not _in(i, room.limits[k]))
+        low, high = room.limits[wrong]
+        remedy = room.remedy if low <= high else "pass an array that is not empty"
         return UserError(
             f"{start}, which leaves {room.owner}: {_pixel(stage, d, witness)} needs "
-            f"{place(room.buffer, witness.indices)}, but axis {wrong} has {_indices(room.limits[wrong])}; {room.remedy}"
+            f"{place(room.buffer, witness.indices)}, but axis {wrong} has {_indices((low, high))}; {remedy}"
         )
     if _is_unbounded(box[axis]) and depends_on_data(load.indices[axis]):
         return UserError(

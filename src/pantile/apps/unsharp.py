@@ -2,8 +2,8 @@
 
 out = in * (2*gray - blur(gray)) / gray, with a separable 7-tap Gaussian of sigma 1.5 and repeated edges.
 
-The idea of the schedule: a strip of rows per task, two rows at a time through it. The two new rows of gray go to a
-ring; the vertical blur of both rows reads the ring once; the rest is one loop over the row for all channels.
+The idea of the schedule: a strip of rows per task, two rows at a time through it, in two loops over x. The first
+computes two new rows of gray into a ring and the vertical blur of two rows from it; the second does all the rest.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ def build() -> pt.Pipeline:
     gray, blur_y, blur_x = pt.Func("gray"), pt.Func("blur_y"), pt.Func("blur_x")
     ratio, out = pt.Func("ratio"), pt.Func("out")
     k = [math.exp(-i * i / (2 * SIGMA * SIGMA)) / (math.sqrt(2 * math.pi) * SIGMA) for i in range(4)]
-    source = pt.edge(img, axes=(1, 2))
-    gray[y, x] = 0.299 * source[0, y, x] + 0.587 * source[1, y, x] + 0.114 * source[2, y, x]
+
+    def luminance(image: pt.Input | pt.Func) -> pt.Expr:
+        return 0.299 * image[0, y, x] + 0.587 * image[1, y, x] + 0.114 * image[2, y, x]
+
+    gray[y, x] = luminance(pt.edge(img, axes=(1, 2)))
     blur_y[y, x] = (
         k[0] * gray[y, x]
         + k[1] * (gray[y - 1, x] + gray[y + 1, x])
@@ -41,7 +44,7 @@ def build() -> pt.Pipeline:
         + k[2] * (blur_y[y, x - 2] + blur_y[y, x + 2])
         + k[3] * (blur_y[y, x - 3] + blur_y[y, x + 3])
     )
-    ratio[y, x] = (2 * gray[y, x] - blur_x[y, x]) / gray[y, x]
+    ratio[y, x] = (2 * luminance(img) - blur_x[y, x]) / luminance(img)
     out[c, y, x] = ratio[y, x] * img[c, y, x]
     return pt.Pipeline(out, shape=(3, img.shape[1], img.shape[2]), name="unsharp")
 
@@ -49,11 +52,6 @@ def build() -> pt.Pipeline:
 def expert(vector_bits: int) -> pt.Schedule:
     """Two rows by four vectors at a time; gray and its vertical blur slide down the strip."""
     block = 4 * vector_bits // 32
-    rows = [
-        pt.on(name).compute_at("out", "yi").split("y", "y", "row", 2).vectorize("x", block)
-        .reorder("y", "x", "row", "x_v").unroll("row")
-        for name in ("blur_y", "gray")
-    ]  # fmt: skip
     return pt.Schedule(
         pt.on("out")
         .split("y", "strip", "yi", 128)
@@ -63,11 +61,21 @@ def expert(vector_bits: int) -> pt.Schedule:
         .unroll("row")
         .unroll("c")
         .parallel("strip")
-        .prefetch("img", "yi", 1),
+        .prefetch("img", "yi", 3),
         pt.on("ratio").compute_at("out", "row").vectorize("x", block),
         pt.on("blur_x").compute_inline(),
-        rows[0],
-        rows[1].store_at("out", "strip"),
+        pt.on("blur_y")
+        .compute_at("out", "yi")
+        .split("y", "y", "row", 2)
+        .vectorize("x", block)
+        .reorder("y", "x", "row", "x_v")
+        .unroll("row"),
+        pt.on("gray")
+        .store_at("out", "strip")
+        .compute_at("blur_y", "x")
+        .vectorize("x", block)
+        .reorder("x", "y", "x_v")
+        .unroll("y", 2),
     )
 
 

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pantile as pt
+
 from ..apps import APPS
 from . import machine, plot
 from .console import Console
@@ -17,7 +19,7 @@ from .ours import SCHEDULES, start_seconds
 from .result import Result, write_json
 from .rivals.registry import RIVALS
 from .rounds import Limit
-from .session import Settings, measure
+from .session import Session, Settings
 from .table import render
 
 CACHE_VARIABLE = "PANTILE_CACHE_DIR"
@@ -57,12 +59,12 @@ def run(args: argparse.Namespace) -> int:
     console = Console()
     host = machine.describe()
     _note_load(host, console)
-    settings = _settings(args, console)
     results: list[Result] = []
     with _empty_cache():
         console.note(f"starting LLVM and the threads took {start_seconds():.3f} s, which no compile time includes")
+        settings = _settings(args, console)
         for name in args.apps or APPS:
-            results += measure(APPS[name], settings, console)
+            results += Session(APPS[name], settings, console).measure()
     console.clear()
     _report(args, host, results, console)
     return 1 if console.errors else 0
@@ -70,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _report(args: argparse.Namespace, host: dict[str, object], results: Sequence[Result], console: Console) -> None:
     if results:
+        print(f"{host['cpu']}, {host['cores']} cores; size: {args.size}; times are the best of all calls\n")
         print(render(results))
     if args.json:
         write_json(args.json, host, results)
@@ -81,7 +84,7 @@ def _report(args: argparse.Namespace, host: dict[str, object], results: Sequence
 
 
 def _settings(args: argparse.Namespace, console: Console) -> Settings:
-    threads = args.threads or os.cpu_count()
+    threads = args.threads or pt.get_num_threads()
     return Settings(
         schedules=args.schedule,
         rivals=tuple(_installed(args.rivals, console)),

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.generic[Any]]
+Array = NDArray[Any]
 
 
 class Unavailable(Exception):

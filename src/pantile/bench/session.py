@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -12,8 +12,8 @@ import pantile as pt
 from ..apps import App
 from .agreement import disagreement
 from .console import Console
-from .contender import Array, Contender, Unavailable
-from .ours import PantileContender, prepare
+from .contender import Array, Contender, Label, Unavailable
+from .ours import SYSTEM, PantileContender, prepare
 from .overhead import overhead_us
 from .result import Result
 from .rivals.registry import RIVALS, Task
@@ -34,86 +34,123 @@ class Settings:
     check: bool = False
 
 
-def measure(app: App, settings: Settings, console: Console) -> list[Result]:
-    """The results of one app; what goes wrong is told to the console, and the others go on."""
-    with ExitStack() as stack:
-        contenders = _agreeing(app, _contenders(app, settings, console, stack), settings, console)
-        if settings.check or not contenders:
+class Session:
+    """One app under some settings. What goes wrong is told to the console, and the rest goes on."""
+
+    def __init__(self, app: App, settings: Settings, console: Console) -> None:
+        self.app, self.settings, self.console = app, settings, console
+        self.inputs = app.inputs(settings.size)
+
+    def measure(self) -> list[Result]:
+        """Times, if they are asked for, of all contenders that compute the right thing."""
+        with ExitStack() as stack:
+            contenders = self._agreeing(self._contenders(stack))
+            if not contenders or self.settings.check:
+                return []
+            self._begin(f"timing {len(contenders)} contenders")
+            runs = race(contenders, self.settings.limit, self._round_done)
+            return [self._result(c, ms) for c, ms in zip(contenders, runs, strict=True)]
+
+    # ---- who takes part
+
+    def _contenders(self, stack: ExitStack) -> list[Contender]:
+        """Ours, then the rivals, which are closed with `stack`."""
+        ours = self._ours()
+        if not ours:
             return []
-        console.begin(f"{app.name}: timing {len(contenders)} contenders")
-        runs = race(contenders, settings.limit, lambda n: console.progress(f"{app.name}: timing, round {n} done"))
-        return [_result(app, c, ms, settings) for c, ms in zip(contenders, runs, strict=True)]
+        shapes = tuple(a.shape for a in ours[0].results)
+        per_threads = [replace(c, label=replace(c.label, threads=n)) for c in ours for n in self.settings.threads]
+        return [*per_threads, *self._rivals(shapes, stack)]
 
-
-def _contenders(app: App, settings: Settings, console: Console, stack: ExitStack) -> Iterator[Contender]:
-    """Ours, then the rivals, each closed with `stack`."""
-    inputs = app.inputs(settings.size)
-    shapes: tuple[tuple[int, ...], ...] = ()
-    for ours in _ours(app, settings, inputs, console):
-        shapes = tuple(a.shape for a in ours.results)
-        yield from (replace(ours, label=replace(ours.label, threads=n)) for n in settings.threads)
-    for system, schedule in settings.rivals if shapes else ():
-        if app.name not in RIVALS[system].apps:
-            console.note(f"{system} has no {app.name}")
-            continue
-        for threads in settings.threads:
-            console.begin(f"{app.name}: compiling {system} {schedule}")
+    def _ours(self) -> list[PantileContender]:
+        """One per schedule, on the most threads."""
+        prepared = []
+        for schedule in self.settings.schedules:
+            self._begin(f"compiling {SYSTEM} {schedule}")
             try:
-                rival = RIVALS[system].enter(Task(app.name, schedule, threads, inputs, shapes))
+                prepared.append(prepare(self.app, schedule, max(self.settings.threads), self.inputs))
+            except pt.PantileError as error:
+                self.console.error(f"{self.app.name}: {SYSTEM} {schedule}: {error}")
+        return prepared
+
+    def _rivals(self, shapes: tuple[tuple[int, ...], ...], stack: ExitStack) -> list[Contender]:
+        entered = []
+        for system in self._rivals_without_app():
+            self.console.note(f"{system} has no {self.app.name}")
+        for label in self._rival_labels():
+            self._begin(f"compiling {label}")
+            task = Task(self.app.name, label.schedule, label.threads, self.inputs, shapes)
+            try:
+                contender = RIVALS[label.system].enter(task)
             except Unavailable as reason:
-                console.note(f"{app.name}: {system} {schedule} skipped: {reason}")
+                self._skip(label, reason)
                 continue
-            stack.callback(rival.close)
-            yield rival
+            stack.callback(contender.close)
+            entered.append(contender)
+        return entered
 
+    def _rivals_without_app(self) -> list[str]:
+        systems = dict.fromkeys(system for system, _ in self.settings.rivals)
+        return [s for s in systems if self.app.name not in RIVALS[s].apps]
 
-def _ours(app: App, settings: Settings, inputs: dict[str, Array], console: Console) -> Iterator[PantileContender]:
-    """One per schedule, on the most threads."""
-    for schedule in settings.schedules:
-        console.begin(f"{app.name}: compiling {schedule}")
-        try:
-            yield prepare(app, schedule, max(settings.threads), inputs)
-        except pt.PantileError as error:
-            console.error(f"{app.name}: {schedule}: {error}")
+    def _rival_labels(self) -> list[Label]:
+        present = [(system, name) for system, name in self.settings.rivals if self.app.name in RIVALS[system].apps]
+        return [Label(system, name, threads) for system, name in present for threads in self.settings.threads]
 
+    # ---- what they compute
 
-def _agreeing(app: App, contenders: Iterator[Contender], settings: Settings, console: Console) -> list[Contender]:
-    """Those that compute what the first one does, or with `check` what the reference does."""
-    expected: Sequence[Array] | None = None
-    agreeing = []
-    for contender in contenders:
-        if expected is None:
-            expected = _expected(app, contender, settings, console)
+    def _agreeing(self, contenders: Sequence[Contender]) -> list[Contender]:
+        """Those that compute what the first one does, or with `check` what the reference does."""
+        if not contenders:
+            return []
+        authority = "the reference" if self.settings.check else str(contenders[0].label)
+        expected = self._reference() if self.settings.check else [a.copy() for a in contenders[0].outputs()]
+        self._begin(f"comparing all with {authority}")
+        return [c for c in contenders if self._agrees(c, expected, authority)]
+
+    def _reference(self) -> Sequence[Array]:
+        self._begin("evaluating the reference")
+        results = self.app.build().reference(**self.inputs)
+        return results if isinstance(results, tuple) else (results,)
+
+    def _agrees(self, contender: Contender, expected: Sequence[Array], authority: str) -> bool:
         try:
             difference = disagreement(contender.outputs(), expected)
         except Unavailable as reason:
-            console.note(f"{app.name}: {contender.label} skipped: {reason}")
-            continue
+            self._skip(contender.label, reason)
+            return False
         if difference:
-            console.error(f"{app.name}: {contender.label} disagrees: {difference}")
-        else:
-            agreeing.append(contender)
-    return agreeing
+            self.console.error(f"{self.app.name}: {contender.label} disagrees with {authority}: {difference}")
+        elif self.settings.check:
+            self.console.note(f"{self.app.name}: {contender.label} agrees with {authority}")
+        return not difference
 
+    # ---- what is reported
 
-def _expected(app: App, first: Contender, settings: Settings, console: Console) -> Sequence[Array]:
-    """What all must compute; copied, as a contender may write into the same arrays again."""
-    if not settings.check:
-        return [a.copy() for a in first.outputs()]
-    console.begin(f"{app.name}: evaluating the reference")
-    results = app.build().reference(**app.inputs(settings.size))
-    return results if isinstance(results, tuple) else (results,)
+    def _result(self, contender: Contender, runs_ms: Sequence[float]) -> Result:
+        extra: dict[str, object] = {
+            "size": self.settings.size,
+            "median_ms": statistics.median(runs_ms),
+            "calls": len(runs_ms),
+        }
+        if isinstance(contender, PantileContender) and contender.label.threads == max(self.settings.threads):
+            extra |= self._extras(contender)
+        return Result(self.app.name, contender.label, min(runs_ms), contender.compile_s, contender.schedule_s, extra)
 
+    def _extras(self, contender: PantileContender) -> dict[str, object]:
+        extra: dict[str, object] = {}
+        if self.settings.passes:
+            extra["passes_s"] = dict(contender.passes_s)
+        if self.settings.overhead:
+            self._begin(f"overhead of calling {contender.label}")
+            extra["overhead_us"] = overhead_us(self.app, contender.pipeline, contender.label.threads)
+        return extra
 
-def _result(app: App, contender: Contender, runs_ms: Sequence[float], settings: Settings) -> Result:
-    extra: dict[str, object] = {
-        "size": settings.size,
-        "median_ms": statistics.median(runs_ms),
-        "calls": len(runs_ms),
-    }
-    if isinstance(contender, PantileContender):
-        if settings.passes:
-            extra["passes_s"] = dict(contender.pipeline.trace.seconds)
-        if settings.overhead:
-            extra["overhead_us"] = overhead_us(app, contender.pipeline, contender.label.threads)
-    return Result(app.name, contender.label, min(runs_ms), contender.compile_s, contender.schedule_s, extra)
+    def _begin(self, text: str) -> None:
+        self.console.begin(f"{self.app.name}: {text}")
+
+    def _round_done(self, number: int) -> None:
+        self.console.progress(f"{self.app.name}: timing, round {number} done")
+
+    def _skip(self, label: Label, reason: Exception) -> None:
+        self.console.note(f"{self.app.name}: {label} skipped: {reason}")

@@ -41,25 +41,30 @@ def _means(results: Sequence[Result]) -> Iterator[str]:
     """Over the apps that both were measured on."""
     apps = _unique(r.app for r in results)
     labels = _unique(r.label for r in results)
+    rows = []
     for ours in (x for x in labels if x.system == SYSTEM):
         for rival in (x for x in labels if x.system != SYSTEM and x.threads == ours.threads):
             ratios = [v for app in apps if (v := ratio(results, app, ours, rival)) is not None]
             if ratios:
-                pair = f"{SYSTEM} {ours.schedule} / {rival.system} {rival.schedule}, threads: {ours.threads}"
-                yield f"geometric mean of {pair}, apps: {len(ratios)}: {geometric_mean(ratios):.3f} (< 1: ours is faster)"
+                pair = f"{ours.system} {ours.schedule} / {rival.system} {rival.schedule}"
+                rows.append([pair, str(ours.threads), str(len(ratios)), f"{geometric_mean(ratios):.3f}"])
+    if rows:
+        yield from _aligned(
+            [["time over time (< 1: ours is faster)", "threads", "apps", "mean"], *rows], text_columns=1
+        )
 
 
 def _speedups(results: Sequence[Result]) -> Iterator[str]:
     for r in results:
-        single = ratio(results, r.app, replace(r.label, threads=1), r.label)
-        if single is not None and r.label.threads > 1:
-            yield f"{r.app}, {r.label}: {single:.2f} times as fast as one"
+        speedup = ratio(results, r.app, replace(r.label, threads=1), r.label)
+        if speedup is not None and r.label.threads > 1:
+            yield f"{r.app}, {r.label}: {speedup:.2f} times as fast as one"
 
 
 def _overheads(results: Sequence[Result]) -> Iterator[str]:
     for r in results:
         if "overhead_us" in r.extra:
-            yield f"{r.app}, {r.label}: a call costs {r.extra['overhead_us']:.1f} us beyond the kernel"
+            yield f"{r.app}, {r.label}: a call costs {r.extra['overhead_us']:.1f} us beyond its kernel"
 
 
 def _passes(results: Sequence[Result]) -> Iterator[str]:
@@ -67,15 +72,16 @@ def _passes(results: Sequence[Result]) -> Iterator[str]:
         seconds = r.extra.get("passes_s")
         if isinstance(seconds, dict):
             listed = ", ".join(f"{name} {1e3 * s:.1f}" for name, s in seconds.items())
-            yield f"{r.app}, {r.label}: milliseconds per pass: {listed}"
+            yield f"{r.app}, {r.label.schedule}: milliseconds per pass: {listed}"
 
 
 def _aligned(rows: Sequence[Sequence[str]], text_columns: int) -> Iterator[str]:
     """Columns of equal width, text to the left and numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = [c.ljust(w) if k < text_columns else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))]
-        yield "  ".join(cells).rstrip()
+        left = [c.ljust(w) for c, w in zip(row[:text_columns], widths, strict=False)]
+        right = [c.rjust(w) for c, w in zip(row[text_columns:], widths[text_columns:], strict=True)]
+        yield "  ".join(left + right).rstrip()
 
 
 def _unique(values: Iterable[T]) -> list[T]:

@@ -39,7 +39,7 @@ from .footprint import Reach, computed, read_by
 from .loops import Covered, Loops, Range, make_loops, prefix, pure_dims
 from .names import region_names
 from .prefetch import prefetches
-from .slide import OpenLoop, slide
+from .slide import OpenLoop, Sliding, slide
 from .widen import Lowered
 
 
@@ -100,16 +100,39 @@ class _Builder:
         for name, dim, side in lets:
             low, high = region_names(name, dim)
             for end, value in ((low.name, side.low), (high.name, side.high)):
-                self.closed[end] = value
+                self.closed[end] = self.values[end] = value
                 self.facts.bounds[end] = (self.facts.lower(value), self.facts.upper(value))
-        produce = self.specialized(stage, p.specializations)
-        if sliding is not None:
-            produce, rest = sliding.guard(produce, rest)
+        produce, rest = self.started(members, p, sliding, rest)
         result: Stmt = Block((produce, rest))
         for name, dim, side in reversed(lets):
             low, high = region_names(name, dim)
             result = Let(low.name, side.low, Let(high.name, side.high, result))
         return result
+
+    def started(self, members: list[Stage], p: StagePlan, sliding: Sliding | None, rest: Stmt) -> tuple[Stmt, Stmt]:
+        """The stage's loops and what follows them, each guarded until its first iteration of every loop around.
+
+        A loop along which something slides starts early for its sake; everything else in it waits."""
+        buffers = tuple(b for m in members for b in m.buffers)
+        own = {}
+        for loop in self.open:
+            slides = sliding is not None and sliding.loop is loop
+            own[loop] = sliding.start if sliding is not None and slides else loop.start_of_readers(rest, buffers)
+        outer = {loop: loop.current for loop in self.open}
+        for loop in self.open:
+            loop.current = own[loop]
+        produce = self.specialized(members[0], p.specializations)
+        inner = {loop: loop.start(produce) for loop in self.open}
+        for loop in self.open:
+            loop.current = outer[loop]
+            rest_start = loop.start(rest)
+            if inner[loop] > rest_start:
+                rest = loop.guarded(rest, rest_start)
+            elif own[loop] < rest_start and inner[loop] == own[loop]:
+                produce = loop.guarded(produce, own[loop])
+            if inner[loop]:
+                loop.starts.update({m.name: max(inner[loop], loop.starts.get(m.name, 0)) for m in members})
+        return produce, rest
 
     def loops_inside(self, site: Site | None) -> list[OpenLoop]:
         """The open loops inside a site, outermost first."""
@@ -234,6 +257,9 @@ class _Builder:
         kind = Kind.SERIAL if loop.name in loops.serial else Kind(loop.kind)
         name = loops.var(loop.name).name
         extent = simplify(r.high - r.low + 1, self.facts)
+        if isinstance(extent, Const) and int(extent.value) == 1:
+            self.values[name] = simplify(substitute(r.low, self.values), self.facts)
+            return Let(name, r.low, self.inside(loops, depth, loop.name))
         around = OpenLoop(name, r.low, extent, kind)
         self.learn(name, r.low, extent)
         self.open.append(around)

@@ -20,51 +20,58 @@ from ..analysis.interval import Interval, interval
 from ..analysis.touched import Box
 from ..expr.build import expr, maximum, minimum
 from ..expr.linear import Facts, linear, simplify
-from ..expr.nodes import Const, Expr, Op, Var, var
+from ..expr.nodes import Const, Expr, Load, Op, Var, var
 from ..expr.types import INT64
 from ..expr.visit import depends, substitute
 from ..graph.nodes import Stage
 from ..ir.nodes import If, Kind, Produce, Stmt
-from ..ir.visit import walk
+from ..ir.visit import all_expressions, walk
 from .footprint import Reach, read_by
 
 
 class OpenLoop:
-    """A loop being built, and by how many iterations the stages that slide along it make it start earlier."""
+    """A loop being built, and by how many iterations the stages that slide along it make parts of it start early."""
 
     def __init__(self, name: str, low: Expr, extent: Expr, kind: Kind) -> None:
         self.var = var(name)
         self.first = var(f"{name}.first")
         self.last = low + extent - 1
         self.serial = kind is Kind.SERIAL
-        self.warm_up = 0
-        self.starts: dict[str, int] = {}  # stage that slides along this loop -> iterations it starts early
+        self.starts: dict[str, int] = {}  # stage computed inside -> iterations it starts early
+        self.current = 0  # the same, for the stage whose loops are being built inside this one
+
+    @property
+    def warm_up(self) -> int:
+        """Iterations before the first."""
+        return max(self.starts.values(), default=0)
 
     def start(self, s: Stmt) -> int:
-        """How many iterations early a statement starts: as early as the first of its sliding stages."""
-        produced = (self.starts.get(p.stage, 0) for p in walk(s) if isinstance(p, Produce))
-        return max(produced, default=0)
+        """How many iterations early a statement starts: as early as the first stage computed in it."""
+        return max([self.current, *(self.starts.get(p.stage, 0) for p in walk(s) if isinstance(p, Produce))])
+
+    def start_of_readers(self, s: Stmt, buffers: tuple[str, ...]) -> int:
+        """The same, of what reads the buffers."""
+        readers = (p for p in walk(s) if isinstance(p, Produce) and self.starts.get(p.stage) and _reads(p, buffers))
+        return max([self.current, *(self.starts[p.stage] for p in readers)])
+
+    def guarded(self, s: Stmt, start: int) -> Stmt:
+        """The statement, from `start` iterations before the first on."""
+        return If(self.var >= self.first - start, s)
+
+
+def _reads(s: Stmt, buffers: tuple[str, ...]) -> bool:
+    return any(isinstance(e, Load) and e.buffer in buffers for e in all_expressions(s))
 
 
 @dataclass
 class Sliding:
-    """What slides: the box still to compute, and the iterations before the first that it and its consumers start at."""
+    """What slides: the box still to compute, the rows in use at one time, and how early it must start."""
 
+    loop: OpenLoop
     dim: int
     box: Box
     window: int
-    loop: OpenLoop
-    start: int  # the stage itself
-    rest_start: int  # everything after it
-
-    def guard(self, produce: Stmt, rest: Stmt) -> tuple[Stmt, Stmt]:
-        """Each under the condition that its first iteration has been reached."""
-        together = max(self.start, self.rest_start)
-        if self.start < together:
-            produce = If(self.loop.var >= self.loop.first - self.start, produce)
-        if self.rest_start < together:
-            rest = If(self.loop.var >= self.loop.first - self.rest_start, rest)
-        return produce, rest
+    start: int
 
 
 def slide(members: list[Stage], box: Box, rest: Stmt, between: list[OpenLoop], lets: Mapping[str, Expr],
@@ -108,10 +115,8 @@ def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inn
         return None
     start, exact = plan
     fresh = simplify(before + 1, facts)
-    loop.warm_up = max(loop.warm_up, start)
-    loop.starts[members[0].name] = max(start, loop.starts.get(members[0].name, 0))
     sides = [Interval(fresh if exact else maximum(fresh, first), high) if j == k else s for j, s in enumerate(box)]
-    return Sliding(k, tuple(sides), window, loop, start, rest_start)
+    return Sliding(loop, k, tuple(sides), window, start)
 
 
 def _moves(side: Interval, names: list[str]) -> bool:

@@ -20,7 +20,7 @@ class Box:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(max(0, h - l + 1) for l, h in zip(self.low, self.high, strict=True))
+        return tuple(max(0, high - low + 1) for low, high in zip(self.low, self.high, strict=True))
 
     @property
     def is_empty(self) -> bool:
@@ -42,11 +42,11 @@ class Box:
 
     def clip(self, indices: tuple[Array, ...]) -> tuple[Array, ...]:
         """The nearest points inside."""
-        return tuple(np.clip(i, l, h) for i, l, h in zip(indices, self.low, self.high, strict=True))
+        return tuple(np.clip(i, low, high) for i, low, high in zip(indices, self.low, self.high, strict=True))
 
     def coordinates(self) -> list[Array]:
         """One array per dim, open: together they broadcast to the box's shape."""
-        ranges = [np.arange(l, l + n, dtype=np.int64) for l, n in zip(self.low, self.shape, strict=True)]
+        ranges = [np.arange(low, low + n, dtype=np.int64) for low, n in zip(self.low, self.shape, strict=True)]
         return [r.reshape([-1 if k == axis else 1 for k in range(len(ranges))]) for axis, r in enumerate(ranges)]
 
 

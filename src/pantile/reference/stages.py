@@ -85,7 +85,7 @@ class Stages:
         if stage.domain is None:
             return indices
         low = tuple(self.number(m) for m, _ in stage.domain)
-        high = tuple(l + self.number(n) - 1 for l, (_, n) in zip(low, stage.domain, strict=True))
+        high = tuple(first + self.number(n) - 1 for first, (_, n) in zip(low, stage.domain, strict=True))
         return Box(low, high).clip(indices)
 
     def _needs(self, stage: Stage, box: Box) -> tuple[Box, dict[str, Box]]:

@@ -52,7 +52,7 @@ class Points:
 
     def all(self) -> dict[str, Array]:
         """Every point, as open coordinates; reduction dims outermost."""
-        high = tuple(l + n - 1 for l, n in zip(self.low, self.extents, strict=True))
+        high = tuple(low + n - 1 for low, n in zip(self.low, self.extents, strict=True))
         reduction = Box(self.low, high).coordinates()
         inner = (1,) * len(self.pure)
         return {**{n: r.reshape(r.shape + inner) for n, r in zip(self.names, reduction, strict=True)}, **self.pure}
@@ -64,7 +64,8 @@ class Points:
         for start in range(0, total, size):
             flat = np.arange(start, min(start + size, total))
             places = np.unravel_index(flat, self.extents) if self.extents else ()
-            reduction = {n: (p + l).reshape(-1, *inner) for n, p, l in zip(self.names, places, self.low, strict=True)}
+            from_low = [p + low for p, low in zip(places, self.low, strict=True)]
+            reduction = {n: p.reshape(-1, *inner) for n, p in zip(self.names, from_low, strict=True)}
             yield {**reduction, **self.pure}
 
     @property

@@ -119,13 +119,11 @@ def _check_dtype(wanted: Array, a: NDArray) -> None:
 
 def _check_layout(wanted: Array, a: NDArray) -> None:
     remedy = f"pass np.ascontiguousarray({wanted.name})" if wanted.kind == "Input" else "pass a contiguous array"
-    if not a.flags.aligned:
-        raise UserError(f"{wanted.label} is given data that is not aligned to its {a.itemsize} bytes; {remedy}")
     used = [(n, s) for n, s in zip(a.shape, a.strides, strict=True) if n > 1]
-    if any(s % a.itemsize for _, s in used):
+    if not a.flags.aligned or any(s % a.itemsize for _, s in used):
         raise UserError(
-            f"{wanted.label} is given an array with strides {a.strides}, which are not whole numbers of its "
-            f"{a.itemsize}-byte elements; {remedy}"
+            f"{wanted.label} is given an array whose elements are not aligned to their {a.itemsize} bytes "
+            f"(strides {a.strides}); {remedy}"
         )
     if sum((n - 1) * abs(s) for n, s in used) > _LARGEST_REACH:
         raise UserError(f"{wanted.label} is given an array that reaches beyond what addresses can; {remedy}")
@@ -184,12 +182,12 @@ def _as_float(wanted: Number, value: bool | int | float) -> float:
         raise UserError(f"{wanted.label} is given {value!r}, which is too large for {wanted.dtype}") from None
 
 
-_FLOAT_CODES = {16: "e", 32: "f", 64: "d"}
+_FLOAT_CODES = {16: "=e", 32: "=f", 64: "=d"}  # with "=", what does not fit is an OverflowError
 
 
 def to_bfloat_bits(value: float) -> int:
     """The upper half of a float32, rounded to nearest even."""
-    bits = int(struct.unpack("I", struct.pack("f", value))[0])
+    bits = int(struct.unpack("=I", struct.pack("=f", value))[0])
     if math.isnan(value):
         return bits >> 16 | 0x40
     rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
@@ -199,4 +197,4 @@ def to_bfloat_bits(value: float) -> int:
 
 
 def from_bfloat_bits(bits: int) -> float:
-    return float(struct.unpack("f", struct.pack("I", bits << 16))[0])
+    return float(struct.unpack("=f", struct.pack("=I", bits << 16))[0])

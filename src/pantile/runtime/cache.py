@@ -4,7 +4,8 @@ What is in it is run as code, so a directory or file that somebody else could ha
 written whole under another name and then renamed, begins with a digest of its content, and is made again whenever
 anything about it is wrong. Without a usable directory everything works, only slower.
 
-The directory is PANTILE_CACHE_DIR, or pantile in XDG_CACHE_HOME (~/.cache).
+The directory is PANTILE_CACHE_DIR, or pantile in XDG_CACHE_HOME (~/.cache). What cannot be a directory, such as
+/dev/null, turns the cache off.
 """
 
 from __future__ import annotations
@@ -133,6 +134,7 @@ class Directory:
     def __init__(self, path: Path, limit: int = LIMIT) -> None:
         self.path = path
         self.limit = limit
+        self._held: int | None = None  # bytes, as far as this process knows; None until it looks
 
     def entries(self) -> list[tuple[float, int, str]]:
         """When each entry was last used, its size and its path, in the order of use."""
@@ -154,7 +156,8 @@ class Directory:
                 if not _is_ours(status) or not stat.S_ISREG(status.st_mode):
                     return None
                 data = file.read()
-                os.utime(file.fileno())  # it was used now
+                with contextlib.suppress(OSError):
+                    os.utime(file.fileno())  # it was used now
         except OSError:
             return None
         return _content(name, data)
@@ -169,7 +172,7 @@ class Directory:
             except BaseException:
                 _remove(unfinished)
                 raise
-            self._trim()
+            self._grown(len(content))
 
     def clear(self) -> int:
         """Remove everything; how many entries there were."""
@@ -180,18 +183,24 @@ class Directory:
     def _file(self, name: str) -> Path:
         return self.path / (name + _SUFFIX)
 
-    def _trim(self) -> None:
-        """Remove what was used longest ago until the rest is small enough, and what was never finished."""
-        entries = self.entries()
-        total = sum(size for _, size, _ in entries)
-        for _, size, path in entries:
-            if total <= self.limit:
-                break
-            _remove(path)
-            total -= size
+    def _grown(self, size: int) -> None:
+        """Look at the whole directory at the first write, and when it may have become too large."""
+        if self._held is not None and self._held + size <= self.limit:
+            self._held += size
+        else:
+            self._held = self._trimmed()
+
+    def _trimmed(self) -> int:
+        """Remove what was never finished, and what was used longest ago until the rest is small enough: its bytes."""
         for used, _, path in list(self._files(_UNFINISHED)):
             if used < time.time() - _ABANDONED:
                 _remove(path)
+        entries = self.entries()
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in entries:
+            if total > self.limit and _remove(path):
+                total -= size
+        return total
 
 
 def _remove(path: str) -> bool:

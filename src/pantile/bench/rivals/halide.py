@@ -24,16 +24,13 @@ from numpy.typing import NDArray
 Schedule = Literal["manual", "mullapudi2016", "adams2019"]
 
 INSTALL_HINT = (
-    "no Python with Halide's bindings was found; "
-    "install them with `apt install python3-halide` or `pip install halide`"
+    "no Python with Halide's bindings was found; install them with `apt install python3-halide` or `pip install halide`"
 )
 
 _BENCH_FOLDER = Path(__file__).resolve().parents[1]
 
 # The folder goes last on the path, where none of its modules can hide another's.
-_WORKER_PROGRAM = (
-    "import sys; sys.path.append(sys.argv[1]); from rivals.halide_worker import main; main()"
-)
+_WORKER_PROGRAM = "import sys; sys.path.append(sys.argv[1]); from rivals.halide_worker import main; main()"
 
 
 class HalideError(RuntimeError):

@@ -69,9 +69,7 @@ class Array:
         self._memory = mmap.mmap(-1, math.prod(allocated[:-1]) * self._row_bytes)
         if hasattr(mmap, "MADV_HUGEPAGE"):
             self._memory.madvise(mmap.MADV_HUGEPAGE)
-        self.buffer = _innermost_first(
-            hl.Buffer(memoryview(self._memory).cast(item_format, allocated))
-        )
+        self.buffer = _innermost_first(hl.Buffer(memoryview(self._memory).cast(item_format, allocated)))
         self.buffer.set_min([0, -spare_rows, *(0 for _ in planes)])
 
     @classmethod
@@ -99,9 +97,7 @@ class Array:
         *planes, rows, _ = self.shape
         for plane in range(math.prod(planes)):
             first = plane * (rows + 2 * self._spare_rows) + self._spare_rows
-            yield memoryview(self._memory)[
-                first * self._row_bytes : (first + rows) * self._row_bytes
-            ]
+            yield memoryview(self._memory)[first * self._row_bytes : (first + rows) * self._row_bytes]
 
 
 class Worker:
@@ -137,8 +133,7 @@ class Worker:
     ) -> dict[str, Any]:
         module = importlib.import_module(f"{__package__}.halide_apps.{app}")
         self._images = {
-            name: _bind_image(name, Array.load(Path(path), module.SPARE_ROWS))
-            for name, path in inputs.items()
+            name: _bind_image(name, Array.load(Path(path), module.SPARE_ROWS)) for name, path in inputs.items()
         }
         self._output = Array(module.OUTPUT_DTYPE, output_shape)
         self._output.buffer.set_min(list(module.ORIGIN))

@@ -17,11 +17,7 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
     x, y = hl.Var("x"), hl.Var("y")
 
     gray, gradient_x, gradient_y = hl.Func("gray"), hl.Func("gradient_x"), hl.Func("gradient_y")
-    gray[x, y] = (
-        hl.f32(0.299) * source[x, y, 0]
-        + hl.f32(0.587) * source[x, y, 1]
-        + hl.f32(0.114) * source[x, y, 2]
-    )
+    gray[x, y] = hl.f32(0.299) * source[x, y, 0] + hl.f32(0.587) * source[x, y, 1] + hl.f32(0.114) * source[x, y, 2]
     gradient_x[x, y] = _sobel(lambda along, across: gray[x + along, y + across])
     gradient_y[x, y] = _sobel(lambda along, across: gray[x + across, y + along])
 

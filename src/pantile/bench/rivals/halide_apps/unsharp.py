@@ -21,11 +21,7 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
     padded = hl.BoundaryConditions.repeat_edge(source)
 
     gray, blur_y, blur_x = hl.Func("gray"), hl.Func("blur_y"), hl.Func("blur_x")
-    gray[x, y] = (
-        hl.f32(0.299) * padded[x, y, 0]
-        + hl.f32(0.587) * padded[x, y, 1]
-        + hl.f32(0.114) * padded[x, y, 2]
-    )
+    gray[x, y] = hl.f32(0.299) * padded[x, y, 0] + hl.f32(0.587) * padded[x, y, 1] + hl.f32(0.114) * padded[x, y, 2]
     blur_y[x, y] = _gaussian(lambda offset: gray[x, y + offset])
     blur_x[x, y] = _gaussian(lambda offset: blur_y[x + offset, y])
 

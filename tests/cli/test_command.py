@@ -1,0 +1,116 @@
+"""The command `pantile`, as a user meets it."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pantile.apps import APPS
+from pantile.cli import main
+from pantile.cli.png import read_picture, write_png
+from pantile.cli.scenery import scenery
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PANTILE_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def test_demo_makes_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "out.png"
+    assert main(["demo", "--size", "61x47", "--output", str(target)]) == 0
+    told = capsys.readouterr().out
+    assert "local contrast of a picture made up for it, 61 x 47 RGB" in told
+    assert "stages    img_edge -> gray -> blur_y -> blur_x -> boost -> out" in told
+    assert "MPixel/s" in told
+    assert "times as long; largest difference: " in told
+    assert f"wrote     {target}" in told
+    before, after = scenery(47, 61), read_picture(target)
+    assert after.shape == before.shape
+    assert after.std() > before.std(), "local contrast is higher"
+
+
+def test_demo_takes_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = tmp_path / "in.png", tmp_path / "out.png"
+    write_png(source, scenery(40, 50))
+    assert main(["demo", "--input", str(source), "--output", str(target), "--compare", "--threads", "1"]) == 0
+    assert "on 1 thread," in capsys.readouterr().out
+    both = read_picture(target)
+    assert both.shape == (40, 100, 3)
+    assert (both[:, :50] == scenery(40, 50)).all()
+
+
+def test_a_missing_picture_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--input", str(tmp_path / "none.png")]) == 1
+    assert capsys.readouterr().err.startswith("pantile demo: [Errno 2] No such file")
+
+
+def test_without_pillow_a_picture_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert main(["demo", "--input", str(tmp_path / "none.png")]) == 1
+    assert "reading pictures needs Pillow: pip install 'pantile[images]'" in capsys.readouterr().err
+
+
+def test_a_wrong_size_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["demo", "--size", "big"])
+    assert "'big' is not a size; write it like 1536x1024" in capsys.readouterr().err
+
+
+def test_png_is_what_was_written(tmp_path: Path) -> None:
+    picture = np.random.default_rng(0).integers(0, 256, (7, 5, 3), dtype=np.uint8)
+    write_png(tmp_path / "a.png", picture)
+    assert (read_picture(tmp_path / "a.png") == picture).all()
+
+
+def test_png_checksums(tmp_path: Path) -> None:
+    write_png(tmp_path / "a.png", np.zeros((2, 3, 3), np.uint8))
+    data = (tmp_path / "a.png").read_bytes()[8:]
+    while data:
+        (size,) = struct.unpack(">I", data[:4])
+        assert struct.pack(">I", zlib.crc32(data[4 : 8 + size])) == data[8 + size : 12 + size]
+        data = data[12 + size :]
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_show(app: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", app]) == 0
+    told = capsys.readouterr().out
+    assert "pt.Schedule(" in told
+    assert f"kernel {app}(" in told
+
+
+def test_show_names_the_apps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "sharpen"]) == 2
+    assert "there is no app 'sharpen'; there are: blur, " in capsys.readouterr().err
+
+
+def test_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["demo", "--size", "30x20", "--output", str(tmp_path / "out.png")])
+    capsys.readouterr()
+    assert main(["cache"]) == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'cache'}: ")
+    assert main(["cache", "--clear"]) == 0
+    assert capsys.readouterr().out.startswith("removed ")
+    assert main(["cache", "--info"]) == 0
+    assert ": 0 entries, 0.0 MB" in capsys.readouterr().out
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    told = capsys.readouterr().out
+    for command in ("demo", "show", "bench", "cache", "version"):
+        assert f"\n    {command}" in told
+
+
+def test_help_is_quick_to_start() -> None:
+    code = "import sys; from pantile.cli import main; main(['version']); sys.exit('pantile.bench' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

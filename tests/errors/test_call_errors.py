@@ -1,0 +1,491 @@
+"""Every mistake that a call refuses: one case each, with the text that must say so.
+
+A case is a function that makes the mistake; the message must match its text and begin with this file and the line of
+the call. Outputs given to a call that is refused are left as they were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pantile as pt
+
+Y, X = pt.vars("y x")
+HERE = re.escape(__file__) + r":\d+"
+
+Case = Callable[[], object]
+CASES: list[tuple[Case, str]] = []
+
+
+def must_fail(text: str) -> Callable[[Case], Case]:
+    """Register a case."""
+
+    def register(case: Case) -> Case:
+        CASES.append((case, text))
+        return case
+
+    return register
+
+
+def func() -> pt.Func:
+    f = pt.Func("f")
+    f[Y, X] = Y + X
+    return f
+
+
+def pipeline(value: Callable[[pt.Input], Any] | None = None, shape: Any = None, **options: Any) -> pt.Pipeline:
+    """f[y, x] = img[y, x], or what `value` makes of the input."""
+    img, f = pt.Input("img", "uint8", 2), pt.Func("f")
+    f[Y, X] = img[Y, X] if value is None else value(img)
+    return pt.Pipeline(f, shape, **options)
+
+
+def with_param(dtype: str) -> pt.Pipeline:
+    p = pt.Param("p", dtype)
+    return pipeline(lambda img: img[Y, X] * p)
+
+
+def line(value: Callable[[pt.Input], Any], shape: Any = None, dtype: str = "uint8", **options: Any) -> pt.Pipeline:
+    """One dimension: f[x] = value(img)."""
+    img, f = pt.Input("img", dtype, 1), pt.Func("f")
+    f[X] = value(img)
+    return pt.Pipeline(f, shape, **options)
+
+
+def picture(*shape: int, dtype: str = "uint8") -> np.ndarray:
+    return np.ones(shape or (8, 9), dtype)
+
+
+# ---- names
+
+
+@must_fail(r"the pipeline has no argument 'image'; did you mean 'img'\?")
+def misspelt_argument() -> object:
+    return pipeline()(image=picture())
+
+
+@must_fail("the pipeline has no argument 'gain'; it takes img")
+def unknown_argument() -> object:
+    return pipeline()(img=picture(), gain=2)
+
+
+@must_fail("takes arrays and params by name; pass them like img=<array>")
+def positional_argument() -> object:
+    return pipeline()(picture())
+
+
+@must_fail(rf"Input 'img' \(from {HERE}\) is missing; pass img=<array of uint8>")
+def missing_input() -> object:
+    return pipeline()()
+
+
+@must_fail(rf"Param 'p' \(from {HERE}\) is missing; pass p=<float32>")
+def missing_param() -> object:
+    return with_param("float32")(img=picture())
+
+
+@must_fail("'a b' cannot be the name of a Pipeline")
+def name_of_a_pipeline() -> object:
+    return pt.Pipeline(func(), (3, 3), name="a b")
+
+
+@must_fail(r"schedule='fast' is not a schedule; pass pt.Schedule\(pt.on\(...\)...\)")
+def no_schedule() -> object:
+    return pt.Pipeline(func(), (3, 3), schedule="fast")  # type: ignore[arg-type]
+
+
+# ---- arrays
+
+
+@must_fail(r"holds uint8, but is given an array of float64, not uint8; pass img.astype\('uint8'\), or declare it with 'fl")
+def dtype_of_an_array() -> object:
+    return pipeline()(img=np.ones((3, 3)))
+
+
+@must_fail("Input 'img' .* holds uint8, but is given an array of int64")
+def list_of_another_type() -> object:
+    return pipeline()(img=[[1, 2], [3, 4]])
+
+
+@must_fail("holds uint8, but is given an array of object")
+def no_array() -> object:
+    return pipeline()(img=object())
+
+
+@must_fail("is given Broken, which is not an array: on another device")
+def array_that_cannot_be_read() -> object:
+    class Broken:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise TypeError("on another device")
+
+    return pipeline()(img=Broken())
+
+
+@must_fail(r"given an array of >u2, in another byte order than this machine's; pass img.astype\('uint16'\)")
+def byte_order() -> object:
+    return line(lambda img: img[X], dtype="uint16")(img=np.ones(4, ">u2"))
+
+
+@must_fail(r"bfloat16 is given as its bits in uint16; pass img.view\('uint16'\)")
+def bfloat_array() -> object:
+    return line(lambda img: img[X], dtype="bfloat16")(img=np.ones(4, "float16"))
+
+
+@must_fail(r"Input 'img' .* has 2 axes, but is given an array of shape \(2, 3, 4\); index or reshape it")
+def rank() -> object:
+    return pipeline()(img=picture(2, 3, 4))
+
+
+@must_fail(r"not aligned to their 2 bytes \(strides \(3,\)\); pass np.ascontiguousarray\(img\)")
+def field_of_a_record() -> object:
+    records = np.zeros(6, [("a", "u2"), ("b", "u1")])
+    return line(lambda img: img[X], dtype="uint16")(img=records["a"])
+
+
+@must_fail(r"elements are not aligned to their 2 bytes .*; pass np.ascontiguousarray\(img\)")
+def misaligned_data() -> object:
+    return line(lambda img: img[X], dtype="uint16")(img=np.zeros(9, "uint8")[1:].view("uint16"))
+
+
+@must_fail(r"is given an array of shape \(4294967296,\); an axis may have up to 2147483647")
+def axis_too_long() -> object:
+    return line(lambda img: img[0])(img=np.broadcast_to(np.uint8(1), 1 << 32))
+
+
+@must_fail("is given an array that reaches beyond what addresses can")
+def strides_too_long() -> object:
+    far = np.lib.stride_tricks.as_strided(np.zeros(1, "uint8"), (1 << 30,), (1 << 40,))
+    return line(lambda img: img[0])(img=far)
+
+
+# ---- params
+
+
+@must_fail("Param 'p' .* is given 'two', which is not a number of float32")
+def param_of_no_number() -> object:
+    return with_param("float32")(img=picture(), p="two")
+
+
+@must_fail("is given array.*, which is not a number of float32")
+def param_of_an_array() -> object:
+    return with_param("float32")(img=picture(), p=np.ones(3))
+
+
+@must_fail("is given 2.5, but it is an int32; pass an integer")
+def fraction_for_an_integer() -> object:
+    return with_param("int32")(img=picture(), p=2.5)
+
+
+@must_fail("is given nan, but it is an int32; pass an integer")
+def nan_for_an_integer() -> object:
+    return with_param("int32")(img=picture(), p=float("nan"))
+
+
+@must_fail(r"is given 300, but uint8 holds 0 .. 255")
+def param_out_of_range() -> object:
+    return with_param("uint8")(img=picture(), p=300)
+
+
+@must_fail(r"is given 1e\+39, which is too large for float32")
+def float_out_of_range() -> object:
+    return with_param("float32")(img=picture(), p=1e39)
+
+
+@must_fail("is given 70000.0, which is too large for float16")
+def half_out_of_range() -> object:
+    return with_param("float16")(img=picture(), p=70000.0)
+
+
+@must_fail(r"is given 3.4e\+38, which is too large for bfloat16")
+def bfloat_out_of_range() -> object:
+    return with_param("bfloat16")(img=picture(), p=3.4e38)
+
+
+@must_fail("is given 1, but it is a bool; pass True or False")
+def integer_for_a_bool() -> object:
+    return with_param("bool")(img=picture(), p=1)
+
+
+# ---- threads
+
+
+@must_fail("the number of threads is 0; pass an integer of 1 to ")
+def no_threads() -> object:
+    return pipeline()(img=picture(), num_threads=0)
+
+
+@must_fail("the number of threads is 2.0; pass an integer of 1 to ")
+def threads_of_no_integer() -> object:
+    return pipeline()(img=picture(), num_threads=2.0)
+
+
+@must_fail("the number of threads is -1; pass an integer of 1 to ")
+def negative_threads_for_all() -> object:
+    return pt.set_num_threads(-1)
+
+
+# ---- outputs
+
+
+@must_fail(rf"output 'f' \(from {HERE}\) would have the shape \(-1, 7\), from shape=\(img.shape\[0\] - 3, .*; pass larger")
+def negative_shape() -> object:
+    img, f = pt.Input("img", "uint8", 2), pt.Func("f")
+    f[Y, X] = img[Y, X]
+    return pt.Pipeline(f, (img.shape[0] - 3, img.shape[1] - 2))(img=picture(2, 9))
+
+
+@must_fail(r"would have the shape \(1000000000, 1000000000\), from shape=.*, more than memory can hold")
+def absurd_shape() -> object:
+    n = pt.Param("n", "int32")
+    return pipeline(lambda img: img[0, 0], (n, n))(img=picture(), n=10**9)
+
+
+@must_fail(r"output 'f' .* has the shape \(8, 9\), but out= is an array of shape \(9, 8\)")
+def out_of_another_shape() -> object:
+    return pipeline()(img=picture(), out=picture(9, 8))
+
+
+@must_fail("output 'f' .* holds uint8, but is given an array of int32, not uint8")
+def out_of_another_type() -> object:
+    return pipeline()(img=picture(), out=picture(dtype="int32"))
+
+
+@must_fail("output 'f' .* has 2 axes, but is given an array of shape")
+def out_of_another_rank() -> object:
+    return pipeline()(img=picture(), out=picture(8, 9, 1))
+
+
+@must_fail("output 'f' .* cannot be written into a read-only array; pass a copy of it as out=")
+def read_only_out() -> object:
+    out = picture()
+    out.flags.writeable = False
+    return pipeline()(img=picture(), out=out)
+
+
+@must_fail("cannot be written into an array whose elements overlap")
+def out_that_overlaps_itself() -> object:
+    out = np.lib.stride_tricks.as_strided(picture(), (8, 9), (0, 1))
+    return pipeline()(img=picture(), out=out)
+
+
+@must_fail("output 'f' .* cannot be written into str; pass a NumPy array as out=")
+def out_of_no_array() -> object:
+    return pipeline()(img=picture(), out="result")
+
+
+@must_fail("out= holds 2 arrays, but the pipeline fills 1: f")
+def too_many_outs() -> object:
+    return pipeline()(img=picture(), out=[picture(), picture()])
+
+
+@must_fail(r"output 'f' .* would be written into memory of Input 'img' \(from .*; pass another array as out=, such as np.em")
+def out_is_the_input() -> object:
+    both = picture()
+    return pipeline()(img=both, out=both)
+
+
+@must_fail("would be written into memory of Input 'img'")
+def out_overlaps_the_input() -> object:
+    memory = picture(9, 9)
+    return pipeline()(img=memory[:8], out=memory[1:])
+
+
+@must_fail("output 'g' .* would be written into memory of output 'f'")
+def two_outs_in_one_place() -> object:
+    img, f, g = pt.Input("img", "uint8", 2), pt.Func("f"), pt.Func("g")
+    f[Y, X], g[Y, X] = img[Y, X], img[Y, X] + 1
+    out = picture()
+    return pt.Pipeline([f, g])(img=picture(), out=(out, out))
+
+
+# ---- regions
+
+
+@must_fail(
+    rf"Func 'f' \(defined at {HERE}\) reads img\[y, x \+ 2\], which leaves Input 'img' \(from {HERE}\): f\[0, 8\] needs "
+    r"img\[0, 10\], but axis 1 has indices 0 .. 8; read it through a boundary condition, such as pt.edge\(img\), or ask"
+)
+def read_beyond_the_end() -> object:
+    return pipeline(lambda img: img[Y, X + 2])(img=picture())
+
+
+@must_fail(r"reads img\[y - 1, x\], .*: f\[0, 0\] needs img\[-1, 0\], but axis 0 has indices 0 .. 7")
+def read_before_the_start() -> object:
+    return pipeline(lambda img: img[Y - 1, X])(img=picture())
+
+
+@must_fail(rf"Func 'g' \(defined at {HERE}\) reads img\[x \+ 1\], .*: g\[9\] needs img\[10\]")
+def read_by_a_producer() -> object:
+    img, f, g = pt.Input("img", "uint8", 1), pt.Func("f"), pt.Func("g")
+    g[X] = img[X + 1]
+    f[X] = g[X - 1] + g[X]
+    return pt.Pipeline(f, schedule=pt.Schedule(pt.on("g").compute_root()))(img=picture(10))
+
+
+@must_fail(r"stage 'f_sum' .* reads img\[x \+ r.0\], .*: f_sum\[9\] \(at r.0 = 2\) needs img\[11\]")
+def read_by_a_reduction() -> object:
+    r = pt.RDom((0, 3), name="r")
+    return line(lambda img: pt.sum(img[X + r[0]], over=r) + pt.cast("uint8", 1))(img=picture(10))
+
+
+@must_fail(r"reads img\[select\(x < 5, x, 2\*x\)\], .*: f\[9\] needs img\[18\]")
+def read_at_a_selected_place() -> object:
+    return line(lambda img: img[pt.select(X < 5, X, 2 * X)])(img=picture(10))
+
+
+@must_fail(r"reads img\[x - 1\], .*: f\[0\] needs img\[-1\]")
+def read_in_the_wrong_branch() -> object:
+    return line(lambda img: pt.select(X < 5, img[X - 1], img[X]))(img=picture(10))
+
+
+@must_fail(r"reads img\[x%7\], .*: f\[97\] needs img\[6\], but axis 0 has indices 0 .. 3")
+def read_in_the_middle() -> object:
+    return line(lambda img: img[X % 7], (100,))(img=picture(4))
+
+
+@must_fail(r"reads img\[int32\(float32\(x\)\*1.5\)\], .*: f\[9\] needs img\[13\]")
+def read_at_a_computed_place() -> object:
+    return line(lambda img: img[pt.cast("int32", X * 1.5)])(img=picture(10))
+
+
+@must_fail(r"Input 'img' .*: img_edge\[0\] needs img\[0\], but axis 0 has no indices; pass an array that is not empty")
+def read_of_an_empty_input() -> object:
+    return line(lambda img: pt.edge(img)[X], (3,))(img=picture(0))
+
+
+@must_fail(r"reads lut\[img\[x\]\], .*: f\[\d+\] \(at img\[x\] = 255\) needs lut\[255\], but axis 0 has indices 0 .. 99")
+def table_too_short() -> object:
+    lut = pt.Input("lut", "uint8", 1)
+    return line(lambda img: lut[img[X]], (10,))(img=picture(10), lut=picture(100))
+
+
+@must_fail(
+    r"reads img\[at\[x\]\], where at\[x\] depends on data and may be anything; limit it with pt.clamp, or "
+    r"promise its range with pt.within, to stay inside Input 'img' .*, indices 0 .. 9"
+)
+def read_anywhere() -> object:
+    at = pt.Input("at", "int64", 1)
+    return line(lambda img: img[at[X]])(img=picture(10), at=np.zeros(10, "int64"))
+
+
+@must_fail(r"reads img\[.*\] at an index that is only known to be in .* along axis 0, .*; limit it with pt.clamp, or promise")
+def read_at_an_unclear_place() -> object:
+    return line(lambda img: img[X - X // 2 * 2])(img=picture(10))
+
+
+@must_fail(r"reads img\[x \+ n\], .*: f\[9\] needs img\[12\]")
+def read_at_a_param() -> object:
+    n = pt.Param("n", "int32")
+    return line(lambda img: img[X + n])(img=picture(10), n=3)
+
+
+@must_fail(
+    rf"Func 'f' .* reads g\[x \+ 1\], which leaves the domain of Func 'g' \(defined at {HERE}\): f\[9\] needs g\[10\], but "
+    r"axis 0 has indices 0 .. 9; read it through a boundary condition, such as pt.edge\(g\), or state a larger domain"
+)
+def read_outside_a_stated_domain() -> object:
+    img, g, f = pt.Input("img", "uint8", 1), pt.Func("g", domain=((0, 10),)), pt.Func("f")
+    g[X] = pt.edge(img)[X]
+    f[X] = g[X + 1]
+    return pt.Pipeline(f)(img=picture(10))
+
+
+@must_fail(r"Func 'f' .* is asked for over the shape \(10,\), which leaves its stated domain, indices 0 .. 4; ask for a sm")
+def output_outside_its_domain() -> object:
+    img, f = pt.Input("img", "uint8", 1), pt.Func("f", domain=((0, 5),))
+    f[X] = img[X]
+    return pt.Pipeline(f)(img=picture(10))
+
+
+@must_fail(
+    rf"Func 'f' .* is an output of shape \(100,\), but its update f\[img\[r.0\]\] at {HERE} may write outside of it: "
+    r"f\[255\] .*would be written; ask for a larger shape="
+)
+def histogram_too_short() -> object:
+    img, f, r = pt.Input("img", "uint8", 1), pt.Func("f"), pt.RDom((0, 10), name="r")
+    f[X] = 0
+    f[img[r[0]]] += 1
+    return pt.Pipeline(f, (100,))(img=picture(10))
+
+
+@must_fail(r"its update f\[r.0 \+ 1\] at .* may write outside of it: f\[10\] \(at r.0 = 9\) would be written")
+def scan_beyond_the_end() -> object:
+    img, f, r = pt.Input("img", "uint8", 1), pt.Func("f"), pt.RDom((0, 10), name="r")
+    f[X] = img[X]
+    f[r[0] + 1] = f[r[0]] + 1
+    return pt.Pipeline(f)(img=picture(10))
+
+
+@must_fail(r"Func 'f' .* reads f\[r.0 - 1\], which leaves the array it is written to: f\[0\] \(at r.0 = 0\) needs f\[-1\]")
+def scan_from_before_the_start() -> object:
+    img, f, r = pt.Input("img", "uint8", 1), pt.Func("f"), pt.RDom((0, 10), name="r")
+    f[X] = img[X]
+    f[r[0]] = f[r[0] - 1] + 1
+    return pt.Pipeline(f)(img=picture(10))
+
+
+@must_fail(r"Func 'g' .* is computed before it is read, but what is read of it has no known limits: g\[-2147483648 .. 2147")
+def stored_and_read_anywhere() -> object:
+    img, at, g = pt.Input("img", "uint8", 1), pt.Input("at", "int32", 1), pt.Func("g")
+    f = pt.Func("f")
+    g[X] = pt.edge(img)[X]
+    f[X] = g[at[X]]
+    p = pt.Pipeline(f, schedule=pt.Schedule(pt.on("g").compute_root()))
+    return p(img=picture(10), at=np.zeros(10, "int32"))
+
+
+@must_fail(r"Func 'g' .* would hold 1000000010 x 1000000010 values, more than memory can; ask for a smaller shape=")
+def stored_and_too_large() -> object:
+    n, g, f = pt.Param("n", "int32"), pt.Func("g"), pt.Func("f")
+    g[Y, X] = Y + X
+    f[Y, X] = g[n * Y, n * X] + g[n * Y + 9, n * X + 9]
+    return pt.Pipeline(f, (11, 11), schedule=pt.Schedule(pt.on("g").compute_root()))(n=10**8)
+
+
+@must_fail("reads img.*leaves Input 'img'")
+def reference_of_the_same() -> object:
+    return pipeline(lambda img: img[Y, X + 2]).reference(img=picture())
+
+
+@must_fail("reads img.*leaves Input 'img'")
+def compiling_for_the_same() -> object:
+    return pipeline(lambda img: img[Y, X + 2]).compile(img=(8, 9))
+
+
+# ---- targets
+
+
+@must_fail("'vax' is not a target; use one of host, ")
+def unknown_target() -> object:
+    return pt.Pipeline(func(), (3, 3), target="vax")
+
+
+@must_fail("the pipeline is compiled for riscv64.*, which this machine .* cannot run; look at it with .asm")
+def foreign_target() -> object:
+    return pipeline(target="riscv64")(img=picture())
+
+
+# ---- the test
+
+
+@pytest.mark.parametrize(("case", "text"), CASES, ids=[case.__name__ for case, _ in CASES])
+def test_message(case: Case, text: str) -> None:
+    with pytest.raises(pt.UserError) as caught:
+        case()
+    message = str(caught.value)
+    assert re.search(text, message), message
+    assert re.match(HERE + ": ", message), message
+    first = case.__code__.co_firstlineno
+    assert first < caught.value.where.line < first + 20
+
+
+def test_nothing_is_written_when_a_call_is_refused() -> None:
+    out = np.full((8, 9), 7, "uint8")
+    with pytest.raises(pt.UserError):
+        pipeline(lambda img: img[Y, X + 2])(img=picture(), out=out)
+    assert (out == 7).all()

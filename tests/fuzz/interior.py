@@ -1,0 +1,46 @@
+"""Pipelines without boundary conditions: the output is smaller than the input by what the stencils need."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from pantile.expr.types import FLOAT32, INT32, UINT8, UINT16
+
+from .arrays import array
+from .grammar import Draw
+from .pipelines import Case
+from .terms import Regime, Term, integer
+from .writer import Writer
+
+
+@st.composite
+def interior_pipelines(draw: Draw) -> Case:
+    """One to four stencils in a row, each reading the one before (and now and then the input) at offsets from 0 on."""
+    t = draw(st.sampled_from([UINT8, UINT16, INT32, FLOAT32]))
+    w = Writer(draw, Regime(tame=True, strict=True), (t,), transcendental=False)
+    w.lines += ['y, x = pt.vars("y x")', f"img = pt.Input('img', {t.name!r}, ndim=2)"]
+    value = Term("", t, 50.0) if t.is_float else integer("", t)
+    reach = {"img": (0, 0)}
+    last = "img"
+    for _ in range(w.number(1, 4)):
+        last, value = _stencil(w, last, value, reach)
+    border = reach[last]
+    shape = tuple(w.pick([1, 2, 7, 13, 16, 31]) + b for b in border)
+    arguments = {"img": array(w, t, shape, tame=True)}
+    shapes = f"[(img.shape[0] - {border[0]}, img.shape[1] - {border[1]})]"
+    return Case(tuple(w.lines), (last,), shapes, arguments, (value.slack,), strict=True)
+
+
+def _stencil(w: Writer, source: str, value: Term, reach: dict[str, tuple[int, int]]) -> tuple[str, Term]:
+    """A Func of taps of `source`, perhaps with one of the input; `reach` is how far beyond a pixel each Func reads."""
+    taps, ends = [], []
+    for k in range(w.number(1, 4)):
+        read = "img" if k == 3 else source
+        dy, dx = w.number(0, 2), w.number(0, 2)
+        taps.append(f"{read}[y + {dy}, x + {dx}]")
+        ends.append((reach[read][0] + dy, reach[read][1] + dx))
+    name = w.func()
+    scale = " * 0.25" if value.dtype.is_float else " // 3"
+    w.lines.append(f"{name}[y, x] = ({' + '.join(taps)}){scale}")
+    reach[name] = (max(e[0] for e in ends), max(e[1] for e in ends))
+    return name, value

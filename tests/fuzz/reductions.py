@@ -1,0 +1,136 @@
+"""Random reductions in their short forms: pt.sum(..., over=r) and its like."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pantile.expr.types import BOOL, INT32, DType
+
+from .grammar import Scope, condition
+from .terms import Term, integer, unit
+from .writer import Writer
+
+_MOST_POINTS = 1600  # of a reduction over the extents of an input
+_LARGEST_SUM = 2e4  # finite in every float type
+_STEP = 2.0**-10  # by which terms are scaled down to get there
+
+
+def reduction(w: Writer) -> None:
+    """Any of them over a small domain, perhaps with more arithmetic around it."""
+    dims = w.dims()
+    whole, all_loops, points = w.small_domain()
+    domain, loops = w.restricted(whole, all_loops, dims)
+    scope = Scope(dims, loops, depth=2)
+    text, values = w.pick(_FORMS)(w, scope, domain, points, domain != whole)
+    if len(values) == 1 and not values[0].dtype.is_bool and w.chance(30):
+        values = [_plus_one(w, replace(values[0], text=text))]
+        text = values[0].text
+    name = w.func("q")
+    w.lines.append(f"{name}[{', '.join(dims)}] = {text}")
+    w.add(name, *values, ndim=len(dims))
+    w.outputs[name] = None
+
+
+def _fold(w: Writer, scope: Scope, domain: str, points: int, some: bool) -> tuple[str, list[Term]]:
+    """sum, prod, min or max. Over no points a float min is infinite, which the tame regime does not want."""
+    value = w.term(scope)
+    kinds = ["sum", "sum", "prod", "min", "max"]
+    tame_float = w.regime.tame and value.dtype.is_float
+    found = _reduced(w, w.pick(kinds[:3] if some and tame_float else kinds), value, domain, points)
+    return found.text, [found]
+
+
+def _test(w: Writer, scope: Scope, domain: str, points: int, some: bool) -> tuple[str, list[Term]]:
+    text = f"pt.{w.pick(['any', 'all'])}({condition(w, scope.deeper()).text}, over={domain})"
+    return text, [integer(text, BOOL)]
+
+
+def _search(w: Writer, scope: Scope, domain: str, points: int, some: bool) -> tuple[str, list[Term]]:
+    """Where a value is extreme, and the value."""
+    value = w.exact(scope.deeper())
+    if value.dtype.is_bool or (some and w.regime.tame and value.dtype.is_float):
+        value = w.cast(value, INT32, scope)
+    text = f"pt.{w.pick(['argmin', 'argmax'])}({value.text}, over={domain})"
+    return text, [*(integer("", INT32) for _ in scope.reduction), value]
+
+
+_FORMS = [_fold, _fold, _fold, _test, _search]
+
+
+def _plus_one(w: Writer, e: Term) -> Term:
+    text = f"({e.text} + 1)"
+    return w.regime.combined(text, e.dtype, e.size + 1, e.slack) if e.dtype.is_float else integer(text, e.dtype)
+
+
+def _reduced(w: Writer, kind: str, value: Term, domain: str, points: int) -> Term:
+    t = value.dtype
+    if kind in ("min", "max"):
+        return replace(value, text=f"pt.{kind}({value.text}, over={domain})")
+    if not t.is_float:
+        wide = INT32 if t.is_bool else DType(t.kind, max(32, t.bits))
+        return integer(f"pt.{kind}({value.text}, over={domain})", wide)
+    value = small_enough(w, value, kind, points)
+    text = f"pt.{kind}({value.text}, over={domain})"
+    size = 1.0 if kind == "prod" else value.size * points
+    return accumulated(w, text, t, size, value.slack * points, points)
+
+
+def accumulated(w: Writer, text: str, t: DType, size: float, slack: float, points: int) -> Term:
+    """`points` float operations one after the other, whose results never exceed `size`."""
+    if w.regime.tame and (slack or not w.regime.strict):
+        slack += points * unit(t) * size
+    return w.regime.combined(text, t, size, slack)
+
+
+def small_enough(w: Writer, value: Term, kind: str, points: int) -> Term:
+    """Scaled so that all partial results stay finite in its type."""
+    if not w.regime.tame:
+        return value
+    if kind == "prod":
+        return Term(f"pt.clamp({value.text}, -1, 1)", value.dtype, 1.0, value.slack)
+    while points * value.size > _LARGEST_SUM:
+        slack = value.slack * _STEP + (1e-30 if value.slack else 0)
+        value = Term(f"({value.text} * {_STEP})", value.dtype, value.size * _STEP, slack)
+    return value
+
+
+def matrix_product(w: Writer) -> None:
+    """Rows of one source by columns of another."""
+    t = w.pick([t for t in w.palette if not t.is_bool] or [INT32])
+    points = w.pick([1, 3, 8])
+    r = w.fresh("r")
+    w.lines.append(f"{r} = pt.RDom((0, {points}))")
+    a, b = (_element(w, places, t) for places in (("y", f"{r}[0]"), (f"{r}[0]", "x")))
+    if t.is_float:
+        product = w.regime.combined(f"({a.text} * {b.text})", t, a.size * b.size, a.size * b.slack + b.size * a.slack)
+    else:
+        product = integer(f"({a.text} * {b.text})", t)
+    result = _reduced(w, "sum", product, r, points)
+    name = w.func("p")
+    w.lines.append(f"{name}[y, x] = {result.text}")
+    w.add(name, result, ndim=2)
+    w.outputs[name] = None
+
+
+def _element(w: Writer, places: tuple[str, str], t: DType) -> Term:
+    """A read at exactly these places (and at 0 along further axes), in type `t`."""
+    source = w.source()
+    indices = (*places, "0")[: source.ndim]
+    text = f"{source.name}[{', '.join(indices)}]" + ("[0]" if len(source.values) > 1 else "")
+    w.grow(source.growth)
+    return w.cast(w.regime.scaled(replace(source.values[0], text=text)), t, Scope(("y", "x")))
+
+
+def over_image(w: Writer) -> None:
+    """A reduction over a whole input, to no or one dim."""
+    dims = w.pick([("x",), ("x",), ("y",)])
+    name, loops, raw = w.image_domain()
+    own = Term(f"{raw.name}[{', '.join(loops)}]", raw.dtype, raw.size)
+    name, loops = w.restricted(name, loops, dims)
+    value = w.term(Scope(dims, loops, depth=1, extra=(own,) * 2))
+    target = w.func("g")
+    kinds = ["sum"] if value.dtype.is_float and w.regime.tame else ["sum", "sum", "max", "min"]
+    result = _reduced(w, w.pick(kinds), value, name, _MOST_POINTS)
+    w.lines.append(f"{target}[{', '.join(dims)}] = {result.text}")
+    w.add(target, result, ndim=1)
+    w.outputs[target] = None

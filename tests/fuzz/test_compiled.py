@@ -1,0 +1,88 @@
+"""Random pipelines under random schedules: compiled code against the reference.
+
+Each test has a seed of its own, so that the cases are the same every time and the tests share out well among workers.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from .harness import Trial, check, trials
+from .interior import interior_pipelines
+from .isolate import isolated
+from .kinds import KINDS
+
+PARTS = range(4)
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("floats", ["wild", "tame"])
+@pytest.mark.parametrize("focus", KINDS)
+def test_random_schedules(focus: str, floats: str, part: int) -> None:
+    @seed(part)
+    @given(trials(focus, floats))
+    def run(trial: Trial) -> None:
+        isolated(lambda: check(trial))
+
+    run()
+
+
+@pytest.mark.parametrize("focus", KINDS)
+def test_default_schedules(focus: str) -> None:
+    @seed(100)
+    @given(trials(focus, scheduled=False))
+    def run(trial: Trial) -> None:
+        isolated(lambda: check(trial))
+
+    run()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_interiors(part: int) -> None:
+    @seed(200 + part)
+    @given(trials(cases=interior_pipelines()))
+    def run(trial: Trial) -> None:
+        isolated(lambda: check(trial))
+
+    run()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_checked_accesses(part: int) -> None:
+    """Debug builds see no access outside a buffer."""
+
+    @seed(300 + part)
+    @given(trials())
+    def run(trial: Trial) -> None:
+        isolated(lambda: check(trial, debug=True))
+
+    run()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_guarded_inputs(part: int) -> None:
+    """Inputs and outputs against an unmapped page."""
+
+    @seed(400 + part)
+    @given(trials() | trials(cases=interior_pipelines()), st.booleans())
+    def run(trial: Trial, at_end: bool) -> None:
+        isolated(lambda: check(trial, guard="end" if at_end else "start"))
+
+    run()
+
+
+def test_a_wrong_result_is_shown_as_python() -> None:
+    """The failure report is a program that runs."""
+    shown: list[str] = []
+
+    @settings(max_examples=20, phases=[Phase.generate], database=None)
+    @seed(0)
+    @given(trials())
+    def run(trial: Trial) -> None:
+        shown.append(trial.source)
+
+    run()
+    for text in shown:
+        compile(text, "case", "exec")

@@ -1,0 +1,79 @@
+"""A grammar that writes down definitions, line by line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from pantile.expr.types import DType
+
+from .grammar import Grammar, Scope, Source, condition
+from .terms import Term
+
+DIMS = {1: ("x",), 2: ("y", "x"), 3: ("y", "x", "c")}
+
+
+@dataclass(frozen=True)
+class RawInput:
+    """An Input, read without a boundary condition only over its own extents."""
+
+    name: str
+    dtype: DType
+    ndim: int
+    size: float
+
+
+@dataclass
+class Writer(Grammar):
+    """A grammar that also writes down definitions."""
+
+    lines: list[str] = field(default_factory=list)
+    raw: list[RawInput] = field(default_factory=list)
+    ranks: tuple[int, ...] = (2,)
+    # Funcs that may be outputs, with the shape they need; None: any shape will do.
+    outputs: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    _count: int = 0
+
+    def fresh(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def func(self, prefix: str = "f", options: str = "") -> str:
+        name = self.fresh(prefix)
+        self.lines.append(f"{name} = pt.Func({name!r}{options})")
+        return name
+
+    def dims(self) -> tuple[str, ...]:
+        return DIMS[self.pick(self.ranks)]
+
+    def add(self, name: str, *values: Term, ndim: int, table: bool = False) -> None:
+        """Make a Func readable."""
+        bare = tuple(replace(v, text="") for v in values)
+        self.sources.append(Source(name, bare, ndim, self.taken_growth(), table))
+
+    def small_domain(self) -> tuple[str, tuple[str, ...], int]:
+        """A domain of constant size: its name, its coordinates, and how many points it has."""
+        extents = [self.pick([1, 2, 3, 3, 4, 5]) for _ in range(self.pick([1, 1, 2]))]
+        bounds = [f"({self.number(-2, 1)}, {n})" for n in extents]
+        name = self.fresh("r")
+        names = ", names='a b'" if len(extents) == 2 and self.chance(30) else ""
+        self.lines.append(f"{name} = pt.RDom({', '.join(bounds)}{names})")
+        loops = (f"{name}.a", f"{name}.b") if names else tuple(f"{name}[{k}]" for k in range(len(extents)))
+        return name, loops, prod(extents)
+
+    def image_domain(self) -> tuple[str, tuple[str, ...], RawInput]:
+        """A domain over the extents of an input."""
+        raw = self.pick(self.raw)
+        name = self.fresh("r")
+        bounds = ", ".join(f"(0, {raw.name}.shape[{k}])" for k in range(raw.ndim))
+        self.lines.append(f"{name} = pt.RDom({bounds})")
+        return name, tuple(f"{name}[{k}]" for k in range(raw.ndim)), raw
+
+    def restricted(self, name: str, loops: tuple[str, ...], pure: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        """The same domain, sometimes at some of its points only."""
+        if not self.chance(25):
+            return name, loops
+        where = condition(self, Scope(pure, loops, 1))
+        other = self.fresh("r")
+        self.lines.append(f"{other} = {name}.where({where.text})")
+        return other, tuple(loop.replace(name, other, 1) for loop in loops)

@@ -1,0 +1,132 @@
+"""Small pipelines whose lowering is kept as text: for each pass, one that shows what it does.
+
+An example is a pipeline and sections; a section is the loop nest after one pass under one schedule. The file
+<name>.txt beside this one holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pantile as pt
+
+Y, X = pt.vars("y x")
+IMG = pt.Input("img", "uint16", ndim=2)
+FLOATS = pt.Input("img", "float32", ndim=2)
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    schedule: pt.Schedule
+    after: str  # the name of a pass; "graph" is what comes into the first
+
+
+@dataclass(frozen=True)
+class Example:
+    name: str
+    about: str
+    build: Callable[[], tuple[pt.Func, Any]]  # output, shape
+    sections: tuple[Section, ...]
+
+
+def blur() -> tuple[pt.Func, Any]:
+    blur_x, blur_y = pt.Func("blur_x"), pt.Func("blur_y")
+    blur_x[Y, X] = (IMG[Y, X] + IMG[Y, X + 1] + IMG[Y, X + 2]) // 3
+    blur_y[Y, X] = (blur_x[Y, X] + blur_x[Y + 1, X] + blur_x[Y + 2, X]) // 3
+    return blur_y, (IMG.shape[0] - 2, IMG.shape[1] - 2)
+
+
+def edges() -> tuple[pt.Func, Any]:
+    out, src = pt.Func("out"), pt.edge(FLOATS)
+    out[Y, X] = src[Y, X - 1] + src[Y, X + 1]
+    return out, FLOATS.shape
+
+
+def upsampled() -> tuple[pt.Func, Any]:
+    out = pt.Func("out")
+    out[Y, X] = FLOATS[Y, X // 2] * 0.75 + FLOATS[Y, X // 2 + X % 2] * 0.25
+    return out, (FLOATS.shape[0], 2 * FLOATS.shape[1] - 2)
+
+
+def pointwise_then_stencil() -> tuple[pt.Func, Any]:
+    bright, out = pt.Func("bright"), pt.Func("out")
+    bright[Y, X] = FLOATS[Y, X] * 2.0 + 1.0
+    out[Y, X] = bright[Y, X] + bright[Y, X + 1]
+    return out, (FLOATS.shape[0], FLOATS.shape[1] - 1)
+
+
+def box() -> tuple[pt.Func, Any]:
+    r = pt.RDom((0, 3), (0, 3), names="y x")
+    out = pt.Func("out")
+    out[Y, X] = pt.sum(IMG[Y + r.y, X + r.x], over=r) // 9
+    return out, (IMG.shape[0] - 2, IMG.shape[1] - 2)
+
+
+def row_sums() -> tuple[pt.Func, Any]:
+    r = pt.RDom((0, FLOATS.shape[1]), names="x")
+    total = pt.Func("total")
+    total[Y] = 0.0
+    total[Y] += FLOATS[Y, r.x]
+    return total, (FLOATS.shape[0],)
+
+
+AT_ROOT = pt.Schedule(pt.on("blur_y"), pt.on("blur_x"))
+AT_ROW = AT_ROOT.replace(pt.on("blur_x").compute_at("blur_y", "y"))
+SLIDING = AT_ROOT.replace(pt.on("blur_x").store_root().compute_at("blur_y", "y"))
+PLAIN = pt.Schedule(pt.on("out"))
+VECTOR = pt.Schedule(pt.on("out").vectorize("x", 4))
+TILED = pt.Schedule(
+    pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 32, 64).vectorize("xi", 8).parallel("yo"),
+    pt.on("blur_x").compute_at("blur_y", "xo").vectorize("x", 8),
+)
+STRIPS = pt.Schedule(
+    pt.on("blur_y").split("y", "strip", "row", 64).vectorize("x", 8).parallel("strip"),
+    pt.on("blur_x").store_at("blur_y", "strip").compute_at("blur_y", "row").vectorize("x", 8),
+)
+
+
+def around(name: str, schedule: pt.Schedule, before: str) -> tuple[Section, ...]:
+    """Before and after the pass."""
+    return (Section(f"before {name}", schedule, before), Section(f"after {name}", schedule, name))
+
+
+EXAMPLES = [
+    Example("inline", "A stage without loops of its own takes the place of every read of it.",
+            pointwise_then_stencil, around("inline", PLAIN, "graph")),
+    Example("inline_reduction", "A small constant reduction is written out where it is read.",
+            box, around("inline", PLAIN, "graph")),
+    Example("nest", "Each stage is computed where the schedule says, over what is read of it there.", blur, (
+        Section("blur_x at root", AT_ROOT, "nest"),
+        Section("blur_x at each row of blur_y", AT_ROW, "nest"),
+    )),
+    Example("tiles", "Overlapped tiles: each tile of blur_y computes the rows and columns of blur_x it needs.",
+            blur, (Section("after nest", TILED, "nest"), Section("the kernel", TILED, "simplify"))),
+    Example("slide", "Stored outside the loop that computes it, a stage computes only what is new.", blur, (
+        Section("stored where it is computed", AT_ROW, "nest"),
+        Section("stored at root", SLIDING, "nest"),
+    )),
+    Example("fold", "A buffer along which a stage slides keeps only the rows in use.",
+            blur, around("fold", SLIDING, "nest")),
+    Example("simplify", "Index arithmetic in normal form, trivial lets and branches gone.",
+            blur, around("clean", AT_ROW, "fold")),
+    Example("partition", "A steady middle without clamps, and edges that keep them.",
+            edges, around("partition", PLAIN, "clean")),
+    Example("partition_vectors", "The same where the loop runs over vectors.",
+            edges, around("partition", VECTOR, "clean")),
+    Example("vectorize", "A vector loop becomes straight code on vectors.",
+            pointwise_then_stencil, around("vectorize", VECTOR, "partition")),
+    Example("vectorize_parity", "x // 2 and x % 2 of a vector are shuffles of a short load.",
+            upsampled, around("vectorize", VECTOR, "partition")),
+    Example("unroll", "An unrolled loop becomes its iterations.",
+            pointwise_then_stencil, around("unroll", pt.Schedule(pt.on("out").unroll("x", 2)), "vectorize")),
+    Example("flatten", "Buffers become flat memory; inside a parallel loop they have a place in the thread's arena.",
+            blur, around("flatten", STRIPS, "unroll")),
+    Example("peel", "Updates must not run twice: what a split leaves over runs in a loop of its own.", row_sums, (
+        Section("the kernel", pt.Schedule(pt.on("total").update().reorder("r.x", "y").vectorize("y", 4)), "simplify"),
+    )),
+    Example("strips", "Sliding inside parallel strips: the kernel as code generation gets it.",
+            blur, (Section("the kernel", STRIPS, "simplify"),)),
+]  # fmt: skip

@@ -1,0 +1,80 @@
+"""The loop nests of `examples`, compared with the files beside them; `pytest --update-golden` writes the files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pantile.codegen.target import target
+from pantile.compile import Options, to_loops
+from pantile.graph.build import build
+from pantile.graph.nodes import Graph
+from pantile.graph.outputs import separate_outputs
+from pantile.graph.show import show as show_graph
+from pantile.ir.nodes import Stmt
+from pantile.ir.show import show
+from pantile.lower.nest import LoopNest
+from pantile.lower.passes import Trace
+from pantile.schedule.resolve import resolve
+from pantile.schedule.schedule import Schedule
+from pantile.variant import Variants
+
+from .examples import EXAMPLES, Example
+
+FOLDER = Path(__file__).parent
+TARGET = target("aarch64")
+
+
+class Recorder(Trace):
+    """Keeps what every pass returned."""
+
+    def __init__(self) -> None:
+        super().__init__(check=True)
+        self.results: dict[str, Any] = {}
+
+    def run(self, name: str, work: Callable[[], Any]) -> Any:
+        self.results[name] = super().run(name, work)
+        return self.results[name]
+
+
+def lowered(graph: Graph, schedule: Schedule) -> dict[str, str]:
+    """The text after every pass."""
+    resolved, plan = resolve(graph, schedule, vector_bits=TARGET.vector_bits)
+    recorder = Recorder()
+    to_loops(graph, schedule, Variants(resolved, plan).usual, Options(TARGET), recorder)
+    return {"graph": text(graph), **{name: text(result) for name, result in recorder.results.items()}}
+
+
+def text(result: object) -> str:
+    if isinstance(result, Graph):
+        return show_graph(result).rstrip()
+    if isinstance(result, LoopNest):
+        return show(result.body)
+    return show(result) if isinstance(result, Stmt) else ""
+
+
+def golden(example: Example) -> str:
+    graph = separate_outputs(build(*example.build()))
+    parts = [example.about, text(graph)]
+    shown: Schedule | None = None
+    for section in example.sections:
+        if section.schedule != shown:
+            parts.append(repr(section.schedule))
+        shown = section.schedule
+        parts.append(f"---- {section.title}\n\n{lowered(graph, shown)[section.after]}")
+    return "\n\n".join(parts) + "\n"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
+def test_golden(example: Example, update_golden: bool) -> None:
+    file, found = FOLDER / f"{example.name}.txt", golden(example)
+    if update_golden:
+        file.write_text(found)
+    assert found == file.read_text(), "if the new loops are right, run pytest --update-golden and review the diff"
+
+
+def test_every_file_has_an_example() -> None:
+    assert {f.stem for f in FOLDER.glob("*.txt")} == {e.name for e in EXAMPLES}
