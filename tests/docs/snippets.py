@@ -1,8 +1,8 @@
 """The code blocks of a Markdown file, and what they show as output.
 
-    ```python                   runs; all such blocks of one file share a namespace
-    ```python skip: <reason>    does not
-    ```output                   exactly what the python block before it printed
+```python                   runs; all such blocks of one file share a namespace
+```python skip: <reason>    does not
+```output                   exactly what the python block before it printed
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def no_schedule() -> object:
 # ---- arrays
 
 
-@must_fail(r"holds uint8, but is given an array of float64, not uint8; pass img.astype\('uint8'\), or declare it with 'fl")
+@must_fail(r"holds uint8, but is given an array of float64, not uint8; pass img.astype\('uint8'\), or declare")
 def dtype_of_an_array() -> object:
     return pipeline()(img=np.ones((3, 3)))
 
@@ -232,7 +232,7 @@ def negative_threads_for_all() -> object:
 # ---- outputs
 
 
-@must_fail(rf"output 'f' \(from {HERE}\) would have the shape \(-1, 7\), from shape=\(img.shape\[0\] - 3, .*; pass larger")
+@must_fail(rf"output 'f' \(from {HERE}\) would have the shape \(-1, 7\), from shape=\(img.shape\[0\] - 3, .*; pass")
 def negative_shape() -> object:
     img, f = pt.Input("img", "uint8", 2), pt.Func("f")
     f[Y, X] = img[Y, X]
@@ -283,7 +283,7 @@ def too_many_outs() -> object:
     return pipeline()(img=picture(), out=[picture(), picture()])
 
 
-@must_fail(r"output 'f' .* would be written into memory of Input 'img' \(from .*; pass another array as out=, such as np.em")
+@must_fail(r"output 'f' .* would be written into memory of Input 'img' \(from .*; pass another array as out=")
 def out_is_the_input() -> object:
     both = picture()
     return pipeline()(img=both, out=both)
@@ -307,8 +307,8 @@ def two_outs_in_one_place() -> object:
 
 
 @must_fail(
-    rf"Func 'f' \(defined at {HERE}\) reads img\[y, x \+ 2\], which leaves Input 'img' \(from {HERE}\): f\[0, 8\] needs "
-    r"img\[0, 10\], but axis 1 has indices 0 .. 8; read it through a boundary condition, such as pt.edge\(img\), or ask"
+    rf"Func 'f' \(defined at {HERE}\) reads img\[y, x \+ 2\], which leaves Input 'img' \(from {HERE}\): f\[0, 8\] "
+    r"needs img\[0, 10\], but axis 1 has indices 0 .. 8; read it through a boundary condition, such as pt.edge\(img\)"
 )
 def read_beyond_the_end() -> object:
     return pipeline(lambda img: img[Y, X + 2])(img=picture())
@@ -358,7 +358,7 @@ def read_of_an_empty_input() -> object:
     return line(lambda img: pt.edge(img)[X], (3,))(img=picture(0))
 
 
-@must_fail(r"reads lut\[img\[x\]\], .*: f\[\d+\] \(at img\[x\] = 255\) needs lut\[255\], but axis 0 has indices 0 .. 99")
+@must_fail(r"reads lut\[img\[x\]\], .*: f\[\d+\] \(at img\[x\] = 255\) needs lut\[255\], but axis 0 has indices 0 ..")
 def table_too_short() -> object:
     lut = pt.Input("lut", "uint8", 1)
     return line(lambda img: lut[img[X]], (10,))(img=picture(10), lut=picture(100))
@@ -373,7 +373,7 @@ def read_anywhere() -> object:
     return line(lambda img: img[at[X]])(img=picture(10), at=np.zeros(10, "int64"))
 
 
-@must_fail(r"reads img\[.*\] at an index that is only known to be in .* along axis 0, .*; limit it with pt.clamp, or promise")
+@must_fail(r"reads img\[.*\] at an index that is only known to be in .* along axis 0, .*; limit it with pt.clamp, or")
 def read_at_an_unclear_place() -> object:
     return line(lambda img: img[X - X // 2 * 2])(img=picture(10))
 
@@ -385,8 +385,8 @@ def read_at_a_param() -> object:
 
 
 @must_fail(
-    rf"Func 'f' .* reads g\[x \+ 1\], which leaves the domain of Func 'g' \(defined at {HERE}\): f\[9\] needs g\[10\], but "
-    r"axis 0 has indices 0 .. 9; read it through a boundary condition, such as pt.edge\(g\), or state a larger domain"
+    rf"Func 'f' .* reads g\[x \+ 1\], which leaves the domain of Func 'g' \(defined at {HERE}\): f\[9\] needs g\[10\], "
+    r"but axis 0 has indices 0 .. 9; read it through a boundary condition, such as pt.edge\(g\), or state"
 )
 def read_outside_a_stated_domain() -> object:
     img, g, f = pt.Input("img", "uint8", 1), pt.Func("g", domain=((0, 10),)), pt.Func("f")
@@ -395,7 +395,7 @@ def read_outside_a_stated_domain() -> object:
     return pt.Pipeline(f)(img=picture(10))
 
 
-@must_fail(r"Func 'f' .* is asked for over the shape \(10,\), which leaves its stated domain, indices 0 .. 4; ask for a sm")
+@must_fail(r"Func 'f' .* is asked for over the shape \(10,\), which leaves its stated domain, indices 0 .. 4; ask for")
 def output_outside_its_domain() -> object:
     img, f = pt.Input("img", "uint8", 1), pt.Func("f", domain=((0, 5),))
     f[X] = img[X]
@@ -421,7 +421,7 @@ def scan_beyond_the_end() -> object:
     return pt.Pipeline(f)(img=picture(10))
 
 
-@must_fail(r"Func 'f' .* reads f\[r.0 - 1\], which leaves the array it is written to: f\[0\] \(at r.0 = 0\) needs f\[-1\]")
+@must_fail(r"Func 'f' .* reads f\[r.0 - 1\], which leaves the array it is written to: f\[0\] \(at r.0 = 0\) needs f")
 def scan_from_before_the_start() -> object:
     img, f, r = pt.Input("img", "uint8", 1), pt.Func("f"), pt.RDom((0, 10), name="r")
     f[X] = img[X]
@@ -429,7 +429,7 @@ def scan_from_before_the_start() -> object:
     return pt.Pipeline(f)(img=picture(10))
 
 
-@must_fail(r"Func 'g' .* is computed before it is read, but what is read of it has no known limits: g\[-2147483648 .. 2147")
+@must_fail(r"Func 'g' .* is computed before it is read, but what is read of it has no known limits: g\[-2147483648 .. ")
 def stored_and_read_anywhere() -> object:
     img, at, g = pt.Input("img", "uint8", 1), pt.Input("at", "int32", 1), pt.Func("g")
     f = pt.Func("f")

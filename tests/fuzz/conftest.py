@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 _COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
 
-settings.register_profile("ci", max_examples=50, derandomize=True, database=None, **_COMMON)
+settings.register_profile("ci", max_examples=44, derandomize=True, database=None, **_COMMON)
 settings.register_profile("long", max_examples=2000, **_COMMON)
 settings.register_profile("quick", max_examples=50, database=None, phases=[Phase.generate], **_COMMON)
 settings.load_profile(os.environ.get("PANTILE_FUZZ", "ci"))

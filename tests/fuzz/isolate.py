@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import traceback
+import warnings
 from collections.abc import Callable
 
 _SECONDS = 60
@@ -15,7 +16,9 @@ _SECONDS = 60
 def isolated(check: Callable[[], None]) -> None:
     """Run `check` in a child process; raise AssertionError if it fails in any way."""
     reader, writer = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the child uses none of them
+        child = os.fork()
     if child == 0:
         os.close(reader)
         _run(check, writer)

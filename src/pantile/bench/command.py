@@ -58,7 +58,6 @@ def run(args: argparse.Namespace) -> int:
     """Measure and report; 1 if some contender failed or disagreed, else 0."""
     console = Console()
     host = machine.describe()
-    _note_load(host, console)
     results: list[Result] = []
     with _empty_cache():
         console.note(f"starting LLVM and the threads took {start_seconds():.3f} s, which no compile time includes")
@@ -106,12 +105,6 @@ def _installed(rivals: Sequence[tuple[str, str]], console: Console) -> Iterator[
             console.note(f"{system} skipped: {reason}")
             missing.add(system)
     yield from (r for r in rivals if r[0] not in missing)
-
-
-def _note_load(host: dict[str, object], console: Console) -> None:
-    load, cores = host["load"], host["cores"]
-    if isinstance(load, float) and isinstance(cores, int) and load > cores / 2:
-        console.note(f"the machine is busy (load {load:.1f} on {cores} cores): times will vary")
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
@@ -13,13 +12,12 @@ PACKAGES = ("pantile", "llvmlite", "numpy")
 
 
 def describe() -> dict[str, object]:
-    """Processor, caches, system, versions, and how busy the machine is."""
+    """Processor, caches, system and versions."""
     return {
         **asdict(detect()),
         "os": platform.platform(),
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},
-        "load": _load(),
     }
 
 
@@ -29,8 +27,3 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _load() -> float | None:
-    """Processes that wanted to run, on average over the last minute."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None

@@ -24,13 +24,14 @@ def draw(path: Path, results: Sequence[Result]) -> None:
     apps = list(dict.fromkeys(r.app for r in results))
     labels = list(dict.fromkeys(r.label for r in results))
     base = baseline(labels)
-    figure, axes = pyplot.subplots(figsize=(2 + 1.2 * (len(apps) + 1), 4), layout="constrained")
+    groups = [*apps, "geometric\nmean"]
+    figure, axes = pyplot.subplots(figsize=(2 + 0.35 * len(labels) * len(groups), 4.5), layout="constrained")
     _bars(axes, labels, [speeds(results, apps, label, base) for label in labels])
-    axes.set_xticks(range(len(apps) + 1), [*apps, "geometric\nmean"])
+    axes.set_xticks(range(len(groups)), groups)
     axes.set_ylabel(f"speed relative to {base.system} {base.schedule}")
     axes.axhline(1, color="black", linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, ncols=len(labels), loc="lower center", bbox_to_anchor=(0.5, 1))
+    figure.legend(frameon=False, ncols=2, loc="outside upper left")
     figure.savefig(path, dpi=160)
     pyplot.close(figure)
 

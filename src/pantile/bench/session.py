@@ -15,6 +15,7 @@ from .console import Console
 from .contender import Array, Contender, Label, Unavailable
 from .ours import SYSTEM, PantileContender, prepare
 from .overhead import overhead_us
+from .quiet import NOTICEABLE, busy_cores
 from .result import Result
 from .rivals.registry import RIVALS, Task
 from .rounds import Limit, race
@@ -48,8 +49,9 @@ class Session:
             if not contenders or self.settings.check:
                 return []
             self._begin(f"timing {len(contenders)} contenders")
+            busy = self._busy_cores()
             runs = race(contenders, self.settings.limit, self._round_done)
-            return [self._result(c, ms) for c, ms in zip(contenders, runs, strict=True)]
+            return [self._result(c, ms, busy) for c, ms in zip(contenders, runs, strict=True)]
 
     # ---- who takes part
 
@@ -127,11 +129,18 @@ class Session:
 
     # ---- what is reported
 
-    def _result(self, contender: Contender, runs_ms: Sequence[float]) -> Result:
+    def _busy_cores(self) -> float | None:
+        busy = busy_cores()
+        if busy is not None and busy > NOTICEABLE:
+            self.console.note(f"{self.app.name}: other processes keep {busy:.1f} cores busy: do not trust these times")
+        return busy
+
+    def _result(self, contender: Contender, runs_ms: Sequence[float], busy: float | None) -> Result:
         extra: dict[str, object] = {
             "size": self.settings.size,
             "median_ms": statistics.median(runs_ms),
             "calls": len(runs_ms),
+            "busy_cores": busy,
         }
         if isinstance(contender, PantileContender) and contender.label.threads == max(self.settings.threads):
             extra |= self._extras(contender)

@@ -73,11 +73,13 @@ def _add_demo(commands: _Commands) -> None:
     demo = commands.add_parser(
         "demo", help="run a real pipeline on a picture", description=about, formatter_class=_Plain
     )
-    demo.add_argument("--input", type=Path, metavar="PICTURE", help="a picture (needs Pillow); default: one is made")
-    demo.add_argument("--output", type=Path, metavar="PNG", default=Path("pantile-demo.png"), help="default: %(default)s")
-    demo.add_argument("--amount", type=float, metavar="A", default=0.8, help="how strong, 0 to 2; default: %(default)s")
-    demo.add_argument("--size", type=_size, metavar="WxH", default=(1536, 1024), help="of the picture made; 1536x1024")
-    demo.add_argument("--threads", type=int, metavar="N", help="default: one per core")
+    demo.add_argument("--input", type=Path, metavar="PICTURE", help="the picture (needs Pillow); made up if left out")
+    demo.add_argument(
+        "--output", type=Path, metavar="PNG", default=Path("pantile-demo.png"), help="what to write; %(default)s"
+    )
+    demo.add_argument("--amount", type=float, metavar="A", default=0.8, help="how strong, from 0 to 2; %(default)s")
+    demo.add_argument("--size", type=_size, metavar="WxH", default=(1536, 1024), help="of a picture made up; 1536x1024")
+    demo.add_argument("--threads", type=int, metavar="N", help="how many to run on; one per core")
     demo.add_argument("--compare", action="store_true", help="write the picture before and after, side by side")
     demo.set_defaults(run=_demo)
 

@@ -58,8 +58,8 @@ def _tell_times(picture: Picture, compiling: float, timings: dict[str, float], r
     detail = ", ".join(f"{name} {1000 * seconds:.0f} ms" for name, seconds in steps)
     print(f"code      {how} in {compiling:.2f} s" + (f" ({detail}, ...)" if "llvm" in timings else ""))
     speed = picture.shape[0] * picture.shape[1] / running / 1e6
-    plural = "s" if threads > 1 else ""
-    print(f"ran       in {1000 * running:.2f} ms on {threads} thread{plural}, the best of {_RUNS}: {speed:.0f} MPixel/s")
+    where = "1 thread" if threads == 1 else f"{threads} threads"
+    print(f"ran       in {1000 * running:.2f} ms on {where}, the best of {_RUNS}: {speed:.0f} MPixel/s")
 
 
 def _tell_reference(pipeline: pt.Pipeline, picture: Picture, result: Picture, amount: float, running: float) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .png import Picture
 
-Array = np.ndarray[Any, np.dtype[np.float32]]
+Array = np.ndarray[Any, Any]  # of float32
 
 _TERRACOTTA = (0.66, 0.30, 0.20)
 _MOSS = (0.35, 0.38, 0.20)
@@ -38,7 +38,8 @@ def _colour(*channels: float) -> Array:
 
 
 def _mix(a: Array, b: Array, weight: Array) -> Array:
-    return a + (b - a) * weight[..., None]
+    mixed: Array = a + (b - a) * weight[..., None]
+    return mixed
 
 
 def _clouds(shape: tuple[int, ...], rng: np.random.Generator, octaves: int, cells: int = 3) -> Array:
@@ -54,7 +55,7 @@ def _clouds(shape: tuple[int, ...], rng: np.random.Generator, octaves: int, cell
     return total
 
 
-def _cells(extent: int, count: int) -> tuple[np.ndarray[Any, np.dtype[np.intp]], Array]:
+def _cells(extent: int, count: int) -> tuple[Array, Array]:
     """For each pixel the grid cell it is in, and how far along it (eased)."""
     place = np.linspace(0, count, extent, endpoint=False, dtype="f4")
     whole = place.astype(np.intp)
@@ -111,7 +112,8 @@ def _roof(y: Array, x: Array, rng: np.random.Generator) -> Array:
     grain = 1 + 0.10 * _clouds(y.shape, rng, 4, 96)
     moss = (_clouds(y.shape, rng, 6, 8) - 0.55).clip(0, 0.5) * (1.2 - v)
     clay = _mix(_colour(*_TERRACOTTA) * (tile * 1.25)[..., None], _colour(*_MOSS), moss)
-    return clay * (profile * shadow * lip * grain)[..., None]
+    shaded: Array = clay * (profile * shadow * lip * grain)[..., None]
+    return shaded
 
 
 def _soften(picture: Array) -> Array:

@@ -1,0 +1,119 @@
+"""The check of regions passes what stays inside and refuses what does not, tried out point by point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.analysis.bounds import check_regions, region_scalars
+from pantile.analysis.point import value_at
+from pantile.expr.nodes import Expr, coordinate
+from pantile.graph.build import build
+from pantile.graph.nodes import Graph
+
+X, Y = coordinate("x"), coordinate("y")
+
+
+def graph_of(value: Callable[[pt.Input], Any], shape: Any) -> Graph:
+    img, f = pt.Input("img", "uint8", 1), pt.Func("f")
+    f[pt.Var("x")] = value(img)
+    return build(f, shape)
+
+
+def passes(graph: Graph, size: int, extent: int) -> bool:
+    try:
+        check_regions(graph, {"f": (size,)}, {"img.shape.0": extent}, {"f"})
+    except pt.UserError:
+        return False
+    return True
+
+
+INDICES: dict[str, Callable[[Expr], Expr]] = {
+    "shifted": lambda x: x + 3,
+    "before": lambda x: x - 1,
+    "backwards": lambda x: 9 - x,
+    "halved": lambda x: x // 2,
+    "doubled": lambda x: 2 * x + 1,
+    "modulus": lambda x: x % 5,
+    "clamped": lambda x: pt.clamp(x - 2, 0, 6),
+    "absolute": lambda x: abs(x - 4),
+    "chosen": lambda x: pt.select(x < 4, x, 7 - x),
+    "wrapped": lambda x: (x + 250) % 256,
+    "shift": lambda x: x >> 1,
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_indices_against_all_their_points(name: str) -> None:
+    index = INDICES[name]
+    for size in range(1, 12):
+        places = [value_at(index(X), {"x": k}) for k in range(size)]
+        for extent in range(1, 14):
+            inside = all(0 <= int(p) < extent for p in places if p is not None)
+            found = passes(graph_of(lambda img: img[index(pt.Var("x"))], (size,)), size, extent)
+            assert found <= inside, (size, extent)  # never passes what is outside
+            if name not in ("absolute", "chosen", "wrapped"):  # where intervals are exact
+                assert found == inside, (size, extent)
+
+
+def test_nothing_is_read_for_an_empty_output() -> None:
+    assert passes(graph_of(lambda img: img[pt.Var("x") + 100], (0,)), 0, 1)
+
+
+def test_an_empty_reduction_reads_nothing() -> None:
+    r = pt.RDom((5, 0), name="r")
+    assert passes(graph_of(lambda img: pt.sum(img[r[0]], over=r), (3,)), 3, 1)
+
+
+def test_conditions_of_a_reduction_count() -> None:
+    img, f, r = pt.Input("img", "int32", 1), pt.Func("f"), pt.RDom((0, 10), name="r")
+    f[pt.Var("x")] = 0
+    some = r.where(r[0] > 2)
+    f[some[0]] += img[some[0] - 3]
+    check_regions(build(f, (10,)), {"f": (10,)}, {"img.shape.0": 10}, {"f"})
+
+
+def test_scalars_that_decide_regions() -> None:
+    a, b, c, d, e = (pt.Param(n, "int32") for n in "abcde")
+    r = pt.RDom((0, d), name="r")
+    value = pt.sum(pt.select(pt.Var("x") < c, pt.cast("int32", 1), e), over=r)
+    graph = graph_of(lambda img: img[pt.Var("x") + a] + value * e, (b,))
+    assert region_scalars(graph) & set("abcde") == set("abcd")
+
+
+@pytest.mark.parametrize(
+    ("value", "at", "expected"),
+    [
+        (X // -2, {"x": 3}, -2),
+        (X % 0 + X // 0, {"x": 3}, 0),
+        (pt.cast("uint8", X), {"x": 300}, 44),
+        (pt.cast("uint8", X) + pt.cast("uint8", 1), {"x": 255}, 0),
+        (X * 3, {"x": 2**31 - 1}, 3 * (2**31 - 1)),
+        (pt.cast("int32", pt.cast("float32", X) * 0.1), {"x": 10}, 1),
+        (pt.cast("int32", pt.floor(X * 0.5)), {"x": -3}, -2),
+        (pt.cast("uint8", X * 1.5), {"x": 1000}, 255),
+        (pt.select((X > 1) & ~(Y > 1), X, Y), {"x": 2, "y": 2}, 2),
+        (pt.within(X, 0, 3) ^ 1, {"x": 4}, 5),
+        (X << 3 >> 1, {"x": 5}, 20),
+        (X + Y, {"x": 1}, None),
+        (pt.cast("int32", pt.sqrt(X)), {"x": 4}, None),
+    ],
+)  # fmt: skip
+def test_values_at_a_point(value: Expr, at: dict[str, int], expected: int | None) -> None:
+    assert value_at(value, at) == expected
+
+
+def test_random_indices_never_pass_outside() -> None:
+    random = np.random.default_rng(0)
+    x = pt.Var("x")
+    for _ in range(150):
+        a, b, d, m = (int(v) for v in random.integers(-4, 5, 4))
+        index = (a * x + b) // (abs(d) + 1) + (x - m) % 3 * (m % 2)
+        size, extent = (int(v) for v in random.integers(1, 12, 2))
+        places = [value_at(index, {"x": k}) for k in range(size)]
+        if passes(graph_of(lambda img, i=index: img[i], (size,)), size, extent):
+            assert all(0 <= int(p) < extent for p in places if p is not None)

@@ -1,0 +1,164 @@
+"""`pantile bench` from arguments to table and JSON, on a small app beside made-up rivals."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pantile as pt
+from pantile.apps import APPS
+from pantile.bench import main, ours, overhead
+from pantile.bench.rivals.registry import RIVALS
+from tests.bench.fakes import TWICE, rival, unavailable
+
+QUICK = ["twice", "--size", "small", "--threads", "2", "--repeat", "1"]
+KEYS = ["app", "system", "schedule", "threads", "ms", "compile_s", "schedule_s"]
+
+
+@pytest.fixture(autouse=True)
+def _app(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(APPS, "twice", TWICE)
+
+
+def bench(tmp_path: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:
+    """The exit status and the results of a quick run."""
+    file = tmp_path / "results.json"
+    status = main([*QUICK, *options, "--json", str(file)])
+    document = json.loads(file.read_text())
+    assert list(document) == ["machine", "results"]
+    return status, document["results"]
+
+
+def test_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    fake, entered = rival(lambda img: 2 * img)
+    monkeypatch.setitem(RIVALS, "fake", fake)
+    status, results = bench(tmp_path, "--schedule", "expert,naive", "--rivals", "fake")
+    assert status == 0
+    assert all(list(r)[: len(KEYS)] == KEYS for r in results)
+    assert [(r["app"], r["system"], r["schedule"], r["threads"]) for r in results] == [
+        ("twice", "pantile", "expert", 2),
+        ("twice", "pantile", "naive", 2),
+        ("twice", "fake", "best", 2),
+    ]
+    assert results[0]["ms"] > 0 and results[0]["compile_s"] > 0
+    assert (results[2]["ms"], results[2]["compile_s"], results[2]["schedule_s"]) == (4.0, 0.5, 0.25)
+    assert [c.closed for c in entered] == [True]
+    assert "pantile expert / fake best" in capsys.readouterr().out
+
+
+def test_a_rival_that_computes_something_else_is_an_error_and_not_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake, entered = rival(lambda img: 2 * img + (img == img[1, 2]))
+    monkeypatch.setitem(RIVALS, "fake", fake)
+    status, results = bench(tmp_path, "--rivals", "fake")
+    assert status == 1
+    assert [r["system"] for r in results] == ["pantile"]
+    assert "error: twice: fake best, 2 threads disagrees with pantile expert, 2 threads: " in capsys.readouterr().err
+    assert not entered[0].log
+
+
+def test_a_rival_that_is_not_installed_is_skipped_with_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake, _ = rival(lambda img: 2 * img)
+    missing = replace(fake, require=unavailable("install it with `pip install fake`"))
+    monkeypatch.setitem(RIVALS, "fake", missing)
+    status, results = bench(tmp_path, "--rivals", "fake")
+    assert status == 0
+    assert [r["system"] for r in results] == ["pantile"]
+    assert "note: fake skipped: install it with `pip install fake`\n" in capsys.readouterr().err
+
+
+def test_a_schedule_that_a_rival_lacks_is_skipped_with_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake, _ = rival(lambda img: 2 * img)
+    monkeypatch.setitem(RIVALS, "fake", replace(fake, enter=unavailable("no such plugin")))
+    assert bench(tmp_path, "--rivals", "fake")[0] == 0
+    assert "note: twice: fake best, 2 threads skipped: no such plugin\n" in capsys.readouterr().err
+
+
+def test_a_rival_without_the_app_says_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake, entered = rival(lambda img: 2 * img, schedules=("one", "two"))
+    monkeypatch.setitem(RIVALS, "fake", replace(fake, apps=frozenset()))
+    assert bench(tmp_path, "--rivals", "fake")[0] == 0
+    assert capsys.readouterr().err.count("note: fake has no twice\n") == 1
+    assert not entered
+
+
+def test_one_schedule_of_a_rival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake, entered = rival(lambda img: 2 * img, schedules=("one", "two"))
+    monkeypatch.setitem(RIVALS, "fake", fake)
+    bench(tmp_path, "--rivals", "fake:two")
+    assert [c.label.schedule for c in entered] == ["two"]
+
+
+def test_our_own_failure_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(ours.SCHEDULES, "wrong", lambda app, pipeline: pt.Schedule(pt.on("thrice").parallel("y")))
+    status, results = bench(tmp_path, "--schedule", "wrong,default")
+    assert status == 1
+    assert [r["schedule"] for r in results] == ["default"]
+    assert "error: twice: pantile wrong: " in capsys.readouterr().err
+
+
+def test_scaling_overhead_and_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overhead, "ROUNDS", 1)
+    _, results = bench(tmp_path, "--scaling", "--overhead", "--passes")
+    assert [r["threads"] for r in results] == [1, 2]
+    assert "passes_s" not in results[0]
+    assert results[1]["passes_s"]["llvm"] > 0
+    assert isinstance(results[1]["overhead_us"], float)
+
+
+def test_check_compares_with_the_reference_and_times_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake, entered = rival(lambda img: 3 * img)
+    monkeypatch.setitem(RIVALS, "fake", fake)
+    assert bench(tmp_path, "--check", "--rivals", "fake") == (1, [])
+    messages = capsys.readouterr().err
+    assert "note: twice: pantile expert, 2 threads agrees with the reference\n" in messages
+    assert "error: twice: fake best, 2 threads disagrees with the reference: " in messages
+    assert not entered[0].log
+
+
+def test_compile_times_are_not_those_of_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PANTILE_CACHE_DIR", str(tmp_path / "cache"))
+    bench(tmp_path)
+    assert os.environ["PANTILE_CACHE_DIR"] == str(tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_chart_without_matplotlib(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    assert bench(tmp_path, "--plot", str(tmp_path / "chart.png"))[0] == 0
+    assert "note: no chart: matplotlib draws it; install it with `pip install matplotlib`\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["thrice"], "'thrice' is not an app; there are blur, "),
+        (["--schedule", "best"], "'best' is not a schedule; there are expert, default, naive"),
+        (["--rivals", "tvm"], "'tvm' is not a rival; there are halide"),
+        (["--rivals", "halide:best"], "'best' is not a schedule of it; there are manual, mullapudi2016, adams2019"),
+        (["--threads", "0"], "'0' is not a number from 1 on"),
+    ],
+)
+def test_wrong_arguments(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert message in capsys.readouterr().err
