@@ -99,9 +99,10 @@ class Calls:
         if not given:
             self._kernel(self.variants.usual)
             return
-        wanted = {a.name: a for a in self.arguments.arrays}
-        standing_in = {n: _stand_in(wanted[n], v) if n in wanted else v for n, v in given.items()}
-        inputs, numbers = self.arguments.match(standing_in)
+        shapes = {a.name: a for a in self.arguments.arrays if _is_shape(given.get(a.name))}
+        inputs, numbers = self.arguments.match(
+            {name: _stand_in(shapes[name], value) if name in shapes else value for name, value in given.items()}
+        )
         self._call(inputs, numbers, [None] * len(self.outputs))
 
     # ---- one kind of call
@@ -158,7 +159,7 @@ class Calls:
             for o in self.graph.outputs:
                 shape = shapes[o.stage] = tuple(values.number(e) for e in o.shape)
                 stage = self.graph.stage[o.stage]
-                written = f"({', '.join(map(readable, o.shape))})"
+                written = f"({', '.join(map(readable, o.shape))}{',' if stage.ndim == 1 else ''})"
                 check_shape(Array(o.stage, stage.dtypes[0], stage.ndim, stage.where, "output"), shape, written)
         return shapes
 
@@ -209,10 +210,12 @@ def _outputs(graph: Graph) -> tuple[Array, ...]:
     )
 
 
-def _stand_in(wanted: Array, shape: Any) -> NDArray:
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(n, int) and n >= 0 for n in value)
+
+
+def _stand_in(wanted: Array, shape: Shape) -> NDArray:
     """An array of the shape and in C order, as far as checks and layouts go; it has no memory to read or write."""
-    if isinstance(shape, np.ndarray) or not all(isinstance(n, (int, np.integer)) for n in shape):
-        return np.asarray(shape)
     dtype = wanted.dtype.numpy
     strides = [dtype.itemsize]
     for n in reversed(shape[1:]):

@@ -353,6 +353,12 @@ def read_at_a_computed_place() -> object:
     return line(lambda img: img[pt.cast("int32", X * 1.5)])(img=picture(10))
 
 
+@must_fail(r"reads img\[int32\(float32\(x\)\*s\)\], .*: f\[10\] needs img\[7\]")
+def read_at_a_place_rounded_up() -> object:
+    s = pt.Param("s", "float32")
+    return line(lambda img: img[pt.cast("int32", X * s)], (11,))(img=picture(7), s=0.7)
+
+
 @must_fail(r"Input 'img' .*: img_edge\[0\] needs img\[0\], but axis 0 has no indices; pass an array that is not empty")
 def read_of_an_empty_input() -> object:
     return line(lambda img: pt.edge(img)[X], (3,))(img=picture(0))
@@ -455,6 +461,16 @@ def reference_of_the_same() -> object:
 @must_fail("reads img.*leaves Input 'img'")
 def compiling_for_the_same() -> object:
     return pipeline(lambda img: img[Y, X + 2]).compile(img=(8, 9))
+
+
+@must_fail(r"Input 'img' .* has 2 axes, but is given an array of shape \(8, 9, 3\)")
+def compiling_for_another_rank() -> object:
+    return pipeline().compile(img=(8, 9, 3))
+
+
+@must_fail("Input 'img' .* holds uint8, but is given an array of int64")
+def compiling_for_a_number() -> object:
+    return pipeline().compile(img=480)
 
 
 # ---- targets

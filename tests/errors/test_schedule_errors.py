@@ -63,8 +63,6 @@ LOOPS: list[Case] = [
      'pt.on("blur_y").vectorize("y", 8): loop x (serial) lies inside the vector loop y_v; reorder y_v innermost'),
     (pipelines.blur, (BLUR_Y.vectorize("y", 8).vectorize("x", 8).reorder("y", "x", "y_v", "x_v"),),
      "loop x_v (vector) lies inside the vector loop y_v"),
-    (pipelines.blur, (BLUR_Y.split("x", "xo", "xi", 8, tail="round"),),
-     'tail="round" would write past the end of an output; use tail="shift" or tail="guard"'),
     (pipelines.product, (pt.on("c").update().vectorize("j", 8, tail="shift"),),
      'tail="shift" would apply update 0 more often than once to some points; use tail="guard"'),
     (pipelines.product, (pt.on("c").update(1).parallel("i"),), "c has only updates 0..0"),
@@ -203,7 +201,7 @@ def test_refused_when_strict(make: Callable[[], Graph], asked: tuple[StageSchedu
             'pt.on("blur_x").split: the factor is 0; give an integer of at least 1',
         ),
         (lambda: BLUR_X.vectorize("x", 2.5), "the factor is 2.5"),  # type: ignore[arg-type]
-        (lambda: BLUR_X.split("x", "xo", "xi", 8, tail="wrap"), "tail is 'wrap'; use one of auto, shift, guard, round"),
+        (lambda: BLUR_X.split("x", "xo", "xi", 8, tail="wrap"), "tail is 'wrap'; use one of auto, shift, guard"),
         (lambda: BLUR_X.tile("y", "x", 8), "tile: 3 arguments; give n old loops"),
         (lambda: BLUR_X.store_in("disk"), "memory is 'disk'; use one of auto, heap, stack, register"),
         (lambda: BLUR_X.partition("x", "maybe"), "mode is 'maybe'; use one of auto, never, always"),

@@ -125,7 +125,7 @@ class _Scheduler:
 
 def _split(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     loop = s.pick(loops)
-    tail = s.pick(["auto", "auto", "shift", "guard", "round"])
+    tail = s.pick(["auto", "auto", "shift", "guard"])
     return chain.split(loop, s.fresh(loop), s.fresh(loop), s.pick(_FACTORS), tail=tail)
 
 
@@ -149,7 +149,7 @@ def _fuse(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedul
 
 
 def _vectorize(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
-    tail = s.pick(["auto", "auto", "auto", "guard", "round", "shift"])
+    tail = s.pick(["auto", "auto", "auto", "guard", "shift"])
     return chain.vectorize(loops[-1], s.pick(_VECTORS), tail=tail)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import pantile as pt
 from pantile import calls
 
 from .examples import blur, picture
@@ -112,7 +111,3 @@ def test_a_kernel_outlives_its_pipeline_while_it_runs() -> None:
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(lambda _: blur()(img=pixels), range(12)))
     assert all(np.array_equal(f, expected) for f in found)
-
-
-def test_pt_is_what_is_tested() -> None:
-    assert pt.Pipeline is type(blur())

@@ -69,11 +69,6 @@ def test_tails_by_default() -> None:
     assert [r.tail for r in update.rewrites if isinstance(r, Split)] == ["guard", "guard"]
 
 
-def test_scratch_may_be_rounded_up() -> None:
-    made = plan(pipelines.blur(), pt.on("blur_x").vectorize("x", 8, tail="round"))
-    assert made.stages["blur_x"].nests[0].rewrites == (Split("x", "x", "x_v", 8, "round"),)
-
-
 def test_partition() -> None:
     assert blur_y(pt.on("blur_y").partition("x", "never")).nests[0].loops[1] == Loop("x", "serial", "never")
 

@@ -20,7 +20,7 @@ import numpy as np
 from ..expr import build
 from ..expr.linear import linear
 from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Var
-from ..expr.types import DType
+from ..expr.types import INT64, UINT64, DType
 
 # int | float | np.ndarray | Expr | None
 Scalar = Any
@@ -106,9 +106,10 @@ class _Evaluator:
 
     def node(self, e: Expr) -> Interval:
         if isinstance(e, Const):
-            return Interval.point(int(e.value) if e.dtype.is_bool else e.value)
+            value = int(e.value) if e.dtype.is_bool else e.value
+            return _rounded(Interval.point(value), e.dtype) if e.dtype.is_float else Interval.point(value)
         if isinstance(e, Var):
-            return self.scope[e.name] if e.name in self.scope else Interval.point(e)
+            return self.scope[e.name] if e.name in self.scope else _itself(e)
         if isinstance(e, Op):
             return self.operation(e)
         if isinstance(e, Cast):
@@ -132,7 +133,7 @@ class _Evaluator:
             return type_range(e.dtype)
         result = rule(*[self.visit(a) for a in e.args])
         if e.dtype.is_float:
-            return result if _is_number(result.low) and _is_number(result.high) else EVERYTHING
+            return _rounded(result, e.dtype)
         return _wrapped(result, e.dtype)
 
     def select(self, e: Op) -> Interval:
@@ -140,6 +141,13 @@ class _Evaluator:
         a = interval(then, refine(self.scope, condition, True))
         b = interval(otherwise, refine(self.scope, condition, False))
         return a.hull(b)
+
+
+def _itself(e: Var) -> Interval:
+    """A scalar that stands for itself, in 64 bits so that arithmetic on it does not wrap."""
+    if e.dtype.is_bool:
+        return Interval(0, 1)
+    return Interval.point(build.cast(INT64, e)) if e.dtype.is_int and e.dtype != UINT64 else EVERYTHING
 
 
 def type_range(t: DType) -> Interval:
@@ -153,6 +161,20 @@ def _is_number(x: Scalar) -> bool:
     return isinstance(x, (int, float)) and not (isinstance(x, float) and math.isnan(x))
 
 
+def _rounded(r: Interval, t: DType) -> Interval:
+    """Rounding keeps order, so that rounded ends hold all rounded values."""
+    if not (_is_number(r.low) and _is_number(r.high)):
+        return EVERYTHING
+    low = build.round_to(r.low, t)
+    high = low if r.is_point else build.round_to(r.high, t)
+    return EVERYTHING if low is None or high is None else Interval(low, high)
+
+
+def _constant(r: Interval) -> int | float | None:
+    """The number that an interval consists of, if it is just one."""
+    return r.low if _is_number(r.low) and _is_number(r.high) and r.low == r.high else None
+
+
 def _wrapped(r: Interval, t: DType) -> Interval:
     """Small integer types wrap: keep the result only where it provably fits. Index types (32-bit up) do not wrap."""
     if t.bits >= 32 or t.is_bool:
@@ -164,7 +186,7 @@ def _wrapped(r: Interval, t: DType) -> Interval:
 
 def _cast(r: Interval, source: DType, to: DType) -> Interval:
     if to.is_float:
-        return r if _is_number(r.low) and _is_number(r.high) else EVERYTHING
+        return _rounded(r, to)
     if source.is_float:
         if not (_is_number(r.low) and _is_number(r.high)):
             return type_range(to)
@@ -190,9 +212,9 @@ def _neg(a: Interval) -> Interval:
 
 
 def _mul(a: Interval, b: Interval) -> Interval:
-    if _is_number(a.low) and a.is_point or (_is_number(a.low) and _is_number(a.high) and a.low == a.high):
+    if _constant(a) is not None:
         a, b = b, a
-    if _is_number(b.low) and _is_number(b.high) and b.low == b.high:
+    if _constant(b) is not None:
         if b.low >= 0:
             low = 0 if b.low == 0 else _lift(lambda x, y: x * y, a.low, b.low)
             return Interval(low, 0 if b.low == 0 else _lift(lambda x, y: x * y, a.high, b.low))
@@ -214,8 +236,10 @@ def _mul(a: Interval, b: Interval) -> Interval:
 
 
 def _floordiv(a: Interval, b: Interval) -> Interval:
-    if _is_number(b.low) and _is_number(b.high) and b.low == b.high and b.low != 0:
-        d = b.low
+    d = _constant(b)
+    if d is not None:
+        if d == 0:
+            return Interval(0, 0)
         ends = (a.low, a.high) if d > 0 else (a.high, a.low)
         return Interval(*(None if v is None else v // d for v in ends))
     if a.is_point and b.is_point:
@@ -232,8 +256,8 @@ def _symmetric(a: Interval) -> Interval:
 
 
 def _mod(a: Interval, b: Interval) -> Interval:
-    if _is_number(b.low) and _is_number(b.high) and b.low == b.high and b.low > 0:
-        d = b.low
+    d = _constant(b)
+    if d is not None and d > 0:
         if _is_number(a.low) and _is_number(a.high) and a.low // d == a.high // d:
             return Interval(a.low % d, a.high % d)
         return Interval(0, d - 1)
@@ -257,19 +281,19 @@ def _abs(a: Interval) -> Interval:
 
 
 def _shl(a: Interval, b: Interval) -> Interval:
-    return _mul(a, Interval.point(1 << b.low)) if _is_number(b.low) and b.low == b.high and b.low >= 0 else EVERYTHING
+    shift = _constant(b)
+    return _mul(a, Interval.point(1 << int(shift))) if shift is not None and 0 <= shift < 64 else EVERYTHING
 
 
 def _shr(a: Interval, b: Interval) -> Interval:
-    if _is_number(b.low) and b.low == b.high and b.low >= 0:
-        return _floordiv(a, Interval.point(1 << b.low))
-    return EVERYTHING
+    shift = _constant(b)
+    return _floordiv(a, Interval.point(1 << int(shift))) if shift is not None and 0 <= shift < 64 else EVERYTHING
 
 
 def _and(a: Interval, b: Interval) -> Interval:
-    for mask in (a, b):
-        if _is_number(mask.low) and mask.low == mask.high and mask.low >= 0:
-            return Interval(0, mask.high)
+    for mask in (_constant(a), _constant(b)):
+        if mask is not None and mask >= 0:
+            return Interval(0, mask)
     return EVERYTHING
 
 
@@ -278,10 +302,10 @@ def _within(a: Interval, low: Interval, high: Interval) -> Interval:
 
 
 def _div(a: Interval, b: Interval) -> Interval:
-    if not (_is_number(b.low) and _is_number(b.high) and b.low == b.high and b.low != 0) or not a.bounded:
+    d = _constant(b)
+    if not d or not (_is_number(a.low) and _is_number(a.high)):
         return EVERYTHING
-    ends = sorted((a.low / b.low, a.high / b.low)) if _is_number(a.low) and _is_number(a.high) else (None, None)
-    return Interval(*ends)
+    return Interval(*sorted((a.low / d, a.high / d)))
 
 
 def _monotone(f: Callable[[float], float]) -> Callable[[Interval], Interval]:

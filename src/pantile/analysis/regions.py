@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ..expr.nodes import Expr
 from ..graph.nodes import Definition, Graph, Stage
-from .interval import Interval, Scope, interval
+from .interval import Interval, Scope, interval, refine
 from .touched import Box, hull, touched
 
 
@@ -29,10 +29,15 @@ def definition_scope(stage: Stage, d: Definition, box: Box, scope: Scope) -> Sco
     return inner
 
 
+def where_it_holds(d: Definition, scope: Scope) -> Scope:
+    """The scope narrowed by the definition's condition."""
+    return scope if d.condition is None else refine(scope, d.condition, True)
+
+
 def with_own_updates(stage: Stage, box: Box, scope: Scope) -> Box:
     """The box extended by what the stage's updates write and read of the stage itself."""
     for d in stage.updates:
-        inner = definition_scope(stage, d, box, scope)
+        inner = where_it_holds(d, definition_scope(stage, d, box, scope))
         written = tuple(interval(i, inner) for i in d.indices)
         box = _extend(box, written, stage, d)
         own = [b for name, b in touched(expressions(d), inner).items() if name in stage.buffers]
@@ -54,9 +59,12 @@ def stage_reads(stage: Stage, box: Box, scope: Scope) -> dict[str, Box]:
     """Boxes of the other buffers that computing the stage over `box` reads."""
     reads: dict[str, Box] = {}
     for d in stage.definitions:
-        for name, b in touched(expressions(d), definition_scope(stage, d, box, scope)).items():
-            if name not in stage.buffers:
-                reads[name] = hull(reads[name], b) if name in reads else b
+        everywhere = definition_scope(stage, d, box, scope)
+        tested = touched([] if d.condition is None else [d.condition], everywhere)
+        for found in (tested, touched([*d.indices, *d.values], where_it_holds(d, everywhere))):
+            for name, b in found.items():
+                if name not in stage.buffers:
+                    reads[name] = hull(reads[name], b) if name in reads else b
     return reads
 
 

@@ -270,7 +270,7 @@ def _identity(name: str, a: Expr, b: Expr) -> Expr | None:
     """x+0, x*1, x*0, x//1, min(x, x) and their like, for integers and conditions; exact float ones too."""
     if name in ("min", "max") and a is b:
         return a
-    if isinstance(a, Const):
+    if isinstance(a, Const) and not isinstance(b, Const):
         if name in nodes.COMMUTATIVE and not a.dtype.is_float:
             return _identity(name, b, a)
         if name == "mul" and a.value == 1:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from . import build
-from .nodes import Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Read, Reduce, Shuffle, Var
+from .nodes import Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Read, Reduce, Shuffle, Var, const, op
+from .types import DType
 
 
 def children(e: Expr) -> tuple[Expr, ...]:
@@ -43,12 +44,19 @@ def rebuild(e: Expr, new: tuple[Expr, ...]) -> Expr:
         lanes = max((i.lanes for i in new), default=1)
         if e.mask is None:
             return Load(e.dtype, lanes, e.buffer, new)
-        return Load(e.dtype, lanes, e.buffer, new[:-1], new[-1])
+        return masked_load(e.dtype, lanes, e.buffer, new[:-1], new[-1])
     if isinstance(e, Ramp):
         return build.ramp(new[0], new[1], e.lanes)
     if isinstance(e, Shuffle):
         return Shuffle(e.dtype, e.lanes, new, e.order)
     return e
+
+
+def masked_load(dtype: DType, lanes: int, buffer: str, indices: tuple[Expr, ...], mask: Expr) -> Expr:
+    """A load of the lanes where the mask holds; the others are zero."""
+    if isinstance(mask, Const):
+        return Load(dtype, lanes, buffer, indices) if mask.value else const(0, dtype, lanes)
+    return Load(dtype, lanes, buffer, indices, build.broadcast(mask, lanes))
 
 
 def rebuild_op(name: str, args: tuple[Expr, ...]) -> Expr:
@@ -60,8 +68,6 @@ def rebuild_op(name: str, args: tuple[Expr, ...]) -> Expr:
     if len(args) == 2:
         return build.binary(name, args[0], args[1])
     lanes = max(a.lanes for a in args)
-    from .nodes import op
-
     return op(name, *(build.broadcast(a, lanes) for a in args))
 
 

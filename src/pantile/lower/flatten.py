@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..analysis.interval import Scope, interval
+from ..errors import UserError
 from ..expr.build import binary, expr, maximum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Load, Op, const, var
@@ -111,10 +112,20 @@ class _Flattener:
 
     def memory(self, s: Realize, size: Expr, arena: _Arena | None) -> Memory:
         if s.memory is not Memory.AUTO:
+            if s.memory in (Memory.STACK, Memory.REGISTER) and not isinstance(size, Const):
+                raise self.not_constant(s)
             return s.memory
         if isinstance(size, Const) and int(size.value) * s.dtype.bytes <= STACK_LIMIT:
             return Memory.STACK
         return Memory.HEAP if arena is None else Memory.SCRATCH
+
+    def not_constant(self, s: Realize) -> UserError:
+        stage = self.graph.producer[s.buffer]
+        return UserError(
+            f'pt.on("{stage.name}").store_in("{s.memory.value}"): the region of {stage.name} (defined at {stage.where}) '
+            "that is kept has no constant size there; compute and store it inside a split loop, or leave store_in out",
+            stage.where,
+        )
 
     def layout(self, s: Realize) -> tuple[list[tuple[str, Expr]], _Layout, Expr]:
         """Strides by memory order (innermost 1), rows padded to whole cache lines, and the size in elements."""

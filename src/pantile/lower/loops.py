@@ -6,7 +6,6 @@ stage.inner.lo. The last block, where it would stick out, is treated in one of t
     shift   it starts earlier and recomputes a few values (pure definitions known to be large enough)
     clip    its inner loop is shorter (serial inner loops)
     peel    what is left over after the whole blocks runs in a serial loop (vector and unrolled inner loops)
-    round   it computes values beyond the end (only where asked for)
 """
 
 from __future__ import annotations
@@ -53,7 +52,8 @@ class Loops:
     ranges: dict[str, Range]  # by loop name
     at: dict[str, Expr] = field(default_factory=dict)  # dim -> its coordinate
     lets: list[tuple[str, Expr]] = field(default_factory=list)  # not yet emitted: need loops still closed
-    peel: dict[str, tuple[Split, Expr, Expr]] = field(default_factory=dict)  # outer -> split, first left over, last
+    # outermost loop over whole blocks -> the split, and the first and last coordinate left over
+    peel: dict[str, tuple[Split, Expr, Expr]] = field(default_factory=dict)
     guards: list[Expr] = field(default_factory=list)
     gone: set[str] = field(default_factory=set)  # loops that a peeled tail does without
     serial: set[str] = field(default_factory=set)  # loops that a peeled tail runs serially
@@ -102,23 +102,25 @@ class Loops:
         result.rename(values)
         return result
 
-    def tail(self, outer: str) -> tuple[Loops, str, Expr]:
+    def tail(self, outermost: str) -> tuple[Loops, str, Expr]:
         """The loops for what a peeled split leaves over; the name its first coordinate must be bound to, and it."""
-        split, first, last = self.peel[outer]
-        parts = _parts(self.nest, split, split.inner)
+        split, first, last = self.peel[outermost]
+        blocks, parts = _parts(self.nest, split, split.outer), _parts(self.nest, split, split.inner)
         run = parts[0]
+        gone = set(blocks) | set(parts) - {run}
+        made = _names(self.nest, split, split.outer) | _names(self.nest, split, split.inner)
+        start = var(f"{self.prefix}.{split.inner}.rest")
         rest = replace(
             self,
-            ranges={**self.ranges, run: Range(var(f"{self.prefix}.{split.inner}.rest"), last)},
-            peel={n: p for n, p in self.peel.items() if n != outer and n not in parts},
-            lets=[(n, e) for n, e in self.lets if n not in {f"{self.prefix}.{p}.lo" for p in (split.inner, *parts)}],
-            gone=self.gone | set(parts) - {run},
+            ranges={**self.ranges, run: Range(start, last)},
+            peel={n: p for n, p in self.peel.items() if n not in gone | {run}},
+            lets=[(n, e) for n, e in self.lets if n not in {f"{self.prefix}.{m}.lo" for m in made}],
+            gone=self.gone | gone,
             serial=self.serial | {run},
-            peeled=(*self.peeled, outer),
+            peeled=(*self.peeled, outermost),
         )
-        old = self.var(parts[-1])
-        rest.rename({old.name: self.var(run)})
-        return rest, f"{self.prefix}.{split.inner}.rest", first
+        rest.rename({self.var(parts[-1]).name: self.var(run)})
+        return rest, start.name, first
 
 
 def prefix(stage: Stage, index: int) -> str:
@@ -172,7 +174,7 @@ class _Split(_Step):
 
     def tail(self, at_least: Callable[[Expr, int], bool]) -> str:
         divides = isinstance(self.extent, Const) and int(self.extent.value) % self.s.factor == 0
-        if divides or self.s.tail == "round":
+        if divides:
             return "whole"
         if self.s.tail == "shift" and at_least(self.extent, self.s.factor):
             return "shift"
@@ -197,13 +199,15 @@ class _Split(_Step):
         outer, inner = values.pop(s.outer), values.pop(s.inner)
         start = simplify(self.old.low + outer * s.factor, self.facts)
         if self.relative:
-            values[s.old] = start + inner
+            at = var(f"{self.loops.prefix}.{s.old}.at")
+            self.loops.lets.append((at.name, start + inner))
+            values[s.old] = at
             if not (isinstance(self.extent, Const) and int(self.extent.value) % s.factor == 0):
-                self.loops.guards.append(start + inner <= self.old.high)
+                self.loops.guards.append(at <= self.old.high)
             return
         if self.style == "peel":
             first = simplify(self.old.low + self.extent // s.factor * s.factor, self.facts)
-            self.loops.peel[s.outer] = (s, first, self.old.high)
+            self.loops.peel[_parts(self.loops.nest, s, s.outer)[0]] = (s, first, self.old.high)
         if self.style == "shift":
             start = simplify(minimum(start, self.old.high - (s.factor - 1)), self.facts)
         self.loops.lets.append((self.name, start))
@@ -230,11 +234,26 @@ class _Fuse(_Step):
 def _parts(nest: Nest, split: Split, name: str) -> list[str]:
     """The loops that a name made by `split` finally consists of, in nest order."""
     made = {name}
-    for r in nest.rewrites[nest.rewrites.index(split) + 1 :]:
-        old, new = ({r.old}, {r.outer, r.inner}) if isinstance(r, Split) else ({r.outer, r.inner}, {r.fused})
-        if old & made:
-            made = made - old | new
+    for old, new in _later(nest, split):
+        made = made - old | new if old & made else made
     return [loop.name for loop in nest.loops if loop.name in made]
+
+
+def _names(nest: Nest, split: Split, name: str) -> set[str]:
+    """All names that a name made by `split` is split and fused into, on the way to its loops too."""
+    made = {name}
+    for old, new in _later(nest, split):
+        made = made | new if old & made else made
+    return made
+
+
+def _later(nest: Nest, split: Split) -> list[tuple[set[str], set[str]]]:
+    """The rewrites after `split`: names that go, names that come."""
+    place = next(k for k, r in enumerate(nest.rewrites) if r is split)
+    return [
+        ({r.old}, {r.outer, r.inner}) if isinstance(r, Split) else ({r.outer, r.inner}, {r.fused})
+        for r in nest.rewrites[place + 1 :]
+    ]
 
 
 def _made_of(nest: Nest, dims: Iterable[str]) -> dict[str, set[str]]:
@@ -249,8 +268,7 @@ def _made_of(nest: Nest, dims: Iterable[str]) -> dict[str, set[str]]:
 
 
 def _inside_out(nest: Nest, s: Split) -> bool:
-    """Whether some inner loop of the split is outside some outer loop of it."""
+    """Whether some inner loop of the split is outside some outer loop of it, or fused with one."""
     order = [loop.name for loop in nest.loops]
-    outer = _parts(nest, s, s.outer)
-    inner = [n for n in _parts(nest, s, s.inner) if n not in outer]
-    return bool(outer and inner) and min(order.index(n) for n in inner) < max(order.index(n) for n in outer)
+    outer, inner = _parts(nest, s, s.outer), _parts(nest, s, s.inner)
+    return min(order.index(n) for n in inner) <= max(order.index(n) for n in outer)

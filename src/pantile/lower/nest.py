@@ -37,6 +37,7 @@ from ..schedule.plan import Loop, Plan, Site, StagePlan
 from .assume import assume
 from .footprint import Reach, computed, read_by
 from .loops import Covered, Loops, Range, make_loops, prefix, pure_dims
+from .mask import mask_loads
 from .names import region_names
 from .prefetch import prefetches
 from .slide import OpenLoop, Sliding, slide
@@ -268,6 +269,7 @@ class _Builder:
         if not around.starts:
             return For(name, r.low, extent, kind, body)
         early = around.warm_up
+        self.covered = {v: c for v, c in self.covered.items() if name not in c.loops}  # it now covers more than its dim
         return Let(around.first.name, r.low, For(name, around.first - early, extent + early, kind, body))
 
     def inside(self, loops: Loops, depth: int, loop: str) -> Stmt:
@@ -298,10 +300,8 @@ class _Builder:
 
     def learn(self, name: str, low: Expr, extent: Expr) -> None:
         """Remember constant bounds of a loop variable."""
-        first = self.facts.lower(low)
-        last = self.facts.upper(simplify(low + extent - 1, self.facts))
-        if first is not None or last is not None:
-            self.facts.bounds[name] = (first, last)
+        last = simplify(low + extent - 1, self.facts)
+        self.facts.bounds[name] = self.facts.lower(low), self.facts.upper(last)
 
     def run_companions(self, loops: Loops, loop: str, body: Stmt) -> Stmt:
         """compute_with: the other stages' inner loops run in this loop, after this stage's."""
@@ -319,10 +319,19 @@ class _Builder:
         d = loops.definition
         lowered = Lowered(loops.at)
         indices = tuple(simplify(lowered.index(i), self.facts) for i in d.indices)
-        values = [lowered.value(v) for v in d.values]
+        scope = self.everywhere(loops)
+        values = [mask_loads(lowered.value(v), scope, self.facts) for v in d.values]
         body = self.stores(loops, indices, values)
         guards = [*loops.guards, *([lowered.value(d.condition)] if d.condition is not None else [])]
         return If(logical_and(*guards), body) if guards else body
+
+    def everywhere(self, loops: Loops) -> dict[str, Interval]:
+        """The coordinates of a definition, each over its whole range."""
+        ranges = {dim: Interval(*region_names(loops.stage.name, dim)) for dim in loops.stage.dims}
+        for r in loops.definition.domain:
+            low = Lowered({}).index(r.min)
+            ranges[r.name] = Interval(low, low + Lowered({}).index(r.extent) - 1)
+        return {at.name: ranges[dim] for dim, at in loops.at.items() if isinstance(at, Var)}
 
     def stores(self, loops: Loops, indices: tuple[Expr, ...], values: list[Expr]) -> Stmt:
         buffers, stream = loops.stage.buffers, self.plan.stages[loops.stage.name].nontemporal

@@ -42,9 +42,7 @@ class _Simplify:
         if isinstance(value, Const) or (isinstance(value, Var) and value.dtype == INT64):
             return self.statement(s.body, {**names, s.name: value})
         if value.dtype == INT64 and value.lanes == 1:
-            low, high = self.facts.lower(value), self.facts.upper(value)
-            if low is not None or high is not None:
-                self.facts.bounds[s.name] = (low, high)
+            self.facts.bounds[s.name] = self.facts.lower(value), self.facts.upper(value)
         body = self.statement(s.body, names)
         return Let(s.name, value, body) if not _is_nothing(body) and _uses(body, s.name) else body
 
@@ -63,9 +61,7 @@ class _Simplify:
             return Block(())
         if isinstance(extent, Const) and int(extent.value) == 1 and s.kind is not Kind.PARALLEL:
             return self.let(Let(s.var, low, s.body), names)
-        first, last = self.facts.lower(low), self.facts.upper(low + extent - 1)
-        if first is not None or last is not None:
-            self.facts.bounds[s.var] = (first, last)
+        self.facts.bounds[s.var] = self.facts.lower(low), self.facts.upper(low + extent - 1)
         body = self.statement(s.body, names)
         return Block(()) if _is_nothing(body) else ir.rebuild(s, bounds, (body,))
 

@@ -32,7 +32,7 @@ _DIGEST = hashlib.sha256().digest_size
 _SUFFIX, _UNFINISHED = ".code", ".part"
 _ABANDONED = 3600.0  # seconds after which an unfinished file will not be finished
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Info:
 
 def key(*parts: str) -> str:
     """The name of an entry: a digest of what it depends on, this version of Pantile and LLVM included."""
-    text = "\0".join([_build(), llvmlite.__version__, str(llvm.llvm_version_info), *parts])
+    text = "\0".join([_BUILD, llvmlite.__version__, str(llvm.llvm_version_info), *parts])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -87,12 +87,18 @@ def info() -> Info:
     return Info(directory.path, len(sizes), sum(sizes))
 
 
-@functools.cache
 def _build() -> str:
     """This installation and version of Pantile: any edit or upgrade of its sources changes it."""
-    files = sorted(_PACKAGE.rglob("*.py"))
-    stamps = [(str(f.relative_to(_PACKAGE)), (s := f.stat()).st_size, s.st_mtime_ns) for f in files]
-    return repr((str(_PACKAGE), stamps))
+    stamps = []
+    for folder, _, files in os.walk(_PACKAGE):
+        for name in files:
+            if name.endswith(".py"):
+                status = os.stat(os.path.join(folder, name))
+                stamps.append((folder, name, status.st_size, status.st_mtime_ns))
+    return repr(sorted(stamps))
+
+
+_BUILD = _build()  # at import: code that runs now must not be taken for that of sources edited later
 
 
 def _directory() -> Directory | None:

@@ -10,7 +10,10 @@ from .threads import MAX_THREADS, ThreadPool, compile_pool, pool
 
 def shared_pool() -> ThreadPool:
     """The process's pool, started when first needed."""
-    return pool(_object_code)
+    try:
+        return pool(_object_code)
+    except ValueError as error:  # what the environment asks for
+        raise UserError(str(error)) from None
 
 
 def _object_code() -> bytes:

@@ -24,7 +24,7 @@ from .condition import canonical
 # A stage, loop, dim or buffer: its name, or the object that has it.
 Named = Any
 
-TAILS = ("auto", "shift", "guard", "round")
+TAILS = ("auto", "shift", "guard")
 MEMORIES = ("auto", "heap", "stack", "register")
 PARTITIONS = ("auto", "never", "always")
 # The suffix of the inner loop that vectorize, unroll and parallel make when given a factor.
@@ -128,8 +128,7 @@ class StageSchedule:
                                               f[8*xo + xi]
 
         `tail` says what happens where 8 does not divide n: "shift" moves the last block inwards (it computes some
-        points again), "guard" puts a condition on it, "round" computes past the end into padding (never in an
-        output), "auto" shifts pure definitions and guards updates. `outer` may be the name `old` again.
+        points again), "guard" computes each point once, "auto" shifts pure definitions and guards updates. `outer` may be the name `old` again.
         """
         return self._with(
             "split", name_of(old), name_of(outer), name_of(inner), self._factor("split", factor), tail=tail

@@ -123,8 +123,6 @@ def choose_tail(nest: NestDraft, d: Directive) -> str:
     if nest.index > 0 and d.tail != "guard":
         raise nest.no(d, f'tail="{d.tail}" would apply {nest.title} more often than once to some points',
                       'use tail="guard"')  # fmt: skip
-    if nest.is_output and d.tail == "round":
-        raise nest.no(d, 'tail="round" would write past the end of an output', 'use tail="shift" or tail="guard"')
     return d.tail
 
 

@@ -15,9 +15,8 @@ from ..expr.nodes import Expr
 @dataclass(frozen=True)
 class Split:
     """old becomes outer*factor + inner. tail, where factor does not divide the extent:
-    shift   the last block starts earlier and recomputes (pure definitions only; falls back to guard when too small)
-    guard   a condition on the block that sticks out
-    round   compute beyond the end, into padding (scratch only)
+    shift   the last block starts earlier and recomputes (pure definitions only; as guard where that is too small)
+    guard   each point once: a shorter last block, or a serial loop for the rest
     """
 
     old: str

@@ -1,0 +1,73 @@
+"""Mask loads: what only one branch of a select may read is read only where that branch is taken.
+
+before:  select(x > 0, f[x - 1], 0)          after:  select(x > 0, (f[x - 1] if x > 0), 0)
+
+Regions count what a branch reads under its condition, so elsewhere the load could leave its buffer. A load keeps no
+mask where its indices provably stay in the same bounds without the condition. Partitioning resolves most masks.
+"""
+
+from __future__ import annotations
+
+from ..analysis.interval import Interval, Scope, interval, refine
+from ..expr.build import binary, expr, unary
+from ..expr.linear import Facts
+from ..expr.nodes import Const, Expr, Load, Op, Var
+from ..expr.types import INT64
+from ..expr.visit import children, rebuild
+
+
+def mask_loads(e: Expr, scope: Scope, facts: Facts) -> Expr:
+    """The expression with masks on the loads that need them. `scope`: what its variables range over."""
+    return _Masker(scope, facts).visit(e, scope, None)
+
+
+class _Masker:
+    def __init__(self, scope: Scope, facts: Facts) -> None:
+        self.whole = scope
+        self.facts = facts
+        self.memo: dict[tuple[int, int], Expr] = {}
+        self.keep: list[object] = []
+
+    def visit(self, e: Expr, scope: Scope, taken: Expr | None) -> Expr:
+        if isinstance(e, (Const, Var)):
+            return e
+        key = (id(e), id(taken))
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = self.node(e, scope, taken)
+            self.keep.append((e, taken))
+        return found
+
+    def node(self, e: Expr, scope: Scope, taken: Expr | None) -> Expr:
+        if isinstance(e, Op) and e.op == "select":
+            return self.select(e, scope, taken)
+        old = children(e)
+        new = tuple([self.visit(c, scope, taken) for c in old])
+        result = e if all(a is b for a, b in zip(new, old, strict=True)) else rebuild(e, new)
+        if isinstance(result, Load) and taken is not None and not self.safe(result, scope):
+            return Load(result.dtype, result.lanes, result.buffer, result.indices, taken)
+        return result
+
+    def select(self, e: Op, scope: Scope, taken: Expr | None) -> Expr:
+        condition = self.visit(e.args[0], scope, taken)
+        branches = []
+        for branch, holds in ((e.args[1], True), (e.args[2], False)):
+            inner = refine(scope, condition, holds)
+            if inner is scope:
+                branches.append(self.visit(branch, scope, taken))
+            else:
+                here = condition if holds else unary("not", condition)
+                branches.append(self.visit(branch, inner, here if taken is None else binary("and", taken, here)))
+        return rebuild(e, (condition, *branches))
+
+    def safe(self, load: Load, scope: Scope) -> bool:
+        """Whether the load reads no further without the conditions around it."""
+        for i in load.indices:
+            narrow, wide = interval(i, scope), interval(i, self.whole)
+            if not (narrow.bounded and wide.bounded and self.same(narrow, wide)):
+                return False
+        return True
+
+    def same(self, narrow: Interval, wide: Interval) -> bool:
+        low, high = ([expr(v, INT64) for v in ends] for ends in ((wide.low, narrow.low), (narrow.high, wide.high)))
+        return self.facts.ge(low[0], low[1]) and self.facts.ge(high[0], high[1])
