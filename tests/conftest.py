@@ -1,6 +1,8 @@
-"""Options of the whole test suite."""
+"""Options of the whole test suite, and a compile cache of its own."""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 
@@ -16,3 +18,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_compile_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Code compiled by another run must not hide what this one would compile."""
+    os.environ["PANTILE_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))

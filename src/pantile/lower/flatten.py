@@ -122,8 +122,8 @@ class _Flattener:
     def not_constant(self, s: Realize) -> UserError:
         stage = self.graph.producer[s.buffer]
         return UserError(
-            f'pt.on("{stage.name}").store_in("{s.memory.value}"): the region of {stage.name} (defined at {stage.where}) '
-            "that is kept has no constant size there; compute and store it inside a split loop, or leave store_in out",
+            f'pt.on("{stage.name}").store_in("{s.memory.value}"): the region of {stage.name} that is kept '
+            f"has no constant size there; compute and store it inside a split loop, or leave store_in out",
             stage.where,
         )
 

@@ -52,8 +52,8 @@ class Loops:
     ranges: dict[str, Range]  # by loop name
     at: dict[str, Expr] = field(default_factory=dict)  # dim -> its coordinate
     lets: list[tuple[str, Expr]] = field(default_factory=list)  # not yet emitted: need loops still closed
-    # outermost loop over whole blocks -> the split, and the first and last coordinate left over
-    peel: dict[str, tuple[Split, Expr, Expr]] = field(default_factory=dict)
+    # outermost loop over whole blocks -> the splits, outer ones first, each with the coordinates it leaves over
+    peel: dict[str, list[tuple[Split, Range]]] = field(default_factory=dict)
     guards: list[Expr] = field(default_factory=list)
     gone: set[str] = field(default_factory=set)  # loops that a peeled tail does without
     serial: set[str] = field(default_factory=set)  # loops that a peeled tail runs serially
@@ -87,14 +87,14 @@ class Loops:
         self.ranges = {n: Range(new(r.low), new(r.high)) for n, r in self.ranges.items()}
         self.at = {n: new(e) for n, e in self.at.items()}
         self.lets = [(n, new(e)) for n, e in self.lets]
-        self.peel = {n: (s, new(first), new(last)) for n, (s, first, last) in self.peel.items()}
+        self.peel = {n: [(s, Range(new(r.low), new(r.high))) for s, r in p] for n, p in self.peel.items()}
         self.guards = [new(g) for g in self.guards]
 
     def inside(self, host: Loops, loop: str) -> Loops:
         """These loops with the ones down to `loop` replaced by the host's, of the same names and ranges."""
         result = self
-        for outer in host.peeled:
-            result = result.tail(outer)[0]
+        for outermost in host.peeled:
+            result = result.tail(outermost)[0]
         names = [x.name for x in result.nest.loops]
         shared = names[: names.index(loop) + 1]
         values: dict[str, Expr] = {result.var(n).name: host.var(n) for n in shared}
@@ -104,7 +104,7 @@ class Loops:
 
     def tail(self, outermost: str) -> tuple[Loops, str, Expr]:
         """The loops for what a peeled split leaves over; the name its first coordinate must be bound to, and it."""
-        split, first, last = self.peel[outermost]
+        split, left = self.peel[outermost][0]
         blocks, parts = _parts(self.nest, split, split.outer), _parts(self.nest, split, split.inner)
         run = parts[0]
         gone = set(blocks) | set(parts) - {run}
@@ -112,7 +112,7 @@ class Loops:
         start = var(f"{self.prefix}.{split.inner}.rest")
         rest = replace(
             self,
-            ranges={**self.ranges, run: Range(start, last)},
+            ranges={**self.ranges, run: Range(start, left.high)},
             peel={n: p for n, p in self.peel.items() if n not in gone | {run}},
             lets=[(n, e) for n, e in self.lets if n not in {f"{self.prefix}.{m}.lo" for m in made}],
             gone=self.gone | gone,
@@ -120,7 +120,12 @@ class Loops:
             peeled=(*self.peeled, outermost),
         )
         rest.rename({self.var(parts[-1]).name: self.var(run)})
-        return rest, start.name, first
+        return rest, start.name, left.low
+
+    def whole(self, outermost: str) -> Loops:
+        """The loops for the whole blocks of the same split."""
+        others = {n: p[1:] if n == outermost else p for n, p in self.peel.items()}
+        return replace(self, peel={n: p for n, p in others.items() if p})
 
 
 def prefix(stage: Stage, index: int) -> str:
@@ -168,8 +173,10 @@ class _Split(_Step):
         self.old = loops.ranges.pop(s.old)
         self.extent = simplify(self.old.high - self.old.low + 1, facts)
         self.name = f"{loops.prefix}.{s.inner}.lo"
-        self.relative = _inside_out(loops.nest, s)
-        self.style = "relative" if self.relative else self.tail(at_least)
+        self.style = "relative" if _inside_out(loops.nest, s) else self.tail(at_least)
+        if self.style == "peel" and _is_fused(loops.nest, s):
+            self.style = "relative"
+        self.relative = self.style == "relative"
         self.set_ranges()
 
     def tail(self, at_least: Callable[[Expr, int], bool]) -> str:
@@ -199,7 +206,7 @@ class _Split(_Step):
         outer, inner = values.pop(s.outer), values.pop(s.inner)
         start = simplify(self.old.low + outer * s.factor, self.facts)
         if self.relative:
-            at = var(f"{self.loops.prefix}.{s.old}.at")
+            at = var(f"{self.loops.prefix}.{s.inner}.at")  # inner names are unique, old ones may come again
             self.loops.lets.append((at.name, start + inner))
             values[s.old] = at
             if not (isinstance(self.extent, Const) and int(self.extent.value) % s.factor == 0):
@@ -207,7 +214,8 @@ class _Split(_Step):
             return
         if self.style == "peel":
             first = simplify(self.old.low + self.extent // s.factor * s.factor, self.facts)
-            self.loops.peel[_parts(self.loops.nest, s, s.outer)[0]] = (s, first, self.old.high)
+            outermost = _parts(self.loops.nest, s, s.outer)[0]
+            self.loops.peel.setdefault(outermost, []).insert(0, (s, Range(first, self.old.high)))
         if self.style == "shift":
             start = simplify(minimum(start, self.old.high - (s.factor - 1)), self.facts)
         self.loops.lets.append((self.name, start))
@@ -224,9 +232,9 @@ class _Fuse(_Step):
 
     def bind(self, values: dict[str, Expr]) -> None:
         fused = values.pop(self.f.fused)
-        for name, value in ((self.f.outer, self.outer.low + fused // self.width),
-                            (self.f.inner, self.inner.low + fused % self.width)):  # fmt: skip
-            at = var(f"{self.loops.prefix}.{name}.at")
+        for part, name, value in (("row", self.f.outer, self.outer.low + fused // self.width),
+                                  ("column", self.f.inner, self.inner.low + fused % self.width)):  # fmt: skip
+            at = var(f"{self.loops.prefix}.{self.f.fused}.{part}")
             self.loops.lets.append((at.name, simplify(value, self.facts)))
             values[name] = at
 
@@ -265,6 +273,13 @@ def _made_of(nest: Nest, dims: Iterable[str]) -> dict[str, set[str]]:
         else:
             dims_of[r.fused] = dims_of.pop(r.outer) | dims_of.pop(r.inner)
     return {d: {loop for loop, stems in dims_of.items() if d in stems} for d in dims}
+
+
+def _is_fused(nest: Nest, s: Split) -> bool:
+    """Whether the loop over the split's blocks is fused with another, so that a last block has no place of its own."""
+    later = nest.rewrites[next(k for k, r in enumerate(nest.rewrites) if r is s) + 1 :]
+    names = _names(nest, s, s.outer)
+    return any(isinstance(r, Fuse) and names & {r.outer, r.inner} for r in later)
 
 
 def _inside_out(nest: Nest, s: Split) -> bool:

@@ -250,7 +250,7 @@ class _Builder:
         if loop.name not in loops.peel:
             return self.loop(loops, depth, loop)
         rest, name, first = loops.tail(loop.name)
-        whole = self.loop(loops, depth, loop)
+        whole = self.open_loop(loops.whole(loop.name), depth)
         return Block((whole, Let(name, first, self.inside(rest, depth, loop.name))))
 
     def loop(self, loops: Loops, depth: int, loop: Loop) -> Stmt:

@@ -128,7 +128,8 @@ class StageSchedule:
                                               f[8*xo + xi]
 
         `tail` says what happens where 8 does not divide n: "shift" moves the last block inwards (it computes some
-        points again), "guard" computes each point once, "auto" shifts pure definitions and guards updates. `outer` may be the name `old` again.
+        points again), "guard" computes each point once, "auto"
+        shifts pure definitions and guards updates. `outer` may be the name `old` again.
         """
         return self._with(
             "split", name_of(old), name_of(outer), name_of(inner), self._factor("split", factor), tail=tail
