@@ -45,15 +45,15 @@ class Variants:
     def of(self, dense: Dense, extents: Mapping[str, int]) -> Variant:
         """The variant for arrays of this layout and inputs of these extents."""
         is_large = all(extents[e] >= max(1, self._large.get(e, 1)) for e in self._extents)
-        return Variant(dense, self._least(is_large))
+        return Variant(dense, self._least(is_large, min(extents.values(), default=1)))
 
     @property
     def usual(self) -> Variant:
         """The one for large arrays in C order."""
         return Variant(tuple((name, n - 1 if n else None) for name, n in self._dims.items()), self._least(True))
 
-    def _least(self, is_large: bool) -> tuple[tuple[str, int], ...]:
-        return tuple((e, max(1, self._large.get(e, 1)) if is_large else 0) for e in self._extents)
+    def _least(self, is_large: bool, smallest: int = 1) -> tuple[tuple[str, int], ...]:
+        return tuple((e, max(1, self._large.get(e, 1)) if is_large else min(1, smallest)) for e in self._extents)
 
 
 def _large_extents(graph: Graph, plan: Plan) -> dict[str, int]:

@@ -18,7 +18,7 @@ from ..expr.build import minimum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Var, const, var
 from ..expr.types import INT64
-from ..expr.visit import substitute
+from ..expr.visit import depends, substitute
 from ..graph.nodes import Definition, Stage
 from ..ir.nodes import Kind
 from ..schedule.plan import Fuse, Nest, Split
@@ -109,12 +109,14 @@ class Loops:
         run = parts[0]
         gone = set(blocks) | set(parts) - {run}
         made = _names(self.nest, split, split.outer) | _names(self.nest, split, split.inner)
+        dropped = {f"{self.prefix}.{m}.{end}" for m in made for end in ("lo", "at", "row", "column")}
         start = var(f"{self.prefix}.{split.inner}.rest")
         rest = replace(
             self,
             ranges={**self.ranges, run: Range(start, left.high)},
             peel={n: p for n, p in self.peel.items() if n not in gone | {run}},
-            lets=[(n, e) for n, e in self.lets if n not in {f"{self.prefix}.{m}.lo" for m in made}],
+            lets=[(n, e) for n, e in self.lets if n not in dropped],
+            guards=[g for g in self.guards if not depends(g, dropped)],
             gone=self.gone | gone,
             serial=self.serial | {run},
             peeled=(*self.peeled, outermost),

@@ -8,22 +8,25 @@ mask where its indices provably stay in the same bounds without the condition. P
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..analysis.interval import Interval, Scope, interval, refine
 from ..expr.build import binary, expr, unary
 from ..expr.linear import Facts
-from ..expr.nodes import Const, Expr, Load, Op, Var
+from ..expr.nodes import Const, Expr, Load, Op, Var, var
 from ..expr.types import INT64
 from ..expr.visit import children, rebuild
 
 
-def mask_loads(e: Expr, scope: Scope, facts: Facts) -> Expr:
+def mask_loads(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts) -> Expr:
     """The expression with masks on the loads that need them. `scope`: what its variables range over."""
-    return _Masker(scope, facts).visit(e, scope, None)
+    return _Masker(scope, inputs, facts).visit(e, scope, None)
 
 
 class _Masker:
-    def __init__(self, scope: Scope, facts: Facts) -> None:
+    def __init__(self, scope: Scope, inputs: Collection[str], facts: Facts) -> None:
         self.whole = scope
+        self.inputs = inputs
         self.facts = facts
         self.memo: dict[tuple[int, int], Expr] = {}
         self.keep: list[object] = []
@@ -62,12 +65,18 @@ class _Masker:
 
     def safe(self, load: Load, scope: Scope) -> bool:
         """Whether the load reads no further without the conditions around it."""
-        for i in load.indices:
-            narrow, wide = interval(i, scope), interval(i, self.whole)
-            if not (narrow.bounded and wide.bounded and self.same(narrow, wide)):
+        for k, i in enumerate(load.indices):
+            wide = interval(i, self.whole)
+            limits = [interval(i, scope)]
+            if load.buffer in self.inputs:
+                limits.append(Interval(0, var(f"{load.buffer}.shape.{k}") - 1))
+            if not any(self.inside(wide, limit) for limit in limits):
                 return False
         return True
 
-    def same(self, narrow: Interval, wide: Interval) -> bool:
-        low, high = ([expr(v, INT64) for v in ends] for ends in ((wide.low, narrow.low), (narrow.high, wide.high)))
+    def inside(self, a: Interval, b: Interval) -> bool:
+        """Whether a certainly lies in b."""
+        if not (a.bounded and b.bounded):
+            return False
+        low, high = ([expr(v, INT64) for v in ends] for ends in ((a.low, b.low), (b.high, a.high)))
         return self.facts.ge(low[0], low[1]) and self.facts.ge(high[0], high[1])

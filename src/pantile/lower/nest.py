@@ -320,7 +320,7 @@ class _Builder:
         lowered = Lowered(loops.at)
         indices = tuple(simplify(lowered.index(i), self.facts) for i in d.indices)
         scope = self.everywhere(loops)
-        values = [mask_loads(lowered.value(v), scope, self.facts) for v in d.values]
+        values = [mask_loads(lowered.value(v), scope, self.graph.input, self.facts) for v in d.values]
         body = self.stores(loops, indices, values)
         guards = [*loops.guards, *([lowered.value(d.condition)] if d.condition is not None else [])]
         return If(logical_and(*guards), body) if guards else body
