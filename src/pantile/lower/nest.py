@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from ..analysis.interval import Interval
 from ..analysis.regions import with_own_updates
-from ..analysis.touched import Box, hull
+from ..analysis.touched import Box
 from ..errors import InternalError, UserError
 from ..expr.build import expr, logical_and
 from ..expr.linear import Facts, simplify
@@ -152,14 +152,20 @@ class _Builder:
         boxes, reach = [], self.reach()
         for m in members:
             box = self.output_box(m) if m.name in self.graph.output else read_by(rest, m.buffers, {}, reach, m.name)
-            if box is not None:
-                boxes.append(with_own_updates(m, box, {}) if m.updates and m.name not in self.graph.output else box)
-        if not boxes:
-            raise InternalError(f"nothing reads {members[0].name}")
-        box = boxes[0]
-        for other in boxes[1:]:
-            box = hull(box, other)
-        return tuple(self.tidy(members[0], k, side) for k, side in enumerate(box))
+            if box is None:
+                raise InternalError(f"nothing reads {m.name}")
+            boxes.append(with_own_updates(m, box, {}) if m.updates and m.name not in self.graph.output else box)
+        pairs = zip(members, boxes, strict=True)
+        tidied = [tuple(self.tidy(m, k, side) for k, side in enumerate(box)) for m, box in pairs]
+        for m, box in zip(members[1:], tidied[1:], strict=True):
+            if not self.same(box, tidied[0]):
+                raise different_regions(m, members[0])
+        return tidied[0]
+
+    def same(self, a: Box, b: Box) -> bool:
+        """Whether two boxes are certainly equal."""
+        ends = [(x, y) for s, t in zip(a, b, strict=False) for x, y in ((s.low, t.low), (s.high, t.high))]
+        return len(a) == len(b) and all(self.facts.ge(x, y) and self.facts.ge(y, x) for x, y in ends)
 
     def output_box(self, stage: Stage) -> Box:
         zero = const(0, INT64)
@@ -343,6 +349,16 @@ class _Builder:
         for name, value in reversed(list(zip(names, values, strict=True))):
             body = Let(name.name, value, body)
         return body
+
+
+def different_regions(stage: Stage, host: Stage) -> UserError:
+    """Two stages that cannot share loops."""
+    return UserError(
+        f'pt.on("{stage.name}").compute_with("{host.name}", ...): {stage.name} and {host.name} (defined at '
+        f"{host.where}) are needed over different regions, so their loops cannot be shared; compute them one after "
+        "the other",
+        stage.where,
+    )
 
 
 def unbounded(stage: Stage, k: int) -> UserError:
