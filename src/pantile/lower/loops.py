@@ -108,8 +108,7 @@ class Loops:
         blocks, parts = _parts(self.nest, split, split.outer), _parts(self.nest, split, split.inner)
         run = parts[0]
         gone = set(blocks) | set(parts) - {run}
-        made = _names(self.nest, split, split.outer) | _names(self.nest, split, split.inner)
-        dropped = {f"{self.prefix}.{m}.{end}" for m in made for end in ("lo", "at", "row", "column")}
+        dropped = {f"{self.prefix}.{name}" for name in _lets(self.nest, split)}
         start = var(f"{self.prefix}.{split.inner}.rest")
         rest = replace(
             self,
@@ -255,6 +254,19 @@ def _names(nest: Nest, split: Split, name: str) -> set[str]:
     for old, new in _later(nest, split):
         made = made | new if old & made else made
     return made
+
+
+def _lets(nest: Nest, split: Split) -> set[str]:
+    """The lets of a split, and of all that is made of its two loops."""
+    made = _names(nest, split, split.outer) | _names(nest, split, split.inner)
+    place = next(k for k, r in enumerate(nest.rewrites) if r is split)
+    found = {f"{split.inner}.lo", f"{split.inner}.at"}
+    for r in nest.rewrites[place + 1 :]:
+        if isinstance(r, Split) and r.old in made:
+            found |= {f"{r.inner}.lo", f"{r.inner}.at"}
+        if isinstance(r, Fuse) and made & {r.outer, r.inner}:
+            found |= {f"{r.fused}.row", f"{r.fused}.column"}
+    return found
 
 
 def _later(nest: Nest, split: Split) -> list[tuple[set[str], set[str]]]:
