@@ -24,7 +24,7 @@ def operations(t: DType) -> list[str]:
         return ["and", "or", "xor", "not", "min", "max", *COMPARISON]
     if t.is_float:
         return [*ARITHMETIC, *EXACT_FLOAT, *COMPARISON, "absd"]
-    return [n for n in (*ARITHMETIC, *BITWISE, *COMPARISON, *FIXED_POINT)]
+    return [*ARITHMETIC, *BITWISE, *COMPARISON, *FIXED_POINT]
 
 
 def samples(t: DType, seed: int) -> Array:

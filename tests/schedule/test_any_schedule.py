@@ -56,7 +56,7 @@ def test_refused_or_sound(case: tuple[Graph, Schedule], strict: bool) -> None:
     try:
         changed, plan = resolve(graph, schedule, strict=strict)
     except UserError as error:
-        assert "pt.on(" in str(error)
+        assert "pt.on(" in str(error)  # noqa: PT017 -- legal schedules are fine, too
         return
     verify(changed)
     check_plan(changed, plan)

@@ -23,7 +23,7 @@ def build() -> pt.Pipeline:
     gray = pt.Func("gray")
     gray[y, x] = 0.299 * img[0, y, x] + 0.587 * img[1, y, x] + 0.114 * img[2, y, x]
 
-    def g(dy: int, dx: int) -> pt.Expr:
+    def g(dy: int, dx: int) -> Any:
         return gray[y + dy, x + dx]
 
     ix, iy = pt.Func("ix"), pt.Func("iy")

@@ -28,7 +28,7 @@ def build() -> pt.Pipeline:
     ratio, out = pt.Func("ratio"), pt.Func("out")
     k = [math.exp(-i * i / (2 * SIGMA * SIGMA)) / (math.sqrt(2 * math.pi) * SIGMA) for i in range(4)]
 
-    def luminance(image: pt.Input | pt.Func) -> pt.Expr:
+    def luminance(image: pt.Input | pt.Func) -> Any:
         return 0.299 * image[0, y, x] + 0.587 * image[1, y, x] + 0.114 * image[2, y, x]
 
     gray[y, x] = luminance(pt.edge(img, axes=(1, 2)))
@@ -80,7 +80,7 @@ def expert(vector_bits: int) -> pt.Schedule:
 
 
 def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return rng.random(shape, dtype=np.float32) + np.float32(0.1)
+    return np.asarray(rng.random(shape, dtype=np.float32) + 0.1, np.float32)
 
 
 APP = App(

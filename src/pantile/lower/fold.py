@@ -19,25 +19,25 @@ Folds = Mapping[str, Mapping[int, int]]
 
 def fold_storage(body: Stmt, folds: Folds) -> Stmt:
     """Make the given dims of the given buffers circular, with that many rows each."""
-    folds = {b: dict(dims) for b, dims in folds.items()}
+    wanted = {b: dict(dims) for b, dims in folds.items()}
     for s in ir.walk(body):
         if isinstance(s, Realize):  # nothing to gain where the whole extent is as small
-            for k, n in list(folds.get(s.buffer, {}).items()):
+            for k, n in list(wanted.get(s.buffer, {}).items()):
                 extent = s.box[k][1]
                 if isinstance(extent, Const) and int(extent.value) <= n:
-                    del folds[s.buffer][k]
+                    del wanted[s.buffer][k]
     memo: dict[int, Expr] = {}
 
     def access(e: Expr) -> Expr | None:
-        if isinstance(e, Load) and folds.get(e.buffer):
-            return Load(e.dtype, e.lanes, e.buffer, _circular(e.indices, folds[e.buffer]), e.mask)
+        if isinstance(e, Load) and wanted.get(e.buffer):
+            return Load(e.dtype, e.lanes, e.buffer, _circular(e.indices, wanted[e.buffer]), e.mask)
         return None
 
     def change(s: Stmt) -> Stmt | None:
-        if isinstance(s, Store) and folds.get(s.buffer):
-            return Store(s.buffer, _circular(s.indices, folds[s.buffer]), s.value, s.mask, s.nontemporal)
-        if isinstance(s, Realize) and folds.get(s.buffer):
-            box = tuple((const(0, INT64), const(folds[s.buffer][k], INT64)) if k in folds[s.buffer] else side
+        if isinstance(s, Store) and wanted.get(s.buffer):
+            return Store(s.buffer, _circular(s.indices, wanted[s.buffer]), s.value, s.mask, s.nontemporal)
+        if isinstance(s, Realize) and wanted.get(s.buffer):
+            box = tuple((const(0, INT64), const(wanted[s.buffer][k], INT64)) if k in wanted[s.buffer] else side
                         for k, side in enumerate(s.box))  # fmt: skip
             return Realize(s.buffer, s.dtype, box, s.memory, s.body)
         return None

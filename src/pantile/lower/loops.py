@@ -192,9 +192,10 @@ class _Split(_Step):
     def set_ranges(self) -> None:
         s, ranges, zero = self.s, self.loops.ranges, const(0, INT64)
         blocks = (self.extent + (s.factor - 1 if self.style != "peel" else 0)) // s.factor
-        ranges[s.outer] = Range(zero, simplify(blocks - 1, self.facts))
-        if isinstance(ranges[s.outer].high, Const):
-            self.facts.bounds[self.loops.var(s.outer).name] = (0, int(ranges[s.outer].high.value))
+        last = simplify(blocks - 1, self.facts)
+        ranges[s.outer] = Range(zero, last)
+        if isinstance(last, Const):
+            self.facts.bounds[self.loops.var(s.outer).name] = (0, int(last.value))
         if self.relative:
             ranges[s.inner] = Range(zero, const(s.factor - 1, INT64))
             return

@@ -141,11 +141,8 @@ def _least(values: list[Expr], facts: Facts) -> Expr:
 
 def _updates_along(members: list[Stage], k: int) -> bool:
     """Whether an update runs along the dim itself (a scan or scatter), so that its rows depend on each other."""
-    return any(
-        not (isinstance(d.indices[k], Var) and d.indices[k].name == m.dims[k])
-        for m in members
-        for d in m.updates
-    )
+    indices = ((m.dims[k], d.indices[k]) for m in members for d in m.updates)
+    return any(not (isinstance(i, Var) and i.name == dim) for dim, i in indices)
 
 
 def _rate(e: Expr, v: Var) -> Fraction | None:

@@ -9,31 +9,41 @@ one short load and a shuffle. A loop with a branch or an inner loop that differs
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from ..errors import InternalError
 from ..expr.build import broadcast, cast, ramp
 from ..expr.linear import linear
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const, var
 from ..expr.types import INT64
-from ..expr.visit import depends, transform
+from ..expr.visit import depends, substitute, transform
 from ..ir import visit as ir
 from ..ir.nodes import For, If, Kind, Let, Realize, Stmt, Store
 
 
 def vectorize(body: Stmt) -> Stmt:
     """Replace every vector loop."""
+    return _visit(body, {})
 
-    def change(s: Stmt) -> Stmt | None:
-        if not (isinstance(s, For) and s.kind is Kind.VECTOR):
-            return None
-        if not isinstance(s.extent, Const):
-            raise InternalError(f"vector loop {s.var} of extent {s.extent}")
-        if int(s.extent.value) == 1:
-            return Let(s.var, s.min, s.body)
-        if _lanes_diverge(s.body, {s.var}):
-            return For(s.var, s.min, s.extent, Kind.SERIAL, s.body)
-        return _Vectorizer(s.var, ramp(s.min, 1, int(s.extent.value))).statement(s.body)
 
-    return ir.transform(body, change)
+def _visit(s: Stmt, lets: Mapping[str, Expr]) -> Stmt:
+    """`lets`: the index lets around, in terms of loop variables; they tell how ramps are aligned."""
+    if isinstance(s, Let) and s.value.dtype == INT64 and s.value.lanes == 1:
+        return Let(s.name, s.value, _visit(s.body, {**lets, s.name: substitute(s.value, lets)}))
+    inside = tuple(_visit(c, lets) for c in ir.children(s))
+    s = ir.rebuild(s, ir.expressions(s), inside)
+    return _vector_loop(s, lets) if isinstance(s, For) and s.kind is Kind.VECTOR else s
+
+
+def _vector_loop(s: For, lets: Mapping[str, Expr]) -> Stmt:
+    if not isinstance(s.extent, Const):
+        raise InternalError(f"vector loop {s.var} of extent {s.extent}")
+    if int(s.extent.value) == 1:
+        return Let(s.var, s.min, s.body)
+    if _lanes_diverge(s.body, {s.var}):
+        return For(s.var, s.min, s.extent, Kind.SERIAL, s.body)
+    return _Vectorizer(s.var, ramp(s.min, 1, int(s.extent.value)), lets).statement(s.body)
 
 
 def _lanes_diverge(s: Stmt, varying: set[str]) -> bool:
@@ -48,8 +58,9 @@ def _lanes_diverge(s: Stmt, varying: set[str]) -> bool:
 class _Vectorizer:
     """Rewrites the body of one vector loop."""
 
-    def __init__(self, name: str, lanes: Expr) -> None:
+    def __init__(self, name: str, lanes: Expr, lets: Mapping[str, Expr]) -> None:
         self.values: dict[str, Expr] = {name: lanes}
+        self.lets = lets
         self.width = lanes.lanes
         self.memo: dict[int, Expr] = {}
         self.keep: list[Expr] = []
@@ -91,7 +102,7 @@ class _Vectorizer:
         if e.lanes == 1:
             return None
         if isinstance(e, Op):
-            return fold_ramp(e)
+            return fold_ramp(e, self.lets)
         if isinstance(e, Cast) and isinstance(e.value, (Ramp, Shuffle)):
             return _cast_pattern(e)
         if isinstance(e, Load):
@@ -99,8 +110,8 @@ class _Vectorizer:
         return None
 
 
-def fold_ramp(e: Op) -> Expr | None:
-    """Arithmetic on ramps that is again a ramp, or a shuffle of one."""
+def fold_ramp(e: Op, lets: Mapping[str, Expr] = MappingProxyType({})) -> Expr | None:
+    """Arithmetic on ramps that is again a ramp, or a shuffle of one. `lets`: values of names in their bases."""
     if e.dtype != INT64 or e.op not in ("add", "sub", "mul", "neg", "floordiv", "mod"):
         return None
     a, b = e.args[0], e.args[-1]
@@ -114,7 +125,7 @@ def fold_ramp(e: Op) -> Expr | None:
     if e.op == "mul":
         return ramp(a.base * uniform, a.stride * uniform, e.lanes) if isinstance(a, Ramp) else None
     if isinstance(a, Ramp) and isinstance(uniform, Const) and int(uniform.value) > 0:
-        return _fold_division(e.op, a, int(uniform.value))
+        return _fold_division(e.op, a, int(uniform.value), lets)
     return None
 
 
@@ -151,12 +162,12 @@ def _shifted(s: Shuffle, shift: object) -> Expr | None:
     return None
 
 
-def _fold_division(name: str, a: Ramp, d: int) -> Expr | None:
+def _fold_division(name: str, a: Ramp, d: int, lets: Mapping[str, Expr]) -> Expr | None:
     """(base + i*stride) // d or % d where base is known modulo d."""
     if not isinstance(a.stride, Const):
         return None
     stride = int(a.stride.value)
-    form = linear(a.base)
+    form = linear(substitute(a.base, lets))
     if any(c % d for _, c in form.terms.values()):
         return None
     phase = form.constant % d
