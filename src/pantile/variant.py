@@ -1,7 +1,8 @@
 """Variants: what code may rely on about the arrays of a call. One pipeline has a few, each compiled when first needed.
 
 Code is specialized on which axis of each array is contiguous, and on the inputs being large enough that every split
-of the outputs has whole blocks; smaller inputs get a variant that assumes nothing.
+of the outputs has whole blocks. Smaller inputs get variants of their own, one per power of two, whose blocks are cut
+down to fit (`lower.fit`).
 """
 
 from __future__ import annotations
@@ -44,16 +45,18 @@ class Variants:
 
     def of(self, dense: Dense, extents: Mapping[str, int]) -> Variant:
         """The variant for arrays of this layout and inputs of these extents."""
-        is_large = all(extents[e] >= max(1, self._large.get(e, 1)) for e in self._extents)
-        return Variant(dense, self._least(is_large, min(extents.values(), default=1)))
+        return Variant(dense, tuple((e, self._least(e, extents[e])) for e in self._extents))
 
     @property
     def usual(self) -> Variant:
         """The one for large arrays in C order."""
-        return Variant(tuple((name, n - 1 if n else None) for name, n in self._dims.items()), self._least(True))
+        dense = tuple((name, n - 1 if n else None) for name, n in self._dims.items())
+        return Variant(dense, tuple((e, self._large.get(e, 1)) for e in self._extents))
 
-    def _least(self, is_large: bool, smallest: int = 1) -> tuple[tuple[str, int], ...]:
-        return tuple((e, max(1, self._large.get(e, 1)) if is_large else min(1, smallest)) for e in self._extents)
+    def _least(self, name: str, extent: int) -> int:
+        """What the code may rely on: large enough, or the power of two below."""
+        large = max(1, self._large.get(name, 1))
+        return large if extent >= large else 1 << extent.bit_length() >> 1
 
 
 def _large_extents(graph: Graph, plan: Plan) -> dict[str, int]:

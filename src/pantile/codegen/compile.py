@@ -1,6 +1,7 @@
 """LLVM text in, object code or assembly out: parsed, verified, optimized.
 
-LLVM's own vectorizers are off: vectors are explicit in the text.
+LLVM's own vectorizers are off: vectors are explicit in the text. So are shared subexpressions and steady loops without
+branches, which leaves LLVM's costlier optimizations (the second level's and up) nothing to find.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import llvmlite.binding as llvm
 from ..errors import InternalError
 from .target import Target
 
-_LEVEL = 3
+_OPTIMIZE = 1
+_SELECT = 3  # instructions
 _lock = threading.Lock()
 _initialized = False
 
@@ -40,7 +42,7 @@ def target_machine(target: Target) -> llvm.TargetMachine:
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu,
         features=target.features,
-        opt=_LEVEL,
+        opt=_SELECT,
         reloc="pic",
         codemodel="small",
         abiname="lp64d" if target.arch == "riscv" else "",
@@ -55,7 +57,7 @@ def optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
         module.verify()
     except RuntimeError as error:
         raise InternalError(f"LLVM refuses the generated code: {error}") from None
-    options = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
+    options = llvm.create_pipeline_tuning_options(speed_level=_OPTIMIZE)
     options.loop_vectorization = False
     options.slp_vectorization = False
     options.loop_interleaving = False

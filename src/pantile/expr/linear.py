@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .build import binary
-from .nodes import Cast, Const, Expr, Op, Var, const
+from .nodes import Cast, Const, Expr, Op, Var, const, once_per_node
 from .types import INT64
 from .visit import children, key, rebuild
 
@@ -63,20 +63,25 @@ class Linear:
 
 def linear(e: Expr) -> Linear:
     """The linear form of a scalar integer expression."""
+    if isinstance(e, Op) and e.op in _LINEAR:
+        return _linear_sum(e)
     if isinstance(e, Const):
         return Linear(int(e.value))
-    if isinstance(e, Op):
-        if e.op == "add":
-            return linear(e.args[0]).plus(linear(e.args[1]))
-        if e.op == "sub":
-            return linear(e.args[0]).plus(linear(e.args[1]), -1)
-        if e.op == "neg":
-            return Linear(0).plus(linear(e.args[0]), -1)
-        if e.op == "mul":
-            for a, b in (e.args, e.args[::-1]):
-                if isinstance(b, Const):
-                    return Linear(0).plus(linear(a), int(b.value))
     return Linear(0, {key(e): (e, 1)})
+
+
+@once_per_node("_linear")
+def _linear_sum(e: Op) -> Linear:
+    if e.op == "add":
+        return linear(e.args[0]).plus(linear(e.args[1]))
+    if e.op == "sub":
+        return linear(e.args[0]).plus(linear(e.args[1]), -1)
+    if e.op == "neg":
+        return Linear(0).plus(linear(e.args[0]), -1)
+    for a, b in (e.args, e.args[::-1]):
+        if isinstance(b, Const):
+            return Linear(0).plus(linear(a), int(b.value))
+    return Linear(0, {key(e): (e, 1)})  # a product of variables
 
 
 class Facts:

@@ -18,8 +18,10 @@ is visited once. `same` in `visit` compares structure. Python's numbers enter th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ..errors import UserError
 from .types import BOOL, INT32, INT64, DType
@@ -30,10 +32,35 @@ if TYPE_CHECKING:
 Number = bool | int | float
 # What may stand where an expression is expected.
 ExprLike = Any
+T = TypeVar("T")
+
+
+class _Notes:
+    """Room in a node for what is found out about it once; see `once_per_node`."""
+
+    __slots__ = ("_key", "_linear", "_loaded", "_names")
+
+
+def once_per_node(slot: str) -> Callable[[Callable[[Any], T]], Callable[[Expr], T]]:
+    """Makes a function of a node remember its result, in the node."""
+
+    def remembering(function: Callable[[Any], T]) -> Callable[[Expr], T]:
+        @wraps(function)
+        def remembered(e: Expr) -> T:
+            try:
+                return getattr(e, slot)  # type: ignore[no-any-return]
+            except AttributeError:
+                result = function(e)
+                object.__setattr__(e, slot, result)
+                return result
+
+        return remembered
+
+    return remembering
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Expr:
+class Expr(_Notes):
     """Base of all nodes: a value of `dtype`, `lanes` of them at once."""
 
     dtype: DType
@@ -299,9 +326,9 @@ def const(value: Number, dtype: DType, lanes: int = 1) -> Const:
         return Const(dtype, lanes, float(value))
     if dtype.is_bool:
         return Const(dtype, lanes, bool(value))
-    value = int(value) & ((1 << dtype.bits) - 1)
-    if dtype.is_signed and value > dtype.max:
-        value -= 1 << dtype.bits
+    value = int(value)
+    if not dtype.min <= value <= dtype.max:
+        value = (value - dtype.min) % (1 << dtype.bits) + dtype.min
     return Const(dtype, lanes, value)
 
 

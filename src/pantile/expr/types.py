@@ -13,15 +13,23 @@ import numpy as np
 
 from ..errors import UserError
 
+_made: dict[tuple[str, int], DType] = {}
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class DType:
-    """A scalar type. `kind` is one of bool, int, uint, float, bfloat."""
+    """A scalar type. `kind` is one of bool, int, uint, float, bfloat. Equal types are one object."""
 
     kind: str
     bits: int
 
-    @property
+    def __new__(cls, kind: str, bits: int) -> DType:
+        return _made.setdefault((kind, bits), super().__new__(cls))
+
+    def __reduce__(self) -> tuple[type[DType], tuple[str, int]]:
+        return DType, (self.kind, self.bits)
+
+    @cached_property
     def name(self) -> str:
         return "bool" if self.kind == "bool" else f"{self.kind}{self.bits}"
 
@@ -44,7 +52,7 @@ class DType:
     def is_signed(self) -> bool:
         return self.kind == "int"
 
-    @property
+    @cached_property
     def is_bool(self) -> bool:
         return self.kind == "bool"
 

@@ -3,27 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Any
 
 from . import build
-from .nodes import Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Read, Reduce, Shuffle, Var, const, op
+from .nodes import (
+    Bits,
+    Broadcast,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Op,
+    Ramp,
+    Read,
+    Reduce,
+    Shuffle,
+    Var,
+    const,
+    once_per_node,
+    op,
+)
 from .types import DType
+
+# By kind of node; constants and variables (and the language's own kinds of variables) have none.
+_OPERANDS: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
+    Op: attrgetter("args"),
+    Cast: lambda e: (e.value,),
+    Bits: lambda e: (e.value,),
+    Broadcast: lambda e: (e.value,),
+    Reduce: lambda e: (e.value,),
+    Read: attrgetter("indices"),
+    Load: lambda e: e.indices if e.mask is None else (*e.indices, e.mask),
+    Ramp: lambda e: (e.base, e.stride),
+    Shuffle: attrgetter("vectors"),
+}
 
 
 def children(e: Expr) -> tuple[Expr, ...]:
     """The direct operands of a node."""
-    if isinstance(e, Op):
-        return e.args
-    if isinstance(e, (Cast, Bits, Broadcast, Reduce)):
-        return (e.value,)
-    if isinstance(e, Read):
-        return e.indices
-    if isinstance(e, Load):
-        return e.indices if e.mask is None else (*e.indices, e.mask)
-    if isinstance(e, Ramp):
-        return (e.base, e.stride)
-    if isinstance(e, Shuffle):
-        return e.vectors
-    return ()
+    operands = _OPERANDS.get(type(e))
+    return () if operands is None else operands(e)
 
 
 def rebuild(e: Expr, new: tuple[Expr, ...]) -> Expr:
@@ -56,6 +76,8 @@ def masked_load(dtype: DType, lanes: int, buffer: str, indices: tuple[Expr, ...]
     """A load of the lanes where the mask holds; the others are zero."""
     if isinstance(mask, Const):
         return Load(dtype, lanes, buffer, indices) if mask.value else const(0, dtype, lanes)
+    if all(i.lanes < lanes for i in indices):  # every lane at one place, but not every lane
+        indices = tuple([build.broadcast(i, lanes) for i in indices])
     return Load(dtype, lanes, buffer, indices, build.broadcast(mask, lanes))
 
 
@@ -105,8 +127,20 @@ def _is(a: object, b: object) -> bool:
 
 def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
     """Replace variables by name, all at once: what is put in is not looked at again."""
-    memo = {id(n): values[n.name] for n in walk(e) if isinstance(n, Var) and n.name in values}
-    return transform(e, lambda n: None, memo) if memo else e
+    replaced = values.keys()
+    memo: dict[int, Expr] = {}
+
+    def visit(node: Expr) -> Expr:
+        if replaced.isdisjoint(names(node)):
+            return node
+        if isinstance(node, Var):
+            return values[node.name]
+        found = memo.get(id(node))
+        if found is None:
+            found = memo[id(node)] = rebuild(node, tuple([visit(c) for c in children(node)]))
+        return found
+
+    return visit(e)
 
 
 def walk(*roots: Expr) -> Iterator[Expr]:
@@ -126,21 +160,30 @@ def variables(*roots: Expr) -> dict[str, Var]:
     return {e.name: e for e in walk(*roots) if isinstance(e, Var)}
 
 
-def depends(e: Expr, names: Iterable[str]) -> bool:
+@once_per_node("_names")
+def names(e: Expr) -> frozenset[str]:
+    """The names of the variables that occur."""
+    if isinstance(e, Var):
+        return frozenset((e.name,))
+    return frozenset().union(*map(names, children(e)))
+
+
+@once_per_node("_loaded")
+def loaded(e: Expr) -> frozenset[str]:
+    """The buffers that are loaded from."""
+    own = (e.buffer,) if isinstance(e, Load) else ()
+    return frozenset(own).union(*map(loaded, children(e)))
+
+
+def depends(e: Expr, wanted: Iterable[str]) -> bool:
     """Whether any of the named variables occurs."""
-    wanted = set(names)
-    return any(isinstance(n, Var) and n.name in wanted for n in walk(e))
+    return not names(e).isdisjoint(wanted)
 
 
-def key(e: Expr, memo: dict[int, tuple[object, ...]] | None = None) -> tuple[object, ...]:
+@once_per_node("_key")
+def key(e: Expr) -> tuple[object, ...]:
     """A hashable value, equal for structurally equal expressions."""
-    memo = {} if memo is None else memo
-    found = memo.get(id(e))
-    if found is None:
-        memo[id(e)] = found = (
-            type(e).__name__, e.dtype, e.lanes, *_attributes(e), *(key(c, memo) for c in children(e))
-        )  # fmt: skip
-    return found
+    return (type(e).__name__, e.dtype, e.lanes, *_attributes(e), *map(key, children(e)))
 
 
 def _attributes(e: Expr) -> tuple[object, ...]:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from ..analysis.interval import Interval, Scope, interval, refine
 from ..analysis.touched import Box, hull, touched
 from ..expr.types import INT64
+from ..expr.visit import loaded
 from ..graph.nodes import Stage
 from ..ir.nodes import For, If, Let, Produce, Stmt
-from ..ir.visit import children, expressions
+from ..ir.visit import children, expressions, walk
 from .loops import Covered
 from .names import region_names
 
@@ -46,7 +47,7 @@ def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt
 
 def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: str | None = None) -> Box | None:
     """The box of some buffers that a statement reads, over all its loops; not counting what stage `own` reads."""
-    if isinstance(s, Produce) and s.stage == own:
+    if isinstance(s, Produce) and s.stage == own or not reads(s, buffers):
         return None
     found: Box | None = None
     boxes = touched(expressions(s), scope)
@@ -57,6 +58,11 @@ def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: 
     return found
 
 
+def reads(s: Stmt, buffers: tuple[str, ...]) -> bool:
+    """Whether a statement reads one of the buffers."""
+    return any(not loaded(e).isdisjoint(buffers) for inner in walk(s) for e in expressions(inner))
+
+
 def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
     """The box of `stage` that a statement computes, over all its loops."""
     if isinstance(s, Produce) and s.stage == stage.name:
@@ -64,6 +70,8 @@ def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
                  for low, high in (region_names(stage.name, d) for d in stage.dims)]  # fmt: skip
         return tuple(Interval(low.low, high.high) for low, high in sides)
     found: Box | None = None
+    if not any(isinstance(p, Produce) and p.stage == stage.name for p in walk(s)):
+        return None
     for inner, inner_scope in step(s, scope, reach):
         box = computed(inner, stage, inner_scope, reach)
         if box is not None:

@@ -186,8 +186,7 @@ class _Split(_Step):
             return "whole"
         if self.s.tail == "shift" and at_least(self.extent, self.s.factor):
             return "shift"
-        kinds = {loop.name: loop.kind for loop in self.loops.nest.loops}
-        return "peel" if kinds.get(self.s.inner) in _STATIC else "clip"
+        return "peel" if _must_be_constant(self.loops.nest, self.s) else "clip"
 
     def set_ranges(self) -> None:
         s, ranges, zero = self.s, self.loops.ranges, const(0, INT64)
@@ -288,6 +287,18 @@ def _made_of(nest: Nest, dims: Iterable[str]) -> dict[str, set[str]]:
         else:
             dims_of[r.fused] = dims_of.pop(r.outer) | dims_of.pop(r.inner)
     return {d: {loop for loop, stems in dims_of.items() if d in stems} for d in dims}
+
+
+def _must_be_constant(nest: Nest, split: Split) -> bool:
+    """Whether a vector or unrolled loop runs over the inner part, or over blocks of it."""
+    name = split.inner
+    place = next(k for k, r in enumerate(nest.rewrites) if r is split)
+    for r in nest.rewrites[place + 1 :]:
+        if isinstance(r, Split) and r.old == name:
+            name = r.outer
+        if isinstance(r, Fuse) and name in (r.outer, r.inner):
+            name = r.fused
+    return next(loop.kind for loop in nest.loops if loop.name == name) in _STATIC
 
 
 def _is_fused(nest: Nest, s: Split) -> bool:

@@ -55,7 +55,8 @@ class LoopNest:
 def build_nest(graph: Graph, plan: Plan, facts: Facts) -> LoopNest:
     """All stages that have loops, nested as the plan says, with their regions."""
     builder = _Builder(graph, plan, facts)
-    return LoopNest(builder.place(None, Block(())), builder.folds)
+    body = builder.place(None, Block(()))
+    return LoopNest(body, builder.folds())
 
 
 class _Builder:
@@ -63,10 +64,12 @@ class _Builder:
         self.graph = graph
         self.plan = plan
         self.facts = Facts(facts.bounds)
+        self.order = execution_order(graph, plan)
         self.open: list[OpenLoop] = []  # loops around the statement being built, outermost first
         self.closed: dict[str, Expr] = {}  # region name -> its value, for proofs
         self.values: dict[str, Expr] = {}  # let around the statement being built -> its value in loop variables
-        self.folds: dict[str, dict[int, int]] = {}
+        self.slid: dict[str, dict[int, int]] = {}  # buffer -> dim it slides along -> rows in use at one time
+        self.whole: dict[str, dict[int, int | None]] = {}  # the same where it is computed without sliding
         self.covered: dict[str, Covered] = {}
 
     def reach(self) -> Reach:
@@ -77,7 +80,7 @@ class _Builder:
 
     def place(self, site: Site | None, body: Stmt) -> Stmt:
         """`body` with the stages that are computed and stored at `site` around it."""
-        for stage in reversed(self.graph.stages):
+        for stage in reversed(self.order):
             p = self.plan.stages[stage.name]
             if p.compute == site and p.with_stage is None:
                 body = self.compute(stage, p, body)
@@ -92,11 +95,10 @@ class _Builder:
         sliding = None
         if p.compute != p.store and not any(m.name in self.graph.output for m in members):
             sliding = slide(members, box, rest, self.loops_inside(p.store), self.values, self.reach(), self.facts)
+        if p.compute != p.store:
+            self.keep_rows(members, box, sliding)
         if sliding is not None:
             box = sliding.box
-            for buffer in (b for m in members for b in m.buffers):
-                dims = self.folds.setdefault(buffer, {})
-                dims[sliding.dim] = max(sliding.window, dims.get(sliding.dim, 0))
         lets = [(m.name, dim, side) for m in members for dim, side in zip(m.dims, box, strict=True)]
         for name, dim, side in lets:
             low, high = region_names(name, dim)
@@ -134,6 +136,29 @@ class _Builder:
             if inner[loop]:
                 loop.starts.update({m.name: max(inner[loop], loop.starts.get(m.name, 0)) for m in members})
         return produce, rest
+
+    def keep_rows(self, members: list[Stage], box: Box, sliding: Sliding | None) -> None:
+        """Note how many rows must be kept along each dim; a part that does not slide (a peeled tail) needs them all."""
+        for buffer in (b for m in members for b in m.buffers):
+            if sliding is not None:
+                slid = self.slid.setdefault(buffer, {})
+                slid[sliding.dim] = max(sliding.window, slid.get(sliding.dim, 0))
+            for k, side in enumerate(box):
+                if sliding is None or k != sliding.dim:
+                    needed = self.facts.upper(simplify(side.high - side.low + 1, self.facts))
+                    whole = self.whole.setdefault(buffer, {})
+                    known = whole.get(k, 0)
+                    whole[k] = None if needed is None or known is None else max(known, needed)
+
+    def folds(self) -> dict[str, dict[int, int]]:
+        """Per buffer the circular extent of each dim along which its stage slides."""
+        result: dict[str, dict[int, int]] = {}
+        for buffer, dims in self.slid.items():
+            for k, window in dims.items():
+                whole = self.whole.get(buffer, {}).get(k, 0)
+                if whole is not None:
+                    result.setdefault(buffer, {})[k] = max(window, whole)
+        return result
 
     def loops_inside(self, site: Site | None) -> list[OpenLoop]:
         """The open loops inside a site, outermost first."""
@@ -349,6 +374,26 @@ class _Builder:
         for name, value in reversed(list(zip(names, values, strict=True))):
             body = Let(name.name, value, body)
         return body
+
+
+def execution_order(graph: Graph, plan: Plan) -> list[Stage]:
+    """Producers before consumers, where stages that share loops run at the same time."""
+    host = {n: p.with_stage or n for n, p in plan.stages.items()}
+    order: list[Stage] = []
+    done: set[str] = set()
+
+    def visit(group: str) -> None:
+        if group not in done:
+            done.add(group)
+            members = [s for s in graph.stages if host[s.name] == group]
+            for s in graph.stages:
+                if host[s.name] != group and any(m.name in graph.consumers[s.name] for m in members):
+                    visit(host[s.name])
+            order.extend(members)
+
+    for s in graph.stages:
+        visit(host[s.name])
+    return order
 
 
 def different_regions(stage: Stage, host: Stage) -> UserError:

@@ -1,7 +1,7 @@
 """The ordered list of passes: graph + plan -> loop-IR program. The runner names, times, shows and verifies them.
 
-inline -> build loop nest (regions, sliding) -> fold storage -> simplify -> partition loops -> vectorize -> unroll ->
-flatten storage -> simplify
+inline -> fit blocks -> build loop nest (regions, sliding) -> fold storage -> simplify -> partition loops ->
+vectorize -> unroll -> flatten storage -> simplify
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ..graph.nodes import Graph
 from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt
 from ..ir.verify import verify
 from ..schedule.plan import Plan
+from .fit import fit
 from .flatten import flatten
 from .fold import fold_storage
 from .inline import inline
@@ -51,6 +52,7 @@ def lower(graph: Graph, plan: Plan, dense: Mapping[str, int | None], facts: Fact
     """All passes. `dense`: which dimension of each input and output buffer is contiguous."""
     buffers, scalars = arguments(graph, dense)
     graph = trace.run("inline", lambda: inline(graph, plan))
+    plan = trace.run("fit", lambda: fit(graph, plan, facts))
     nest = trace.run("nest", lambda: build_nest(graph, plan, facts))
     folds = storage_folds(graph, plan, nest.folds)
     body = trace.run("fold", lambda: fold_storage(nest.body, folds))

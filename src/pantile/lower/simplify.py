@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..expr.linear import Facts, Simplifier
 from ..expr.nodes import Const, Expr, Var
 from ..expr.types import INT64
-from ..expr.visit import variables
+from ..expr.visit import depends
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Stmt
 
@@ -71,6 +71,6 @@ def _is_nothing(s: Stmt) -> bool:
 
 
 def _uses(s: Stmt, name: str) -> bool:
-    return any(name in variables(*ir.expressions(i)) for i in ir.walk(s))
+    return any(depends(e, (name,)) for i in ir.walk(s) for e in ir.expressions(i))
 
 

@@ -1,0 +1,56 @@
+"""Fit: plan + facts -> plan whose blocks are no larger than what they cut, for inputs smaller than a schedule's tiles.
+
+before:  out.split("y", "yo", "yi", 128), y known to have at least 32 rows
+after:   out.split("y", "yo", "yi", 32)
+
+A block that fits can shift inwards at the end instead of being cut short, so small inputs get code as good as large
+ones; results do not depend on it. Only outputs are fitted: other stages are computed over what these need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..expr.linear import Facts, simplify
+from ..graph.nodes import Graph, Output, Stage
+from ..schedule.plan import Fuse, Nest, Plan, Split
+from .widen import Lowered
+
+
+def fit(graph: Graph, plan: Plan, facts: Facts) -> Plan:
+    """The plan with smaller split factors where an output is not known to be as large as they are."""
+    stages = dict(plan.stages)
+    for o in graph.outputs:
+        p = stages[o.stage]
+        pure = _fit_nest(p.nests[0], _least_extents(graph.stage[o.stage], o, facts))
+        stages[o.stage] = replace(p, nests=(pure, *p.nests[1:]))
+    return Plan(stages)
+
+
+def _least_extents(stage: Stage, output: Output, facts: Facts) -> dict[str, int | None]:
+    """Dim -> what its extent is at least, where that is known."""
+    lowered = Lowered({})
+    return {d: facts.lower(simplify(lowered.index(n), facts)) for d, n in zip(stage.dims, output.shape, strict=True)}
+
+
+def _fit_nest(nest: Nest, extents: dict[str, int | None]) -> Nest:
+    rewrites: list[Split | Fuse] = []
+    for r in nest.rewrites:
+        if isinstance(r, Split):
+            extent = extents.pop(r.old)
+            fitted = replace(r, factor=_fitted(r.factor, extent))
+            extents[r.outer] = None if extent is None else max(1, extent // fitted.factor)
+            extents[r.inner] = fitted.factor
+            rewrites.append(fitted)
+        else:
+            outer, inner = extents.pop(r.outer), extents.pop(r.inner)
+            extents[r.fused] = None if outer is None or inner is None else outer * inner
+            rewrites.append(r)
+    return replace(nest, rewrites=tuple(rewrites))
+
+
+def _fitted(factor: int, extent: int | None) -> int:
+    """The factor, or the largest power of two that fits an extent smaller than it."""
+    if extent is None or not 0 < extent < factor:
+        return factor
+    return 1 << (extent.bit_length() - 1)

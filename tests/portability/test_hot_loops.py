@@ -1,0 +1,120 @@
+"""Every app compiles for every target, whatever the host, and its hot loops are the vector code they should be."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import pytest
+
+import pantile as pt
+from pantile.apps import APPS
+from pantile.codegen import target as targets
+from pantile.codegen.target import NAMED
+from tests.apps.pipelines import EVERY, schedule
+
+from .assembly import Loop, hottest, steady_loops
+
+every_app = pytest.mark.parametrize(("name", "how"), EVERY, ids=map("-".join, EVERY))
+every_target = pytest.mark.parametrize("to", NAMED)
+
+# What a target's widest registers look like in instructions.
+WIDE = {
+    "x86-64-v3": r".*%ymm",
+    "x86-64-v4": r".*%zmm",
+    "aarch64": r".*\b(q\d+|v\d+\.(16b|8h|4s))",
+    "riscv64": r"v",
+}
+# The instructions that the arithmetic of an app comes down to.
+FUSED = {
+    "x86-64-v3": r"vfn?m(add|sub)\d+ps .*%ymm",
+    "x86-64-v4": r"vfn?m(add|sub)\d+ps .*%zmm",
+    "aarch64": r"fml[as] v\d+\.4s",
+    "riscv64": r"vfn?m(acc|add|sac|sub)\.v",
+}
+THIRDS = {  # the high half of a 16-bit product
+    "x86-64-v3": r"vpmulhuw .*%ymm",
+    "x86-64-v4": r"vpmulhuw .*%zmm",
+    "aarch64": r"umull2? v\d+\.4s",
+    "riscv64": r"vmulhu\.v",
+}
+QUOTIENT = {
+    "x86-64-v3": r"vdivps .*%ymm",
+    "x86-64-v4": r"vdivps .*%zmm",
+    "aarch64": r"fdiv v\d+\.4s",
+    "riscv64": r"vfdiv\.vv",
+}
+NEEDED = {"blur": [THIRDS], "unsharp": [FUSED, QUOTIENT], "harris": [FUSED]}
+
+
+@functools.cache
+def code(name: str, how: str, to: str) -> str:
+    """The assembly of an app; its expert is asked for the target's vectors, not the host's."""
+    return APPS[name].build().with_schedule(schedule(name, how, NAMED[to].vector_bits)).asm(to)
+
+
+def loops(name: str, how: str, to: str) -> list[Loop]:
+    found = steady_loops(code(name, how, to), NAMED[to].arch)
+    assert found, "no loop works mostly on vectors"
+    return found
+
+
+@every_app
+@every_target
+def test_hot_loop_is_vector_code(name: str, how: str, to: str) -> None:
+    loop = hottest(code(name, how, to), NAMED[to].arch)
+    assert loop.like(NEEDED[name][0][to]), f"nothing like {NEEDED[name][0][to]} in\n{loop}"
+    wide = [i for i in loop.like(WIDE[to]) if i in loop.vectors]
+    assert 4 * len(wide) >= 3 * len(loop.vectors), f"most vectors are narrower than the target's in\n{loop}"
+
+
+@every_app
+@every_target
+def test_steady_loops_have_what_they_need(name: str, how: str, to: str) -> None:
+    for pattern in NEEDED[name]:
+        assert any(loop.like(pattern[to]) for loop in loops(name, how, to)), f"no {pattern[to]}"
+
+
+@every_app
+@every_target
+def test_steady_loops_have_no_scalar_arithmetic_and_no_calls(name: str, how: str, to: str) -> None:
+    for loop in loops(name, how, to):
+        assert not loop.like(loop.dialect.scalar_float), str(loop)
+        assert not loop.like(loop.dialect.call), str(loop)
+
+
+@every_app
+@every_target
+def test_steady_loops_keep_their_values_in_registers(name: str, how: str, to: str) -> None:
+    for loop in loops(name, how, to):
+        kept, vectors = (len(loop.like(p)) for p in (loop.dialect.stack, loop.dialect.vector_stack))
+        assert 8 * vectors <= len(loop.instructions), f"{vectors} vectors on the stack in\n{loop}"
+        assert 4 * kept <= len(loop.instructions), f"{kept} registers on the stack in\n{loop}"
+
+
+@every_app
+@every_target
+def test_nothing_but_the_runtime_is_called(name: str, how: str, to: str) -> None:
+    dialect = loops(name, how, to)[0].dialect
+    whole = Loop(name, tuple(" ".join(x.split()) for x in code(name, how, to).splitlines()), dialect)
+    called = {i.split()[-1].removesuffix("@PLT") for i in whole.like(dialect.call)}
+    assert "pantile_parallel_for" in called <= {"pantile_parallel_for", "pantile_scratch_push", "pantile_scratch_pop"}
+
+
+@pytest.mark.parametrize("name", ["unsharp", "harris"])
+@every_target
+def test_strict_code_fuses_nothing(name: str, to: str) -> None:
+    p = APPS[name].build()
+    p._set(p.graph, replace(p.options, strict=True), pt.Schedule())
+    text = p.asm(to)
+    assert not [loop for loop in steady_loops(text, NAMED[to].arch) if loop.like(FUSED[to])]
+
+
+@pytest.mark.parametrize("host", NAMED)
+def test_the_host_makes_no_difference(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = code("blur", "default", "aarch64")
+    monkeypatch.setattr(targets, "host", lambda: NAMED[host])
+    p = APPS["blur"].build()
+    assert p.options.target == NAMED[host]
+    assert p.asm("aarch64") == expected
+    assert p.asm() == p.asm(host)
