@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from pantile.expr.build import binary, select, unary
@@ -13,6 +15,16 @@ from pantile.expr.nodes import Cast, Const, Expr, Load, Op, Var, const
 
 Point = Mapping[str, int]
 Exprs = st.SearchStrategy[Expr]
+
+
+def cases(n: int) -> settings:
+    """So many examples, the same in every run; PANTILE_FUZZ=long searches anew and longer."""
+    long = os.environ.get("PANTILE_FUZZ") == "long"
+    return settings(
+        max_examples=30 * n if long else n, derandomize=not long, database=None, deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+
 
 _RULES: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b,
@@ -115,12 +127,12 @@ def conditions(inner: Exprs) -> Exprs:
 
 
 @st.composite
-def affine(draw: st.DrawFn, variables: list[Var]) -> Expr:
+def affine(draw: st.DrawFn, variables: list[Var], least_divisor: int = -4) -> Expr:
     """floor((a*v + b*w + ... + c) / d), every variable once, perhaps clamped: what intervals are exact for."""
     total: Expr = const(draw(st.integers(-9, 9)), variables[0].dtype)
     for v in draw(st.permutations(variables)):
         total = binary(draw(st.sampled_from(["add", "sub"])), total, v * draw(st.integers(-4, 4)))
-    divided = binary("floordiv", total, const(draw(st.integers(-4, 4).filter(bool)), total.dtype))
+    divided = binary("floordiv", total, const(draw(st.integers(least_divisor, 4).filter(bool)), total.dtype))
     if draw(st.booleans()):
         return divided
     low = draw(st.integers(-5, 5))

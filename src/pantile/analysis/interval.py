@@ -11,6 +11,7 @@ Constants stay Python numbers in every mode. A bound of None is unknown (plus or
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -76,10 +77,21 @@ def _pick(a: Scalar, b: Scalar, python: Callable[..., Scalar], numpy: Callable[.
     if a is b:
         return a
     if isinstance(a, Expr) or isinstance(b, Expr):
-        return symbolic(a, b)
+        apart = _distance(a, b)
+        if apart is None:
+            return symbolic(a, b)
+        return a if python(apart, 0) == apart else b
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return numpy(a, b)
     return python(a, b)
+
+
+def _distance(a: Scalar, b: Scalar) -> int | None:
+    """a - b, if they visibly differ by a constant: taking the smaller at once keeps the hull of many taps short."""
+    if not (isinstance(a, Expr) and isinstance(b, Expr)):
+        return None
+    difference = linear(a).plus(linear(b), -1)
+    return None if difference.terms else difference.constant
 
 
 def _lift(f: Callable[[Scalar, Scalar], Scalar], a: Scalar, b: Scalar) -> Scalar:
@@ -199,12 +211,18 @@ def _cast(r: Interval, source: DType, to: DType) -> Interval:
     return _wrapped(r, to) if to.bits < 32 else r
 
 
+def _ends(f: Callable[[Scalar, Scalar], Scalar], low: tuple[Scalar, Scalar], high: tuple[Scalar, Scalar]) -> Interval:
+    """f for each end; once if both have the same operands, so that a point stays a point."""
+    least = _lift(f, *low)
+    return Interval(least, least if all(map(operator.is_, low, high)) else _lift(f, *high))
+
+
 def _add(a: Interval, b: Interval) -> Interval:
-    return Interval(_lift(lambda x, y: x + y, a.low, b.low), _lift(lambda x, y: x + y, a.high, b.high))
+    return _ends(operator.add, (a.low, b.low), (a.high, b.high))
 
 
 def _sub(a: Interval, b: Interval) -> Interval:
-    return Interval(_lift(lambda x, y: x - y, a.low, b.high), _lift(lambda x, y: x - y, a.high, b.low))
+    return _ends(operator.sub, (a.low, b.high), (a.high, b.low))
 
 
 def _neg(a: Interval) -> Interval:
@@ -214,11 +232,12 @@ def _neg(a: Interval) -> Interval:
 def _mul(a: Interval, b: Interval) -> Interval:
     if _constant(a) is not None:
         a, b = b, a
-    if _constant(b) is not None:
-        if b.low >= 0:
-            low = 0 if b.low == 0 else _lift(lambda x, y: x * y, a.low, b.low)
-            return Interval(low, 0 if b.low == 0 else _lift(lambda x, y: x * y, a.high, b.low))
-        return Interval(_lift(lambda x, y: x * y, a.high, b.low), _lift(lambda x, y: x * y, a.low, b.low))
+    factor = _constant(b)
+    if factor is not None:
+        if factor == 0:
+            return Interval(0, 0)
+        least, most = (a.low, a.high) if factor > 0 else (a.high, a.low)
+        return _ends(operator.mul, (least, factor), (most, factor))
     if a.is_point and b.is_point:
         return Interval.point(a.low * b.low)
     if not (a.bounded and b.bounded):
@@ -240,8 +259,8 @@ def _floordiv(a: Interval, b: Interval) -> Interval:
     if d is not None:
         if d == 0:
             return Interval(0, 0)
-        ends = (a.low, a.high) if d > 0 else (a.high, a.low)
-        return Interval(*(None if v is None else v // d for v in ends))
+        least, most = (a.low, a.high) if d > 0 else (a.high, a.low)
+        return _ends(operator.floordiv, (least, d), (most, d))
     if a.is_point and b.is_point:
         return Interval.point(a.low // b.low)
     # |a // b| <= |a| for |b| >= 1, and floor may add one below.

@@ -2,8 +2,8 @@
 
 out = in * (2*gray - blur(gray)) / gray, with a separable 7-tap Gaussian of sigma 1.5 and repeated edges.
 
-The idea of the schedule: a strip of rows per task, two rows at a time through it, in two loops over x. The first
-computes two new rows of gray into a ring and the vertical blur of two rows from it; the second does all the rest.
+The idea of the schedule: a strip of rows per task, two rows at a time through it: two new rows of gray into a ring, the
+vertical blur of two rows from it, then all the rest, row by row and one cache line of every channel at a time.
 """
 
 from __future__ import annotations
@@ -28,10 +28,8 @@ def build() -> pt.Pipeline:
     ratio, out = pt.Func("ratio"), pt.Func("out")
     k = [math.exp(-i * i / (2 * SIGMA * SIGMA)) / (math.sqrt(2 * math.pi) * SIGMA) for i in range(4)]
 
-    def luminance(image: pt.Input | pt.Func) -> Any:
-        return 0.299 * image[0, y, x] + 0.587 * image[1, y, x] + 0.114 * image[2, y, x]
-
-    gray[y, x] = luminance(pt.edge(img, axes=(1, 2)))
+    source = pt.edge(img, axes=(1, 2))
+    gray[y, x] = 0.299 * source[0, y, x] + 0.587 * source[1, y, x] + 0.114 * source[2, y, x]
     blur_y[y, x] = (
         k[0] * gray[y, x]
         + k[1] * (gray[y - 1, x] + gray[y + 1, x])
@@ -44,38 +42,38 @@ def build() -> pt.Pipeline:
         + k[2] * (blur_y[y, x - 2] + blur_y[y, x + 2])
         + k[3] * (blur_y[y, x - 3] + blur_y[y, x + 3])
     )
-    ratio[y, x] = (2 * luminance(img) - blur_x[y, x]) / luminance(img)
+    ratio[y, x] = (2 * gray[y, x] - blur_x[y, x]) / gray[y, x]
     out[c, y, x] = ratio[y, x] * img[c, y, x]
     return pt.Pipeline(out, shape=(3, img.shape[1], img.shape[2]), name="unsharp")
 
 
 def expert(vector_bits: int) -> pt.Schedule:
-    """Two rows by four vectors at a time; gray and its vertical blur slide down the strip."""
-    block = 4 * vector_bits // 32
+    """Rows of gray slide down a strip, two new ones at a time."""
+    line = 512 // 32  # a cache line: filled by one iteration, asked for by one prefetch
+
+    def two_rows(name: str) -> pt.StageSchedule:
+        return (
+            pt.on(name)
+            .compute_at("out", "yi")
+            .split("y", "y", "row", 2)
+            .vectorize("x", 2 * vector_bits // 32)
+            .reorder("y", "x", "row", "x_v")
+            .unroll("row")
+        )
+
     return pt.Schedule(
         pt.on("out")
         .split("y", "strip", "yi", 128)
         .split("yi", "yi", "row", 2)
-        .vectorize("x", block)
-        .reorder("strip", "yi", "x", "row", "c", "x_v")
-        .unroll("row")
+        .vectorize("x", line)
+        .reorder("strip", "yi", "row", "x", "c", "x_v")
         .unroll("c")
         .parallel("strip")
-        .prefetch("img", "yi", 3),
-        pt.on("ratio").compute_at("out", "row").vectorize("x", block),
+        .prefetch("img", "row", 5),  # the rows that the next two of gray are made of
+        pt.on("ratio").compute_inline(),
         pt.on("blur_x").compute_inline(),
-        pt.on("blur_y")
-        .compute_at("out", "yi")
-        .split("y", "y", "row", 2)
-        .vectorize("x", block)
-        .reorder("y", "x", "row", "x_v")
-        .unroll("row"),
-        pt.on("gray")
-        .store_at("out", "strip")
-        .compute_at("blur_y", "x")
-        .vectorize("x", block)
-        .reorder("x", "y", "x_v")
-        .unroll("y", 2),
+        two_rows("blur_y"),
+        two_rows("gray").store_at("out", "strip"),
     )
 
 

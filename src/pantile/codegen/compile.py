@@ -1,7 +1,8 @@
 """LLVM text in, object code or assembly out: parsed, verified, optimized.
 
-LLVM's own vectorizers are off: vectors are explicit in the text. So are shared subexpressions and steady loops without
-branches, which leaves LLVM's costlier optimizations (the second level's and up) nothing to find.
+Vectors, unrolled loops and shared subexpressions are explicit in the text, and no function calls another that could be
+inlined. So LLVM has each function simplified once, at its first level; its vectorizers, whole-program passes and later
+rounds would take as long again and find nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import llvmlite.binding as llvm
 from ..errors import InternalError
 from .target import Target
 
-_OPTIMIZE = 1
-_SELECT = 3  # instructions
+_SIMPLIFY = 1
+_SELECT = 3
 _lock = threading.Lock()
 _initialized = False
 
@@ -57,12 +58,11 @@ def optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
         module.verify()
     except RuntimeError as error:
         raise InternalError(f"LLVM refuses the generated code: {error}") from None
-    options = llvm.create_pipeline_tuning_options(speed_level=_OPTIMIZE)
-    options.loop_vectorization = False
-    options.slp_vectorization = False
-    options.loop_interleaving = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=_SIMPLIFY))
+    passes = builder.getFunctionPassManager()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
     return module
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import is_
 
 from .build import binary
-from .nodes import Cast, Const, Expr, Op, Var, const, once_per_node
+from .nodes import Cast, Const, Expr, Op, Var, const, once_per_node, op
 from .types import INT64
 from .visit import children, key, rebuild
 
@@ -51,14 +52,14 @@ class Linear:
         """As an expression again, constant last."""
         result: Expr | None = None
         for atom, c in self.terms.values():
-            term = atom if c in (1, -1) else binary("mul", atom, const(abs(c), atom.dtype))
+            term = atom if c in (1, -1) else op("mul", atom, const(abs(c), atom.dtype))
             if result is None:
-                result = term if c > 0 else binary("sub", const(0, atom.dtype), term)
+                result = term if c > 0 else op("sub", const(0, atom.dtype), term)
             else:
-                result = binary("add" if c > 0 else "sub", result, term)
+                result = op("add" if c > 0 else "sub", result, term)
         if result is None:
             return const(self.constant, INT64)
-        return binary("add", result, const(self.constant, result.dtype)) if self.constant else result
+        return op("add", result, const(self.constant, result.dtype)) if self.constant else result
 
 
 def linear(e: Expr) -> Linear:
@@ -205,7 +206,7 @@ class Simplifier:
         if not old:
             return e
         new = tuple([self.visit(c) for c in old])
-        result = e if all(map(_is, new, old)) else rebuild(e, new)
+        result = e if all(map(is_, new, old)) else rebuild(e, new)
         return self.rewrite(result)
 
     def sum(self, e: Op) -> Expr:
@@ -215,8 +216,7 @@ class Simplifier:
         for atom, c in form.terms.values():
             if atom is e:  # a product of variables
                 new = tuple([self.visit(a) for a in e.args])
-                changed = e if all(map(_is, new, e.args)) else rebuild(e, new)
-                return linear(changed).expr()
+                return e if all(map(is_, new, e.args)) else linear(rebuild(e, new)).expr()
             total = total.plus(linear(self.visit(atom)), c)
         return total.expr()
 
@@ -274,10 +274,6 @@ class Simplifier:
         if high is not None and high < 0:
             return const(False, e.dtype)
         return e
-
-
-def _is(a: object, b: object) -> bool:
-    return a is b
 
 
 def clamp(value: Expr, low: Expr, high: Expr) -> Expr:

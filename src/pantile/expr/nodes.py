@@ -68,111 +68,110 @@ class Expr(_Notes):
 
     __array_ufunc__ = None  # NumPy's operators give way to ours, so that an array in an expression is refused
 
-    # Operators are typed by `build`; imported late because build makes these nodes.
     def __add__(self, other: ExprLike) -> Expr:
-        return _binary("add", self, other)
+        return build.binary("add", self, other)
 
     def __radd__(self, other: ExprLike) -> Expr:
-        return _binary("add", other, self)
+        return build.binary("add", other, self)
 
     def __sub__(self, other: ExprLike) -> Expr:
-        return _binary("sub", self, other)
+        return build.binary("sub", self, other)
 
     def __rsub__(self, other: ExprLike) -> Expr:
-        return _binary("sub", other, self)
+        return build.binary("sub", other, self)
 
     def __mul__(self, other: ExprLike) -> Expr:
-        return _binary("mul", self, other)
+        return build.binary("mul", self, other)
 
     def __rmul__(self, other: ExprLike) -> Expr:
-        return _binary("mul", other, self)
+        return build.binary("mul", other, self)
 
     def __truediv__(self, other: ExprLike) -> Expr:
-        return _binary("div", self, other)
+        return build.binary("div", self, other)
 
     def __rtruediv__(self, other: ExprLike) -> Expr:
-        return _binary("div", other, self)
+        return build.binary("div", other, self)
 
     def __floordiv__(self, other: ExprLike) -> Expr:
-        return _binary("floordiv", self, other)
+        return build.binary("floordiv", self, other)
 
     def __rfloordiv__(self, other: ExprLike) -> Expr:
-        return _binary("floordiv", other, self)
+        return build.binary("floordiv", other, self)
 
     def __mod__(self, other: ExprLike) -> Expr:
-        return _binary("mod", self, other)
+        return build.binary("mod", self, other)
 
     def __rmod__(self, other: ExprLike) -> Expr:
-        return _binary("mod", other, self)
+        return build.binary("mod", other, self)
 
     def __pow__(self, other: ExprLike) -> Expr:
-        return _binary("pow", self, other)
+        return build.binary("pow", self, other)
 
     def __rpow__(self, other: ExprLike) -> Expr:
-        return _binary("pow", other, self)
+        return build.binary("pow", other, self)
 
     def __and__(self, other: ExprLike) -> Expr:
-        return _binary("and", self, other)
+        return build.binary("and", self, other)
 
     def __rand__(self, other: ExprLike) -> Expr:
-        return _binary("and", other, self)
+        return build.binary("and", other, self)
 
     def __or__(self, other: ExprLike) -> Expr:
-        return _binary("or", self, other)
+        return build.binary("or", self, other)
 
     def __ror__(self, other: ExprLike) -> Expr:
-        return _binary("or", other, self)
+        return build.binary("or", other, self)
 
     def __xor__(self, other: ExprLike) -> Expr:
-        return _binary("xor", self, other)
+        return build.binary("xor", self, other)
 
     def __rxor__(self, other: ExprLike) -> Expr:
-        return _binary("xor", other, self)
+        return build.binary("xor", other, self)
 
     def __lshift__(self, other: ExprLike) -> Expr:
-        return _binary("shl", self, other)
+        return build.binary("shl", self, other)
 
     def __rlshift__(self, other: ExprLike) -> Expr:
-        return _binary("shl", other, self)
+        return build.binary("shl", other, self)
 
     def __rshift__(self, other: ExprLike) -> Expr:
-        return _binary("shr", self, other)
+        return build.binary("shr", self, other)
 
     def __rrshift__(self, other: ExprLike) -> Expr:
-        return _binary("shr", other, self)
+        return build.binary("shr", other, self)
 
     def __lt__(self, other: ExprLike) -> Expr:
-        return _binary("lt", self, other)
+        return build.binary("lt", self, other)
 
     def __le__(self, other: ExprLike) -> Expr:
-        return _binary("le", self, other)
+        return build.binary("le", self, other)
 
     def __gt__(self, other: ExprLike) -> Expr:
-        return _binary("gt", self, other)
+        return build.binary("gt", self, other)
 
     def __ge__(self, other: ExprLike) -> Expr:
-        return _binary("ge", self, other)
+        return build.binary("ge", self, other)
 
     def __eq__(self, other: object) -> Expr:  # type: ignore[override]
-        return _binary("eq", self, other)
+        return build.binary("eq", self, other)
 
     def __ne__(self, other: object) -> Expr:  # type: ignore[override]
-        return _binary("ne", self, other)
+        return build.binary("ne", self, other)
 
     def __hash__(self) -> int:
         return id(self) >> 4
 
     def __neg__(self) -> Expr:
-        return _unary("neg", self)
+        return build.unary("neg", self)
 
     def __pos__(self) -> Expr:
         return self
 
     def __invert__(self) -> Expr:
-        return _unary("not", self)
+        return build.unary("not", self)
 
     def __abs__(self) -> Expr:
-        return _unary("abs", self)
+        return build.unary("abs", self)
 
     def __bool__(self) -> bool:
         raise UserError(
@@ -347,13 +346,4 @@ def op(name: str, *args: Expr) -> Op:
     return Op(result_type(name, args), args[-1].lanes, name, args)
 
 
-def _binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
-    from .build import binary
-
-    return binary(name, a, b)
-
-
-def _unary(name: str, a: Expr) -> Expr:
-    from .build import unary
-
-    return unary(name, a)
+from . import build  # noqa: E402  the operators are typed by build, which makes these nodes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any
 
 from . import build
@@ -108,7 +108,7 @@ def transform(e: Expr, change: Callable[[Expr], Expr | None], memo: dict[int, Ex
         old = children(node)
         if old:
             new = tuple([visit(c) for c in old])
-            result = node if all(map(_is, new, old)) else rebuild(node, new)
+            result = node if all(map(is_, new, old)) else rebuild(node, new)
         else:
             result = node
         changed = change(result)
@@ -119,10 +119,6 @@ def transform(e: Expr, change: Callable[[Expr], Expr | None], memo: dict[int, Ex
         return result
 
     return visit(e)
-
-
-def _is(a: object, b: object) -> bool:
-    return a is b
 
 
 def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:

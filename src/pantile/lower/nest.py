@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from ..analysis.interval import Interval
 from ..analysis.regions import with_own_updates
 from ..analysis.touched import Box
-from ..errors import InternalError, UserError
+from ..errors import UserError
 from ..expr.build import expr, logical_and
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Var, const, var
@@ -82,16 +82,21 @@ class _Builder:
         """`body` with the stages that are computed and stored at `site` around it."""
         for stage in reversed(self.order):
             p = self.plan.stages[stage.name]
-            if p.compute == site and p.with_stage is None:
+            if p.with_stage is not None:
+                continue
+            if p.compute == site:
                 body = self.compute(stage, p, body)
-            if p.store == site and stage.name not in self.graph.output:
-                body = self.store(stage, p, body)
+            for name in (stage.name, *self.companions(stage.name)):
+                if self.plan.stages[name].store == site and name not in self.graph.output:
+                    body = self.store(self.graph.stage[name], self.plan.stages[name], body)
         return body
 
     def compute(self, stage: Stage, p: StagePlan, rest: Stmt) -> Stmt:
         """The stage (and those fused into its loops) over what `rest` needs, then `rest`."""
         members = [self.graph.stage[n] for n in (stage.name, *self.companions(stage.name))]
         box = self.needed(members, rest)
+        if box is None:
+            return rest
         sliding = None
         if p.compute != p.store and not any(m.name in self.graph.output for m in members):
             sliding = slide(members, box, rest, self.loops_inside(p.store), self.values, self.reach(), self.facts)
@@ -172,20 +177,23 @@ class _Builder:
         """The stages that run in the stage's loops (compute_with)."""
         return [p.name for p in self.plan.stages.values() if p.with_stage == name]
 
-    def needed(self, members: list[Stage], rest: Stmt) -> Box:
-        """The box that `rest` (or the caller) needs of the stages, as expressions."""
-        boxes, reach = [], self.reach()
+    def needed(self, members: list[Stage], rest: Stmt) -> Box | None:
+        """The box that `rest` (or the caller) needs of the stages, as expressions; None if inlining left no reads."""
+        boxes: list[tuple[Stage, Box]] = []
+        reach = self.reach()
         for m in members:
             box = self.output_box(m) if m.name in self.graph.output else read_by(rest, m.buffers, {}, reach, m.name)
-            if box is None:
-                raise InternalError(f"nothing reads {m.name}")
-            boxes.append(with_own_updates(m, box, {}) if m.updates and m.name not in self.graph.output else box)
-        pairs = zip(members, boxes, strict=True)
-        tidied = [tuple(self.tidy(m, k, side) for k, side in enumerate(box)) for m, box in pairs]
-        for m, box in zip(members[1:], tidied[1:], strict=True):
-            if not self.same(box, tidied[0]):
+            if box is not None:
+                grown = m.updates and m.name not in self.graph.output
+                boxes.append((m, with_own_updates(m, box, {}) if grown else box))
+        if not boxes:
+            return None
+        tidied = [(m, tuple(self.tidy(m, k, side) for k, side in enumerate(box))) for m, box in boxes]
+        first = tidied[0][1]
+        for m, box in tidied[1:]:
+            if not self.same(box, first):
                 raise different_regions(m, members[0])
-        return tidied[0]
+        return first
 
     def same(self, a: Box, b: Box) -> bool:
         """Whether two boxes are certainly equal."""
@@ -206,7 +214,7 @@ class _Builder:
         """Memory for the box that `body` computes of the stage."""
         box = computed(body, stage, {}, self.reach())
         if box is None:
-            raise InternalError(f"{stage.name} is stored where nothing computes it")
+            return body
         sides = [self.tidy(stage, k, side) for k, side in enumerate(box)]
         sizes = tuple((side.low, simplify(side.high - side.low + 1, self.facts)) for side in sides)
         for buffer, dtype in reversed(list(zip(stage.buffers, stage.dtypes, strict=True))):

@@ -1,0 +1,113 @@
+"""Intervals against enumerated points: ints, NumPy arrays and expressions."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pantile.analysis.interval import Interval, interval, refine
+from pantile.expr.nodes import Const, Expr, Op, coordinate, var
+from pantile.expr.visit import walk
+
+from .indices import affine, boxes, cases, conditions, indices, points, value
+
+NAMES = "xyz"
+COORDINATES = [coordinate(n) for n in NAMES]
+Box = dict[str, tuple[int, int]]
+
+
+def scope_of(box: Box) -> dict[str, Interval]:
+    return {n: Interval(low, high) for n, (low, high) in box.items()}
+
+
+def holds(i: Interval, v: int) -> bool:
+    return (i.low is None or i.low <= v) and (i.high is None or v <= i.high)
+
+
+@cases(300)
+@given(indices(COORDINATES), boxes(NAMES))
+def test_every_value_is_inside(e: Expr, box: Box) -> None:
+    found = interval(e, scope_of(box))
+    for at in points(box):
+        assert holds(found, value(e, at)), (at, found)
+
+
+@cases(100)
+@given(affine(COORDINATES), boxes(NAMES))
+def test_affine_forms_are_exact(e: Expr, box: Box) -> None:
+    found = interval(e, scope_of(box))
+    values = [value(e, at) for at in points(box)]
+    assert (found.low, found.high) == (min(values), max(values))
+
+
+@cases(150)
+@given(indices(COORDINATES), st.lists(boxes(NAMES), min_size=1, max_size=4))
+def test_arrays_are_many_boxes_at_once(e: Expr, some: list[Box]) -> None:
+    scope = {n: Interval(*(np.array([b[n][k] for b in some]) for k in (0, 1))) for n in NAMES}
+    found = interval(e, scope)
+    for k, box in enumerate(some):
+        one = interval(e, scope_of(box))
+        ends = [v if v is None or np.ndim(v) == 0 else v[k] for v in (found.low, found.high)]
+        for many, single, outwards in zip(ends, (one.low, one.high), (-1, 1), strict=True):
+            if many is not None:
+                assert single is not None and outwards * (int(many) - int(single)) >= 0
+        if not any(is_narrowed(n) for n in walk(e)):
+            assert ends == [one.low, one.high]
+
+
+def is_narrowed(e: Expr) -> bool:
+    """Whether knowing an operand's very number, which arrays do not have just one of, narrows the result."""
+    if not isinstance(e, Op):
+        return False
+    return e.op in ("mod", "and", "select") or (e.op == "floordiv" and not isinstance(e.args[1], Const))
+
+
+@cases(100)
+@given(affine(COORDINATES), st.lists(boxes(NAMES), min_size=1, max_size=4))
+def test_arrays_of_affine_forms_are_exact(e: Expr, some: list[Box]) -> None:
+    scope = {n: Interval(*(np.array([b[n][k] for b in some]) for k in (0, 1))) for n in NAMES}
+    found = interval(e, scope)
+    low, high = (np.broadcast_to(v, len(some)).tolist() for v in (found.low, found.high))
+    ones = [interval(e, scope_of(b)) for b in some]
+    assert low == [i.low for i in ones] and high == [i.high for i in ones]
+
+
+@cases(150)
+@given(indices(COORDINATES), boxes(NAMES))
+def test_bounds_as_expressions_hold(e: Expr, box: Box) -> None:
+    scope = {n: Interval(var(f"{n}.low"), var(f"{n}.high")) for n in NAMES}
+    found = interval(e, scope)
+    ends = {f"{n}.{end}": v for n in NAMES for end, v in zip(("low", "high"), box[n], strict=True)}
+    low, high = (value(v, ends) if isinstance(v, Expr) else v for v in (found.low, found.high))
+    for at in points(box):
+        assert holds(Interval(low, high), value(e, at)), (at, low, high)
+
+
+@cases(100)
+@given(affine(COORDINATES), boxes(NAMES))
+def test_bounds_of_affine_forms_as_expressions_are_exact(e: Expr, box: Box) -> None:
+    scope = {n: Interval(var(f"{n}.low"), var(f"{n}.high")) for n in NAMES}
+    found = interval(e, scope)
+    ends = {f"{n}.{end}": v for n in NAMES for end, v in zip(("low", "high"), box[n], strict=True)}
+    values = [value(e, at) for at in points(box)]
+    low, high = (value(v, ends) if isinstance(v, Expr) else v for v in (found.low, found.high))
+    assert (low, high) == (min(values), max(values))
+
+
+@cases(100)
+@given(indices(COORDINATES), boxes(NAMES))
+def test_names_that_are_not_in_scope_stand_for_themselves(e: Expr, box: Box) -> None:
+    found = interval(e, scope_of({"x": box["x"]}))
+    for at in points(box):
+        low, high = (value(v, at) if isinstance(v, Expr) else v for v in (found.low, found.high))
+        assert holds(Interval(low, high), value(e, at)), (at, low, high)
+
+
+@cases(150)
+@given(conditions(indices(COORDINATES, 1)), st.booleans(), boxes(NAMES))
+def test_refining_keeps_all_points_where_the_condition_holds(condition: Expr, holding: bool, box: Box) -> None:
+    inner = refine(scope_of(box), condition, holding)
+    for at in points(box):
+        if bool(value(condition, at)) == holding:
+            assert all(holds(inner[n], at[n]) for n in NAMES), (at, inner)

@@ -1,0 +1,114 @@
+"""Simplified expressions keep their value, and proved bounds hold, wherever the facts do."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pantile.expr.linear import Facts, linear, simplify
+from pantile.expr.nodes import Const, Expr, const, var
+from pantile.expr.types import INT64
+from pantile.expr.visit import walk
+
+from .indices import affine, boxes, cases, conditions, indices, points, value
+
+NAMES = "xyz"
+LOOPS = [var(n) for n in NAMES]
+Box = dict[str, tuple[int, int]]
+
+
+@st.composite
+def known(draw: st.DrawFn, box: Box) -> Facts:
+    """Facts that are true in the box: some bounds, some of them loose."""
+    slack = st.none() | st.integers(0, 3)
+    sides = {n: (draw(slack), draw(slack)) for n in draw(st.sets(st.sampled_from(NAMES)))}
+    return Facts({
+        n: (None if a is None else box[n][0] - a, None if b is None else box[n][1] + b) for n, (a, b) in sides.items()
+    })  # fmt: skip
+
+
+boxes_and_facts = boxes(NAMES).flatmap(lambda box: st.tuples(st.just(box), known(box)))
+
+
+@cases(250)
+@given(indices(LOOPS), boxes_and_facts)
+def test_simplifying_keeps_the_value(e: Expr, where: tuple[Box, Facts]) -> None:
+    box, facts = where
+    simple = simplify(e, facts)
+    assert simple.dtype == e.dtype
+    for at in points(box):
+        assert value(simple, at) == value(e, at), (at, str(simple))
+
+
+@cases(150)
+@given(conditions(indices(LOOPS, 2)), boxes_and_facts)
+def test_simplifying_keeps_conditions(e: Expr, where: tuple[Box, Facts]) -> None:
+    box, facts = where
+    simple = simplify(e, facts)
+    for at in points(box):
+        assert bool(value(simple, at)) == bool(value(e, at)), (at, str(simple))
+
+
+@cases(100)
+@given(indices(LOOPS), boxes_and_facts)
+def test_simplifying_again_changes_nothing_of_the_value(e: Expr, where: tuple[Box, Facts]) -> None:
+    box, facts = where
+    once = simplify(e, facts)
+    twice = simplify(once, facts)
+    assert size(twice) <= size(once)
+    for at in points(box):
+        assert value(twice, at) == value(e, at)
+
+
+def size(e: Expr) -> int:
+    return sum(1 for _ in walk(e))
+
+
+@cases(250)
+@given(indices(LOOPS), boxes_and_facts)
+def test_proved_bounds_hold(e: Expr, where: tuple[Box, Facts]) -> None:
+    box, facts = where
+    low, high = facts.lower(e), facts.upper(e)
+    for at in points(box):
+        v = value(e, at)
+        assert (low is None or low <= v) and (high is None or v <= high), (at, low, v, high)
+
+
+@cases(150)
+@given(indices(LOOPS, 2), indices(LOOPS, 2), boxes_and_facts)
+def test_proved_orders_hold(a: Expr, b: Expr, where: tuple[Box, Facts]) -> None:
+    box, facts = where
+    if facts.ge(a, b):
+        assert all(value(a, at) >= value(b, at) for at in points(box))
+
+
+@cases(100)
+@given(affine(LOOPS, least_divisor=1), boxes(NAMES))
+def test_bounds_of_affine_forms_are_exact(e: Expr, box: Box) -> None:
+    facts = Facts(dict(box))
+    values = [value(e, at) for at in points(box)]
+    assert (facts.lower(e), facts.upper(e)) == (min(values), max(values))
+
+
+@cases(100)
+@given(indices(LOOPS), boxes(NAMES))
+def test_linear_forms_keep_the_value(e: Expr, box: Box) -> None:
+    again = linear(e).expr()
+    for at in points(box):
+        assert value(again, at) == value(e, at)
+
+
+def test_what_cancels_and_what_is_proved_goes() -> None:
+    x, y = var("x"), var("y")
+    facts = Facts({"x": (0, 9), "y": (3, None)})
+    assert text(x + y - x, facts) == "y"
+    assert text(2 * x + 4 - (x + x), facts) == "4"
+    assert text(x // 16, facts) == "0" and text(x % 16, facts) == "x"
+    assert text((8 * x + 5) // 8, facts) == "x" and text((8 * x + 13) % 8, facts) == "5"
+    assert simplify(y >= 3, facts).value is True  # type: ignore[attr-defined]
+    assert simplify(x > 9, facts).value is False  # type: ignore[attr-defined]
+    assert isinstance(simplify(const(3, INT64) * 2, facts), Const)
+
+
+def text(e: Expr, facts: Facts) -> str:
+    return str(simplify(e, facts))
