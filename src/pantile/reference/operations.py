@@ -100,8 +100,10 @@ def _wide(a: Array) -> Array:
 
 
 def _narrow(t: DType, wide: Any) -> Array:
-    """Held to the range of `t`."""
-    return np.asarray(np.minimum(np.maximum(wide, t.min), t.max)).astype(t.numpy)
+    """Held to the range of `t`. (NumPy turns 0-d arrays of objects into plain numbers; they must stay objects.)"""
+    kind = np.int64 if isinstance(wide, (np.ndarray, np.generic)) and wide.dtype == np.int64 else object
+    raised = np.asarray(np.maximum(np.asarray(wide, kind), t.min), kind)
+    return np.asarray(np.minimum(raised, t.max), kind).astype(t.numpy)
 
 
 def _absd(t: DType, a: Array, b: Array) -> Any:
