@@ -24,6 +24,8 @@ Ranges = dict[str, tuple[int, int]]
 Pixels = set[tuple[int, ...]]
 Y, X = coordinate("y"), coordinate("x")
 RANK = {"f": 1, "g": 2}
+INDEX = indices([Y, X], 2)
+CONDITION = conditions(indices([Y, X], 1))
 
 
 def inside(place: tuple[int, ...], box: Box) -> bool:
@@ -53,9 +55,9 @@ def reading(draw: st.DrawFn, depth: int = 2) -> Expr:
     """Sums and selects of loads."""
     kind = draw(st.sampled_from(["load", "add", "select"])) if depth else "load"
     if kind == "load":
-        return draw(loads(indices([Y, X], 2)))
+        return draw(loads(INDEX))
     a, b = draw(reading(depth - 1)), draw(reading(depth - 1))
-    return a + b if kind == "add" else select(draw(conditions(indices([Y, X], 1))), a, b)
+    return a + b if kind == "add" else select(draw(CONDITION), a, b)
 
 
 def enumerated(e: Expr, box: Ranges) -> dict[str, Pixels]:
