@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Mapping
 
@@ -31,6 +32,15 @@ class _Linker:
 
 _lock = threading.Lock()
 _linker: _Linker | None = None
+
+
+def _replace_lock_in_child() -> None:
+    """A thread that was linking at the fork will not finish, nor let go of the lock."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_replace_lock_in_child)
 
 
 def load(object_code: bytes, name: str, symbols: Mapping[str, int]) -> LoadedCode:

@@ -1,0 +1,115 @@
+"""The verifier accepts what every pass makes of many pipelines under many schedules, for large arrays and for any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import pantile as pt
+from pantile.apps import APPS
+from pantile.ir.nodes import For, Kind, Prefetch
+from pantile.ir.visit import walk
+from tests.golden.examples import EXAMPLES
+
+from .lowered import TARGET, lowered
+
+Y, X, C, I = pt.vars("y x c i")
+IMG = pt.Input("img", "uint8", ndim=2)
+
+
+def histogram() -> pt.Pipeline:
+    hist, r = pt.Func("hist"), pt.RDom((0, IMG.shape[0]), (0, IMG.shape[1]), names="y x")
+    hist[I] = 0
+    hist[IMG[r.y, r.x]] += 1
+    return pt.Pipeline(hist, shape=(256,))
+
+
+def scan() -> pt.Pipeline:
+    f, out, r = pt.Func("f"), pt.Func("out"), pt.RDom((1, IMG.shape[1] - 1), names="x")
+    f[Y, X] = pt.cast("float32", IMG[Y, X])
+    f[Y, r.x] = f[Y, r.x] + 0.5 * f[Y, r.x - 1]
+    out[Y, X] = f[Y, X] * 2
+    return pt.Pipeline(out, shape=IMG.shape)
+
+
+def nearest() -> pt.Pipeline:
+    """Two values per point."""
+    best, out, r = pt.Func("best"), pt.Func("out"), pt.RDom((0, 9), names="k")
+    best[Y, X] = pt.argmin(abs(pt.cast("int32", pt.edge(IMG)[Y, X + r.k]) - 100), over=r)
+    out[Y, X] = best[Y, X][0] + best[Y, X][1]
+    return pt.Pipeline(out, shape=IMG.shape)
+
+
+def pyramid() -> pt.Pipeline:
+    src, down, up, out = pt.edge(IMG), pt.Func("down"), pt.Func("up"), pt.Func("out")
+    down[Y, X] = (src[2 * Y, 2 * X] // 2 + src[2 * Y + 1, 2 * X + 1] // 2)
+    up[Y, X] = pt.select(X % 2 == 0, down[Y // 2, X // 2], down[Y // 2, X // 2 + 1])
+    out[Y, X] = up[Y, X] + up[Y + 1, X]
+    return pt.Pipeline(out, shape=IMG.shape)
+
+
+def piecewise() -> pt.Pipeline:
+    """Reads that only some pixels may do."""
+    f, out = pt.Func("f"), pt.Func("out")
+    f[Y, X] = pt.select(X > 0, IMG[Y, X - 1], 0)
+    out[Y, X] = f[Y, X] + pt.select(Y > 0, f[Y - 1, X], f[Y, X])
+    return pt.Pipeline(out, shape=IMG.shape)
+
+
+S = pt.Schedule
+TABLE: dict[str, tuple[Callable[[], pt.Pipeline], list[pt.Schedule]]] = {
+    "histogram": (histogram, [
+        S(), S(pt.on("hist").vectorize("i", 8).update().unroll("r.x", 4)),
+        S(pt.on("hist").update().rfactor("r.y", "u"), pt.on("hist_u").update().parallel("u")),
+    ]),
+    "scan": (scan, [
+        S(), S(pt.on("out").parallel("y", 8).vectorize("x", 8),
+               pt.on("f").compute_at("out", "y").vectorize("x", 4).update().vectorize("y", 4)),
+    ]),
+    "nearest": (nearest, [S(), S(pt.on("out").vectorize("x", 8).parallel("y"), pt.on("best").compute_at("out", "y"))]),
+    "pyramid": (pyramid, [
+        S(), S(pt.on("out").parallel("y", 16).vectorize("x", 8),
+               pt.on("up").store_at("out", "y").compute_at("out", "y_p").vectorize("x", 8),
+               pt.on("down").store_at("out", "y").compute_at("out", "y_p").vectorize("x", 4)),
+        S(pt.on("out").fuse("y", "x", "p").parallel("p", 64), pt.on("up").compute_inline()),
+        S(pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 16, tail="guard").unroll("xi", 4),
+          pt.on("up").compute_at("out", "xo").reorder_storage("x", "y"), pt.on("down").compute_at("out", "yo")),
+    ]),
+    "piecewise": (piecewise, [
+        S(), S(pt.on("out").vectorize("x", 8).partition("x", "always"), pt.on("f").compute_inline()),
+        S(pt.on("out").vectorize("x", 8).partition("x", "never").specialize("img.shape[1] >= 64"),
+          pt.on("f").compute_at("out", "y").vectorize("x", 8).store_in("heap")),
+    ]),
+}  # fmt: skip
+CASES = {f"{name}-{k}": (make, s) for name, (make, schedules) in TABLE.items() for k, s in enumerate(schedules)}
+CASES |= {
+    f"{e.name}-{k}": (lambda e=e: pt.Pipeline(*e.build()), s)
+    for e in EXAMPLES
+    for k, s in enumerate(dict.fromkeys(section.schedule for section in e.sections))
+}
+CASES |= {
+    f"{name}-{how}": (app.build, app.expert(TARGET.vector_bits) if how == "expert" else S())
+    for name, app in APPS.items()
+    for how in ("default", "expert")
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("large", [True, False], ids=["large", "any"])
+def test_every_pass_makes_well_formed_loops(case: str, large: bool) -> None:
+    make, schedule = CASES[case]
+    results = lowered(make().with_schedule(schedule), large)
+    assert list(results) == ["nest", "fold", "clean", "partition", "vectorize", "unroll", "flatten", "simplify"]
+    kinds = {s.kind for s in walk(results["unroll"]) if isinstance(s, For)}
+    assert kinds <= {Kind.SERIAL, Kind.PARALLEL}
+
+
+def test_prefetch_asks_for_each_line_that_will_be_read() -> None:
+    out = pt.Func("out")
+    out[Y, X] = IMG[Y, X] + IMG[Y + 1, X]
+    p = pt.Pipeline(out, shape=(IMG.shape[0] - 1, IMG.shape[1]))
+    schedule = S(pt.on("out").split("x", "x", "xi", 128).vectorize("xi", 16).prefetch("img", "y", 3))
+    asked = [s for s in walk(lowered(p.with_schedule(schedule))["clean"]) if isinstance(s, Prefetch)]
+    assert {str(s.indices[0]) for s in asked} == {"out.y + 3", "out.y + 4"}
+    assert all(s.buffer == "img" for s in asked)
