@@ -30,7 +30,7 @@ def known(draw: st.DrawFn, box: Box) -> Facts:
 boxes_and_facts = boxes(NAMES).flatmap(lambda box: st.tuples(st.just(box), known(box)))
 
 
-@cases(250)
+@cases(200)
 @given(indices(LOOPS), boxes_and_facts)
 def test_simplifying_keeps_the_value(e: Expr, where: tuple[Box, Facts]) -> None:
     box, facts = where
@@ -40,7 +40,7 @@ def test_simplifying_keeps_the_value(e: Expr, where: tuple[Box, Facts]) -> None:
         assert value(simple, at) == value(e, at), (at, str(simple))
 
 
-@cases(150)
+@cases(100)
 @given(conditions(indices(LOOPS, 2)), boxes_and_facts)
 def test_simplifying_keeps_conditions(e: Expr, where: tuple[Box, Facts]) -> None:
     box, facts = where
@@ -49,7 +49,7 @@ def test_simplifying_keeps_conditions(e: Expr, where: tuple[Box, Facts]) -> None
         assert bool(value(simple, at)) == bool(value(e, at)), (at, str(simple))
 
 
-@cases(100)
+@cases(60)
 @given(indices(LOOPS), boxes_and_facts)
 def test_simplifying_again_changes_nothing_of_the_value(e: Expr, where: tuple[Box, Facts]) -> None:
     box, facts = where
@@ -64,7 +64,7 @@ def size(e: Expr) -> int:
     return sum(1 for _ in walk(e))
 
 
-@cases(250)
+@cases(200)
 @given(indices(LOOPS), boxes_and_facts)
 def test_proved_bounds_hold(e: Expr, where: tuple[Box, Facts]) -> None:
     box, facts = where
@@ -74,7 +74,7 @@ def test_proved_bounds_hold(e: Expr, where: tuple[Box, Facts]) -> None:
         assert (low is None or low <= v) and (high is None or v <= high), (at, low, v, high)
 
 
-@cases(150)
+@cases(100)
 @given(indices(LOOPS, 2), indices(LOOPS, 2), boxes_and_facts)
 def test_proved_orders_hold(a: Expr, b: Expr, where: tuple[Box, Facts]) -> None:
     box, facts = where

@@ -68,7 +68,7 @@ def enumerated(e: Expr, box: Ranges) -> dict[str, Pixels]:
     return found
 
 
-@cases(300)
+@cases(150)
 @given(reading(), boxes("yx"))
 def test_every_read_is_inside_its_box(e: Expr, box: Ranges) -> None:
     found = touched([e], {n: Interval(*r) for n, r in box.items()})

@@ -65,7 +65,8 @@ TABLE: dict[str, tuple[Callable[[], pt.Pipeline], list[pt.Schedule]]] = {
     ]),
     "scan": (scan, [
         S(), S(pt.on("out").parallel("y", 8).vectorize("x", 8),
-               pt.on("f").compute_at("out", "y").vectorize("x", 4).update().vectorize("y", 4)),
+               pt.on("f").compute_at("out", "y").vectorize("x", 4)
+               .update().reorder("r.x", "y").vectorize("y", 4)),
     ]),
     "nearest": (nearest, [S(), S(pt.on("out").vectorize("x", 8).parallel("y"), pt.on("best").compute_at("out", "y"))]),
     "pyramid": (pyramid, [

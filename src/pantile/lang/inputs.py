@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UserError, here
@@ -15,7 +14,7 @@ from .indexing import Source, check_rank, indices_of
 from .variables import Scalar
 
 
-@dataclass(frozen=True, eq=False, slots=True, repr=False, init=False)
+@nodes.node(init=False)
 class Extent(Scalar):
     """The extent of an Input along one axis."""
 

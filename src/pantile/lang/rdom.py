@@ -25,7 +25,7 @@ class Loops:
     bounds: tuple[tuple[Expr, Expr], ...]  # min, extent
 
 
-@dataclass(frozen=True, eq=False, slots=True, repr=False, init=False)
+@nodes.node(init=False)
 class RVar(nodes.Var):
     """The coordinate along one loop of a domain."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..errors import Location, UserError, here
@@ -15,7 +13,7 @@ from ..expr.visit import walk
 from . import names
 
 
-@dataclass(frozen=True, eq=False, slots=True, repr=False, init=False)
+@nodes.node(init=False)
 class Var(nodes.Var):
     """A pixel coordinate. Two Vars of the same name are the same coordinate."""
 
@@ -28,12 +26,12 @@ def vars(spelled: str) -> tuple[Var, ...]:
     return tuple(Var(n) for n in names.words(spelled, "a coordinate"))
 
 
-@dataclass(frozen=True, eq=False, slots=True, repr=False)
+@nodes.node()
 class Scalar(nodes.Var):
     """A scalar whose value is known when the pipeline is called."""
 
 
-@dataclass(frozen=True, eq=False, slots=True, repr=False, init=False)
+@nodes.node(init=False)
 class Param(Scalar):
     """A number that the caller gives by name, or leaves at its default."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 from ..analysis.touched import Box
 from ..expr.linear import Facts, simplify
@@ -20,7 +21,7 @@ def prefetches(buffer: str, box: Box, element: int, facts: Facts) -> list[Prefet
         if extent is None:
             return []
         counts.append(extent if k < len(box) - 1 else max(1, extent * element // _LINE))
-    if len(list(itertools.islice(itertools.product(*map(range, counts)), _MOST + 1))) > _MOST:
+    if math.prod(counts) > _MOST:
         return []
     steps = [1] * (len(box) - 1) + [_LINE // element]
     places = itertools.product(*map(range, counts))

@@ -1,0 +1,254 @@
+"""Single pieces of lowering: masks, prefetches, what conditions teach, versions, shared loops, late refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.analysis.interval import Interval
+from pantile.expr.build import logical_and, select
+from pantile.expr.linear import Facts
+from pantile.expr.nodes import Const, Expr, Load, const, var
+from pantile.expr.types import FLOAT32, INT64
+from pantile.expr.visit import same, walk
+from pantile.ir.nodes import For, If, Produce
+from pantile.ir.visit import walk as statements
+from pantile.lower.assume import assume
+from pantile.lower.mask import mask_loads
+from pantile.lower.prefetch import prefetches
+
+from .lowered import lowered, stores
+
+Y, X = pt.vars("y x")
+IMG = pt.Input("img", "float32", ndim=2)
+GAIN = pt.Param("gain", "float32")
+x, n = var("x"), var("img.shape.0")
+
+
+# ---- masks
+
+
+def load(index: Expr, buffer: str = "img") -> Load:
+    return Load(FLOAT32, 1, buffer, (index,))
+
+
+ZERO = const(0.0, FLOAT32)
+WHOLE = {"x": Interval(const(0, INT64), n - 1)}
+ANY = Facts({"img.shape.0": (1, None)})
+
+
+def masks(e: Expr) -> list[str]:
+    """The masks of all loads, those without one left out."""
+    found = mask_loads(e, WHOLE, {"img"}, ANY)
+    return [str(node.mask) for node in walk(found) if isinstance(node, Load) and node.mask is not None]
+
+
+MASKED: dict[str, tuple[Expr, list[str]]] = {
+    "a read that leaves the image": (select(x > 0, load(x - 1), ZERO), ["x > 0"]),
+    "in the other branch": (select(x < n - 1, ZERO, load(x + 1)), ["~(x < img.shape.0 - 1)"]),
+    "a read that does not": (select(x > 0, load(x), ZERO), []),
+    "no condition": (load(x - 1), []),
+    "conditions inside conditions": (
+        select(x > 0, select(x < n - 1, load(x + 1), ZERO), ZERO), ["(x > 0) & (x < img.shape.0 - 1)"],
+    ),
+    "a condition that says nothing of x": (select(load(x) > 0.0, load(x), ZERO), []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_loads_are_masked_where_they_must(name: str) -> None:
+    e, expected = MASKED[name]
+    assert masks(e) == expected
+
+
+def test_the_value_is_otherwise_the_same() -> None:
+    e = select(x > 0, load(x - 1) + load(x), ZERO)
+    (read, kept) = (node for node in walk(mask_loads(e, WHOLE, {"img"}, ANY)) if isinstance(node, Load))
+    assert same(read.indices[0], x - 1) and kept.mask is None
+
+
+# ---- prefetches
+
+
+def box(*sides: tuple[Expr, int]) -> tuple[Interval, ...]:
+    return tuple(Interval(low, low + (count - 1)) for low, count in sides)
+
+
+def test_one_request_per_row_and_line() -> None:
+    found = prefetches("img", box((var("y") + 2, 2), (x * 32, 32)), 4, Facts())
+    assert [tuple(map(str, p.indices)) for p in found] == [
+        ("y + 2", "x*32"), ("y + 2", "x*32 + 16"), ("y + 3", "x*32"), ("y + 3", "x*32 + 16"),
+    ]  # fmt: skip
+
+
+def test_less_than_a_line_is_one_request() -> None:
+    assert len(prefetches("img", box((x * 4, 4)), 2, Facts())) == 1
+
+
+@pytest.mark.parametrize("count", [65, 10**12])
+def test_many_lines_are_not_asked_for(count: int) -> None:
+    assert prefetches("img", box((var("y"), count), (x, 16)), 4, Facts()) == []
+
+
+def test_unknown_sizes_are_not_asked_for() -> None:
+    assert prefetches("img", (Interval(x, x + n - 1),), 4, Facts()) == []
+
+
+# ---- what conditions teach
+
+
+LEARNED: dict[str, tuple[Expr, dict[str, int], tuple[int | None, int | None]]] = {
+    "equal": (n == 5, {"img.shape.0": 5}, (5, 5)),
+    "at least": (n >= 64, {}, (64, None)),
+    "more": (n > 64, {}, (65, None)),
+    "at most": (n <= 64, {}, (2, 64)),
+    "less": (n < 64, {}, (2, 63)),
+    "mirrored": (const(64, INT64) <= n, {}, (64, None)),
+    "both": (logical_and(n >= 8, n < 32), {}, (8, 31)),
+    "what is known already": (n >= 1, {}, (2, None)),
+    "either": ((n >= 8) | (n < 4), {}, (2, None)),
+    "not equal": (n != 5, {}, (2, None)),
+}
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_conditions_teach(name: str) -> None:
+    condition, values, bounds = LEARNED[name]
+    known, facts = assume(condition, {"img.shape.0": (2, None)})
+    assert {k: v.value for k, v in known.items() if isinstance(v, Const)} == values
+    assert facts["img.shape.0"] == bounds
+
+
+# ---- versions
+
+
+def scaled() -> pt.Pipeline:
+    f, out = pt.Func("f"), pt.Func("out")
+    f[Y, X] = IMG[Y, X] * GAIN
+    out[Y, X] = f[Y, X] + pt.select(GAIN == 0.0, 100.0, f[Y, X] + 1.0)
+    return pt.Pipeline(out, shape=IMG.shape)
+
+
+VERSIONS = {
+    "by param": pt.Schedule(pt.on("out").vectorize("x", 4).specialize("gain == 0")),
+    "by shape": pt.Schedule(pt.on("out").vectorize("x", 8).specialize("img.shape[1] >= 8")),
+    "by both": pt.Schedule(pt.on("out").specialize("gain == 1 and img.shape[0] > 3").specialize("gain == 0")),
+    "of a stage inside": pt.Schedule(
+        pt.on("out").vectorize("x", 4), pt.on("f").compute_at("out", "y").vectorize("x", 4).specialize("gain == 0")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_every_version_is_right(name: str) -> None:
+    p = scaled().with_schedule(VERSIONS[name])
+    for gain in (0.0, 1.0, 2.5):
+        for shape in ((2, 3), (5, 8), (9, 21)):
+            img = np.random.default_rng(1).integers(0, 99, shape).astype(np.float32)
+            np.testing.assert_array_equal(p(img=img, gain=gain), p.reference(img=img, gain=gain))
+
+
+def test_a_version_knows_its_condition() -> None:
+    p = scaled().with_schedule(pt.Schedule(pt.on("out").specialize("gain == 0")))
+    (choice,) = (s for s in statements(lowered(p)["nest"]) if isinstance(s, If))
+    assert str(choice.condition) == "gain == 0" and choice.otherwise is not None
+    assert "gain" not in str(choice.then) and "gain" in str(choice.otherwise)
+
+
+# ---- shared loops
+
+
+def gradients() -> pt.Pipeline:
+    dy, dx, out = pt.Func("dy"), pt.Func("dx"), pt.Func("out")
+    dy[Y, X] = IMG[Y + 1, X] - IMG[Y, X]
+    dx[Y, X] = IMG[Y, X + 1] - IMG[Y, X]
+    out[Y, X] = dy[Y, X] * dx[Y, X] + dy[Y + 1, X] * dx[Y + 1, X]
+    return pt.Pipeline(out, shape=(IMG.shape[0] - 2, IMG.shape[1] - 1))
+
+
+def test_stages_that_share_loops() -> None:
+    at = pt.on("dy").store_root().compute_at("out", "y")
+    beside = pt.on("dx").store_root().compute_with("dy", "y")
+    p = gradients().with_schedule(pt.Schedule(pt.on("out"), at, beside))
+    nest = lowered(p)["nest"]
+    (host,) = (s for s in statements(nest) if isinstance(s, Produce) and s.stage == "dy")
+    assert any(isinstance(s, Produce) and s.stage == "dx" for s in statements(host))
+    assert not any(isinstance(s, For) and s.var == "dx.y" for s in statements(nest))
+    counts = stores(nest, {"img.shape.0": 9, "img.shape.1": 4})
+    assert set(counts.values()) == {1}
+    assert {i for b, i in counts if b == "dx"} == {i for b, i in counts if b == "dy"} == {
+        (row, column) for row in range(8) for column in range(3)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("loop", ["y", "x"])
+@pytest.mark.parametrize("place", ["root", "rows", "sliding"])
+def test_results_of_shared_loops(loop: str, place: str) -> None:
+    host = pt.on("dy").vectorize("x", 4)
+    if place != "root":
+        host = host.compute_at("out", "y")
+    beside = pt.on("dx").vectorize("x", 4).compute_with("dy", loop)
+    if place == "sliding":
+        host, beside = host.store_root(), beside.store_root()
+    p = gradients().with_schedule(pt.Schedule(pt.on("out").vectorize("x", 4), host, beside))
+    for shape in ((3, 2), (4, 9), (13, 17)):
+        img = np.random.default_rng(2).integers(0, 99, shape).astype(np.float32)
+        np.testing.assert_array_equal(p(img=img), p.reference(img=img))
+
+
+# ---- refusals that only lowering can see
+
+
+def pairs() -> pt.Pipeline:
+    """Two stages that are needed over different rows."""
+    f, g, out = pt.Func("f"), pt.Func("g"), pt.Func("out")
+    f[Y, X] = IMG[Y, X] * 2.0
+    g[Y, X] = IMG[Y, X] * 3.0
+    out[Y, X] = f[Y, X] + g[Y + 1, X]
+    return pt.Pipeline(out, shape=(IMG.shape[0] - 1, IMG.shape[1]))
+
+
+def unknown_index() -> pt.Pipeline:
+    """A table read where data says, with no limits."""
+    f, out = pt.Func("f"), pt.Func("out")
+    f[X] = pt.cast("float32", X)
+    out[Y, X] = f[pt.cast("int64", IMG[Y, X])]
+    return pt.Pipeline(out, shape=IMG.shape)
+
+
+S = pt.Schedule
+REFUSED: dict[str, tuple[Callable[[], pt.Pipeline], pt.Schedule, list[str]]] = {
+    "no constant size on the stack": (pairs, S(pt.on("f").store_in("stack")), [
+        'pt.on("f").store_in("stack"): the region of f that is kept has no constant size there; ',
+        "compute and store it inside a split loop, or leave store_in out",
+    ]),
+    "no constant size in registers": (pairs, S(pt.on("out"), pt.on("f").compute_at("out", "y").store_in("register")), [
+        'pt.on("f").store_in("register"): the region of f that is kept has no constant size there',
+    ]),
+    "shared loops over different regions": (pairs, S(pt.on("f"), pt.on("g").compute_with("f", "y")), [
+        'pt.on("g").compute_with("f", ...): g and f (defined at ', "test_pieces.py:",
+        ") are needed over different regions, so their loops cannot be shared; compute them one after the other",
+    ]),
+    "a region without limits": (unknown_index, S(pt.on("f")), [
+        "f is read at a position along x that has no known bounds; limit the index with "
+        "pt.clamp(index, low, high) or promise its range with pt.within(index, low, high)",
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_by_lowering(name: str) -> None:
+    make, schedule, texts = REFUSED[name]
+    with pytest.raises(pt.UserError) as caught:
+        lowered(make().with_schedule(schedule))
+    for text in texts:
+        assert text in str(caught.value)
+    assert str(caught.value).startswith(__file__), "an error starts with the line of the definition"
+
+
+def test_the_same_where_the_size_is_constant() -> None:
+    schedule = S(pt.on("out").split("x", "xo", "xi", 8), pt.on("f").compute_at("out", "xo").store_in("stack"))
+    assert "in stack" in str(lowered(pairs().with_schedule(schedule))["flatten"])

@@ -1,0 +1,137 @@
+"""Sliding windows: every row is computed exactly once, and folded buffers hold the rows in use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.ir.nodes import Realize, Stmt
+from pantile.ir.visit import walk
+from tests.analysis.indices import value
+
+from .lowered import lowered, stores
+
+Y, X = pt.vars("y x")
+IMG = pt.Input("img", "float32", ndim=2)
+STRIP = 8
+
+
+def column(reach: tuple[int, ...], stages: int = 1) -> pt.Pipeline:
+    """Each stage adds up rows `reach` of the one before: f0 reads img, out reads the last."""
+    below: pt.Input | pt.Func = IMG
+    for k in range(stages + 1):
+        f = pt.Func("out" if k == stages else f"f{k}")
+        f[Y, X] = sum(below[Y + d, X] for d in reach) if k else IMG[Y, X] * 2.0
+        below = f
+    return pt.Pipeline(below, shape=(IMG.shape[0] - max(reach) * stages, IMG.shape[1]))
+
+
+def doubled_rows() -> pt.Pipeline:
+    """Two rows of out for each of f0."""
+    f, out = pt.Func("f0"), pt.Func("out")
+    f[Y, X] = IMG[Y, X] * 2.0
+    out[Y, X] = f[Y // 2, X] + f[Y // 2 + 1, X]
+    return pt.Pipeline(out, shape=(2 * IMG.shape[0] - 2, IMG.shape[1]))
+
+
+def halved_rows() -> pt.Pipeline:
+    """One row of out for every two of f0, of which it reads four."""
+    f, out = pt.Func("f0"), pt.Func("out")
+    f[Y, X] = IMG[Y, X] * 2.0
+    out[Y, X] = f[2 * Y, X] + f[2 * Y + 1, X] + f[2 * Y + 3, X]
+    return pt.Pipeline(out, shape=(IMG.shape[0] // 2 - 1, IMG.shape[1]))
+
+
+def by_rows(*stages: str) -> pt.Schedule:
+    return pt.Schedule(pt.on("out"), *(pt.on(s).store_root().compute_at("out", "y") for s in stages))
+
+
+def by_pairs(*stages: str) -> pt.Schedule:
+    """Two rows at a time down strips of eight."""
+    return pt.Schedule(
+        pt.on("out").split("y", "strip", "yi", STRIP).split("yi", "yi", "row", 2),
+        *(pt.on(s).store_at("out", "strip").compute_at("out", "yi") for s in stages),
+    )
+
+
+
+@dataclass(frozen=True)
+class Case:
+    make: Callable[[], pt.Pipeline]
+    schedule: pt.Schedule
+    window: int  # rows of f0 in use at a time
+    rows: Callable[[int, int], tuple[int, int]]  # of f0 that rows first..last of out need, both ends included
+
+
+CASES = {
+    "window of 3": Case(lambda: column((0, 1, 2)), by_rows("f0"), 3, lambda a, b: (a, b + 2)),
+    "with a gap": Case(lambda: column((0, 5)), by_rows("f0"), 6, lambda a, b: (a, b + 5)),
+    "two stages": Case(lambda: column((0, 1, 2), 2), by_rows("f0", "f1"), 3, lambda a, b: (a, b + 4)),
+    "rows in pairs": Case(lambda: column((0, 1, 2)), by_pairs("f0"), 4, lambda a, b: (a, b + 2)),
+    "stages in pairs": Case(lambda: column((0, 1, 2), 2), by_pairs("f0", "f1"), 4, lambda a, b: (a, b + 4)),
+    "rows doubled": Case(doubled_rows, by_rows("f0"), 2, lambda a, b: (a // 2, b // 2 + 1)),
+    "rows halved": Case(halved_rows, by_rows("f0"), 4, lambda a, b: (2 * a, 2 * b + 3)),
+}
+cases = pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+
+
+@cases
+@pytest.mark.parametrize("rows", [20, 23, 31])
+def test_each_row_is_computed_once(case: Case, rows: int) -> None:
+    p = case.make().with_schedule(case.schedule)
+    counts = stores(lowered(p)["nest"], {"img.shape.0": rows, "img.shape.1": 2})
+    height = p.reference(img=np.zeros((rows, 2), np.float32)).shape[0]
+    strips = [(0, height - 1)]
+    if "strip" in repr(case.schedule):  # the last one is moved inwards
+        starts = [min(y, height - STRIP) for y in range(0, height, STRIP)]
+        strips = [(y, y + STRIP - 1) for y in starts]
+    assert rows_of("out", counts) == Counter(y for a, b in strips for y in range(a, b + 1))
+    needed = [case.rows(a, b) for a, b in strips]
+    assert rows_of("f0", counts) == Counter(y for a, b in needed for y in range(a, b + 1))
+
+
+def rows_of(buffer: str, counts: Counter[tuple[str, tuple[int, ...]]]) -> Counter[int]:
+    """How often each row is stored; all its columns as often."""
+    found = {x: Counter({i[0]: n for (b, i), n in counts.items() if b == buffer and i[1] == x}) for x in (0, 1)}
+    assert found[0] == found[1]
+    return found[0]
+
+
+@cases
+def test_rows_in_use_are_kept_in_a_ring(case: Case) -> None:
+    assert height_of("f0", lowered(case.make().with_schedule(case.schedule))["fold"]) == case.window
+
+
+def height_of(buffer: str, s: Stmt) -> int:
+    (realized,) = (r for r in walk(s) if isinstance(r, Realize) and r.buffer == buffer)
+    return value(realized.box[0][1], {})
+
+
+def test_a_larger_ring_may_be_asked_for() -> None:
+    p = column((0, 1, 2)).with_schedule(by_rows().replace(pt.on("out"), pt.on("f0").store_root().compute_at("out", "y")
+                                                         .fold_storage("y", 8)))  # fmt: skip
+    assert height_of("f0", lowered(p)["fold"]) == 8
+
+
+@cases
+@pytest.mark.parametrize("rows", [3, 4, 5, 6, 7, 8, 9, 12, 13, 50])
+def test_results(case: Case, rows: int) -> None:
+    p = case.make().with_schedule(case.schedule)
+    img = np.random.default_rng(0).integers(0, 99, (rows + 6, 5)).astype(np.float32)
+    np.testing.assert_array_equal(p(img=img), p.reference(img=img))
+
+
+@pytest.mark.parametrize("rows", range(1, 9))
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_what_a_split_leaves_over_fits_the_rings(rows: int, stages: int) -> None:
+    """The last row alone needs more rows of the first stage at once than the loop of pairs does."""
+    sliding = [pt.on(f"f{k}").store_root().compute_at("out", "y") for k in range(stages)]
+    pairs = pt.on("out").split("y", "y", "row", 2).unroll("row")
+    p = column((0, 2), stages).with_schedule(pt.Schedule(pairs, *sliding))
+    img = np.random.default_rng(0).integers(0, 99, (rows + 2 * stages, 3)).astype(np.float32)
+    np.testing.assert_array_equal(p(img=img), p.reference(img=img))
