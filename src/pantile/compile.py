@@ -8,6 +8,7 @@ from .analysis.fingerprint import fingerprint
 from .codegen.compile import assembly, compile_object
 from .codegen.emit import buffer_names, emit
 from .codegen.target import Target
+from .expr.depth import deep_expressions
 from .graph.nodes import Graph
 from .ir.nodes import Program
 from .lower.passes import Trace, lower
@@ -27,6 +28,7 @@ class Options:
     debug: bool = False
 
 
+@deep_expressions()
 def to_loops(graph: Graph, schedule: Schedule, variant: Variant, options: Options, trace: Trace) -> Program:
     """Schedule and lower."""
     graph, plan = trace.run(
@@ -36,6 +38,7 @@ def to_loops(graph: Graph, schedule: Schedule, variant: Variant, options: Option
     return lower(graph, plan, dict(variant.dense), variant.facts(), trace)
 
 
+@deep_expressions()
 def to_llvm(program: Program, options: Options, trace: Trace) -> str:
     """Emit LLVM text."""
     # A name that no C function has: one called memcpy would be called for copying memory.
@@ -67,6 +70,7 @@ def compile_kernel(
     return ObjectCode(symbol(graph.name), buffer_names(program), code)
 
 
+@deep_expressions()
 def kernel_key(graph: Graph, schedule: Schedule, variant: Variant, options: Options) -> str:
     """What the code of a variant depends on, as a key of the compile cache; known without compiling anything."""
     return cache.key(fingerprint(graph), repr(schedule), repr(variant), repr(options))

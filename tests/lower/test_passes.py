@@ -14,13 +14,13 @@ from tests.golden.examples import EXAMPLES
 
 from .lowered import TARGET, lowered
 
-Y, X, C, I = pt.vars("y x c i")
+Y, X, BIN = pt.vars("y x i")
 IMG = pt.Input("img", "uint8", ndim=2)
 
 
 def histogram() -> pt.Pipeline:
     hist, r = pt.Func("hist"), pt.RDom((0, IMG.shape[0]), (0, IMG.shape[1]), names="y x")
-    hist[I] = 0
+    hist[BIN] = 0
     hist[IMG[r.y, r.x]] += 1
     return pt.Pipeline(hist, shape=(256,))
 

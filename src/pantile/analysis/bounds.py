@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
+from ..expr.depth import deep_expressions
 from ..expr.nodes import Expr, Load, Number, Op
 from ..expr.visit import variables, walk
 from ..graph.nodes import Definition, Graph, Stage
@@ -25,6 +26,7 @@ _LARGEST_BYTES = 1 << 47  # what addresses can reach
 _OWN_REMEDY = "ask for a larger shape=, or make another Func that reads it the output"
 
 
+@deep_expressions()
 def check_regions(
     graph: Graph, shapes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number], stored: Container[str]
 ) -> None:

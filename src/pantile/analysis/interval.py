@@ -14,6 +14,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,27 @@ class Interval:
         low = other.low if self.low is None else self.low if other.low is None else smax(self.low, other.low)
         high = other.high if self.high is None else self.high if other.high is None else smin(self.high, other.high)
         return Interval(low, high)
+
+
+class Later(Interval):
+    """An interval that is worked out when first looked at: of most names in a scope, nobody asks."""
+
+    find: Callable[[], Interval]
+
+    def __init__(self, find: Callable[[], Interval]) -> None:
+        object.__setattr__(self, "find", find)
+
+    @cached_property
+    def _found(self) -> Interval:
+        return self.find()
+
+    @property
+    def low(self) -> Scalar:
+        return self._found.low
+
+    @property
+    def high(self) -> Scalar:
+        return self._found.high
 
 
 EVERYTHING = Interval(None, None)

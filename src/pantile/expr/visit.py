@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter, is_
 from typing import Any
@@ -39,14 +38,6 @@ _OPERANDS: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
     Ramp: lambda e: (e.base, e.stride),
     Shuffle: attrgetter("vectors"),
 }
-
-
-_DEEPEST = 20_000  # nested operands; a sum of n terms written out nests n deep
-
-
-def allow_deep_expressions() -> None:
-    """Expressions are walked recursively: let Python follow as deep as people write them."""
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST))
 
 
 def children(e: Expr) -> tuple[Expr, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..errors import UserError
+from ..expr.depth import deep_expressions
 from ..expr.nodes import Const, Expr
-from ..expr.visit import allow_deep_expressions
 from ..lang.func import Func
 from ..lang.inputs import Extent, Input
 from ..lang.scan import scan
@@ -19,13 +19,13 @@ from .translate import Translator
 Shape = tuple[Expr, ...]
 
 
+@deep_expressions()
 def build(outputs: Func | Sequence[Func], shapes: Any = None, name: str | None = None) -> Graph:
     """The graph that computes `outputs`.
 
     `shapes` is one shape for a single Func, or a sequence with one shape (or None) per output; a shape is a tuple of
     integers and integer expressions. An output without one has the shape of the first declared Input of equal rank.
     """
-    allow_deep_expressions()
     funcs = _outputs(outputs)
     order = _producers_first(funcs)
     given = _shapes(funcs, [shapes] if isinstance(outputs, Func) else shapes)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..analysis.interval import Interval, Scope, interval, refine
+from ..analysis.interval import Interval, Later, Scope, interval, refine
 from ..analysis.touched import Box, hull, touched
 from ..expr.types import INT64
 from ..expr.visit import loaded
 from ..graph.nodes import Stage
 from ..ir.nodes import For, If, Let, Produce, Stmt
-from ..ir.visit import children, expressions, walk
+from ..ir.visit import children, expressions
 from .loops import Covered
 from .names import region_names
 
@@ -36,9 +36,10 @@ NOTHING_KNOWN = Reach({}, ())
 def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt, Scope]]:
     """The statements inside `s`, each with the scope it is in."""
     if isinstance(s, For):
-        return [(s.body, {**scope, s.var: reach.loop(s, scope)})]
+        return [(s.body, {**scope, s.var: Later(lambda: reach.loop(s, scope))})]
     if isinstance(s, Let):
-        return [(s.body, {**scope, s.name: interval(s.value, scope)} if s.value.dtype == INT64 else scope)]
+        value = Later(lambda: interval(s.value, scope))
+        return [(s.body, {**scope, s.name: value} if s.value.dtype == INT64 else scope)]
     if isinstance(s, If):
         inside = [(s.then, refine(scope, s.condition, True))]
         return inside if s.otherwise is None else [*inside, (s.otherwise, refine(scope, s.condition, False))]
@@ -47,20 +48,15 @@ def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt
 
 def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: str | None = None) -> Box | None:
     """The box of some buffers that a statement reads, over all its loops; not counting what stage `own` reads."""
-    if isinstance(s, Produce) and s.stage == own or not reads(s, buffers):
+    if isinstance(s, Produce) and s.stage == own:
         return None
     found: Box | None = None
-    boxes = touched(expressions(s), scope)
+    boxes = touched([e for e in expressions(s) if not loaded(e).isdisjoint(buffers)], scope)
     inner = (read_by(c, buffers, inner_scope, reach, own) for c, inner_scope in step(s, scope, reach))
     for box in (*(boxes.get(b) for b in buffers), *inner):
         if box is not None:
             found = box if found is None else hull(found, box)
     return found
-
-
-def reads(s: Stmt, buffers: tuple[str, ...]) -> bool:
-    """Whether a statement reads one of the buffers."""
-    return any(not loaded(e).isdisjoint(buffers) for inner in walk(s) for e in expressions(inner))
 
 
 def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
@@ -70,8 +66,6 @@ def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
                  for low, high in (region_names(stage.name, d) for d in stage.dims)]  # fmt: skip
         return tuple(Interval(low.low, high.high) for low, high in sides)
     found: Box | None = None
-    if not any(isinstance(p, Produce) and p.stage == stage.name for p in walk(s)):
-        return None
     for inner, inner_scope in step(s, scope, reach):
         box = computed(inner, stage, inner_scope, reach)
         if box is not None:
