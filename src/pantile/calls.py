@@ -27,7 +27,7 @@ from .reference.stages import Stages
 from .runtime import kernels
 from .runtime.arguments import Arguments, Array, NDArray, Number, check_array, dense_axis
 from .runtime.kernel import Kernel, Report, failure
-from .runtime.outputs import Shape, check_apart, check_output, check_shape, given_outputs
+from .runtime.outputs import Shape, check_apart, check_output, check_shape, given_outputs, new_array
 from .runtime.packing import Packing
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.plan import Plan
@@ -77,7 +77,7 @@ class Calls:
         if out is not None:
             check_apart(self.outputs, outputs, self.arguments.arrays, inputs)
         filled = [
-            np.empty(shape, wanted.dtype.numpy) if a is None else a
+            new_array(shape, wanted.dtype.numpy) if a is None else a
             for wanted, shape, a in zip(self.outputs, call.shapes, outputs, strict=True)
         ]
         if call.kernel is not None:

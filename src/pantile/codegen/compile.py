@@ -1,7 +1,8 @@
 """LLVM text in, object code or assembly out: parsed, verified, optimized.
 
 LLVM's own vectorizers are off, and it optimizes at its first level: vectors, unrolled loops, steady loops without
-branches and shared subexpressions are explicit in the text. Higher levels take twice as long for the same code.
+branches and shared subexpressions are explicit in the text. Higher levels take longer (the third up to 1.7 times) and
+made no loop that was measured clearly faster.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from dataclasses import dataclass
@@ -51,7 +52,8 @@ def here() -> Location:
     frame = sys._getframe(1)
     while frame.f_back is not None:
         file = frame.f_code.co_filename
-        if not file.startswith(_PACKAGE) or file.startswith(_SHIPPED_PROGRAMS):
+        ours = file.startswith(_PACKAGE) or file == contextlib.__file__  # which wraps our decorated functions
+        if not ours or file.startswith(_SHIPPED_PROGRAMS):
             break
         frame = frame.f_back
     return Location(frame.f_code.co_filename, frame.f_lineno)

@@ -14,6 +14,8 @@ from .arguments import LARGEST_EXTENT, Array, NDArray, check_array
 LARGEST_BYTES = 1 << 47  # what addresses can reach
 _OVERLAP_WORK = 1000  # steps that NumPy may spend on deciding whether two interleaved views share an element
 Shape = tuple[int, ...]
+_LINE = 64  # bytes of a cache line
+_LARGE = 1 << 14  # bytes from which on the extra work pays
 
 
 def given_outputs(wanted: Sequence[Array], out: Any) -> list[NDArray | None]:
@@ -50,6 +52,16 @@ def check_output(wanted: Array, shape: Shape, a: NDArray) -> None:
             f"{wanted.label} cannot be written into an array whose elements overlap (strides {a.strides}); "
             "pass np.empty_like(...) of it as out="
         )
+
+
+def new_array(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
+    """An uninitialized array. A large one starts on a cache line, so that blocks of stores fill whole lines."""
+    size = prod(shape) * dtype.itemsize
+    if size < _LARGE:
+        return np.empty(shape, dtype)
+    memory = np.empty(size + _LINE, np.uint8)
+    start: int = -memory.ctypes.data % _LINE
+    return np.ndarray(shape, dtype, memory, start)
 
 
 def _overlaps_itself(a: NDArray) -> bool:
