@@ -60,8 +60,8 @@ def new_array(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
     if size < _LARGE:
         return np.empty(shape, dtype)
     memory = np.empty(size + _LINE, np.uint8)
-    start: int = -memory.ctypes.data % _LINE
-    return np.ndarray(shape, dtype, memory, start)
+    array: NDArray = np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE)
+    return array
 
 
 def _overlaps_itself(a: NDArray) -> bool:
