@@ -46,17 +46,19 @@ from .widen import Lowered
 
 @dataclass
 class LoopNest:
-    """The statement, and per buffer the circular extent of each dim along which its stage slides."""
+    """The statement, per buffer the circular extent of each dim along which its stage slides, and the loops whose
+    iterations depend on earlier ones: those of updates, and those along which something slides."""
 
     body: Stmt
     folds: dict[str, dict[int, int]] = field(default_factory=dict)
+    ordered: set[str] = field(default_factory=set)
 
 
 def build_nest(graph: Graph, plan: Plan, facts: Facts) -> LoopNest:
     """All stages that have loops, nested as the plan says, with their regions."""
     builder = _Builder(graph, plan, facts)
     body = builder.place(None, Block(()))
-    return LoopNest(body, builder.folds())
+    return LoopNest(body, builder.folds(), builder.ordered)
 
 
 class _Builder:
@@ -71,6 +73,7 @@ class _Builder:
         self.slid: dict[str, dict[int, int]] = {}  # buffer -> dim it slides along -> rows in use at one time
         self.whole: dict[str, dict[int, int | None]] = {}  # the same where it is computed without sliding
         self.covered: dict[str, Covered] = {}
+        self.ordered: set[str] = set()
 
     def reach(self) -> Reach:
         """What is known about whole loops, where the open ones are not whole."""
@@ -305,6 +308,8 @@ class _Builder:
         self.open.append(around)
         body = self.inside(loops, depth, loop.name)
         self.open.pop()
+        if loops.index > 0 or around.starts:
+            self.ordered.add(name)
         if not around.starts:
             return For(name, r.low, extent, kind, body)
         early = around.warm_up

@@ -11,7 +11,7 @@ for the loop variable. Where iterations are independent all edges share one loop
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..analysis.interval import Interval, Scope, interval
@@ -25,15 +25,19 @@ from ..ir.nodes import Block, For, If, Kind, Let, Stmt
 from .footprint import step
 
 
-def partition(body: Stmt, facts: Facts, modes: Mapping[str, str]) -> Stmt:
-    """Partition the innermost serial loops (`modes`: loop variable -> auto, never or always)."""
-    return _Partitioner(facts, modes).visit(body, {})
+def partition(body: Stmt, facts: Facts, modes: Mapping[str, str], ordered: Collection[str]) -> Stmt:
+    """Partition the innermost serial loops (`modes`: loop variable -> auto, never or always).
+
+    `ordered`: loops whose iterations must keep their order.
+    """
+    return _Partitioner(facts, modes, ordered).visit(body, {})
 
 
 class _Partitioner:
-    def __init__(self, facts: Facts, modes: Mapping[str, str]) -> None:
+    def __init__(self, facts: Facts, modes: Mapping[str, str], ordered: Collection[str]) -> None:
         self.facts = facts
         self.modes = modes
+        self.ordered = ordered
 
     def visit(self, s: Stmt, scope: Scope) -> Stmt:
         inside = tuple(self.visit(c, inner) for c, inner in step(s, scope))
@@ -74,17 +78,12 @@ class _Partitioner:
             return Block((middle, piece(high, end, s.body)))
         if not after:
             return Block((piece(s.min, low, s.body), middle))
-        if _ordered(s):
+        if s.var in self.ordered:
             return Block((piece(s.min, low, s.body), middle, piece(high, end, s.body)))
         edge = var(f"{s.var}.edge")
         count = simplify(low - s.min + (end - high), self.facts)
         where = select(edge < low - s.min, s.min + edge, high - low + s.min + edge)
         return Block((middle, For(edge.name, const(0, INT64), count, s.kind, Let(s.var, where, s.body))))
-
-
-def _ordered(s: For) -> bool:
-    """Whether iterations must run in order: an update's loops, or a loop along which something slides."""
-    return ".u" in s.var or any(isinstance(e, Var) and e.name == f"{s.var}.first" for e in ir.all_expressions(s.body))
 
 
 @dataclass

@@ -57,7 +57,7 @@ def lower(graph: Graph, plan: Plan, dense: Mapping[str, int | None], facts: Fact
     folds = storage_folds(graph, plan, nest.folds)
     body = trace.run("fold", lambda: fold_storage(nest.body, folds))
     body = trace.run("clean", lambda: simplify_program(body, facts))
-    body = trace.run("partition", lambda: partition(body, facts, partition_modes(graph, plan)))
+    body = trace.run("partition", lambda: partition(body, facts, partition_modes(graph, plan), nest.ordered))
     body = trace.run("vectorize", lambda: vectorize(body))
     body = trace.run("unroll", lambda: unroll(body))
     body = trace.run("flatten", lambda: flatten(body, graph, plan, buffers, facts))
