@@ -294,10 +294,12 @@ class StageSchedule:
         return self._with("reorder_storage", *map(name_of, dims))
 
     def fold_storage(self, dim: Named, extent: int) -> StageSchedule:
-        """Keep only `extent` entries along `dim`, used in a circle. fold_storage("y", 3):
+        """Keep `extent` entries along `dim`, used in a circle, of a stage that slides. fold_storage("y", 3):
 
         alloc g[h, w]                         alloc g[3, w]
         g[y, x] = ... g[y-1, x]        ->     g[y % 3, x] = ... g[(y-1) % 3, x]
+
+        Without it, as many as are in use at one time are kept; that many are kept in any case.
         """
         return self._with("fold_storage", name_of(dim), self._at_least(1, "fold_storage", "extent", extent))
 
