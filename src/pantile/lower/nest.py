@@ -19,6 +19,8 @@ in, `slide` cuts its region down to what is new. Names: loop variables are stage
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..analysis.interval import Interval
@@ -74,6 +76,7 @@ class _Builder:
         self.whole: dict[str, dict[int, int | None]] = {}  # the same where it is computed without sliding
         self.covered: dict[str, Covered] = {}
         self.ordered: set[str] = set()
+        self.floor = 0  # open loops below this depth are not slid along
 
     def reach(self) -> Reach:
         """What is known about whole loops, where the open ones are not whole."""
@@ -170,11 +173,25 @@ class _Builder:
 
     def loops_inside(self, site: Site | None) -> list[OpenLoop]:
         """The open loops inside a site, outermost first."""
-        if site is None:
-            return self.open
-        name = f"{prefix(self.graph.stage[site.stage], site.definition)}.{site.loop}"
-        depth = next((k for k, loop in enumerate(self.open) if loop.var.name == name), -1)
-        return self.open[depth + 1 :]
+        depth = -1
+        if site is not None:
+            name = f"{prefix(self.graph.stage[site.stage], site.definition)}.{site.loop}"
+            depth = next((k for k, loop in enumerate(self.open) if loop.var.name == name), -1)
+        return self.open[max(depth + 1, self.floor) :]
+
+    @contextmanager
+    def no_sliding_outside(self) -> Iterator[None]:
+        """One of several versions of the same statement is built: they could not agree on when a loop around starts."""
+        before, self.floor = self.floor, len(self.open)
+        yield
+        self.floor = before
+
+    def one_after_another(self, parts: list[Stmt]) -> Stmt:
+        """The parts, each waiting where a loop around starts early for the sake of another."""
+        for loop in self.open:
+            starts = [loop.start(p) for p in parts]
+            parts = [loop.guarded(p, k) if k < max(starts) else p for p, k in zip(parts, starts, strict=True)]
+        return parts[0] if len(parts) == 1 else Block(tuple(parts))
 
     def companions(self, name: str) -> list[str]:
         """The stages that run in the stage's loops (compute_with)."""
@@ -232,16 +249,17 @@ class _Builder:
             return self.produce(stage)
         condition = Lowered({}).value(conditions[0])
         bounds = self.facts.bounds
-        known, self.facts.bounds = assume(condition, bounds)
-        version = self.produce(stage)
-        self.facts.bounds = bounds
-        version = ir.map_exprs(version, lambda e: substitute(e, known))
-        return If(condition, version, self.specialized(stage, conditions[1:]))
+        with self.no_sliding_outside():
+            known, self.facts.bounds = assume(condition, bounds)
+            version = self.produce(stage)
+            self.facts.bounds = bounds
+            version = ir.map_exprs(version, lambda e: substitute(e, known))
+            return If(condition, version, self.specialized(stage, conditions[1:]))
 
     def produce(self, stage: Stage) -> Stmt:
         """All definitions of the stage, one after the other."""
         parts = [self.open_lets(self.loops(stage, k), 0) for k in range(len(stage.definitions))]
-        return Produce(stage.name, parts[0] if len(parts) == 1 else Block(tuple(parts)))
+        return Produce(stage.name, self.one_after_another(parts))
 
     def loops(self, stage: Stage, index: int) -> Loops:
         nest = self.plan.stages[stage.name].nests[index]
@@ -293,7 +311,12 @@ class _Builder:
             return self.loop(loops, depth, loop)
         rest, name, first = loops.tail(loop.name)
         whole = self.open_loop(loops.whole(loop.name), depth)
-        return Block((whole, Let(name, first, self.inside(rest, depth, loop.name))))
+        with self.no_sliding_outside():
+            tail: Stmt = Let(name, first, self.inside(rest, depth, loop.name))
+        for around in self.open:
+            if around.start(whole) > around.current:
+                tail = around.guarded(tail, around.current)
+        return Block((whole, tail))
 
     def loop(self, loops: Loops, depth: int, loop: Loop) -> Stmt:
         r = loops.ranges[loop.name]
@@ -355,7 +378,7 @@ class _Builder:
             if self.plan.stages[name].with_loop == loop:
                 own = self.loops(self.graph.stage[name], 0).inside(loops, loop)
                 depth = [x.name for x in own.nest.loops].index(loop) + 1
-                body = Block((body, Produce(name, self.open_lets(own, depth))))
+                body = self.one_after_another([body, Produce(name, self.open_lets(own, depth))])
         return body
 
     def leaf(self, loops: Loops) -> Stmt:
