@@ -26,8 +26,22 @@ class Reach:
         """All values of a loop's variable, over the loops entered so far."""
         whole = self.covered.get(s.var)
         if whole is not None and not whole.loops & self.around:
-            return Interval(interval(whole.range.low, scope).low, interval(whole.range.high, scope).high)
+            return _range(whole, scope)
         return Interval(interval(s.min, scope).low, interval(s.min + s.extent - 1, scope).high)
+
+    def let(self, s: Let, scope: Scope) -> Interval:
+        """All values of a let; a coordinate made of fused or split loops never leaves its dim's range."""
+        whole = self.covered.get(s.name)
+        if whole is None:
+            return interval(s.value, scope)
+        if not whole.loops & self.around:
+            return _range(whole, scope)
+        found = interval(s.value, scope)
+        return found if found.is_point else found.meet(_range(whole, scope))
+
+
+def _range(whole: Covered, scope: Scope) -> Interval:
+    return Interval(interval(whole.range.low, scope).low, interval(whole.range.high, scope).high)
 
 
 NOTHING_KNOWN = Reach({}, ())
@@ -38,7 +52,7 @@ def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt
     if isinstance(s, For):
         return [(s.body, {**scope, s.var: Later(lambda: reach.loop(s, scope))})]
     if isinstance(s, Let):
-        value = Later(lambda: interval(s.value, scope))
+        value = Later(lambda: reach.let(s, scope))
         return [(s.body, {**scope, s.name: value} if s.value.dtype == INT64 else scope)]
     if isinstance(s, If):
         inside = [(s.then, refine(scope, s.condition, True))]

@@ -58,7 +58,7 @@ class Loops:
     gone: set[str] = field(default_factory=set)  # loops that a peeled tail does without
     serial: set[str] = field(default_factory=set)  # loops that a peeled tail runs serially
     peeled: tuple[str, ...] = ()  # splits whose last block this is
-    covered: dict[str, Covered] = field(default_factory=dict)  # variable of the innermost loop of a dim -> the dim
+    covered: dict[str, Covered] = field(default_factory=dict)  # variable or let that is a dim's coordinate -> the dim
 
     @property
     def definition(self) -> Definition:
@@ -154,9 +154,8 @@ def make_loops(stage: Stage, index: int, nest: Nest, ranges: dict[str, Range], f
         s.bind(values)
     loops.at = values
     made_of = _made_of(nest, ranges)
-    variables = {loops.var(loop.name).name for loop in nest.loops}
     for dim, value in values.items():
-        if isinstance(value, Var) and value.name in variables:
+        if isinstance(value, Var):
             loops.covered[value.name] = Covered(ranges[dim], frozenset(loops.var(n).name for n in made_of[dim]))
     return loops
 
