@@ -67,7 +67,7 @@ def pipeline_of(case: Case, schedule: Schedule | None = None, debug: bool = Fals
 
 
 # Reasons to refuse a schedule that only lowering can see.
-LATE_REFUSALS = ("has no constant size there", "are needed over different regions")
+LATE_REFUSALS = ("has no constant size there", "are needed over different regions", "that has no known bounds")
 
 
 def check(trial: Trial, debug: bool = False, guard: str | None = None) -> None:

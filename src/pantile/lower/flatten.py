@@ -140,6 +140,8 @@ class _Flattener:
             size = simplify(size * self.expression(s.box[k][1]), self.facts)
             if depth == 0 and len(order) > 1:
                 size = simplify(_padded(size, s.dtype), self.facts)
+        if isinstance(size, Const) and int(size.value) < 1:  # conditions left nothing to compute
+            size = const(1, INT64)
         mins = [self.named(f"{s.buffer}.min.{k}", self.expression(low), lets) for k, (low, _) in enumerate(s.box)]
         return lets, _Layout(tuple(mins), tuple(strides)), size
 

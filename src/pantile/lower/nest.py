@@ -27,11 +27,11 @@ from ..analysis.interval import Interval
 from ..analysis.regions import with_own_updates
 from ..analysis.touched import Box
 from ..errors import UserError
-from ..expr.build import expr, logical_and
+from ..expr.build import expr, logical_and, maximum
 from ..expr.linear import Facts, simplify
-from ..expr.nodes import Const, Expr, Var, const, var
+from ..expr.nodes import Const, Expr, Op, Var, const, var
 from ..expr.types import INT64
-from ..expr.visit import substitute, variables
+from ..expr.visit import substitute, variables, walk
 from ..graph.nodes import Graph, Stage
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
@@ -44,6 +44,8 @@ from .names import region_names
 from .prefetch import prefetches
 from .slide import OpenLoop, Sliding, slide
 from .widen import Lowered
+
+_FARTHEST = 1 << 40  # a coordinate beyond this is as good as unknown
 
 
 @dataclass
@@ -110,6 +112,7 @@ class _Builder:
             self.keep_rows(members, box, sliding)
         if sliding is not None:
             box = sliding.box
+        box = tuple(self.not_negative(side) for side in box)
         lets = [(m.name, dim, side) for m in members for dim, side in zip(m.dims, box, strict=True)]
         for name, dim, side in lets:
             low, high = region_names(name, dim)
@@ -122,6 +125,14 @@ class _Builder:
             low, high = region_names(name, dim)
             result = Let(low.name, side.low, Let(high.name, side.high, result))
         return result
+
+    def not_negative(self, side: Interval) -> Interval:
+        """Conditions may leave nothing to compute: then the extent is 0, which loops and their splits rely on."""
+        extent = simplify(side.high - side.low + 1, self.facts)
+        limits = any(isinstance(e, Op) and e.op in ("min", "max", "select") for e in walk(extent))
+        if not limits or self.facts.ge(extent, const(0, INT64)):
+            return side
+        return Interval(side.low, maximum(side.high, side.low - 1))
 
     def started(self, members: list[Stage], p: StagePlan, sliding: Sliding | None, rest: Stmt) -> tuple[Stmt, Stmt]:
         """The stage's loops and what follows them, each guarded until its first iteration of every loop around.
@@ -225,7 +236,7 @@ class _Builder:
         return tuple(Interval(zero, Lowered({}).index(n) - 1) for n in self.graph.output[stage.name].shape)
 
     def tidy(self, stage: Stage, k: int, side: Interval) -> Interval:
-        if not side.bounded:
+        if not side.bounded or any(isinstance(e, int) and abs(e) > _FARTHEST for e in (side.low, side.high)):
             raise unbounded(stage, k)
         ends = (Lowered({}).index(expr(e, INT64)) for e in (side.low, side.high))
         return Interval(*(simplify(substitute(e, self.values), self.facts) for e in ends))
