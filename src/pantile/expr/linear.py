@@ -274,10 +274,3 @@ class Simplifier:
         if high is not None and high < 0:
             return const(False, e.dtype)
         return e
-
-
-def clamp(value: Expr, low: Expr, high: Expr) -> Expr:
-    """value limited to [low, high]; low where the two cross."""
-    return binary("max", binary("min", value, high), low)
-
-
