@@ -10,11 +10,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from pantile.expr.build import binary, select, unary
-from pantile.expr.linear import clamp
 from pantile.expr.nodes import Cast, Const, Expr, Load, Op, Var, const
 
 Point = Mapping[str, int]
 Exprs = st.SearchStrategy[Expr]
+
+
+def clamp(value: Expr, low: Expr, high: Expr) -> Expr:
+    """value limited to [low, high]; low where the two cross."""
+    return binary("max", binary("min", value, high), low)
 
 
 def cases(n: int) -> settings:
