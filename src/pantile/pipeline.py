@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from .analysis.messages import readable
@@ -114,6 +113,23 @@ class Pipeline:
         other._set(self.graph, self.options, schedule)
         return other
 
+    def with_options(
+        self, *, strict: bool | None = None, debug: bool | None = None, target: str | None = None
+    ) -> Pipeline:
+        """The same pipeline and schedule, compiled in another way; what is not given stays."""
+        now = self.options
+        other = object.__new__(type(self))
+        other._set(
+            self.graph,
+            Options(
+                now.target if target is None else target_named(target),
+                now.strict if strict is None else strict,
+                now.debug if debug is None else debug,
+            ),
+            self._asked,
+        )
+        return other
+
     @property
     def timings(self) -> dict[str, float]:
         """Seconds per step of the last time something was compiled. PANTILE_TIMINGS=1 prints them every time."""
@@ -129,9 +145,7 @@ class Pipeline:
 
     def asm(self, target: str | None = None) -> str:
         """The machine code as assembly; by default for the pipeline's own target, which is this machine."""
-        calls = self._calls
-        if target is not None:
-            calls = _scheduled(self.graph, self._asked, replace(self.options, target=target_named(target)))
+        calls = self._calls if target is None else self.with_options(target=target)._calls
         return to_assembly(to_llvm(self._program(calls), calls.options, Trace()), calls.options)
 
     @staticmethod

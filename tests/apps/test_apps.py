@@ -11,83 +11,87 @@ from pantile.apps import APPS
 from tests.fuzz.guarded import guarded
 from tests.fuzz.isolate import isolated
 
-from .formulas import FORMULAS, Array
-from .pipelines import EVERY, image, pipeline
+from .case import Array, Shapes
+from .cases import CASES
+from .pipelines import EVERY, SCHEDULES, pipeline
 
 every_app = pytest.mark.parametrize(("name", "how"), EVERY, ids=map("-".join, EVERY))
-# Rows and columns of output: one pixel, one row, less than a vector, primes; LARGE has whole tiles and a bit.
-ODD = [(1, 1), (1, 67), (5, 3), (13, 101)]
-LARGE = (331, 521)
-SIZES = [*ODD, LARGE]
-
-
-def agree(name: str, img: Array, found: Array) -> None:
-    """Integers agree exactly, floats to what single precision leaves of the largest value."""
-    expected = FORMULAS[name](img)
-    assert found.shape == expected.shape and found.dtype == img.dtype
-    if found.dtype.kind == "f":
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
-    else:
-        np.testing.assert_array_equal(found, expected)
+ODD = [(name, how, shapes) for name, how in EVERY for shapes in CASES[name].odd]
+# Small pipelines whose results are also compared bit by bit, and through unusual strides.
+THOROUGH = [(name, how) for name in ("blur", "unsharp", "harris") for how in SCHEDULES]
+thoroughly = pytest.mark.parametrize(("name", "how"), THOROUGH, ids=map("-".join, THOROUGH))
 
 
 @pytest.mark.parametrize("name", APPS)
 def test_reference_is_the_mathematics(name: str) -> None:
-    img = image(name, 23, 37)
-    agree(name, img, pipeline(name, "default").reference(img=img))
+    for shapes in CASES[name].odd[:2]:
+        inputs = APPS[name].random(shapes)
+        CASES[name].agree(inputs, pipeline(name, "default").reference(**inputs))
 
 
-@every_app
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_odd_sizes(name: str, how: str, size: tuple[int, int]) -> None:
-    img = image(name, *size)
-    agree(name, img, pipeline(name, how)(img=img))
+@pytest.mark.parametrize(("name", "how", "shapes"), ODD, ids=lambda v: v if isinstance(v, str) else _text(v))
+def test_odd_sizes(name: str, how: str, shapes: Shapes) -> None:
+    inputs = APPS[name].random(shapes)
+    CASES[name].agree(inputs, pipeline(name, how)(**inputs))
+
+
+def _text(shapes: Shapes) -> str:
+    return " ".join("x".join(map(str, shape)) for shape in shapes.values())
 
 
 @every_app
 def test_small_size(name: str, how: str) -> None:
     inputs = APPS[name].inputs("small", seed=1)
-    agree(name, inputs["img"], pipeline(name, how)(**inputs))
-
-
-@pytest.mark.parametrize("how", ["default", "expert"])
-def test_16_bit_sums_wrap(how: str) -> None:
-    img = np.random.default_rng(3).integers(0, 2**16, (71, 83), dtype=np.uint16)
-    agree("blur", img, pipeline("blur", how)(img=img))
+    CASES[name].agree(inputs, pipeline(name, how)(**inputs))
 
 
 @every_app
 def test_threads(name: str, how: str) -> None:
-    img = image(name, *LARGE)
-    once = pipeline(name, how)(img=img, num_threads=1)
+    inputs = APPS[name].random(CASES[name].large)
+    once = _tuple(pipeline(name, how)(**inputs, num_threads=1))
+    CASES[name].agree(inputs, once if len(once) > 1 else once[0])
     for threads in (2, 3):
-        np.testing.assert_array_equal(pipeline(name, how)(img=img, num_threads=threads), once)
-
-
-@every_app
-def test_strict_is_the_reference_bit_for_bit(name: str, how: str) -> None:
-    p, img = pipeline(name, how, strict=True), image(name, *LARGE)
-    np.testing.assert_array_equal(p(img=img), p.reference(img=img))
+        for a, b in zip(_tuple(pipeline(name, how)(**inputs, num_threads=threads)), once, strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 @every_app
 def test_no_access_leaves_its_buffer(name: str, how: str) -> None:
-    img = image(name, *LARGE)
-    agree(name, img, pipeline(name, how, debug=True)(img=img))
+    """Every access checked, and the inputs beside unmapped pages."""
+    p = pipeline(name, how, debug=True)
+
+    def run() -> None:
+        inputs = APPS[name].random(CASES[name].odd[-1])
+        for at_end in (True, False):
+            CASES[name].agree(inputs, p(**{k: guarded(v, at_end) for k, v in inputs.items()}, num_threads=2))
+
+    isolated(run)
 
 
-@every_app
+@thoroughly
 @pytest.mark.parametrize("at_end", [True, False], ids=["end", "start"])
 def test_beside_an_unmapped_page(name: str, how: str, at_end: bool) -> None:
     p = pipeline(name, how)
 
     def run() -> None:
-        for size in SIZES:
-            img = image(name, *size)
-            out = guarded(np.zeros_like(FORMULAS[name](img), img.dtype), at_end)
-            agree(name, img, p(img=guarded(img, at_end), out=out, num_threads=2))
+        for shapes in (*CASES[name].odd, CASES[name].large):
+            inputs = APPS[name].random(shapes)
+            out = guarded(np.zeros_like(p(**inputs)), at_end)
+            CASES[name].agree(inputs, p(img=guarded(inputs["img"], at_end), out=out, num_threads=2))
 
     isolated(run)
+
+
+@thoroughly
+def test_strict_is_the_reference_bit_for_bit(name: str, how: str) -> None:
+    p, inputs = pipeline(name, how, strict=True), APPS[name].random(CASES[name].large)
+    np.testing.assert_array_equal(p(**inputs), p.reference(**inputs))
+
+
+@pytest.mark.parametrize("how", SCHEDULES)
+def test_16_bit_sums_wrap(how: str) -> None:
+    img = np.random.default_rng(3).integers(0, 2**16, (71, 83), dtype=np.uint16)
+    CASES["blur"].agree({"img": img}, pipeline("blur", how)(img=img))
 
 
 def interleaved(a: Array) -> Array:
@@ -114,19 +118,37 @@ def window(a: Array) -> Array:
     return wide[..., 1:-2, 3:-2]
 
 
-@every_app
+WITH_PLANES = [(name, how) for name, how in EVERY if CASES[name].planes]
+
+
+@pytest.mark.parametrize(("name", "how"), WITH_PLANES, ids=map("-".join, WITH_PLANES))
+def test_interleaved_channels(name: str, how: str) -> None:
+    p, case = pipeline(name, how), CASES[name]
+    inputs = APPS[name].random(case.large)
+    mixed = {k: interleaved(v) if k in case.planes else v for k, v in inputs.items()}
+    planar = p(**inputs)
+    assert isinstance(planar, np.ndarray)
+    out = interleaved(np.zeros_like(planar)) if planar.ndim == 3 else np.zeros_like(planar)
+    case.agree(inputs, p(**mixed, out=out))
+
+
+@thoroughly
 @pytest.mark.parametrize("layout", [interleaved, backwards, every_other, window])
 def test_strides(name: str, how: str, layout: Callable[[Array], Array]) -> None:
-    img = image(name, *LARGE)
-    out = layout(np.zeros_like(FORMULAS[name](img), img.dtype))
-    assert pipeline(name, how)(img=layout(img), out=out) is out
-    agree(name, img, out)
+    inputs = APPS[name].random(CASES[name].large)
+    out = layout(np.zeros_like(pipeline(name, how)(**inputs)))
+    assert pipeline(name, how)(img=layout(inputs["img"]), out=out) is out
+    CASES[name].agree(inputs, out)
 
 
 def test_views_that_are_written_through_change_nothing_else() -> None:
-    img = image("unsharp", 17, 29)  # of columns 4, 6, .. 60
+    inputs = APPS["unsharp"].random({"img": (3, 17, 29)})  # of columns 4, 6, .. 60
     around = np.full((3, 21, 66), 7, np.float32)
-    pipeline("unsharp", "default")(img=img, out=around[:, 2:19, 4:62:2])
-    agree("unsharp", img, around[:, 2:19, 4:62:2])
+    pipeline("unsharp", "default")(**inputs, out=around[:, 2:19, 4:62:2])
+    CASES["unsharp"].agree(inputs, around[:, 2:19, 4:62:2])
     around[:, 2:19, 4:62:2] = 7
     assert (around == 7).all()
+
+
+def _tuple(arrays: Array | tuple[Array, ...]) -> tuple[Array, ...]:
+    return arrays if isinstance(arrays, tuple) else (arrays,)

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pantile.apps import APPS
 from pantile.cli import main
 from pantile.cli.png import read_picture, write_png
 from pantile.cli.scenery import scenery
@@ -80,7 +79,7 @@ def test_png_checksums(tmp_path: Path) -> None:
         data = data[12 + size :]
 
 
-@pytest.mark.parametrize("app", APPS)
+@pytest.mark.parametrize("app", ["blur", "harris"])
 def test_show(app: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", app]) == 0
     told = capsys.readouterr().out

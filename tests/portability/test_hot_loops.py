@@ -11,10 +11,11 @@ import pantile as pt
 from pantile.apps import APPS
 from pantile.codegen import target as targets
 from pantile.codegen.target import NAMED
-from tests.apps.pipelines import EVERY, schedule
+from tests.apps.pipelines import SCHEDULES, schedule
 
 from .assembly import Loop, hottest, steady_loops
 
+EVERY = [(name, how) for name in ("blur", "unsharp", "harris") for how in SCHEDULES]
 every_app = pytest.mark.parametrize(("name", "how"), EVERY, ids=map("-".join, EVERY))
 every_target = pytest.mark.parametrize("to", NAMED)
 

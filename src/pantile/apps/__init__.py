@@ -5,6 +5,12 @@ from __future__ import annotations
 from . import blur, harris, unsharp
 from .app import App
 
-APPS: dict[str, App] = {m.APP.name: m.APP for m in (blur, unsharp, harris)}
+_MODULES = (
+    blur,
+    unsharp,
+    harris,
+)
+
+APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}
 
 __all__ = ["APPS", "App"]

@@ -22,7 +22,11 @@ class App:
     sizes: Mapping[str, Mapping[str, tuple[int, ...]]]  # size name -> input name -> shape
     make: Callable[[str, tuple[int, ...], np.random.Generator], np.ndarray[Any, Any]]  # input name, shape -> data
 
+    def random(self, shapes: Mapping[str, tuple[int, ...]], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+        """Random data of such shapes, by the names of the inputs."""
+        rng = np.random.default_rng(seed)
+        return {name: self.make(name, shape, rng) for name, shape in shapes.items()}
+
     def inputs(self, size: str, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
         """Random data of one of the sizes."""
-        rng = np.random.default_rng(seed)
-        return {name: self.make(name, shape, rng) for name, shape in self.sizes[size].items()}
+        return self.random(self.sizes[size], seed)

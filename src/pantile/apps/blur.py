@@ -50,11 +50,13 @@ def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarra
     return rng.integers(0, 4096, shape, dtype=np.uint16)
 
 
-APP = App(
-    "blur",
-    "3x3 box blur, uint16",
-    build,
-    expert,
-    {"small": {"img": (242, 322)}, "paper": {"img": (4802, 6402)}},
-    _make,
+APPS = (
+    App(
+        "blur",
+        "3x3 box blur, uint16",
+        build,
+        expert,
+        {"small": {"img": (242, 322)}, "paper": {"img": (4802, 6402)}},
+        _make,
+    ),
 )

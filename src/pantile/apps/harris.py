@@ -84,11 +84,13 @@ def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarra
     return rng.random(shape, dtype=np.float32)
 
 
-APP = App(
-    "harris",
-    "Harris corners, float32 planar RGB",
-    build,
-    expert,
-    {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
-    _make,
+APPS = (
+    App(
+        "harris",
+        "Harris corners, float32 planar RGB",
+        build,
+        expert,
+        {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
+        _make,
+    ),
 )

@@ -81,11 +81,13 @@ def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarra
     return np.asarray(rng.random(shape, dtype=np.float32) + 0.1, np.float32)
 
 
-APP = App(
-    "unsharp",
-    "unsharp mask, float32 planar RGB",
-    build,
-    expert,
-    {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
-    _make,
+APPS = (
+    App(
+        "unsharp",
+        "unsharp mask, float32 planar RGB",
+        build,
+        expert,
+        {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
+        _make,
+    ),
 )
