@@ -35,8 +35,8 @@ def test_the_pipeline_of_the_introduction() -> None:
         "  box[y, x]: float32 = box_sum[y, x]/9\n"
         "  out[y, x]: uint8 = uint8(max(min(gain*box[y, x], 255), 0))\n"
         "  hist[z]: int32 = 0\n"
-        "  hist[img[r1.0, r1.1, 0]] = hist[img[r1.0, r1.1, 0]] + 1"
-        "  over r1.0 in 0 .. img.shape.0, r1.1 in 0 .. img.shape.1\n"
+        "  hist[img[r.0, r.1, 0]] = hist[img[r.0, r.1, 0]] + 1"
+        "  over r.0 in 0 .. img.shape.0, r.1 in 0 .. img.shape.1\n"
         "  output out: uint8[img.shape.0, img.shape.1]\n"
         "  output hist: int32[256]\n"
     )
@@ -100,14 +100,22 @@ def test_a_graph_does_not_change_with_its_funcs() -> None:
     assert len(graph.stages[0].updates) == 0
 
 
-def test_reduction_domains_of_equal_name_are_kept_apart() -> None:
+def test_reduction_domains_of_equal_name_are_kept_apart_where_they_meet() -> None:
     r, s = pt.RDom((0, 2), name="k", names="y"), pt.RDom((0, 3), name="k", names="y")
     f, g = pt.Func("f"), pt.Func("g")
     f[X] = 0
     f[X] += r.y
     g[X] = f[X]
     g[X] += s.y
-    g[X] += r.y
+    g[X] += r.y * pt.sum(s.y, over=s)
     graph = build(g, (3,))
-    names = [u.domain[0].name for stage in graph.stages for u in stage.updates]
-    assert names == ["k.y", "k1.y", "k.y"]
+    names = {stage.name: [u.domain[0].name for u in stage.updates] for stage in graph.stages}
+    assert names == {"f": ["k.y"], "g_sum": ["k1.y"], "g": ["k1.y", "k.y"]}
+
+
+def test_domains_that_do_not_meet_keep_their_names() -> None:
+    f = pt.Func("f")
+    f[X] = 0
+    f[X] += pt.RDom((0, 2))[0]
+    f[X] += pt.RDom((0, 3))[0]
+    assert [u.domain[0].name for u in build(f, (3,)).stages[0].updates] == ["r.0", "r.0"]

@@ -34,7 +34,7 @@ def build(outputs: Func | Sequence[Func], shapes: Any = None, name: str | None =
     names, stage_names = _named(order, inputs, params)
     _check_coordinates(order, params)
     scalars = [p.name for p in params] + [e.name for i in inputs for e in i.shape]
-    translator = Translator(names, _buffers(order, stage_names, inputs), scalars)
+    translator = Translator(names, _buffers(order, stage_names, inputs), scalars, order)
     for func in order:
         translator.add(func, stage_names[id(func)])
     return Graph(

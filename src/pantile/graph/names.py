@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from ..errors import Location, UserError
 
 
@@ -21,9 +23,15 @@ class Names:
 
     def fresh(self, base: str) -> str:
         """`base`, or `base` with the first number that makes it new."""
-        name, k = base, 0
-        while name in self._owners:
-            k += 1
-            name = f"{base}{k}"
+        name = first_free(base, self._owners)
         self._owners[name] = name
         return name
+
+
+def first_free(base: str, taken: Container[str]) -> str:
+    """`base`, or `base` with the first number that makes it new."""
+    name, k = base, 0
+    while name in taken:
+        k += 1
+        name = f"{base}{k}"
+    return name

@@ -21,7 +21,7 @@ from ..lang.func import Equation, Func
 from ..lang.inputs import Extent, Input
 from ..lang.rdom import Loops, RDom, RVar
 from ..lang.variables import Param, Var
-from .names import Names
+from .names import Names, first_free
 from .nodes import Definition, ReductionDim, Stage
 from .reductions import Reduction, result_types
 
@@ -45,15 +45,16 @@ class _Helper:
 
 
 class Translator:
-    """Turns Funcs (producers first) into `stages`. `scalars` are the names of params and input extents."""
+    """Turns `funcs` (producers first) into `stages`. `scalars` are the names of params and input extents."""
 
-    def __init__(self, names: Names, buffers: dict[int, tuple[str, ...]], scalars: Iterable[str]) -> None:
+    def __init__(
+        self, names: Names, buffers: dict[int, tuple[str, ...]], scalars: Iterable[str], funcs: Iterable[Func]
+    ) -> None:
         self.stages: list[Stage] = []
         self._names = names
         self._buffers = buffers  # id of an Input or Func -> its buffers' names
         self._scalars = frozenset(scalars)
-        self._loop_names = Names()
-        self._loops: dict[int, tuple[str, ...]] = {}
+        self._loops = _loop_names(funcs)
         self._helpers: dict[tuple[str, int, int], _Helper] = {}
         self._memo: dict[int, Expr] = {}  # of expressions that the Funcs keep alive
         self._site: _Site | None = None
@@ -97,20 +98,12 @@ class Translator:
         return Load(e.dtype, 1, self._buffers[id(source)][e.which], e.indices)
 
     def _rvar(self, e: RVar) -> Expr:
-        return coordinate(self._names_of(e.domain.loops)[e.axis])
+        return coordinate(self._loops[id(e.domain.loops)][e.axis])
 
     # ---- reductions
 
-    def _names_of(self, loops: Loops) -> tuple[str, ...]:
-        """Loop names, made unique among all reduction domains of the graph."""
-        found = self._loops.get(id(loops))
-        if found is None:
-            base = self._loop_names.fresh(loops.name)
-            found = self._loops[id(loops)] = tuple(f"{base}.{n}" for n in loops.names)
-        return found
-
     def _domain(self, domain: RDom) -> tuple[ReductionDim, ...]:
-        bounds = zip(self._names_of(domain.loops), domain.loops.bounds, strict=True)
+        bounds = zip(self._loops[id(domain.loops)], domain.loops.bounds, strict=True)
         return tuple(ReductionDim(n, self.expr(low), self.expr(extent)) for n, (low, extent) in bounds)
 
     def _condition(self, domain: RDom) -> Expr | None:
@@ -149,6 +142,22 @@ class Translator:
         free = [n for n in variables(reduction.value, *condition) if n not in own and n not in self._scalars]
         place = {d: k for k, d in enumerate(self._site.dims)}
         return sorted(free, key=lambda n: place.get(n, len(place)))
+
+
+def _loop_names(funcs: Iterable[Func]) -> dict[int, tuple[str, ...]]:
+    """Names of the loops of every reduction domain, by its id: its own, with a number if it meets one of that name."""
+    together: dict[int, set[int]] = {}  # domains that occur in one equation
+    found: dict[int, Loops] = {}
+    for equation in (e for func in funcs for e in func.equations):
+        own = () if equation.domain is None else (equation.domain.loops,)
+        met = {id(loops): loops for loops in (*own, *equation.mentions.loops.values())}
+        found.update(met)
+        for one in met:
+            together.setdefault(one, set()).update(met)
+    names: dict[int, str] = {}
+    for one, loops in found.items():
+        names[one] = first_free(loops.name, {names[other] for other in together[one] if other in names})
+    return {one: tuple(f"{names[one]}.{n}" for n in loops.names) for one, loops in found.items()}
 
 
 def _plain(e: PlainVar) -> Expr:

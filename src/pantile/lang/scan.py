@@ -28,8 +28,8 @@ class Mentions:
         self.rvars.update({k: v for k, v in inner.rvars.items() if v.domain.loops is not domain.loops})
         self.reduced_reads.update({**inner.reads, **inner.reduced_reads})
         self.scalars.update(inner.scalars)
-        self.loops.update(inner.loops)
         self.add_bounds(domain)
+        self.loops.update(inner.loops)
 
     def add_bounds(self, domain: RDom) -> None:
         """Add the scalars that the bounds of `domain` mention."""
