@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pantile.analysis.interval import Interval, interval, refine
 from pantile.expr.nodes import Const, Expr, Op, coordinate, var
+from pantile.expr.types import FLOAT32
 from pantile.expr.visit import walk
 
 from .indices import affine, boxes, cases, conditions, indices, points, value
@@ -109,3 +110,12 @@ def test_refining_keeps_all_points_where_the_condition_holds(condition: Expr, ho
     for at in points(box):
         if bool(value(condition, at)) == holding:
             assert all(holds(inner[n], at[n]) for n in NAMES), (at, inner)
+
+
+def test_a_product_in_a_sum_may_be_fused() -> None:
+    """The interval holds the value rounded once, as well as the value rounded after every operation."""
+    rng, v = np.random.default_rng(0), var("v", FLOAT32)
+    for a, b, high in rng.random((200, 3), dtype=np.float32).tolist():
+        found = interval(v * a + b, {"v": Interval(0.0, high)})
+        once = float(np.float32(float(np.float32(high)) * float(np.float32(a)) + float(np.float32(b))))
+        assert found.low <= 0 + b and once <= found.high

@@ -167,7 +167,8 @@ class _Evaluator:
             return type_range(e.dtype)
         result = rule(*[self.visit(a) for a in e.args])
         if e.dtype.is_float:
-            return _rounded(result, e.dtype)
+            rounded = _rounded(result, e.dtype)
+            return _one_ulp_more(rounded, e.dtype) if _may_be_rounded_otherwise(e) else rounded
         return _wrapped(result, e.dtype)
 
     def select(self, e: Op) -> Interval:
@@ -202,6 +203,19 @@ def _rounded(r: Interval, t: DType) -> Interval:
     low = build.round_to(r.low, t)
     high = low if r.is_point else build.round_to(r.high, t)
     return EVERYTHING if low is None or high is None else Interval(low, high)
+
+
+def _may_be_rounded_otherwise(e: Op) -> bool:
+    """Unless code is strict, a product in a sum may be fused, and a quotient may be a product with the reciprocal."""
+    if e.op == "div":
+        return not (isinstance(e.args[1], Const) and math.frexp(e.args[1].value)[0] in (0.5, -0.5))
+    return e.op in ("add", "sub") and any(isinstance(a, Op) and a.op == "mul" for a in e.args)
+
+
+def _one_ulp_more(r: Interval, t: DType) -> Interval:
+    if r.low is None or r.is_point:
+        return r
+    return Interval(r.low - abs(r.low) * t.epsilon, r.high + abs(r.high) * t.epsilon)
 
 
 def _constant(r: Interval) -> int | float | None:

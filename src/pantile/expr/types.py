@@ -72,6 +72,11 @@ class DType:
         return (1 << (self.bits - 1)) - 1 if self.kind == "int" else (1 << self.bits) - 1
 
     @cached_property
+    def epsilon(self) -> float:
+        """Of a floating type: the distance from 1 to the next number."""
+        return 2.0**-7 if self.kind == "bfloat" else float(np.finfo(self.numpy).eps)
+
+    @cached_property
     def numpy(self) -> np.dtype[Any]:
         """NumPy's type of the same memory layout; bfloat16 has none of NumPy's own and is held as uint16 bits."""
         return np.dtype("uint16" if self.kind == "bfloat" else self.name)
