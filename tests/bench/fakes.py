@@ -10,7 +10,7 @@ import numpy as np
 import pantile as pt
 from pantile.apps import App
 from pantile.bench.contender import Array, Label, Unavailable
-from pantile.bench.rivals.registry import Rival, Task
+from pantile.bench.rivals.rival import Rival, Task
 
 
 def build() -> pt.Pipeline:
@@ -42,12 +42,15 @@ class FakeContender:
         self.label, self.ms, self._outputs, self.log = label, ms, outputs, [] if log is None else log
         self.schedule_s, self.compile_s = 0.25, 0.5
         self.closed = False
+        self.fails_after: int | None = None
 
     def outputs(self) -> tuple[Array, ...]:
         return self._outputs
 
     def time(self, calls: int) -> list[float]:
         self.log.append((self.label.schedule, calls))
+        if self.fails_after is not None and sum(name == self.label.schedule for name, _ in self.log) > self.fails_after:
+            raise Unavailable("it broke")
         return [self.ms] * calls
 
     def close(self) -> None:

@@ -21,6 +21,9 @@ class App:
     expert: Callable[[int], pt.Schedule]  # of the target's vector width in bits
     sizes: Mapping[str, Mapping[str, tuple[int, ...]]]  # size name -> input name -> shape
     make: Callable[[str, tuple[int, ...], np.random.Generator], np.ndarray[Any, Any]]  # input name, shape -> data
+    # What results of other systems and schedules may differ by: floats relative to the largest, integers absolutely.
+    tolerance: float = 1e-5
+    off_by: int = 0
 
     def random(self, shapes: Mapping[str, tuple[int, ...]], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
         """Random data of such shapes, by the names of the inputs."""

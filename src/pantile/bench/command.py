@@ -43,6 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rivals", type=_rivals, default=(), metavar="NAME,...",
         help=f"systems to compare with: {', '.join(RIVALS)}; NAME:SCHEDULE for one of its schedules",
     )  # fmt: skip
+    parser.add_argument(
+        "--rival-limit", type=_seconds, default=60.0, metavar="SECONDS",
+        help="a rival that compiles, or runs at a stretch, longer than this is left out (60)",
+    )  # fmt: skip
     parser.add_argument("--threads", type=_positive, metavar="N", help="of every contender; all cores by default")
     parser.add_argument("--size", choices=("small", "paper"), default="paper", help="of the images (paper)")
     parser.add_argument("--repeat", type=_positive, metavar="N", help="rounds; by default two seconds per contender")
@@ -90,6 +94,7 @@ def _settings(args: argparse.Namespace, console: Console) -> Settings:
         threads=(1, threads) if args.scaling and threads > 1 else (threads,),
         size=args.size,
         limit=Limit(args.repeat),
+        rival_limit_s=args.rival_limit,
         passes=args.passes,
         overhead=args.overhead,
         check=args.check,
@@ -149,3 +154,13 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from .contender import Contender
+from .contender import Contender, Unavailable
 
 SLICE_MS = 20.0
+SLOW_MS = 500.0  # nobody makes more calls in a slice than fit into this, beyond the first
 CALLS = (3, 100)  # at least and at most in a slice
 LEAST_ROUNDS = 5
 
@@ -24,6 +25,7 @@ class Limit:
 
     rounds: int | None
     seconds_each: float = 2.0
+    most_seconds: float = 8.0  # a contender that has run for so long, in two rounds or more, sits out the others
 
     def reached(self, rounds: int, seconds: float, contenders: int) -> bool:
         """Whether to stop now."""
@@ -31,23 +33,53 @@ class Limit:
             return rounds >= self.rounds
         return rounds >= LEAST_ROUNDS and seconds >= self.seconds_each * contenders
 
+    def sits_out(self, rounds: int, seconds: float) -> bool:
+        """Whether a contender has been timed long enough, though others have not."""
+        return self.rounds is None and rounds >= 2 and seconds >= self.most_seconds
 
-def race(contenders: Sequence[Contender], limit: Limit, progress: Callable[[int], None]) -> list[list[float]]:
-    """The milliseconds of every call, per contender; `progress` is told how many rounds are done."""
-    runs: list[list[float]] = [[] for _ in contenders]
-    calls = calls_per_slice(contenders)
+
+@dataclass
+class Runner:
+    """A contender and its times so far; none, if it could not run."""
+
+    contender: Contender
+    runs_ms: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    trial_ms: float = math.inf
+    failure: Unavailable | None = None
+
+    def time(self, calls: int) -> Sequence[float]:
+        """Some calls; not a single one once it has failed."""
+        if self.failure:
+            return []
+        start = time.perf_counter()
+        try:
+            return self.contender.time(calls)
+        except Unavailable as failure:
+            self.failure = failure
+            self.runs_ms.clear()
+            return []
+        finally:
+            self.seconds += time.perf_counter() - start
+
+
+def race(contenders: Sequence[Contender], limit: Limit, progress: Callable[[int], None]) -> list[Runner]:
+    """Time all of them; `progress` is told how many rounds are done."""
+    runners = [Runner(c) for c in contenders]
+    calls = calls_per_slice(runners)
     start, rounds = time.perf_counter(), 0
-    while not limit.reached(rounds, time.perf_counter() - start, len(contenders)):
-        numbered = list(enumerate(contenders))
-        for k, contender in numbered if rounds % 2 == 0 else reversed(numbered):
-            runs[k] += contender.time(calls)
+    while not limit.reached(rounds, time.perf_counter() - start, len(runners)):
+        for runner in runners if rounds % 2 == 0 else reversed(runners):
+            if not limit.sits_out(rounds, runner.seconds):
+                runner.runs_ms += runner.time(min(calls, max(1, int(SLOW_MS / runner.trial_ms))))
         rounds += 1
         progress(rounds)
-    return runs
+    return runners
 
 
-def calls_per_slice(contenders: Sequence[Contender]) -> int:
+def calls_per_slice(runners: Sequence[Runner]) -> int:
     """The same for all, as a minimum of more calls is smaller: enough for the fastest one to fill a slice."""
-    fastest = min(min(c.time(1)) for c in contenders)
+    for runner in runners:
+        runner.trial_ms = max(min(runner.time(1), default=math.inf), 1e-6)
     least, most = CALLS
-    return max(least, min(most, math.ceil(SLICE_MS / max(fastest, 1e-6))))
+    return max(least, min(most, math.ceil(SLICE_MS / min(r.trial_ms for r in runners))))

@@ -17,7 +17,8 @@ from .ours import SYSTEM, PantileContender, prepare
 from .overhead import overhead_us
 from .quiet import NOTICEABLE, busy_cores
 from .result import Result
-from .rivals.registry import RIVALS, Task
+from .rivals.registry import RIVALS
+from .rivals.rival import Task
 from .rounds import Limit, race
 
 
@@ -30,6 +31,7 @@ class Settings:
     threads: tuple[int, ...]  # every contender runs on each of these
     size: str
     limit: Limit
+    rival_limit_s: float = 60.0  # for a rival to compile, and for each batch of runs
     passes: bool = False
     overhead: bool = False
     check: bool = False
@@ -50,8 +52,11 @@ class Session:
                 return []
             self._begin(f"timing {len(contenders)} contenders")
             busy = self._busy_cores()
-            runs = race(contenders, self.settings.limit, self._round_done)
-            return [self._result(c, ms, busy) for c, ms in zip(contenders, runs, strict=True)]
+            runners = race(contenders, self.settings.limit, self._round_done)
+            for runner in runners:
+                if runner.failure:
+                    self._skip(runner.contender.label, runner.failure)
+            return [self._result(r.contender, r.runs_ms, busy) for r in runners if r.runs_ms]
 
     # ---- who takes part
 
@@ -60,9 +65,8 @@ class Session:
         ours = self._ours()
         if not ours:
             return []
-        shapes = tuple(a.shape for a in ours[0].results)
         per_threads = [replace(c, label=replace(c.label, threads=n)) for c in ours for n in self.settings.threads]
-        return [*per_threads, *self._rivals(shapes, stack)]
+        return [*per_threads, *self._rivals(ours[0].results, stack)]
 
     def _ours(self) -> list[PantileContender]:
         """One per schedule, on the most threads."""
@@ -75,13 +79,14 @@ class Session:
                 self.console.error(f"{self.app.name}: {SYSTEM} {schedule}: {error}")
         return prepared
 
-    def _rivals(self, shapes: tuple[tuple[int, ...], ...], stack: ExitStack) -> list[Contender]:
+    def _rivals(self, outputs: tuple[Array, ...], stack: ExitStack) -> list[Contender]:
         entered = []
         for system in self._rivals_without_app():
             self.console.note(f"{system} has no {self.app.name}")
         for label in self._rival_labels():
             self._begin(f"compiling {label}")
-            task = Task(self.app.name, label.schedule, label.threads, self.inputs, shapes)
+            limit_s = self.settings.rival_limit_s
+            task = Task(self.app.name, label.schedule, label.threads, self.inputs, outputs, limit_s)
             try:
                 contender = RIVALS[label.system].enter(task)
             except Unavailable as reason:
@@ -117,7 +122,7 @@ class Session:
 
     def _agrees(self, contender: Contender, expected: Sequence[Array], authority: str) -> bool:
         try:
-            difference = disagreement(contender.outputs(), expected)
+            difference = disagreement(contender.outputs(), expected, self.app.tolerance, self.app.off_by)
         except Unavailable as reason:
             self._skip(contender.label, reason)
             return False

@@ -4,21 +4,23 @@ It runs under any Python that can import ``halide``, needs nothing else beyond t
 standard library, and is driven by :mod:`pantile.bench.rivals.halide`. Requests and
 answers are JSON objects, one per line, on standard input and output:
 
-``{"cmd": "prepare", "app", "schedule", "threads", "inputs", "output_shape"}``
+``{"cmd": "prepare", "app", "schedule", "threads", "inputs", "outputs"}``
     Builds and compiles an application. `inputs` maps names to ``.npy`` files;
-    `schedule` is ``"manual"`` or the name of an autoscheduler. Answers with
-    `schedule_s` and `compile_s`.
+    `outputs` lists the type string and the shape of each result; `schedule` is
+    ``"manual"`` or the name of an autoscheduler. Answers with `schedule_s` and
+    `compile_s`.
 ``{"cmd": "time", "repeat"}``
-    Runs the pipeline `repeat` times and answers with the fastest run, `ms`, and with
-    all of them, `runs_ms`.
-``{"cmd": "result", "path"}``
-    Saves the output as a ``.npy`` file.
+    Runs the pipeline once to warm up and `repeat` times more; answers with the
+    milliseconds of each of these, `runs_ms`.
+``{"cmd": "result", "paths"}``
+    Runs the pipeline and saves each output as a ``.npy`` file.
 
 Every answer carries `ok`; a failed request is answered with `error`. Halide reads the
 number of threads from ``HL_NUM_THREADS`` when the process starts its first pipeline.
 """
 
 import ast
+import ctypes
 import importlib
 import json
 import math
@@ -29,6 +31,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any
 
 import halide as hl
@@ -37,40 +40,47 @@ AUTOSCHEDULERS = {"mullapudi2016": "Mullapudi2016", "adams2019": "Adams2019"}
 CACHE_BYTES = 1 << 20
 LOAD_COST = 40
 
-# Type strings of the .npy format, as item formats of memoryview and as Halide types.
+# Type strings of the .npy format, as item formats of struct and memoryview and as Halide types.
 ELEMENT_TYPES = {
+    "|b1": ("?", hl.Bool()),
     "|u1": ("B", hl.UInt(8)),
+    "|i1": ("b", hl.Int(8)),
     "<u2": ("H", hl.UInt(16)),
     "<i2": ("h", hl.Int(16)),
+    "<u4": ("I", hl.UInt(32)),
     "<i4": ("i", hl.Int(32)),
+    "<u8": ("Q", hl.UInt(64)),
+    "<i8": ("q", hl.Int(64)),
+    "<f2": ("e", hl.Float(16)),
     "<f4": ("f", hl.Float(32)),
+    "<f8": ("d", hl.Float(64)),
 }
 
 NPY_MAGIC = b"\x93NUMPY"
 
 
 class Array:
-    """A dense array in pages of its own, seen by Halide as a buffer.
+    """A dense array in memory of its own, seen by Halide as a buffer.
 
     The buffer may have rows to spare above and below the array's, at negative
     coordinates and past the end.
     """
 
     def __init__(self, dtype: str, shape: Sequence[int], spare_rows: int = 0) -> None:
-        """Allocate a zeroed array; huge pages are asked for, as NumPy does."""
-        item_format: Any
+        """Allocate a zeroed array."""
         item_format, self.halide_type = ELEMENT_TYPES[dtype]
         self.dtype = dtype
         self.shape = tuple(shape)
-        *planes, rows, columns = shape
-        allocated = (*planes, rows + 2 * spare_rows, columns)
+        self._rows, columns = (1, *shape)[-2:]
+        self._planes = math.prod(shape[:-2])
         self._row_bytes = columns * struct.calcsize(item_format)
-        self._spare_rows = spare_rows
-        self._memory = mmap.mmap(-1, math.prod(allocated[:-1]) * self._row_bytes)
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            self._memory.madvise(mmap.MADV_HUGEPAGE)
-        self.buffer = _innermost_first(hl.Buffer(memoryview(self._memory).cast(item_format, allocated)))
-        self.buffer.set_min([0, -spare_rows, *(0 for _ in planes)])
+        self._spare_rows = spare_rows if len(shape) > 1 else 0
+        allocated = list(shape)
+        if self._spare_rows:
+            allocated[-2] += 2 * spare_rows
+        self.buffer, self._bytes = _allocate(item_format, self.halide_type, allocated)
+        if self._spare_rows:
+            self.buffer.set_min([0, -spare_rows, *(0 for _ in shape[:-2])])
 
     @classmethod
     def load(cls, path: Path, spare_rows: int) -> "Array":
@@ -78,7 +88,7 @@ class Array:
         with path.open("rb") as file:
             dtype, shape = _read_npy_header(file)
             array = cls(dtype, shape, spare_rows)
-            for plane in array._planes():
+            for plane in array._plane_bytes():
                 file.readinto(plane)
         return array
 
@@ -90,14 +100,39 @@ class Array:
         with path.open("wb") as file:
             file.write(NPY_MAGIC + bytes((1, 0)) + struct.pack("<H", len(padded)))
             file.write(padded.encode("latin1"))
-            file.writelines(self._planes())
+            file.writelines(self._plane_bytes())
 
-    def _planes(self) -> Iterator[memoryview]:
+    def _plane_bytes(self) -> Iterator[memoryview]:
         """Yield the bytes of each plane, without the spare rows."""
-        *planes, rows, _ = self.shape
-        for plane in range(math.prod(planes)):
-            first = plane * (rows + 2 * self._spare_rows) + self._spare_rows
-            yield memoryview(self._memory)[first * self._row_bytes : (first + rows) * self._row_bytes]
+        for plane in range(self._planes):
+            first = plane * (self._rows + 2 * self._spare_rows) + self._spare_rows
+            yield self._bytes[first * self._row_bytes : (first + self._rows) * self._row_bytes]
+
+
+def _allocate(item_format: str, halide_type: Any, shape: Sequence[int]) -> tuple[hl.Buffer, memoryview]:
+    """Zeroed memory, as a buffer whose contiguous dimension comes first, and as bytes.
+
+    Huge pages are asked for, as NumPy does. Halves are the exception, which a memoryview
+    cannot hold before Python 3.12: Halide allocates those.
+    """
+    if item_format == "e":
+        halves = hl.Buffer(halide_type, list(reversed(shape)))
+        halves.fill(0)
+        exporter = halves if memoryview(halves).c_contiguous else _reversed(halves)
+        size = 2 * math.prod(shape)
+        return halves, memoryview((ctypes.c_char * size).from_buffer(exporter)).cast("B")
+    memory = mmap.mmap(-1, math.prod(shape) * struct.calcsize(item_format))
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    view: Any = memoryview(memory)
+    buffer = hl.Buffer(view.cast(item_format, list(shape)))
+    # Newer releases of Halide put the contiguous dimension first unasked.
+    return buffer if buffer.dim(0).stride() == 1 else _reversed(buffer), view
+
+
+def _reversed(buffer: hl.Buffer) -> hl.Buffer:
+    """The same memory with its dimensions the other way round."""
+    return buffer.transposed(list(reversed(range(buffer.dimensions()))))
 
 
 class Worker:
@@ -108,7 +143,7 @@ class Worker:
         self._target = hl.get_jit_target_from_environment()
         self._pipeline: hl.Pipeline | None = None
         self._images: dict[str, tuple[hl.ImageParam, Array]] = {}
-        self._output: Array | None = None
+        self._outputs: list[Array] = []
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Carry out one request; exceptions become answers that are not ok."""
@@ -129,23 +164,25 @@ class Worker:
         schedule: str,
         threads: int,
         inputs: Mapping[str, str],
-        output_shape: Sequence[int],
+        outputs: Sequence[tuple[str, Sequence[int]]],
     ) -> dict[str, Any]:
         module = importlib.import_module(f"{__package__}.halide_apps.{app}")
-        self._images = {
-            name: _bind_image(name, Array.load(Path(path), module.SPARE_ROWS)) for name, path in inputs.items()
-        }
-        self._output = Array(module.OUTPUT_DTYPE, output_shape)
-        self._output.buffer.set_min(list(module.ORIGIN))
+        spare_rows = getattr(module, "SPARE_ROWS", 0)
+        self._images = {name: _bind_image(name, Array.load(Path(path), spare_rows)) for name, path in inputs.items()}
+        self._outputs = [Array(dtype, shape) for dtype, shape in outputs]
+        origins = _origins(module, self._outputs)
+        for array, origin in zip(self._outputs, origins, strict=True):
+            array.buffer.set_min(list(origin))
 
         start = time.perf_counter()
         manual = schedule == "manual"
         parameters = {name: parameter for name, (parameter, _) in self._images.items()}
-        output = module.build(parameters, self._target, manual=manual)
-        output.set_estimates(list(zip(module.ORIGIN, reversed(output_shape), strict=True)))
-        self._pipeline = hl.Pipeline(output)
+        built = module.build(parameters, self._target, manual=manual)
+        funcs = list(built) if isinstance(built, (list, tuple)) else [built]
+        _estimate(funcs, self._outputs, origins)
+        self._pipeline = hl.Pipeline(funcs)
         if not manual:
-            _autoschedule(self._pipeline, self._target, schedule, threads)
+            _autoschedule(self._pipeline, self._target, schedule, threads, getattr(module, "BEAM_SIZE", None))
         scheduled = time.perf_counter()
         self._pipeline.compile_jit(self._target)
         compiled = time.perf_counter()
@@ -153,23 +190,37 @@ class Worker:
 
     def _time(self, repeat: int) -> dict[str, Any]:
         self._run()
-        runs_ms = [self._run() for _ in range(repeat)]
-        return {"ms": min(runs_ms), "runs_ms": runs_ms}
+        return {"runs_ms": [self._run() for _ in range(repeat)]}
 
     def _run(self) -> float:
         """Run the pipeline once and return the milliseconds it took."""
-        if self._pipeline is None or self._output is None:
+        if self._pipeline is None:
             raise RuntimeError("no pipeline has been prepared")
+        buffers = [array.buffer for array in self._outputs]
+        target = buffers[0] if len(buffers) == 1 else buffers
         start = time.perf_counter()
-        self._pipeline.realize(self._output.buffer, self._target)
+        self._pipeline.realize(target, self._target)
         return (time.perf_counter() - start) * 1e3
 
-    def _result(self, path: str) -> dict[str, Any]:
-        if self._output is None:
-            raise RuntimeError("no pipeline has been prepared")
+    def _result(self, paths: Sequence[str]) -> dict[str, Any]:
         self._run()
-        self._output.save(Path(path))
+        for array, path in zip(self._outputs, paths, strict=True):
+            array.save(Path(path))
         return {}
+
+
+def _origins(module: ModuleType, outputs: Sequence[Array]) -> list[tuple[int, ...]]:
+    """The first coordinates of each output: all zero unless the module says otherwise."""
+    zeros = [(0,) * len(array.shape) for array in outputs]
+    return [getattr(module, "ORIGIN", zeros[0])] if len(outputs) == 1 else getattr(module, "ORIGINS", zeros)
+
+
+def _estimate(funcs: Sequence[hl.Func], outputs: Sequence[Array], origins: Sequence[tuple[int, ...]]) -> None:
+    """Tell autoschedulers the sizes; a Func of several values has as many outputs, of one shape."""
+    index = 0
+    for func in funcs:
+        func.set_estimates(list(zip(origins[index], reversed(outputs[index].shape), strict=True)))
+        index += func.outputs()
 
 
 def _read_npy_header(file: IO[bytes]) -> tuple[str, tuple[int, ...]]:
@@ -185,14 +236,6 @@ def _read_npy_header(file: IO[bytes]) -> tuple[str, tuple[int, ...]]:
     return header["descr"], header["shape"]
 
 
-def _innermost_first(buffer: hl.Buffer) -> hl.Buffer:
-    """Put the contiguous dimension first, as newer releases of Halide do unasked."""
-    rank = buffer.dimensions()
-    if buffer.dim(0).stride() == 1:
-        return buffer
-    return buffer.transposed(list(reversed(range(rank))))
-
-
 def _bind_image(name: str, array: Array) -> tuple[hl.ImageParam, Array]:
     """Make a pipeline parameter that holds `array`, and keep the two together."""
     rank = len(array.shape)
@@ -203,18 +246,22 @@ def _bind_image(name: str, array: Array) -> tuple[hl.ImageParam, Array]:
     return parameter, array
 
 
-def _autoschedule(pipeline: hl.Pipeline, target: hl.Target, name: str, threads: int) -> None:
-    """Let the autoscheduler `name` schedule `pipeline`."""
+def _autoschedule(pipeline: hl.Pipeline, target: hl.Target, name: str, threads: int, beam_size: int | None) -> None:
+    """Let the autoscheduler `name` schedule `pipeline`; `beam_size` is for Adams2019, whose own choice is None."""
     if name not in AUTOSCHEDULERS:
         raise ValueError(f"unknown schedule {name!r}; known: manual, {', '.join(AUTOSCHEDULERS)}")
     hl.load_plugin(_plugin_path(name))
     if hasattr(hl, "MachineParams"):  # Up to Halide 14.
+        if beam_size is not None:
+            os.environ["HL_BEAM_SIZE"] = str(beam_size)
         machine = hl.MachineParams(threads, CACHE_BYTES, LOAD_COST)
         pipeline.auto_schedule(AUTOSCHEDULERS[name], target, machine)
         return
     settings = {"parallelism": str(threads)}
     if name == "mullapudi2016":
         settings |= {"last_level_cache_size": str(CACHE_BYTES), "balance": str(LOAD_COST)}
+    elif beam_size is not None:
+        settings["beam_size"] = str(beam_size)
     pipeline.apply_autoscheduler(target, hl.AutoschedulerParams(AUTOSCHEDULERS[name], settings))
 
 

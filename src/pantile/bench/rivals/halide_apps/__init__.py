@@ -1,13 +1,14 @@
 """The benchmark applications written in Halide, one module each.
 
-Every module offers
+Every module offers ``build(images, target, *, manual)``: the output ``Func``, carrying
+the expert schedule that Halide publishes for CPUs if `manual`, otherwise unscheduled. A
+pipeline with several outputs returns them in a tuple. It may also have
 
-- ``OUTPUT_DTYPE``: the NumPy type string of the result, such as ``"<f4"``;
-- ``ORIGIN``: the coordinates of its first element;
+- ``ORIGIN``: the coordinates of the result's first element (``ORIGINS``, one for each of
+  several), zero by default;
 - ``SPARE_ROWS``: rows that must exist above and below the inputs because some
   autoscheduler reads them, although no result depends on them;
-- ``build(images, target, *, manual)``: the output ``Func``, carrying the expert
-  schedule that Halide publishes for CPUs if `manual`, otherwise unscheduled.
+- ``BEAM_SIZE``: of Adams2019, where its own choice takes too long.
 
 Coordinates follow Halide: the fastest-varying index comes first, so that an array
 of shape ``(3, rows, columns)`` is indexed ``[x, y, c]``.

@@ -4,10 +4,6 @@ from collections.abc import Mapping
 
 import halide as hl
 
-OUTPUT_DTYPE = "<u2"
-ORIGIN = (0, 0)
-SPARE_ROWS = 0
-
 STRIP_ROWS = 32
 LANES = 16
 

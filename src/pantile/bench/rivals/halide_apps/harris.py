@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 
 import halide as hl
 
-OUTPUT_DTYPE = "<f4"
 ORIGIN = (3, 3)
 SPARE_ROWS = 8
 

@@ -5,10 +5,6 @@ from collections.abc import Callable, Mapping
 
 import halide as hl
 
-OUTPUT_DTYPE = "<f4"
-ORIGIN = (0, 0, 0)
-SPARE_ROWS = 0
-
 SIGMA = 1.5
 RADIUS = 3
 STRIP_ROWS = 32

@@ -1,0 +1,1 @@
+"""Programs for Halide's worker that are no apps."""
