@@ -25,7 +25,7 @@ from .graph.nodes import Graph
 from .lower.passes import Trace
 from .reference.stages import Stages
 from .runtime import kernels
-from .runtime.arguments import Arguments, Array, NDArray, Number, check_array, dense_axis
+from .runtime.arguments import Arguments, Array, NDArray, Number, check_array, known_strides
 from .runtime.kernel import Kernel, Report, failure
 from .runtime.outputs import Shape, check_apart, check_output, check_shape, given_outputs, new_array
 from .runtime.packing import Packing
@@ -136,8 +136,8 @@ class Calls:
         if all(0 in shape for shape in shapes):
             return Call(shapes, None, packing)
         names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
-        dense = tuple((name, dense_axis(a)) for name, a in zip(names, arrays, strict=True))
-        return Call(shapes, self._kernel(self.variants.of(dense, self._extents(inputs))), packing)
+        strides = tuple((name, known_strides(a)) for name, a in zip(names, arrays, strict=True))
+        return Call(shapes, self._kernel(self.variants.of(strides, self._extents(inputs))), packing)
 
     def _extents(self, inputs: Sequence[NDArray]) -> dict[str, int]:
         infos = zip(self.graph.inputs, inputs, strict=True)

@@ -1,7 +1,8 @@
 """Variants: what code may rely on about the arrays of a call. One pipeline has a few, each compiled when first needed.
 
-Code is specialized on which axis of each array is contiguous, and on the inputs being large enough that every split
-of the outputs has whole blocks. Smaller inputs get variants of their own, one per power of two, whose blocks are cut
+Code is specialized on strides that are small constants (which axis of each array is contiguous, and the distance
+between pixels of interleaved channels), and on the inputs being large enough that every split of the outputs has whole
+blocks. Smaller inputs get variants of their own, one per power of two, whose blocks are cut
 down to fit (`lower.fit`).
 """
 
@@ -15,18 +16,18 @@ from .expr.linear import Facts
 from .expr.nodes import Expr
 from .expr.visit import variables
 from .graph.nodes import Graph
+from .ir.nodes import Strides
 from .schedule.plan import Nest, Plan, Split
 
 _LARGEST = 1 << 14  # nobody would call inputs small that are smaller than this
 _FAR = 1 << 20  # larger than any block
-Dense = tuple[tuple[str, int | None], ...]
 
 
 @dataclass(frozen=True)
 class Variant:
-    """The contiguous axis of each buffer, and least extents of the inputs."""
+    """What is known of the strides of each buffer, and least extents of the inputs."""
 
-    dense: Dense
+    strides: tuple[tuple[str, Strides], ...]
     least: tuple[tuple[str, int], ...] = ()
 
     def facts(self) -> Facts:
@@ -43,15 +44,15 @@ class Variants:
         self._dims |= {b: graph.stage[o.stage].ndim for o in graph.outputs for b in graph.stage[o.stage].buffers}
         self._large = _large_extents(graph, plan)
 
-    def of(self, dense: Dense, extents: Mapping[str, int]) -> Variant:
+    def of(self, strides: tuple[tuple[str, Strides], ...], extents: Mapping[str, int]) -> Variant:
         """The variant for arrays of this layout and inputs of these extents."""
-        return Variant(dense, tuple((e, self._least(e, extents[e])) for e in self._extents))
+        return Variant(strides, tuple((e, self._least(e, extents[e])) for e in self._extents))
 
     @property
     def usual(self) -> Variant:
         """The one for large arrays in C order."""
-        dense = tuple((name, n - 1 if n else None) for name, n in self._dims.items())
-        return Variant(dense, tuple((e, self._large.get(e, 1)) for e in self._extents))
+        strides = tuple((name, (None,) * (n - 1) + (1,) * (n > 0)) for name, n in self._dims.items())
+        return Variant(strides, tuple((e, self._large.get(e, 1)) for e in self._extents))
 
     def _least(self, name: str, extent: int) -> int:
         """What the code may rely on: large enough, or the power of two below."""

@@ -37,7 +37,7 @@ def loop(name: str, extent: Expr | int, body: Stmt, kind: Kind = Kind.SERIAL, sc
 
 
 def argument(name: str, t: DType | str, ndim: int = 1, *, writable: bool = False) -> BufferArg:
-    return BufferArg(name, dtype(t), ndim, writable, ndim - 1)
+    return BufferArg(name, dtype(t), ndim, writable, (None,) * (ndim - 1) + (1,) * (ndim > 0))
 
 
 class Kernel:

@@ -17,8 +17,8 @@ x = var("x")
 LOAD, STORE = 1, 2
 
 
-def checked(body: Stmt, a: Array, out: Array, dense: int | None = 0) -> tuple[int, list[int]]:
-    buffers = (BufferArg("a", INT32, a.ndim, False, dense), argument("out", INT32, writable=True))
+def checked(body: Stmt, a: Array, out: Array, strides: tuple[int | None, ...] = (1,)) -> tuple[int, list[int]]:
+    buffers = (BufferArg("a", INT32, a.ndim, False, strides), argument("out", INT32, writable=True))
     kernel = Kernel(Program("k", buffers, (), body), debug=True)
     code = kernel({"a": a, "out": out})
     return code, kernel.report[:5].tolist()
@@ -68,9 +68,9 @@ def test_allocations_are_numbered_after_the_arguments() -> None:
 
 def test_negative_strides_and_two_dimensions() -> None:
     a, out = np.arange(12, dtype=np.int32).reshape(3, 4)[::-1, ::2], np.zeros(8, np.int32)
-    assert checked(copy(i64(-8)), a, out, None)[0] == 0
-    assert checked(copy(i64(-9)), a, out, None) == (1, [LOAD, 0, -9, -8, 2])
-    assert checked(copy(i64(3)), a, out, None) == (1, [LOAD, 0, 3, -8, 2])
+    assert checked(copy(i64(-8)), a, out, (None, None))[0] == 0
+    assert checked(copy(i64(-9)), a, out, (None, None)) == (1, [LOAD, 0, -9, -8, 2])
+    assert checked(copy(i64(3)), a, out, (None, None)) == (1, [LOAD, 0, 3, -8, 2])
 
 
 def test_an_empty_array_allows_nothing() -> None:

@@ -75,7 +75,7 @@ def kernel(name: str, t: DType, strict: bool) -> LoadedCode:
     index = ramp(var("i") * LANES, 1, LANES)
     value = op(name, *(Load(t, LANES, n, (index,)) for n in names))
     loop = For("i", const(0, INT64), var("out.shape.0") // LANES, Kind.SERIAL, Store("out", (index,), value))
-    buffers = tuple(BufferArg(n, t, 1, n == "out", 0) for n in (*names, "out"))
+    buffers = tuple(BufferArg(n, t, 1, n == "out", (1,)) for n in (*names, "out"))
     text = emit(Program("kernel", buffers, (), loop), host(), strict=strict)
     return load(compile_object(text, host()), "kernel", {})
 

@@ -18,7 +18,7 @@ ONE_BYTE = const(1, UINT8)
 
 
 def program(body: Stmt) -> Program:
-    return Program("k", (BufferArg("out", UINT8, 1, True, 0),), (), body)
+    return Program("k", (BufferArg("out", UINT8, 1, True, (1,)),), (), body)
 
 
 def store(value: Expr, index: Expr = ZERO, mask: Expr | None = None) -> Store:

@@ -54,7 +54,7 @@ def test_show() -> None:
 
 
 def test_show_program() -> None:
-    p = Program("k", (BufferArg("img", UINT8, 2, False, 1),), (ScalarArg("gain", INT32),), STORE)
+    p = Program("k", (BufferArg("img", UINT8, 2, False, (None, 1)),), (ScalarArg("gain", INT32),), STORE)
     assert show_program(p).splitlines()[0] == "kernel k(img: uint8[:, dense], gain: int32):"
 
 

@@ -10,7 +10,7 @@ import pantile as pt
 from pantile.codegen.target import NAMED
 from pantile.compile import Options, to_loops
 from pantile.graph.nodes import Graph
-from pantile.ir.nodes import Block, For, If, Let, Produce, Program, Realize, Stmt, Store
+from pantile.ir.nodes import Block, For, If, Let, Produce, Program, Realize, Stmt, Store, Strides
 from pantile.ir.verify import verify
 from pantile.lower.nest import LoopNest
 from pantile.lower.passes import Trace, arguments
@@ -25,9 +25,9 @@ FLAT = ("flatten", "simplify")
 class CheckedTrace(Trace):
     """Verifies what every pass returns, and keeps it."""
 
-    def __init__(self, graph: Graph, dense: Mapping[str, int | None]) -> None:
+    def __init__(self, graph: Graph, strides: Mapping[str, Strides]) -> None:
         super().__init__(check=True)
-        self.buffers, self.scalars = arguments(graph, dense)
+        self.buffers, self.scalars = arguments(graph, strides)
         self.results: dict[str, Stmt] = {}
 
     def run(self, name: str, work: Callable[[], Any]) -> Any:
@@ -46,8 +46,8 @@ def lowered(p: pt.Pipeline, large: bool = True) -> dict[str, Stmt]:
     variants = Variants(graph, plan)
     variant = variants.usual
     if not large:
-        variant = variants.of(variant.dense, {i.extent(k): 1 for i in graph.inputs for k in range(i.ndim)})
-    trace = CheckedTrace(graph, dict(variant.dense))
+        variant = variants.of(variant.strides, {i.extent(k): 1 for i in graph.inputs for k in range(i.ndim)})
+    trace = CheckedTrace(graph, dict(variant.strides))
     to_loops(p.graph, p.schedule, variant, options, trace)
     return trace.results
 

@@ -9,7 +9,14 @@ import pytest
 
 from pantile.errors import Location
 from pantile.expr.types import ALL, BFLOAT16, dtype
-from pantile.runtime.arguments import Number, as_number, dense_axis, element_strides, from_bfloat_bits, to_bfloat_bits
+from pantile.runtime.arguments import (
+    Number,
+    as_number,
+    element_strides,
+    from_bfloat_bits,
+    known_strides,
+    to_bfloat_bits,
+)
 from pantile.runtime.packing import Packing
 
 WHERE = Location("here.py", 1)
@@ -33,23 +40,27 @@ def test_bfloat_rounds_to_nearest_even(value: float, bits: int) -> None:
 
 
 A = np.zeros((4, 6, 3), "int32")
+B = np.zeros((4, 9, 3), np.int32)
 
 
 @pytest.mark.parametrize(
-    ("array", "axis", "strides"),
+    ("array", "known", "strides"),
     [
-        (A, 2, [18, 3, 1]),
-        (A.transpose(2, 0, 1), 0, [1, 18, 3]),
-        (A[:, :, 1], None, [18, 3]),
-        (A[:, ::-1, ::-1], None, [18, -3, -1]),
-        (A[:, :, :1], 2, [18, 3, 0]),
-        (A[:1, :1, 1], 1, [0, 0]),
-        (A[0, 0, 0], None, []),
-        (np.broadcast_to(A[0, 0], (5, 3)), 1, [0, 1]),
+        (A, (None, None, 1), [18, 3, 1]),
+        (A.transpose(2, 0, 1), (1, None, None), [1, 18, 3]),
+        (A[:, :, 1], (None, None), [18, 3]),
+        (A[:, ::-1, ::-1], (None, None, None), [18, -3, -1]),
+        (A[:, :, :1], (None, None, 1), [18, 3, 0]),
+        (A[:1, :1, 1], (None, 1), [0, 0]),
+        (A[0, 0, 0], (), []),
+        (B.transpose(2, 0, 1), (1, None, 3), [1, 27, 3]),
+        (B[:, ::2, 0], (None, None), [27, 6]),
+        (B[:, ::-1], (None, None, 1), [27, -3, 1]),
+        (np.broadcast_to(A[0, 0], (5, 3)), (None, 1), [0, 1]),
     ],
 )
-def test_layout(array: np.ndarray, axis: int | None, strides: list[int]) -> None:
-    assert dense_axis(array) == axis
+def test_layout(array: np.ndarray, known: tuple[int | None, ...], strides: list[int]) -> None:
+    assert known_strides(array) == known
     assert element_strides(array) == strides
 
 

@@ -32,7 +32,8 @@ def bind_argument_limits(ctx: Context, b: BufferArg) -> None:
     low = high = "0"
     for axis in range(b.ndim):
         extent = ctx.fn.resolve(b.extent(axis), "i64")
-        stride = "1" if axis == b.dense else ctx.fn.resolve(b.stride(axis), "i64")
+        known = b.known_strides[axis]
+        stride = ctx.fn.resolve(b.stride(axis), "i64") if known is None else str(known)
         last = ctx.fn.value(f"add nsw i64 {extent}, -1")
         last = ctx.fn.value(f"call i64 @llvm.smax.i64(i64 {last}, i64 0)")
         reach = ctx.fn.value(f"mul i64 {last}, {stride}")

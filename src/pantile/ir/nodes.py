@@ -149,6 +149,9 @@ class Call(Stmt):
     args: tuple[Expr, ...]
 
 
+Strides = tuple[int | None, ...]  # per axis, in elements; None is any
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class BufferArg:
     """An input or output array of the kernel: pointer, and per dim extent and stride (in elements) as scalars."""
@@ -157,8 +160,7 @@ class BufferArg:
     dtype: DType
     ndim: int
     writable: bool
-    # Which dimension has stride 1, if any; its stride scalar is then never read.
-    dense: int | None
+    known_strides: Strides  # small constants, where code relies on them; those scalars are never read
 
     def extent(self, axis: int) -> str:
         return f"{self.name}.shape.{axis}"

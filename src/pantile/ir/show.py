@@ -50,8 +50,12 @@ def show_program(p: Program) -> str:
 
 
 def _show_argument(b: BufferArg) -> str:
-    dims = ", ".join("dense" if axis == b.dense else ":" for axis in range(b.ndim))
+    dims = ", ".join(_show_stride(s) for s in b.known_strides)
     return f"{'out ' if b.writable else ''}{b.name}: {b.dtype}[{dims}]"
+
+
+def _show_stride(known: int | None) -> str:
+    return ":" if known is None else "dense" if known == 1 else f"stride {known}"
 
 
 def _lines(s: Stmt) -> list[str]:

@@ -3,8 +3,8 @@
 before:  realize f: uint16[0..3, x.min..x.max + 1]    after:  alloc f: uint16[3*f.stride.0] in scratch at byte 0
          f[y % 3, x] = ...                                    f[(y % 3)*f.stride.0 + (x - x.min)] = ...
 
-Inputs and outputs are addressed by their strides; the dense dimension has stride 1. Buffers with disjoint lifetimes
-share memory: a buffer's offset in the arena is the end of those that live around it.
+Inputs and outputs are addressed by their strides; strides known to be small are constants. Buffers with disjoint
+lifetimes share memory: a buffer's offset in the arena is the end of those that live around it.
 """
 
 from __future__ import annotations
@@ -171,8 +171,14 @@ class _Flattener:
 
 
 def _argument(b: BufferArg) -> _Layout:
-    strides = tuple(None if k == b.dense else var(b.stride(k)) for k in range(b.ndim))
-    return _Layout((None,) * b.ndim, strides)
+    return _Layout((None,) * b.ndim, tuple(_stride(b, k, known) for k, known in enumerate(b.known_strides)))
+
+
+def _stride(b: BufferArg, axis: int, known: int | None) -> Expr | None:
+    """None stands for 1."""
+    if known is None:
+        return var(b.stride(axis))
+    return None if known == 1 else const(known, INT64)
 
 
 def _padded(size: Expr, dtype: DType) -> Expr:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from ..expr.linear import Facts
 from ..graph.nodes import Graph
-from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt
+from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt, Strides
 from ..ir.verify import verify
 from ..schedule.plan import Plan
 from .fit import fit
@@ -48,9 +48,9 @@ class Trace:
         return result
 
 
-def lower(graph: Graph, plan: Plan, dense: Mapping[str, int | None], facts: Facts, trace: Trace) -> Program:
-    """All passes. `dense`: which dimension of each input and output buffer is contiguous."""
-    buffers, scalars = arguments(graph, dense)
+def lower(graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts, trace: Trace) -> Program:
+    """All passes. `strides`: what is known of those of each input and output."""
+    buffers, scalars = arguments(graph, strides)
     graph = trace.run("inline", lambda: inline(graph, plan))
     plan = trace.run("fit", lambda: fit(graph, plan, facts))
     nest = trace.run("nest", lambda: build_nest(graph, plan, facts))
@@ -68,11 +68,11 @@ def lower(graph: Graph, plan: Plan, dense: Mapping[str, int | None], facts: Fact
     return program
 
 
-def arguments(graph: Graph, dense: Mapping[str, int | None]) -> tuple[tuple[BufferArg, ...], tuple[ScalarArg, ...]]:
+def arguments(graph: Graph, strides: Mapping[str, Strides]) -> tuple[tuple[BufferArg, ...], tuple[ScalarArg, ...]]:
     """The kernel's arguments: inputs, then outputs (one buffer per value), then params."""
-    inputs = [BufferArg(i.name, i.dtype, i.ndim, False, dense[i.name]) for i in graph.inputs]
+    inputs = [BufferArg(i.name, i.dtype, i.ndim, False, strides[i.name]) for i in graph.inputs]
     outputs = [
-        BufferArg(b, t, graph.stage[o.stage].ndim, True, dense[b])
+        BufferArg(b, t, graph.stage[o.stage].ndim, True, strides[b])
         for o in graph.outputs
         for b, t in zip(graph.stage[o.stage].buffers, graph.stage[o.stage].dtypes, strict=True)
     ]

@@ -20,6 +20,7 @@ from ..expr.types import DType
 
 NDArray = np.ndarray[Any, np.dtype[Any]]
 LARGEST_EXTENT = (1 << 31) - 1  # coordinates are int32
+_VECTOR = 8  # fewer elements are not worth code of their own
 _LARGEST_REACH = 1 << 62  # of addresses that are computed in int64
 
 
@@ -129,11 +130,15 @@ def _check_layout(wanted: Array, a: NDArray) -> None:
         raise UserError(f"{wanted.label} is given an array that reaches beyond what addresses can; {remedy}")
 
 
-def dense_axis(a: NDArray) -> int | None:
-    """The axis whose elements are neighbours in memory: the last one of stride 1, else one of a single element."""
+def known_strides(a: NDArray) -> tuple[int | None, ...]:
+    """Strides that code is specialized on: 1 for the axis whose elements are neighbours, and those up to 4 of others.
+
+    That axis is the last one of stride 1, else one of a single element. Axes too short for vectors count as any.
+    """
     axes = range(a.ndim - 1, -1, -1)
     dense = [k for k in axes if a.strides[k] == a.itemsize] or [k for k in axes if a.shape[k] <= 1]
-    return dense[0] if dense else None
+    near = {k: a.strides[k] // a.itemsize for k in axes if a.shape[k] >= _VECTOR}
+    return tuple([1 if [k] == dense[:1] else near[k] if 2 <= near.get(k, 0) <= 4 else None for k in range(a.ndim)])
 
 
 def element_strides(a: NDArray) -> list[int]:
