@@ -110,5 +110,16 @@ def test_what_cancels_and_what_is_proved_goes() -> None:
     assert isinstance(simplify(const(3, INT64) * 2, facts), Const)
 
 
+def test_quotients_of_a_pyramid() -> None:
+    """Sizes of levels of a pyramid meet as quotients of one extent by different powers of two."""
+    w = var("w")
+    facts = Facts({"w": (1, None)})
+    assert text(((w + 1) // 2 + 1) // 2, facts) == "(w + 3)//4"
+    assert text((w // 2 + 6) // 4 - 1, facts) == "(w + 4)//8"
+    assert facts.lower(3 + w // 2 - (w + 1) // 2) == 2
+    assert facts.ge(2 * ((w - 1) // 128) + 6, (w - 1) // 64 + 2)
+    assert not facts.ge(2 * ((w - 1) // 128) + 2, (w - 1) // 64 + 2)
+
+
 def text(e: Expr, facts: Facts) -> str:
     return str(simplify(e, facts))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import gcd
 from operator import is_
 
 from .build import binary
@@ -120,13 +121,29 @@ class Facts:
                 found = self._bound_op(form, k, atom, c, side)
                 if found is not None:
                     return found
+        scaled = self._bound_quotients(form, side)
         total = form.constant
         for atom, c in form.terms.values():
             limit = self._bound_atom(atom, side if c > 0 else -side)
             if limit is None:
-                return None
+                return scaled
             total += c * limit
-        return total
+        return total if scaled is None else min(total, scaled) if side > 0 else max(total, scaled)
+
+    def _bound_quotients(self, form: Linear, side: int) -> int | None:
+        """A bound by way of a multiple of the form, in which a quotient may cancel against other terms.
+
+        3 + w//2 - (w + 1)//2: twice that is at least 6 + (w - 1) - (w + 1) = 4, so it is at least 2.
+        """
+        if len(form.terms) < 2:
+            return None
+        for atom, c in form.terms.values():
+            d = _divisor(atom)
+            if d is not None and c % d:
+                scale = d // gcd(c, d)
+                limit = self._bound(Linear(0).plus(form, scale), side)
+                return None if limit is None else limit // scale if side > 0 else -(-limit // scale)
+        return None
 
     def _bound_op(self, form: Linear, k: Key, atom: Op, c: int, side: int) -> int | None:
         rest = form.without(k)
@@ -144,11 +161,10 @@ class Facts:
             if None in options:
                 return None
             return max(o for o in options if o is not None) if side > 0 else min(o for o in options if o is not None)
-        if atom.op == "floordiv" and isinstance(atom.args[1], Const) and int(atom.args[1].value) > 0:
-            d = int(atom.args[1].value)
-            if c % d == 0:  # e - d + 1 <= d * (e // d) <= e
-                slack = 0 if wanted > 0 else 1 - d
-                return self._bound(rest.plus(linear(atom.args[0]).plus(Linear(slack)), c // d), side)
+        d = _divisor(atom)
+        if d is not None and c % d == 0:  # e - d + 1 <= d * (e // d) <= e
+            slack = 0 if wanted > 0 else 1 - d
+            return self._bound(rest.plus(linear(atom.args[0]).plus(Linear(slack)), c // d), side)
         return None
 
     def _bound_atom(self, atom: Expr, side: int) -> int | None:
@@ -165,12 +181,21 @@ class Facts:
     def _bound_nonlinear(self, atom: Op, side: int) -> int | None:
         if atom.op == "mod" and isinstance(atom.args[1], Const) and int(atom.args[1].value) > 0:
             return int(atom.args[1].value) - 1 if side > 0 else 0
-        if atom.op == "floordiv" and isinstance(atom.args[1], Const) and int(atom.args[1].value) > 0:
+        d = _divisor(atom)
+        if d is not None:
             limit = self._bound(linear(atom.args[0]), side)
-            return None if limit is None else limit // int(atom.args[1].value)
+            return None if limit is None else limit // d
         if atom.op in ("min", "max", "select"):
             return self._bound_op(Linear(0), ("", 0), atom, 1, side)
         return None
+
+
+def _divisor(atom: Expr) -> int | None:
+    """d of a quotient e // d by a positive number."""
+    if isinstance(atom, Op) and atom.op == "floordiv" and isinstance(atom.args[1], Const):
+        d = int(atom.args[1].value)
+        return d if d > 0 else None
+    return None
 
 
 NO_FACTS = Facts()
@@ -252,7 +277,7 @@ class Simplifier:
             if low is not None and high is not None and low // d == high // d:
                 q = low // d
                 return const(q, INT64) if e.op == "floordiv" else binary("sub", e.args[0], const(q * d, INT64))
-            return e
+            return self.divide_again(e, form, d) if e.op == "floordiv" else e
         rest = form.plus(whole, -1).expr()
         divisor = const(d, INT64)
         if e.op == "mod":
@@ -260,6 +285,16 @@ class Simplifier:
         quotient = Linear(whole.constant // d, {k: (a, c // d) for k, (a, c) in whole.terms.items()})
         remainder = self.rewrite(binary("floordiv", rest, divisor))
         return quotient.plus(linear(remainder)).expr()
+
+    def divide_again(self, e: Op, form: Linear, d: int) -> Expr:
+        """(e // m + c) // d == (e + c*m) // (m*d)."""
+        if len(form.terms) == 1:
+            ((atom, c),) = form.terms.values()
+            m = _divisor(atom)
+            if m is not None and c == 1:
+                whole = linear(children(atom)[0]).plus(Linear(form.constant * m))
+                return self.rewrite(binary("floordiv", whole.expr(), const(m * d, INT64)))
+        return e
 
     def compare(self, e: Op) -> Expr:
         a, b = e.args if e.op in ("ge", "gt") else e.args[::-1]  # a >= b or a > b

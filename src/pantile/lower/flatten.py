@@ -128,7 +128,7 @@ class _Flattener:
         )
 
     def layout(self, s: Realize) -> tuple[list[tuple[str, Expr]], _Layout, Expr]:
-        """Strides by memory order (innermost 1), rows padded to whole cache lines, and the size in elements."""
+        """Strides by memory order (innermost 1), rows padded, and the size in elements."""
         stage = self.graph.producer[s.buffer]
         order = [stage.dims.index(d) for d in self.plan.stages[stage.name].storage]
         strides: list[Expr | None] = [None] * len(s.box)
@@ -137,8 +137,9 @@ class _Flattener:
         for depth, k in enumerate(reversed(order)):
             if depth:
                 strides[k] = self.named(f"{s.buffer}.stride.{k}", size, lets)
+            whole_lines = depth > 0 and not _less_than_a_line(size, s.dtype)
             size = simplify(size * self.expression(s.box[k][1]), self.facts)
-            if depth == 0 and len(order) > 1:
+            if depth < len(order) - 1 and not whole_lines:
                 size = simplify(_padded(size, s.dtype), self.facts)
         if isinstance(size, Const) and int(size.value) < 1:  # conditions left nothing to compute
             size = const(1, INT64)
@@ -181,9 +182,18 @@ def _stride(b: BufferArg, axis: int, known: int | None) -> Expr | None:
     return None if known == 1 else const(known, INT64)
 
 
+def _less_than_a_line(size: Expr, dtype: DType) -> bool:
+    return isinstance(size, Const) and int(size.value) * dtype.bytes < _LINE
+
+
 def _padded(size: Expr, dtype: DType) -> Expr:
-    """Rows start on cache lines, and an extra line keeps rows of 4096 bytes from falling on the same cache sets."""
+    """Rows start on cache lines, and an extra line keeps rows of 4096 bytes from falling on the same cache sets.
+
+    Rows shorter than a line, such as the channels of a pixel, lie within one: their size becomes a power of two.
+    """
     line = _LINE // dtype.bytes
+    if _less_than_a_line(size, dtype):
+        return const(1 << (int(size.value) - 1).bit_length(), INT64) if isinstance(size, Const) and size.value else size
     return (size + (2 * line - 1)) // line * line if not isinstance(size, Const) else (size + (line - 1)) // line * line
 
 
