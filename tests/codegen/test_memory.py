@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pantile.codegen.emit import emit
-from pantile.codegen.target import host
+from pantile.codegen.target import NAMED, host
 from pantile.expr.build import broadcast, cast, ramp
 from pantile.expr.nodes import Broadcast, Expr, Load, Op, Ramp, Shuffle, const, op, var
 from pantile.expr.types import INT64, UINT8, dtype
@@ -63,6 +63,26 @@ def test_neighbouring_strided_loads_share_one_wide_load(stride: int) -> None:
     buffers = (argument("a", UINT8), *(argument(n, UINT8, writable=True) for n in outs))
     text = emit(Program("k", buffers, (), Block(stores)), host())
     assert text.count(f"load <{stride * lanes} x i8>") == 1
+
+
+@pytest.mark.parametrize("stride", [5, 16, None], ids=str)
+@pytest.mark.parametrize(("t", "lanes", "columns"), [("float32", 4, 4), ("float64", 4, 2), ("uint8", 16, 8)])
+def test_neighbouring_columns_are_rows_transposed(t: str, lanes: int, columns: int, stride: int | None) -> None:
+    """In squares as large as the columns and the target's registers allow."""
+    step = stride or 11
+    a = before_unmapped_page(values(t, step * (lanes - 1) + columns))
+    outs = {f"out{k}": np.zeros(lanes, t) for k in range(columns)}
+    apart = i64(step) if stride else var("a.shape.0") - (a.size - step)
+
+    def column(k: int) -> Load:
+        return Load(dtype(t), lanes, "a", (Ramp(INT64, lanes, i64(k), apart),))
+
+    stores = tuple(store_all(f"out{k}", column(k)) for k in range(columns))
+    assert run(Block(stores), {"a": a, **outs}, list(outs)) == 0
+    assert all(np.array_equal(outs[f"out{k}"], a[k + step * np.arange(lanes)]) for k in range(columns))
+    buffers = (argument("a", dtype(t)), *(argument(n, dtype(t), writable=True) for n in outs))
+    text = emit(Program("k", buffers, (), Block(stores)), NAMED["aarch64"])
+    assert text.count(f"load <{columns} x ") == lanes
 
 
 def test_gather_with_data_dependent_index() -> None:

@@ -312,6 +312,8 @@ def _symmetric(a: Interval) -> Interval:
 
 def _mod(a: Interval, b: Interval) -> Interval:
     d = _constant(b)
+    if a.is_point and b.is_point and d != 0:
+        return Interval.point(a.low % b.low)
     if d is not None and d > 0:
         if _is_number(a.low) and _is_number(a.high) and a.low // d == a.high // d:
             return Interval(a.low % d, a.high % d)

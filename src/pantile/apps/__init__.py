@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from . import blur, harris, unsharp
+from . import blur, harris, iir_blur, unsharp
 from .app import App
 
 _MODULES = (
     blur,
     unsharp,
     harris,
+    iir_blur,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}

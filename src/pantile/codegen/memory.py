@@ -13,7 +13,7 @@ from .context import Context
 from .rounding import bfloat_bits, bfloat_from_bits
 from .strided import STRIDES, Affine, affine, split_offset
 from .types import integer, integer_type, mangled, memory_type, scalar_type, value_type
-from .vectors import gather, pick, reverse, shuffle, spread
+from .vectors import gather, pick, reverse, shuffle, spread, transpose
 
 _NONTEMPORAL = ", !nontemporal !1"
 
@@ -47,7 +47,7 @@ def _load_vector(ctx: Context, e: Load) -> str:
     index = affine(e.indices[0])
     element = memory_type(e.dtype)
     stride = None if index is None else index.constant_stride
-    if index is None or stride is None:
+    if index is None:
         return _load_lanes(ctx, e, index)
     rest = _operand(ctx, index.rest)
     if stride == 0:
@@ -59,13 +59,13 @@ def _load_vector(ctx: Context, e: Load) -> str:
         return reverse(ctx.fn, low, element, e.lanes)
     if stride in STRIDES and e.lanes >= 4:
         return _load_strided(ctx, e, index, rest, stride)
-    return _load_lanes(ctx, e, index)
+    return _load_column(ctx, e, index) or _load_lanes(ctx, e, index)
 
 
 def _load_strided(ctx: Context, e: Load, index: Affine, rest: str | None, stride: int) -> str:
     """A wide load shared with its neighbours where they fill the gaps, else loads that end at the last element."""
     element, lanes = memory_type(e.dtype), e.lanes
-    window = ctx.groups.window(e, index)
+    window = ctx.groups.window(e, index, stride)
     if window is not None:
         wide = _load_at(ctx, e.buffer, e.dtype, lanes * stride, rest, window)
         order = [lane * stride + index.offset - window for lane in range(lanes)]
@@ -78,6 +78,22 @@ def _load_strided(ctx: Context, e: Load, index: Affine, rest: str | None, stride
         piece = touched // lanes
         order.append(piece * lanes + touched - starts[piece])
     return shuffle(ctx.fn, pieces, element, lanes, order)
+
+
+def _load_column(ctx: Context, e: Load, index: Affine) -> str | None:
+    """A column of a matrix whose other columns are loaded too: its rows, transposed in square blocks."""
+    element, size = memory_type(e.dtype), ctx.module.target.vector_bits // (8 * e.dtype.bytes)
+    while size > 1 and (e.lanes % size or ctx.groups.window(e, index, size) is None):
+        size //= 2
+    first = ctx.groups.window(e, index, size)
+    if size < 2 or first is None:
+        return None
+    rows = [
+        _load_at(ctx, e.buffer, e.dtype, size, rest, offset - index.offset + first)
+        for rest, offset in _lane_addresses(ctx, e.indices[0], e.lanes, index)
+    ]
+    blocks = [transpose(ctx.fn, rows[i : i + size], element) for i in range(0, e.lanes, size)]
+    return shuffle(ctx.fn, [b[index.offset - first] for b in blocks], element, size, range(e.lanes))
 
 
 def _load_lanes(ctx: Context, e: Load, index: Affine | None) -> str:

@@ -3,6 +3,9 @@
 `img[3*x]`, `img[3*x + 1]` and `img[3*x + 2]`, each a vector with stride 3, touch 3*lanes elements without a gap. Then
 one wide load serves them all, and LLVM makes it the target's de-interleaving load. Alone, each of them must not read
 beyond its own last element.
+
+`f[n*x]` .. `f[n*x + 3]`, with any other stride n, are columns of a matrix whose rows are without gaps: dense loads of
+the rows and a transposition in registers serve them all.
 """
 
 from __future__ import annotations
@@ -79,7 +82,7 @@ class Groups:
 
     def __init__(self, s: Stmt) -> None:
         self._stmt = s
-        self._windows: dict[_Family, dict[int, int]] = {}
+        self._windows: dict[tuple[_Family, int], dict[int, int]] = {}
 
     @cached_property
     def _offsets(self) -> dict[_Family, set[int]]:
@@ -87,32 +90,32 @@ class Groups:
         found: dict[_Family, set[int]] = {}
         for load in _certain_loads(self._stmt):
             index = affine(load.indices[0])
-            if index is not None and index.constant_stride in STRIDES:
+            if index is not None and index.constant_stride not in (-1, 0, 1):
                 found.setdefault(_family(load, index), set()).add(index.offset)
         return found
 
-    def window(self, load: Load, index: Affine) -> int | None:
-        """The first offset of `stride` neighbouring loads that include this one, all of them certain; else None."""
+    def window(self, load: Load, index: Affine, size: int) -> int | None:
+        """The first offset of `size` neighbouring loads that include this one, all of them certain; else None."""
         family = _family(load, index)
-        if family not in self._windows:
-            self._windows[family] = _windows(self._offsets.get(family, set()), index.constant_stride or 1)
-        return self._windows[family].get(index.offset)
+        if (family, size) not in self._windows:
+            self._windows[family, size] = _windows(self._offsets.get(family, set()), size)
+        return self._windows[family, size].get(index.offset)
 
 
-def _windows(noted: set[int], stride: int) -> dict[int, int]:
-    """Cover the offsets from the lowest up by gapless runs of `stride`: offset -> first of its run."""
+def _windows(noted: set[int], size: int) -> dict[int, int]:
+    """Cover the offsets from the lowest up by gapless runs of `size`: offset -> first of its run."""
     found: dict[int, int] = {}
     for offset in sorted(noted):
-        for start in range(offset, offset - stride, -1):
-            if offset not in found and all(start + k in noted for k in range(stride)):
-                for k in range(stride):
+        for start in range(offset, offset - size, -1):
+            if offset not in found and all(start + k in noted for k in range(size)):
+                for k in range(size):
                     found.setdefault(start + k, start)
     return found
 
 
 def _family(load: Load, index: Affine) -> _Family:
     rest = () if index.rest is None else key(index.rest)
-    return (load.buffer, load.lanes, index.constant_stride, rest)
+    return (load.buffer, load.lanes, key(index.stride), rest)
 
 
 def _certain_loads(s: Stmt) -> Iterator[Load]:

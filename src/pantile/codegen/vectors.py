@@ -67,6 +67,19 @@ def _shuffle_two(fn: Function, pair: list[str], element: str, lanes: int, order:
     return fn.value(f"shufflevector {vector} {a}, {vector} {b}, <{len(order)} x i32> <{mask}>")
 
 
+def transpose(fn: Function, rows: Sequence[str], element: str) -> list[str]:
+    """The columns of a square matrix: rows a half apart are interleaved, as often as it takes to halve it to one."""
+    size = len(rows)
+    matrix = list(rows)
+    low = [i // 2 + i % 2 * size for i in range(size)]
+    for _ in range(size.bit_length() - 1):
+        pairs = zip(matrix[: size // 2], matrix[size // 2 :], strict=True)
+        matrix = [
+            shuffle(fn, pair, element, size, [i + half for i in low]) for pair in pairs for half in (0, size // 2)
+        ]
+    return matrix
+
+
 def widened(fn: Function, vector: str, element: str, lanes: int, to: int) -> str:
     """More lanes; the new ones have no meaning."""
     if lanes == to:

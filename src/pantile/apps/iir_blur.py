@@ -1,0 +1,89 @@
+"""A recursive blur of a planar float image (Halide's apps/iir_blur): first-order filters down, up, right and left.
+
+Each column is filtered downwards and then upwards; the rows are filtered by transposing, filtering columns, and
+transposing back.
+
+The idea of the schedule: a filter is a scan, so its vectors run across columns. A band of columns, whole height, fits
+the L2 cache: it is copied in, filtered down and up there, and leaves transposed, in tiles that fit registers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pantile as pt
+
+from .app import App
+
+
+def build() -> pt.Pipeline:
+    """img[c, y, x] -> blurred image of the same shape."""
+    img = pt.Input("img", "float32", ndim=3)
+    alpha = pt.Param("alpha", "float32", default=0.5)
+    _, height, width = img.shape
+    turned = _transposed("turned", _filtered("columns", img, height, alpha))
+    out = _transposed("out", _filtered("rows", turned, width, alpha))
+    return pt.Pipeline(out, shape=img.shape, name="iir_blur")
+
+
+def _filtered(name: str, source: Any, height: Any, alpha: Any) -> pt.Func:
+    """Every value moves towards the one above it, then towards the one below."""
+    c, y, x = pt.vars("c y x")
+    f = pt.Func(name)
+    r = pt.RDom((1, height - 1), names="y", name="r")
+    up = height - 1 - r.y
+    f[c, y, x] = source[c, y, x]
+    f[c, r.y, x] = (1 - alpha) * f[c, r.y - 1, x] + alpha * f[c, r.y, x]
+    f[c, up, x] = (1 - alpha) * f[c, up + 1, x] + alpha * f[c, up, x]
+    return f
+
+
+def _transposed(name: str, source: Any) -> pt.Func:
+    c, y, x = pt.vars("c y x")
+    f = pt.Func(name)
+    f[c, y, x] = source[c, x, y]
+    return f
+
+
+def expert(vector_bits: int) -> pt.Schedule:
+    """Bands of a few vectors of columns; tiles of one vector by four."""
+    lanes, band = vector_bits // 32, 8 * vector_bits // 32
+
+    def scan(name: str, at: str) -> pt.StageSchedule:
+        result = pt.on(name).compute_at(at, "band").vectorize("x", band).unroll("y", 4)
+        for k in (0, 1):
+            result = result.update(k).vectorize("x", band).unroll("r.y", 4).reorder("c", "x", "r.y", "r.y_u", "x_v")
+        return result
+
+    def transpose(name: str) -> pt.StageSchedule:
+        return (
+            pt.on(name)
+            .split("y", "band", "yi", band)
+            .split("yi", "yi", "row", lanes)
+            .vectorize("x", 4 * lanes)
+            .reorder("c", "band", "x", "yi", "row", "x_v")
+            .unroll("row")
+            .parallel("band")
+        )
+
+    return pt.Schedule(
+        transpose("out"), scan("rows", "out"), transpose("turned"), scan("columns", "turned"),
+    )  # fmt: skip
+
+
+def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    return rng.random(shape, dtype=np.float32)
+
+
+APPS = (
+    App(
+        "iir_blur",
+        "recursive blur, float32 planar RGB",
+        build,
+        expert,
+        {"small": {"img": (3, 120, 200)}, "paper": {"img": (3, 2560, 1536)}},
+        _make,
+    ),
+)

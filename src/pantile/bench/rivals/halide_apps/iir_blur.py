@@ -1,0 +1,43 @@
+"""Recursive first-order blur of a planar colour image: down and up the columns, then along the rows."""
+
+from collections.abc import Mapping
+
+import halide as hl
+
+OUTPUT_DTYPE = "<f4"
+ORIGIN = (0, 0, 0)
+SPARE_ROWS = 0
+
+ALPHA = 0.5
+
+
+def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
+    """Return the blurred ``images["img"]``, of the same shape."""
+    source = images["img"]
+    lanes = target.natural_vector_size(hl.Float(32)) if manual else None
+    turned = _transposed_blur(source, source.dim(1).extent(), lanes)
+    return _transposed_blur(turned, source.dim(0).extent(), lanes)
+
+
+def _transposed_blur(source: hl.ImageParam | hl.Func, height: hl.Expr, lanes: int | None) -> hl.Func:
+    """Filter the columns, `height` long, and transpose; scheduled for vectors of `lanes` unless None."""
+    x, y, c = hl.Var("x"), hl.Var("y"), hl.Var("c")
+    blur, transpose = hl.Func("blur"), hl.Func("transpose")
+    row = hl.RDom([(1, height - 1)])
+    upwards = height - 1 - row.x
+    keep, take = hl.f32(1 - ALPHA), hl.f32(ALPHA)
+    blur[x, y, c] = hl.undef(hl.Float(32))
+    blur[x, 0, c] = source[x, 0, c]
+    blur[x, row.x, c] = keep * blur[x, row.x - 1, c] + take * source[x, row.x, c]
+    blur[x, upwards, c] = keep * blur[x, upwards + 1, c] + take * blur[x, upwards, c]
+    transpose[x, y, c] = blur[y, x, c]
+
+    if lanes is not None:
+        xo, yo, xi, yi = hl.Var("xo"), hl.Var("yo"), hl.Var("xi"), hl.Var("yi")
+        transpose.compute_root().tile(x, y, xo, yo, xi, yi, lanes, 4 * lanes)
+        transpose.vectorize(xi).parallel(yo).parallel(c)
+        blur.compute_at(transpose, yo)
+        for update in (1, 2):
+            blur.update(update).reorder(x, row.x).vectorize(x, lanes).unroll(x)
+        blur.update(0).vectorize(x, lanes)
+    return transpose
