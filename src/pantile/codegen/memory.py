@@ -57,7 +57,7 @@ def _load_vector(ctx: Context, e: Load) -> str:
     if stride == -1:
         low = _load_at(ctx, e.buffer, e.dtype, e.lanes, rest, index.offset - e.lanes + 1)
         return reverse(ctx.fn, low, element, e.lanes)
-    if stride in STRIDES and e.lanes >= 4:
+    if stride is not None and stride in STRIDES and e.lanes >= 4:
         return _load_strided(ctx, e, index, rest, stride)
     return _load_column(ctx, e, index) or _load_lanes(ctx, e, index)
 
