@@ -42,6 +42,7 @@ class FakeContender:
         self.label, self.ms, self._outputs, self.log = label, ms, outputs, [] if log is None else log
         self.schedule_s, self.compile_s = 0.25, 0.5
         self.closed = False
+        self.differs: str | None = None
         self.fails_after: int | None = None
 
     def outputs(self) -> tuple[Array, ...]:

@@ -12,6 +12,7 @@ from pantile.apps import APPS
 from pantile.bench import main
 from pantile.bench.contender import Unavailable
 from pantile.bench.rivals import halide
+from pantile.bench.rivals.process import programs
 from pantile.bench.rivals.rival import Task
 
 PROGRAMS = Path(__file__).with_name("halide_programs")
@@ -33,18 +34,18 @@ def _installed() -> None:
         pytest.skip(str(reason))
 
 
-@pytest.mark.parametrize("app", sorted(halide.apps() & APPS.keys()))
+@pytest.mark.parametrize("app", sorted(programs("halide") & APPS.keys()))
 def test_agrees(app: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([app, "--check", "--schedule", "default", "--rivals", "halide:manual", "--size", "small"]) == 0
     assert re.search(f"note: {app}: halide manual, .* agrees with", capsys.readouterr().err)
 
 
 def test_types_ranks_and_numbers_of_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(halide, "_WORKER_PROGRAM", OTHER_PROGRAMS)
+    monkeypatch.setattr(halide, "WORKER_PROGRAM", OTHER_PROGRAMS)
     types = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"]
     shapes = [(20,), (4, 5), (2, 2, 5), (1, 5, 2, 2)]
     arrays = {t: np.arange(20).reshape(shapes[k % 4]).astype(t) for k, t in enumerate(types)}
-    contender = halide.HalideContender(Task("twice_each", "manual", 1, arrays, tuple(arrays.values()), 60))
+    contender = halide.enter(Task("twice_each", "manual", 1, arrays, tuple(arrays.values()), 60))
     try:
         for got, given in zip(contender.outputs(), arrays.values(), strict=True):
             assert got.dtype == given.dtype
@@ -55,12 +56,12 @@ def test_types_ranks_and_numbers_of_arrays(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(halide, "_WORKER_PROGRAM", OTHER_PROGRAMS)
+    monkeypatch.setattr(halide, "WORKER_PROGRAM", OTHER_PROGRAMS)
     with pytest.raises(Unavailable, match=r"it took longer than 1\.5 s, the limit that --rival-limit sets"):
-        halide.HalideContender(Task("never", "manual", 1, {}, (np.zeros(1),), 1.5))
+        halide.enter(Task("never", "manual", 1, {}, (np.zeros(1),), 1.5))
 
 
 def test_a_program_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(halide, "_WORKER_PROGRAM", OTHER_PROGRAMS)
+    monkeypatch.setattr(halide, "WORKER_PROGRAM", OTHER_PROGRAMS)
     with pytest.raises(Unavailable, match="ModuleNotFoundError"):
-        halide.HalideContender(Task("nowhere", "manual", 1, {}, (np.zeros(1),), 60))
+        halide.enter(Task("nowhere", "manual", 1, {}, (np.zeros(1),), 60))

@@ -43,6 +43,10 @@ class Contender(Protocol):
     def compile_s(self) -> float:
         """Seconds from the program's objects to callable code, with nothing cached."""
 
+    @property
+    def differs(self) -> str | None:
+        """What it computes that is not quite the app, if so: its results are then not compared."""
+
     def outputs(self) -> tuple[Array, ...]:
         """Run, and return the results."""
 

@@ -41,6 +41,7 @@ class PantileContender:
     pipeline: pt.Pipeline
     inputs: Mapping[str, Array]
     results: tuple[Array, ...]
+    differs: str | None = None
 
     def outputs(self) -> tuple[Array, ...]:
         """Run, and return the results."""

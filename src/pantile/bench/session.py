@@ -121,6 +121,9 @@ class Session:
         return results if isinstance(results, tuple) else (results,)
 
     def _agrees(self, contender: Contender, expected: Sequence[Array], authority: str) -> bool:
+        if contender.differs:
+            self.console.note(f"{self.app.name}: {contender.label} is not compared: {contender.differs}")
+            return True
         try:
             difference = disagreement(contender.outputs(), expected, self.app.tolerance, self.app.off_by)
         except Unavailable as reason:
@@ -147,6 +150,8 @@ class Session:
             "calls": len(runs_ms),
             "busy_cores": busy,
         }
+        if contender.differs:
+            extra["differs"] = contender.differs
         if isinstance(contender, PantileContender) and contender.label.threads == max(self.settings.threads):
             extra |= self._extras(contender)
         return Result(self.app.name, contender.label, min(runs_ms), contender.compile_s, contender.schedule_s, extra)

@@ -1,40 +1,26 @@
-"""A process that compiles and times Halide pipelines on request.
+"""A process that compiles and times Halide pipelines on request (see :mod:`.serving`).
 
-It runs under any Python that can import ``halide``, needs nothing else beyond the
-standard library, and is driven by :mod:`pantile.bench.rivals.halide`. Requests and
-answers are JSON objects, one per line, on standard input and output:
-
-``{"cmd": "prepare", "app", "schedule", "threads", "inputs", "outputs"}``
-    Builds and compiles an application. `inputs` maps names to ``.npy`` files;
-    `outputs` lists the type string and the shape of each result; `schedule` is
-    ``"manual"`` or the name of an autoscheduler. Answers with `schedule_s` and
-    `compile_s`.
-``{"cmd": "time", "repeat"}``
-    Runs the pipeline once to warm up and `repeat` times more; answers with the
-    milliseconds of each of these, `runs_ms`.
-``{"cmd": "result", "paths"}``
-    Runs the pipeline and saves each output as a ``.npy`` file.
-
-Every answer carries `ok`; a failed request is answered with `error`. Halide reads the
-number of threads from ``HL_NUM_THREADS`` when the process starts its first pipeline.
+It runs under any Python that can import ``halide``, and needs nothing else beyond the standard library. A schedule is
+``"manual"`` or the name of an autoscheduler. Halide reads the number of threads from ``HL_NUM_THREADS`` when it starts
+its first pipeline.
 """
 
 import ast
 import ctypes
 import importlib
-import json
 import math
 import mmap
 import os
 import struct
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
 
 import halide as hl
+
+from .serving import serve
 
 AUTOSCHEDULERS = {"mullapudi2016": "Mullapudi2016", "adams2019": "Adams2019"}
 CACHE_BYTES = 1 << 20
@@ -135,8 +121,8 @@ def _reversed(buffer: hl.Buffer) -> hl.Buffer:
     return buffer.transposed(list(reversed(range(buffer.dimensions()))))
 
 
-class Worker:
-    """Holds the pipeline prepared last and answers requests about it."""
+class HalideWorker:
+    """Holds the pipeline prepared last, with its arrays."""
 
     def __init__(self) -> None:
         """Start with no pipeline."""
@@ -144,21 +130,9 @@ class Worker:
         self._pipeline: hl.Pipeline | None = None
         self._images: dict[str, tuple[hl.ImageParam, Array]] = {}
         self._outputs: list[Array] = []
+        self._buffers: Any = None  # of the outputs, as Halide wants them: one, or a list
 
-    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry out one request; exceptions become answers that are not ok."""
-        commands: dict[str, Callable[..., dict[str, Any]]] = {
-            "prepare": self._prepare,
-            "time": self._time,
-            "result": self._result,
-        }
-        try:
-            arguments = {key: value for key, value in request.items() if key != "cmd"}
-            return {"ok": True, **commands[request["cmd"]](**arguments)}
-        except Exception as error:  # Whatever went wrong, the client has to hear of it.
-            return {"ok": False, "error": f"{type(error).__name__}: {error}"}
-
-    def _prepare(
+    def prepare(
         self,
         app: str,
         schedule: str,
@@ -166,10 +140,13 @@ class Worker:
         inputs: Mapping[str, str],
         outputs: Sequence[tuple[str, Sequence[int]]],
     ) -> dict[str, Any]:
+        """Build, schedule and compile."""
         module = importlib.import_module(f"{__package__}.halide_apps.{app}")
         spare_rows = getattr(module, "SPARE_ROWS", 0)
         self._images = {name: _bind_image(name, Array.load(Path(path), spare_rows)) for name, path in inputs.items()}
         self._outputs = [Array(dtype, shape) for dtype, shape in outputs]
+        buffers = [array.buffer for array in self._outputs]
+        self._buffers = buffers[0] if len(buffers) == 1 else buffers
         origins = _origins(module, self._outputs)
         for array, origin in zip(self._outputs, origins, strict=True):
             array.buffer.set_min(list(origin))
@@ -188,25 +165,16 @@ class Worker:
         compiled = time.perf_counter()
         return {"schedule_s": scheduled - start, "compile_s": compiled - scheduled}
 
-    def _time(self, repeat: int) -> dict[str, Any]:
-        self._run()
-        return {"runs_ms": [self._run() for _ in range(repeat)]}
-
-    def _run(self) -> float:
-        """Run the pipeline once and return the milliseconds it took."""
+    def run(self) -> None:
+        """Realize the pipeline in its output buffers."""
         if self._pipeline is None:
             raise RuntimeError("no pipeline has been prepared")
-        buffers = [array.buffer for array in self._outputs]
-        target = buffers[0] if len(buffers) == 1 else buffers
-        start = time.perf_counter()
-        self._pipeline.realize(target, self._target)
-        return (time.perf_counter() - start) * 1e3
+        self._pipeline.realize(self._buffers, self._target)
 
-    def _result(self, paths: Sequence[str]) -> dict[str, Any]:
-        self._run()
+    def save(self, paths: Sequence[Path]) -> None:
+        """Write the outputs as ``.npy`` files."""
         for array, path in zip(self._outputs, paths, strict=True):
-            array.save(Path(path))
-        return {}
+            array.save(path)
 
 
 def _origins(module: ModuleType, outputs: Sequence[Array]) -> list[tuple[int, ...]]:
@@ -280,9 +248,4 @@ def _plugin_path(name: str) -> str:
 
 def main() -> None:
     """Answer requests until standard input ends."""
-    # Halide's own messages must not mix with the answers.
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    worker = Worker()
-    for line in sys.stdin:
-        print(json.dumps(worker.answer(json.loads(line))), file=answers, flush=True)
+    serve(HalideWorker())

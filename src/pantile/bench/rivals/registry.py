@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from . import halide
+from .library import library
+from .process import programs
 from .rival import Rival
 
 RIVALS: dict[str, Rival] = {
-    "halide": Rival(halide.SCHEDULES, halide.apps(), halide.find_python, halide.HalideContender),
+    "halide": Rival(halide.SCHEDULES, programs("halide"), halide.find_python, halide.enter),
+    "opencv": library("opencv", "cv2", "opencv-python-headless"),
+    "numba": library("numba", "numba", "numba", schedule="loops"),
+    "torch": library("torch", "torch", "torch"),
+    "numpy": library("numpy", "numpy", "numpy"),
 }

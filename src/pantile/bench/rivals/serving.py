@@ -1,0 +1,74 @@
+"""The far end of :mod:`pantile.bench.rivals.process`: answering requests of `pantile bench`.
+
+Nothing here needs more than the standard library, or Pantile itself. Requests and answers are JSON objects, one per
+line, on standard input and output:
+
+``{"cmd": "prepare", "app", "schedule", "threads", "inputs", "outputs"}``
+    Builds and compiles an app. `inputs` maps names to ``.npy`` files; `outputs` lists the type string and the shape of
+    each result. Answers with `schedule_s` and `compile_s`, and with `differs` if the program computes something else
+    than the app: what that is.
+``{"cmd": "time", "repeat"}``
+    Runs once to warm up and `repeat` times more; answers with the milliseconds of each of these, `runs_ms`.
+``{"cmd": "result", "paths"}``
+    Runs and saves each output as a ``.npy`` file.
+
+Every answer carries `ok`; a failed request is answered with `error`.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+
+class Worker(Protocol):
+    """Holds the program prepared last."""
+
+    def prepare(
+        self,
+        app: str,
+        schedule: str,
+        threads: int,
+        inputs: Mapping[str, str],
+        outputs: Sequence[tuple[str, Sequence[int]]],
+    ) -> dict[str, Any]:
+        """Build and compile; the answer's fields."""
+
+    def run(self) -> None:
+        """Compute the outputs."""
+
+    def save(self, paths: Sequence[Path]) -> None:
+        """Write the outputs as ``.npy`` files."""
+
+
+def serve(worker: Worker) -> None:
+    """Answer requests until standard input ends."""
+    # What libraries print must not mix with the answers.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    for line in sys.stdin:
+        print(json.dumps(_answer(worker, json.loads(line))), file=answers, flush=True)
+
+
+def _answer(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
+    """Carry out one request; exceptions become answers that are not ok."""
+    command = request.pop("cmd")
+    try:
+        if command == "prepare":
+            return {"ok": True, **worker.prepare(**request)}
+        worker.run()
+        if command == "time":
+            return {"ok": True, "runs_ms": [_milliseconds(worker) for _ in range(request["repeat"])]}
+        worker.save([Path(path) for path in request["paths"]])
+        return {"ok": True}
+    except Exception as error:  # Whatever went wrong, the client has to hear of it.
+        return {"ok": False, "error": f"{type(error).__name__}: {error}"}
+
+
+def _milliseconds(worker: Worker) -> float:
+    start = time.perf_counter()
+    worker.run()
+    return (time.perf_counter() - start) * 1e3
