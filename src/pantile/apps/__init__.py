@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import blur, harris, iir_blur, unsharp
+from . import blur, copies, harris, iir_blur, transposes, unsharp
 from .app import App
 
 _MODULES = (
@@ -10,6 +10,8 @@ _MODULES = (
     unsharp,
     harris,
     iir_blur,
+    copies,
+    transposes,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}

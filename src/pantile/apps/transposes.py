@@ -1,0 +1,65 @@
+"""Transposes of a matrix (kernels `tp` and `tpm` of Sioutas' thesis on schedule optimization, chapter 4).
+
+    tp    out[y, x] = img[x, y]                  tpm    out[y, x] = img[x, y] & mask[y, x]
+
+The idea of the schedule: memory is read and written in long runs, and only a tile in the L1 cache sees short ones. Each
+tile of `img` is turned, four rows by four columns at a time in registers, into a buffer; the buffer's rows then become
+parts of rows of `out`.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import pantile as pt
+
+from .app import App
+from .data import integers
+
+
+def build(masked: bool = False) -> pt.Pipeline:
+    """img[x, y] -> out[y, x], through a mask or not."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "uint32", ndim=2)
+    turned, out = pt.Func("turned"), pt.Func("out")
+    turned[y, x] = img[x, y]
+    out[y, x] = turned[y, x] & pt.Input("mask", "uint32", ndim=2)[y, x] if masked else turned[y, x]
+    return pt.Pipeline(out, shape=(img.shape[1], img.shape[0]), name="tpm" if masked else "tp")
+
+
+def expert(vector_bits: int) -> pt.Schedule:
+    """Tiles of 256 by 64 numbers: 1 KB of every row that is read, 256 bytes of every row that is written."""
+    square = vector_bits // 32
+    return pt.Schedule(
+        pt.on("out")
+        .tile("y", "x", "band", "tile", "yi", "xi", 256, 64)
+        .vectorize("xi", 512 // 32)
+        .parallel("band")
+        .nontemporal(),
+        pt.on("turned")
+        .compute_at("out", "tile")
+        .tile("y", "x", "y", "x", "column", "row", square, square)
+        .reorder("x", "y", "column", "row")
+        .unroll("column")
+        .vectorize("row"),
+    )
+
+
+APPS = (
+    App(
+        "tp",
+        "transpose of a matrix, uint32",
+        build,
+        expert,
+        {"small": {"img": (200, 300)}, "paper": {"img": (4096, 4096)}},
+        integers,
+    ),
+    App(
+        "tpm",
+        "transpose of a matrix under a mask, uint32",
+        functools.partial(build, masked=True),
+        expert,
+        {"small": {"img": (200, 300), "mask": (300, 200)}, "paper": {"img": (4096, 4096), "mask": (4096, 4096)}},
+        integers,
+    ),
+)
