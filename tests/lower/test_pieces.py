@@ -252,3 +252,24 @@ def test_refused_by_lowering(name: str) -> None:
 def test_the_same_where_the_size_is_constant() -> None:
     schedule = S(pt.on("out").split("x", "xo", "xi", 8), pt.on("f").compute_at("out", "xo").store_in("stack"))
     assert "in stack" in str(lowered(pairs().with_schedule(schedule))["flatten"])
+
+
+def test_a_stage_inside_a_fused_loop_covers_what_its_iteration_needs() -> None:
+    c, y, x = pt.vars("c y x")
+    img = pt.Input("img", "float32", ndim=3)
+    g, f, out = pt.Func("g"), pt.Func("f"), pt.Func("out")
+    g[c, y, x] = img[c, y, x] * 2
+    f[c, y, x] = g[c, y, x] + g[c, y + 1, x]
+    out[c, y, x] = f[c, y, x] + f[c, y + 1, x]
+    p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] - 2, img.shape[2])).with_schedule(
+        pt.Schedule(
+            pt.on("out").split("y", "band", "yi", 32).reorder("c", "band", "yi", "x").fuse("c", "band", "task"),
+            pt.on("f").compute_at("out", "task"),
+            pt.on("g").compute_root(),
+        )
+    )
+    loops = p.loops()
+    assert "for g.c in 0..img.shape.0:" in loops  # not what a quotient by an unknown number could be
+    assert "for f.y in f.min.1..f.min.1 + 33:" in loops  # one band, not all of them
+    picture = np.random.default_rng(0).random((3, 100, 7), np.float32)
+    np.testing.assert_array_equal(p.with_options(debug=True)(img=picture), p.reference(img=picture))

@@ -59,6 +59,7 @@ class Loops:
     serial: set[str] = field(default_factory=set)  # loops that a peeled tail runs serially
     peeled: tuple[str, ...] = ()  # splits whose last block this is
     covered: dict[str, Covered] = field(default_factory=dict)  # variable or let that is a dim's coordinate -> the dim
+    fused: set[str] = field(default_factory=set)  # lets that take a fused loop apart
 
     @property
     def definition(self) -> Definition:
@@ -236,6 +237,7 @@ class _Fuse(_Step):
                                   ("column", self.f.inner, self.inner.low + fused % self.width)):  # fmt: skip
             at = var(f"{self.loops.prefix}.{self.f.fused}.{part}")
             self.loops.lets.append((at.name, simplify(value, self.facts)))
+            self.loops.fused.add(at.name)
             values[name] = at
 
 

@@ -293,8 +293,8 @@ class _Builder:
     def at_least(self, extent: Expr, n: int) -> bool:
         return self.facts.ge(substitute(extent, self.closed), const(n, INT64))
 
-    def open_lets(self, loops: Loops, depth: int) -> Stmt:
-        """The lets whose loops are open, then the loop at `depth`."""
+    def ready(self, loops: Loops, depth: int) -> list[tuple[str, Expr]]:
+        """The lets whose loops are open, that is, above `depth`; they are not pending any more."""
         names = loops.nest.loops[depth:]
         waiting = {loops.var(x.name).name for x in names if x.name not in loops.gone} | {n for n, _ in loops.lets}
         ready: list[tuple[str, Expr]] = []
@@ -304,6 +304,11 @@ class _Builder:
             waiting.discard(found[0])
             ready.append(found)
         loops.lets = pending
+        return ready
+
+    def open_lets(self, loops: Loops, depth: int) -> Stmt:
+        """The lets whose loops are open, then the loop at `depth`."""
+        ready = self.ready(loops, depth)
         for name, value in ready:
             self.values[name] = simplify(substitute(value, self.values), self.facts)
         body = self.open_loop(loops, depth)
@@ -352,10 +357,24 @@ class _Builder:
 
     def inside(self, loops: Loops, depth: int, loop: str) -> Stmt:
         """The body of the loop at `depth`: what is computed there, the stages fused into it, the loops inside."""
+        parts = self.parts(loops, depth + 1)
         body = self.open_lets(loops, depth + 1)
         body = self.run_companions(loops, loop, body)
         body = self.place(Site(loops.stage.name, loops.index, loop), body)
-        return self.prefetched(loops, body) if depth == loops.innermost() else body
+        body = self.prefetched(loops, body) if depth == loops.innermost() else body
+        for name, value in reversed(parts):
+            body = Let(name, value, body)
+        return body
+
+    def parts(self, loops: Loops, depth: int) -> list[tuple[str, Expr]]:
+        """The coordinates that a fused loop is taken apart into. Regions are told in terms of them: their ranges are
+        known, and those of the quotient and remainder that they are would be far too large."""
+        ready = self.ready(loops, depth)
+        loops.lets = [let for let in ready if let[0] not in loops.fused] + loops.lets
+        parts = [let for let in ready if let[0] in loops.fused]
+        if parts and self.open:
+            self.open[-1].parts += [name for name, _ in parts]
+        return parts
 
     def prefetched(self, loops: Loops, body: Stmt) -> Stmt:
         """The innermost body, after asking for what it will read some iterations of an outer loop later."""

@@ -34,6 +34,7 @@ class OpenLoop:
 
     def __init__(self, name: str, low: Expr, extent: Expr, kind: Kind) -> None:
         self.var = var(name)
+        self.parts: list[str] = []  # lets that take this loop apart, if two were fused into it
         self.first = var(f"{name}.first")
         self.last = low + extent - 1
         self.serial = kind is Kind.SERIAL
@@ -91,8 +92,8 @@ def slide(members: list[Stage], box: Box, rest: Stmt, between: list[OpenLoop], l
 def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inner: list[OpenLoop],
                  lets: Mapping[str, Expr], reach: Reach, facts: Facts) -> Sliding | None:  # fmt: skip
     v = loop.var
-    moving = [k for k, side in enumerate(box) if _moves(side, [v.name])]
-    if not loop.serial or len(moving) != 1 or _moves(box[moving[0]], [i.var.name for i in inner]):
+    moving = [k for k, side in enumerate(box) if _moves(side, [loop])]
+    if not loop.serial or loop.parts or len(moving) != 1 or _moves(box[moving[0]], inner):
         return None
     k = moving[0]
     low, high = box[k].low, box[k].high
@@ -119,7 +120,8 @@ def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inn
     return Sliding(loop, k, tuple(sides), window, start)
 
 
-def _moves(side: Interval, names: list[str]) -> bool:
+def _moves(side: Interval, loops: list[OpenLoop]) -> bool:
+    names = [n for loop in loops for n in (loop.var.name, *loop.parts)]
     return depends(side.low, names) or depends(side.high, names)
 
 
