@@ -19,7 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pantile.runtime.pool_ir import LARGE_BLOCK, SLOTS, pool_ir
+from pantile.runtime.pool_ir import pool_ir
+from pantile.runtime.pool_ir.arena import LARGE_BLOCK
+from pantile.runtime.pool_ir.platform import SLOTS
 from pantile.runtime.threads import MAX_THREADS, OUT_OF_MEMORY, ThreadPool, pool
 
 Body = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)

@@ -25,7 +25,8 @@ from types import MappingProxyType
 
 import llvmlite.binding as llvm
 
-from pantile.runtime.pool_ir import CACHE_LIMIT, EXPORTS, MAX_THREADS, OUT_OF_MEMORY, pool_ir
+from pantile.runtime.pool_ir import EXPORTS, pool_ir
+from pantile.runtime.pool_ir.platform import CACHE_LIMIT, MAX_THREADS, OUT_OF_MEMORY
 
 __all__ = ["MAX_THREADS", "OUT_OF_MEMORY", "ThreadPool", "compile_pool", "pool"]
 
