@@ -273,3 +273,15 @@ def test_a_stage_inside_a_fused_loop_covers_what_its_iteration_needs() -> None:
     assert "for f.y in f.min.1..f.min.1 + 33:" in loops  # one band, not all of them
     picture = np.random.default_rng(0).random((3, 100, 7), np.float32)
     np.testing.assert_array_equal(p.with_options(debug=True)(img=picture), p.reference(img=picture))
+
+
+def test_a_fused_loop_that_is_split_again() -> None:
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "int32", ndim=2)
+    f, out = pt.Func("f"), pt.Func("out")
+    f[y, x] = img[y, x] + 1
+    out[y, x] = f[y, x] * 2
+    how = pt.on("out").fuse("y", "x", "p").split("p", "block", "i", 8).split("block", "task", "j", 4)
+    p = pt.Pipeline(out).with_schedule(pt.Schedule(how, pt.on("f").compute_at("out", "i")))
+    picture = np.arange(77, dtype=np.int32).reshape(7, 11)
+    np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))

@@ -370,8 +370,11 @@ class _Builder:
         """The coordinates that a fused loop is taken apart into. Regions are told in terms of them: their ranges are
         known, and those of the quotient and remainder that they are would be far too large."""
         ready = self.ready(loops, depth)
-        loops.lets = [let for let in ready if let[0] not in loops.fused] + loops.lets
-        parts = [let for let in ready if let[0] in loops.fused]
+        outside = {name for name, _ in ready if name in loops.fused}
+        for name, value in reversed(ready):  # and what they are made of, where a fused loop was split again
+            outside |= variables(value).keys() if name in outside else set()
+        parts = [let for let in ready if let[0] in outside]
+        loops.lets = [let for let in ready if let[0] not in outside] + loops.lets
         if parts and self.open:
             self.open[-1].parts += [name for name, _ in parts]
         return parts
