@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pantile as pt
 from pantile.analysis.interval import Interval, interval, refine
-from pantile.expr.nodes import Const, Expr, Op, coordinate, var
+from pantile.expr.nodes import Const, Expr, Load, Op, coordinate, var
 from pantile.expr.types import FLOAT32
 from pantile.expr.visit import walk
 
@@ -101,6 +102,14 @@ def test_names_that_are_not_in_scope_stand_for_themselves(e: Expr, box: Box) -> 
     for at in points(box):
         low, high = (value(v, at) if isinstance(v, Expr) else v for v in (found.low, found.high))
         assert holds(Interval(low, high), value(e, at)), (at, low, high)
+
+
+def test_a_clamp_bounds_a_float_of_any_value() -> None:
+    pixel = Load(FLOAT32, 1, "img", ())
+    found = interval(pt.cast("int32", pt.clamp(pixel, 0, 1) * 10 + 0.5), {})
+    assert (found.low, found.high) == (0, 10)
+    from_below = interval(pt.maximum(pixel, 2) * 2 - 1, {})
+    assert 2.99 < from_below.low <= 3 and from_below.high is None
 
 
 @cases(150)

@@ -73,6 +73,13 @@ def row_sums() -> tuple[pt.Func, Any]:
     return total, (FLOATS.shape[0],)
 
 
+def channels() -> tuple[pt.Func, Any]:
+    c, pair, out = pt.Var("c"), pt.Func("pair"), pt.Func("out")
+    pair[Y, X, c] = FLOATS[Y, X] * pt.cast("float32", c)
+    out[Y, X] = pair[Y, X, 0] + pair[Y, X, 1]
+    return out, FLOATS.shape
+
+
 AT_ROOT = pt.Schedule(pt.on("blur_y"), pt.on("blur_x"))
 AT_ROW = AT_ROOT.replace(pt.on("blur_x").compute_at("blur_y", "y"))
 SLIDING = AT_ROOT.replace(pt.on("blur_x").store_root().compute_at("blur_y", "y"))
@@ -82,6 +89,7 @@ TILED = pt.Schedule(
     pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 32, 64).vectorize("xi", 8).parallel("yo"),
     pt.on("blur_x").compute_at("blur_y", "xo").vectorize("x", 8),
 )
+FUSED = pt.Schedule(pt.on("out"), pt.on("pair").fuse("x", "c", "i").vectorize("i", 8))
 STRIPS = pt.Schedule(
     pt.on("blur_y").split("y", "strip", "row", 64).vectorize("x", 8).parallel("strip"),
     pt.on("blur_x").store_at("blur_y", "strip").compute_at("blur_y", "row").vectorize("x", 8),
@@ -124,6 +132,8 @@ EXAMPLES = [
             pointwise_then_stencil, around("unroll", pt.Schedule(pt.on("out").unroll("x", 2)), "vectorize")),
     Example("flatten", "Buffers become flat memory; inside a parallel loop they have a place in the thread's arena.",
             blur, around("flatten", STRIPS, "unroll")),
+    Example("flatten_channels", "A short last dim is packed, so that it makes one dense row with the dim before it.",
+            channels, around("flatten", FUSED, "unroll")),
     Example("peel", "Updates must not run twice: what a split leaves over runs in a loop of its own.", row_sums, (
         Section("the kernel", pt.Schedule(pt.on("total").update().reorder("r.x", "y").vectorize("y", 4)), "simplify"),
     )),

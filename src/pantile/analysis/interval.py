@@ -197,12 +197,13 @@ def _is_number(x: Scalar) -> bool:
 
 
 def _rounded(r: Interval, t: DType) -> Interval:
-    """Rounding keeps order, so that rounded ends hold all rounded values."""
-    if not (_is_number(r.low) and _is_number(r.high)):
-        return EVERYTHING
-    low = build.round_to(r.low, t)
-    high = low if r.is_point else build.round_to(r.high, t)
-    return EVERYTHING if low is None or high is None else Interval(low, high)
+    """Rounding keeps order, so that rounded ends hold all rounded values; an end that is no number is not known."""
+    low = _rounded_end(r.low, t)
+    return Interval(low, low if r.is_point else _rounded_end(r.high, t))
+
+
+def _rounded_end(end: Scalar, t: DType) -> Scalar:
+    return build.round_to(end, t) if _is_number(end) else None
 
 
 def _may_be_rounded_otherwise(e: Op) -> bool:
@@ -213,9 +214,10 @@ def _may_be_rounded_otherwise(e: Op) -> bool:
 
 
 def _one_ulp_more(r: Interval, t: DType) -> Interval:
-    if r.low is None or r.is_point:
+    if r.is_point:
         return r
-    return Interval(r.low - abs(r.low) * t.epsilon, r.high + abs(r.high) * t.epsilon)
+    low = None if r.low is None else r.low - abs(r.low) * t.epsilon
+    return Interval(low, None if r.high is None else r.high + abs(r.high) * t.epsilon)
 
 
 def _constant(r: Interval) -> int | float | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from . import blur, copies, harris, iir_blur, transposes, unsharp
+from . import bilateral_grid, blur, copies, harris, iir_blur, transposes, unsharp
 from .app import App
 
 _MODULES = (
+    bilateral_grid,
     blur,
     unsharp,
     harris,

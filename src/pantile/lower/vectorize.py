@@ -9,7 +9,7 @@ one short load and a shuffle. A loop with a branch or an inner loop that differs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ..errors import InternalError
@@ -20,6 +20,8 @@ from ..expr.types import INT64
 from ..expr.visit import depends, substitute, transform
 from ..ir import visit as ir
 from ..ir.nodes import For, If, Kind, Let, Realize, Stmt, Store
+
+_WIDEST = 4  # a load may read this many times the elements that it needs
 
 
 def vectorize(body: Stmt) -> Stmt:
@@ -123,7 +125,7 @@ def fold_ramp(e: Op, lets: Mapping[str, Expr] = MappingProxyType({})) -> Expr | 
     if uniform is None:
         return fold_ramp(Op(e.dtype, e.lanes, "mul", (b, a))) if e.op == "mul" and _uniform(a) is not None else None
     if e.op == "mul":
-        return ramp(a.base * uniform, a.stride * uniform, e.lanes) if isinstance(a, Ramp) else None
+        return _on_ramp(a, lambda r: ramp(r.base * uniform, r.stride * uniform, r.lanes))
     if isinstance(a, Ramp) and isinstance(uniform, Const) and int(uniform.value) > 0:
         return _fold_division(e.op, a, int(uniform.value), lets)
     return None
@@ -143,23 +145,45 @@ def _fold_sum(name: str, a: Expr, b: Expr) -> Expr | None:
     if isinstance(a, Ramp) and isinstance(b, Ramp):
         return ramp(combine(a.base, b.base), combine(a.stride, b.stride), a.lanes)
     ua, ub = _uniform(a), _uniform(b)
-    if isinstance(a, Ramp) and ub is not None:
-        return ramp(combine(a.base, ub), a.stride, a.lanes)
-    if isinstance(b, Ramp) and ua is not None:
-        return ramp(combine(ua, b.base), combine(const(0, INT64), b.stride), b.lanes)
-    if isinstance(a, Shuffle) and ub is not None:
-        return _shifted(a, lambda x: combine(x, ub))
-    if isinstance(b, Shuffle) and ua is not None and name == "add":
-        return _shifted(b, lambda x: combine(ua, x))
+    if ub is not None:
+        return _on_ramp(a, lambda r: ramp(combine(r.base, ub), r.stride, r.lanes))
+    if ua is not None:
+        return _on_ramp(b, lambda r: ramp(combine(ua, r.base), combine(const(0, INT64), r.stride), r.lanes))
+    steps_a, steps_b = _steps(a), _steps(b)
+    if steps_a is None or steps_b is None:
+        return None
+    sign = 1 if name == "add" else -1
+    steps = [i + sign * j for i, j in zip(steps_a[1], steps_b[1], strict=True)]
+    return _stepped(combine(steps_a[0], steps_b[0]), steps)
+
+
+def _on_ramp(e: Expr, change: Callable[[Ramp], Expr]) -> Expr | None:
+    """Something done to every lane of a ramp, or of a shuffled one."""
+    if isinstance(e, Ramp):
+        return change(e)
+    if isinstance(e, Shuffle) and len(e.vectors) == 1 and isinstance(e.vectors[0], Ramp):
+        return Shuffle(e.dtype, e.lanes, (change(e.vectors[0]),), e.order)
     return None
 
 
-def _shifted(s: Shuffle, shift: object) -> Expr | None:
-    (source,) = s.vectors
-    if isinstance(source, Ramp) and callable(shift):
-        moved = ramp(shift(source.base), source.stride, source.lanes)
-        return Shuffle(s.dtype, s.lanes, (moved,), s.order)
-    return None
+def _steps(e: Expr) -> tuple[Expr, list[int]] | None:
+    """A ramp, or a shuffled one, as a scalar and what each lane adds to it."""
+    source = e.vectors[0] if isinstance(e, Shuffle) and len(e.vectors) == 1 else e
+    if not (isinstance(source, Ramp) and isinstance(source.stride, Const)):
+        return None
+    stride = int(source.stride.value)
+    order = e.order if isinstance(e, Shuffle) else range(e.lanes)
+    return source.base, [stride * i for i in order]
+
+
+def _stepped(base: Expr, steps: list[int]) -> Expr:
+    """base + steps[i] in lane i: a ramp where the steps are even, else a shuffle of one."""
+    apart = steps[1] - steps[0]
+    if all(step == steps[0] + i * apart for i, step in enumerate(steps)):
+        return ramp(base + steps[0], apart, len(steps)) if apart else broadcast(base + steps[0], len(steps))
+    least = min(steps)
+    source = ramp(base + least, 1, max(steps) - least + 1)
+    return Shuffle(INT64, len(steps), (source,), tuple(step - least for step in steps))
 
 
 def _fold_division(name: str, a: Ramp, d: int, lets: Mapping[str, Expr]) -> Expr | None:
@@ -179,11 +203,7 @@ def _fold_division(name: str, a: Ramp, d: int, lets: Mapping[str, Expr]) -> Expr
     else:
         base = const(0, INT64)
         order = [(phase + i * stride) % d for i in range(a.lanes)]
-    least = min(order)
-    span = max(order) - least + 1
-    if span == 1:
-        return broadcast(base + least, a.lanes)
-    return Shuffle(INT64, a.lanes, (ramp(base + least, 1, span),), tuple(o - least for o in order))
+    return _stepped(base, order)
 
 
 def _cast_pattern(e: Cast) -> Expr | None:
@@ -204,6 +224,8 @@ def _shuffled_load(e: Load) -> Expr | None:
     if not (isinstance(index, Shuffle) and len(index.vectors) == 1 and isinstance(index.vectors[0], Ramp)):
         return None
     source = index.vectors[0]
+    if source.lanes > _WIDEST * e.lanes:
+        return None
     indices = tuple(source if k == varying[0] else _scalar(i) for k, i in enumerate(e.indices))
     return Shuffle(e.dtype, e.lanes, (Load(e.dtype, source.lanes, e.buffer, indices),), index.order)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..case import Case
-from . import blur, copies, harris, iir_blur, unsharp
+from . import bilateral_grid, blur, copies, harris, iir_blur, unsharp
 
 CASES: dict[str, Case] = {
+    **bilateral_grid.CASES,
     **blur.CASES,
     **copies.CASES,
     **harris.CASES,

@@ -1,0 +1,107 @@
+"""Edge-preserving smoothing through a bilateral grid (Halide's apps/bilateral_grid).
+
+Space and brightness are cut into cells; each holds the sum and the number of its pixels. The grid is blurred along its
+three axes and read back at every pixel by trilinear interpolation: pixels across an edge lie in distant cells.
+
+The idea of the schedule: sum and number of a cell lie side by side, so that counting a pixel is one load, one addition
+and one store of a pair. A strip of cells per task: rows of the grid are counted, blurred along z and x, and slide
+through the blur along y. Then every row of pixels first blends the two rows of cells that it lies between: the cells
+that eight neighbouring pixels read are then two short tables.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pantile as pt
+
+from .app import App
+
+CELL = 8  # pixels along each side of a cell
+BINS = 10  # cells for brightness 0 to 1
+
+
+def build() -> pt.Pipeline:
+    """img[y, x] in 0..1 -> smoothed image of the same shape."""
+    y, x, z, c = pt.vars("y x z c")
+    img = pt.Input("img", "float32", ndim=2)
+    source = pt.edge(img)
+    pixel, grid = pt.Func("pixel"), pt.Func("grid")
+    light = pt.clamp(source[y, x], 0, 1)
+    pixel[y, x] = (light, pt.cast("int32", light * BINS + 0.5))
+
+    r = pt.RDom((0, CELL), (0, CELL), names="y x")
+    value, level = pixel[CELL * y + r.y - CELL // 2, CELL * x + r.x - CELL // 2]
+    level = pt.within(level, 0, BINS)
+    grid[y, x, z, c] = 0.0
+    grid[y, x, level, c] += pt.select(c == 0, value, 1)
+
+    blur_z, blur_x, blur_y = pt.Func("blur_z"), pt.Func("blur_x"), pt.Func("blur_y")
+    blur_z[y, x, z, c] = _smoothed(lambda k: grid[y, x, z + k, c])
+    blur_x[y, x, z, c] = _smoothed(lambda k: blur_z[y, x + k, z, c])
+    blur_y[y, x, z, c] = _smoothed(lambda k: blur_x[y + k, x, z, c])
+
+    row, out = pt.Func("row"), pt.Func("out")
+    row[y, x, z, c] = pt.lerp(blur_y[y // CELL, x, z, c], blur_y[y // CELL + 1, x, z, c], _fraction(y))
+    depth = pt.clamp(img[y, x], 0, 1) * BINS
+    near = pt.cast("int32", depth)
+
+    def between(c: int) -> Any:
+        def at(z: Any) -> Any:
+            return pt.lerp(row[y, x // CELL, z, c], row[y, x // CELL + 1, z, c], _fraction(x))
+
+        return pt.lerp(at(near), at(near + 1), depth - near)
+
+    out[y, x] = between(0) / between(1)
+    return pt.Pipeline(out, name="bilateral_grid")
+
+
+def _smoothed(tap: Any) -> Any:
+    """Binomial weights, not normalised: sum and number of pixels grow alike."""
+    return tap(-2) + tap(2) + 4 * (tap(-1) + tap(1)) + 6 * tap(0)
+
+
+def _fraction(v: Any) -> Any:
+    return pt.cast("float32", v % CELL) * (1 / CELL)
+
+
+def expert(vector_bits: int) -> pt.Schedule:
+    """Vectors run over brightness and channel together, which are dense in memory."""
+    lanes = vector_bits // 32
+
+    def cells(name: str) -> pt.StageSchedule:
+        return pt.on(name).fuse("z", "c", "zc").vectorize("zc", 2 * lanes)
+
+    return pt.Schedule(
+        pt.on("out").vectorize("x", CELL).parallel("y", CELL),
+        cells("row").compute_at("out", "y_p"),
+        cells("blur_y").split("y", "strip", "yi", 41).parallel("strip"),
+        cells("blur_x").store_at("blur_y", "strip").compute_at("blur_y", "yi"),
+        cells("blur_z").compute_at("blur_y", "yi"),
+        cells("grid")
+        .compute_at("blur_y", "yi")
+        .update()
+        .vectorize("c", 2)
+        .split("x", "x", "xi", 16)
+        .reorder("y", "x", "r.y", "xi", "r.x", "c_v")
+        .unroll("r.x"),
+        pt.on("pixel").compute_at("grid", "x").vectorize("x", 2 * lanes),
+    )
+
+
+def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    return rng.random(shape, dtype=np.float32)
+
+
+APPS = (
+    App(
+        "bilateral_grid",
+        "bilateral grid, float32",
+        build,
+        expert,
+        {"small": {"img": (200, 300)}, "paper": {"img": (2560, 1536)}},
+        _make,
+    ),
+)
