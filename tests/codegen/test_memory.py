@@ -103,6 +103,35 @@ def test_gather_adds_a_ramp_to_data() -> None:
     assert np.array_equal(out, table[a + 8 + 10 * np.arange(4)])
 
 
+@pytest.mark.parametrize(
+    ("t", "lanes", "offsets", "loads"),
+    [
+        ("float32", 8, [0, 1, 2, 3], {"<4 x float>": 8}),
+        ("float32", 4, [5, 0, 2, 1], {"<2 x float>": 4, "float": 8}),
+        ("float64", 4, [0, 1, 2, 3], {"<2 x double>": 8}),
+        ("int32", 4, [0, 2, 4], {"i32": 12}),
+        ("uint8", 4, [0, 1], {"i8": 8}),
+        ("float32", 3, [0, 1], {"float": 6}),
+    ],
+)
+def test_gathers_of_neighbours_share_loads(t: str, lanes: int, offsets: list[int], loads: dict[str, int]) -> None:
+    where = np.arange(lanes, dtype=np.int32)[::-1] * 3
+    table = before_unmapped_page(values(t, 1 + 3 * (lanes - 1) + max(offsets) + 1))
+    outs = {f"out{k}": np.zeros(lanes, t) for k in offsets}
+    base = cast(INT64, dense("int32", "where", i64(0), lanes)) + broadcast(i64(1), lanes)
+
+    def store(k: int) -> Stmt:
+        return store_all(f"out{k}", Load(dtype(t), lanes, "table", (base + broadcast(i64(k), lanes),)))
+
+    body = Block(tuple(map(store, offsets)))
+    assert run(body, {"where": where, "table": table, **outs}, list(outs)) == 0
+    assert all(np.array_equal(outs[f"out{k}"], table[where + 1 + k]) for k in offsets)
+    arguments = [argument("where", dtype("int32")), argument("table", dtype(t))]
+    arguments += [argument(n, dtype(t), writable=True) for n in outs]
+    text = emit(Program("k", tuple(arguments), (), body), host())
+    assert {load: text.count(f"load {load}, ptr") for load in loads} == loads
+
+
 def test_ramp_with_a_run_time_stride() -> None:
     a, out = np.arange(40, dtype=np.int32), np.zeros(4, np.int32)
     stride = var("a.shape.0") // 8

@@ -27,34 +27,30 @@ def build() -> pt.Pipeline:
     """img[y, x] in 0..1 -> smoothed image of the same shape."""
     y, x, z, c = pt.vars("y x z c")
     img = pt.Input("img", "float32", ndim=2)
-    source = pt.edge(img)
     pixel, grid = pt.Func("pixel"), pt.Func("grid")
-    light = pt.clamp(source[y, x], 0, 1)
+    light = pt.clamp(pt.edge(img)[y, x], 0, 1)
     pixel[y, x] = (light, pt.cast("int32", light * BINS + 0.5))
 
     r = pt.RDom((0, CELL), (0, CELL), names="y x")
     value, level = pixel[CELL * y + r.y - CELL // 2, CELL * x + r.x - CELL // 2]
-    level = pt.within(level, 0, BINS)
     grid[y, x, z, c] = 0.0
-    grid[y, x, level, c] += pt.select(c == 0, value, 1)
+    grid[y, x, pt.within(level, 0, BINS), c] += pt.select(c == 0, value, 1)
 
     blur_z, blur_x, blur_y = pt.Func("blur_z"), pt.Func("blur_x"), pt.Func("blur_y")
     blur_z[y, x, z, c] = _smoothed(lambda k: grid[y, x, z + k, c])
     blur_x[y, x, z, c] = _smoothed(lambda k: blur_z[y, x + k, z, c])
     blur_y[y, x, z, c] = _smoothed(lambda k: blur_x[y + k, x, z, c])
 
-    row, out = pt.Func("row"), pt.Func("out")
-    row[y, x, z, c] = pt.lerp(blur_y[y // CELL, x, z, c], blur_y[y // CELL + 1, x, z, c], _fraction(y))
+    # Between the cells around a pixel along y, then x, then z.
+    place, row, column, out = pt.Func("place"), pt.Func("row"), pt.Func("column"), pt.Func("out")
     depth = pt.clamp(img[y, x], 0, 1) * BINS
-    near = pt.cast("int32", depth)
-
-    def between(c: int) -> Any:
-        def at(z: Any) -> Any:
-            return pt.lerp(row[y, x // CELL, z, c], row[y, x // CELL + 1, z, c], _fraction(x))
-
-        return pt.lerp(at(near), at(near + 1), depth - near)
-
-    out[y, x] = between(0) / between(1)
+    place[y, x] = (pt.cast("int32", depth), depth - pt.floor(depth))
+    near, fraction = place[y, x]
+    near = pt.within(near, 0, BINS)
+    row[y, x, z, c] = pt.lerp(blur_y[y // CELL, x, z, c], blur_y[y // CELL + 1, x, z, c], _fraction(y))
+    column[y, x, z, c] = pt.lerp(row[y, x // CELL, near + z, c], row[y, x // CELL + 1, near + z, c], _fraction(x))
+    total, count = (pt.lerp(column[y, x, 0, c], column[y, x, 1, c], fraction) for c in (0, 1))
+    out[y, x] = total / count
     return pt.Pipeline(out, name="bilateral_grid")
 
 
@@ -75,8 +71,15 @@ def expert(vector_bits: int) -> pt.Schedule:
         return pt.on(name).fuse("z", "c", "zc").vectorize("zc", 2 * lanes)
 
     return pt.Schedule(
-        pt.on("out").vectorize("x", CELL).parallel("y", CELL),
-        cells("row").compute_at("out", "y_p"),
+        pt.on("out")
+        .split("y", "cell", "yi", CELL, tail="guard")
+        .split("x", "tile", "xi", 256, tail="guard")
+        .vectorize("xi", 2 * lanes)
+        .reorder("cell", "tile", "yi", "xi", "xi_v")
+        .parallel("cell"),
+        pt.on("place").compute_at("out", "yi").vectorize("x", 2 * lanes),
+        pt.on("column").compute_at("out", "yi").fuse("z", "c", "zc").vectorize("zc", 4).unroll("x", CELL),
+        cells("row").compute_at("out", "yi"),
         cells("blur_y").split("y", "strip", "yi", 41).parallel("strip"),
         cells("blur_x").store_at("blur_y", "strip").compute_at("blur_y", "yi"),
         cells("blur_z").compute_at("blur_y", "yi"),

@@ -5,11 +5,12 @@ An access touches exactly the elements that its lanes address: no load reads bey
 
 from __future__ import annotations
 
-from ..expr.nodes import Cast, Const, Expr, Load, Op
+from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op
 from ..expr.types import DType
 from ..ir.nodes import Prefetch, Store
 from .checks import check_access
 from .context import Context
+from .gathers import places, transpose
 from .rounding import bfloat_bits, bfloat_from_bits
 from .strided import STRIDES, Affine, affine, split_offset
 from .types import integer, integer_type, mangled, memory_type, scalar_type, value_type
@@ -97,9 +98,31 @@ def _load_column(ctx: Context, e: Load, index: Affine) -> str | None:
 
 
 def _load_lanes(ctx: Context, e: Load, index: Affine | None) -> str:
-    places = _lane_addresses(ctx, e.indices[0], e.lanes, index)
-    scalars = [_load_at(ctx, e.buffer, e.dtype, 1, *place) for place in places]
+    if index is None:
+        return _load_runs(ctx, e)
+    scalars = [_load_at(ctx, e.buffer, e.dtype, 1, *p) for p in _lane_addresses(ctx, e.indices[0], e.lanes, index)]
     return gather(ctx.fn, scalars, memory_type(e.dtype))
+
+
+def _load_runs(ctx: Context, e: Load) -> str:
+    """Per lane one load, shared with the gathers that read the elements beside it."""
+    run, offset, element = ctx.groups.run(e), places(e).constant, memory_type(e.dtype)
+    starts = [_lane_start(ctx, e, lane) for lane in range(e.lanes)]
+    pieces = [_load_at(ctx, e.buffer, e.dtype, run.width, start, run.first) for start in starts]
+    if run.width == 1:
+        return gather(ctx.fn, pieces, element)
+    return transpose(ctx.fn, pieces, element, run.width, offset - run.first)
+
+
+def _lane_start(ctx: Context, e: Load, lane: int) -> str | None:
+    """One lane of an index less its constant; what all lanes add comes first, so that they share it."""
+    terms = sorted(places(e).terms.values(), key=lambda term: not isinstance(term[0], Broadcast))
+    total: str | None = None
+    for atom, factor in terms:
+        value = lane_value(ctx, atom, lane)
+        value = value if factor == 1 else ctx.fn.value(f"mul i64 {value}, {factor}")
+        total = value if total is None else ctx.fn.value(f"add i64 {total}, {value}")
+    return total
 
 
 def _load_at(ctx: Context, buffer: str, t: DType, lanes: int, rest: str | None, offset: int) -> str:

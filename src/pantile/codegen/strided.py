@@ -18,6 +18,7 @@ from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, const
 from ..expr.visit import key, walk
 from ..ir.nodes import For, If, Stmt
 from ..ir.visit import children, expressions
+from . import gathers
 
 STRIDES = range(2, 5)
 _Family = tuple[object, ...]
@@ -78,11 +79,20 @@ def split_offset(e: Expr) -> tuple[Expr | None, int]:
 
 
 class Groups:
-    """The strided loads that a statement executes unconditionally, by what they have in common."""
+    """The strided loads and gathers that a statement executes unconditionally, by what they have in common."""
 
     def __init__(self, s: Stmt) -> None:
         self._stmt = s
         self._windows: dict[tuple[_Family, int], dict[int, int]] = {}
+
+    @cached_property
+    def _runs(self) -> dict[gathers.Family, dict[int, gathers.Run]]:
+        return gathers.runs(load for load in _certain_loads(self._stmt) if affine(load.indices[0]) is None)
+
+    def run(self, load: Load) -> gathers.Run:
+        """The neighbouring gathers that include this one, all of them certain."""
+        offset = gathers.places(load).constant
+        return self._runs.get(gathers.family(load), {}).get(offset, gathers.Run(offset, 1))
 
     @cached_property
     def _offsets(self) -> dict[_Family, set[int]]:

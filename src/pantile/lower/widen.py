@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..analysis.interval import interval
 from ..expr.build import cast
 from ..expr.nodes import COMPARISON, Cast, Const, Expr, Load, Op, Var, const, op, var
 from ..expr.types import INT32, INT64
@@ -68,6 +69,8 @@ class Lowered:
             return self.index(e.value)
         if isinstance(e, Op) and e.op in _WIDENED and self.positional(e):
             return self._wide_op(e)
+        if isinstance(e, Op) and _never_wraps(e):
+            return rebuild_op(e.op, tuple(self.index(a) for a in e.args))
         return cast(INT64, self.value(e))
 
     def positional(self, e: Expr) -> bool:
@@ -94,3 +97,13 @@ class Lowered:
         if e.op in COMPARISON and e.args[0].dtype.is_int and any(self.positional(a) for a in e.args):
             return rebuild_op(e.op, tuple(self.index(a) for a in e.args))
         return rebuild_op(e.op, tuple(self.value(a) for a in e.args))
+
+
+def _never_wraps(e: Op) -> bool:
+    """Whether this is data plus a constant within its type: in 64 bits, neighbours are seen to be neighbours."""
+    if e.op not in ("add", "sub") or not e.dtype.is_int or not isinstance(e.args[1], Const):
+        return False
+    data, shift = interval(e.args[0], {}), int(e.args[1].value) * (1 if e.op == "add" else -1)
+    if not (isinstance(data.low, int) and isinstance(data.high, int)):
+        return False
+    return e.dtype.min <= data.low + shift and data.high + shift <= e.dtype.max
