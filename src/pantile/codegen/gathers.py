@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from ..expr.linear import Linear, linear
 from ..expr.nodes import Load
 from ..expr.types import DType
-from .function import Function
-from .vectors import shuffle
 
 _RUN_BYTES = 16  # a vector register
 _LEAST_BYTES = 4  # narrower elements take longer to take apart than to load
@@ -65,30 +63,3 @@ def _cover(offsets: list[int], widest: int) -> dict[int, Run]:
             width //= 2
         found |= {first + k: Run(first, width) for k in range(width)}
     return found
-
-
-def transpose(fn: Function, pieces: list[str], element: str, width: int, which: int) -> str:
-    """Element `which` of every piece, as one vector."""
-    blocks = [_columns(fn, pieces[i : i + width], element)[which] for i in range(0, len(pieces), width)]
-    return shuffle(fn, blocks, element, width, range(len(pieces)))
-
-
-def _columns(fn: Function, rows: list[str], element: str) -> list[str]:
-    """Transpose a square. Halves of pairs are interleaved, which targets do in one instruction each:
-
-    a0 a1 a2 a3, b0 b1 b2 b3, ..  ->  a0 b0 a1 b1, a2 b2 a3 b3, ..  ->  a0 b0 c0 d0, a1 b1 c1 d1, ..
-    """
-    width, together = len(rows), 1
-    groups = [[row] for row in rows]  # all elements of `together` rows, those of a column side by side
-    while len(groups) > 1:
-        pairs = zip(groups[::2], groups[1::2], strict=True)
-        groups = [[x for p in zip(a, b, strict=True) for x in _zip(fn, p, element, width, together)] for a, b in pairs]
-        together *= 2
-    return groups[0]
-
-
-def _zip(fn: Function, pair: tuple[str, str], element: str, width: int, together: int) -> list[str]:
-    """The lower and the upper halves of two vectors, interleaved in groups."""
-    starts = range(0, width, together)
-    order = [side + start + i for start in starts for side in (0, width) for i in range(together)]
-    return [shuffle(fn, pair, element, width, half) for half in (order[:width], order[width:])]

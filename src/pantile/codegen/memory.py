@@ -10,11 +10,11 @@ from ..expr.types import DType
 from ..ir.nodes import Prefetch, Store
 from .checks import check_access
 from .context import Context
-from .gathers import places, transpose
+from .gathers import places
 from .rounding import bfloat_bits, bfloat_from_bits
 from .strided import STRIDES, Affine, affine, split_offset
 from .types import integer, integer_type, mangled, memory_type, scalar_type, value_type
-from .vectors import gather, pick, reverse, shuffle, spread, transpose
+from .vectors import column, gather, pick, reverse, shuffle, spread
 
 _NONTEMPORAL = ", !nontemporal !1"
 
@@ -83,7 +83,7 @@ def _load_strided(ctx: Context, e: Load, index: Affine, rest: str | None, stride
 
 def _load_column(ctx: Context, e: Load, index: Affine) -> str | None:
     """A column of a matrix whose other columns are loaded too: its rows, transposed in square blocks."""
-    element, size = memory_type(e.dtype), ctx.module.target.vector_bits // (8 * e.dtype.bytes)
+    size = ctx.module.target.vector_bits // (8 * e.dtype.bytes)
     while size > 1 and (e.lanes % size or ctx.groups.window(e, index, size) is None):
         size //= 2
     first = ctx.groups.window(e, index, size)
@@ -93,8 +93,7 @@ def _load_column(ctx: Context, e: Load, index: Affine) -> str | None:
         _load_at(ctx, e.buffer, e.dtype, size, rest, offset - index.offset + first)
         for rest, offset in _lane_addresses(ctx, e.indices[0], e.lanes, index)
     ]
-    blocks = [transpose(ctx.fn, rows[i : i + size], element) for i in range(0, e.lanes, size)]
-    return shuffle(ctx.fn, [b[index.offset - first] for b in blocks], element, size, range(e.lanes))
+    return column(ctx.fn, rows, memory_type(e.dtype), size, index.offset - first)
 
 
 def _load_lanes(ctx: Context, e: Load, index: Affine | None) -> str:
@@ -111,7 +110,7 @@ def _load_runs(ctx: Context, e: Load) -> str:
     pieces = [_load_at(ctx, e.buffer, e.dtype, run.width, start, run.first) for start in starts]
     if run.width == 1:
         return gather(ctx.fn, pieces, element)
-    return transpose(ctx.fn, pieces, element, run.width, offset - run.first)
+    return column(ctx.fn, pieces, element, run.width, offset - run.first)
 
 
 def _lane_start(ctx: Context, e: Load, lane: int) -> str | None:

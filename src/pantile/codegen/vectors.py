@@ -67,6 +67,12 @@ def _shuffle_two(fn: Function, pair: list[str], element: str, lanes: int, order:
     return fn.value(f"shufflevector {vector} {a}, {vector} {b}, <{len(order)} x i32> <{mask}>")
 
 
+def column(fn: Function, rows: Sequence[str], element: str, size: int, which: int) -> str:
+    """Lane `which` of every row as one vector: rows of `size` lanes are transposed in square blocks."""
+    blocks = [transpose(fn, rows[i : i + size], element) for i in range(0, len(rows), size)]
+    return shuffle(fn, [b[which] for b in blocks], element, size, range(len(rows)))
+
+
 def transpose(fn: Function, rows: Sequence[str], element: str) -> list[str]:
     """The columns of a square matrix: rows a half apart are interleaved, as often as it takes to halve it to one."""
     size = len(rows)
