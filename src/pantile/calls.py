@@ -18,6 +18,7 @@ import numpy as np
 
 from .analysis.bounds import check_regions, region_scalars
 from .analysis.messages import describe, readable
+from .analysis.work import Work, count_work
 from .codegen.target import host
 from .compile import Options, compile_kernel, kernel_key
 from .errors import UserError
@@ -99,11 +100,13 @@ class Calls:
         if not given:
             self._kernel(self.variants.usual)
             return
-        shapes = {a.name: a for a in self.arguments.arrays if _is_shape(given.get(a.name))}
-        inputs, numbers = self.arguments.match(
-            {name: _stand_in(shapes[name], value) if name in shapes else value for name, value in given.items()}
-        )
+        inputs, numbers = self.arguments.match(self._with_stand_ins(given))
         self._call(inputs, numbers, [None] * len(self.outputs))
+
+    def work(self, given: Mapping[str, Any]) -> Work:
+        """How much work such a call is; a shape may stand for an array."""
+        inputs, numbers = self.arguments.match(self._with_stand_ins(given))
+        return count_work(self.graph, self._checked(inputs, numbers), self._scalars(inputs, numbers))
 
     # ---- one kind of call
 
@@ -145,12 +148,25 @@ class Calls:
 
     def _checked_shapes(self, inputs: Sequence[NDArray], numbers: Values) -> list[Shape]:
         """The shapes of the outputs, after everything about the arguments has been checked."""
+        by_stage = self._checked(inputs, numbers)
+        return [by_stage[o.stage] for o in self.graph.outputs for _ in self.graph.stage[o.stage].buffers]
+
+    def _checked(self, inputs: Sequence[NDArray], numbers: Values) -> dict[str, Shape]:
+        """The shapes of the outputs by stage, likewise."""
         for wanted, a in zip(self.arguments.arrays, inputs, strict=True):
             check_array(wanted, a)
-        scalars = {n.name: v for n, v in zip(self.arguments.numbers, numbers, strict=True)} | self._extents(inputs)
+        scalars = self._scalars(inputs, numbers)
         by_stage = self._shapes(scalars)
         check_regions(self.graph, by_stage, scalars, self._stored)
-        return [by_stage[o.stage] for o in self.graph.outputs for _ in self.graph.stage[o.stage].buffers]
+        return by_stage
+
+    def _scalars(self, inputs: Sequence[NDArray], numbers: Values) -> dict[str, bool | int | float]:
+        return {n.name: v for n, v in zip(self.arguments.numbers, numbers, strict=True)} | self._extents(inputs)
+
+    def _with_stand_ins(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Arrays in the place of shapes."""
+        shapes = {a.name: a for a in self.arguments.arrays if _is_shape(given.get(a.name))}
+        return {name: _stand_in(shapes[name], value) if name in shapes else value for name, value in given.items()}
 
     def _shapes(self, scalars: Mapping[str, Any]) -> dict[str, Shape]:
         values = Stages(self.graph, {}, {n: np.asarray(v) for n, v in scalars.items()})

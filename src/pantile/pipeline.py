@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .analysis.messages import readable
+from .analysis.work import Work
 from .calls import Calls
 from .codegen.target import target as target_named
 from .compile import Options, to_assembly, to_llvm, to_loops
@@ -89,6 +90,13 @@ class Pipeline:
         """
         self._calls.compile(arguments)
         return self
+
+    def work(self, **arguments: Any) -> Work:
+        """How much work such a call is, whatever the schedule: bytes to move, operations by kind and width.
+
+        `p.work(img=(1080, 1920, 3), gain=1.0)`: a shape stands for an array.
+        """
+        return self._calls.work(arguments)
 
     # ---- looking inside
 

@@ -13,9 +13,11 @@ import pytest
 
 import pantile as pt
 from pantile.apps import APPS
-from pantile.bench import main, ours, overhead
+from pantile.bench import command, main, ours, overhead, session
 from pantile.bench.rivals.registry import RIVALS
-from tests.bench.fakes import TWICE, rival, unavailable
+from pantile.bench.rivals.rival import Task
+from pantile.machine.ceilings import Ceilings
+from tests.bench.fakes import TWICE, FakeContender, rival, unavailable
 
 QUICK = ["twice", "--size", "small", "--threads", "2", "--repeat", "1"]
 KEYS = ["app", "system", "schedule", "threads", "ms", "compile_s", "schedule_s"]
@@ -24,6 +26,7 @@ KEYS = ["app", "system", "schedule", "threads", "ms", "compile_s", "schedule_s"]
 @pytest.fixture(autouse=True)
 def _app(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(APPS, "twice", TWICE)
+    monkeypatch.setattr(command, "host_ceilings", lambda threads: Ceilings(1e9 * threads, 1e9, 1e9))
 
 
 def bench(tmp_path: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:
@@ -48,8 +51,12 @@ def test_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     ]
     assert results[0]["ms"] > 0 and results[0]["compile_s"] > 0
     assert (results[2]["ms"], results[2]["compile_s"], results[2]["schedule_s"]) == (4.0, 0.5, 0.25)
+    assert results[0]["bound_by"] == "memory"
+    assert results[0]["of_bound"] == results[0]["bound_ms"] / results[0]["ms"]
     assert [c.closed for c in entered] == [True]
-    assert "pantile expert / fake best" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "fake best / pantile expert" in told.out
+    assert "note: 1 apps, 3 contenders: about a minute" in told.err
 
 
 def test_a_rival_that_computes_something_else_is_an_error_and_not_timed(
@@ -146,6 +153,49 @@ def test_chart_without_matplotlib(
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     assert bench(tmp_path, "--plot", str(tmp_path / "chart.png"))[0] == 0
     assert "note: no chart: matplotlib draws it; install it with `pip install matplotlib`\n" in capsys.readouterr().err
+
+
+def test_a_rival_that_computes_something_similar_is_timed_and_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake, entered = rival(lambda img: 3 * img)
+
+    def enter(task: Task) -> FakeContender:
+        fake.enter(task)
+        entered[0].differs = "thrice"
+        return entered[0]
+
+    monkeypatch.setitem(RIVALS, "fake", replace(fake, enter=enter))
+    status, results = bench(tmp_path, "--rivals", "fake")
+    assert status == 0
+    assert results[1]["differs"] == "thrice"
+    told = capsys.readouterr()
+    assert "note: twice: fake best, 2 threads is not compared: thrice\n" in told.err
+    assert "* twice, fake: thrice" in told.out
+
+
+def test_without_names_only_apps_that_a_rival_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake, _ = rival(lambda img: 2 * img)
+    monkeypatch.setitem(RIVALS, "fake", fake)
+    assert main([*QUICK[1:], "--rivals", "fake"]) == 0
+    assert "note: 1 apps, 2 contenders: " in capsys.readouterr().err
+
+
+def test_stopping_keeps_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Stopped(session.Session):
+        def measure(self) -> list[Any]:
+            if self.app.name == "blur":
+                raise KeyboardInterrupt
+            return super().measure()
+
+    monkeypatch.setattr(command, "Session", Stopped)
+    status, results = bench(tmp_path, "blur")
+    assert (status, [r["app"] for r in results]) == (1, ["twice"])
+    assert "error: stopped; what follows was measured before\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from pantile.bench.contender import Label
 from pantile.bench.result import Result, geometric_mean, ratio
-from pantile.bench.table import render
+from pantile.bench.table import brief, render
 
 OURS, ALONE, RIVAL = Label("pantile", "expert", 2), Label("pantile", "expert", 1), Label("halide", "manual", 2)
 
@@ -30,20 +30,48 @@ def test_geometric_mean() -> None:
 def test_whole_text() -> None:
     lines = [" ".join(line.split()) for line in render(RESULTS).splitlines()]
     assert lines == [
-        "app system schedule threads ms median compile s schedule s expert/this",
-        "a pantile expert 1 3.800 3.800 0.250 0.0000",
-        "a pantile expert 2 2.000 2.000 0.250 0.0000",
-        "a halide manual 2 4.000 4.000 0.250 0.0000 0.50",
-        "b pantile expert 2 9.000 9.000 0.250 0.0000",
+        "app system schedule threads ms median compile s schedule s this/expert",
+        "a pantile expert 1 3.80 3.80 0.25 0.00",
+        "a pantile expert 2 2.00 2.00 0.25 0.00",
+        "a halide manual 2 4.00 4.00 0.25 0.00 2.00",
         "",
-        "time over time (< 1: ours is faster) threads apps mean",
-        "pantile expert / halide manual 2 1 0.500",
+        "b pantile expert 2 9.00 9.00 0.25 0.00",
+        "",
+        "their time over ours (> 1: ours is faster) threads apps geometric mean least",
+        "halide manual / pantile expert 2 1 2.00 2.00 a",
         "",
         "a, pantile expert, 2 threads: 1.90 times as fast as one",
     ]
 
 
+def test_bounds_and_differences() -> None:
+    bounds = {"bound_ms": 1.0, "bound_by": "memory"}
+    text = render([result("a", OURS, 2.0, **bounds), result("a", RIVAL, 4.0, **bounds, differs="it rounds")])
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert lines[0] == "app system schedule threads ms median compile s schedule s bound reached this/expert"
+    assert lines[2] == "a halide* manual 2 4.00 4.00 0.25 0.00 1.00 mem 25 % 2.00"
+    assert "* a, halide: it rounds" in lines
+
+
+def test_the_worst_app_is_named() -> None:
+    results = [result(app, who, ms) for app, ms in (("a", 4.0), ("b", 1.0)) for who, ms in ((OURS, 2.0), (RIVAL, ms))]
+    assert "1.00  0.50 b" in render(results)
+
+
+def test_one_line_per_app() -> None:
+    assert brief(RESULTS[1:3]) == "a: pantile expert 2.00 ms, halide manual 4.00 ms"
+    assert brief(RESULTS[:2]) == "a: pantile expert, 1 thread 3.80 ms, pantile expert, 2 threads 2.00 ms"
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"), [(0.01234, "0.01"), (9.87, "9.87"), (12.34, "12.3"), (432.1, "432"), (4321.0, "4321")]
+)
+def test_digits(ms: float, text: str) -> None:
+    assert f" {text} " in render([result("a", OURS, ms)])
+
+
 def test_what_was_asked_for_besides() -> None:
-    text = render([result("a", OURS, 2.0, overhead_us=12.34, passes_s={"inline": 0.001, "llvm": 0.2})])
+    text = render([result("a", OURS, 2.0, overhead_us=12.34, memory_mb=123.6, passes_s={"inline": 0.001, "llvm": 0.2})])
     assert "a, pantile expert, 2 threads: a call costs 12.3 us beyond its kernel" in text
+    assert "a, expert: compiling takes 124 MB at most" in text
     assert "a, expert: milliseconds per pass: inline 1.0, llvm 200.0" in text

@@ -7,29 +7,33 @@ import os
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import pantile as pt
 
-from ..apps import APPS
+from ..apps import APPS, App
+from ..machine.ceilings import Ceilings
 from . import machine, plot
 from .console import Console
 from .contender import Unavailable
 from .ours import SCHEDULES, start_seconds
 from .result import Result, write_json
 from .rivals.registry import RIVALS
+from .roofline import host_ceilings
 from .rounds import Limit
 from .session import Session, Settings
-from .table import render
+from .table import brief, render
 
 CACHE_VARIABLE = "PANTILE_CACHE_DIR"
+SECONDS_PER_CONTENDER = 5  # two to be timed, the others to compile and to make arrays
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run with command-line arguments; the exit status."""
     parser = argparse.ArgumentParser(prog="pantile bench", description="Time apps beside other systems.")
     add_arguments(parser)
-    return run(parser.parse_args(argv))
+    return run(parser.parse_intermixed_args(argv))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="time nothing; compare all with the reference evaluator")
     parser.add_argument("--passes", action="store_true", help="show how long each pass of our compiler took")
     parser.add_argument("--scaling", action="store_true", help="also run on one thread, and show the speed-up")
+    parser.add_argument("--memory", action="store_true", help="measure the memory that compiling takes")
     parser.add_argument("--overhead", action="store_true", help="measure what a call costs beyond its kernel")
 
 
@@ -62,20 +67,47 @@ def run(args: argparse.Namespace) -> int:
     """Measure and report; 1 if some contender failed or disagreed, else 0."""
     console = Console()
     host = machine.describe()
+    settings = _settings(args, console)
+    host["ceilings"] = {n: asdict(ceilings) for n, ceilings in settings.ceilings.items()}  # by number of threads
+    apps = [APPS[name] for name in args.apps or _worth_measuring(settings)]
     results: list[Result] = []
     with _empty_cache():
         console.note(f"starting LLVM and the threads took {start_seconds():.3f} s, which no compile time includes")
-        settings = _settings(args, console)
-        for name in args.apps or APPS:
-            results += Session(APPS[name], settings, console).measure()
+        console.note(_plan(apps, settings))
+        try:
+            for number, app in enumerate(apps, 1):
+                console.heading = f"[{number}/{len(apps)}] " if len(apps) > 1 else ""
+                measured = Session(app, settings, console).measure()
+                if measured:
+                    console.done(brief(measured))
+                results += measured
+        except KeyboardInterrupt:
+            console.error("stopped; what follows was measured before")
     console.clear()
     _report(args, host, results, console)
     return 1 if console.errors else 0
 
 
+def _worth_measuring(settings: Settings) -> list[str]:
+    """Without names: every app, or with rivals every one that some of them have, too."""
+    systems = {system for system, _ in settings.rivals}
+    return [name for name in APPS if not systems or any(name in RIVALS[s].apps for s in systems)]
+
+
+def _plan(apps: Sequence[App], settings: Settings) -> str:
+    """What is going to happen, and how long it may take."""
+    ours = len(settings.schedules) * len(settings.threads) * len(apps)
+    rivals = [name for app in apps for name, _ in settings.rivals if app.name in RIVALS[name].apps]
+    contenders = ours + len(rivals) * len(settings.threads)
+    seconds = contenders * SECONDS_PER_CONTENDER
+    about = "a minute" if seconds < 90 else f"{seconds / 60:.0f} minutes"
+    return f"{len(apps)} apps, {contenders} contenders: about {about}, more if schedulers or images are slow"
+
+
 def _report(args: argparse.Namespace, host: dict[str, object], results: Sequence[Result], console: Console) -> None:
     if results:
-        print(f"{host['cpu']}, {host['cores']} cores; size: {args.size}; times are the best of all calls\n")
+        print(f"{host['cpu']}, {host['cores']} cores; size: {args.size}; times are the best of all calls, in ms")
+        print("bound: the least time to move all bytes (mem) or to do all operations (ops) at this machine's rates\n")
         print(render(results))
     if args.json:
         write_json(args.json, host, results)
@@ -88,17 +120,25 @@ def _report(args: argparse.Namespace, host: dict[str, object], results: Sequence
 
 def _settings(args: argparse.Namespace, console: Console) -> Settings:
     threads = args.threads or pt.get_num_threads()
+    counts = (1, threads) if args.scaling and threads > 1 else (threads,)
     return Settings(
         schedules=args.schedule,
         rivals=tuple(_installed(args.rivals, console)),
-        threads=(1, threads) if args.scaling and threads > 1 else (threads,),
+        threads=counts,
         size=args.size,
         limit=Limit(args.repeat),
         rival_limit_s=args.rival_limit,
         passes=args.passes,
         overhead=args.overhead,
+        memory=args.memory,
         check=args.check,
+        ceilings={} if args.check else {n: _ceilings(n, console) for n in counts},
     )
+
+
+def _ceilings(threads: int, console: Console) -> Ceilings:
+    console.begin(f"what {threads} threads of this machine can do")
+    return host_ceilings(threads)
 
 
 def _installed(rivals: Sequence[tuple[str, str]], console: Console) -> Iterator[tuple[str, str]]:

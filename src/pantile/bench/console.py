@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import TextIO
 
@@ -13,15 +14,22 @@ class Console:
         self._stream = stream or sys.stderr
         self._rewrites = self._stream.isatty()
         self.errors = 0
+        self.heading = ""  # of all that is being done, such as how far it is in a longer list
 
     def begin(self, text: str) -> None:
         """What is being done from now on."""
+        text = self.heading + text
         self._show(text) if self._rewrites else print(text, file=self._stream, flush=True)
+
+    def done(self, text: str) -> None:
+        """What came of it."""
+        self.clear()
+        print(self.heading + text, file=self._stream, flush=True)
 
     def progress(self, text: str) -> None:
         """How far it is; only a terminal shows it."""
         if self._rewrites:
-            self._show(text)
+            self._show(self.heading + text)
 
     def note(self, text: str) -> None:
         """Something worth keeping in sight."""
@@ -40,5 +48,6 @@ class Console:
             self._show("")
 
     def _show(self, text: str) -> None:
-        self._stream.write(f"\r\x1b[K{text}")
+        width = shutil.get_terminal_size().columns
+        self._stream.write(f"\r\x1b[K{text[: width - 1]}")
         self._stream.flush()

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from .contender import Label
 
@@ -20,7 +21,7 @@ class Result:
     ms: float
     compile_s: float
     schedule_s: float
-    extra: Mapping[str, object] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
         """As an object of the file's "results"."""

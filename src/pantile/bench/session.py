@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pantile as pt
 
 from ..apps import App
+from ..machine.ceilings import Ceilings
 from .agreement import disagreement
 from .console import Console
 from .contender import Array, Contender, Label, Unavailable
+from .memory import peak_megabytes
 from .ours import SYSTEM, PantileContender, prepare
 from .overhead import overhead_us
 from .quiet import NOTICEABLE, busy_cores
 from .result import Result
 from .rivals.registry import RIVALS
 from .rivals.rival import Task
+from .roofline import bound
 from .rounds import Limit, race
 
 
@@ -34,7 +38,9 @@ class Settings:
     rival_limit_s: float = 60.0  # for a rival to compile, and for each batch of runs
     passes: bool = False
     overhead: bool = False
+    memory: bool = False
     check: bool = False
+    ceilings: Mapping[int, Ceilings] = field(default_factory=dict)  # by number of threads; times without say no bound
 
 
 class Session:
@@ -149,12 +155,24 @@ class Session:
             "median_ms": statistics.median(runs_ms),
             "calls": len(runs_ms),
             "busy_cores": busy,
+            **self._bound(contender.label.threads, min(runs_ms)),
         }
         if contender.differs:
             extra["differs"] = contender.differs
         if isinstance(contender, PantileContender) and contender.label.threads == max(self.settings.threads):
             extra |= self._extras(contender)
         return Result(self.app.name, contender.label, min(runs_ms), contender.compile_s, contender.schedule_s, extra)
+
+    def _bound(self, threads: int, ms: float) -> dict[str, object]:
+        """How far a time is from the least possible one."""
+        if threads not in self.settings.ceilings:
+            return {}
+        least = bound(self._pipeline, self.inputs, self.settings.ceilings[threads])
+        return {"bound_ms": least.ms, "bound_by": least.limit, "of_bound": least.ms / ms}
+
+    @cached_property
+    def _pipeline(self) -> pt.Pipeline:
+        return self.app.build()
 
     def _extras(self, contender: PantileContender) -> dict[str, object]:
         extra: dict[str, object] = {}
@@ -163,6 +181,9 @@ class Session:
         if self.settings.overhead:
             self._begin(f"overhead of calling {contender.label}")
             extra["overhead_us"] = overhead_us(self.app, contender.pipeline, contender.label.threads)
+        if self.settings.memory:
+            self._begin(f"memory to compile {contender.label}")
+            extra["memory_mb"] = peak_megabytes(self.app.name, contender.label.schedule, self.settings.size)
         return extra
 
     def _begin(self, text: str) -> None:

@@ -15,25 +15,57 @@ T = TypeVar("T")
 
 def render(results: Sequence[Result]) -> str:
     """Everything, in paragraphs."""
-    paragraphs = (_table(results), _means(results), _speedups(results), _overheads(results), _passes(results))
-    return "\n\n".join("\n".join(p) for p in map(list, paragraphs) if p)
+    parts = (_table, _means, _differences, _speedups, _overheads, _memory, _passes)
+    paragraphs = [list(part(results)) for part in parts]
+    return "\n\n".join("\n".join(lines) for lines in paragraphs if lines)
+
+
+def brief(results: Sequence[Result]) -> str:
+    """One app in one line, while others are still to be measured."""
+    threads = {r.label.threads for r in results}
+    each = [f"{_name(r.label, len(threads) > 1)} {_ms(r.ms)} ms" for r in results]
+    return f"{results[0].app}: {', '.join(each)}"
+
+
+def _name(label: Label, with_threads: bool) -> str:
+    return str(label) if with_threads else f"{label.system} {label.schedule}"
 
 
 def _table(results: Sequence[Result]) -> Iterator[str]:
-    """One line per result; the last columns are our time over that line's, per schedule of ours."""
+    """One line per result; the last columns are that line's time over ours, per schedule of ours."""
     ours = _unique(r.label.schedule for r in results if r.label.system == SYSTEM)
+    bounds = any("bound_ms" in r.extra for r in results)
     head = ["app", "system", "schedule", "threads", "ms", "median", "compile s", "schedule s"]
-    rows = [head + [f"{schedule}/this" for schedule in ours]]
+    head += ["bound", "reached"] if bounds else []
+    rows = [head + [f"this/{schedule}" for schedule in ours]]
     for r in results:
-        label = r.label
-        numbers = [f"{r.ms:.3f}", f"{r.extra['median_ms']:.3f}", f"{r.compile_s:.3f}", f"{r.schedule_s:.4f}"]
+        label, system = r.label, r.label.system + ("*" if "differs" in r.extra else "")
+        numbers = [_ms(r.ms), _ms(r.extra["median_ms"]), f"{r.compile_s:.2f}", f"{r.schedule_s:.2f}"]
+        numbers += _bound_cells(r) if bounds else []
         ratios = [_ratio_cell(results, r, Label(SYSTEM, schedule, label.threads)) for schedule in ours]
-        rows.append([r.app, label.system, label.schedule, str(label.threads), *numbers, *ratios])
-    return _aligned(rows, text_columns=3)
+        rows.append([r.app, system, label.schedule, str(label.threads), *numbers, *ratios])
+    apps = ["", *(r.app for r in results)]
+    for line, app, before in zip(_aligned(rows, text_columns=3), apps, ["", "", *apps[1:]], strict=False):
+        if app != before and app != apps[1]:
+            yield ""
+        yield line
+
+
+def _ms(value: object) -> str:
+    """Four digits."""
+    assert isinstance(value, float)
+    return f"{value:.0f}" if value >= 1000 else f"{value:.{max(0, 3 - len(str(int(value))))}f}"
+
+
+def _bound_cells(r: Result) -> list[str]:
+    if "bound_ms" not in r.extra:
+        return ["", ""]
+    limit = {"memory": "mem", "arithmetic": "ops"}[str(r.extra["bound_by"])]
+    return [f"{_ms(r.extra['bound_ms'])} {limit}", f"{100 * r.extra['bound_ms'] / r.ms:.0f} %"]
 
 
 def _ratio_cell(results: Sequence[Result], r: Result, ours: Label) -> str:
-    value = None if r.label == ours else ratio(results, r.app, ours, r.label)
+    value = None if r.label == ours else ratio(results, r.app, r.label, ours)
     return "" if value is None else f"{value:.2f}"
 
 
@@ -44,14 +76,21 @@ def _means(results: Sequence[Result]) -> Iterator[str]:
     rows = []
     for ours in (x for x in labels if x.system == SYSTEM):
         for rival in (x for x in labels if x.system != SYSTEM and x.threads == ours.threads):
-            ratios = [v for app in apps if (v := ratio(results, app, ours, rival)) is not None]
+            ratios = {app: v for app in apps if (v := ratio(results, app, rival, ours)) is not None}
             if ratios:
-                pair = f"{ours.system} {ours.schedule} / {rival.system} {rival.schedule}"
-                rows.append([pair, str(ours.threads), str(len(ratios)), f"{geometric_mean(ratios):.3f}"])
+                pair = f"{rival.system} {rival.schedule} / {ours.system} {ours.schedule}"
+                least = min(ratios, key=lambda app: ratios[app])
+                mean = f"{geometric_mean(list(ratios.values())):.2f}"
+                rows.append([pair, str(ours.threads), str(len(ratios)), mean, f"{ratios[least]:.2f} {least}"])
     if rows:
-        yield from _aligned(
-            [["time over time (< 1: ours is faster)", "threads", "apps", "mean"], *rows], text_columns=1
-        )
+        head = ["their time over ours (> 1: ours is faster)", "threads", "apps", "geometric mean", "least"]
+        yield from _aligned([head, *rows], text_columns=1)
+
+
+def _differences(results: Sequence[Result]) -> Iterator[str]:
+    for r in results:
+        if "differs" in r.extra:
+            yield f"* {r.app}, {r.label.system}: {r.extra['differs']}"
 
 
 def _speedups(results: Sequence[Result]) -> Iterator[str]:
@@ -65,6 +104,12 @@ def _overheads(results: Sequence[Result]) -> Iterator[str]:
     for r in results:
         if "overhead_us" in r.extra:
             yield f"{r.app}, {r.label}: a call costs {r.extra['overhead_us']:.1f} us beyond its kernel"
+
+
+def _memory(results: Sequence[Result]) -> Iterator[str]:
+    for r in results:
+        if "memory_mb" in r.extra:
+            yield f"{r.app}, {r.label.schedule}: compiling takes {r.extra['memory_mb']:.0f} MB at most"
 
 
 def _passes(results: Sequence[Result]) -> Iterator[str]:

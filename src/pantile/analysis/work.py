@@ -1,0 +1,114 @@
+"""How much work a call is: bytes that must move, operations that its definitions ask for.
+
+Every stage counts once at each point of the box that is needed of it, and each input and output moves once. Fusing,
+tiling and inlining change none of that, so it says how fast a schedule could be at best, on a machine of known rates.
+(Not quite at best where data decides what is read of a stage: then its box is more than is needed of it.)
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from ..expr.depth import deep_expressions
+from ..expr.nodes import Const, Expr, Load, Number, Op, Var
+from ..expr.types import DType
+from ..expr.visit import children, walk
+from ..graph.nodes import Definition, Graph, Stage
+from .interval import Interval, Scope
+from .point import value_at
+from .regions import definition_scope, required
+
+_FUSED = {"add": 1, "sub": 1, "mul": 1, "neg": 1, "fma": 2}  # what units for multiply-add do, two at a time
+_FREE = frozenset({"within"})
+_SAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Work:
+    """`operations` are by kind and width in bits.
+
+    Kinds are "fma" (additions and multiplications of floats), "float" (all else on floats) and "int".
+    """
+
+    bytes: int
+    operations: Mapping[tuple[str, int], int]
+
+
+@deep_expressions()
+def count_work(graph: Graph, shapes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number]) -> Work:
+    """The work of a call: `shapes` are those of the outputs by stage, `scalars` the params and input extents."""
+    scope = {name: Interval.point(value) for name, value in scalars.items()}
+    boxes = required(graph, {name: tuple(Interval(0, n - 1) for n in s) for name, s in shapes.items()}, scope)
+    moved = sum(_points(boxes[i.name]) * i.dtype.bytes for i in graph.inputs if i.name in boxes)
+    moved += sum(prod(shape) * t.bytes for name, shape in shapes.items() for t in graph.stage[name].dtypes)
+    operations: Counter[tuple[str, int]] = Counter()
+    for stage in graph.stages:
+        for d in stage.definitions if stage.name in boxes else ():
+            runs = _runs(stage, d, definition_scope(stage, d, boxes[stage.name], scope))
+            for kind, count in _operations(d).items():
+                operations[kind] += count * runs
+    return Work(moved, {kind: n for kind, n in operations.items() if n})
+
+
+def _points(ranges: Iterable[Interval]) -> int:
+    """How many points a box has; none are counted of one without limits, which is not stored as such either."""
+    return prod(max(0, int(r.high) - int(r.low) + 1) if r.bounded else 0 for r in ranges)
+
+
+def _runs(stage: Stage, d: Definition, scope: Scope) -> int:
+    """How often a definition is evaluated: over the coordinates that stand for themselves, and its own domain."""
+    free = [n for n, i in zip(stage.dims, d.indices, strict=True) if isinstance(i, Var) and i.name == n]
+    loops = [*free, *(r.name for r in d.domain)]
+    every = _points(scope[name] for name in loops)
+    return every if d.condition is None or not every else int(every * _share(d.condition, loops, scope))
+
+
+def _share(condition: Expr, loops: list[str], scope: Scope) -> float:
+    """At what part of the points a condition holds, by trying some; at all of them where data decides."""
+    draw = random.Random(0)
+    fixed: dict[str | int, Number] = {name: r.low for name, r in scope.items() if name not in loops}
+    holds = 0
+    for _ in range(_SAMPLES):
+        point: dict[str | int, Number] = fixed | {
+            name: draw.randint(int(scope[name].low), int(scope[name].high)) for name in loops
+        }
+        holds += value_at(condition, point) is not False
+    return holds / _SAMPLES
+
+
+def _operations(d: Definition) -> Counter[tuple[str, int]]:
+    """Of evaluating the definition once; arithmetic on coordinates does not count, unless data takes part in it."""
+    indices = [i for i in d.indices if _reads(i)]
+    counted: Counter[tuple[str, int]] = Counter()
+    for e in _evaluated([*d.values, *indices]):
+        if isinstance(e, Op) and e.op not in _FREE:
+            operand = e.args[-1].dtype
+            counted[_kind(e.op, operand), operand.bits] += _FUSED.get(e.op, 1)
+    return counted
+
+
+def _kind(op: str, operand: DType) -> str:
+    if not operand.is_float:
+        return "int"
+    return "fma" if op in _FUSED else "float"
+
+
+def _evaluated(roots: Iterable[Expr]) -> Iterator[Expr]:
+    """All nodes, each once, without the index arithmetic of reads and what is constant in any case."""
+    seen: set[int] = set()
+    pending = list(roots)
+    while pending:
+        e = pending.pop()
+        if id(e) in seen or isinstance(e, (Const, Var)):
+            continue
+        seen.add(id(e))
+        yield e
+        pending += [i for i in e.indices if _reads(i)] if isinstance(e, Load) else children(e)
+
+
+def _reads(e: Expr) -> bool:
+    return any(isinstance(n, Load) for n in walk(e))
