@@ -201,7 +201,7 @@ def test_stopping_keeps_what_was_measured(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["thrice"], "'thrice' is not an app; there are blur, "),
+        (["thrice"], "'thrice' is not an app; did you mean twice? There are "),
         (["--schedule", "best"], "'best' is not a schedule; there are expert, default, naive"),
         (["--rivals", "tvm"], "'tvm' is not a rival; there are halide"),
         (["--rivals", "halide:best"], "'best' is not a schedule of it; there are manual, mullapudi2016, adams2019"),

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from difflib import get_close_matches
 from pathlib import Path
 
 import pantile as pt
@@ -186,7 +187,9 @@ def _rivals(text: str) -> tuple[tuple[str, str], ...]:
 
 def _known(name: str, names: Collection[str], what: str) -> str:
     if name not in names:
-        raise argparse.ArgumentTypeError(f"{name!r} is not {what}; there are {', '.join(names)}")
+        close = get_close_matches(name, names)
+        meant = f"did you mean {' or '.join(close)}? There" if close else "there"
+        raise argparse.ArgumentTypeError(f"{name!r} is not {what}; {meant} are {', '.join(names)}")
     return name
 
 
