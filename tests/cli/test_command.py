@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from pantile.cli import main
-from pantile.cli.png import read_picture, write_png
+from pantile.cli.pictures import read_rgb
+from pantile.cli.png import write_png
 from pantile.cli.scenery import scenery
 
 
@@ -30,7 +31,7 @@ def test_demo_makes_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "MPixel/s" in told
     assert "times as long; largest difference: " in told
     assert f"wrote     {target}" in told
-    before, after = scenery(47, 61), read_picture(target)
+    before, after = scenery(47, 61), read_rgb(target)
     assert after.shape == before.shape
     assert after.std() > before.std(), "local contrast is higher"
 
@@ -40,14 +41,14 @@ def test_demo_takes_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     write_png(source, scenery(40, 50))
     assert main(["demo", "--input", str(source), "--output", str(target), "--compare", "--threads", "1"]) == 0
     assert "on 1 thread," in capsys.readouterr().out
-    both = read_picture(target)
+    both = read_rgb(target)
     assert both.shape == (40, 100, 3)
     assert (both[:, :50] == scenery(40, 50)).all()
 
 
 def test_a_missing_picture_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--input", str(tmp_path / "none.png")]) == 1
-    assert capsys.readouterr().err.startswith("pantile demo: [Errno 2] No such file")
+    assert capsys.readouterr().err.startswith("pantile demo: there is no file ")
 
 
 def test_without_pillow_a_picture_cannot_be_read(
@@ -67,7 +68,7 @@ def test_a_wrong_size_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 def test_png_is_what_was_written(tmp_path: Path) -> None:
     picture = np.random.default_rng(0).integers(0, 256, (7, 5, 3), dtype=np.uint8)
     write_png(tmp_path / "a.png", picture)
-    assert (read_picture(tmp_path / "a.png") == picture).all()
+    assert (read_rgb(tmp_path / "a.png") == picture).all()
 
 
 def test_png_checksums(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_show(app: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_show_names_the_apps(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "sharpen"]) == 2
-    assert "there is no app 'sharpen'; there are: blur, " in capsys.readouterr().err
+    assert "there is no app 'sharpen' (did you mean unsharp?); there are: " in capsys.readouterr().err
 
 
 def test_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +107,7 @@ def test_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     told = capsys.readouterr().out
-    for command in ("demo", "show", "bench", "cache", "version"):
+    for command in ("demo", "run", "show", "bench", "cache", "version"):
         assert f"\n    {command}" in told
 
 

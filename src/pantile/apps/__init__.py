@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import bilateral_grid, blur, copies, harris, iir_blur, transposes, unsharp
 from .app import App
+from .photo import Layout, Photo
 
 _MODULES = (
     bilateral_grid,
@@ -17,4 +18,4 @@ _MODULES = (
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}
 
-__all__ = ["APPS", "App"]
+__all__ = ["APPS", "App", "Layout", "Photo"]

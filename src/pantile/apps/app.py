@@ -10,6 +10,8 @@ import numpy as np
 
 import pantile as pt
 
+from .photo import Photo
+
 
 @dataclass(frozen=True)
 class App:
@@ -24,6 +26,7 @@ class App:
     # What results of other systems and schedules may differ by: floats relative to the largest, integers absolutely.
     tolerance: float = 1e-5
     off_by: int = 0
+    photo: Photo | None = None  # for an app that works on pictures
 
     def random(self, shapes: Mapping[str, tuple[int, ...]], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
         """Random data of such shapes, by the names of the inputs."""

@@ -18,6 +18,7 @@ import numpy as np
 import pantile as pt
 
 from .app import App
+from .photo import FLOAT_CHANNELS, Photo
 
 CELL = 8  # pixels along each side of a cell
 BINS = 10  # cells for brightness 0 to 1
@@ -106,5 +107,6 @@ APPS = (
         expert,
         {"small": {"img": (200, 300)}, "paper": {"img": (2560, 1536)}},
         _make,
+        photo=Photo({"img": FLOAT_CHANNELS}, gives=FLOAT_CHANNELS),
     ),
 )

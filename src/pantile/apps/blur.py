@@ -13,6 +13,7 @@ import numpy as np
 import pantile as pt
 
 from .app import App
+from .photo import Layout, Photo
 
 
 def build() -> pt.Pipeline:
@@ -50,6 +51,8 @@ def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarra
     return rng.integers(0, 4096, shape, dtype=np.uint16)
 
 
+TWELVE_BITS = Layout("each", "uint16", white=4095)  # so that sums of three fit
+
 APPS = (
     App(
         "blur",
@@ -58,5 +61,6 @@ APPS = (
         expert,
         {"small": {"img": (242, 322)}, "paper": {"img": (4802, 6402)}},
         _make,
+        photo=Photo({"img": TWELVE_BITS}, gives=TWELVE_BITS),
     ),
 )

@@ -14,6 +14,7 @@ import numpy as np
 import pantile as pt
 
 from .app import App
+from .photo import FLOAT_RGB, Layout, Photo
 
 
 def build() -> pt.Pipeline:
@@ -92,5 +93,6 @@ APPS = (
         expert,
         {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
         _make,
+        photo=Photo({"img": FLOAT_RGB}, gives=Layout("grey", "float32", white=None, exponent=0.25)),
     ),
 )

@@ -16,6 +16,7 @@ import numpy as np
 import pantile as pt
 
 from .app import App
+from .photo import FLOAT_RGB, Photo
 
 
 def build() -> pt.Pipeline:
@@ -85,5 +86,6 @@ APPS = (
         expert,
         {"small": {"img": (3, 120, 200)}, "paper": {"img": (3, 2560, 1536)}},
         _make,
+        photo=Photo({"img": FLOAT_RGB}, gives=FLOAT_RGB),
     ),
 )

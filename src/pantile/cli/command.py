@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import TypeAlias
+
+from .version import version
 
 _DESCRIPTION = """\
 Image pipelines as functions of pixel coordinates, compiled to fast native code.
 
   pantile demo                         run a real pipeline on a picture, and see how fast it is
+  pantile run unsharp --input a.jpg    an app on a picture of yours
   pantile show blur                    an app's schedule and the loops it becomes
   pantile bench blur --rivals halide   measure apps beside other systems
 """
@@ -48,9 +50,10 @@ def _explained(options: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("pantile", description=_DESCRIPTION, formatter_class=_Plain)
     parser.set_defaults(run=None)
-    parser.add_argument("--version", action="version", version=f"pantile {version('pantile')}")
+    parser.add_argument("--version", action="version", version=f"pantile {version()}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="")
     _add_demo(commands)
+    _add_run(commands)
     _add_show(commands)
     commands.add_parser("bench", help="measure apps, beside other systems where they are installed", add_help=False)
     _add_cache(commands)
@@ -79,9 +82,28 @@ def _add_demo(commands: _Commands) -> None:
     )
     demo.add_argument("--amount", type=float, metavar="A", default=0.8, help="how strong, from 0 to 2; %(default)s")
     demo.add_argument("--size", type=_size, metavar="WxH", default=(1536, 1024), help="of a picture made up; 1536x1024")
-    demo.add_argument("--threads", type=int, metavar="N", help="how many to run on; one per core")
+    demo.add_argument("--threads", type=_positive, metavar="N", help="how many to run on; one per core")
     demo.add_argument("--compare", action="store_true", help="write the picture before and after, side by side")
     demo.set_defaults(run=_demo)
+
+
+def _add_run(commands: _Commands) -> None:
+    about = "Run an app on a picture. Without an app's name, list those that work on pictures."
+    run = commands.add_parser("run", help="run an app on a picture of yours", description=about, formatter_class=_Plain)
+    run.add_argument("app", nargs="?", metavar="APP", help="unsharp, bilateral_grid, ...")
+    run.add_argument(
+        "--input", action="append", default=[], metavar="PICTURE",
+        help="the picture (needs Pillow); NAME=PICTURE where an app takes several",
+    )  # fmt: skip
+    run.add_argument(
+        "--output", type=Path, metavar="PICTURE", default=Path("out.png"), help="what to write; %(default)s"
+    )
+    run.add_argument(
+        "--param", action="append", default=[], metavar="NAME=VALUE", help="of the app, as often as needed"
+    )
+    run.add_argument("--schedule", choices=("expert", "default"), default="expert", help="%(default)s")
+    run.add_argument("--threads", type=_positive, metavar="N", help="how many to run on; one per core")
+    run.set_defaults(run=_run)
 
 
 def _add_show(commands: _Commands) -> None:
@@ -109,10 +131,26 @@ def _size(text: str) -> tuple[int, int]:
     return int(width), int(height)
 
 
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
+
+
 def _demo(options: argparse.Namespace) -> int:
     from .demo import demo
 
     return demo(options.input, options.output, options.size, options.amount, options.threads, options.compare)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from .run import Request, listing, run
+
+    if options.app is None:
+        print(f"pantile run APP --input PICTURE --output PICTURE, where APP is one of\n{listing()}")
+        return 0
+    asked = options
+    return run(Request(asked.app, asked.input, asked.output, asked.param, asked.schedule, asked.threads))
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -128,5 +166,5 @@ def _cache(options: argparse.Namespace) -> int:
 
 
 def _version(_: argparse.Namespace) -> int:
-    print(f"pantile {version('pantile')}")
+    print(f"pantile {version()}")
     return 0

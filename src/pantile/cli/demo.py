@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,10 @@ import numpy as np
 import pantile as pt
 
 from .contrast import STRIP, local_contrast
-from .png import Picture, read_picture, write_png
+from .pictures import read_rgb
+from .png import Picture, write_png
 from .scenery import scenery
+from .version import version
 
 _RUNS = 20
 
@@ -22,7 +23,7 @@ _RUNS = 20
 def demo(source: Path | None, target: Path, size: tuple[int, int], amount: float, threads: int | None,
          compare: bool) -> int:  # fmt: skip
     """Run the demo and tell about it."""
-    picture = scenery(size[1], size[0]) if source is None else read_picture(source)
+    picture = scenery(size[1], size[0]) if source is None else read_rgb(source)
     pipeline = local_contrast()
     arguments: dict[str, Any] = {"img": picture, "amount": amount}
     count = pt.get_num_threads() if threads is None else threads
@@ -45,7 +46,7 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
 def _tell(picture: Picture, source: Path | None, pipeline: pt.Pipeline) -> None:
     height, width, _ = picture.shape
     what = "a picture made up for it" if source is None else str(source)
-    print(f"Pantile {version('pantile')}: local contrast of {what}, {width} x {height} RGB")
+    print(f"Pantile {version()}: local contrast of {what}, {width} x {height} RGB")
     print(f"stages    {' -> '.join(s.name for s in pipeline.graph.stages)}")
     print(f"schedule  strips of {STRIP} rows run in parallel; inside one, stages are computed row by row:")
     for line in repr(pipeline.schedule).splitlines()[1:-1]:

@@ -1,4 +1,4 @@
-"""PNG files: written with the standard library alone, other pictures read with Pillow where it is installed."""
+"""PNG files, written with the standard library alone."""
 
 from __future__ import annotations
 
@@ -31,13 +31,3 @@ def write_png(path: Path, picture: Picture) -> None:
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-def read_picture(path: Path) -> Picture:
-    """Any picture that Pillow can read, as RGB."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise OSError("reading pictures needs Pillow: pip install 'pantile[images]'") from None
-    with Image.open(path) as image:
-        return np.ascontiguousarray(np.asarray(image.convert("RGB")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 
 from ..apps import APPS
 
@@ -10,7 +11,9 @@ from ..apps import APPS
 def show(name: str, naive: bool, asm: bool) -> int:
     """Print an app."""
     if name not in APPS:
-        print(f"pantile show: there is no app {name!r}; there are: {', '.join(APPS)}", file=sys.stderr)
+        close = get_close_matches(name, APPS, n=1)
+        meant = f" (did you mean {close[0]}?)" if close else ""
+        print(f"pantile show: there is no app {name!r}{meant}; there are: {', '.join(APPS)}", file=sys.stderr)
         return 2
     app = APPS[name]
     pipeline = app.build()

@@ -1,0 +1,170 @@
+"""`pantile run APP`: an app on a picture of yours."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pantile as pt
+
+from ..apps import APPS, App, Photo
+from . import pictures
+
+
+class WrongArgument(Exception):
+    """What a user can mend by typing something else."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The command's arguments."""
+
+    app: str
+    inputs: Sequence[str]  # FILE or NAME=FILE
+    output: Path
+    params: Sequence[str]  # NAME=VALUE
+    schedule: str
+    threads: int | None
+
+
+def run(request: Request) -> int:
+    """Read, compute, write, and tell about it."""
+    try:
+        app, photo = _app(request.app)
+        pipeline = _pipeline(app, request.schedule)
+        params = _params(pipeline, request.params)
+        files = _files(photo, pipeline, request.inputs)
+    except WrongArgument as reason:
+        print(f"pantile run: {reason}", file=sys.stderr)
+        return 2
+    pictures.check_target(request.output, list(files.values()))
+    inputs = _read(photo, files)
+    threads = pt.get_num_threads() if request.threads is None else request.threads
+    shown = _shown(photo, _compute(pipeline, inputs, params, threads))
+    pictures.write(request.output, shown)
+    height, width, _ = shown.shape
+    print(f"wrote     {request.output.resolve()}, {width} x {height}")
+    return 0
+
+
+def listing() -> str:
+    """The apps that work on pictures."""
+    photos = {name: app for name, app in APPS.items() if app.photo is not None}
+    width = max(map(len, photos))
+    return "\n".join(f"  {name.ljust(width)}  {app.description}" for name, app in photos.items())
+
+
+# ---- what was asked for
+
+
+def _app(name: str) -> tuple[App, Photo]:
+    if name not in APPS:
+        raise WrongArgument(f"there is no app {name!r}{_meant(name, APPS)}; these work on pictures:\n{listing()}")
+    app = APPS[name]
+    if app.photo is None:
+        raise WrongArgument(f"{name} does not work on pictures; these do:\n{listing()}")
+    return app, app.photo
+
+
+def _pipeline(app: App, schedule: str) -> pt.Pipeline:
+    pipeline = app.build()
+    if schedule == "default":
+        return pipeline
+    return pipeline.with_schedule(app.expert(pipeline.options.target.vector_bits))
+
+
+def _params(pipeline: pt.Pipeline, given: Sequence[str]) -> dict[str, Any]:
+    known = {p.name: p for p in pipeline.graph.params}
+    values: dict[str, Any] = {}
+    for item in given:
+        name, equals, text = item.partition("=")
+        if not equals:
+            raise WrongArgument(f"--param {item} has no value; write it like --param {item}=1")
+        if name not in known:
+            there = f"there are {', '.join(known)}" if known else "it has none"
+            raise WrongArgument(f"{pipeline.graph.name} has no param {name!r}{_meant(name, known)}; {there}")
+        values[name] = _number(name, text, known[name].dtype.numpy)
+    for name, p in known.items():
+        if name not in values and p.default is None:
+            raise WrongArgument(f"{pipeline.graph.name} needs --param {name}=<{p.dtype}>")
+    return values
+
+
+def _number(name: str, text: str, dtype: np.dtype[Any]) -> bool | int | float:
+    try:
+        if dtype.kind == "b":
+            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+        return float(text) if dtype.kind == "f" else int(text)
+    except (ValueError, KeyError):
+        raise WrongArgument(f"--param {name}={text}: {text!r} is not a {dtype}") from None
+
+
+def _files(photo: Photo, pipeline: pt.Pipeline, given: Sequence[str]) -> dict[str, Path]:
+    """A file for every input: by name, or in their order."""
+    names = list(photo.takes)
+    files: dict[str, Path] = {}
+    for item in given:
+        name, equals, rest = item.partition("=")
+        if equals and name in names:
+            files[name] = Path(rest)
+            continue
+        free = [n for n in names if n not in files]
+        if not free:
+            raise WrongArgument(f"it takes {' and '.join(names)}, and {item} is one more")
+        files[free[0]] = Path(item)
+    missing = [n for n in names if n not in files and n not in photo.same]
+    if missing:
+        wanted = " ".join(f"--input {n}=PICTURE" if len(names) > 1 else "--input PICTURE" for n in missing)
+        params = ", ".join(f"{p.name}={p.default}" for p in pipeline.graph.params)
+        raise WrongArgument(f"it needs {wanted}" + (f" (and it has params: {params})" if params else ""))
+    return files
+
+
+def _meant(name: str, names: Mapping[str, object]) -> str:
+    close = get_close_matches(name, names, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+# ---- the work
+
+
+def _read(photo: Photo, files: Mapping[str, Path]) -> list[dict[str, Any]]:
+    """The arrays of each call: one call, or one per channel."""
+    arrays: dict[str, list[Any]] = {}
+    for name, path in files.items():
+        picture = pictures.read(path)
+        height, width, channels = picture.shape
+        kind = {1: "grey", 3: "RGB", 4: "RGB with opacity"}[channels]
+        print(f"read      {path}, {width} x {height}, {kind}", flush=True)
+        arrays[name] = photo.takes[name].arrays(picture)
+    for name, other in photo.same.items():
+        arrays.setdefault(name, arrays[other])
+    calls = max(len(a) for a in arrays.values())
+    return [{name: a[k % len(a)] for name, a in arrays.items()} for k in range(calls)]
+
+
+def _compute(
+    pipeline: pt.Pipeline, calls: Sequence[Mapping[str, Any]], params: Mapping[str, Any], threads: int
+) -> list[Any]:
+    """The results, one per call."""
+    start = time.perf_counter()
+    pipeline.compile(**calls[0], **params)
+    compiled = time.perf_counter()
+    how = "compiled" if "llvm" in pipeline.timings else "loaded from the compile cache"
+    print(f"code      {how} in {compiled - start:.2f} s", flush=True)
+    results = [pipeline(**call, **params, num_threads=threads) for call in calls]
+    seconds = time.perf_counter() - compiled
+    each = f", {len(calls)} channels one after the other" if len(calls) > 1 else ""
+    print(f"ran       in {1e3 * seconds:.1f} ms on {threads} thread{'s' if threads > 1 else ''}{each}", flush=True)
+    return results
+
+
+def _shown(photo: Photo, results: list[Any]) -> Any:
+    return photo.gives.picture([r[0] if isinstance(r, tuple) else r for r in results])
