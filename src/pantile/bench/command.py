@@ -114,7 +114,8 @@ def _report(args: argparse.Namespace, host: dict[str, object], results: Sequence
         write_json(args.json, host, results)
     if args.plot and results:
         try:
-            plot.draw(args.plot, results)
+            threads = max(r.label.threads for r in results)
+            plot.draw(args.plot, results, f"{host['cpu']}, {threads} threads, {args.size} sizes; more is better")
         except Unavailable as reason:
             console.note(f"no chart: {reason}")
 

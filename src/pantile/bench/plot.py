@@ -1,60 +1,124 @@
-"""A bar chart of speeds relative to one contender, for each app and over all of them."""
+"""A bar chart of speeds relative to one contender, for each app and over all of them.
+
+Bars start at that contender's speed: who is faster rises above the line, who is slower hangs below it. Dashes mark the
+speed that the machine allows at most.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from .contender import Label, Unavailable
 from .ours import SYSTEM
-from .result import Result, geometric_mean, ratio
+from .result import Result, geometric_mean
 
 OURS = ("#c1440e", "#e08e5b", "#f0c3a0")
-OTHERS = ("#3d5a80", "#7394b8", "#a9bfd6", "#d3dce6")
+OTHERS = ("#3d5a80", "#8aa6c4", "#6b8f71", "#b5c99a", "#9a8c98", "#c9ada7", "#d3dce6")
+BAR_INCHES = 0.26
+MEAN = "geometric\nmean"
+LIMIT = "what the machine allows"
 
 
-def draw(path: Path, results: Sequence[Result]) -> None:
+@dataclass(frozen=True)
+class Baseline:
+    """What speeds are relative to: its name, and its milliseconds for each app."""
+
+    name: str
+    label: Label | None
+    ms: Mapping[str, float]
+
+
+def draw(path: Path, results: Sequence[Result], caption: str = "") -> None:
     """Write the chart; its format is that of the file name."""
     try:
         pyplot = import_module("matplotlib.pyplot")
+        ticker = import_module("matplotlib.ticker")
     except ImportError:
         raise Unavailable("matplotlib draws it; install it with `pip install matplotlib`") from None
     apps = list(dict.fromkeys(r.app for r in results))
+    base = baseline(results)
     labels = list(dict.fromkeys(r.label for r in results))
-    base = baseline(labels)
-    groups = [*apps, "geometric\nmean"]
-    figure, axes = pyplot.subplots(figsize=(2 + 0.35 * len(labels) * len(groups), 4.5), layout="constrained")
-    _bars(axes, labels, [speeds(results, apps, label, base) for label in labels])
-    axes.set_xticks(range(len(groups)), groups)
-    axes.set_ylabel(f"speed relative to {base.system} {base.schedule}")
-    axes.axhline(1, color="black", linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(frameon=False, ncols=2, loc="outside upper left")
+    shown = [x for x in labels if x != base.label] or labels
+    groups = [*apps, MEAN] if len(apps) > 1 else apps
+    width = max(6.0, 1.4 + len(groups) * (0.3 + BAR_INCHES * len(shown)))
+    figure, axes = pyplot.subplots(figsize=(width, 4.8), layout="constrained")
+    _bars(axes, shown, [speeds(results, apps, label, base)[: len(groups)] for label in shown])
+    _limits(axes, results, apps, base)
+    axes.axhline(1, color="black", linewidth=1)
+    axes.set_xticks(range(len(groups)), groups, **({"rotation": 30, "ha": "right"} if len(groups) > 8 else {}))
+    axes.set_xlim(-0.6, len(groups) - 0.4)
+    _scale(axes, ticker)
+    axes.set_ylabel(f"speed over that of {base.name}")
+    axes.set_title(caption, loc="left", fontsize=9, color="#555555")
+    handles, _ = axes.get_legend_handles_labels()
+    marks_last = sorted(handles, key=lambda handle: handle.get_label() == LIMIT)
+    figure.legend(handles=marks_last, frameon=False, ncols=max(1, int(width / 2.2)), loc="outside upper left")
     figure.savefig(path, dpi=160)
     pyplot.close(figure)
 
 
-def baseline(labels: Sequence[Label]) -> Label:
-    """The first rival's first schedule on the most threads, or our own first one if we are alone."""
-    rivals = [x for x in labels if x.system != SYSTEM] or list(labels)
-    return max(rivals, key=lambda x: x.threads)
+def baseline(results: Sequence[Result]) -> Baseline:
+    """The first rival's first schedule on the most threads, else our own first one; the limit, if that is all."""
+    labels = list(dict.fromkeys(r.label for r in results))
+    if len(labels) == 1 and all("bound_ms" in r.extra for r in results):
+        return Baseline(LIMIT, None, {r.app: r.extra["bound_ms"] for r in results})
+    rivals = [x for x in labels if x.system != SYSTEM] or labels
+    first = max(rivals, key=lambda x: x.threads)
+    return Baseline(_name(first), first, {r.app: r.ms for r in results if r.label == first})
 
 
-def speeds(results: Sequence[Result], apps: Sequence[str], label: Label, base: Label) -> list[float]:
+def speeds(results: Sequence[Result], apps: Sequence[str], label: Label, base: Baseline) -> list[float]:
     """Per app, and their geometric mean; 0 where one of the two was not measured."""
-    known = [ratio(results, app, base, label) or 0.0 for app in apps]
+    ms = {r.app: r.ms for r in results if r.label == label}
+    known = [base.ms[app] / ms[app] if app in base.ms and app in ms else 0.0 for app in apps]
     measured = [v for v in known if v]
     return [*known, geometric_mean(measured) if measured else 0.0]
 
 
-def _bars(axes: Any, labels: Sequence[Label], heights: Sequence[Sequence[float]]) -> None:
-    """A group per app, in it a bar per contender with its number on top."""
+def _name(label: Label) -> str:
+    return f"{label.system} {label.schedule}"
+
+
+def _scale(axes: Any, ticker: Any) -> None:
+    """Powers of two, from half to twice at least, with room for numbers above and below the bars."""
+    low, high = axes.dataLim.y0, axes.dataLim.y1
+    axes.set_yscale("log", base=2)
+    axes.set_ylim(min(0.45, low / 1.25), max(2.2, high * 1.25))
+    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda v, _: f"{v:g}×" if v >= 1 else f"1/{1 / v:g}×"))
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "bottom"]].set_visible(False)
+    axes.tick_params(axis="x", length=0)
+
+
+def _bars(axes: Any, labels: Sequence[Label], speeds: Sequence[Sequence[float]]) -> None:
+    """A group per app, in it a bar per contender with its number at the end."""
     width = 0.8 / len(labels)
     palettes = {True: iter(OURS * len(labels)), False: iter(OTHERS * len(labels))}
-    for k, (label, values) in enumerate(zip(labels, heights, strict=True)):
-        places = [i - 0.4 + (k + 0.5) * width for i in range(len(values))]
+    threads = {x.threads for x in labels}
+    for k, (label, values) in enumerate(zip(labels, speeds, strict=True)):
         color = next(palettes[label.system == SYSTEM])
-        bars = axes.bar(places, values, 0.92 * width, label=str(label), color=color)
-        axes.bar_label(bars, [f"{v:.2f}" if v else "" for v in values], fontsize=7)
+        places = [(i - 0.4 + (k + 0.5) * width, v) for i, v in enumerate(values) if v]
+        name = str(label) if len(threads) > 1 else _name(label)
+        axes.bar([x for x, _ in places], [v - 1 for _, v in places], 0.92 * width, 1, label=name, color=color)
+        for x, v in places:
+            above = v >= 1
+            axes.annotate(
+                f"{v:.2f}", (x, v), (0, 2 if above else -2), textcoords="offset points", ha="center",
+                va="bottom" if above else "top", fontsize=7, fontweight="bold" if label.system == SYSTEM else "normal",
+                zorder=4, bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.3},
+            )  # fmt: skip
+
+
+def _limits(axes: Any, results: Sequence[Result], apps: Sequence[str], base: Baseline) -> None:
+    """Marks at the speed of the roofline."""
+    least = {r.app: r.extra["bound_ms"] for r in results if "bound_ms" in r.extra}
+    places = [(i, base.ms[app] / least[app]) for i, app in enumerate(apps) if app in least and app in base.ms]
+    if places and base.label is not None:
+        x, y = zip(*places, strict=True)
+        left, right = [i - 0.4 for i in x], [i + 0.4 for i in x]
+        axes.hlines(y, left, right, color="black", linewidth=1.2, linestyle=(0, (3, 2)), label=LIMIT, zorder=3)
