@@ -80,6 +80,13 @@ def channels() -> tuple[pt.Func, Any]:
     return out, FLOATS.shape
 
 
+def triangle() -> tuple[pt.Func, Any]:
+    r = pt.RDom((0, FLOATS.shape[1]), names="k")
+    out = pt.Func("out")
+    out[Y, X] = pt.sum(FLOATS[Y, r.k] * FLOATS[X, r.k], over=r.where(X <= Y))
+    return out, (FLOATS.shape[0], FLOATS.shape[0])
+
+
 AT_ROOT = pt.Schedule(pt.on("blur_y"), pt.on("blur_x"))
 AT_ROW = AT_ROOT.replace(pt.on("blur_x").compute_at("blur_y", "y"))
 SLIDING = AT_ROOT.replace(pt.on("blur_x").store_root().compute_at("blur_y", "y"))
@@ -120,6 +127,11 @@ EXAMPLES = [
             blur, around("fold", SLIDING, "nest")),
     Example("simplify", "Index arithmetic in normal form, trivial lets and branches gone.",
             blur, around("clean", AT_ROW, "fold")),
+    Example("trim", "A loop runs only where the condition of an update may hold.",
+            triangle, around("trim", PLAIN, "clean")),
+    Example("trim_vectors", "The same in vectors: one on the diagonal stores the lanes below it.", triangle, (
+        Section("the kernel", pt.Schedule(pt.on("out").update().reorder("r.k", "x").vectorize("x", 4)), "simplify"),
+    )),
     Example("partition", "A steady middle without clamps, and edges that keep them.",
             edges, around("partition", PLAIN, "clean")),
     Example("partition_vectors", "The same where the loop runs over vectors.",

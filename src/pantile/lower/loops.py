@@ -21,7 +21,7 @@ from ..expr.types import INT64
 from ..expr.visit import depends, substitute
 from ..graph.nodes import Definition, Stage
 from ..ir.nodes import Kind
-from ..schedule.plan import Fuse, Nest, Split
+from ..schedule.plan import Fuse, Loop, Nest, Split
 
 _STATIC = (Kind.VECTOR.value, Kind.UNROLL.value)
 
@@ -72,6 +72,10 @@ class Loops:
     def var(self, loop: str) -> Var:
         """The loop's variable."""
         return var(f"{self.prefix}.{loop}")
+
+    def is_vector(self, loop: Loop) -> bool:
+        """Whether the loop's iterations become lanes."""
+        return loop.kind == Kind.VECTOR.value and loop.name not in self.gone | self.serial
 
     def innermost(self) -> int:
         """Depth of the last loop that stays a loop: not unrolled, not a vector."""

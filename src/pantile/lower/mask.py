@@ -15,12 +15,28 @@ from ..expr.build import binary, expr, unary
 from ..expr.linear import Facts
 from ..expr.nodes import Const, Expr, Load, Op, Var, var
 from ..expr.types import INT64
-from ..expr.visit import children, rebuild
+from ..expr.visit import children, rebuild, transform
 
 
 def mask_loads(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts) -> Expr:
     """The expression with masks on the loads that need them. `scope`: what its variables range over."""
     return _Masker(scope, inputs, facts).visit(e, scope, None)
+
+
+def mask_inputs(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, mask: Expr) -> Expr:
+    """The expression for lanes that are not all wanted: inputs that only wanted ones certainly hold are masked.
+
+    Stages are computed for all lanes, since their regions come from the loops as they are.
+    """
+    masker, wanted = _Masker(scope, inputs, facts), refine(scope, mask, True)
+
+    def change(load: Expr) -> Expr | None:
+        if not (isinstance(load, Load) and load.buffer in inputs) or masker.safe(load, wanted):
+            return None
+        both = mask if load.mask is None else binary("and", mask, load.mask)
+        return Load(load.dtype, load.lanes, load.buffer, load.indices, both)
+
+    return transform(e, change)
 
 
 class _Masker:

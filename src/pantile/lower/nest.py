@@ -31,7 +31,7 @@ from ..expr.build import expr, logical_and, maximum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, Var, const, var
 from ..expr.types import INT64
-from ..expr.visit import substitute, variables, walk
+from ..expr.visit import depends, loaded, substitute, variables, walk
 from ..graph.nodes import Graph, Stage
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
@@ -39,7 +39,7 @@ from ..schedule.plan import Loop, Plan, Site, StagePlan
 from .assume import assume
 from .footprint import Reach, computed, read_by
 from .loops import Covered, Loops, Range, make_loops, prefix, pure_dims
-from .mask import mask_loads
+from .mask import mask_inputs, mask_loads
 from .names import region_names
 from .prefetch import prefetches
 from .slide import OpenLoop, Sliding, slide
@@ -415,15 +415,26 @@ class _Builder:
         return body
 
     def leaf(self, loops: Loops) -> Stmt:
-        """The stores of one point."""
+        """The stores of one point, where the definition's condition holds: in those lanes, if it varies among them."""
         d = loops.definition
         lowered = Lowered(loops.at)
         indices = tuple(simplify(lowered.index(i), self.facts) for i in d.indices)
+        condition = None if d.condition is None else lowered.value(d.condition)
+        mask = condition if condition is not None and self.varies_by_lane(loops, condition) else None
         scope = self.everywhere(loops)
         values = [mask_loads(lowered.value(v), scope, self.graph.input, self.facts) for v in d.values]
-        body = self.stores(loops, indices, values)
-        guards = [*loops.guards, *([lowered.value(d.condition)] if d.condition is not None else [])]
+        if mask is not None:
+            known = {n: Interval(*(substitute(e, self.values) for e in (r.low, r.high))) for n, r in scope.items()}
+            values = [mask_inputs(v, known, self.graph.input, self.facts, mask) for v in values]
+        body = self.stores(loops, indices, values, mask)
+        guards = [*loops.guards, *([condition] if condition is not None and mask is None else [])]
         return If(logical_and(*guards), body) if guards else body
+
+    def varies_by_lane(self, loops: Loops, condition: Expr) -> bool:
+        """Whether a condition on coordinates differs between the lanes of a vector, at places that do not."""
+        d = loops.definition
+        lanes = [loops.var(x.name).name for x in loops.nest.loops if loops.is_vector(x)]
+        return depends(condition, lanes) and not any(loaded(e) for e in (condition, *d.indices))
 
     def everywhere(self, loops: Loops) -> dict[str, Interval]:
         """The coordinates of a definition, each over its whole range."""
@@ -433,13 +444,13 @@ class _Builder:
             ranges[r.name] = Interval(low, low + Lowered({}).index(r.extent) - 1)
         return {at.name: ranges[dim] for dim, at in loops.at.items() if isinstance(at, Var)}
 
-    def stores(self, loops: Loops, indices: tuple[Expr, ...], values: list[Expr]) -> Stmt:
+    def stores(self, loops: Loops, indices: tuple[Expr, ...], values: list[Expr], mask: Expr | None) -> Stmt:
         buffers, stream = loops.stage.buffers, self.plan.stages[loops.stage.name].nontemporal
         if len(values) == 1:
-            return Store(buffers[0], indices, values[0], None, stream)
+            return Store(buffers[0], indices, values[0], mask, stream)
         # All values are computed before any is stored.
         names: list[Var] = [var(f"{loops.prefix}.value.{k}", v.dtype) for k, v in enumerate(values)]
-        body: Stmt = Block(tuple(Store(b, indices, n, None, stream) for b, n in zip(buffers, names, strict=True)))
+        body: Stmt = Block(tuple(Store(b, indices, n, mask, stream) for b, n in zip(buffers, names, strict=True)))
         for name, value in reversed(list(zip(names, values, strict=True))):
             body = Let(name.name, value, body)
         return body

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 
 from ..analysis.interval import Interval, Scope, interval
 from ..expr.build import expr, maximum, minimum, select
-from ..expr.linear import Facts, Linear, linear, simplify
+from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, Var, const, var
 from ..expr.types import BOOL, INT64
-from ..expr.visit import children, depends, key, rebuild
+from ..expr.visit import children, depends, key
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Stmt
 from .footprint import step
+from .settle import Decided, is_comparison, limit
 
 
 def partition(body: Stmt, facts: Facts, modes: Mapping[str, str], ordered: Collection[str]) -> Stmt:
@@ -56,7 +57,7 @@ class _Partitioner:
         found.statement(s.body, {})
         if not found.choices:
             return s
-        steady = _Chosen(found.choices).statement(s.body)
+        steady = Decided(found.choices).statement(s.body)
         end = simplify(s.min + s.extent, self.facts)
         low, high = s.min, end
         for bound in found.lower:
@@ -104,7 +105,7 @@ class _Steady:
         for e in ir.expressions(s):
             self.expression(e, scope)
         if isinstance(s, Let) and s.value.dtype == INT64:
-            self.statement(s.body, {**scope, s.name: interval(_Chosen(self.choices).expression(s.value), scope)})
+            self.statement(s.body, {**scope, s.name: interval(Decided(self.choices).expression(s.value), scope)})
             return
         for inner, inner_scope in step(s, scope):
             self.statement(inner, inner_scope)
@@ -114,11 +115,11 @@ class _Steady:
             if isinstance(node, Op) and node.lanes == 1 and id(node) not in self.choices:
                 if node.op in ("min", "max") and node.dtype == INT64:
                     self.clamp(node, scope)
-                elif node.dtype.is_bool and node.op in ("le", "lt", "ge", "gt") and node.args[0].dtype == INT64:
+                elif is_comparison(node):
                     self.settle(node, scope)
 
     def clamp(self, node: Op, scope: Scope) -> None:
-        chosen = _Chosen(self.choices)
+        chosen = Decided(self.choices)
         sides = [interval(chosen.expression(a), scope) for a in node.args]
         moving = [self.moves(a, side) for a, side in zip(node.args, sides, strict=True)]
         if moving[0] == moving[1] or not (sides[0].bounded and sides[1].bounded):
@@ -138,11 +139,11 @@ class _Steady:
         if isinstance(node, Op) and node.op == "and":
             results = [self.settle(a, scope) for a in node.args]
             return all(results)
-        if not (isinstance(node, Op) and node.op in ("le", "lt", "ge", "gt") and node.args[0].dtype == INT64):
+        if not (isinstance(node, Op) and is_comparison(node)):
             return False
         if id(node) in self.choices:
             return True
-        chosen = _Chosen(self.choices)
+        chosen = Decided(self.choices)
         a, b = (interval(chosen.expression(x), scope) for x in node.args)
         if not (a.bounded and b.bounded):
             return False
@@ -155,43 +156,14 @@ class _Steady:
 
     def require(self, holds: Expr) -> bool:
         """Bound the loop variable so that holds >= 0; False if that is not linear in it."""
-        form = linear(simplify(expr(holds, INT64), self.facts))
-        c = form.coefficient(self.var)
-        rest = Linear(form.constant, {k: t for k, t in form.terms.items()
-                                      if not (isinstance(t[0], Var) and t[0].name == self.var)})  # fmt: skip
-        if c == 0 or any(depends(atom, [self.var]) for atom, _ in rest.terms.values()):
-            return False
-        bound = rest.expr() // abs(c)
-        bound = simplify(0 - bound if c > 0 else bound + 1, self.facts)
-        if (k := (c > 0, key(bound))) not in self.seen:
-            self.seen.add(k)
-            (self.lower if c > 0 else self.upper).append(bound)
-        return True
-
-
-class _Chosen:
-    """Rewrites nodes by identity, before their operands are touched."""
-
-    def __init__(self, choices: Mapping[int, tuple[Expr, Expr]]) -> None:
-        self.choices = choices
-        self.memo: dict[int, Expr] = {}
-        self.keep: list[Expr] = []
-
-    def statement(self, s: Stmt) -> Stmt:
-        return ir.map_exprs(s, self.expression)
-
-    def expression(self, e: Expr) -> Expr:
-        found = self.memo.get(id(e))
+        found = limit(holds, self.var, self.facts)
         if found is None:
-            if id(e) in self.choices:
-                found = self.expression(self.choices[id(e)][1])
-            else:
-                old = children(e)
-                new = tuple([self.expression(c) for c in old])
-                found = e if all(a is b for a, b in zip(new, old, strict=True)) else rebuild(e, new)
-            self.memo[id(e)] = found
-            self.keep.append(e)
-        return found
+            return False
+        is_lower, bound = found
+        if (k := (is_lower, key(bound))) not in self.seen:
+            self.seen.add(k)
+            (self.lower if is_lower else self.upper).append(bound)
+        return True
 
 
 def _bottom_up(e: Expr) -> Iterator[Expr]:

@@ -1,7 +1,7 @@
 """The ordered list of passes: graph + plan -> loop-IR program. The runner names, times, shows and verifies them.
 
-inline -> fit blocks -> build loop nest (regions, sliding) -> fold storage -> simplify -> partition loops ->
-vectorize -> unroll -> flatten storage -> simplify
+inline -> fit blocks -> build loop nest (regions, sliding) -> fold storage -> simplify -> trim loops -> partition
+loops -> vectorize -> unroll -> flatten storage -> simplify
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .inline import inline
 from .nest import build_nest
 from .partition import partition
 from .simplify import simplify_program
+from .trim import trim
 from .unroll import unroll
 from .vectorize import vectorize
 
@@ -57,6 +58,7 @@ def lower(graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts
     folds = storage_folds(graph, plan, nest.folds)
     body = trace.run("fold", lambda: fold_storage(nest.body, folds))
     body = trace.run("clean", lambda: simplify_program(body, facts))
+    body = trace.run("trim", lambda: trim(body, facts))
     body = trace.run("partition", lambda: partition(body, facts, partition_modes(graph, plan), nest.ordered))
     body = trace.run("vectorize", lambda: vectorize(body))
     body = trace.run("unroll", lambda: unroll(body))

@@ -1,0 +1,73 @@
+"""Conditions on a loop variable: the bounds they put on it, and expressions in which they have been decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..expr.build import expr
+from ..expr.linear import Facts, Linear, linear, simplify
+from ..expr.nodes import Const, Expr, Op, Var
+from ..expr.types import INT64
+from ..expr.visit import children, depends, rebuild
+from ..ir import visit as ir
+from ..ir.nodes import If, Stmt, Store
+
+COMPARED = ("le", "lt", "ge", "gt")
+
+
+def is_comparison(e: Expr) -> bool:
+    """Whether it orders two index expressions."""
+    return isinstance(e, Op) and e.op in COMPARED and e.args[0].dtype == INT64 and e.lanes == 1
+
+
+def limit(holds: Expr, name: str, facts: Facts) -> tuple[bool, Expr] | None:
+    """What holds >= 0 means for a variable: (True, b) for variable >= b, (False, b) for variable < b.
+
+    None where that is not linear in the variable.
+    """
+    form = linear(simplify(expr(holds, INT64), facts))
+    c = form.coefficient(name)
+    others = {k: t for k, t in form.terms.items() if not (isinstance(t[0], Var) and t[0].name == name)}
+    if c == 0 or any(depends(atom, [name]) for atom, _ in others.values()):
+        return None
+    bound = Linear(form.constant, others).expr() // abs(c)
+    return c > 0, simplify(0 - bound if c > 0 else bound + 1, facts)
+
+
+class Decided:
+    """Rewrites nodes by identity, before their operands are touched. Branches and masks that became true are gone."""
+
+    def __init__(self, choices: Mapping[int, tuple[Expr, Expr]]) -> None:
+        self.choices = choices  # id(node) -> (node, what takes its place)
+        self.memo: dict[int, Expr] = {}
+        self.keep: list[Expr] = []
+
+    def statement(self, s: Stmt) -> Stmt:
+        inside = tuple([self.statement(c) for c in ir.children(s)])
+        s = ir.rebuild(s, tuple([self.expression(e) for e in ir.expressions(s)]), inside)
+        if isinstance(s, If) and is_true(s.condition):
+            return s.then
+        if isinstance(s, Store) and s.mask is not None and is_true(s.mask):
+            return Store(s.buffer, s.indices, s.value, None, s.nontemporal)
+        return s
+
+    def expression(self, e: Expr) -> Expr:
+        found = self.memo.get(id(e))
+        if found is None:
+            found = self.memo[id(e)] = self._expression(e)
+            self.keep.append(e)
+        return found
+
+    def _expression(self, e: Expr) -> Expr:
+        if id(e) in self.choices:
+            return self.expression(self.choices[id(e)][1])
+        old = children(e)
+        new = tuple([self.expression(c) for c in old])
+        if isinstance(e, Op) and e.op == "and" and any(map(is_true, new)):
+            return new[0] if is_true(new[1]) else new[1]
+        return e if all(a is b for a, b in zip(new, old, strict=True)) else rebuild(e, new)
+
+
+def is_true(e: Expr) -> bool:
+    """Whether it is the constant True."""
+    return isinstance(e, Const) and e.dtype.is_bool and bool(e.value)

@@ -1,0 +1,138 @@
+"""Trim: a loop that does nothing where a condition fails runs over the iterations where it may hold.
+
+before:  for i in 0..n:                              after:  for i in 0..n:
+             for j in 0..n:                                      for j in 0..min(n, i + 1):
+                 if j <= i: f[i, j] = ...                            f[i, j] = ...
+
+A triangular reduction thus does half the work of a square one, and the rows of a sparse matrix, where the bounds are
+data, are as long as they are. Where loops inside vary the condition (vectors, unrolled blocks) the bound is what some
+of their points need; the condition stays, and partitioning deals with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..analysis.interval import EVERYTHING, Interval, Scope, interval
+from ..expr.build import expr, logical_and, maximum, minimum
+from ..expr.linear import Facts, linear, simplify
+from ..expr.nodes import Expr, Op, const
+from ..expr.types import BOOL, INT64
+from ..expr.visit import depends, key, loaded
+from ..ir import visit as ir
+from ..ir.nodes import Block, For, If, Kind, Let, Produce, Realize, Stmt, Store
+from .footprint import step
+from .settle import Decided, is_comparison, is_true, limit
+
+
+def trim(body: Stmt, facts: Facts) -> Stmt:
+    """Trim all serial and parallel loops, outer ones first."""
+    if not any(isinstance(s, If) or isinstance(s, Store) and s.mask is not None for s in ir.walk(body)):
+        return body
+    return _visit(body, Facts(facts.bounds), frozenset())
+
+
+_Key = tuple[object, ...]
+
+
+def _visit(s: Stmt, facts: Facts, granted: frozenset[_Key]) -> Stmt:
+    """`granted`: what the loops around need anyway, by key."""
+    if isinstance(s, For):
+        facts.bounds[s.var] = facts.lower(s.min), facts.upper(s.min + s.extent - 1)
+        if s.kind in (Kind.SERIAL, Kind.PARALLEL):
+            needs = {k: n for k, n in _needs(s.body, _Inside(s.var, {})).items() if k not in granted}
+            return _trimmed(s, needs, facts, granted)
+    return ir.rebuild(s, ir.expressions(s), tuple(_visit(c, facts, granted) for c in ir.children(s)))
+
+
+@dataclass(frozen=True)
+class _Need:
+    """gap >= 0, without which nothing happens in a loop, and the conditions that it is the whole of."""
+
+    gap: Expr
+    settles: tuple[Expr, ...]
+    inner: bool  # whether a loop inside can be trimmed by it as well, and more closely
+
+
+def _trimmed(s: For, needs: dict[_Key, _Need], facts: Facts, granted: frozenset[_Key]) -> Stmt:
+    low, end, whole = s.min, s.min + s.extent, []
+    met: dict[_Key, _Need] = {}
+    for k, need in needs.items():
+        found = limit(need.gap, s.var, facts)
+        if found is not None:
+            low, end = (maximum(low, found[1]), end) if found[0] else (low, minimum(end, found[1]))
+        elif not depends(need.gap, [s.var]) and not need.inner:
+            whole.append(simplify(need.gap >= 0, facts))
+        else:
+            continue
+        met[k] = need
+    if not met:
+        return ir.rebuild(s, ir.expressions(s), (_visit(s.body, facts, granted),))
+    low = simplify(low, facts)
+    extent = simplify(maximum(end - low, const(0, INT64)), facts)
+    true = {id(c): (c, const(True, BOOL)) for need in met.values() for c in need.settles}
+    body = _visit(Decided(true).statement(s.body), facts, granted | met.keys())
+    loop = For(s.var, low, extent, s.kind, body, s.scratch)
+    conditions = [c for c in whole if not is_true(c)]
+    return If(logical_and(*conditions), loop) if conditions else loop
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """What is known inside a loop: its variable, what those bound inside range over, which of these are loops or depend
+    on one that can be trimmed."""
+
+    name: str
+    scope: Scope
+    loops: frozenset[str] = frozenset()
+
+    def enter(self, s: Stmt, scope: Scope) -> _Inside:
+        """Inside one more statement."""
+        new: tuple[str, ...] = ()
+        if isinstance(s, For) and s.kind in (Kind.SERIAL, Kind.PARALLEL):
+            new = (s.var,)
+        elif isinstance(s, Let) and depends(s.value, self.loops):
+            new = (s.name,)
+        return _Inside(self.name, scope, self.loops.union(new))
+
+
+def _needs(s: Stmt, at: _Inside) -> dict[_Key, _Need]:
+    """What all effects of a statement need."""
+    if isinstance(s, Store) and s.mask is not None:
+        return _of_condition(s.mask, at)
+    if isinstance(s, If) and s.otherwise is None:
+        return _of_condition(s.condition, at)
+    if isinstance(s, (For, Produce, Realize)) or isinstance(s, Let) and s.value.dtype == INT64:
+        ((inside, scope),) = step(s, at.scope)
+        return _needs(inside, at.enter(s, scope))
+    if isinstance(s, Block) and s.stmts:
+        return _common([_needs(part, at) for part in s.stmts])
+    return {}
+
+
+def _common(parts: list[dict[_Key, _Need]]) -> dict[_Key, _Need]:
+    """What every part needs."""
+    shared = [k for k in parts[0] if all(k in p for p in parts)]
+    return {k: replace(parts[0][k], settles=sum((p[k].settles for p in parts), ())) for k in shared}
+
+
+def _of_condition(condition: Expr, at: _Inside) -> dict[_Key, _Need]:
+    if isinstance(condition, Op) and condition.op == "and":
+        a, b = (_of_condition(c, at) for c in condition.args)
+        return {**a, **b}
+    if not (isinstance(condition, Op) and is_comparison(condition)):
+        return {}
+    small, large = (_values(a, at) for a in condition.args[:: 1 if condition.op in ("le", "lt") else -1])
+    if small.low is None or large.high is None:
+        return {}
+    strictly = 1 if condition.op in ("lt", "gt") else 0
+    gap = linear(expr(large.high, INT64) - expr(small.low, INT64) - strictly).expr()
+    settles = (condition,) if small.is_point and large.is_point else ()
+    return {key(gap): _Need(gap, settles, depends(condition, at.loops))}
+
+
+def _values(e: Expr, at: _Inside) -> Interval:
+    """All values over the loops inside. What none of them changes is one value, be it data; other data is unknown."""
+    if not depends(e, [at.name, *at.scope]):
+        return Interval.point(e)
+    return EVERYTHING if loaded(e) else interval(e, at.scope)
