@@ -101,7 +101,7 @@ CASES |= {
 def test_every_pass_makes_well_formed_loops(case: str, large: bool) -> None:
     make, schedule = CASES[case]
     results = lowered(make().with_schedule(schedule), large)
-    assert list(results) == ["nest", "fold", "clean", "trim", "partition", "vectorize", "unroll", "flatten", "simplify"]
+    assert " ".join(results) == "nest fold clean trim partition vectorize unroll promote flatten simplify"
     kinds = {s.kind for s in walk(results["unroll"]) if isinstance(s, For)}
     assert kinds <= {Kind.SERIAL, Kind.PARALLEL}
 

@@ -16,6 +16,7 @@ from tests.apps.pipelines import SCHEDULES, schedule
 from .assembly import Loop, hottest, steady_loops
 
 EVERY = [(name, how) for name in ("blur", "unsharp", "harris") for how in SCHEDULES]
+TILED = ("matmul", "conv_layer")  # tiles of registers
 every_app = pytest.mark.parametrize(("name", "how"), EVERY, ids=map("-".join, EVERY))
 every_target = pytest.mark.parametrize("to", NAMED)
 
@@ -91,6 +92,14 @@ def test_steady_loops_keep_their_values_in_registers(name: str, how: str, to: st
         kept, vectors = (len(loop.like(p)) for p in (loop.dialect.stack, loop.dialect.vector_stack))
         assert 8 * vectors <= len(loop.instructions), f"{vectors} vectors on the stack in\n{loop}"
         assert 4 * kept <= len(loop.instructions), f"{kept} registers on the stack in\n{loop}"
+
+
+@pytest.mark.parametrize("name", TILED)
+@every_target
+def test_products_accumulate_in_registers(name: str, to: str) -> None:
+    loop = hottest(code(name, "expert", to), NAMED[to].arch)
+    assert 4 * len(loop.like(FUSED[to])) >= len(loop.instructions), f"few products in\n{loop}"
+    assert not loop.like(loop.dialect.vector_stack), str(loop)
 
 
 @every_app

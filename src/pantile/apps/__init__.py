@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import bilateral_grid, blur, copies, harris, iir_blur, transposes, unsharp
+from . import bilateral_grid, blur, conv_layer, copies, harris, iir_blur, matmul, transposes, unsharp
 from .app import App
 from .photo import Layout, Photo
 
@@ -14,6 +14,8 @@ _MODULES = (
     iir_blur,
     copies,
     transposes,
+    matmul,
+    conv_layer,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}

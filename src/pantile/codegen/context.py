@@ -9,6 +9,7 @@ from ..expr.nodes import Expr
 from ..expr.types import DType
 from ..ir.nodes import Block
 from .function import Function
+from .lanes import Neighbours
 from .strided import Groups
 from .target import Target
 
@@ -35,6 +36,7 @@ class Context:
     fn: Function
     emit: Callable[[Context, Expr], str]
     groups: Groups = field(default_factory=lambda: Groups(Block(())))
+    neighbours: Neighbours = field(default_factory=lambda: Neighbours(Block(())))
     memo: dict[int, str] = field(default_factory=dict)  # expression id -> operand, within one statement
     alive: list[Expr] = field(default_factory=list)  # expressions made on the way, while `memo` knows their ids
 

@@ -12,7 +12,7 @@ from . import math
 from .arithmetic import WRITERS, write
 from .casts import write_bits, write_cast
 from .context import Context
-from .memory import write_load
+from .memory import load_lane, write_load
 from .types import constant, scalar_type, value_type
 from .vectors import shuffle, spread, widened
 
@@ -57,6 +57,10 @@ def _bits(ctx: Context, e: Bits) -> str:
 
 
 def _broadcast(ctx: Context, e: Broadcast) -> str:
+    if isinstance(e.value, Load) and ctx.module.target.multiplies_by_lane:
+        run = ctx.neighbours.run(e.value)
+        if run is not None:
+            return load_lane(ctx, e.value, run, e.lanes)
     return spread(ctx.fn, write_expression(ctx, e.value), scalar_type(e.dtype), e.lanes)
 
 

@@ -96,6 +96,14 @@ def _load_column(ctx: Context, e: Load, index: Affine) -> str | None:
     return column(ctx.fn, rows, memory_type(e.dtype), size, index.offset - first)
 
 
+def load_lane(ctx: Context, e: Load, run: range, lanes: int) -> str:
+    """A scalar in every lane, taken out of a vector with those beside it in memory (see `lanes`)."""
+    check_access(ctx, "load", e.buffer, e.indices[0], None)
+    rest, offset = _scalar_address(ctx, e.indices[0])
+    together = _load_at(ctx, e.buffer, e.dtype, len(run), rest, run.start)
+    return shuffle(ctx.fn, [together], memory_type(e.dtype), len(run), [offset - run.start] * lanes)
+
+
 def _load_lanes(ctx: Context, e: Load, index: Affine | None) -> str:
     if index is None:
         return _load_runs(ctx, e)

@@ -11,6 +11,7 @@ from ..ir.nodes import Alloc, Block, Call, For, If, Kind, Let, Memory, Prefetch,
 from .checks import bind_alloc_limits
 from .context import Context
 from .function import readable
+from .lanes import Neighbours
 from .memory import buffer_pointer, write_prefetch, write_store
 from .parallel import SCRATCH, begin_body, write_region
 from .strided import Groups
@@ -31,11 +32,11 @@ def write_statement(ctx: Context, s: Stmt) -> None:
 
 
 def write_run(ctx: Context, s: Stmt) -> None:
-    """Write what is executed whenever this point is reached: a body, with the strided loads it has in common."""
-    outer = ctx.groups
-    ctx.groups = Groups(s)
+    """Write what is executed whenever this point is reached: a body, with the loads it has in common."""
+    outer = ctx.groups, ctx.neighbours
+    ctx.groups, ctx.neighbours = Groups(s), Neighbours(s)
     write_statement(ctx, s)
-    ctx.groups = outer
+    ctx.groups, ctx.neighbours = outer
 
 
 def _block(ctx: Context, s: Block) -> None:

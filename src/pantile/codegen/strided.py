@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, const
 from ..expr.visit import key, walk
@@ -22,6 +23,7 @@ from . import gathers
 
 STRIDES = range(2, 5)
 _Family = tuple[object, ...]
+E = TypeVar("E", bound=Expr)
 
 
 @dataclass(frozen=True)
@@ -129,11 +131,16 @@ def _family(load: Load, index: Affine) -> _Family:
 
 
 def _certain_loads(s: Stmt) -> Iterator[Load]:
-    """Vector loads without a mask, outside of inner loops and branches."""
+    """Vector loads without a mask that happen whenever the statement runs."""
+    return (e for e in certain(s, Load) if e.lanes > 1 and e.mask is None)
+
+
+def certain(s: Stmt, kind: type[E]) -> Iterator[E]:
+    """The expressions of one kind computed whenever a statement runs: outside of inner loops and branches."""
     if isinstance(s, (For, If)):
         return
     for e in walk(*expressions(s)):
-        if isinstance(e, Load) and e.lanes > 1 and e.mask is None:
+        if isinstance(e, kind):
             yield e
     for c in children(s):
-        yield from _certain_loads(c)
+        yield from certain(c, kind)

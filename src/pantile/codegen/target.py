@@ -40,6 +40,11 @@ class Target:
         """Whether float16 arithmetic is done by instructions of its own."""
         return self._has("fullfp16") or self._has("avx512fp16") or self._has("zvfh")
 
+    @property
+    def multiplies_by_lane(self) -> bool:
+        """Whether an operand of a vector multiplication may be one lane of a register."""
+        return self.arch == "aarch64"
+
     def _has(self, feature: str) -> bool:
         return f"+{feature}" in self.features.split(",") or feature in _implied(self.cpu)
 

@@ -129,8 +129,7 @@ class _Flattener:
 
     def layout(self, s: Realize) -> tuple[list[tuple[str, Expr]], _Layout, Expr]:
         """Strides by memory order (innermost 1), rows padded, and the size in elements."""
-        stage = self.graph.producer[s.buffer]
-        order = [stage.dims.index(d) for d in self.plan.stages[stage.name].storage]
+        order = self.memory_order(s)
         strides: list[Expr | None] = [None] * len(s.box)
         lets: list[tuple[str, Expr]] = []
         size: Expr = const(1, INT64)
@@ -145,6 +144,13 @@ class _Flattener:
             size = const(1, INT64)
         mins = [self.named(f"{s.buffer}.min.{k}", self.expression(low), lets) for k, (low, _) in enumerate(s.box)]
         return lets, _Layout(tuple(mins), tuple(strides)), size
+
+    def memory_order(self, s: Realize) -> list[int]:
+        """The dims of a buffer, the contiguous one last."""
+        stage = self.graph.producer.get(s.buffer)
+        if stage is None:  # made while lowering
+            return list(range(len(s.box)))
+        return [stage.dims.index(d) for d in self.plan.stages[stage.name].storage]
 
     def named(self, name: str, value: Expr, lets: list[tuple[str, Expr]]) -> Expr:
         if isinstance(value, Const):

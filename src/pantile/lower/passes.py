@@ -1,7 +1,7 @@
 """The ordered list of passes: graph + plan -> loop-IR program. The runner names, times, shows and verifies them.
 
 inline -> fit blocks -> build loop nest (regions, sliding) -> fold storage -> simplify -> trim loops -> partition
-loops -> vectorize -> unroll -> flatten storage -> simplify
+loops -> vectorize -> unroll -> promote accumulators -> flatten storage -> simplify
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .fold import fold_storage
 from .inline import inline
 from .nest import build_nest
 from .partition import partition
+from .promote import promote
 from .simplify import simplify_program
 from .trim import trim
 from .unroll import unroll
@@ -62,6 +63,7 @@ def lower(graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts
     body = trace.run("partition", lambda: partition(body, facts, partition_modes(graph, plan), nest.ordered))
     body = trace.run("vectorize", lambda: vectorize(body))
     body = trace.run("unroll", lambda: unroll(body))
+    body = trace.run("promote", lambda: promote(body))
     body = trace.run("flatten", lambda: flatten(body, graph, plan, buffers, facts))
     body = trace.run("simplify", lambda: simplify_program(body, facts))
     program = Program(graph.name, buffers, scalars, body)

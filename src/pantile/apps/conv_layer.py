@@ -1,0 +1,55 @@
+"""A 3x3 convolution with bias and ReLU over channel-innermost images (Halide's apps/conv_layer).
+
+The schedule is that of `convolution`: tiles of registers.
+"""
+
+from __future__ import annotations
+
+import pantile as pt
+
+from .app import App
+from .convolution import tiles, weighted_sums
+from .data import floats
+
+
+def build() -> pt.Pipeline:
+    """img[n, y, x, ci], filter[ci, ky, kx, co], bias[co] -> out[n, y, x, co], two rows and columns smaller."""
+    n, y, x, co = pt.vars("n y x co")
+    img, filter = pt.Input("img", "float32", ndim=4), pt.Input("filter", "float32", ndim=4)
+    bias = pt.Input("bias", "float32", ndim=1)
+    r = pt.RDom((0, 3), (0, 3), (0, filter.shape[0]), name="r", names="y x c")
+    sums, out = weighted_sums("out", img, filter, bias, r), pt.Func("out")
+    out[n, y, x, co] = pt.maximum(sums[n, y, x, co], 0)
+    images, height, width, _ = img.shape
+    return pt.Pipeline(out, shape=(images, height - 2, width - 2, filter.shape[3]), name="conv_layer")
+
+
+def expert(vector_bits: int) -> pt.Schedule:
+    """Tiles of registers."""
+    return pt.Schedule(*tiles("out", vector_bits))
+
+
+def _shapes(images: int, height: int, width: int, channels: int) -> dict[str, tuple[int, ...]]:
+    """Inputs for an output of this size, from as many channels to as many."""
+    return {
+        "img": (images, height + 2, width + 2, channels),
+        "filter": (channels, 3, 3, channels),
+        "bias": (channels,),
+    }
+
+
+APPS = (
+    App(
+        "conv_layer",
+        "3x3 convolution and ReLU, channel-innermost",
+        build,
+        expert,
+        {
+            "small": _shapes(2, 20, 23, 32),
+            "paper": _shapes(5, 80, 100, 128),
+            "batch4": _shapes(4, 128, 128, 64),
+            "batch16": _shapes(16, 256, 256, 64),
+        },
+        floats,
+    ),
+)

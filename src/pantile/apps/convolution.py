@@ -1,0 +1,68 @@
+"""Convolutions of channel-innermost images, as the learning apps share them: definition and schedule.
+
+The idea of the schedule: a task owns a block of output channels, and copies their weights so that they lie in memory
+in the order of their use. A tile of a few pixels by that block of channels is accumulated in registers through all taps
+and all input channels; each step loads the weights of the block, and one number per pixel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pantile as pt
+
+BLOCK = 16  # output channels: a cache line of float32
+_STEPS = 4  # input channels at a time: a vector of them is loaded from each pixel
+_TILE_PIXELS = {128: 5, 256: 6, 512: 12}  # by width of vectors: as many as leave registers for the weights
+
+
+def weighted_sums(name: str, source: Any, filter: Any, bias: Any, taps: pt.RDom, stride: int = 1) -> pt.Func:
+    """source[n, y, x, ci], filter[ci, ky, kx, co], bias[co] -> [n, y, x, co], summed over the taps y, x, c."""
+    n, y, x, ky, kx, ci, co = pt.vars("n y x ky kx ci co")
+    weights, sums = pt.Func(f"{name}_weights"), pt.Func(f"{name}_sums")
+    weights[ky, kx, ci, co] = filter[ci, ky, kx, co]
+    sums[n, y, x, co] = bias[co]
+    pixel = source[n, stride * y + taps.y, stride * x + taps.x, taps.c]
+    sums[n, y, x, co] += weights[taps.y, taps.x, taps.c, co] * pixel
+    return sums
+
+
+def padded(name: str, source: Any, margin: int = 1) -> pt.Func:
+    """The source with a margin of zeros around rows and columns, as a stage: windows then need no conditions."""
+    n, y, x, c = pt.vars("n y x c")
+    around = pt.Func(f"{name}_padded")
+    around[n, y, x, c] = pt.constant(source, 0, axes=(1, 2))[n, y - margin, x - margin, c]
+    return around
+
+
+def tiles(name: str, vector_bits: int, taps: str = "r", steps: int = _STEPS) -> tuple[pt.StageSchedule, ...]:
+    """Schedules of the stage `name`, which is computed pointwise from its weighted sums, and of these."""
+    pixels = _TILE_PIXELS[vector_bits]
+    return (
+        pt.on(name)
+        .compute_root()
+        .split("co", "block", "lane", BLOCK)
+        .split("x", "tile", "pixel", pixels)
+        .reorder("block", "n", "y", "tile", "pixel", "lane")
+        .vectorize("lane")
+        .unroll("pixel")
+        .parallel("block")
+        .parallel("y"),
+        pt.on(f"{name}_sums")
+        .compute_at(name, "tile")
+        .vectorize("co", BLOCK)
+        .unroll("x", pixels)
+        .update()
+        .split(f"{taps}.c", "c", "step", steps)
+        .reorder(f"{taps}.y", f"{taps}.x", "c", "step", "n", "y", "x", "co")
+        .vectorize("co", BLOCK)
+        .unroll("x", pixels)
+        .unroll("step"),
+        pt.on(f"{name}_weights").compute_at(name, "block").vectorize("co", BLOCK),
+    )
+
+
+def copies(name: str) -> pt.StageSchedule:
+    """The schedule of a padded stage: rows in parallel, no conditions inside of them."""
+    around = pt.on(f"{name}_padded").compute_root().fuse("n", "y", "row").parallel("row")
+    return around.vectorize("c", BLOCK).partition("x", "always")

@@ -1,0 +1,57 @@
+"""Which broadcast scalars lie side by side in memory, so that one vector load holds them all.
+
+`a[k]`, `a[k + 1]`, `a[k + 2]` and `a[k + 3]`, each multiplied with a vector, are one load on a target whose
+multiply-add takes a lane of a register as its operand. Apart, each would be a load that broadcasts, which takes as much
+of the vector unit as the multiplication itself.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ..expr.nodes import Broadcast, Load
+from ..expr.types import DType
+from ..expr.visit import key
+from ..ir.nodes import Stmt
+from .strided import certain, split_offset
+
+_REGISTER_BITS = 128
+_Family = tuple[object, ...]
+
+
+class Neighbours:
+    """The scalars that a statement loads unconditionally and broadcasts, by what their addresses have in common."""
+
+    def __init__(self, s: Stmt) -> None:
+        self._stmt = s
+
+    def run(self, load: Load) -> range | None:
+        """The offsets of a register full of loads that this one belongs to."""
+        if not (load.dtype.is_float and load.dtype.bits >= 32):
+            return None
+        return self._runs.get(_family(load), {}).get(split_offset(load.indices[0])[1])
+
+    @cached_property
+    def _runs(self) -> dict[_Family, dict[int, range]]:
+        """Collected when the first broadcast asks."""
+        noted: dict[_Family, tuple[DType, set[int]]] = {}
+        for e in certain(self._stmt, Broadcast):
+            if isinstance(e.value, Load) and e.value.mask is None:
+                _, offsets = noted.setdefault(_family(e.value), (e.dtype, set()))
+                offsets.add(split_offset(e.value.indices[0])[1])
+        return {family: _registers(offsets, _REGISTER_BITS // t.bits) for family, (t, offsets) in noted.items()}
+
+
+def _registers(noted: set[int], lanes: int) -> dict[int, range]:
+    """Fill registers by gapless offsets from the lowest up: offset -> all offsets in its register."""
+    found: dict[int, range] = {}
+    for start in sorted(noted):
+        run = range(start, start + lanes)
+        if start not in found and noted.issuperset(run):
+            found.update(dict.fromkeys(run, run))
+    return found
+
+
+def _family(load: Load) -> _Family:
+    rest, _ = split_offset(load.indices[0])
+    return (load.buffer, () if rest is None else key(rest))

@@ -1,0 +1,211 @@
+"""Promote: what a loop accumulates at places that do not move is held in registers while the loop runs.
+
+before:  for k in 0..n:                      after:  realize f.held: float32[0..2] in register
+             f[i] = f[i] + a[k]                      f.held[0] = f[i]
+             f[i + 1] = f[i + 1] + b[k]              f.held[1] = f[i + 1]
+                                                     for k in 0..n:
+                                                         f.held[0] = f.held[0] + a[k]
+                                                         f.held[1] = f.held[1] + b[k]
+                                                     f[i] = f.held[0]
+                                                     f[i + 1] = f.held[1]
+
+The places must certainly be apart. Here indices still have an entry per dim, so rows differ by a constant; once
+flattened they differ by a stride that nobody knows, and LLVM would have to store each sum before it loads the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from ..expr.build import ramp
+from ..expr.linear import linear
+from ..expr.nodes import Const, Expr, Load, Ramp, const
+from ..expr.types import INT64, DType
+from ..expr.visit import key, loaded, names, transform, walk
+from ..ir import visit as ir
+from ..ir.nodes import Block, For, If, Kind, Let, Memory, Prefetch, Realize, Stmt, Store
+
+# As large as register files get; more accumulators than that are better off in memory.
+MOST_BYTES = 2048
+_Key = tuple[object, ...]
+
+
+def promote(body: Stmt) -> Stmt:
+    """Hold the accumulators of serial loops in registers, around as many loops as possible."""
+    return _Promoter().visit(body)
+
+
+class _Promoter:
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
+        self.keep: list[Stmt] = []  # while `known` knows their ids
+        self.registers: set[str] = set()
+
+    def visit(self, s: Stmt) -> Stmt:
+        reads, writes = self.accessed(s)
+        if reads.isdisjoint(writes):
+            return s
+        held = _held(s, sorted((reads & writes) - self.registers)) if _is_loops(s) else []
+        for h in held:
+            s = h.inside(s)
+            self.registers.add(h.name)
+        s = ir.rebuild(s, ir.expressions(s), tuple(self.visit(c) for c in ir.children(s)))
+        for h in held:
+            s = h.around(s)
+        return s
+
+    def accessed(self, s: Stmt) -> tuple[frozenset[str], frozenset[str]]:
+        """The buffers that a statement loads from and stores to, with everything inside it."""
+        found = self.known.get(id(s))
+        if found is None:
+            inner = [self.accessed(c) for c in ir.children(s)]
+            reads = frozenset[str]().union(*map(loaded, ir.expressions(s)), *(r for r, _ in inner))
+            writes = frozenset((s.buffer,) if isinstance(s, Store) else ()).union(*(w for _, w in inner))
+            found = self.known[id(s)] = reads, writes
+            self.keep.append(s)
+        return found
+
+
+def _is_loops(s: Stmt) -> bool:
+    """Whether a statement is a serial loop, or several one after another."""
+    if isinstance(s, Let):
+        return _is_loops(s.body)
+    if isinstance(s, Block):
+        return all(map(_is_loops, s.stmts))
+    return isinstance(s, For) and s.kind is Kind.SERIAL
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an accumulator lives in its buffer, and its first lane among those held."""
+
+    indices: tuple[Expr, ...]
+    dtype: DType
+    lanes: int
+    first: int
+
+    def held(self) -> Expr:
+        """Its index among the accumulators held."""
+        first = const(self.first, INT64)
+        return first if self.lanes == 1 else ramp(first, 1, self.lanes)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The accumulators of one buffer."""
+
+    buffer: str
+    places: dict[_Key, _Place]
+
+    @property
+    def name(self) -> str:
+        return f"{self.buffer}.held"
+
+    def inside(self, s: Stmt) -> Stmt:
+        """The loop with registers instead of memory."""
+        memo: dict[int, Expr] = {}
+
+        def load(e: Expr) -> Expr | None:
+            if not (isinstance(e, Load) and e.buffer == self.buffer):
+                return None
+            return Load(e.dtype, e.lanes, self.name, (self.places[_key(e.indices)].held(),))
+
+        def store(t: Stmt) -> Stmt | None:
+            if not (isinstance(t, Store) and t.buffer == self.buffer):
+                return None
+            return Store(self.name, (self.places[_key(t.indices)].held(),), t.value)
+
+        return ir.map_exprs(ir.transform(s, store), lambda e: transform(e, load, memo))
+
+    def around(self, loop: Stmt) -> Stmt:
+        """From memory to registers, the loop, and back."""
+        fill = [Store(self.name, (p.held(),), Load(p.dtype, p.lanes, self.buffer, p.indices)) for p in self.all]
+        drain = [Store(self.buffer, p.indices, Load(p.dtype, p.lanes, self.name, (p.held(),))) for p in self.all]
+        box = ((const(0, INT64), const(sum(p.lanes for p in self.all), INT64)),)
+        return Realize(self.name, self.all[0].dtype, box, Memory.REGISTER, ir.block(*fill, loop, *drain))
+
+    @property
+    def all(self) -> list[_Place]:
+        return list(self.places.values())
+
+
+def _held(loops: Stmt, buffers: Iterable[str]) -> list[_Held]:
+    """The buffers that loops access at a few places only, which do not move and do not overlap."""
+    moving = set(_bound(loops))
+    found = []
+    for buffer in buffers:
+        places = _places(loops, buffer, moving)
+        if places and all(_apart(a, b) for a, b in combinations(places.values(), 2)):
+            found.append(_Held(buffer, places))
+    return found
+
+
+def _bound(s: Stmt) -> Iterator[str]:
+    """The names that are given a value inside a statement."""
+    for inner in ir.walk(s):
+        if isinstance(inner, For):
+            yield inner.var
+        elif isinstance(inner, Let):
+            yield inner.name
+
+
+def _places(s: Stmt, buffer: str, moving: set[str]) -> dict[_Key, _Place] | None:
+    """Every place of the buffer that the statement accesses; None if they move, or are too many, or hard to follow."""
+    places: dict[_Key, _Place] = {}
+    size = 0
+    for indices, t, lanes in _accesses(s, buffer, certain=True):
+        if t is None or any(not moving.isdisjoint(names(i)) for i in indices):
+            return None
+        if _key(indices) not in places:
+            places[_key(indices)] = _Place(indices, t, lanes, size)
+            size += lanes
+            if size * t.bytes > MOST_BYTES:
+                return None
+    return places
+
+
+_Access = tuple[tuple[Expr, ...], DType | None, int]
+
+
+def _accesses(s: Stmt, buffer: str, certain: bool) -> Iterator[_Access]:
+    """Indices, type and lanes of all accesses of a buffer; no type where memory has to be accessed as it says."""
+    for e in walk(*ir.expressions(s)):
+        if isinstance(e, Load) and e.buffer == buffer:
+            yield e.indices, e.dtype if certain and e.mask is None else None, e.lanes
+    if isinstance(s, Store) and s.buffer == buffer:
+        plain = certain and s.mask is None and not s.nontemporal
+        yield s.indices, s.value.dtype if plain else None, s.value.lanes
+    if isinstance(s, (Prefetch, Realize)) and s.buffer == buffer:
+        yield (), None, 1
+    certain = certain and not (isinstance(s, If) or isinstance(s, For) and s.kind is not Kind.SERIAL)
+    for c in ir.children(s):
+        yield from _accesses(c, buffer, certain)
+
+
+def _apart(a: _Place, b: _Place) -> bool:
+    """Whether two places certainly have no element in common."""
+    return any(_distance(i, j) >= max(_width(i), _width(j)) for i, j in zip(a.indices, b.indices, strict=True))
+
+
+def _distance(a: Expr, b: Expr) -> int:
+    """How far the first elements of two indices are apart; 0 if that is not known."""
+    difference = linear(_first(a)).plus(linear(_first(b)), -1)
+    return 0 if difference.terms else abs(difference.constant)
+
+
+def _first(index: Expr) -> Expr:
+    return index.base if isinstance(index, Ramp) else index
+
+
+def _width(index: Expr) -> int:
+    """How many neighbours an index covers; very many if its lanes do not lie side by side."""
+    if index.lanes == 1:
+        return 1
+    dense = isinstance(index, Ramp) and isinstance(index.stride, Const) and index.stride.value == 1
+    return index.lanes if dense else 1 << 62
+
+
+def _key(indices: tuple[Expr, ...]) -> _Key:
+    return tuple(map(key, indices))
