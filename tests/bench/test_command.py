@@ -56,7 +56,7 @@ def test_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert [c.closed for c in entered] == [True]
     told = capsys.readouterr()
     assert "fake best / pantile expert" in told.out
-    assert "note: 1 apps, 3 contenders: about a minute" in told.err
+    assert "note: 1 app, 3 contenders: about a minute" in told.err
 
 
 def test_a_rival_that_computes_something_else_is_an_error_and_not_timed(
@@ -180,7 +180,7 @@ def test_without_names_only_apps_that_a_rival_has(
     fake, _ = rival(lambda img: 2 * img)
     monkeypatch.setitem(RIVALS, "fake", fake)
     assert main([*QUICK[1:], "--rivals", "fake"]) == 0
-    assert "note: 1 apps, 2 contenders: " in capsys.readouterr().err
+    assert "note: 1 app, 2 contenders: " in capsys.readouterr().err
 
 
 def test_stopping_keeps_what_was_measured(
@@ -196,6 +196,14 @@ def test_stopping_keeps_what_was_measured(
     status, results = bench(tmp_path, "blur")
     assert (status, [r["app"] for r in results]) == (1, ["twice"])
     assert "error: stopped; what follows was measured before\n" in capsys.readouterr().err
+
+
+def test_a_size_of_some_apps_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(APPS, "wide", replace(TWICE, name="wide", sizes={**TWICE.sizes, "huge": {"img": (3, 50)}}))
+    assert [r["app"] for r in bench(tmp_path, "wide", "--size", "huge")[1]] == ["wide"]
+    assert "note: twice has no size 'huge'; there are small, paper\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

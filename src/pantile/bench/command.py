@@ -53,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a rival that compiles, or runs at a stretch, longer than this is left out (60)",
     )  # fmt: skip
     parser.add_argument("--threads", type=_positive, metavar="N", help="of every contender; all cores by default")
-    parser.add_argument("--size", choices=("small", "paper"), default="paper", help="of the images (paper)")
+    sizes = dict.fromkeys(size for app in APPS.values() for size in app.sizes)
+    parser.add_argument("--size", choices=sizes, default="paper", help="small, paper (the default), or an app's own")
     parser.add_argument("--repeat", type=_positive, metavar="N", help="rounds; by default two seconds per contender")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results there")
     parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw a bar chart (needs matplotlib)")
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     host = machine.describe()
     settings = _settings(args, console)
     host["ceilings"] = {n: asdict(ceilings) for n, ceilings in settings.ceilings.items()}  # by number of threads
-    apps = [APPS[name] for name in args.apps or _worth_measuring(settings)]
+    apps = _chosen(args.apps, settings, console)
     results: list[Result] = []
     with _empty_cache():
         console.note(f"starting LLVM and the threads took {start_seconds():.3f} s, which no compile time includes")
@@ -89,10 +90,21 @@ def run(args: argparse.Namespace) -> int:
     return 1 if console.errors else 0
 
 
-def _worth_measuring(settings: Settings) -> list[str]:
-    """Without names: every app, or with rivals every one that some of them have, too."""
-    systems = {system for system, _ in settings.rivals}
-    return [name for name in APPS if not systems or any(name in RIVALS[s].apps for s in systems)]
+def _chosen(names: Sequence[str], settings: Settings, console: Console) -> list[App]:
+    """Without names: every app, or with rivals every one that some of them have, too. With names, it is told who lacks
+    which of them.
+    """
+    systems = list(dict.fromkeys(system for system, _ in settings.rivals))
+    wanted = [name for name in APPS if not systems or any(name in RIVALS[s].apps for s in systems)]
+    for system in systems if names else ():
+        missing = [name for name in names if name not in RIVALS[system].apps]
+        if missing:
+            console.note(f"{system} has no {', '.join(missing)}")
+    sized = [name for name in names or wanted if settings.size in APPS[name].sizes]
+    for name in names:
+        if name not in sized:
+            console.note(f"{name} has no size {settings.size!r}; there are {', '.join(APPS[name].sizes)}")
+    return [APPS[name] for name in sized]
 
 
 def _plan(apps: Sequence[App], settings: Settings) -> str:
@@ -102,7 +114,12 @@ def _plan(apps: Sequence[App], settings: Settings) -> str:
     contenders = ours + len(rivals) * len(settings.threads)
     seconds = contenders * SECONDS_PER_CONTENDER
     about = "a minute" if seconds < 90 else f"{seconds / 60:.0f} minutes"
-    return f"{len(apps)} apps, {contenders} contenders: about {about}, more if schedulers or images are slow"
+    what = f"{_number(len(apps), 'app')}, {_number(contenders, 'contender')}"
+    return f"{what}: about {about}, more if schedulers or images are slow"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _report(args: argparse.Namespace, host: dict[str, object], results: Sequence[Result], console: Console) -> None:

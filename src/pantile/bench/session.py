@@ -87,8 +87,6 @@ class Session:
 
     def _rivals(self, outputs: tuple[Array, ...], stack: ExitStack) -> list[Contender]:
         entered = []
-        for system in self._rivals_without_app():
-            self.console.note(f"{system} has no {self.app.name}")
         for label in self._rival_labels():
             self._begin(f"compiling {label}")
             limit_s = self.settings.rival_limit_s
@@ -101,10 +99,6 @@ class Session:
             stack.callback(contender.close)
             entered.append(contender)
         return entered
-
-    def _rivals_without_app(self) -> list[str]:
-        systems = dict.fromkeys(system for system, _ in self.settings.rivals)
-        return [s for s in systems if self.app.name not in RIVALS[s].apps]
 
     def _rival_labels(self) -> list[Label]:
         present = [(system, name) for system, name in self.settings.rivals if self.app.name in RIVALS[system].apps]

@@ -1,0 +1,69 @@
+"""Bands of columns, then bands of rows turned into columns, in parallel; the innermost loop runs across a band."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numba import njit, prange
+
+from ..library_worker import Array
+
+ALPHA = np.float32(0.5)
+BAND = 32
+
+
+def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+    """Compiled by the first call."""
+    img, (out,) = inputs["img"], outputs
+
+    def compute() -> Array:
+        _filter_columns(img, out)
+        _filter_rows(out)
+        return out
+
+    return compute
+
+
+@njit(parallel=True, fastmath=True)
+def _filter_columns(img: Array, out: Array) -> None:
+    channels, height, width = img.shape
+    bands = (width + BAND - 1) // BAND
+    for task in prange(channels * bands):
+        c, first = task // bands, task % bands * BAND
+        last = min(first + BAND, width)
+        local = np.empty((height, BAND), np.float32)
+        for y in range(height):
+            for x in range(first, last):
+                local[y, x - first] = img[c, y, x]
+        _scan(local)
+        for y in range(height):
+            for x in range(first, last):
+                out[c, y, x] = local[y, x - first]
+
+
+@njit(parallel=True, fastmath=True)
+def _filter_rows(out: Array) -> None:
+    channels, height, width = out.shape
+    bands = (height + BAND - 1) // BAND
+    for task in prange(channels * bands):
+        c, first = task // bands, task % bands * BAND
+        last = min(first + BAND, height)
+        local = np.empty((width, BAND), np.float32)
+        for x in range(width):
+            for y in range(first, last):
+                local[x, y - first] = out[c, y, x]
+        _scan(local)
+        for x in range(width):
+            for y in range(first, last):
+                out[c, y, x] = local[x, y - first]
+
+
+@njit(fastmath=True)
+def _scan(band: Array) -> None:
+    """Down, then up."""
+    keep = np.float32(1) - ALPHA
+    for y in range(1, band.shape[0]):
+        for x in range(BAND):
+            band[y, x] = keep * band[y - 1, x] + ALPHA * band[y, x]
+    for y in range(band.shape[0] - 2, -1, -1):
+        for x in range(BAND):
+            band[y, x] = keep * band[y + 1, x] + ALPHA * band[y, x]
