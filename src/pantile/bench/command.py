@@ -156,7 +156,7 @@ def _settings(args: argparse.Namespace, console: Console) -> Settings:
 
 
 def _ceilings(threads: int, console: Console) -> Ceilings:
-    console.begin(f"what {threads} threads of this machine can do")
+    console.begin(f"measuring what {_number(threads, 'thread')} of this machine can do")
     return host_ceilings(threads)
 
 
