@@ -11,10 +11,11 @@ import pantile as pt
 from pantile.analysis.interval import Interval
 from pantile.expr.build import logical_and, select
 from pantile.expr.linear import Facts
-from pantile.expr.nodes import Const, Expr, Load, const, var
+from pantile.expr.nodes import Const, Expr, Load, Ramp, const, var
 from pantile.expr.types import FLOAT32, INT64
 from pantile.expr.visit import same, walk
 from pantile.ir.nodes import For, If, Produce
+from pantile.ir.visit import expressions
 from pantile.ir.visit import walk as statements
 from pantile.lower.assume import assume
 from pantile.lower.mask import mask_loads
@@ -285,3 +286,25 @@ def test_a_fused_loop_that_is_split_again() -> None:
     p = pt.Pipeline(out).with_schedule(pt.Schedule(how, pt.on("f").compute_at("out", "i")))
     picture = np.arange(77, dtype=np.int32).reshape(7, 11)
     np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))
+
+
+# ---- promises
+
+
+def test_a_promise_does_not_hide_that_lanes_are_neighbours() -> None:
+    """rfactor promises that a block's coordinates lie in the domain."""
+    r = pt.RDom((0, IMG.shape[1]), names="x")
+    total = pt.Func("total")
+    total[Y] = pt.sum(IMG[Y, r.x], over=r)
+    schedule = pt.Schedule(
+        pt.on("total").update().split("r.x", "x", "lane", 8).rfactor("lane", "lane"),
+        pt.on("total_lane").reorder("y", "lane").vectorize("lane", 8).update().reorder("y", "x", "lane")
+        .vectorize("lane", 8),
+    )  # fmt: skip
+    p = pt.Pipeline(total, shape=(IMG.shape[0],), schedule=schedule)
+    nodes = [e for s in statements(lowered(p)["simplify"]) for e in walk(*expressions(s))]
+    vectors = [e for e in nodes if isinstance(e, Load) and e.buffer == "img" and e.lanes == 8]
+    assert vectors and all(isinstance(e.indices[0], Ramp) for e in vectors if e.mask is None)
+    assert any(e.mask is None for e in vectors)
+    img = np.random.default_rng(0).random((3, 29), dtype=np.float32)
+    np.testing.assert_allclose(p(img=img), img.sum(1), rtol=1e-5)
