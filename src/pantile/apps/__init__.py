@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from . import bilateral_grid, blur, conv_layer, copies, harris, iir_blur, matmul, transposes, unsharp
+from . import (
+    bilateral_grid,
+    blur,
+    conv2d,
+    conv_layer,
+    copies,
+    covariance,
+    equake,
+    gemver,
+    harris,
+    iir_blur,
+    matmul,
+    products,
+    transposes,
+    triangles,
+    unsharp,
+)
 from .app import App
 from .photo import Layout, Photo
 
@@ -16,6 +32,12 @@ _MODULES = (
     transposes,
     matmul,
     conv_layer,
+    products,
+    triangles,
+    covariance,
+    gemver,
+    conv2d,
+    equake,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 from ..case import Case
-from . import bilateral_grid, blur, conv_layer, copies, harris, iir_blur, matmul, unsharp
+from . import (
+    bilateral_grid,
+    blur,
+    conv2d,
+    conv_layer,
+    copies,
+    equake,
+    harris,
+    iir_blur,
+    matmul,
+    products,
+    statistics,
+    unsharp,
+)
 
 CASES: dict[str, Case] = {
     **bilateral_grid.CASES,
     **blur.CASES,
     **conv_layer.CASES,
+    **conv2d.CASES,
     **copies.CASES,
+    **equake.CASES,
     **harris.CASES,
     **iir_blur.CASES,
     **matmul.CASES,
+    **products.CASES,
+    **statistics.CASES,
     **unsharp.CASES,
 }

@@ -1,0 +1,77 @@
+"""A 2-D convolution between a quantization and a ReLU: Figure 1 of the post-tiling fusion paper.
+
+    S0           a[h, w] := quantize(a[h, w])
+    S1, S2       c[h, w] := sum over kh, kw of a[h + kh, w + kw] * b[kh, kw]
+    S3           c[h, w] := max(c[h, w], 0)
+
+The paper leaves the quantization open; here numbers are scaled, rounded, and limited to what int8 holds.
+
+The idea of the schedule: strips of rows, two rows at a time; quantized rows stay in a ring while the window passes
+over them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pantile as pt
+
+from .app import App
+
+WINDOW = 3
+
+
+def build() -> pt.Pipeline:
+    """img[h, w], kernel[kh, kw] of 3 x 3 -> out[h, w] where the window fits."""
+    h, w = pt.vars("h w")
+    img, kernel = pt.Input("img", "float32", ndim=2), pt.Input("kernel", "float32", ndim=2)
+    scale = pt.Param("scale", "float32", default=64)
+    r = pt.RDom((0, WINDOW), (0, WINDOW), names="h w")
+    quantized, convolved, out = pt.Func("quantized"), pt.Func("convolved"), pt.Func("out")
+    quantized[h, w] = pt.clamp(pt.round(scale * img[h, w]), -128, 127)
+    convolved[h, w] = pt.sum(quantized[h + r.h, w + r.w] * kernel[r.h, r.w], over=r)
+    out[h, w] = pt.maximum(convolved[h, w], 0)
+    return pt.Pipeline(out, shape=(img.shape[0] - WINDOW + 1, img.shape[1] - WINDOW + 1), name="conv2d")
+
+
+def expert(vector_bits: int) -> pt.Schedule:
+    """Two rows by four vectors at a time."""
+    block = 4 * vector_bits // 32
+    return pt.Schedule(
+        pt.on("out")
+        .split("h", "strip", "hi", 64)
+        .split("hi", "hi", "row", 2)
+        .vectorize("w", block)
+        .reorder("strip", "hi", "w", "row", "w_v")
+        .unroll("row")
+        .parallel("strip"),
+        pt.on("convolved").compute_inline(),
+        pt.on("quantized")
+        .store_at("out", "strip")
+        .compute_at("out", "hi")
+        .split("h", "h", "row", 2)
+        .vectorize("w", block)
+        .reorder("h", "w", "row", "w_v")
+        .unroll("row"),
+    )
+
+
+def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    return np.asarray(rng.random(shape, dtype=np.float32) * 4 - 2, np.float32)
+
+
+APPS = (
+    App(
+        "conv2d",
+        "quantized 3x3 convolution and ReLU, float32",
+        build,
+        expert,
+        {
+            "small": {"img": (200, 300), "kernel": (WINDOW, WINDOW)},
+            "paper": {"img": (2050, 2050), "kernel": (WINDOW, WINDOW)},
+        },
+        _make,
+    ),
+)
