@@ -105,6 +105,7 @@ def test_what_cancels_and_what_is_proved_goes() -> None:
     assert text(2 * x + 4 - (x + x), facts) == "4"
     assert text(x // 16, facts) == "0" and text(x % 16, facts) == "x"
     assert text((8 * x + 5) // 8, facts) == "x" and text((8 * x + 13) % 8, facts) == "5"
+    assert text((4 * y + 6) // 8, facts) == "(y + 1)//2" and text((4 * y + 6) % 8, facts) == "(y + 1)%2*4 + 2"
     assert simplify(y >= 3, facts).value is True  # type: ignore[attr-defined]
     assert simplify(x > 9, facts).value is False  # type: ignore[attr-defined]
     assert isinstance(simplify(const(3, INT64) * 2, facts), Const)

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import pantile as pt
+from pantile.expr.nodes import Op
+from pantile.expr.visit import key
 from pantile.ir.nodes import Realize, Stmt
-from pantile.ir.visit import walk
+from pantile.ir.visit import all_expressions, walk
 from tests.analysis.indices import value
 
 from .lowered import lowered, stores
@@ -134,4 +136,58 @@ def test_what_a_split_leaves_over_fits_the_rings(rows: int, stages: int) -> None
     pairs = pt.on("out").split("y", "y", "row", 2).unroll("row")
     p = column((0, 2), stages).with_schedule(pt.Schedule(pairs, *sliding))
     img = np.random.default_rng(0).integers(0, 99, (rows + 2 * stages, 3)).astype(np.float32)
+    np.testing.assert_array_equal(p(img=img), p.reference(img=img))
+
+
+def clamped() -> pt.Pipeline:
+    """Two rows of f0 for each of out; f0 can be computed anywhere."""
+    f, out = pt.Func("f0"), pt.Func("out")
+    f[Y, X] = pt.edge(IMG)[Y, X] * 2.0
+    out[Y, X] = f[Y, X] + f[Y + 1, X]
+    return pt.Pipeline(out)
+
+
+def test_what_can_be_computed_anywhere_starts_with_a_whole_step() -> None:
+    p = clamped().with_schedule(by_pairs("f0"))
+    counts = rows_of("f0", stores(lowered(p)["nest"], {"img.shape.0": 2 * STRIP, "img.shape.1": 2}))
+    strips = [range(y - 1, y + STRIP + 1) for y in (0, STRIP)]  # one row less would do, but pairs do not divide that
+    assert counts == Counter(y for strip in strips for y in strip)
+    img = np.random.default_rng(0).integers(0, 99, (37, 5)).astype(np.float32)
+    np.testing.assert_array_equal(p(img=img), p.reference(img=img))
+
+
+def test_unrolled_rows_of_a_ring_share_their_address() -> None:
+    """Both rows of a pair lie at one place of a ring of two pairs and a constant distance from it."""
+    pairs = by_pairs("f0")
+    pairs = pairs.replace(pairs.on("out").unroll("row"), pairs.on("f0").unroll("y", 2).fold_storage("y", 4))
+    modulos = {
+        key(e)
+        for e in all_expressions(lowered(clamped().with_schedule(pairs))["simplify"])
+        if isinstance(e, Op) and e.op == "mod"
+    }
+    assert len(modulos) == 2
+
+
+def test_fused_tiles_need_no_more_than_all_of_them() -> None:
+    """What slides down tiles that share one loop reads of an earlier stage what it would without the tiles."""
+    whole, f, out = pt.Func("whole"), pt.Func("f0"), pt.Func("out")
+    whole[Y, X] = pt.edge(IMG)[Y, X] * 2.0
+    f[Y, X] = whole[Y, X - 1] + whole[Y, X + 1]
+    out[Y, X] = f[Y - 1, X] + f[Y + 1, X]
+    tiles = (
+        pt.on("out")
+        .split("y", "strip", "yi", STRIP)
+        .split("x", "tile", "xi", 16)
+        .reorder("strip", "tile", "yi", "xi")
+        .fuse("strip", "tile", "task")
+    )
+    sliding = pt.on("f0").store_at("out", "task").compute_at("out", "yi")
+    p = pt.Pipeline(out).with_schedule(pt.Schedule(tiles, sliding, pt.on("whole").compute_root()))
+    (realized,) = (r for r in walk(lowered(p)["nest"]) if isinstance(r, Realize) and r.buffer == "whole")
+    rows, columns = 5 * STRIP + 3, 71
+    assert [value(extent, {"img.shape.0": rows, "img.shape.1": columns}) for _, extent in realized.box] == [
+        rows + 2,
+        columns + 2,
+    ]
+    img = np.random.default_rng(0).integers(0, 99, (rows, columns)).astype(np.float32)
     np.testing.assert_array_equal(p(img=img), p.reference(img=img))

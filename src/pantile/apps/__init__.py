@@ -14,6 +14,7 @@ from . import (
     harris,
     iir_blur,
     matmul,
+    max_filter,
     products,
     transposes,
     triangles,
@@ -38,6 +39,7 @@ _MODULES = (
     gemver,
     conv2d,
     equake,
+    max_filter,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}

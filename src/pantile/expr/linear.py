@@ -271,6 +271,9 @@ class Simplifier:
 
     def divide(self, e: Op, d: int) -> Expr:
         form = linear(e.args[0])
+        common = gcd(d, *(c for _, c in form.terms.values()))
+        if 1 < common < d:
+            return self.divide_groups(e.op, form, d, common)
         whole = Linear(form.constant // d * d, {k: t for k, t in form.terms.items() if t[1] % d == 0})
         if not whole.terms and not whole.constant:
             low, high = self.facts.lower(e.args[0]), self.facts.upper(e.args[0])
@@ -295,6 +298,12 @@ class Simplifier:
                 whole = linear(children(atom)[0]).plus(Linear(form.constant * m))
                 return self.rewrite(binary("floordiv", whole.expr(), const(m * d, INT64)))
         return e
+
+    def divide_groups(self, name: str, form: Linear, d: int, n: int) -> Expr:
+        """(n*a + k) // (n*b) == a // b and (n*a + k) % (n*b) == n*(a % b) + k, where 0 <= k < n."""
+        group = Linear(form.constant // n, {k: (atom, c // n) for k, (atom, c) in form.terms.items()})
+        result = self.rewrite(binary(name, group.expr(), const(d // n, INT64)))
+        return result if name == "floordiv" else Linear(form.constant % n).plus(linear(result), n).expr()
 
     def compare(self, e: Op) -> Expr:
         a, b = e.args if e.op in ("ge", "gt") else e.args[::-1]  # a >= b or a > b

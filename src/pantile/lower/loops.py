@@ -36,7 +36,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Covered:
-    """What the loops of one dim cover together: the dim's range, exactly."""
+    """What some loops cover together, exactly: those of one dim its range, a fused one that of each of its two."""
 
     range: Range
     loops: frozenset[str]
@@ -58,7 +58,7 @@ class Loops:
     gone: set[str] = field(default_factory=set)  # loops that a peeled tail does without
     serial: set[str] = field(default_factory=set)  # loops that a peeled tail runs serially
     peeled: tuple[str, ...] = ()  # splits whose last block this is
-    covered: dict[str, Covered] = field(default_factory=dict)  # variable or let that is a dim's coordinate -> the dim
+    covered: dict[str, Covered] = field(default_factory=dict)  # variable or let -> what it ranges over
     fused: set[str] = field(default_factory=set)  # lets that take a fused loop apart
 
     @property
@@ -237,18 +237,20 @@ class _Fuse(_Step):
 
     def bind(self, values: dict[str, Expr]) -> None:
         fused = values.pop(self.f.fused)
-        for part, name, value in (("row", self.f.outer, self.outer.low + fused // self.width),
-                                  ("column", self.f.inner, self.inner.low + fused % self.width)):  # fmt: skip
+        made_of = frozenset(self.loops.var(n).name for n in _parts(self.loops.nest, self.f, self.f.fused))
+        for part, name, old, step in (("row", self.f.outer, self.outer, fused // self.width),
+                                      ("column", self.f.inner, self.inner, fused % self.width)):  # fmt: skip
             at = var(f"{self.loops.prefix}.{self.f.fused}.{part}")
-            self.loops.lets.append((at.name, simplify(value, self.facts)))
+            self.loops.lets.append((at.name, simplify(old.low + step, self.facts)))
             self.loops.fused.add(at.name)
+            self.loops.covered[at.name] = Covered(old, made_of)
             values[name] = at
 
 
-def _parts(nest: Nest, split: Split, name: str) -> list[str]:
-    """The loops that a name made by `split` finally consists of, in nest order."""
+def _parts(nest: Nest, rewrite: Split | Fuse, name: str) -> list[str]:
+    """The loops that a name made by `rewrite` finally consists of, in nest order."""
     made = {name}
-    for old, new in _later(nest, split):
+    for old, new in _later(nest, rewrite):
         made = made - old | new if old & made else made
     return [loop.name for loop in nest.loops if loop.name in made]
 
@@ -274,9 +276,9 @@ def _lets(nest: Nest, split: Split) -> set[str]:
     return found
 
 
-def _later(nest: Nest, split: Split) -> list[tuple[set[str], set[str]]]:
-    """The rewrites after `split`: names that go, names that come."""
-    place = next(k for k, r in enumerate(nest.rewrites) if r is split)
+def _later(nest: Nest, rewrite: Split | Fuse) -> list[tuple[set[str], set[str]]]:
+    """The rewrites after `rewrite`: names that go, names that come."""
+    place = next(k for k, r in enumerate(nest.rewrites) if r is rewrite)
     return [
         ({r.old}, {r.outer, r.inner}) if isinstance(r, Split) else ({r.outer, r.inner}, {r.fused})
         for r in nest.rewrites[place + 1 :]

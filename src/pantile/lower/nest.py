@@ -36,11 +36,13 @@ from ..graph.nodes import Graph, Stage
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
 from ..schedule.plan import Loop, Plan, Site, StagePlan
+from .anywhere import computable_anywhere
 from .assume import assume
 from .footprint import Reach, computed, read_by
 from .loops import Covered, Loops, Range, make_loops, prefix, pure_dims
 from .mask import mask_inputs, mask_loads
 from .names import region_names
+from .order import execution_order
 from .prefetch import prefetches
 from .slide import OpenLoop, Sliding, slide
 from .widen import Lowered
@@ -107,7 +109,8 @@ class _Builder:
             return rest
         sliding = None
         if p.compute != p.store and not any(m.name in self.graph.output for m in members):
-            sliding = slide(members, box, rest, self.loops_inside(p.store), self.values, self.reach(), self.facts)
+            sliding = slide(members, box, rest, self.loops_inside(p.store), self.values, self.reach(), self.facts,
+                            lambda k: self.anywhere(members, k))  # fmt: skip
         if p.compute != p.store:
             self.keep_rows(members, box, sliding)
         if sliding is not None:
@@ -125,6 +128,10 @@ class _Builder:
             low, high = region_names(name, dim)
             result = Let(low.name, side.low, Let(high.name, side.high, result))
         return result
+
+    def anywhere(self, members: list[Stage], k: int) -> bool:
+        """Whether the stages can be computed at any position along dim k."""
+        return all(computable_anywhere(self.graph, m, k, self.facts) for m in members)
 
     def not_negative(self, side: Interval) -> Interval:
         """Conditions may leave nothing to compute: then the extent is 0, which loops and their splits rely on."""
@@ -446,34 +453,14 @@ class _Builder:
 
     def stores(self, loops: Loops, indices: tuple[Expr, ...], values: list[Expr], mask: Expr | None) -> Stmt:
         buffers, stream = loops.stage.buffers, self.plan.stages[loops.stage.name].nontemporal
-        if len(values) == 1:
-            return Store(buffers[0], indices, values[0], mask, stream)
-        # All values are computed before any is stored.
+        if len(values) == 1 or loops.index == 0:
+            return ir.block(*(Store(b, indices, v, mask, stream) for b, v in zip(buffers, values, strict=True)))
+        # An update may read what it writes: all values are computed before any is stored.
         names: list[Var] = [var(f"{loops.prefix}.value.{k}", v.dtype) for k, v in enumerate(values)]
         body: Stmt = Block(tuple(Store(b, indices, n, mask, stream) for b, n in zip(buffers, names, strict=True)))
         for name, value in reversed(list(zip(names, values, strict=True))):
             body = Let(name.name, value, body)
         return body
-
-
-def execution_order(graph: Graph, plan: Plan) -> list[Stage]:
-    """Producers before consumers, where stages that share loops run at the same time."""
-    host = {n: p.with_stage or n for n, p in plan.stages.items()}
-    order: list[Stage] = []
-    done: set[str] = set()
-
-    def visit(group: str) -> None:
-        if group not in done:
-            done.add(group)
-            members = [s for s in graph.stages if host[s.name] == group]
-            for s in graph.stages:
-                if host[s.name] != group and any(m.name in graph.consumers[s.name] for m in members):
-                    visit(host[s.name])
-            order.extend(members)
-
-    for s in graph.stages:
-        visit(host[s.name])
-    return order
 
 
 def different_regions(stage: Stage, host: Stage) -> UserError:

@@ -11,7 +11,7 @@ are `window` many: `fold` makes the buffer circular with that many.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -76,21 +76,23 @@ class Sliding:
 
 
 def slide(members: list[Stage], box: Box, rest: Stmt, between: list[OpenLoop], lets: Mapping[str, Expr],
-          reach: Reach, facts: Facts) -> Sliding | None:  # fmt: skip
+          reach: Reach, facts: Facts, anywhere: Callable[[int], bool]) -> Sliding | None:  # fmt: skip
     """How the stages slide along one of the loops between their storage and their computation, or None.
 
     The innermost loop along which iterations overlap is taken. Loops inside it may move the other dims: all of their
     iterations have run before its next one. `lets`: names defined in between, in terms of loop variables.
+    `anywhere`: whether the stages can be computed at any position along a dim.
     """
     for depth in range(len(between) - 1, -1, -1):
-        found = _slide_along(members, box, rest, between[depth], between[depth + 1 :], lets, reach, facts)
+        found = _slide_along(members, box, rest, between[depth], between[depth + 1 :], lets, reach, facts, anywhere)
         if found is not None:
             return found
     return None
 
 
 def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inner: list[OpenLoop],
-                 lets: Mapping[str, Expr], reach: Reach, facts: Facts) -> Sliding | None:  # fmt: skip
+                 lets: Mapping[str, Expr], reach: Reach, facts: Facts,
+                 anywhere: Callable[[int], bool]) -> Sliding | None:  # fmt: skip
     v = loop.var
     moving = [k for k, side in enumerate(box) if _moves(side, [loop])]
     if not loop.serial or loop.parts or len(moving) != 1 or _moves(box[moving[0]], inner):
@@ -111,7 +113,7 @@ def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inn
     reads = (read_by(rest, m.buffers, scope, reach, m.name) for m in members)
     first = _least([b[k].low for b in reads if b is not None], facts)
     gap = simplify(substitute(high, {v.name: loop.first}) - first + 1, facts)  # rows up to the first iteration's last
-    plan = _start(gap, advance, rate, facts)
+    plan = _start(gap, advance, rate, facts, lambda: anywhere(k))
     if plan is None:
         return None
     start, exact = plan
@@ -125,11 +127,14 @@ def _moves(side: Interval, loops: list[OpenLoop]) -> bool:
     return depends(side.low, names) or depends(side.high, names)
 
 
-def _start(gap: Expr, advance: Expr, rate: Fraction, facts: Facts) -> tuple[int, bool] | None:
-    """How many iterations early to start so that `gap` rows are there after iteration 0, and whether that is exact."""
+def _start(gap: Expr, advance: Expr, rate: Fraction, facts: Facts,
+           anywhere: Callable[[], bool]) -> tuple[int, bool] | None:  # fmt: skip
+    """How many iterations early to start so that `gap` rows are there after iteration 0, and whether that is exact:
+    whether the first one, too, may compute all of its rows, because they are needed or because they can be computed."""
     if isinstance(gap, Const) and isinstance(advance, Const):
         iterations, left = divmod(int(gap.value), int(advance.value))
-        return (iterations - 1, True) if left == 0 and iterations >= 1 else (max(iterations, 0), False)
+        exact = iterations >= 1 if left == 0 else iterations >= 0 and anywhere()
+        return (iterations - (left == 0), True) if exact else (max(iterations, 0), False)
     most = facts.upper(gap)
     return None if most is None else (max(ceil((most + 1) / rate), 0), False)
 

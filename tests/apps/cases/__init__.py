@@ -13,6 +13,7 @@ from . import (
     harris,
     iir_blur,
     matmul,
+    max_filter,
     products,
     statistics,
     unsharp,
@@ -30,5 +31,6 @@ CASES: dict[str, Case] = {
     **matmul.CASES,
     **products.CASES,
     **statistics.CASES,
+    **max_filter.CASES,
     **unsharp.CASES,
 }
