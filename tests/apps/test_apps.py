@@ -58,6 +58,8 @@ def test_threads(name: str, how: str) -> None:
 @every_app
 def test_no_access_leaves_its_buffer(name: str, how: str) -> None:
     """Every access checked, and the inputs beside unmapped pages."""
+    if not CASES[name].checked:
+        pytest.skip("many stages of kinds that another app has")
     p = pipeline(name, how, debug=True)
 
     def run() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pantile.codegen.emit import emit
+from pantile.codegen.target import host
 from pantile.expr.build import cast, ramp
 from pantile.expr.nodes import Load, const, op, var
 from pantile.expr.types import BFLOAT16, BOOL, FLOAT32, FLOAT64, INT8, INT32, UINT16
@@ -118,11 +120,27 @@ def test_scratch_buffers_that_share_memory_are_not_reordered() -> None:
     nothing = Block(())
     inside = Block((piece("a", 0, piece("c", 64, nothing)), piece("b", 0, nothing)))
     names = ("a", "b", "c")
-    notes, lines = alias_metadata(Program("k", (), (), loop("y", 2, inside, Kind.PARALLEL)), names)
-    apart = {n: dict(line.split(" = ", 1) for line in lines)[notes[n].split()[-1]] for n in names}
+    alias = alias_metadata(Program("k", (), (), loop("y", 2, inside, Kind.PARALLEL)), names)
+    apart = {n: dict(line.split(" = ", 1) for line in alias.lines)[alias.notes[n].split()[-1]] for n in names}
     scope = {n: f"!{5 + 3 * k}" for k, n in enumerate(names)}
     assert scope["b"] not in apart["a"] and scope["a"] not in apart["b"]
     assert scope["c"] in apart["a"] and scope["c"] in apart["b"]
+
+
+def test_equal_parallel_bodies_are_written_once() -> None:
+    def step(source: str, target: str, name: str, by: int) -> Stmt:
+        value = dense(INT32, source, var(name)) + const(by, INT32)
+        return loop(name, 9, Store(target, (var(name),), value), Kind.PARALLEL)
+
+    arrays = {n: np.arange(9, dtype=np.int32) for n in "abcd"}
+    body = Block((step("a", "b", "i", 2), step("b", "c", "j", 2), step("c", "d", "k", 3)))
+    assert run(body, arrays, ["b", "c", "d"]) == 0
+    assert np.array_equal(arrays["d"], np.arange(9) + 7)
+    buffers = tuple(argument(n, INT32, writable=n != "a") for n in arrays)
+    text = emit(Program("k", buffers, (), body), host())
+    assert text.count("define internal") == 2  # one adds 2, another 3
+    in_place = Block((step("a", "b", "i", 2), step("b", "b", "j", 2)))
+    assert emit(Program("k", buffers, (), in_place), host()).count("define internal") == 2  # these may overlap
 
 
 def test_unaligned_vector_store_of_captured_pointer() -> None:

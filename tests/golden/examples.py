@@ -6,6 +6,8 @@ An example is a pipeline and sections; a section is the loop nest after one pass
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +44,13 @@ def blur() -> tuple[pt.Func, Any]:
 def edges() -> tuple[pt.Func, Any]:
     out, src = pt.Func("out"), pt.edge(FLOATS)
     out[Y, X] = src[Y, X - 1] + src[Y, X + 1]
+    return out, FLOATS.shape
+
+
+def inner_points() -> tuple[pt.Func, Any]:
+    out, (height, width) = pt.Func("out"), FLOATS.shape
+    inside = functools.reduce(operator.and_, ((i > 0) & (i < n - 1) for i, n in ((Y, height), (X, width))))
+    out[Y, X] = pt.select(inside, FLOATS[Y - 1, X] + FLOATS[Y + 1, X] + FLOATS[Y, X - 1] + FLOATS[Y, X + 1], 0)
     return out, FLOATS.shape
 
 
@@ -132,10 +141,14 @@ EXAMPLES = [
     Example("trim_vectors", "The same in vectors: one on the diagonal stores the lanes below it.", triangle, (
         Section("the kernel", pt.Schedule(pt.on("out").update().reorder("r.k", "x").vectorize("x", 4)), "simplify"),
     )),
+    Example("unswitch", "What a loop does not change is decided outside of it.",
+            inner_points, around("unswitch", PLAIN, "trim")),
+    Example("partition_masks", "At an edge, lanes that load under conditions run one after the other.",
+            inner_points, around("partition", VECTOR, "unswitch")),
     Example("partition", "A steady middle without clamps, and edges that keep them.",
-            edges, around("partition", PLAIN, "clean")),
+            edges, around("partition", PLAIN, "unswitch")),
     Example("partition_vectors", "The same where the loop runs over vectors.",
-            edges, around("partition", VECTOR, "clean")),
+            edges, around("partition", VECTOR, "unswitch")),
     Example("vectorize", "A vector loop becomes straight code on vectors.",
             pointwise_then_stencil, around("vectorize", VECTOR, "partition")),
     Example("vectorize_parity", "x // 2 and x % 2 of a vector are shuffles of a short load.",

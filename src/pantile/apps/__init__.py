@@ -15,6 +15,8 @@ from . import (
     iir_blur,
     matmul,
     max_filter,
+    minifluxdiv,
+    multigrid,
     products,
     transposes,
     triangles,
@@ -40,6 +42,8 @@ _MODULES = (
     conv2d,
     equake,
     max_filter,
+    minifluxdiv,
+    multigrid,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}

@@ -28,21 +28,30 @@ class _Piece:
     around: tuple[str, ...]
 
 
-def alias_metadata(program: Program, names: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
-    """Per buffer what follows its loads and stores, and the module's metadata lines."""
+@dataclass(frozen=True)
+class Alias:
+    """Per buffer what follows its loads and stores; for each such note those of the buffers apart; metadata lines."""
+
+    notes: Mapping[str, str]
+    apart: Mapping[str, frozenset[str]]
+    lines: list[str]
+
+
+def alias_metadata(program: Program, names: tuple[str, ...]) -> Alias:
+    """One scope per buffer, and the list of the scopes that it cannot overlap."""
     pieces: dict[str, list[_Piece]] = {}
     _collect(program.body, 0, (), pieces)
     scope = {name: f"!{_FIRST + 3 * k}" for k, name in enumerate(names)}
-    notes: dict[str, str] = {}
+    notes = {n: f", !alias.scope !{_FIRST + 3 * k + 1}, !noalias !{_FIRST + 3 * k + 2}" for k, n in enumerate(names)}
+    apart: dict[str, frozenset[str]] = {}
     lines = [f"{_DOMAIN} = distinct !{{{_DOMAIN}}}"]
     for k, name in enumerate(names):
-        own, others = _FIRST + 3 * k + 1, _FIRST + 3 * k + 2
-        apart = [scope[n] for n in names if n != name and not _may_share(name, n, pieces)]
+        others = [n for n in names if n != name and not _may_share(name, n, pieces)]
         lines.append(f"{scope[name]} = distinct !{{{scope[name]}, {_DOMAIN}}}")
-        lines.append(f"!{own} = !{{{scope[name]}}}")
-        lines.append(f"!{others} = !{{{', '.join(apart)}}}")
-        notes[name] = f", !alias.scope !{own}, !noalias !{others}"
-    return notes, lines
+        lines.append(f"!{_FIRST + 3 * k + 1} = !{{{scope[name]}}}")
+        lines.append(f"!{_FIRST + 3 * k + 2} = !{{{', '.join(scope[n] for n in others)}}}")
+        apart[notes[name]] = frozenset(notes[n] for n in others)
+    return Alias(notes, apart, lines)
 
 
 def _collect(s: Stmt, arena: int, around: tuple[str, ...], pieces: dict[str, list[_Piece]]) -> None:

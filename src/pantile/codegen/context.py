@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..expr.nodes import Expr
 from ..expr.types import DType
 from ..ir.nodes import Block
+from .equal import Bodies
 from .function import Function
 from .lanes import Neighbours
 from .strided import Groups
@@ -25,7 +26,7 @@ class Module:
     dtypes: Mapping[str, DType]  # of every buffer
     ordinals: Mapping[str, int]  # number of every buffer in a debug report
     alias: Mapping[str, str]  # the metadata that tells a buffer's accesses from all others
-    bodies: list[str] = field(default_factory=list)
+    bodies: Bodies
 
 
 @dataclass

@@ -13,6 +13,7 @@ from ..ir.visit import walk
 from .alias import alias_metadata
 from .checks import REPORT, bind_argument_limits
 from .context import Context, Module
+from .equal import Bodies
 from .expressions import write_expression
 from .function import Function
 from .memory import buffer_pointer
@@ -70,10 +71,11 @@ def emit(program: Program, target: Target, *, strict: bool = False, debug: bool 
     names = buffer_names(program)
     dtypes = {s.buffer: s.dtype for s in walk(program.body) if isinstance(s, Alloc)}
     dtypes.update({b.name: b.dtype for b in program.buffers})
-    alias, metadata = alias_metadata(program, names)
-    module = Module(program.name, target, strict, debug, dtypes, {name: k for k, name in enumerate(names)}, alias)
+    alias = alias_metadata(program, names)
+    ordinals = {name: k for k, name in enumerate(names)}
+    module = Module(program.name, target, strict, debug, dtypes, ordinals, alias.notes, Bodies(alias.apart))
     kernel = _kernel(program, module)
-    return "\n".join([*filter(None, module.bodies), kernel, _DECLARATIONS, *metadata, ""])
+    return "\n".join([*filter(None, module.bodies.texts), kernel, _DECLARATIONS, *alias.lines, ""])
 
 
 def _kernel(program: Program, module: Module) -> str:

@@ -39,7 +39,7 @@ def _slots(type_: str) -> int:
 def begin_body(ctx: Context, loop: For) -> tuple[Function, Closure]:
     """The function of a parallel loop's body, with its loop variable bound."""
     closure = Closure(ctx.fn)
-    name = f'"{ctx.module.name}.{loop.var}.{len(ctx.module.bodies)}"'
+    name = f'"{ctx.module.name}.{loop.var}.{ctx.module.bodies.new_number()}"'
     head = f"define internal i32 @{name}(ptr noalias %closure, i64 %index, ptr noalias %scratch) #0"
     body = Function(head, closure, "%closure")
     body.bind(SCRATCH, "%scratch")
@@ -48,14 +48,13 @@ def begin_body(ctx: Context, loop: For) -> tuple[Function, Closure]:
     ctx.fn.bind(first, ctx.value(loop.min))
     low = body.resolve(first, "i64") if ctx.fn.names[first] != "0" else "0"
     body.bind(loop.var, "%index" if low == "0" else body.index_value(f"add nsw i64 %index, {low}"))
-    ctx.module.bodies.append("")  # the name is taken; nested bodies come after
     return body, closure
 
 
 def write_region(ctx: Context, loop: For, body: Function, closure: Closure) -> None:
     """Fill the closure and hand the finished body to the runtime."""
     fn = ctx.fn
-    ctx.module.bodies.append(body.text())
+    name = ctx.module.bodies.add(body)
     memory = fn.alloca(f"[{max(closure.size, _SLOT)} x i8]", "closure")
     for byte, type_, operand in closure.captured:
         slot = fn.effect_value(f"getelementptr inbounds i8, ptr {memory}, i64 {byte}")
@@ -63,7 +62,6 @@ def write_region(ctx: Context, loop: For, body: Function, closure: Closure) -> N
     count = fn.value(f"call i64 @llvm.smax.i64(i64 {ctx.value(loop.extent)}, i64 0)")
     scratch = "0" if loop.scratch is None else ctx.value(loop.scratch)
     threads = fn.resolve(THREADS, "i64")
-    name = body.head.split("@")[1].split("(")[0]
     operands = f"ptr @{name}, ptr {memory}, i64 {count}, i64 {scratch}, i64 {threads}"
     code = fn.effect_value(f"call i32 @pantile_parallel_for({operands})")
     fn.fail_if(fn.effect_value(f"icmp ne i32 {code}, 0"), code)

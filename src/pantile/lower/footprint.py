@@ -15,12 +15,37 @@ from .loops import Covered
 from .names import region_names
 
 
+class Contents:
+    """Which buffers a statement loads from and which stages it computes, found once per statement: in long pipelines
+    each stage asks all statements after it, most of which have nothing to do with it."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Stmt, frozenset[str], frozenset[str]]] = {}
+
+    def loaded(self, s: Stmt) -> frozenset[str]:
+        return self._of(s)[1]
+
+    def stages(self, s: Stmt) -> frozenset[str]:
+        return self._of(s)[2]
+
+    def _of(self, s: Stmt) -> tuple[Stmt, frozenset[str], frozenset[str]]:
+        found = self._known.get(id(s))
+        if found is None:
+            inside = [self._of(c) for c in children(s)]
+            buffers = frozenset().union(*(loaded(e) for e in expressions(s)), *(c[1] for c in inside))
+            own = (s.stage,) if isinstance(s, Produce) else ()
+            found = s, buffers, frozenset(own).union(*(c[2] for c in inside))
+            self._known[id(s)] = found
+        return found
+
+
 class Reach:
     """How far loops reach: what is known about loops as wholes, seen from inside the loops `around`."""
 
-    def __init__(self, covered: Mapping[str, Covered], around: Iterable[str]) -> None:
+    def __init__(self, covered: Mapping[str, Covered], around: Iterable[str], contents: Contents) -> None:
         self.covered = covered
         self.around = set(around)
+        self.contents = contents
 
     def loop(self, s: For, scope: Scope) -> Interval:
         """All values of a loop's variable, over the loops entered so far."""
@@ -44,7 +69,7 @@ def _range(whole: Covered, scope: Scope) -> Interval:
     return Interval(interval(whole.range.low, scope).low, interval(whole.range.high, scope).high)
 
 
-NOTHING_KNOWN = Reach({}, ())
+NOTHING_KNOWN = Reach({}, (), Contents())
 
 
 def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt, Scope]]:
@@ -62,7 +87,7 @@ def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt
 
 def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: str | None = None) -> Box | None:
     """The box of some buffers that a statement reads, over all its loops; not counting what stage `own` reads."""
-    if isinstance(s, Produce) and s.stage == own:
+    if isinstance(s, Produce) and s.stage == own or reach.contents.loaded(s).isdisjoint(buffers):
         return None
     found: Box | None = None
     boxes = touched([e for e in expressions(s) if not loaded(e).isdisjoint(buffers)], scope)
@@ -79,6 +104,8 @@ def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
         sides = [(interval(low, scope), interval(high, scope))
                  for low, high in (region_names(stage.name, d) for d in stage.dims)]  # fmt: skip
         return tuple(Interval(low.low, high.high) for low, high in sides)
+    if stage.name not in reach.contents.stages(s):
+        return None
     found: Box | None = None
     for inner, inner_scope in step(s, scope, reach):
         box = computed(inner, stage, inner_scope, reach)

@@ -38,7 +38,7 @@ from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt
 from ..schedule.plan import Loop, Plan, Site, StagePlan
 from .anywhere import computable_anywhere
 from .assume import assume
-from .footprint import Reach, computed, read_by
+from .footprint import Contents, Reach, computed, read_by
 from .loops import Covered, Loops, Range, make_loops, prefix, pure_dims
 from .mask import mask_inputs, mask_loads
 from .names import region_names
@@ -79,12 +79,17 @@ class _Builder:
         self.slid: dict[str, dict[int, int]] = {}  # buffer -> dim it slides along -> rows in use at one time
         self.whole: dict[str, dict[int, int | None]] = {}  # the same where it is computed without sliding
         self.covered: dict[str, Covered] = {}
+        self.contents = Contents()
+        self.fused: dict[str, list[str]] = {}  # stage -> those computed with it
+        for p in plan.stages.values():
+            if p.with_stage is not None:
+                self.fused.setdefault(p.with_stage, []).append(p.name)
         self.ordered: set[str] = set()
         self.floor = 0  # open loops below this depth are not slid along
 
     def reach(self) -> Reach:
         """What is known about whole loops, where the open ones are not whole."""
-        return Reach(self.covered, (loop.var.name for loop in self.open))
+        return Reach(self.covered, (loop.var.name for loop in self.open), self.contents)
 
     # Stages at a site
 
@@ -213,7 +218,7 @@ class _Builder:
 
     def companions(self, name: str) -> list[str]:
         """The stages that run in the stage's loops (compute_with)."""
-        return [p.name for p in self.plan.stages.values() if p.with_stage == name]
+        return self.fused.get(name, [])
 
     def needed(self, members: list[Stage], rest: Stmt) -> Box | None:
         """The box that `rest` (or the caller) needs of the stages, as expressions; None if inlining left no reads."""

@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from ..analysis.interval import Interval, Scope, interval
 from ..expr.build import expr, maximum, minimum, select
 from ..expr.linear import Facts, simplify
-from ..expr.nodes import Const, Expr, Op, Var, const, var
+from ..expr.nodes import Const, Expr, Load, Op, Var, const, var
 from ..expr.types import BOOL, INT64
 from ..expr.visit import children, depends, key
 from ..ir import visit as ir
-from ..ir.nodes import Block, For, If, Kind, Let, Stmt
+from ..ir.nodes import Block, For, If, Kind, Let, Stmt, Store
 from .footprint import step
 from .settle import Decided, is_comparison, limit
+from .unswitch import branch
 
 
 def partition(body: Stmt, facts: Facts, modes: Mapping[str, str], ordered: Collection[str]) -> Stmt:
@@ -74,17 +75,29 @@ class _Partitioner:
         def piece(start: Expr, stop: Expr, body: Stmt) -> For:
             return For(s.var, start, simplify(stop - start, self.facts), s.kind, body)
 
-        middle = piece(low, high, steady)
+        middle, rest = piece(low, high, steady), ir.transform(s.body, _lane_by_lane)
         if not before:
-            return Block((middle, piece(high, end, s.body)))
+            return Block((middle, piece(high, end, rest)))
         if not after:
-            return Block((piece(s.min, low, s.body), middle))
+            return Block((piece(s.min, low, rest), middle))
         if s.var in self.ordered:
-            return Block((piece(s.min, low, s.body), middle, piece(high, end, s.body)))
+            return Block((piece(s.min, low, rest), middle, piece(high, end, rest)))
         edge = var(f"{s.var}.edge")
         count = simplify(low - s.min + (end - high), self.facts)
         where = select(edge < low - s.min, s.min + edge, high - low + s.min + edge)
-        return Block((middle, For(edge.name, const(0, INT64), count, s.kind, Let(s.var, where, s.body))))
+        return Block((middle, For(edge.name, const(0, INT64), count, s.kind, Let(s.var, where, rest))))
+
+
+def _lane_by_lane(s: Stmt) -> Stmt | None:
+    """At an edge, lanes that load under conditions of their own run one after the other: little code, rarely used."""
+    if not (isinstance(s, For) and s.kind is Kind.VECTOR):
+        return None
+    loads = (e for e in ir.all_expressions(s.body) if isinstance(e, Load))
+    masked = any(e.mask is not None and depends(e.mask, [s.var]) for e in loads)
+    if not masked:
+        return None
+    body = ir.transform(s.body, lambda i: branch(i) if isinstance(i, Store) else None)
+    return For(s.var, s.min, s.extent, Kind.SERIAL, body)
 
 
 @dataclass

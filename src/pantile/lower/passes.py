@@ -1,7 +1,7 @@
 """The ordered list of passes: graph + plan -> loop-IR program. The runner names, times, shows and verifies them.
 
-inline -> fit blocks -> build loop nest (regions, sliding) -> fold storage -> simplify -> trim loops -> partition
-loops -> vectorize -> unroll -> promote accumulators -> flatten storage -> simplify
+inline -> fit blocks -> build loop nest (regions, sliding) -> fold storage -> simplify -> trim loops -> unswitch ->
+partition loops -> vectorize -> unroll -> promote accumulators -> flatten storage -> simplify
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from .promote import promote
 from .simplify import simplify_program
 from .trim import trim
 from .unroll import unroll
+from .unswitch import unswitch
 from .vectorize import vectorize
 
 T = TypeVar("T")
@@ -60,6 +61,7 @@ def lower(graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts
     body = trace.run("fold", lambda: fold_storage(nest.body, folds))
     body = trace.run("clean", lambda: simplify_program(body, facts))
     body = trace.run("trim", lambda: trim(body, facts))
+    body = trace.run("unswitch", lambda: unswitch(body))
     body = trace.run("partition", lambda: partition(body, facts, partition_modes(graph, plan), nest.ordered))
     body = trace.run("vectorize", lambda: vectorize(body))
     body = trace.run("unroll", lambda: unroll(body))

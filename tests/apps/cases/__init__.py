@@ -14,6 +14,8 @@ from . import (
     iir_blur,
     matmul,
     max_filter,
+    minifluxdiv,
+    multigrid,
     products,
     statistics,
     unsharp,
@@ -32,5 +34,7 @@ CASES: dict[str, Case] = {
     **products.CASES,
     **statistics.CASES,
     **max_filter.CASES,
+    **minifluxdiv.CASES,
+    **multigrid.CASES,
     **unsharp.CASES,
 }

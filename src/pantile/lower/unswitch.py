@@ -1,0 +1,67 @@
+"""Unswitch: a condition on which loads depend, and which a loop does not change, is decided outside of it.
+
+before:  for x in 0..w: v[y, x] = select(y > 0, (u[y - 1, x] if y > 0), 0)
+after:   if y > 0:
+             for x in 0..w: v[y, x] = u[y - 1, x]
+         else:
+             for x in 0..w: v[y, x] = 0
+
+Only conditions in masks of loads count: elsewhere a select costs little, and a second version of the loop costs code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ..expr.nodes import Expr, Load, Op, const
+from ..expr.types import BOOL
+from ..expr.visit import depends, key, loaded, transform
+from ..ir import visit as ir
+from ..ir.nodes import For, If, Kind, Let, Stmt, Store
+
+_MOST_CONDITIONS = 2  # decided outside the same loop: each may double the code
+
+
+def unswitch(body: Stmt) -> Stmt:
+    """Decide invariant conditions outside of serial loops, outer loops first."""
+    if isinstance(body, For) and body.kind is Kind.SERIAL:
+        return _versions(body, _MOST_CONDITIONS)
+    return ir.rebuild(body, ir.expressions(body), tuple(unswitch(c) for c in ir.children(body)))
+
+
+def branch(s: Store) -> Stmt:
+    """A scalar store that loads under conditions: a store for each outcome, without them."""
+    return _versions(s, _MOST_CONDITIONS)
+
+
+def _versions(s: Stmt, budget: int) -> Stmt:
+    condition = next(_invariant_conditions(s), None) if budget else None
+    if condition is None:
+        return ir.rebuild(s, ir.expressions(s), tuple(unswitch(c) for c in ir.children(s)))
+    return If(condition, *(_versions(_settled(s, condition, holds), budget - 1) for holds in (True, False)))
+
+
+def _settled(s: Stmt, condition: Expr, holds: bool) -> Stmt:
+    """The statement where the condition is known."""
+    known, value, memo = key(condition), const(holds, BOOL), dict[int, Expr]()
+
+    def settle(e: Expr) -> Expr | None:
+        return value if e.dtype.is_bool and key(e) == known else None
+
+    return ir.map_exprs(s, lambda e: transform(e, settle, memo))
+
+
+def _invariant_conditions(s: Stmt) -> Iterator[Expr]:
+    bound = {i.var if isinstance(i, For) else i.name for i in ir.walk(s) if isinstance(i, (For, Let))}
+    for e in ir.all_expressions(s):
+        if isinstance(e, Load) and e.mask is not None:
+            yield from _invariant_parts(e.mask, bound)
+
+
+def _invariant_parts(condition: Expr, bound: Iterable[str]) -> Iterator[Expr]:
+    """The largest parts of a condition that depend neither on the names nor on memory."""
+    if not depends(condition, bound) and not loaded(condition):
+        yield condition
+    elif isinstance(condition, Op) and condition.op in ("and", "or", "not"):
+        for part in condition.args:
+            yield from _invariant_parts(part, bound)
