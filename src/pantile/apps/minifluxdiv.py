@@ -31,16 +31,16 @@ def build() -> pt.Pipeline:
     total = phi[c, z, y, x]
     for name in AXES:
 
-        def at(step: int = 0, axis: str = name) -> tuple[Any, ...]:
-            """The point some cells further along the axis."""
-            return tuple(v + step if a == axis else v for a, v in zip(AXES, (z, y, x), strict=True))
+        def at(step: int, axis: str = name) -> tuple[Any, ...]:
+            """The quantity some cells further along the axis."""
+            return (c, *(v + step if a == axis else v for a, v in zip(AXES, (z, y, x), strict=True)))
 
         face, velocity, flux = (pt.Func(f"{what}_{name}") for what in ("face", "velocity", "flux"))
-        near, far = phi[(c, *at(-1))] + phi[(c, *at())], phi[(c, *at(-2))] + phi[(c, *at(1))]
+        near, far = phi[at(-1)] + phi[at(0)], phi[at(-2)] + phi[at(1)]
         face[c, z, y, x] = 7 / 12 * near - 1 / 12 * far
         velocity[z, y, x] = face[COMPONENT[name], z, y, x]
         flux[c, z, y, x] = face[c, z, y, x] * velocity[z, y, x]
-        total = total + (flux[(c, *at(1))] - flux[c, z, y, x])
+        total = total + (flux[at(1)] - flux[c, z, y, x])
     step, out = pt.Func("step"), pt.Func("out")
     step[c, z, y, x] = total
     out[c, z, y, x] = step[c, z + GHOSTS, y + GHOSTS, x + GHOSTS]
