@@ -206,6 +206,22 @@ def test_a_size_of_some_apps_only(
     assert "note: twice has no size 'huge'; there are small, paper\n" in capsys.readouterr().err
 
 
+def test_what_does_not_fit_into_memory_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session, "free_bytes", lambda: 100)
+    assert bench(tmp_path) == (0, [])
+    assert "note: twice skipped: size 'small' takes about 0.0 GB with 1 contenders, and " in capsys.readouterr().err
+
+
+def test_checks_are_small_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[str] = []
+    monkeypatch.setattr(session.Session, "measure", lambda self: sizes.append(self.settings.size) or [])
+    main(["twice", "--check"])
+    main(["twice"])
+    assert sizes == ["small", "paper"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -213,6 +229,8 @@ def test_a_size_of_some_apps_only(
         (["--schedule", "best"], "'best' is not a schedule; there are expert, default, naive"),
         (["--rivals", "tvm"], "'tvm' is not a rival; there are halide"),
         (["--rivals", "halide:best"], "'best' is not a schedule of it; there are manual, mullapudi2016, adams2019"),
+        (["--json", "nowhere/a.json"], "'nowhere/a.json' cannot be written"),
+        (["--rival-limit", "0"], "'0' is not a number of seconds"),
         (["--threads", "0"], "'0' is not a number from 1 on"),
     ],
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pantile.apps import APPS
 from pantile.cli import main
 from pantile.cli.pictures import read_rgb
 from pantile.cli.png import write_png
@@ -91,6 +92,11 @@ def test_show(app: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_show_names_the_apps(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "sharpen"]) == 2
     assert "there is no app 'sharpen' (did you mean unsharp?); there are: " in capsys.readouterr().err
+
+
+def test_show_lists_the_apps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(APPS)
 
 
 def test_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

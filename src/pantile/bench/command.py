@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -26,48 +27,69 @@ from .rounds import Limit
 from .session import Session, Settings
 from .table import brief, render
 
+DESCRIPTION = """\
+Time apps, beside other systems if you like, all on the same arrays in the same run.
+
+  pantile bench blur unsharp --rivals halide,numba      two apps beside two systems
+  pantile bench --rivals halide:manual --plot all.png   every app that Halide has, under its experts' schedules
+  pantile bench harris --rivals halide --check          do they compute the same?
+"""
 CACHE_VARIABLE = "PANTILE_CACHE_DIR"
 SECONDS_PER_CONTENDER = 5  # two to be timed, the others to compile and to make arrays
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run with command-line arguments; the exit status."""
-    parser = argparse.ArgumentParser(prog="pantile bench", description="Time apps beside other systems.")
+    parser = argparse.ArgumentParser(
+        prog="pantile bench",
+        usage="pantile bench [APP ...] [--rivals NAME,...] [--schedule NAME,...] [--threads N] [--size NAME] ...",
+        description=DESCRIPTION,
+        epilog=textwrap.fill(f"apps: {', '.join(APPS)}", 100, subsequent_indent="      "),
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=26),
+    )
     add_arguments(parser)
     return run(parser.parse_intermixed_args(argv))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments that `run` reads."""
-    names = ", ".join(SCHEDULES)
-    parser.add_argument("apps", nargs="*", type=_app, metavar="APP", help=f"{', '.join(APPS)}; all by default")
-    parser.add_argument(
-        "--schedule", type=_schedules, default=("expert",), metavar="NAME,...", help=f"of ours: {names} (expert)"
-    )
-    parser.add_argument(
-        "--rivals", type=_rivals, default=(), metavar="NAME,...",
-        help=f"systems to compare with: {', '.join(RIVALS)}; NAME:SCHEDULE for one of its schedules",
-    )  # fmt: skip
-    parser.add_argument(
-        "--rival-limit", type=_seconds, default=60.0, metavar="SECONDS",
-        help="a rival that compiles, or runs at a stretch, longer than this is left out (60)",
-    )  # fmt: skip
-    parser.add_argument("--threads", type=_positive, metavar="N", help="of every contender; all cores by default")
     sizes = dict.fromkeys(size for app in APPS.values() for size in app.sizes)
-    parser.add_argument("--size", choices=sizes, default="paper", help="small, paper (the default), or an app's own")
-    parser.add_argument("--repeat", type=_positive, metavar="N", help="rounds; by default two seconds per contender")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results there")
-    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="draw a bar chart (needs matplotlib)")
-    parser.add_argument("--check", action="store_true", help="time nothing; compare all with the reference evaluator")
-    parser.add_argument("--passes", action="store_true", help="show how long each pass of our compiler took")
-    parser.add_argument("--scaling", action="store_true", help="also run on one thread, and show the speed-up")
-    parser.add_argument("--memory", action="store_true", help="measure the memory that compiling takes")
-    parser.add_argument("--overhead", action="store_true", help="measure what a call costs beyond its kernel")
+    what = parser.add_argument_group("what to measure")
+    what.add_argument("apps", nargs="*", type=_app, metavar="APP", help="all by default; with rivals, all they have")
+    what.add_argument(
+        "--schedule", type=_schedules, default=("expert",), metavar="NAME,...",
+        help=f"of ours: {', '.join(SCHEDULES)}; expert by default",
+    )  # fmt: skip
+    what.add_argument(
+        "--rivals", type=_rivals, default=(), metavar="NAME,...",
+        help=f"systems to compare with: {', '.join(RIVALS)}; NAME:SCHEDULE is one of its schedules",
+    )  # fmt: skip
+    what.add_argument(
+        "--size", choices=sizes, metavar="NAME", help=f"{', '.join(sizes)}; paper by default, small with --check"
+    )
+    what.add_argument("--threads", type=_positive, metavar="N", help="of every contender; one per core by default")
+
+    how = parser.add_argument_group("how")
+    how.add_argument("--check", action="store_true", help="time nothing; compare all with the reference evaluator")
+    how.add_argument("--repeat", type=_positive, metavar="N", help="rounds; by default two seconds per contender")
+    how.add_argument(
+        "--rival-limit", type=_seconds, default=60.0, metavar="SECONDS",
+        help="leave out a rival that compiles, or runs at a stretch, for longer; 60 by default",
+    )  # fmt: skip
+    how.add_argument("--scaling", action="store_true", help="also run on one thread, and show the speed-up")
+    how.add_argument("--passes", action="store_true", help="show how long each pass of our compiler took")
+    how.add_argument("--memory", action="store_true", help="measure the memory that our compiler takes")
+    how.add_argument("--overhead", action="store_true", help="measure what a call costs beyond its kernel")
+
+    where = parser.add_argument_group("what to write")
+    where.add_argument("--json", type=_writable, metavar="FILE", help="all results")
+    where.add_argument("--plot", type=_writable, metavar="FILE.png", help="a bar chart (needs matplotlib)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure and report; 1 if some contender failed or disagreed, else 0."""
     console = Console()
+    args.size = args.size or ("small" if args.check else "paper")
     host = machine.describe()
     settings = _settings(args, console)
     host["ceilings"] = {n: asdict(ceilings) for n, ceilings in settings.ceilings.items()}  # by number of threads
@@ -225,3 +247,11 @@ def _seconds(text: str) -> float:
     if not 0 < value < 1e6:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return value
+
+
+def _writable(text: str) -> Path:
+    """Better now than after all the work."""
+    path = Path(text)
+    if path.is_dir() or not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be written: there is no such folder, or it is one")
+    return path

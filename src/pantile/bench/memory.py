@@ -1,4 +1,4 @@
-"""How much memory compiling an app takes: the peak of a process that does nothing else."""
+"""How much memory compiling an app takes, as the peak of a process that does nothing else; and how much there is."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .contender import Unavailable
 from .ours import SCHEDULES
 
 STATUS = Path("/proc/self/status")
+MACHINE = Path("/proc/meminfo")
 
 
 def peak_megabytes(app: str, schedule: str, size: str) -> float:
@@ -37,12 +38,23 @@ def peak_bytes() -> int:
 
     Linux tells it apart from that of the process it was forked from, which `ru_maxrss` includes.
     """
-    try:
-        lines = STATUS.read_text().splitlines()
-    except OSError:
-        lines = []
-    for line in lines:
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) << 10
+    found = _kilobytes(STATUS, "VmHWM")
+    if found is not None:
+        return found << 10
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak << 10
+
+
+def free_bytes() -> int | None:
+    """What processes can still get, where the system tells."""
+    found = _kilobytes(MACHINE, "MemAvailable")
+    return None if found is None else found << 10
+
+
+def _kilobytes(file: Path, key: str) -> int | None:
+    """The number behind `key:` in one of Linux's files."""
+    try:
+        lines = file.read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in lines if line.startswith(f"{key}:")), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,7 +15,7 @@ from ..machine.ceilings import Ceilings
 from .agreement import disagreement
 from .console import Console
 from .contender import Array, Contender, Label, Unavailable
-from .memory import peak_megabytes
+from .memory import free_bytes, peak_megabytes
 from .ours import SYSTEM, PantileContender, prepare
 from .overhead import overhead_us
 from .quiet import NOTICEABLE, busy_cores
@@ -48,10 +48,11 @@ class Session:
 
     def __init__(self, app: App, settings: Settings, console: Console) -> None:
         self.app, self.settings, self.console = app, settings, console
-        self.inputs = app.inputs(settings.size)
 
     def measure(self) -> list[Result]:
         """Times, if they are asked for, of all contenders that compute the right thing."""
+        if self._too_large():
+            return []
         with ExitStack() as stack:
             contenders = self._agreeing(self._contenders(stack))
             if not contenders or self.settings.check:
@@ -63,6 +64,18 @@ class Session:
                 if runner.failure:
                     self._skip(runner.contender.label, runner.failure)
             return [self._result(r.contender, r.runs_ms, busy) for r in runners if r.runs_ms]
+
+    def _too_large(self) -> bool:
+        """Whether the arrays of all contenders, and as much again for what they keep on the way, are too much."""
+        settings = self.settings
+        contenders = len(settings.schedules) + len(self._rival_labels())
+        wanted = 2 * contenders * self._pipeline.work(**self.app.sizes[settings.size]).bytes
+        free = free_bytes()
+        if free is None or wanted <= free:
+            return False
+        needs = f"size {settings.size!r} takes about {wanted / 1e9:.1f} GB with {contenders} contenders"
+        self.console.note(f"{self.app.name} skipped: {needs}, and {free / 1e9:.1f} GB are free")
+        return True
 
     # ---- who takes part
 
@@ -168,17 +181,29 @@ class Session:
     def _pipeline(self) -> pt.Pipeline:
         return self.app.build()
 
+    @cached_property
+    def inputs(self) -> dict[str, Array]:
+        """The same arrays for all."""
+        self._begin("making inputs")
+        return self.app.inputs(self.settings.size)
+
     def _extras(self, contender: PantileContender) -> dict[str, object]:
-        extra: dict[str, object] = {}
-        if self.settings.passes:
-            extra["passes_s"] = dict(contender.passes_s)
+        app, label = self.app, contender.label
+        extra: dict[str, object] = {"passes_s": dict(contender.passes_s)} if self.settings.passes else {}
         if self.settings.overhead:
-            self._begin(f"overhead of calling {contender.label}")
-            extra["overhead_us"] = overhead_us(self.app, contender.pipeline, contender.label.threads)
+            extra |= self._tried("overhead_us", lambda: overhead_us(app, contender.pipeline, label.threads))
         if self.settings.memory:
-            self._begin(f"memory to compile {contender.label}")
-            extra["memory_mb"] = peak_megabytes(self.app.name, contender.label.schedule, self.settings.size)
+            extra |= self._tried("memory_mb", lambda: peak_megabytes(app.name, label.schedule, self.settings.size))
         return extra
+
+    def _tried(self, key: str, measure: Callable[[], float]) -> dict[str, object]:
+        """One more number, if it can be had."""
+        self._begin(f"measuring {key}")
+        try:
+            return {key: measure()}
+        except (pt.PantileError, Unavailable) as reason:
+            self.console.note(f"{self.app.name}: no {key}: {reason}")
+            return {}
 
     def _begin(self, text: str) -> None:
         self.console.begin(f"{self.app.name}: {text}")

@@ -107,9 +107,10 @@ def _add_run(commands: _Commands) -> None:
 
 
 def _add_show(commands: _Commands) -> None:
-    about = "Print what an app computes, its hand-written schedule, and the loops that the schedule makes of it."
+    about = """Print what an app computes, its hand-written schedule, and the loops that the schedule makes of it.
+    Without an app's name, list all apps."""
     show = commands.add_parser("show", help="print an app's stages, schedule and loops", description=about)
-    show.add_argument("app", metavar="APP", help="blur, unsharp, harris, ...")
+    show.add_argument("app", nargs="?", metavar="APP", help="blur, unsharp, harris, ...")
     show.add_argument("--naive", action="store_true", help="under the default schedule instead")
     show.add_argument("--asm", action="store_true", help="the machine code too")
     show.set_defaults(run=_show)
@@ -154,8 +155,11 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from .show import show
+    from .show import listing, show
 
+    if options.app is None:
+        print(listing())
+        return 0
     return show(options.app, options.naive, options.asm)
 
 

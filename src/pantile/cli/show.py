@@ -8,6 +8,12 @@ from difflib import get_close_matches
 from ..apps import APPS
 
 
+def listing() -> str:
+    """All apps, in a line each."""
+    width = max(map(len, APPS))
+    return "\n".join(f"{name.ljust(width)}  {app.description}" for name, app in APPS.items())
+
+
 def show(name: str, naive: bool, asm: bool) -> int:
     """Print an app."""
     if name not in APPS:
