@@ -88,6 +88,14 @@ def test_vectors_below_the_diagonal_have_no_masks() -> None:
     assert Counter(s.mask is not None for s in vectors) == {True: 1, False: 1}
 
 
+def test_accumulators_on_the_diagonal_are_held_in_registers() -> None:
+    """Lanes that are left out keep their value there."""
+    p = summed(X <= Y).with_schedule(SCHEDULES["blocks"])
+    stores = [s for s in walk(lowered(p)["promote"]) if isinstance(s, Store)]
+    assert any(s.buffer == "out.held" and "select" in str(s.value) for s in stores)
+    assert all(s.mask is None for s in stores if s.buffer == "out.held")
+
+
 def test_rows_of_a_sparse_matrix_are_as_long_as_the_data_says() -> None:
     start, column, value, v = (
         pt.Input("start", "int32", ndim=1), pt.Input("column", "int32", ndim=1),

@@ -81,7 +81,7 @@ def blocks(name: str, result: str, vector_bits: int, bits: int = 32) -> tuple[pt
 
     The factors are rearranged in squares, so that transposed ones are turned in registers.
     """
-    lanes, side = LINE // bits, vector_bits // bits
+    lanes, side = LINE // bits, 128 // bits
     return (
         pt.on(name)
         .compute_at(result, "jo")

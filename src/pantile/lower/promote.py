@@ -11,6 +11,7 @@ before:  for k in 0..n:                      after:  realize f.held: float32[0..
 
 The places must certainly be apart. Here indices still have an entry per dim, so rows differ by a constant; once
 flattened they differ by a stride that nobody knows, and LLVM would have to store each sum before it loads the next.
+Lanes that a mask leaves out keep what the register holds.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from ..expr.build import ramp
+from ..expr.build import ramp, select
 from ..expr.linear import linear
 from ..expr.nodes import Const, Expr, Load, Ramp, const
 from ..expr.types import INT64, DType
@@ -115,7 +116,9 @@ class _Held:
         def store(t: Stmt) -> Stmt | None:
             if not (isinstance(t, Store) and t.buffer == self.buffer):
                 return None
-            return Store(self.name, (self.places[_key(t.indices)].held(),), t.value)
+            place = self.places[_key(t.indices)]
+            kept = Load(place.dtype, place.lanes, self.name, (place.held(),))
+            return Store(self.name, (place.held(),), t.value if t.mask is None else select(t.mask, t.value, kept))
 
         return ir.map_exprs(ir.transform(s, store), lambda e: transform(e, load, memo))
 
@@ -175,13 +178,19 @@ def _accesses(s: Stmt, buffer: str, certain: bool) -> Iterator[_Access]:
         if isinstance(e, Load) and e.buffer == buffer:
             yield e.indices, e.dtype if certain and e.mask is None else None, e.lanes
     if isinstance(s, Store) and s.buffer == buffer:
-        plain = certain and s.mask is None and not s.nontemporal
+        plain = certain and not s.nontemporal and (s.mask is None or _reads(s.value, buffer, s.indices))
         yield s.indices, s.value.dtype if plain else None, s.value.lanes
     if isinstance(s, (Prefetch, Realize)) and s.buffer == buffer:
         yield (), None, 1
     certain = certain and not (isinstance(s, If) or isinstance(s, For) and s.kind is not Kind.SERIAL)
     for c in ir.children(s):
         yield from _accesses(c, buffer, certain)
+
+
+def _reads(value: Expr, buffer: str, indices: tuple[Expr, ...]) -> bool:
+    """Whether the value is made of what the place holds in every lane, so that all may be read and written back."""
+    loads = (e for e in walk(value) if isinstance(e, Load) and e.buffer == buffer and e.mask is None)
+    return any(_key(e.indices) == _key(indices) for e in loads)
 
 
 def _apart(a: _Place, b: _Place) -> bool:
