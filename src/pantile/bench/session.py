@@ -18,6 +18,7 @@ from .contender import Array, Contender, Label, Unavailable
 from .memory import free_bytes, peak_megabytes
 from .ours import SYSTEM, PantileContender, prepare
 from .overhead import overhead_us
+from .placement import on_a_line
 from .quiet import NOTICEABLE, busy_cores
 from .result import Result
 from .rivals.registry import RIVALS
@@ -185,7 +186,7 @@ class Session:
     def inputs(self) -> dict[str, Array]:
         """The same arrays for all."""
         self._begin("making inputs")
-        return self.app.inputs(self.settings.size)
+        return {name: on_a_line(a) for name, a in self.app.inputs(self.settings.size).items()}
 
     def _extras(self, contender: PantileContender) -> dict[str, object]:
         app, label = self.app, contender.label
