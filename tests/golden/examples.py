@@ -54,6 +54,15 @@ def inner_points() -> tuple[pt.Func, Any]:
     return out, FLOATS.shape
 
 
+def sweeps() -> tuple[pt.Func, Any]:
+    def sweep(before: Any) -> pt.Func:
+        v = pt.Func("v")
+        v[Y, X] = before[Y, X] + before[Y + 1, X]
+        return v
+
+    return pt.iterate(FLOATS, sweep, times=4), (FLOATS.shape[0] - 4, FLOATS.shape[1])
+
+
 def upsampled() -> tuple[pt.Func, Any]:
     out = pt.Func("out")
     out[Y, X] = FLOATS[Y, X // 2] * 0.75 + FLOATS[Y, X // 2 + X % 2] * 0.25
@@ -158,10 +167,12 @@ EXAMPLES = [
     Example("promote", "What a loop accumulates is held in registers while it runs.", row_sums,
             around("promote", pt.Schedule(pt.on("total").update().unroll("y", 2).reorder("y", "r.x", "y_u")),
                    "unroll")),
+    Example("share", "A buffer that is used no more gives its memory to another.",
+            sweeps, around("share", pt.Schedule(*(pt.on(f"v_{k}") for k in range(1, 5))), "promote")),
     Example("flatten", "Buffers become flat memory; inside a parallel loop they have a place in the thread's arena.",
-            blur, around("flatten", STRIPS, "promote")),
+            blur, around("flatten", STRIPS, "share")),
     Example("flatten_channels", "A short last dim is packed, so that it makes one dense row with the dim before it.",
-            channels, around("flatten", FUSED, "promote")),
+            channels, around("flatten", FUSED, "share")),
     Example("peel", "Updates must not run twice: what a split leaves over runs in a loop of its own.", row_sums, (
         Section("the kernel", pt.Schedule(pt.on("total").update().reorder("r.x", "y").vectorize("y", 4)), "simplify"),
     )),

@@ -1,7 +1,8 @@
 """The ordered list of passes: graph + plan -> loop-IR program. The runner names, times, shows and verifies them.
 
 inline -> fit blocks -> build loop nest (regions, sliding) -> fold storage -> simplify -> trim loops -> unswitch ->
-partition loops -> vectorize -> unroll -> promote accumulators -> flatten storage -> simplify
+partition loops -> vectorize -> unroll -> promote accumulators -> share memory -> flatten
+storage -> simplify
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from .inline import inline
 from .nest import build_nest
 from .partition import partition
 from .promote import promote
+from .share import share_memory
 from .simplify import simplify_program
 from .trim import trim
 from .unroll import unroll
@@ -66,6 +68,7 @@ def lower(graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts
     body = trace.run("vectorize", lambda: vectorize(body))
     body = trace.run("unroll", lambda: unroll(body))
     body = trace.run("promote", lambda: promote(body))
+    body = trace.run("share", lambda: share_memory(body, facts))
     body = trace.run("flatten", lambda: flatten(body, graph, plan, buffers, facts))
     body = trace.run("simplify", lambda: simplify_program(body, facts))
     program = Program(graph.name, buffers, scalars, body)

@@ -1,0 +1,111 @@
+"""Share memory: a buffer whose first use comes after another one's last use takes that one's place.
+
+before:  realize a: [0..n]            after:  realize a: [0..n]
+         produce a                            produce a
+         realize b: [0..n]                    realize b: [0..n]
+         produce b, reading a                 produce b, reading a
+         realize c: [0..n]                    produce a, reading b
+         produce c, reading b
+
+For buffers outside of loops, where a long pipeline keeps as many alive as it has stages: a chain of sweeps needs two.
+The other one must hold the same type, and all of the box with at most a few points more along each dim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..expr.linear import Facts, simplify
+from ..expr.nodes import Const, Expr, Load
+from ..expr.visit import transform
+from ..ir import visit as ir
+from ..ir.nodes import Block, Let, Prefetch, Realize, Stmt, Store
+
+_MOST_SPARE = 64  # points along a dim
+
+
+def share_memory(body: Stmt, facts: Facts) -> Stmt:
+    """Rename buffers so that fewer are needed."""
+    uses = _uses(body)
+    homes = _Sharing(uses, facts).homes(body, ())
+    return _renamed(body, homes) if homes else body
+
+
+def _uses(body: Stmt) -> dict[str, tuple[int, int]]:
+    """Of each buffer the first and the last of the statements in a row that use it."""
+    found: dict[str, tuple[int, int]] = {}
+    for place, s in enumerate(_in_a_row(body)):
+        accesses = (i.buffer for i in ir.walk(s) if isinstance(i, (Store, Prefetch)))
+        loads = (e.buffer for e in ir.all_expressions(s) if isinstance(e, Load))
+        for buffer in {*accesses, *loads}:
+            found[buffer] = (found.get(buffer, (place, place))[0], place)
+    return found
+
+
+def _in_a_row(s: Stmt) -> Iterator[Stmt]:
+    """The statements that run once, one after the other."""
+    if isinstance(s, (Block, Let, Realize)):
+        for c in ir.children(s):
+            yield from _in_a_row(c)
+    else:
+        yield s
+
+
+@dataclass
+class _Home:
+    """A buffer that keeps its memory, and the last statement that uses it under any name."""
+
+    realize: Realize
+    last: int
+
+
+class _Sharing:
+    def __init__(self, uses: dict[str, tuple[int, int]], facts: Facts) -> None:
+        self.uses = uses
+        self.facts = facts
+
+    def homes(self, s: Stmt, around: tuple[_Home, ...]) -> dict[str, str]:
+        """Buffer -> the one whose memory it takes. `around`: those with memory of their own here."""
+        found: dict[str, str] = {}
+        if isinstance(s, Realize) and s.buffer in self.uses:
+            first, last = self.uses[s.buffer]
+            home = next((h for h in around if h.last < first and self.fits(s, h.realize)), None)
+            if home is None:
+                around = (*around, _Home(s, last))
+            else:
+                home.last = last
+                found[s.buffer] = home.realize.buffer
+        if isinstance(s, (Block, Let, Realize)):
+            for c in ir.children(s):
+                found |= self.homes(c, around)
+        return found
+
+    def fits(self, s: Realize, home: Realize) -> bool:
+        if (s.dtype, s.memory, len(s.box)) != (home.dtype, home.memory, len(home.box)):
+            return False
+        sides = zip(s.box, home.box, strict=True)
+        return all(self.inside(low, low + n, first, first + m) for (low, n), (first, m) in sides)
+
+    def inside(self, low: Expr, end: Expr, first: Expr, last: Expr) -> bool:
+        """Whether low..end certainly lies in first..last, which is not much longer."""
+        spare = [simplify(e, self.facts) for e in (low - first, last - end)]
+        return all(isinstance(e, Const) and 0 <= int(e.value) <= _MOST_SPARE for e in spare)
+
+
+def _renamed(body: Stmt, homes: dict[str, str]) -> Stmt:
+    memo: dict[int, Expr] = {}
+
+    def load(e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.buffer in homes:
+            return Load(e.dtype, e.lanes, homes[e.buffer], e.indices, e.mask)
+        return None
+
+    def access(s: Stmt) -> Stmt | None:
+        if isinstance(s, Realize) and s.buffer in homes:
+            return s.body
+        if isinstance(s, Store) and s.buffer in homes:
+            return Store(homes[s.buffer], s.indices, s.value, s.mask, s.nontemporal)
+        return Prefetch(homes[s.buffer], s.indices) if isinstance(s, Prefetch) and s.buffer in homes else None
+
+    return ir.transform(ir.map_exprs(body, lambda e: transform(e, load, memo)), access)
