@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     bilateral_grid,
     blur,
+    camera_pipe,
     conv2d,
     conv_layer,
     copies,
@@ -44,6 +45,7 @@ _MODULES = (
     max_filter,
     minifluxdiv,
     multigrid,
+    camera_pipe,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}
