@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pantile.expr.build import binary
+from pantile.expr.congruence import congruence
 from pantile.expr.linear import Facts, linear, simplify
 from pantile.expr.nodes import Const, Expr, const, var
 from pantile.expr.types import INT64
@@ -82,6 +86,15 @@ def test_proved_orders_hold(a: Expr, b: Expr, where: tuple[Box, Facts]) -> None:
         assert all(value(a, at) >= value(b, at) for at in points(box))
 
 
+@cases(200)
+@given(indices(LOOPS), st.fixed_dictionaries({n: st.tuples(st.integers(1, 6), st.integers(0, 5)) for n in NAMES}))
+def test_classes_hold(e: Expr, classes: dict[str, tuple[int, int]]) -> None:
+    modulus, r = congruence(e, classes)
+    for steps in itertools.product((-2, 0, 1), repeat=len(NAMES)):
+        at = {n: classes[n][1] + k * classes[n][0] for n, k in zip(NAMES, steps, strict=True)}
+        assert (value(e, at) - r) % modulus == 0 if modulus else value(e, at) == r, (at, modulus, r)
+
+
 @cases(100)
 @given(affine(LOOPS, least_divisor=1), boxes(NAMES))
 def test_bounds_of_affine_forms_are_exact(e: Expr, box: Box) -> None:
@@ -106,6 +119,10 @@ def test_what_cancels_and_what_is_proved_goes() -> None:
     assert text(x // 16, facts) == "0" and text(x % 16, facts) == "x"
     assert text((8 * x + 5) // 8, facts) == "x" and text((8 * x + 13) % 8, facts) == "5"
     assert text((4 * y + 6) // 8, facts) == "(y + 1)//2" and text((4 * y + 6) % 8, facts) == "(y + 1)%2*4 + 2"
+    even = binary("min", 64 * x, y // 4 * 4 - 8) + 6
+    assert text(even % 2, facts) == "0" and text((even + 1) % 2, facts) == "1"
+    assert text((even + 1) // 2 - even // 2, facts) == "0"
+    assert facts.lower(y // 3 * 3) == 3 and facts.lower(y // 3 * 3 - y) == -2
     assert simplify(y >= 3, facts).value is True  # type: ignore[attr-defined]
     assert simplify(x > 9, facts).value is False  # type: ignore[attr-defined]
     assert isinstance(simplify(const(3, INT64) * 2, facts), Const)

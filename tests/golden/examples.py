@@ -69,6 +69,12 @@ def upsampled() -> tuple[pt.Func, Any]:
     return out, (FLOATS.shape[0], 2 * FLOATS.shape[1] - 2)
 
 
+def interleaved() -> tuple[pt.Func, Any]:
+    out = pt.Func("out")
+    out[Y, X] = pt.select(X % 2 == 0, FLOATS[Y, X // 2], FLOATS[Y, X // 2] + FLOATS[Y, X // 2 + 1])
+    return out, (FLOATS.shape[0], 2 * FLOATS.shape[1] - 2)
+
+
 def pointwise_then_stencil() -> tuple[pt.Func, Any]:
     bright, out = pt.Func("bright"), pt.Func("out")
     bright[Y, X] = FLOATS[Y, X] * 2.0 + 1.0
@@ -162,6 +168,8 @@ EXAMPLES = [
             pointwise_then_stencil, around("vectorize", VECTOR, "partition")),
     Example("vectorize_parity", "x // 2 and x % 2 of a vector are shuffles of a short load.",
             upsampled, around("vectorize", VECTOR, "partition")),
+    Example("vectorize_interleave", "A choice by parity is an interleaving of what each side has to compute.",
+            interleaved, around("vectorize", VECTOR, "partition")),
     Example("unroll", "An unrolled loop becomes its iterations.",
             pointwise_then_stencil, around("unroll", pt.Schedule(pt.on("out").unroll("x", 2)), "vectorize")),
     Example("promote", "What a loop accumulates is held in registers while it runs.", row_sums,

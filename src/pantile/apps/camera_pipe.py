@@ -211,8 +211,37 @@ def _sharpen(curved: pt.Func, strength: pt.Expr) -> pt.Func:
 
 
 def expert(vector_bits: int) -> pt.Schedule:
-    """Two rows at a time."""
-    return pt.Schedule()
+    """Two rows of the picture, that is one of the mosaic, at a time."""
+    lanes = vector_bits // 16
+
+    def sliding(name: str) -> pt.StageSchedule:
+        return pt.on(name).store_at("sharpened", "strip").compute_at("sharpened", "pair")
+
+    return pt.Schedule(
+        pt.on("sharpened")
+        .split("y", "strip", "pair", 96)
+        .split("pair", "pair", "row", 2)
+        .vectorize("x", 2 * lanes)
+        .reorder("strip", "pair", "c", "row", "x", "x_v")
+        .parallel("strip"),
+        pt.on("blur_x").compute_inline(),
+        pt.on("blur_y").compute_at("sharpened", "row").vectorize("x", 2 * lanes),
+        sliding("curved")
+        .split("y", "y", "row", 2)
+        .unroll("c", 3)
+        .vectorize("x", 2 * lanes)
+        .reorder("c", "y", "x", "c_u", "row", "x_v")
+        .unroll("row"),
+        pt.on("corrected").compute_inline(),
+        pt.on("colours").compute_at("curved", "x").unroll("y", 2).vectorize("x", 2 * lanes),
+        pt.on("others").compute_inline(),
+        sliding("green").vectorize("x", lanes),
+        sliding("mosaic").vectorize("x", lanes),
+        pt.on("denoised").compute_inline(),
+        pt.on("weight").compute_root(),
+        pt.on("matrix").compute_root(),
+        pt.on("curve").compute_root().vectorize("i", lanes),
+    )
 
 
 def _make(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
@@ -222,7 +251,7 @@ def _make(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.nda
 
 
 def _sizes(rows: int, columns: int) -> dict[str, tuple[int, ...]]:
-    return {"raw": (rows, columns), **{name: (3, 4) for name in MATRICES}}
+    return {"raw": (rows, columns), **dict.fromkeys(MATRICES, (3, 4))}
 
 
 APPS = (

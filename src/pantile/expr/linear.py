@@ -13,6 +13,7 @@ from math import gcd
 from operator import is_
 
 from .build import binary
+from .congruence import Class, known_remainder
 from .nodes import Cast, Const, Expr, Op, Var, const, once_per_node, op
 from .types import INT64
 from .visit import children, key, rebuild
@@ -87,10 +88,11 @@ def _linear_sum(e: Op) -> Linear:
 
 
 class Facts:
-    """Known bounds of variables, as integers: name -> (low, high), either may be None."""
+    """Known bounds of variables, as integers: name -> (low, high), either may be None; and their classes modulo n."""
 
     def __init__(self, bounds: Mapping[str, tuple[int | None, int | None]] | None = None) -> None:
         self.bounds = dict(bounds or {})
+        self.classes: dict[str, Class] = {}
         self._effort = 0
 
     def lower(self, e: Expr) -> int | None:
@@ -162,10 +164,20 @@ class Facts:
                 return None
             return max(o for o in options if o is not None) if side > 0 else min(o for o in options if o is not None)
         d = _divisor(atom)
-        if d is not None and c % d == 0:  # e - d + 1 <= d * (e // d) <= e
-            slack = 0 if wanted > 0 else 1 - d
-            return self._bound(rest.plus(linear(atom.args[0]).plus(Linear(slack)), c // d), side)
+        if d is not None and c % d == 0:
+            return self._bound_multiple(rest, linear(atom.args[0]), d, c, side)
         return None
+
+    def _bound_multiple(self, rest: Linear, dividend: Linear, d: int, c: int, side: int) -> int | None:
+        """Bound of rest + c * (dividend // d), c a multiple of d: the better of two proofs."""
+        wanted = side if c > 0 else -side
+        slack = 0 if wanted > 0 else 1 - d  # e - d + 1 <= d * (e // d) <= e
+        options = [self._bound(rest.plus(dividend.plus(Linear(slack)), c // d), side)]
+        limit = self._bound(dividend, wanted)
+        if limit is not None:
+            options.append(self._bound(rest.plus(Linear(c * (limit // d))), side))
+        known = [o for o in options if o is not None]
+        return None if not known else min(known) if side > 0 else max(known)
 
     def _bound_atom(self, atom: Expr, side: int) -> int | None:
         if isinstance(atom, Var):
@@ -280,7 +292,7 @@ class Simplifier:
             if low is not None and high is not None and low // d == high // d:
                 q = low // d
                 return const(q, INT64) if e.op == "floordiv" else binary("sub", e.args[0], const(q * d, INT64))
-            return self.divide_again(e, form, d) if e.op == "floordiv" else e
+            return self.divide_known(e, form, d)
         rest = form.plus(whole, -1).expr()
         divisor = const(d, INT64)
         if e.op == "mod":
@@ -289,9 +301,22 @@ class Simplifier:
         remainder = self.rewrite(binary("floordiv", rest, divisor))
         return quotient.plus(linear(remainder)).expr()
 
+    def divide_known(self, e: Op, form: Linear, d: int) -> Expr:
+        """A quotient or remainder by d of atoms whose own remainder is known: (even + 1) // 2 == even // 2."""
+        atoms = form.plus(Linear(form.constant), -1).expr()
+        left = known_remainder(atoms, d, self.facts.classes)
+        if left is None:
+            return self.divide_again(e, form, d)
+        if e.op == "mod":
+            return const((left + form.constant) % d, INT64)
+        if not form.constant:
+            return self.divide_again(e, form, d)
+        quotient = binary("floordiv", atoms, const(d, INT64))
+        return linear(quotient).plus(Linear((left + form.constant) // d)).expr()
+
     def divide_again(self, e: Op, form: Linear, d: int) -> Expr:
         """(e // m + c) // d == (e + c*m) // (m*d)."""
-        if len(form.terms) == 1:
+        if e.op == "floordiv" and len(form.terms) == 1:
             ((atom, c),) = form.terms.values()
             m = _divisor(atom)
             if m is not None and c == 1:

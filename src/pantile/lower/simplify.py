@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..expr.congruence import congruence
 from ..expr.linear import Facts, Key, Simplifier, linear
 from ..expr.nodes import Const, Expr, Var, var
 from ..expr.types import INT64
@@ -63,6 +64,7 @@ class _Simplify:
             if holder is not None or _is_offset(value):
                 return self.statement(s.body, scope.alias(s.name, value if holder is None else holder))
             self.facts.bounds[s.name] = self.facts.lower(value), self.facts.upper(value)
+            self.facts.classes[s.name] = congruence(value, self.facts.classes)
             scope = scope.define(s.name, value)
         body = self.statement(s.body, scope)
         return Let(s.name, value, body) if not _is_nothing(body) and _uses(body, s.name) else body
@@ -83,6 +85,7 @@ class _Simplify:
         if isinstance(extent, Const) and int(extent.value) == 1 and s.kind is not Kind.PARALLEL:
             return self.let(Let(s.var, low, s.body), scope)
         self.facts.bounds[s.var] = self.facts.lower(low), self.facts.upper(low + extent - 1)
+        self.facts.classes.pop(s.var, None)
         body = self.statement(s.body, scope)
         return Block(()) if _is_nothing(body) else ir.rebuild(s, bounds, (body,))
 

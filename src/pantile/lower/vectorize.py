@@ -14,12 +14,15 @@ from types import MappingProxyType
 
 from ..errors import InternalError
 from ..expr.build import broadcast, cast, ramp
-from ..expr.linear import linear
+from ..expr.congruence import Class, congruence, known_remainder
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const, var
 from ..expr.types import INT64
-from ..expr.visit import depends, substitute, transform
+from ..expr.visit import depends, transform
 from ..ir import visit as ir
 from ..ir.nodes import For, If, Kind, Let, Realize, Stmt, Store
+from .lanes import split_select
+
+Classes = Mapping[str, Class]  # of the names around
 
 _WIDEST = 4  # a load may read this many times the elements that it needs
 
@@ -35,16 +38,16 @@ def _promised(e: Expr) -> Expr | None:
     return e.args[0] if isinstance(e, Op) and e.op == "within" else None
 
 
-def _visit(s: Stmt, lets: Mapping[str, Expr]) -> Stmt:
-    """`lets`: the index lets around, in terms of loop variables; they tell how ramps are aligned."""
+def _visit(s: Stmt, lets: Classes) -> Stmt:
+    """`lets`: the index lets around; they tell how ramps are aligned."""
     if isinstance(s, Let) and s.value.dtype == INT64 and s.value.lanes == 1:
-        return Let(s.name, s.value, _visit(s.body, {**lets, s.name: substitute(s.value, lets)}))
+        return Let(s.name, s.value, _visit(s.body, {**lets, s.name: congruence(s.value, lets)}))
     inside = tuple(_visit(c, lets) for c in ir.children(s))
     s = ir.rebuild(s, ir.expressions(s), inside)
     return _vector_loop(s, lets) if isinstance(s, For) and s.kind is Kind.VECTOR else s
 
 
-def _vector_loop(s: For, lets: Mapping[str, Expr]) -> Stmt:
+def _vector_loop(s: For, lets: Classes) -> Stmt:
     if not isinstance(s.extent, Const):
         raise InternalError(f"vector loop {s.var} of extent {s.extent}")
     if int(s.extent.value) == 1:
@@ -66,7 +69,7 @@ def _lanes_diverge(s: Stmt, varying: set[str]) -> bool:
 class _Vectorizer:
     """Rewrites the body of one vector loop."""
 
-    def __init__(self, name: str, lanes: Expr, lets: Mapping[str, Expr]) -> None:
+    def __init__(self, name: str, lanes: Expr, lets: Classes) -> None:
         self.values: dict[str, Expr] = {name: lanes}
         self.lets = lets
         self.width = lanes.lanes
@@ -110,7 +113,7 @@ class _Vectorizer:
         if e.lanes == 1:
             return None
         if isinstance(e, Op):
-            return fold_ramp(e, self.lets)
+            return split_select(e) if e.op == "select" else fold_ramp(e, self.lets)
         if isinstance(e, Cast) and isinstance(e.value, (Ramp, Shuffle)):
             return _cast_pattern(e)
         if isinstance(e, Load):
@@ -118,8 +121,8 @@ class _Vectorizer:
         return None
 
 
-def fold_ramp(e: Op, lets: Mapping[str, Expr] = MappingProxyType({})) -> Expr | None:
-    """Arithmetic on ramps that is again a ramp, or a shuffle of one. `lets`: values of names in their bases."""
+def fold_ramp(e: Op, lets: Classes = MappingProxyType({})) -> Expr | None:
+    """Arithmetic on ramps that is again a ramp, or a shuffle of one. `lets`: what is known of names."""
     if e.dtype != INT64 or e.op not in ("add", "sub", "mul", "neg", "floordiv", "mod"):
         return None
     a, b = e.args[0], e.args[-1]
@@ -192,15 +195,14 @@ def _stepped(base: Expr, steps: list[int]) -> Expr:
     return Shuffle(INT64, len(steps), (source,), tuple(step - least for step in steps))
 
 
-def _fold_division(name: str, a: Ramp, d: int, lets: Mapping[str, Expr]) -> Expr | None:
+def _fold_division(name: str, a: Ramp, d: int, lets: Classes) -> Expr | None:
     """(base + i*stride) // d or % d where base is known modulo d."""
     if not isinstance(a.stride, Const):
         return None
     stride = int(a.stride.value)
-    form = linear(substitute(a.base, lets))
-    if any(c % d for _, c in form.terms.values()):
+    phase = known_remainder(a.base, d, lets)
+    if phase is None:
         return None
-    phase = form.constant % d
     if name == "floordiv":
         base = (a.base - phase) // d if phase else a.base // d
         if stride % d == 0:

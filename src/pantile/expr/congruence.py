@@ -1,0 +1,73 @@
+"""What is known of an integer modulo something.
+
+A class (m, r) holds the numbers r + k*m for whole k: of modulus 1 all of them, of modulus 0 just r. The class of an
+expression follows from those of its parts, so the parity of `min(64*strip, h//32*32 - 64) + 1` is odd, whatever h is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from math import gcd
+
+from .nodes import Const, Expr, Op, Var
+
+Class = tuple[int, int]
+_ANY: Class = (1, 0)
+
+
+def known_remainder(e: Expr, divisor: int, names: Mapping[str, Class]) -> int | None:
+    """e % divisor, if it is known to be one number. `names`: what is known of variables."""
+    modulus, r = congruence(e, names)
+    return r % divisor if modulus % divisor == 0 else None
+
+
+def congruence(e: Expr, names: Mapping[str, Class]) -> Class:
+    """The smallest class that an integer expression is known to be in."""
+    if isinstance(e, Const):
+        return (0, int(e.value))
+    if isinstance(e, Var):
+        return names.get(e.name, _ANY)
+    if not isinstance(e, Op):
+        return _ANY
+    if e.op in ("floordiv", "mod") and isinstance(e.args[1], Const) and int(e.args[1].value) > 0:
+        return _division(e.op, congruence(e.args[0], names), int(e.args[1].value))
+    combine = _COMBINED.get(e.op)
+    return _ANY if combine is None else reduce(combine, (congruence(a, names) for a in e.args[e.op == "select" :]))
+
+
+def _class(modulus: int, r: int) -> Class:
+    return (modulus, r % modulus if modulus else r)
+
+
+def _sum(a: Class, b: Class) -> Class:
+    return _class(gcd(a[0], b[0]), a[1] + b[1])
+
+
+def _difference(a: Class, b: Class) -> Class:
+    return _class(gcd(a[0], b[0]), a[1] - b[1])
+
+
+def _product(a: Class, b: Class) -> Class:
+    return _class(gcd(a[0] * b[0], a[0] * b[1], a[1] * b[0]), a[1] * b[1])
+
+
+def _either(a: Class, b: Class) -> Class:
+    return _class(gcd(a[0], b[0], a[1] - b[1]), a[1])
+
+
+_COMBINED: dict[str, Callable[[Class, Class], Class]] = {
+    "add": _sum,
+    "sub": _difference,
+    "mul": _product,
+    "min": _either,
+    "max": _either,
+    "select": _either,
+}
+
+
+def _division(name: str, a: Class, d: int) -> Class:
+    modulus, r = a
+    if name == "mod":
+        return (0, r % d) if modulus % d == 0 else _class(gcd(modulus, d), r)
+    return _class(modulus // d, r // d) if modulus % d == 0 else _ANY

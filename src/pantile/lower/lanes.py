@@ -1,0 +1,120 @@
+"""Lanes of vector expressions: their values where the compiler knows them, and vectors of just some of them.
+
+A select whose condition is known lane by lane, such as x % 2 == 0, need not compute both sides for all lanes:
+
+before:  select(ramp(8, 1, 8) % 2 == 0, shuffle(f[ramp(4, 1, 4)], [0, 0, 1, 1, ...]), shuffle(g[ramp(4, 1, 4)], ...))
+after:   shuffle(f[ramp(4, 1, 4)], g[ramp(4, 1, 4)], [0, 4, 1, 5, 2, 6, 3, 7])
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ..expr.build import broadcast, ramp
+from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, const
+from ..expr.visit import children, rebuild, rebuild_op, walk
+
+Order = tuple[int, ...]
+
+
+def known_lanes(e: Expr) -> tuple[Const, ...] | None:
+    """One constant per lane, if all of them are known."""
+    if isinstance(e, Const):
+        return (Const(e.dtype, 1, e.value),) * e.lanes
+    if isinstance(e, Ramp) and isinstance(e.base, Const) and isinstance(e.stride, Const):
+        return tuple(const(int(e.base.value) + k * int(e.stride.value), e.dtype) for k in range(e.lanes))
+    if not isinstance(e, (Op, Shuffle)):
+        return None
+    parts = [known_lanes(c) for c in children(e)]
+    known = [p for p in parts if p is not None]
+    if len(known) < len(parts):
+        return None
+    if isinstance(e, Shuffle):
+        joined = [lane for p in known for lane in p]
+        return tuple(joined[i] for i in e.order)
+    results = [rebuild_op(e.op, lane) for lane in zip(*known, strict=True)]
+    constants = tuple(r for r in results if isinstance(r, Const))
+    return constants if len(constants) == e.lanes else None
+
+
+def split_select(e: Op) -> Expr | None:
+    """A select between vectors that repeat lanes, as a shuffle of the lanes that are chosen; None if it is none."""
+    condition, then, otherwise = e.args
+    chosen = known_lanes(condition)
+    if chosen is None or not (_repeats_lanes(then) or _repeats_lanes(otherwise)):
+        return None
+    sides = [tuple(lane for lane, c in enumerate(chosen) if bool(c.value) is side) for side in (True, False)]
+    if min(map(len, sides)) < 2:
+        return None
+    place = {lane: k for k, lane in enumerate(sides[0] + sides[1])}
+    parts = (lanes_of(then, sides[0]), lanes_of(otherwise, sides[1]))
+    return Shuffle(e.dtype, e.lanes, parts, tuple(place[lane] for lane in range(e.lanes)))
+
+
+def _repeats_lanes(e: Expr) -> bool:
+    return any(isinstance(part, Shuffle) and len(set(part.order)) < part.lanes for part in walk(e))
+
+
+def lanes_of(e: Expr, order: Order) -> Expr:
+    """The lanes `order` (two or more) of a vector, computed without the others."""
+    return _Choice(order).visit(e)
+
+
+class _Choice:
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.memo: dict[int, Expr] = {}
+
+    def visit(self, e: Expr) -> Expr:
+        found = self.memo.get(id(e))
+        if found is None:
+            found = self.memo[id(e)] = self.node(e)
+        return found
+
+    def node(self, e: Expr) -> Expr:
+        lanes = len(self.order)
+        if e.lanes == 1:
+            return e
+        if isinstance(e, Const):
+            return Const(e.dtype, lanes, e.value)
+        if isinstance(e, Broadcast):
+            return broadcast(e.value, lanes)
+        if isinstance(e, Ramp):
+            return chosen_ramp(e, self.order)
+        if isinstance(e, Shuffle):
+            return chosen_shuffle(e, self.order)
+        if isinstance(e, Load) and not _is_lanewise(e):
+            return Shuffle(e.dtype, lanes, (e,), self.order)
+        old = children(e)
+        return rebuild(e, tuple(self.visit(c) for c in old)) if old else Shuffle(e.dtype, lanes, (e,), self.order)
+
+
+def _is_lanewise(e: Load) -> bool:
+    """Whether choosing lanes leaves its indices as regular as they are: dense loads stay whole."""
+    return any(isinstance(i, Shuffle) for i in e.indices)
+
+
+def chosen_ramp(e: Ramp, order: Order) -> Expr:
+    """The chosen lanes of a ramp: again a ramp where they are evenly spaced, else a shuffle."""
+    step = order[1] - order[0]
+    if all(b - a == step for a, b in pairwise(order)):
+        return ramp(e.base + e.stride * order[0], e.stride * step, len(order))
+    return Shuffle(e.dtype, len(order), (e,), order)
+
+
+def chosen_shuffle(e: Shuffle, order: Order) -> Expr:
+    """The chosen lanes of a shuffle: less of one vector where they follow each other in it."""
+    places = tuple(e.order[i] for i in order)
+    source = e.vectors[0]
+    if len(e.vectors) == 1 and places == tuple(range(places[0], places[0] + len(places))):
+        if len(places) == source.lanes:
+            return source
+        if isinstance(source, Ramp):
+            return chosen_ramp(source, places)
+        if isinstance(source, Load) and source.mask is None and _is_dense(source):
+            return rebuild(source, tuple(chosen_ramp(i, places) if isinstance(i, Ramp) else i for i in source.indices))
+    return Shuffle(e.dtype, len(order), e.vectors, places)
+
+
+def _is_dense(e: Load) -> bool:
+    return all(i.lanes == 1 or isinstance(i, Ramp) for i in e.indices)
