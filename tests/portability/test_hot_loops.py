@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import replace
 
 import pytest
@@ -128,3 +129,46 @@ def test_the_host_makes_no_difference(host: str, monkeypatch: pytest.MonkeyPatch
     assert p.options.target == NAMED[host]
     assert p.asm("aarch64") == expected
     assert p.asm() == p.asm(host)
+
+
+# Fixed point: what one step of a camera pipeline comes down to, a choice by parity included.
+FIXED = {
+    "x86-64-v3": (r"vpavgw .*%ymm", r"vpunpck[lh]wd"),
+    "aarch64": (r"urhadd v\d+\.8h", r"uabd v\d+\.8h", r"(zip[12]|st2)\b"),
+}
+
+
+@pytest.mark.parametrize("to", FIXED)
+def test_fixed_point_stays_narrow(to: str) -> None:
+    """Averages, differences and mosaics of 16 bits are instructions on 16 bits."""
+    y, x = pt.vars("y x")
+    a, b = pt.Input("a", "uint16", ndim=2), pt.Input("b", "uint16", ndim=2)
+    mean, out = pt.Func("mean"), pt.Func("out")
+    near, far = (a[y, x], a[y, x + 1]), (b[y, x], b[y, x + 1])
+    closer = pt.absd(*near) < pt.absd(*far)
+    mean[y, x] = pt.select(closer, pt.rounding_halving_add(*near), pt.rounding_halving_add(*far))
+    there = pt.rounding_halving_add(mean[y, x // 2], mean[y, x // 2 + 1])
+    out[y, x] = pt.select(x % 2 == 0, mean[y, x // 2], a[y, x // 2] - there + b[y, x // 2])
+    lanes = NAMED[to].vector_bits // 16
+    by_row = pt.Schedule(
+        pt.on("out").vectorize("x", 2 * lanes),
+        pt.on("mean").compute_at("out", "y").vectorize("x", lanes),
+    )
+    p = pt.Pipeline(out, shape=(a.shape[0], 2 * a.shape[1] - 8), schedule=by_row)
+    found = steady_loops(p.asm(to), NAMED[to].arch)
+    for pattern in FIXED[to]:
+        assert any(loop.like(pattern) for loop in found), f"no {pattern}"
+    widened = r"vpmovzxwd|uaddl|ushll"
+    assert not any(loop.like(widened) for loop in found)
+
+
+def test_lookups_leave_vector_registers_in_words() -> None:
+    """Indices of 16 bits are taken four at a time, and bytes found are put together eight at a time."""
+    y, x = pt.vars("y x")
+    img, table = pt.Input("img", "uint16", ndim=2), pt.Input("table", "uint8", ndim=1)
+    out = pt.Func("out")
+    out[y, x] = table[pt.minimum(img[y, x], 1023)]
+    p = pt.Pipeline(out, shape=img.shape, schedule=pt.Schedule(pt.on("out").vectorize("x", 16)))
+    text = p.asm("aarch64")
+    assert len(re.findall(r"\bldrb\b", text)) % 16 == 0
+    assert not re.search(r"\b(umov|smov|ld1)\b", text)

@@ -8,20 +8,47 @@ from ..errors import InternalError
 from ..expr.nodes import Const, Op
 from .context import Context
 from .types import integer, integer_type, mangled, value_type
+from .vectors import shuffle
 
 
 def _halving_add(ctx: Context, e: Op, args: list[str]) -> str:
-    """(a & b) + ((a ^ b) >> 1): uhadd, shadd."""
+    """(a & b) + ((a ^ b) >> 1)."""
+    if _has_average(ctx, e):
+        return _native_average(ctx, e, args, "hadd")
     half = _half_difference(ctx, e, args)
     t = value_type(e.dtype, e.lanes)
     return ctx.fn.value(f"add {t} {ctx.fn.value(f'and {t} {args[0]}, {args[1]}')}, {half}")
 
 
 def _rounding_halving_add(ctx: Context, e: Op, args: list[str]) -> str:
-    """(a | b) - ((a ^ b) >> 1): urhadd, srhadd, vpavg."""
+    """(a | b) - ((a ^ b) >> 1): vpavg."""
+    if _has_average(ctx, e):
+        return _native_average(ctx, e, args, "rhadd")
     half = _half_difference(ctx, e, args)
     t = value_type(e.dtype, e.lanes)
     return ctx.fn.value(f"sub {t} {ctx.fn.value(f'or {t} {args[0]}, {args[1]}')}, {half}")
+
+
+def _has_average(ctx: Context, e: Op) -> bool:
+    """Whether the target averages whole registers of this type.
+
+    The plain form would do if LLVM knew it again after reordering it with sums around it, which it does not.
+    """
+    return ctx.module.target.arch == "aarch64" and e.dtype.bits < 64 and e.lanes * e.dtype.bits % 128 == 0
+
+
+def _native_average(ctx: Context, e: Op, args: list[str], name: str) -> str:
+    lanes = 128 // e.dtype.bits
+    element, part = value_type(e.dtype, 1), value_type(e.dtype, lanes)
+    intrinsic = f"llvm.aarch64.neon.{'s' if e.dtype.is_signed else 'u'}{name}.{mangled(part)}"
+
+    def average(first: int) -> str:
+        order = range(first, first + lanes)
+        a, b = args if lanes == e.lanes else (shuffle(ctx.fn, [x], element, e.lanes, order) for x in args)
+        return ctx.fn.value(f"call {part} @{intrinsic}({part} {a}, {part} {b})")
+
+    parts = [average(k) for k in range(0, e.lanes, lanes)]
+    return parts[0] if len(parts) == 1 else shuffle(ctx.fn, parts, element, lanes, range(e.lanes))
 
 
 def _half_difference(ctx: Context, e: Op, args: list[str]) -> str:

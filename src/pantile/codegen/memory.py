@@ -13,8 +13,8 @@ from .context import Context
 from .gathers import places
 from .rounding import bfloat_bits, bfloat_from_bits
 from .strided import STRIDES, Affine, affine, split_offset
-from .types import integer, integer_type, mangled, memory_type, scalar_type, value_type
-from .vectors import column, gather, pick, reverse, shuffle, spread
+from .types import integer, integer_type, mangled, memory_type, value_type
+from .vectors import column, gather, pick, pick_integer, reverse, shuffle, spread
 
 _NONTEMPORAL = ", !nontemporal !1"
 
@@ -296,8 +296,7 @@ def lane_value(ctx: Context, index: Expr, lane: int) -> str:
         return ctx.fn.value(f"{index.op} i64 {a}, {b}")
     if isinstance(index, Cast) and index.value.dtype.is_int and index.value.dtype.bits < 64:
         t = index.value.dtype
-        narrow = pick(ctx.fn, ctx.value(index.value), scalar_type(t), index.lanes, lane)
-        return ctx.fn.value(f"{'sext' if t.is_signed else 'zext'} i{t.bits} {narrow} to i64")
+        return pick_integer(ctx.fn, ctx.value(index.value), t.bits, index.lanes, lane, t.is_signed)
     return pick(ctx.fn, ctx.value(index), "i64", index.lanes, lane)
 
 

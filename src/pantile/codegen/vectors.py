@@ -27,12 +27,42 @@ def pick(fn: Function, vector: str, element: str, lanes: int, lane: int) -> str:
     return vector if lanes == 1 else fn.value(f"extractelement <{lanes} x {element}> {vector}, i64 {lane}")
 
 
+def pick_integer(fn: Function, vector: str, bits: int, lanes: int, lane: int, signed: bool) -> str:
+    """One lane of integers as an i64. Small ones leave the vector registers many at a time, which is the slow part."""
+    extend = "sext" if signed else "zext"
+    if bits > 16 or lanes * bits % 64:
+        return fn.value(f"{extend} i{bits} {pick(fn, vector, f'i{bits}', lanes, lane)} to i64")
+    words, (which, place) = lanes * bits // 64, divmod(lane * bits, 64)
+    all_words = fn.value(f"bitcast <{lanes} x i{bits}> {vector} to {integer_type(64, words)}")
+    word = pick(fn, all_words, "i64", words, which)
+    if signed:
+        top = fn.value(f"shl i64 {word}, {64 - bits - place}") if place + bits < 64 else word
+        return fn.value(f"ashr i64 {top}, {64 - bits}")
+    low = fn.value(f"lshr i64 {word}, {place}") if place else word
+    return fn.value(f"and i64 {low}, {(1 << bits) - 1}") if place + bits < 64 else low
+
+
 def gather(fn: Function, values: Sequence[str], element: str) -> str:
     """Scalars as the lanes of a vector."""
+    bits = {"i8": 8, "i16": 16}.get(element)
+    if bits is not None and len(values) * bits % 64 == 0:
+        return _gather_words(fn, values, bits)
     result = "poison"
     for lane, value in enumerate(values):
         result = fn.value(f"insertelement <{len(values)} x {element}> {result}, {element} {value}, i64 {lane}")
     return result
+
+
+def _gather_words(fn: Function, values: Sequence[str], bits: int) -> str:
+    """Small integers, put together into i64s first, in pairs, pairs of pairs and so on: no lane waits for another."""
+    level = [fn.value(f"zext i{bits} {v} to i64") for v in values]
+    width = bits
+    while width < 64:
+        tops = [fn.value(f"shl i64 {high}, {width}") for high in level[1::2]]
+        level = [fn.value(f"or i64 {low}, {top}") for low, top in zip(level[::2], tops, strict=True)]
+        width *= 2
+    words = level[0] if len(level) == 1 else gather(fn, level, "i64")
+    return fn.value(f"bitcast {integer_type(64, len(level))} {words} to <{len(values)} x i{bits}>")
 
 
 def reverse(fn: Function, vector: str, element: str, lanes: int) -> str:
