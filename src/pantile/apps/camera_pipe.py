@@ -244,10 +244,39 @@ def expert(vector_bits: int) -> pt.Schedule:
     )
 
 
+def expert_polymage(vector_bits: int) -> pt.Schedule:
+    """The same without the rows that sharpening would keep: the picture itself is made in pairs of rows."""
+    lanes = vector_bits // 16
+
+    def sliding(name: str) -> pt.StageSchedule:
+        return pt.on(name).store_at("picture", "strip").compute_at("picture", "pair").vectorize("x", lanes)
+
+    return pt.Schedule(
+        pt.on("picture")
+        .split("y", "strip", "pair", 96, tail="guard")  # strips start at even rows
+        .split("pair", "pair", "row", 2, tail="guard")
+        .vectorize("x", 2 * lanes)
+        .reorder("strip", "pair", "x", "c", "row", "x_v")
+        .unroll("c")
+        .unroll("row")
+        .parallel("strip"),
+        *(pt.on(name).compute_inline() for name in ("curved", "corrected", "colours", "others", "denoised")),
+        sliding("green"),
+        sliding("mosaic"),
+        pt.on("matrix").compute_root(),
+        pt.on("curve").compute_root().vectorize("i", lanes),
+    )
+
+
 def _make(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
     if name in MATRICES:
         return np.array(MATRICES[name], np.float32)
     return rng.integers(0, 1024, shape, dtype=np.uint16)
+
+
+def _make_signed(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    made = _make(name, shape, rng)
+    return made if name in MATRICES else made.astype(np.int16)
 
 
 def _sizes(rows: int, columns: int) -> dict[str, tuple[int, ...]]:
@@ -262,5 +291,13 @@ APPS = (
         expert,
         {"small": _sizes(216, 320), "paper": _sizes(1968, 2592)},
         _make,
+    ),
+    App(
+        "camera_pipe_polymage",
+        "raw int16 to BGR uint8, as in PolyMage",
+        functools.partial(build, "polymage"),
+        expert_polymage,
+        {"small": _sizes(216, 320), "paper": _sizes(1968, 2592)},
+        _make_signed,
     ),
 )

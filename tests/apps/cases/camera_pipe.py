@@ -121,4 +121,9 @@ CASES = {
         odd=(shapes(56, 64), shapes(89, 229), shapes(121, 98)),
         large=shapes(283, 395),
     ),
+    "camera_pipe_polymage": Case(
+        camera_pipe_polymage,
+        odd=(shapes(50, 66), shapes(59, 131), shapes(78, 99)),
+        large=shapes(283, 395),
+    ),
 }
