@@ -32,15 +32,17 @@ def test_casts(source: DType, lanes: int) -> None:
 
 
 @pytest.mark.parametrize("to", ["uint8", "int8", "uint16", "int16"])
-def test_clamped_floats_go_through_int32(to: str) -> None:
+@pytest.mark.parametrize("inwards", [0, 3], ids=["range", "inside"])
+def test_clamped_floats(to: str, inwards: int) -> None:
     t = dtype(to)
+    low, high = t.min + inwards, t.max - inwards
     a = np.array([-1e9, -3.7, -0.5, 0.0, 1.5, 254.9, 1e9, np.nan], np.float32)
     out = np.zeros(8, t.numpy)
     v, f = dense("float32", "a", i64(0), 8), dtype("float32")
-    clamped = op("min", op("max", op("round", v), const(t.min, f, 8)), const(t.max, f, 8))
+    clamped = op("min", op("max", op("round", v), const(low, f, 8)), const(high, f, 8))
     kernel = _one_store(cast(t, clamped), "float32", to)
     assert kernel({"a": a, "out": out}) == 0
-    assert np.array_equal(out, convert(np.clip(np.rint(a), t.min, t.max), f, t))
+    assert np.array_equal(out, convert(np.clip(np.rint(a), low, high), f, t))
 
 
 def _one_store(value: Expr, source: str, to: str) -> Kernel:

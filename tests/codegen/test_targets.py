@@ -56,7 +56,7 @@ CASES = {
     ),
     "clamped_cast": (
         cast(UINT8, op("min", op("max", inputs(FLOAT32)[0], const(0, FLOAT32, LANES)), const(255, FLOAT32, LANES))),
-        FLOAT32, {"aarch64": "fcvtzs", "x86-64-v3": "vcvttps2dq", "x86-64-v4": "vcvttps2dq", "riscv64": "vfcvt"},
+        FLOAT32, {"aarch64": "uqxtn2", "x86-64-v3": "vcvttps2dq", "x86-64-v4": "vcvttps2dq", "riscv64": "vfn?cvt"},
     ),
     "divide_by_three": (
         inputs(UINT16)[0] // 3, UINT16, {"aarch64": "umull2", "x86-64-v3": "vpmulhuw", "riscv64": "vmulhu"},
@@ -71,6 +71,11 @@ def test_vector_instructions(case: str, name: str) -> None:
     text = code(value, t, name)
     assert not re.search(r"\b(call|bl|jal)\b", text), "no library calls"
     assert re.search(expected.get(name, ""), text)
+
+
+def test_clamps_to_the_range_of_a_type_come_with_the_cast() -> None:
+    value, t, _ = CASES["clamped_cast"]
+    assert not re.search(r"\bf(min|max)", code(value, t, "aarch64"))
 
 
 def test_strict_does_not_contract() -> None:

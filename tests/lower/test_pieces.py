@@ -308,3 +308,16 @@ def test_a_promise_does_not_hide_that_lanes_are_neighbours() -> None:
     assert any(e.mask is None for e in vectors)
     img = np.random.default_rng(0).random((3, 29), dtype=np.float32)
     np.testing.assert_allclose(p(img=img), img.sum(1), rtol=1e-5)
+
+
+def test_a_stage_is_computed_only_where_the_condition_on_its_reader_holds() -> None:
+    twice, sums, out, r = pt.Func("twice"), pt.Func("sums"), pt.Func("out"), pt.RDom((0, 4), names="x")
+    twice[Y, X] = IMG[Y, X] * 2
+    inside = r.where((Y >= 0) & (Y - IMG.shape[0] < 0))
+    sums[Y] = 0.0
+    sums[Y] += twice[Y, inside.x]
+    out[Y] = sums[Y - 1] + sums[Y + 1]  # a row above the image and one below it have no pixels
+    how = pt.Schedule(pt.on("out"), pt.on("sums").compute_at("out", "y"), pt.on("twice").compute_at("sums", "y"))
+    p = pt.Pipeline(out, shape=(IMG.shape[0],)).with_schedule(how).with_options(debug=True)
+    img = np.random.default_rng(3).random((5, 4), np.float32)
+    np.testing.assert_allclose(p(img=img), p.reference(img=img), rtol=1e-6)

@@ -11,6 +11,8 @@ each pixel finds all that it needs of a cell, sum and number at two levels, in o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,46 +24,90 @@ from .photo import FLOAT_CHANNELS, Photo
 
 CELL = 8  # pixels along each side of a cell
 BINS = 10  # cells for brightness 0 to 1
+y, x, z, c = pt.vars("y x z c")
 
 
-def build() -> pt.Pipeline:
-    """img[y, x] in 0..1 -> smoothed image of the same shape."""
-    y, x, z, c = pt.vars("y x z c")
+def build(formulation: str = "halide") -> pt.Pipeline:
+    """img[y, x] in 0..1 -> smoothed image of the same shape.
+
+    "halide" counts a pixel in the cell whose centre is nearest, and repeats the image's edges; "polymage" counts it in
+    the cell that it lies in, and knows only cells that lie in the image.
+    """
     img = pt.Input("img", "float32", ndim=2)
+    if formulation == "halide":
+        grid, depth, ends = _nearest_cells(img), pt.clamp(img[y, x], 0, 1) * BINS, None
+    else:
+        grid, depth, ends = _whole_cells(img), img[y, x] * BINS, (img.shape[0] // CELL, img.shape[1] // CELL, BINS)
+    total, count = _read_back(_blurred(grid), depth, ends)
+    out = pt.Func("out")
+    out[y, x] = total / count if ends is None else pt.select(count > 0, total / count, img[y, x])
+    return pt.Pipeline(out, name="bilateral_grid")
+
+
+def _nearest_cells(img: pt.Input) -> pt.Func:
+    """Sum (channel 0) and number (channel 1) of the pixels nearest to each cell's centre."""
     pixel, grid = pt.Func("pixel"), pt.Func("grid")
     light = pt.clamp(pt.edge(img)[y, x], 0, 1)
     pixel[y, x] = (light, pt.cast("int32", light * BINS + 0.5))
-
     r = pt.RDom((0, CELL), (0, CELL), names="y x")
     value, level = pixel[CELL * y + r.y - CELL // 2, CELL * x + r.x - CELL // 2]
     grid[y, x, z, c] = 0.0
     grid[y, x, pt.within(level, 0, BINS), c] += pt.select(c == 0, value, 1)
+    return grid
+
+
+def _whole_cells(img: pt.Input) -> pt.Func:
+    """Sum and number of the pixels in each cell; the number is 0 outside of the image."""
+    pixel, grid = pt.Func("pixel"), pt.Func("grid")
+    pixel[y, x] = (img[y, x], _level(img[y, x] * BINS))
+    r = pt.RDom((0, CELL), (0, CELL), names="y x")
+    rows, columns = img.shape[0] // CELL, img.shape[1] // CELL
+    inside = r.where((y >= 0) & (y < rows) & (x >= 0) & (x < columns))
+    value, level = pixel[CELL * y + inside.y, CELL * x + inside.x]
+    grid[y, x, z, c] = 0.0
+    grid[y, x, pt.within(level, 0, BINS - 1), c] += pt.select(c == 0, value, 1)
+    return grid
+
+
+def _level(depth: Any) -> Any:
+    return pt.clamp(pt.cast("int32", depth), 0, BINS - 1)
+
+
+def _blurred(grid: pt.Func) -> pt.Func:
+    """Binomial weights, not normalised: sum and number of pixels grow alike."""
+
+    def smooth(tap: Callable[[int], Any]) -> Any:
+        return tap(-2) + tap(2) + 4 * (tap(-1) + tap(1)) + 6 * tap(0)
 
     blur_z, blur_x, blur_y = pt.Func("blur_z"), pt.Func("blur_x"), pt.Func("blur_y")
-    blur_z[y, x, z, c] = _smoothed(lambda k: grid[y, x, z + k, c])
-    blur_x[y, x, z, c] = _smoothed(lambda k: blur_z[y, x + k, z, c])
-    blur_y[y, x, z, c] = _smoothed(lambda k: blur_x[y + k, x, z, c])
-
-    # Between the cells around a pixel along y, then x, then z.
-    place, row, column, out = pt.Func("place"), pt.Func("row"), pt.Func("column"), pt.Func("out")
-    depth = pt.clamp(img[y, x], 0, 1) * BINS
-    place[y, x] = (pt.cast("int32", depth), depth - pt.floor(depth))
-    near, fraction = place[y, x]
-    near = pt.within(near, 0, BINS)
-    row[y, x, z, c] = pt.lerp(blur_y[y // CELL, x, z, c], blur_y[y // CELL + 1, x, z, c], _fraction(y))
-    column[y, x, z, c] = pt.lerp(row[y, x // CELL, near + z, c], row[y, x // CELL + 1, near + z, c], _fraction(x))
-    total, count = (pt.lerp(column[y, x, 0, c], column[y, x, 1, c], fraction) for c in (0, 1))
-    out[y, x] = total / count
-    return pt.Pipeline(out, name="bilateral_grid")
+    blur_z[y, x, z, c] = smooth(lambda k: grid[y, x, z + k, c])
+    blur_x[y, x, z, c] = smooth(lambda k: blur_z[y, x + k, z, c])
+    blur_y[y, x, z, c] = smooth(lambda k: blur_x[y + k, x, z, c])
+    return blur_y
 
 
-def _smoothed(tap: Any) -> Any:
-    """Binomial weights, not normalised: sum and number of pixels grow alike."""
-    return tap(-2) + tap(2) + 4 * (tap(-1) + tap(1)) + 6 * tap(0)
+def _read_back(grid: pt.Func, depth: Any, ends: tuple[Any, ...] | None) -> tuple[Any, Any]:
+    """Sum and number at every pixel: between the cells around it along y, then x, then z."""
+    place, row, column = pt.Func("place"), pt.Func("row"), pt.Func("column")
+    near = pt.cast("int32", depth) if ends is None else _level(depth)
+    place[y, x] = (near, depth - near)
+    level, above = place[y, x]
+    level = pt.within(level, 0, BINS)
 
+    def blend(axis: int, cell: Any, fraction: Any, tap: Callable[[int], Any]) -> Any:
+        weights = [1 - fraction, fraction]
+        if ends is not None:
+            weights = [pt.select(cell + k < ends[axis], w, 0) for k, w in enumerate(weights)]
+        return tap(0) * weights[0] + tap(1) * weights[1]
 
-def _fraction(v: Any) -> Any:
-    return pt.cast("float32", v % CELL) * (1 / CELL)
+    def part(v: Any) -> Any:
+        return pt.cast("float32", v % CELL) * (1 / CELL)
+
+    row[y, x, z, c] = blend(0, y // CELL, part(y), lambda k: grid[y // CELL + k, x, z, c])
+    column[y, x, z, c] = blend(1, x // CELL, part(x), lambda k: row[y, x // CELL + k, level + z, c])
+    total = blend(2, level, above, lambda k: column[y, x, k, 0])
+    count = blend(2, level, above, lambda k: column[y, x, k, 1])
+    return total, count
 
 
 def expert(vector_bits: int) -> pt.Schedule:
@@ -108,5 +154,13 @@ APPS = (
         {"small": {"img": (200, 300)}, "paper": {"img": (2560, 1536)}},
         _make,
         photo=Photo({"img": FLOAT_CHANNELS}, gives=FLOAT_CHANNELS),
+    ),
+    App(
+        "bilateral_grid_polymage",
+        "bilateral grid of whole cells, float32",
+        partial(build, "polymage"),
+        expert,
+        {"small": {"img": (200, 304)}, "paper": {"img": (2560, 1536)}},
+        _make,
     ),
 )

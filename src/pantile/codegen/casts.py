@@ -61,23 +61,52 @@ def _float_to_int(ctx: Context, e: Cast, value: str) -> str:
         value = _float_to_float(ctx, source, FLOAT32, lanes, value)
         source = FLOAT32
     t = value_type(source, lanes)
+    if _converts_by_saturating(ctx):
+        return _narrowed(ctx, t, to, lanes, value) if to.bits == 8 else _saturated(ctx, t, to, lanes, value)
     if to.bits <= 16 and _is_clamped(e.value, to):
         return _clamped_to_int(ctx, t, to, lanes, value)
+    return _saturated(ctx, t, to, lanes, value)
+
+
+def _converts_by_saturating(ctx: Context) -> bool:
+    """Whether the target's conversions to integers saturate; x86's give 0x80000000 for whatever does not fit."""
+    return ctx.module.target.arch != "x86"
+
+
+def cast_operand(ctx: Context, e: Cast) -> Expr:
+    """What a cast has to convert: where that saturates, a limit at or beyond the end of its type changes nothing."""
+    value, to = e.value, e.dtype
+    if not (value.dtype.is_float and to.is_int and _converts_by_saturating(ctx)):
+        return value
+    while isinstance(value, Op) and value.op in ("min", "max"):
+        a, b = value.args if isinstance(value.args[1], Const) else value.args[::-1]
+        if not isinstance(b, Const) or not (b.value >= to.max if value.op == "min" else b.value <= to.min):
+            break
+        value = a
+    return value
+
+
+def _saturated(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:
     i = value_type(to, lanes)
     name = f"llvm.fpto{'s' if to.is_signed else 'u'}i.sat.{mangled(i)}.{mangled(t)}"
     return ctx.fn.value(f"call {i} @{name}({t} {value})")
 
 
-def _clamped_to_int(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:
-    """A value within the range of an 8- or 16-bit type goes through int32; only NaN is left to care for.
+def _narrowed(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:
+    """To 8 bits by way of 16: targets with vectors narrow by half and saturate in one instruction."""
+    half = DType(to.kind, 16)
+    wide, sign = value_type(half, lanes), "s" if to.is_signed else "u"
+    result = _saturated(ctx, t, half, lanes, value)
+    for limit, bound in (("min", to.max), ("max", to.min))[: 2 if to.is_signed else 1]:
+        name = f"llvm.{sign}{limit}.{mangled(wide)}"
+        result = ctx.fn.value(f"call {wide} @{name}({wide} {result}, {wide} {constant(half, lanes, bound)})")
+    return ctx.fn.value(f"trunc {wide} {result} to {value_type(to, lanes)}")
 
-    x86 converts NaN to 0x80000000, whose low bits are the zero we want; others saturate, and NaN gives 0.
-    """
+
+def _clamped_to_int(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:
+    """A value within the range of an 8- or 16-bit type goes through int32; NaN becomes 0x80000000, so 0."""
     wide = integer_type(32, lanes)
-    if ctx.module.target.arch == "x86":
-        converted = ctx.fn.value(f"fptosi {t} {value} to {wide}")
-    else:
-        converted = ctx.fn.value(f"call {wide} @llvm.fptosi.sat.{mangled(wide)}.{mangled(t)}({t} {value})")
+    converted = ctx.fn.value(f"fptosi {t} {value} to {wide}")
     return ctx.fn.value(f"trunc {wide} {converted} to {value_type(to, lanes)}")
 
 

@@ -10,7 +10,7 @@ from ..expr.build import cast
 from ..expr.nodes import Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var
 from . import math
 from .arithmetic import WRITERS, write
-from .casts import write_bits, write_cast
+from .casts import cast_operand, write_bits, write_cast
 from .context import Context
 from .memory import load_lane, write_load
 from .types import constant, scalar_type, value_type
@@ -49,7 +49,7 @@ def _cast(ctx: Context, e: Cast) -> str:
     if isinstance(inner, Ramp) and e.dtype.is_int and e.dtype.bits < inner.dtype.bits:
         narrow = Ramp(e.dtype, e.lanes, cast(e.dtype, inner.base), cast(e.dtype, inner.stride))
         return write_expression(ctx, ctx.keep(narrow))
-    return write_cast(ctx, e, write_expression(ctx, inner))
+    return write_cast(ctx, e, write_expression(ctx, cast_operand(ctx, e)))
 
 
 def _bits(ctx: Context, e: Bits) -> str:

@@ -171,6 +171,13 @@ def loaded(e: Expr) -> frozenset[str]:
     return frozenset(own).union(*map(loaded, children(e)))
 
 
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The conditions that a condition consists of: all of them must hold."""
+    if isinstance(condition, Op) and condition.op == "and" and condition.dtype.is_bool:
+        return [c for a in condition.args for c in conjuncts(a)]
+    return [condition]
+
+
 def depends(e: Expr, wanted: Iterable[str]) -> bool:
     """Whether any of the named variables occurs."""
     return not names(e).isdisjoint(wanted)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from ..analysis.interval import Interval, Later, Scope, interval, refine
 from ..analysis.touched import Box, hull, touched
+from ..expr.nodes import Expr
 from ..expr.types import INT64
-from ..expr.visit import loaded
+from ..expr.visit import conjuncts, depends, loaded, same
 from ..graph.nodes import Stage
 from ..ir.nodes import For, If, Let, Produce, Stmt
 from ..ir.visit import children, expressions
@@ -112,3 +113,20 @@ def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
         if box is not None:
             found = box if found is None else hull(found, box)
     return found
+
+
+def read_when(s: Stmt, buffers: tuple[str, ...], inside: frozenset[str] = frozenset()) -> list[Expr] | None:
+    """Conditions, in names visible outside of it, without which a statement reads none of some buffers.
+
+    None if it reads none at all. `inside`: names bound on the way to it."""
+    if any(not loaded(e).isdisjoint(buffers) for e in expressions(s)):
+        return []
+    if isinstance(s, (For, Let)):
+        inside = inside | {s.var if isinstance(s, For) else s.name}
+    found = [c for c in (read_when(c, buffers, inside) for c in children(s)) if c is not None]
+    if not found:
+        return None
+    common = [c for c in found[0] if all(any(same(c, d) for d in others) for others in found[1:])]
+    if isinstance(s, If) and s.otherwise is None:
+        common += [c for c in conjuncts(s.condition) if not loaded(c) and not depends(c, inside)]
+    return common

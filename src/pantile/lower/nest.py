@@ -26,7 +26,6 @@ from dataclasses import dataclass, field
 from ..analysis.interval import Interval
 from ..analysis.regions import with_own_updates
 from ..analysis.touched import Box
-from ..errors import UserError
 from ..expr.build import expr, logical_and, maximum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, Var, const, var
@@ -38,12 +37,13 @@ from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt
 from ..schedule.plan import Loop, Plan, Site, StagePlan
 from .anywhere import computable_anywhere
 from .assume import assume
-from .footprint import Contents, Reach, computed, read_by
+from .footprint import Contents, Reach, computed, read_by, read_when
 from .loops import Covered, Loops, Range, make_loops, prefix, pure_dims
 from .mask import mask_inputs, mask_loads
 from .names import region_names
 from .order import execution_order
 from .prefetch import prefetches
+from .refuse import different_regions, unbounded
 from .slide import OpenLoop, Sliding, slide
 from .widen import Lowered
 
@@ -127,8 +127,9 @@ class _Builder:
             for end, value in ((low.name, side.low), (high.name, side.high)):
                 self.closed[end] = self.values[end] = value
                 self.facts.bounds[end] = (self.facts.lower(value), self.facts.upper(value))
+        needed_when = self.conditions(members, rest) if p.compute == p.store else []
         produce, rest = self.started(members, p, sliding, rest)
-        result: Stmt = Block((produce, rest))
+        result: Stmt = Block((If(logical_and(*needed_when), produce) if needed_when else produce, rest))
         for name, dim, side in reversed(lets):
             low, high = region_names(name, dim)
             result = Let(low.name, side.low, Let(high.name, side.high, result))
@@ -137,6 +138,11 @@ class _Builder:
     def anywhere(self, members: list[Stage], k: int) -> bool:
         """Whether the stages can be computed at any position along dim k."""
         return all(computable_anywhere(self.graph, m, k, self.facts) for m in members)
+
+    def conditions(self, members: list[Stage], rest: Stmt) -> list[Expr]:
+        """What must hold for `rest` to read the stages, apart from when a loop around it starts."""
+        found = read_when(rest, tuple(b for m in members for b in m.buffers)) or []
+        return [c for c in found if not depends(c, [loop.first.name for loop in self.open])]
 
     def not_negative(self, side: Interval) -> Interval:
         """Conditions may leave nothing to compute: then the extent is 0, which loops and their splits rely on."""
@@ -466,22 +472,3 @@ class _Builder:
         for name, value in reversed(list(zip(names, values, strict=True))):
             body = Let(name.name, value, body)
         return body
-
-
-def different_regions(stage: Stage, host: Stage) -> UserError:
-    """Two stages that cannot share loops."""
-    return UserError(
-        f'pt.on("{stage.name}").compute_with("{host.name}", ...): {stage.name} and {host.name} (defined at '
-        f"{host.where}) are needed over different regions, so their loops cannot be shared; compute them one after "
-        "the other",
-        stage.where,
-    )
-
-
-def unbounded(stage: Stage, k: int) -> UserError:
-    """A read whose region cannot be known."""
-    return UserError(
-        f"{stage.name} is read at a position along {stage.dims[k]} that has no known bounds; limit the index with "
-        f"pt.clamp(index, low, high) or promise its range with pt.within(index, low, high)",
-        stage.where,
-    )

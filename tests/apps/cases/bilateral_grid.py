@@ -20,7 +20,19 @@ def bilateral_grid(img: Array) -> Array:
     pixels = np.pad(light, around, mode="edge")
     level = (pixels * np.float32(BINS) + np.float32(0.5)).astype(int)
     grid = histograms(pixels, level + rim, BINS + 2 + 2 * rim)
-    return sliced(blurred(grid), light)
+    total, count = looked_up(blurred(grid), light)
+    return total / count
+
+
+def bilateral_grid_polymage(img: Array) -> Array:
+    """Pixels count in the cell that they lie in; cells outside of the image are 0, blurred or not."""
+    rows, columns = (n // CELL for n in img.shape)
+    level = np.minimum((img * np.float32(BINS)).astype(int), BINS - 1)
+    whole = np.s_[: rows * CELL, : columns * CELL]
+    grid = histograms(img[whole], level[whole], BINS)
+    grid = blurred(np.pad(grid, ((0, 0), (2, 2), (2, 2), (2, 2))))
+    total, count = looked_up(np.pad(grid, ((0, 0), (0, 2), (0, 2), (0, 1))), img)
+    return np.where(count > 0, total / np.where(count > 0, count, 1), img)
 
 
 def histograms(pixels: Array, level: Array, levels: int) -> Array:
@@ -39,11 +51,10 @@ def blurred(grid: Array) -> Array:
     return grid
 
 
-def sliced(grid: Array, light: Array) -> Array:
-    """The mean at every pixel, by trilinear interpolation of sums and numbers."""
+def looked_up(grid: Array, light: Array) -> Array:
+    """Sum and number at every pixel, by trilinear interpolation."""
     y, x = np.indices(light.shape) / CELL
-    sums = sum(weight * grid[(slice(None), *corner)] for weight, corner in corners(y, x, light * np.float32(BINS)))
-    return sums[0] / sums[1]
+    return sum(weight * grid[(slice(None), *corner)] for weight, corner in corners(y, x, light * np.float32(BINS)))
 
 
 def corners(*place: Array) -> list[tuple[Array, tuple[Array, ...]]]:
@@ -61,6 +72,11 @@ CASES = {
     "bilateral_grid": Case(
         bilateral_grid,
         odd=({"img": (1, 1)}, {"img": (3, 70)}, {"img": (17, 5)}, {"img": (25, 107)}),
+        large={"img": (701, 333)},
+    ),
+    "bilateral_grid_polymage": Case(
+        bilateral_grid_polymage,
+        odd=({"img": (1, 1)}, {"img": (9, 70)}, {"img": (24, 105)}),
         large={"img": (701, 333)},
     ),
 }

@@ -4,10 +4,6 @@ from collections.abc import Callable, Mapping
 
 import halide as hl
 
-OUTPUT_DTYPE = "<f4"
-ORIGIN = (0, 0)
-SPARE_ROWS = 0
-
 CELL = 8
 RANGE = 0.1
 LANES = 8

@@ -1,0 +1,63 @@
+"""Histogram equalization of the luma of a planar colour image."""
+
+from collections.abc import Mapping
+
+import halide as hl
+
+LEVELS = 256
+
+
+def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
+    """Return the equalized ``images["img"]``, of the same shape."""
+    source = images["img"]
+    x, y, c = hl.Var("x"), hl.Var("y"), hl.Var("c")
+    columns, rows = source.width(), source.height()
+    luma, counted_luma = _luma("luma", source, x, y), _luma("counted_luma", source, x, y)
+
+    row_counts, counts, below = hl.Func("row_counts"), hl.Func("counts"), hl.Func("below")
+    along = hl.RDom([(0, columns)])
+    row_counts[x, y] = hl.i32(0)
+    row_counts[hl.i32(_byte_range(counted_luma[along, y])), y] += 1
+    down = hl.RDom([(0, rows)])
+    counts[x] = hl.i32(0)
+    counts[x] += row_counts[x, down]
+    level = hl.RDom([(1, LEVELS - 1)])
+    below[x] = counts[0]
+    below[level] = below[level - 1] + counts[level]
+
+    equal, output = hl.Func("equal"), hl.Func("output")
+    share = hl.f32(255.0) / hl.f32(columns * rows)
+    equal[x, y] = _byte_range(hl.f32(below[hl.i32(hl.u8(_byte_range(luma[x, y])))]) * share)
+    cr = (source[x, y, 0] - luma[x, y]) * hl.f32(0.713)
+    cb = (source[x, y, 2] - luma[x, y]) * hl.f32(0.564)
+    red = equal[x, y] + cr * hl.f32(1.4)
+    green = equal[x, y] - cb * hl.f32(0.343) - cr * hl.f32(0.711)
+    blue = equal[x, y] + cb * hl.f32(1.765)
+    output[x, y, c] = hl.select(c == 0, _byte(red), c == 1, _byte(green), _byte(blue))
+
+    if manual:
+        lanes = target.natural_vector_size(hl.Float(32))
+        kept = row_counts.in_()
+        kept.compute_root().vectorize(x, lanes).parallel(y, 4)
+        counted_luma.compute_at(kept, y).vectorize(x, lanes)
+        row_counts.compute_at(kept, y).vectorize(x, lanes)
+        row_counts.update().reorder(y, along.x).unroll(y)
+        counts.compute_root().vectorize(x, lanes)
+        counts.update().reorder(x, down.x).vectorize(x, lanes).unroll(x, 4).reorder(down.x, x).parallel(x)
+        below.compute_root()
+        output.reorder(c, x, y).bound(c, 0, 3).unroll(c).parallel(y, 8).vectorize(x, 2 * lanes)
+    return output
+
+
+def _luma(name: str, source: hl.ImageParam, x: hl.Var, y: hl.Var) -> hl.Func:
+    result = hl.Func(name)
+    result[x, y] = hl.f32(0.299) * source[x, y, 0] + hl.f32(0.587) * source[x, y, 1] + hl.f32(0.114) * source[x, y, 2]
+    return result
+
+
+def _byte_range(value: hl.Expr) -> hl.Expr:
+    return hl.clamp(value, hl.f32(0.0), hl.f32(LEVELS - 1.0))
+
+
+def _byte(value: hl.Expr) -> hl.Expr:
+    return hl.u8(_byte_range(value))
