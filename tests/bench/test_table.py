@@ -64,7 +64,7 @@ def test_one_line_per_app() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ms", "text"), [(0.01234, "0.01"), (9.87, "9.87"), (12.34, "12.3"), (432.1, "432"), (4321.0, "4321")]
+    ("ms", "text"), [(0.01234, "0.012"), (9.87, "9.87"), (12.34, "12.3"), (432.1, "432"), (4321.0, "4321")]
 )
 def test_digits(ms: float, text: str) -> None:
     assert f" {text} " in render([result("a", OURS, ms)])

@@ -18,6 +18,7 @@ import numpy as np
 import pantile as pt
 
 from .app import App
+from .photo import FLOAT_RGB, Photo
 
 RADIUS = 26
 
@@ -108,5 +109,6 @@ APPS = (
         expert,
         {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
         _make,
+        photo=Photo({"img": FLOAT_RGB}, gives=FLOAT_RGB),
     ),
 )

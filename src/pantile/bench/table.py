@@ -37,6 +37,7 @@ def _table(results: Sequence[Result]) -> Iterator[str]:
     bounds = any("bound_ms" in r.extra for r in results)
     head = ["app", "system", "schedule", "threads", "ms", "median", "compile s", "schedule s"]
     head += ["bound", "reached"] if bounds else []
+    ours = ours if len({r.label for r in results}) > 1 else []
     rows = [head + [f"this/{schedule}" for schedule in ours]]
     for r in results:
         label, system = r.label, r.label.system + ("*" if "differs" in r.extra else "")
@@ -52,9 +53,9 @@ def _table(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _ms(value: object) -> str:
-    """Four digits."""
+    """Three digits or a bit more."""
     assert isinstance(value, float)
-    return f"{value:.0f}" if value >= 1000 else f"{value:.{max(0, 3 - len(str(int(value))))}f}"
+    return f"{value:.{3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
 def _bound_cells(r: Result) -> list[str]:
