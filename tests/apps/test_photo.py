@@ -29,6 +29,13 @@ def test_there_and_back(channels: str, dtype: str, white: float) -> None:
     np.testing.assert_array_equal(layout.picture(layout.arrays(COLOURS)), scenery(6, 8))
 
 
+def test_exponents_are_undone() -> None:
+    layout = Layout("rgb", "float32", white=1023, black=25, exponent=0.5)
+    (counts,) = layout.arrays(np.full((2, 2, 3), 0.5, np.float32))
+    assert counts[0, 0, 0] == pytest.approx(25 + 998 / 4)
+    np.testing.assert_array_equal(layout.picture(layout.arrays(COLOURS)), scenery(6, 8))
+
+
 def test_a_mosaic_has_one_colour_per_pixel() -> None:
     red, green, blue = (np.full((4, 4), v, np.float32) for v in (0.1, 0.2, 0.3))
     (raw,) = Layout("bayer", "uint16", white=1000).arrays(np.dstack([red, green, blue]))

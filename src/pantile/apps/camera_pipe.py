@@ -21,6 +21,7 @@ import numpy as np
 import pantile as pt
 
 from .app import App
+from .photo import BYTES_RGB, Layout, Photo
 
 # Colour matrices, the last column added, at 3200 and at 7000 kelvin.
 MATRICES = {
@@ -270,7 +271,7 @@ def expert_polymage(vector_bits: int) -> pt.Schedule:
 
 def _make(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
     if name in MATRICES:
-        return np.array(MATRICES[name], np.float32)
+        return _MATRICES[name]
     return rng.integers(0, 1024, shape, dtype=np.uint16)
 
 
@@ -283,6 +284,9 @@ def _sizes(rows: int, columns: int) -> dict[str, tuple[int, ...]]:
     return {"raw": (rows, columns), **dict.fromkeys(MATRICES, (3, 4))}
 
 
+SENSOR = Layout("bayer", "uint16", white=1023, black=25, exponent=0.5)
+_MATRICES = {name: np.array(values, np.float32) for name, values in MATRICES.items()}
+
 APPS = (
     App(
         "camera_pipe",
@@ -291,6 +295,7 @@ APPS = (
         expert,
         {"small": _sizes(216, 320), "paper": _sizes(1968, 2592)},
         _make,
+        photo=Photo({"raw": SENSOR}, gives=BYTES_RGB, fixed=_MATRICES),
     ),
     App(
         "camera_pipe_polymage",

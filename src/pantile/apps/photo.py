@@ -27,7 +27,7 @@ class Layout:
     dtype      of the array
     white      the number that stands for full brightness; None where there is none, and the brightest pixels decide
     black      the number that stands for darkness
-    exponent   of brightness when it is shown; small ones make faint things visible
+    exponent   of brightness when it is shown: small ones make faint things visible, and 0.5 what a sensor counts
     """
 
     channels: str
@@ -52,7 +52,7 @@ class Layout:
 
     def _scaled(self, a: Array) -> Array:
         assert self.white is not None
-        values = self.black + a * np.float32(self.white - self.black)
+        values = self.black + a ** (1 / self.exponent) * np.float32(self.white - self.black)
         return np.ascontiguousarray(values if np.dtype(self.dtype).kind == "f" else np.rint(values), self.dtype)
 
 
@@ -63,11 +63,13 @@ class Photo:
     takes      the layout of each input, in the order in which pictures are given
     gives      the layout of the output
     same       inputs that show the same picture as another one, unless they are given one of their own
+    fixed      inputs that are no pictures
     """
 
     takes: Mapping[str, Layout]
     gives: Layout
     same: Mapping[str, str] = field(default_factory=dict)
+    fixed: Mapping[str, Array] = field(default_factory=dict)
 
 
 def _colours(picture: Array) -> Array:
@@ -112,3 +114,4 @@ _SPLIT: Mapping[str, Callable[[Array], list[Array]]] = {
 
 FLOAT_RGB = Layout("rgb", "float32")
 FLOAT_CHANNELS = Layout("each", "float32")
+BYTES_RGB = Layout("rgb", "uint8", white=255)

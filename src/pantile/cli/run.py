@@ -147,7 +147,7 @@ def _read(photo: Photo, files: Mapping[str, Path]) -> list[dict[str, Any]]:
     for name, other in photo.same.items():
         arrays.setdefault(name, arrays[other])
     calls = max(len(a) for a in arrays.values())
-    return [{name: a[k % len(a)] for name, a in arrays.items()} for k in range(calls)]
+    return [{**photo.fixed, **{name: a[k % len(a)] for name, a in arrays.items()}} for k in range(calls)]
 
 
 def _compute(
