@@ -162,5 +162,6 @@ APPS = (
         expert,
         {"small": {"img": (200, 304)}, "paper": {"img": (2560, 1536)}},
         _make,
+        photo=Photo({"img": FLOAT_CHANNELS}, gives=FLOAT_CHANNELS),
     ),
 )

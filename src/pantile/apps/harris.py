@@ -7,6 +7,7 @@ each row of gray and of the sums is loaded once for two uses.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,19 @@ from .app import App
 from .photo import FLOAT_RGB, Layout, Photo
 
 
-def build() -> pt.Pipeline:
-    """img[c, y, x] -> response[y, x] of the inner pixels (three less on every side)."""
+def build(formulation: str = "halide") -> pt.Pipeline:
+    """img[c, y, x] -> response[y, x] of the inner pixels (three less on every side).
+
+    "polymage" takes img[y, x], already gray, and leaves out just the two pixels that have no whole neighbourhood.
+    """
     y, x = pt.vars("y x")
-    img = pt.Input("img", "float32", ndim=3)
-    gray = pt.Func("gray")
-    gray[y, x] = 0.299 * img[0, y, x] + 0.587 * img[1, y, x] + 0.114 * img[2, y, x]
+    gray: pt.Func | pt.Input
+    if formulation == "halide":
+        img, gray, margin = pt.Input("img", "float32", ndim=3), pt.Func("gray"), 3
+        gray[y, x] = 0.299 * img[0, y, x] + 0.587 * img[1, y, x] + 0.114 * img[2, y, x]
+    else:
+        img = gray = pt.Input("img", "float32", ndim=2)
+        margin = 2
 
     def g(dy: int, dx: int) -> Any:
         return gray[y + dy, x + dx]
@@ -42,8 +50,9 @@ def build() -> pt.Pipeline:
     trace = sxx + syy
     response, out = pt.Func("response"), pt.Func("out")
     response[y, x] = sxx * syy - sxy * sxy - 0.04 * trace * trace
-    out[y, x] = response[y + 3, x + 3]
-    return pt.Pipeline(out, shape=(img.shape[1] - 6, img.shape[2] - 6), name="harris")
+    out[y, x] = response[y + margin, x + margin]
+    height, width = img.shape[-2:]
+    return pt.Pipeline(out, shape=(height - 2 * margin, width - 2 * margin), name="harris")
 
 
 def _sums(*terms: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -81,9 +90,16 @@ def expert(vector_bits: int) -> pt.Schedule:
     )
 
 
+def expert_of_gray(vector_bits: int) -> pt.Schedule:
+    """The same without a stage that makes gray."""
+    return expert(vector_bits).without("gray")
+
+
 def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
     return rng.random(shape, dtype=np.float32)
 
+
+CORNERS = Layout("grey", "float32", white=None, exponent=0.25)
 
 APPS = (
     App(
@@ -93,6 +109,15 @@ APPS = (
         expert,
         {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
         _make,
-        photo=Photo({"img": FLOAT_RGB}, gives=Layout("grey", "float32", white=None, exponent=0.25)),
+        photo=Photo({"img": FLOAT_RGB}, gives=CORNERS),
+    ),
+    App(
+        "harris_polymage",
+        "Harris corners, float32 gray",
+        partial(build, "polymage"),
+        expert_of_gray,
+        {"small": {"img": (202, 302)}, "paper": {"img": (4258, 2834)}},
+        _make,
+        photo=Photo({"img": Layout("grey", "float32")}, gives=CORNERS),
     ),
 )

@@ -16,6 +16,7 @@ import numpy as np
 import pantile as pt
 
 from .app import App
+from .photo import Layout, Photo
 
 
 def build() -> pt.Pipeline:
@@ -92,6 +93,8 @@ def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarra
     return rng.integers(0, 256, shape, dtype=np.uint8)
 
 
+BYTES = Layout("rgb", "uint8", white=255)
+
 APPS = (
     App(
         "hist_eq",
@@ -100,6 +103,7 @@ APPS = (
         expert,
         {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
         _make,
+        photo=Photo({"img": BYTES}, gives=BYTES),
         off_by=2,  # a luma just at a whole number may be counted below it, if its products are fused
     ),
 )

@@ -9,6 +9,8 @@ vertical blur of two rows from it, then all the rest, row by row and one cache l
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +23,12 @@ from .photo import FLOAT_RGB, Photo
 SIGMA = 1.5
 
 
-def build() -> pt.Pipeline:
-    """img[c, y, x] -> sharpened image of the same shape."""
+def build(formulation: str = "halide") -> pt.Pipeline:
+    """img[c, y, x] -> sharpened image of the same shape; "polymage" sharpens each channel by itself."""
+    return _of_luminance() if formulation == "halide" else _of_channels()
+
+
+def _of_luminance() -> pt.Pipeline:
     c, y, x = pt.vars("c y x")
     img = pt.Input("img", "float32", ndim=3)
     gray, blur_y, blur_x = pt.Func("gray"), pt.Func("blur_y"), pt.Func("blur_x")
@@ -78,6 +84,46 @@ def expert(vector_bits: int) -> pt.Schedule:
     )
 
 
+def _of_channels() -> pt.Pipeline:
+    """Where a pixel differs from its blur by more than a threshold; two pixels less on every side."""
+    c, y, x = pt.vars("c y x")
+    img = pt.Input("img", "float32", ndim=3)
+    threshold, weight = pt.Param("threshold", "float32", default=0.001), pt.Param("weight", "float32", default=3)
+    blur_y, blur_x, sharp, out = pt.Func("blur_y"), pt.Func("blur_x"), pt.Func("sharp"), pt.Func("out")
+
+    def smooth(tap: Callable[[int], Any]) -> Any:
+        return (tap(-2) + tap(2) + 4 * (tap(-1) + tap(1)) + 6 * tap(0)) * (1 / 16)
+
+    blur_y[c, y, x] = smooth(lambda k: img[c, y + k, x])
+    blur_x[c, y, x] = smooth(lambda k: blur_y[c, y, x + k])
+    sharp[c, y, x] = img[c, y, x] * (1 + weight) - blur_x[c, y, x] * weight
+    detail = pt.abs(img[c, y, x] - blur_x[c, y, x])
+    out[c, y, x] = pt.select(detail < threshold, img[c, y, x], sharp[c, y, x])
+    inner = pt.Func("inner")
+    inner[c, y, x] = out[c, y + 2, x + 2]
+    return pt.Pipeline(inner, shape=(3, img.shape[1] - 4, img.shape[2] - 4), name="unsharp")
+
+
+def expert_of_channels(vector_bits: int) -> pt.Schedule:
+    """A strip of rows of a channel per task, two rows at a time: their blur along y, then all the rest."""
+    block = 2 * vector_bits // 32
+    return pt.Schedule(
+        pt.on("inner")
+        .split("y", "strip", "yi", 128)
+        .split("yi", "yi", "row", 2)
+        .vectorize("x", block)
+        .reorder("strip", "c", "yi", "row", "x", "x_v")
+        .parallel("strip"),
+        *(pt.on(name).compute_inline() for name in ("blur_x", "sharp", "out")),
+        pt.on("blur_y")
+        .compute_at("inner", "yi")
+        .split("y", "y", "row", 2)
+        .vectorize("x", block)
+        .reorder("c", "y", "x", "row", "x_v")
+        .unroll("row"),
+    )
+
+
 def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
     return np.asarray(rng.random(shape, dtype=np.float32) + 0.1, np.float32)
 
@@ -89,6 +135,15 @@ APPS = (
         build,
         expert,
         {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
+        _make,
+        photo=Photo({"img": FLOAT_RGB}, gives=FLOAT_RGB),
+    ),
+    App(
+        "unsharp_polymage",
+        "unsharp mask of each channel, float32 planar RGB",
+        partial(build, "polymage"),
+        expert_of_channels,
+        {"small": {"img": (3, 204, 304)}, "paper": {"img": (3, 4260, 2836)}},
         _make,
         photo=Photo({"img": FLOAT_RGB}, gives=FLOAT_RGB),
     ),
