@@ -132,6 +132,16 @@ def test_gathers_of_neighbours_share_loads(t: str, lanes: int, offsets: list[int
     assert {load: text.count(f"load {load}, ptr") for load in loads} == loads
 
 
+def test_gather_adds_a_shuffled_ramp_to_data() -> None:
+    a, table, out = np.array([3, 2, 0, 7], np.int32), np.arange(64.0), np.zeros(4)
+    places = Shuffle(INT64, 4, (Ramp(INT64, 3, i64(8), i64(10)), i64(50)), (0, 2, 1, 3))
+    index = places + cast(INT64, dense("int32", "a", i64(0), 4)) - Broadcast(INT64, 4, i64(2))
+    assert (
+        run(store_all("out", Load(dtype("float64"), 4, "t", (index,))), {"a": a, "t": table, "out": out}, ["out"]) == 0
+    )
+    assert np.array_equal(out, table[a + np.array([6, 26, 16, 48])])
+
+
 def test_ramp_with_a_run_time_stride() -> None:
     a, out = np.arange(40, dtype=np.int32), np.zeros(4, np.int32)
     stride = var("a.shape.0") // 8

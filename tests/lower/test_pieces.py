@@ -9,9 +9,9 @@ import pytest
 
 import pantile as pt
 from pantile.analysis.interval import Interval
-from pantile.expr.build import logical_and, select
+from pantile.expr.build import logical_and, ramp, select
 from pantile.expr.linear import Facts
-from pantile.expr.nodes import Const, Expr, Load, Ramp, const, var
+from pantile.expr.nodes import Const, Expr, Load, Op, Ramp, Shuffle, const, var
 from pantile.expr.types import FLOAT32, INT64
 from pantile.expr.visit import same, walk
 from pantile.ir.nodes import For, If, Produce
@@ -20,6 +20,8 @@ from pantile.ir.visit import walk as statements
 from pantile.lower.assume import assume
 from pantile.lower.mask import mask_loads
 from pantile.lower.prefetch import prefetches
+from pantile.lower.vectorize import fold_ramp
+from pantile.lower.widen import Lowered
 
 from .lowered import lowered, stores
 
@@ -69,6 +71,50 @@ def test_the_value_is_otherwise_the_same() -> None:
     e = select(x > 0, load(x - 1) + load(x), ZERO)
     (read, kept) = (node for node in walk(mask_loads(e, WHOLE, {"img"}, ANY)) if isinstance(node, Load))
     assert same(read.indices[0], x - 1) and kept.mask is None
+
+
+# ---- patterns of lanes
+
+
+@pytest.mark.parametrize("lanes", [4, 8])
+def test_indices_that_differ_by_parity_are_a_shuffle_of_one_ramp(lanes: int) -> None:
+    lane = ramp(x * 2, 1, lanes)
+    found = folded(folded(folded(lane // 2) - 1) + folded(folded(lane % 2) * 2))
+    assert isinstance(found, Shuffle)
+    assert str(found.vectors[0]) == f"ramp(x*2//2 - 1, 1, {lanes // 2 + 2})"
+    assert found.order == tuple(k // 2 + 2 * (k % 2) for k in range(lanes))
+
+
+def test_multiples_of_a_pattern_keep_its_order() -> None:
+    half = folded(ramp(x * 2, 1, 4) // 2)
+    assert str(folded(half * 8)) == "shuffle(ramp(x*2//2*8, 8, 2), [0, 0, 1, 1])"
+
+
+def folded(e: Expr) -> Expr:
+    found = fold_ramp(e) if isinstance(e, Op) else None
+    return e if found is None else found
+
+
+# ---- indices from data
+
+
+def test_a_number_added_to_data_that_cannot_wrap_stays_apart() -> None:
+    level = pt.clamp(pt.cast("int32", IMG[Y, X]), 0, 6)
+    table, wraps = pt.Func("table"), pt.Func("wraps")
+    table[Y, X] = IMG[Y, level + 1]
+    wraps[Y, X] = IMG[Y, pt.within(pt.cast("int32", IMG[Y, X]) + 1, 0, 6)]
+    for f, expected in ((table, "max(min(int32(img"), (wraps, "int64(within(int32(img")):
+        p = pt.Pipeline(f, shape=(3, 5))
+        (column,) = (i for i in _indices(p) if "int32" in str(i))
+        assert (" + 1" in str(column)) and expected in str(column)
+        assert isinstance(column, Op) == (f is table)
+
+
+def _indices(p: pt.Pipeline) -> list[Expr]:
+    graph = p.graph
+    at = {d: var(d) for d in graph.stages[0].dims}
+    value = Lowered(at).value(graph.stages[0].definitions[0].values[0])
+    return [node.indices[1] for node in walk(value) if isinstance(node, Load)]
 
 
 # ---- prefetches

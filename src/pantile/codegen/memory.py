@@ -5,7 +5,8 @@ An access touches exactly the elements that its lanes address: no load reads bey
 
 from __future__ import annotations
 
-from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op
+from ..errors import InternalError
+from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Shuffle
 from ..expr.types import DType
 from ..ir.nodes import Prefetch, Store
 from .checks import check_access
@@ -291,6 +292,8 @@ def lane_value(ctx: Context, index: Expr, lane: int) -> str:
         if rest is None:
             return str(offset)
         return ctx.fn.value(f"add nsw i64 {rest}, {offset}") if offset else rest
+    if isinstance(index, Shuffle):
+        return _shuffled_lane(ctx, index, lane)
     if isinstance(index, Op) and index.op in ("add", "sub", "mul") and index.dtype.bits == 64:
         a, b = (lane_value(ctx, x, lane) for x in index.args)
         return ctx.fn.value(f"{index.op} i64 {a}, {b}")
@@ -298,6 +301,15 @@ def lane_value(ctx: Context, index: Expr, lane: int) -> str:
         t = index.value.dtype
         return pick_integer(ctx.fn, ctx.value(index.value), t.bits, index.lanes, lane, t.is_signed)
     return pick(ctx.fn, ctx.value(index), "i64", index.lanes, lane)
+
+
+def _shuffled_lane(ctx: Context, index: Shuffle, lane: int) -> str:
+    chosen = index.order[lane]
+    for vector in index.vectors:
+        if chosen < vector.lanes:
+            return ctx.value(vector) if vector.lanes == 1 else lane_value(ctx, vector, chosen)
+        chosen -= vector.lanes
+    raise InternalError(f"{index} has no lane {index.order[lane]}")
 
 
 # Between memory and registers

@@ -4,12 +4,15 @@ before:  vector for x in b..b + 8: out[y, x] = f[y, x + 1] * 2
 after:   out[y, ramp(b, 1, 8)] = f[y, ramp(b + 1, 1, 8)] * x8(2)
 
 x // 2 and x % 2 of a ramp whose start is known modulo 2 become shuffles of short ramps, so that an upsampling read is
-one short load and a shuffle. A loop with a branch or an inner loop that differs between lanes runs serially instead.
+one short load and a shuffle. Values that know x only as x // 2 and x % 2 are computed for even and for odd lanes, each
+with dense loads, and interleaved. A loop with a branch or an inner loop that differs between lanes runs serially
+instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from types import MappingProxyType
 
 from ..errors import InternalError
@@ -17,7 +20,7 @@ from ..expr.build import broadcast, cast, ramp
 from ..expr.congruence import Class, congruence, known_remainder
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const, var
 from ..expr.types import INT64
-from ..expr.visit import depends, transform
+from ..expr.visit import children, depends, transform, walk
 from ..ir import visit as ir
 from ..ir.nodes import For, If, Kind, Let, Realize, Stmt, Store
 from .lanes import split_select
@@ -75,6 +78,7 @@ class _Vectorizer:
         self.width = lanes.lanes
         self.memo: dict[int, Expr] = {}
         self.keep: list[Expr] = []
+        self.name = name
 
     def statement(self, s: Stmt) -> Stmt:
         if isinstance(s, Let):
@@ -105,7 +109,45 @@ class _Vectorizer:
 
     def expression(self, e: Expr) -> Expr:
         self.keep.append(e)
+        if self.halves is not None:
+            for part in self.halved_parts(e):
+                self.memo[id(part)] = self.interleaved(part, *self.halves)
         return transform(e, self.node, self.memo)
+
+    @cached_property
+    def halves(self) -> tuple[_Vectorizer, _Vectorizer] | None:
+        """The same for the even and for the odd lanes, if it is known which coordinates are even."""
+        lanes = self.values[self.name]
+        if not (isinstance(lanes, Ramp) and isinstance(lanes.stride, Const) and lanes.stride.value == 1):
+            return None
+        if self.width < 4 or self.width % 2 or known_remainder(lanes.base, 2, self.lets) is None:
+            return None
+        even, odd = (ramp(lanes.base + k, 2, self.width // 2) for k in (0, 1))
+        return _Vectorizer(self.name, even, self.lets), _Vectorizer(self.name, odd, self.lets)
+
+    def halved_parts(self, e: Expr) -> Iterator[Expr]:
+        """The largest parts of a value that read memory and know the coordinate only as x // 2 and x % 2."""
+        if id(e) in self.memo or not depends(e, [self.name]):
+            return
+        if not depends(e, self.values.keys() - {self.name}) and self.is_halved(e):
+            if any(isinstance(node, Load) for node in walk(e)):
+                yield e
+        elif not isinstance(e, Load):
+            for c in children(e):
+                yield from self.halved_parts(c)
+
+    def is_halved(self, e: Expr) -> bool:
+        if isinstance(e, Op) and e.op in ("floordiv", "mod") and isinstance(e.args[1], Const) and e.args[1].value == 2:
+            return True
+        if isinstance(e, Var):
+            return e.name != self.name
+        return not depends(e, [self.name]) or all(map(self.is_halved, children(e)))
+
+    def interleaved(self, e: Expr, even: _Vectorizer, odd: _Vectorizer) -> Expr:
+        """Even and odd lanes by themselves, then put together: no lane computes what another one needs."""
+        half = self.width // 2
+        parts = tuple(broadcast(v.expression(e), half) for v in (even, odd))
+        return Shuffle(e.dtype, self.width, parts, tuple(i // 2 + half * (i % 2) for i in range(self.width)))
 
     def node(self, e: Expr) -> Expr | None:
         if isinstance(e, Var):
