@@ -15,6 +15,8 @@ from . import (
     harris,
     hist_eq,
     iir_blur,
+    interpolate,
+    local_laplacian,
     matmul,
     max_filter,
     minifluxdiv,
@@ -48,6 +50,8 @@ _MODULES = (
     minifluxdiv,
     multigrid,
     camera_pipe,
+    local_laplacian,
+    interpolate,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}

@@ -14,6 +14,8 @@ from . import (
     harris,
     hist_eq,
     iir_blur,
+    interpolate,
+    local_laplacian,
     matmul,
     max_filter,
     minifluxdiv,
@@ -40,5 +42,7 @@ CASES: dict[str, Case] = {
     **multigrid.CASES,
     **products.CASES,
     **statistics.CASES,
+    **local_laplacian.CASES,
+    **interpolate.CASES,
     **unsharp.CASES,
 }

@@ -1,0 +1,125 @@
+"""Multi-scale interpolation (Halide's apps/interpolate): pixels without colour are filled in from those around them.
+
+Colours are weighted by alpha and made coarser nine times; then, from the coarsest level back to the finest, each takes
+from the level below what its own alpha leaves open.
+
+The idea of the schedule: the fine levels of the way down in strips, two rows at a time; the coarse ones serially, being
+small. The way up is computed from the coarsest level on, the last two levels at once: two rows of the picture need one
+new row of the level below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import pantile as pt
+
+from .app import App
+
+DEPTH = 10
+FINE = 3  # levels on the way down that are worth more than one thread
+
+c, y, x = pt.vars("c y x")
+Step = Callable[[pt.Func, int], pt.Func]  # a level and its number -> the next
+
+
+def build() -> pt.Pipeline:
+    """img[c, y, x], red, green, blue and alpha -> the three colours.
+
+    Edges are repeated; those of level 3 once more, lest the coarse levels reach too far.
+    """
+    img = pt.Input("img", "float32", ndim=3)
+    source, weighted = pt.edge(img, axes=(1, 2)), pt.Func("d0")
+    weighted[c, y, x] = pt.select(c < 3, source[c, y, x] * source[3, y, x], source[3, y, x])
+
+    def down(f: pt.Func, level: int) -> pt.Func:
+        def before(row: Any, column: Any) -> Any:
+            if level == 4:
+                row, column = (pt.clamp(z, 0, n // 8) for z, n in ((row, img.shape[1]), (column, img.shape[2])))
+            return f[c, row, column]
+
+        across, result = pt.Func(f"d{level}_x"), pt.Func(f"d{level}")
+        across[c, y, x] = _weighted(*(before(y, 2 * x + k) for k in (-1, 0, 1)))
+        result[c, y, x] = _weighted(*(across[c, 2 * y + k, x] for k in (-1, 0, 1)))
+        return result
+
+    def up(f: pt.Func, level: int) -> pt.Func:
+        across, result = pt.Func(f"u{level}_x"), pt.Func(f"u{level}")
+        across[c, y, x] = (f[c, y, x // 2] + f[c, y, (x + 1) // 2]) / 2
+        result[c, y, x] = (across[c, y // 2, x] + across[c, (y + 1) // 2, x]) / 2
+        return result
+
+    filled, out = _filled(weighted, down, up), pt.Func("out")
+    out[c, y, x] = filled[c, y, x] / filled[3, y, x]
+    return pt.Pipeline(out, shape=(3, *img.shape[1:]), name="interpolate")
+
+
+def _filled(weighted: pt.Func, down: Step, up: Step) -> pt.Func:
+    """The finest level, what is missing taken from the coarser ones."""
+    levels = [weighted]
+    for level in range(1, DEPTH):
+        levels.append(down(levels[-1], level))
+    filled = levels[-1]
+    for level in reversed(range(DEPTH - 1)):
+        coarse, filled = up(filled, level), pt.Func(f"i{level}")
+        own = levels[level]
+        filled[c, y, x] = own[c, y, x] + (1 - own[3, y, x]) * coarse[c, y, x]
+    return filled
+
+
+def _weighted(a: Any, b: Any, c: Any) -> Any:
+    return (a + 2 * b + c) / 4
+
+
+def expert(vector_bits: int) -> pt.Schedule:
+    """Two rows of the picture at a time, and one new row of the level below."""
+    lanes = vector_bits // 32
+
+    def in_strips(name: str) -> pt.StageSchedule:
+        strips = pt.on(name).compute_root().split("y", "strip", "yi", 16)
+        return strips.parallel("strip") if int(name[1:]) <= FINE else strips
+
+    def all_channels(stage: pt.StageSchedule) -> pt.StageSchedule:
+        """They share alpha."""
+        return stage.vectorize("x", lanes).unroll("c", 4).reorder("c", "x", "c_u", "x_v")
+
+    stages = [
+        pt.on("out")
+        .split("y", "strip", "yi", 64)
+        .split("yi", "yi", "row", 2)
+        .vectorize("x", 2 * lanes)
+        .reorder("strip", "yi", "row", "x", "c", "x_v")
+        .unroll("row")
+        .unroll("c")
+        .parallel("strip"),
+        all_channels(pt.on("i1").store_at("out", "strip").compute_at("out", "yi").reorder("y", "c", "x")),
+        *(pt.on(name).compute_inline() for name in ("d0", "i0", "u0", "u0_x")),
+    ]
+    for n in range(1, DEPTH):
+        stages += [
+            in_strips(f"d{n}").vectorize("x", lanes).reorder("strip", "yi", "c", "x"),
+            all_channels(pt.on(f"d{n}_x").store_at(f"d{n}", "strip").compute_at(f"d{n}", "yi").reorder("y", "c", "x")),
+        ]
+    for n in range(1, DEPTH - 1):
+        stages += [pt.on(f"u{n}").compute_inline(), pt.on(f"u{n}_x").compute_inline()]
+    stages += [all_channels(in_strips(f"i{n}").reorder("strip", "yi", "c", "x")) for n in range(2, DEPTH - 1)]
+    return pt.Schedule(*stages)
+
+
+def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    return np.asarray(rng.random(shape, dtype=np.float32) * 0.9 + 0.1, np.float32)
+
+
+APPS = (
+    App(
+        "interpolate",
+        "multi-scale interpolation, float32 planar RGBA",
+        build,
+        expert,
+        {"small": {"img": (4, 200, 300)}, "paper": {"img": (4, 2560, 1536)}},
+        _make,
+    ),
+)
