@@ -166,7 +166,7 @@ EXAMPLES = [
             edges, around("partition", VECTOR, "unswitch")),
     Example("vectorize", "A vector loop becomes straight code on vectors.",
             pointwise_then_stencil, around("vectorize", VECTOR, "partition")),
-    Example("vectorize_parity", "x // 2 and x % 2 of a vector are shuffles of a short load.",
+    Example("vectorize_parity", "What knows x as x // 2 and x % 2 is computed for even and for odd lanes.",
             upsampled, around("vectorize", VECTOR, "partition")),
     Example("vectorize_interleave", "A choice by parity is an interleaving of what each side has to compute.",
             interleaved, around("vectorize", VECTOR, "partition")),

@@ -20,7 +20,8 @@ import pantile as pt
 from .app import App
 
 DEPTH = 10
-FINE = 3  # levels on the way down that are worth more than one thread
+FINE = 3  # the last level that is worth more than one thread
+MIDDLE = 5  # the last one that is worth vectors
 
 c, y, x = pt.vars("c y x")
 Step = Callable[[pt.Func, int], pt.Func]  # a level and its number -> the next
@@ -86,6 +87,9 @@ def expert(vector_bits: int) -> pt.Schedule:
         """They share alpha."""
         return stage.vectorize("x", lanes).unroll("c", 4).reorder("c", "x", "c_u", "x_v")
 
+    def coarse(name: str) -> pt.StageSchedule:
+        return pt.on(name).compute_root().partition("x", "never")
+
     stages = [
         pt.on("out")
         .split("y", "strip", "yi", 64)
@@ -96,17 +100,15 @@ def expert(vector_bits: int) -> pt.Schedule:
         .unroll("c")
         .parallel("strip"),
         all_channels(pt.on("i1").store_at("out", "strip").compute_at("out", "yi").reorder("y", "c", "x")),
-        *(pt.on(name).compute_inline() for name in ("d0", "i0", "u0", "u0_x")),
     ]
-    for n in range(1, DEPTH):
-        stages += [
-            in_strips(f"d{n}").vectorize("x", lanes).reorder("strip", "yi", "c", "x"),
-            all_channels(pt.on(f"d{n}_x").store_at(f"d{n}", "strip").compute_at(f"d{n}", "yi").reorder("y", "c", "x")),
-        ]
-    for n in range(1, DEPTH - 1):
-        stages += [pt.on(f"u{n}").compute_inline(), pt.on(f"u{n}_x").compute_inline()]
-    stages += [all_channels(in_strips(f"i{n}").reorder("strip", "yi", "c", "x")) for n in range(2, DEPTH - 1)]
-    return pt.Schedule(*stages)
+    for n in range(1, MIDDLE + 1):
+        across = pt.on(f"d{n}_x").store_at(f"d{n}", "strip").compute_at(f"d{n}", "yi").reorder("y", "c", "x")
+        stages += [in_strips(f"d{n}").vectorize("x", lanes).reorder("strip", "yi", "c", "x"), all_channels(across)]
+    stages += [all_channels(in_strips(f"i{n}").reorder("strip", "yi", "c", "x")) for n in range(2, MIDDLE + 1)]
+    stages += [coarse(name) for n in range(MIDDLE + 1, DEPTH) for name in (f"d{n}_x", f"d{n}")]
+    stages += [coarse(f"i{n}") for n in range(MIDDLE + 1, DEPTH - 1)]
+    inlined = ["d0", "i0", *(f"u{n}{part}" for n in range(DEPTH - 1) for part in ("", "_x"))]
+    return pt.Schedule(*stages, *(pt.on(name).compute_inline() for name in inlined))
 
 
 def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:

@@ -104,15 +104,17 @@ def _second(z: Any) -> Any:
 
 
 def expert(vector_bits: int) -> pt.Schedule:
-    """Levels of the pyramids one after the other, each in strips; the coarsest ones serially."""
+    """Levels of the pyramids one after the other: the fine ones in strips, the coarse ones serially and plainly."""
     lanes = vector_bits // 32
 
-    def in_strips(name: str, rows: int, j: int = 0) -> pt.StageSchedule:
-        strips = pt.on(name).compute_root().split("y", "strip", "yi", rows)
-        return strips.parallel("strip") if j <= FINE else strips
+    def in_strips(name: str, rows: int) -> pt.StageSchedule:
+        return pt.on(name).compute_root().split("y", "strip", "yi", rows).parallel("strip")
 
     def pair_of_rows(stage: pt.StageSchedule) -> pt.StageSchedule:
         return stage.split("yi", "yi", "row", 2).unroll("row")
+
+    def coarse(name: str) -> pt.StageSchedule:
+        return pt.on(name).compute_root().partition("x", "never")
 
     stages = [
         pair_of_rows(in_strips("out", 64))
@@ -122,19 +124,20 @@ def expert(vector_bits: int) -> pt.Schedule:
         in_strips("gray", 32).vectorize("x", 2 * lanes),
         pt.on("remapped").compute_root().vectorize("k", LEVELS),
     ]
-    for j in range(1, DEPTH):
+    for j in range(1, FINE + 1):
         stages += [
-            in_strips(f"n{j}", 16, j).vectorize("x", lanes),
+            in_strips(f"n{j}", 16).vectorize("x", lanes),
             pt.on(f"n{j}_x").compute_at(f"n{j}", "yi").store_at(f"n{j}", "strip").vectorize("x", lanes),
-            in_strips(f"g{j}", 16, j).vectorize("k", LEVELS),
+            in_strips(f"g{j}", 16).vectorize("k", LEVELS),
             pt.on(f"g{j}_x").compute_at(f"g{j}", "yi").store_at(f"g{j}", "strip").vectorize("k", LEVELS).unroll("x", 4),
-            pair_of_rows(in_strips(f"r{j}", 16, j)).vectorize("x", lanes),
-            *(pt.on(name).compute_inline() for name in (f"g{j}_up_x", f"g{j}_up", f"r{j}_up_x", f"r{j}_up")),
+            pair_of_rows(in_strips(f"r{j}", 16)).vectorize("x", lanes),
         ]
-    stages += [pt.on(f"o{j}").compute_inline() for j in range(DEPTH)]
-    stages += [pt.on(f"l{j}").compute_inline() for j in range(DEPTH - 1)]
-    stages += [pt.on(name).compute_inline() for name in ("colour", "curve", "g0", "r0")]
-    return pt.Schedule(*stages)
+    for j in range(FINE + 1, DEPTH):
+        stages += [coarse(name) for name in (f"n{j}_x", f"n{j}", f"r{j}")]
+        stages += [coarse(name).vectorize("k", LEVELS) for name in (f"g{j}_x", f"g{j}")]
+    inlined = ["colour", "curve", "g0", "r0", *(f"o{j}" for j in range(DEPTH)), *(f"l{j}" for j in range(DEPTH - 1))]
+    inlined += [f"{f}{j}_{up}" for f in "gr" for j in range(1, DEPTH) for up in ("up", "up_x")]
+    return pt.Schedule(*stages, *(pt.on(name).compute_inline() for name in inlined))
 
 
 def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
