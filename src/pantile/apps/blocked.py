@@ -71,9 +71,18 @@ def matrices(name: str, left: Any, right: pt.Input, inner: Any) -> Product:
 
 
 def tiles(result: str, vector_bits: int, bits: int = 32) -> pt.StageSchedule:
-    """A stage made of products: blocks of rows, the loop `io`, and of columns, the loop `jo` inside it."""
+    """A stage made of products: blocks of rows, the loop `io`, and of columns, the loop `jo` inside it.
+
+    The last block of columns is cut short, so that each starts with a whole panel.
+    """
     rows = 16 * _TILE_ROWS[vector_bits]
-    return pt.on(result).tile("i", "j", "io", "jo", "ii", "ji", rows, 1024).vectorize("ji", LINE // bits)
+    return (
+        pt.on(result)
+        .split("i", "io", "ii", rows)
+        .split("j", "jo", "ji", 1024, tail="guard")
+        .reorder("io", "jo", "ii", "ji")
+        .vectorize("ji", LINE // bits)
+    )
 
 
 def blocks(name: str, result: str, vector_bits: int, bits: int = 32) -> tuple[pt.StageSchedule, ...]:
