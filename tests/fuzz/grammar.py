@@ -343,7 +343,10 @@ def _conversion(g: Grammar, scope: Scope) -> Term:
 
 
 def condition(g: Grammar, scope: Scope) -> Term:
-    """A comparison, of coordinates more often than not: piecewise definitions over intervals."""
+    """A comparison, of coordinates more often than not: piecewise definitions over intervals and triangles."""
+    if len(scope.coordinates) > 1 and g.chance(20):
+        v, w, n = g.pick(scope.coordinates), g.pick(scope.coordinates), g.number(-2, 9)
+        return integer(g.pick([f"({v} <= {w} + {n})", f"({v} + {w} < {n})", f"({v} > 2 * {w} - {n})"]), BOOL)
     if scope.coordinates and g.chance(60):
         v = g.pick(scope.coordinates)
         bound = g.pick(g.extents) if g.extents and g.chance(40) else str(g.number(-1, 9))
