@@ -3,8 +3,8 @@
     tp    out[y, x] = img[x, y]                  tpm    out[y, x] = img[x, y] & mask[y, x]
 
 The idea of the schedule: memory is read and written in long runs, and only a tile in the L1 cache sees short ones. Each
-tile of `img` is turned, four rows by four columns at a time in registers, into a buffer; the buffer's rows then become
-parts of rows of `out`.
+tile of `img` is turned, a few rows by one cache line at a time in registers, into a buffer; the buffer's rows then
+become parts of rows of `out`. A task walks along some rows of `img`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ def expert(vector_bits: int, masked: bool = False) -> pt.Schedule:
 
     Runs of the mask are as short as those of the result, too short for a processor to see them coming.
     """
-    square = vector_bits // 32
+    line, square = 512 // 32, vector_bits // 32
     out = (
         pt.on("out")
-        .tile("y", "x", "band", "tile", "yi", "xi", 256, 64)
-        .vectorize("xi", 512 // 32)
+        .tile("y", "x", "tile", "band", "yi", "xi", 256, 64)
+        .reorder("band", "tile", "yi", "xi")
+        .vectorize("xi", line)
         .parallel("band")
         .nontemporal()
     )
@@ -44,7 +45,7 @@ def expert(vector_bits: int, masked: bool = False) -> pt.Schedule:
         out.prefetch("mask", "yi", 8) if masked else out,
         pt.on("turned")
         .compute_at("out", "tile")
-        .tile("y", "x", "y", "x", "column", "row", square, square)
+        .tile("y", "x", "y", "x", "column", "row", line, square)
         .reorder("x", "y", "column", "row")
         .unroll("column")
         .vectorize("row"),
