@@ -52,8 +52,8 @@ def expert(vector_bits: int) -> pt.Schedule:
     """Bands of a few vectors of columns; tiles of one vector by four."""
     lanes, band = vector_bits // 32, 8 * vector_bits // 32
 
-    def scan(name: str, at: str) -> pt.StageSchedule:
-        result = pt.on(name).compute_at(at, "band").vectorize("x", band).unroll("y", 4)
+    def scan(name: str, source: str, at: str) -> pt.StageSchedule:
+        result = pt.on(name).compute_at(at, "band").vectorize("x", band).unroll("y", 4).prefetch(source, "y", 4)
         for k in (0, 1):
             result = result.update(k).vectorize("x", band).unroll("r.y", 4).reorder("c", "x", "r.y", "r.y_u", "x_v")
         return result
@@ -70,8 +70,11 @@ def expert(vector_bits: int) -> pt.Schedule:
         )
 
     return pt.Schedule(
-        transpose("out"), scan("rows", "out"), transpose("turned"), scan("columns", "turned"),
-    )  # fmt: skip
+        transpose("out"),
+        scan("rows", "turned", "out"),
+        transpose("turned"),
+        scan("columns", "img", "turned"),
+    )
 
 
 def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
