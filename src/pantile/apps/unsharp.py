@@ -106,19 +106,20 @@ def _of_channels() -> pt.Pipeline:
 
 def expert_of_channels(vector_bits: int) -> pt.Schedule:
     """A strip of rows of a channel per task, two rows at a time: their blur along y, then all the rest."""
-    block = 2 * vector_bits // 32
+    line = 512 // 32
     return pt.Schedule(
         pt.on("inner")
         .split("y", "strip", "yi", 128)
         .split("yi", "yi", "row", 2)
-        .vectorize("x", block)
+        .vectorize("x", line)
         .reorder("strip", "c", "yi", "row", "x", "x_v")
-        .parallel("strip"),
+        .parallel("strip")
+        .prefetch("img", "row", 5),  # what the next two rows of blur_y end with
         *(pt.on(name).compute_inline() for name in ("blur_x", "sharp", "out")),
         pt.on("blur_y")
         .compute_at("inner", "yi")
         .split("y", "y", "row", 2)
-        .vectorize("x", block)
+        .vectorize("x", 2 * vector_bits // 32)
         .reorder("c", "y", "x", "row", "x_v")
         .unroll("row"),
     )
