@@ -163,6 +163,8 @@ class Grammar:
         which = self.number(0, len(source.values) - 1)
         value = source.values[which]
         text = f"{source.name}[{', '.join(indices)}]" + (f"[{which}]" if len(source.values) > 1 else "")
+        if source.table and self.chance(40):  # neighbours of what data decides
+            text = f"pt.maximum({text}, {source.name}[{indices[0]} + {self.number(1, 3)}])"
         return self.regime.scaled(Term(text, value.dtype, value.size, value.slack))
 
     def index(self, scope: Scope, source: Source, axis: int) -> str:
