@@ -7,6 +7,7 @@ from . import (
     blur,
     camera_pipe,
     conv2d,
+    conv_bn_relu,
     conv_layer,
     copies,
     covariance,
@@ -25,6 +26,8 @@ from . import (
     transposes,
     triangles,
     unsharp,
+    vdsr,
+    vgg16,
 )
 from .app import App
 from .photo import Layout, Photo
@@ -52,6 +55,9 @@ _MODULES = (
     camera_pipe,
     local_laplacian,
     interpolate,
+    vdsr,
+    vgg16,
+    conv_bn_relu,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pantile as pt
 
 from .app import App
-from .convolution import tiles, weighted_sums
+from .convolution import elements, tiles, weighted_sums
 from .data import floats
 
 
@@ -18,7 +18,7 @@ def build() -> pt.Pipeline:
     img, filter = pt.Input("img", "float32", ndim=4), pt.Input("filter", "float32", ndim=4)
     bias = pt.Input("bias", "float32", ndim=1)
     r = pt.RDom((0, 3), (0, 3), (0, filter.shape[0]), name="r", names="y x c")
-    sums, out = weighted_sums("out", img, filter, bias, r), pt.Func("out")
+    sums, out = weighted_sums("out", img, elements(filter), elements(bias), r), pt.Func("out")
     out[n, y, x, co] = pt.maximum(sums[n, y, x, co], 0)
     images, height, width, _ = img.shape
     return pt.Pipeline(out, shape=(images, height - 2, width - 2, filter.shape[3]), name="conv_layer")

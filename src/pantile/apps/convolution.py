@@ -7,7 +7,10 @@ and all input channels; each step loads the weights of the block, and one number
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 import pantile as pt
 
@@ -16,27 +19,52 @@ _STEPS = 4  # input channels at a time: a vector of them is loaded from each pix
 _TILE_PIXELS = {128: 5, 256: 6, 512: 12}  # by width of vectors: as many as leave registers for the weights
 
 
-def weighted_sums(name: str, source: Any, filter: Any, bias: Any, taps: pt.RDom, stride: int = 1) -> pt.Func:
-    """source[n, y, x, ci], filter[ci, ky, kx, co], bias[co] -> [n, y, x, co], summed over the taps y, x, c."""
+Weights = Callable[..., Any]  # of coordinates
+
+
+def weighted_sums(
+    name: str, source: Any, filter: Weights, bias: Weights, taps: pt.RDom, stride: int = 1
+) -> pt.Func:
+    """source[n, y, x, ci], filter(ci, ky, kx, co), bias(co) -> [n, y, x, co], summed over the taps y, x, c."""
     n, y, x, ky, kx, ci, co = pt.vars("n y x ky kx ci co")
     weights, sums = pt.Func(f"{name}_weights"), pt.Func(f"{name}_sums")
-    weights[ky, kx, ci, co] = filter[ci, ky, kx, co]
-    sums[n, y, x, co] = bias[co]
+    weights[ky, kx, ci, co] = filter(ci, ky, kx, co)
+    sums[n, y, x, co] = bias(co)
     pixel = source[n, stride * y + taps.y, stride * x + taps.x, taps.c]
     sums[n, y, x, co] += weights[taps.y, taps.x, taps.c, co] * pixel
     return sums
 
 
-def padded(name: str, source: Any, margin: int = 1) -> pt.Func:
+def elements(array: pt.Input | pt.Func, *first: Any) -> Weights:
+    """An array, or the part of it at such first coordinates, as a function of coordinates."""
+
+    def at(*rest: Any) -> Any:
+        place = first + rest
+        return array[place]
+
+    return at
+
+
+def layer(name: str, source: pt.Func, filter: Weights, bias: Weights, channels: int, shape: Sequence[Any]) -> pt.Func:
+    """A 3x3 convolution of a padded source with that many channels, and ReLU: [n, y, x, co] of this shape."""
+    n, y, x, co = pt.vars("n y x co")
+    taps = pt.RDom((0, 3), (0, 3), (0, channels), name="r", names="y x c")
+    sums = weighted_sums(name, source, filter, bias, taps)
+    result = pt.Func(name, domain=[(0, extent) for extent in shape])
+    result[n, y, x, co] = pt.maximum(sums[n, y, x, co], 0)
+    return result
+
+
+def padded(source: pt.Func | pt.Input, margin: int = 1) -> pt.Func:
     """The source with a margin of zeros around rows and columns, as a stage: windows then need no conditions."""
     n, y, x, c = pt.vars("n y x c")
-    around = pt.Func(f"{name}_padded")
+    around = pt.Func(f"{source.name}_padded")
     around[n, y, x, c] = pt.constant(source, 0, axes=(1, 2))[n, y - margin, x - margin, c]
     return around
 
 
-def tiles(name: str, vector_bits: int, taps: str = "r", steps: int = _STEPS) -> tuple[pt.StageSchedule, ...]:
-    """Schedules of the stage `name`, which is computed pointwise from its weighted sums, and of these."""
+def tiles(name: str, vector_bits: int, channels: int = _STEPS) -> tuple[pt.StageSchedule, ...]:
+    """Schedules of stage `name`, computed pointwise from its weighted sums over so many channels, and of these."""
     pixels = _TILE_PIXELS[vector_bits]
     return (
         pt.on(name)
@@ -53,8 +81,8 @@ def tiles(name: str, vector_bits: int, taps: str = "r", steps: int = _STEPS) -> 
         .vectorize("co", BLOCK)
         .unroll("x", pixels)
         .update()
-        .split(f"{taps}.c", "c", "step", steps)
-        .reorder(f"{taps}.y", f"{taps}.x", "c", "step", "n", "y", "x", "co")
+        .split("r.c", "c", "step", min(channels, _STEPS))
+        .reorder("r.y", "r.x", "c", "step", "n", "y", "x", "co")
         .vectorize("co", BLOCK)
         .unroll("x", pixels)
         .unroll("step"),
@@ -62,7 +90,14 @@ def tiles(name: str, vector_bits: int, taps: str = "r", steps: int = _STEPS) -> 
     )
 
 
-def copies(name: str) -> pt.StageSchedule:
-    """The schedule of a padded stage: rows in parallel, no conditions inside of them."""
-    around = pt.on(f"{name}_padded").compute_root().fuse("n", "y", "row").parallel("row")
-    return around.vectorize("c", BLOCK).partition("x", "always")
+def copies(name: str, channels: int) -> pt.StageSchedule:
+    """The schedule of a padded stage of so many channels: rows in parallel, no conditions inside of them."""
+    around = pt.on(f"{name}_padded").compute_root().fuse("n", "y", "row").parallel("row").partition("x", "always")
+    return around.vectorize("c", BLOCK) if channels >= BLOCK else around
+
+
+def scaled(shape: tuple[int, ...], rng: np.random.Generator, summands: int) -> np.ndarray[Any, Any]:
+    """Random weights of sums of so many terms, such that ReLU of the sums is about as large as the terms."""
+    values = rng.standard_normal(shape, dtype=np.float32)
+    values *= np.float32(np.sqrt(2 / summands))
+    return values

@@ -8,6 +8,7 @@ from . import (
     blur,
     camera_pipe,
     conv2d,
+    conv_bn_relu,
     conv_layer,
     copies,
     equake,
@@ -23,6 +24,8 @@ from . import (
     products,
     statistics,
     unsharp,
+    vdsr,
+    vgg16,
 )
 
 CASES: dict[str, Case] = {
@@ -45,4 +48,7 @@ CASES: dict[str, Case] = {
     **local_laplacian.CASES,
     **interpolate.CASES,
     **unsharp.CASES,
+    **vdsr.CASES,
+    **vgg16.CASES,
+    **conv_bn_relu.CASES,
 }

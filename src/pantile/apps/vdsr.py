@@ -1,0 +1,95 @@
+"""Very deep super-resolution (VDSR): 20 layers of 3x3 convolutions compute what to add to an enlarged image.
+
+The schedule of each layer is that of `convolution`: tiles of registers. Each result is copied into a frame of zeros
+for the next layer, which costs a hundredth of the layer itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pantile as pt
+
+from .app import App
+from .convolution import copies, elements, layer, padded, scaled, tiles
+
+LAYERS, FEATURES = 20, 64
+
+
+def build() -> pt.Pipeline:
+    """img[n, y, x, 1] -> out of the same shape.
+
+    first[1, ky, kx, co], filters[layer, ci, ky, kx, co] and last[ci, ky, kx, 1]; biases[layer, co], last_bias[1].
+    """
+    n, y, x, c = pt.vars("n y x c")
+    img, first = pt.Input("img", "float32", ndim=4), pt.Input("first", "float32", ndim=4)
+    filters, biases = pt.Input("filters", "float32", ndim=5), pt.Input("biases", "float32", ndim=2)
+    last, last_bias = pt.Input("last", "float32", ndim=4), pt.Input("last_bias", "float32", ndim=1)
+    shape = (*img.shape[:3], FEATURES)
+
+    features = layer(_name(0), padded(img), elements(first), elements(biases, 0), 1, shape)
+    for k in range(1, LAYERS - 1):
+        filter, bias = elements(filters, k - 1), elements(biases, k)
+        features = layer(_name(k), padded(features), filter, bias, FEATURES, shape)
+
+    r = pt.RDom((0, 3), (0, 3), (0, FEATURES), name="r", names="y x c")
+    around, residual, out = padded(features), pt.Func("residual"), pt.Func("out")
+    residual[n, y, x] = last_bias[0]
+    residual[n, y, x] += last[r.c, r.y, r.x, 0] * around[n, y + r.y, x + r.x, r.c]
+    out[n, y, x, c] = img[n, y, x, c] + residual[n, y, x]
+    return pt.Pipeline(out, shape=(*img.shape[:3], 1), name="vdsr")
+
+
+def _name(k: int) -> str:
+    return f"layer{k + 1}"
+
+
+def expert(vector_bits: int) -> pt.Schedule:
+    """Every layer at root."""
+    lanes = vector_bits // 32
+    stages = [copies("img", 1)]
+    for k in range(LAYERS - 1):
+        stages += [*tiles(_name(k), vector_bits, channels=FEATURES if k else 1), copies(_name(k), FEATURES)]
+    residual = (
+        pt.on("residual")
+        .compute_at("out", "row")
+        .vectorize("x", lanes)
+        .update()
+        .split("r.c", "c", "step", lanes)
+        .vectorize("x", lanes)
+        .reorder("r.y", "r.x", "c", "x", "step", "x_v")
+        .unroll("step")
+    )
+    out = pt.on("out").fuse("n", "y", "row").reorder("row", "c", "x").vectorize("x", lanes).parallel("row")
+    return pt.Schedule(*stages, residual, out)
+
+
+def _make(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Weights that keep the size of what they are applied to."""
+    summands = {"first": 9, "filters": 9 * FEATURES, "last": 9 * FEATURES, "biases": 1000, "last_bias": 1000}
+    return scaled(shape, rng, summands.get(name, 2))
+
+
+def _shapes(images: int, height: int, width: int) -> dict[str, tuple[int, ...]]:
+    return {
+        "img": (images, height, width, 1),
+        "first": (1, 3, 3, FEATURES),
+        "filters": (LAYERS - 2, FEATURES, 3, 3, FEATURES),
+        "biases": (LAYERS - 1, FEATURES),
+        "last": (FEATURES, 3, 3, 1),
+        "last_bias": (1,),
+    }
+
+
+APPS = (
+    App(
+        "vdsr",
+        "20 layers of 3x3 convolutions",
+        build,
+        expert,
+        {"small": _shapes(1, 24, 28), "paper": _shapes(1, 256, 256)},
+        _make,
+    ),
+)

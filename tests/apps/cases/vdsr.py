@@ -1,0 +1,39 @@
+"""Convolution after convolution, in double precision."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pantile.apps.vdsr import FEATURES, LAYERS
+
+from ..case import Array, Case, Shapes
+from .conv_layer import same_size
+
+
+def vdsr(img: Array, first: Array, filters: Array, biases: Array, last: Array, last_bias: Array) -> Array:
+    """The image plus what the last layer gives; nothing below zero before that."""
+    features = np.maximum(same_size(img, first) + biases[0], 0)
+    for filter, bias in zip(filters, biases[1:], strict=True):
+        features = np.maximum(same_size(features, filter) + bias, 0)
+    return img + same_size(features, last) + last_bias
+
+
+def _shapes(*img: int) -> Shapes:
+    return {
+        "img": (*img, 1),
+        "first": (1, 3, 3, FEATURES),
+        "filters": (LAYERS - 2, FEATURES, 3, 3, FEATURES),
+        "biases": (LAYERS - 1, FEATURES),
+        "last": (FEATURES, 3, 3, 1),
+        "last_bias": (1,),
+    }
+
+
+CASES = {
+    "vdsr": Case(
+        vdsr,
+        odd=(_shapes(1, 1, 1), _shapes(2, 3, 9), _shapes(1, 5, 11)),
+        large=_shapes(1, 19, 37),
+        tolerance=1e-4,
+    )
+}
