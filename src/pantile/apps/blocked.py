@@ -85,13 +85,16 @@ def tiles(result: str, vector_bits: int, bits: int = 32) -> pt.StageSchedule:
     )
 
 
-def blocks(name: str, result: str, vector_bits: int, bits: int = 32) -> tuple[pt.StageSchedule, ...]:
+def blocks(
+    name: str, result: str, vector_bits: int, *, bits: int = 32, diagonal: bool = False
+) -> tuple[pt.StageSchedule, ...]:
     """The stages of a product: tiles of registers inside slices of the inner index, for each block of `result`.
 
-    The factors are rearranged in squares, so that transposed ones are turned in registers.
+    The factors are rearranged in squares, so that transposed ones are turned in registers. `diagonal`: tiles that a
+    condition on rows and columns cuts through have code of their own.
     """
     lanes, side = LINE // bits, 128 // bits
-    return (
+    sums = (
         pt.on(name)
         .compute_at(result, "jo")
         .vectorize("lane", lanes)
@@ -103,7 +106,9 @@ def blocks(name: str, result: str, vector_bits: int, bits: int = 32) -> tuple[pt
         .vectorize("lane", lanes)
         .unroll("row")
         .unroll("step")
-        .partition("it", "always"),
+    )
+    return (
+        sums.partition("it", "always") if diagonal else sums,
         pt.on(f"{name}_rows")
         .compute_at(name, "kb")
         .unroll("i", side)

@@ -49,7 +49,7 @@ def expert(vector_bits: int) -> pt.Schedule:
         .parallel("io")
         .partition("jo", "always"),
         tiles("upper", vector_bits, bits=64).parallel("io"),
-        *blocks("squares", "upper", vector_bits, bits=64),
+        *blocks("squares", "upper", vector_bits, bits=64, diagonal=True),
         pt.on("centred").compute_inline(),
         pt.on("mean").vectorize("j", line),
         pt.on("total").vectorize("j", line).update().vectorize("j", line).reorder("j", "r.k", "j_v").parallel("j"),

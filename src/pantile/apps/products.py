@@ -67,12 +67,12 @@ def doitgen() -> pt.Pipeline:
     return pt.Pipeline(out, shape=(a.shape[0], a.shape[1], c.shape[1]), name="doitgen")
 
 
-def chain(*, task: str = "io", **products: str) -> Callable[[int], pt.Schedule]:
+def chain(*, task: str = "io", diagonal: bool = False, **products: str) -> Callable[[int], pt.Schedule]:
     """An expert schedule: each product in blocks of the stage that reads it, whose loop `task` is parallel."""
 
     def expert(vector_bits: int) -> pt.Schedule:
         results = [tiles(result, vector_bits).parallel(task) for result in dict.fromkeys(products.values())]
-        parts = [s for name, result in products.items() for s in blocks(name, result, vector_bits)]
+        parts = [s for name, result in products.items() for s in blocks(name, result, vector_bits, diagonal=diagonal)]
         return pt.Schedule(*results, *parts)
 
     return expert
