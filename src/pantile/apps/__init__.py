@@ -22,6 +22,7 @@ from . import (
     max_filter,
     minifluxdiv,
     multigrid,
+    nl_means,
     products,
     transposes,
     triangles,
@@ -58,6 +59,7 @@ _MODULES = (
     vdsr,
     vgg16,
     conv_bn_relu,
+    nl_means,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}

@@ -13,26 +13,28 @@ from ..expr.build import expr
 from ..expr.linear import Facts
 from ..expr.nodes import const, var
 from ..expr.types import INT64
+from ..expr.visit import same
 from ..graph.nodes import Graph, InputInfo, Stage
 from .widen import Lowered
 
 
 def computable_anywhere(graph: Graph, stage: Stage, k: int, facts: Facts) -> bool:
     """Whether no input is read beyond its extents, and no stage beyond its stated domain, wherever dim `k` is."""
-    place = tuple(EVERYTHING if j == k else Interval.point(var(dim)) for j, dim in enumerate(stage.dims))
-    boxes = required(graph, {stage.name: place}, {})
+    here: Box = tuple(Interval.point(var(dim)) for dim in stage.dims)
+    anywhere = tuple(EVERYTHING if j == k else side for j, side in enumerate(here))
+    usual, boxes = (required(graph, {stage.name: box}, {}) for box in (here, anywhere))
     defined = all(graph.stage[n].domain is None for n in boxes if n in graph.stage)
-    return defined and all(_inside(boxes[i.name], i, facts) for i in graph.inputs if i.name in boxes)
+    return defined and all(_inside(boxes[i.name], usual[i.name], i, facts) for i in graph.inputs if i.name in boxes)
 
 
-def _inside(box: Box, source: InputInfo, facts: Facts) -> bool:
-    """Whether each side of the box is a single position, which then does not depend on the dim, or inside the input."""
-    for axis, side in enumerate(box):
-        if side.is_point:
-            continue
+def _inside(box: Box, usual: Box, source: InputInfo, facts: Facts) -> bool:
+    """Whether each side of the box is the usual one, and so does not depend on the dim, or inside the input."""
+    for axis, (side, other) in enumerate(zip(box, usual, strict=True)):
         if not side.bounded:
             return False
-        low, high = (Lowered({}).index(expr(end, INT64)) for end in (side.low, side.high))
+        low, high, *others = (Lowered({}).index(expr(e, INT64)) for e in (side.low, side.high, other.low, other.high))
+        if all(map(same, (low, high), others)):
+            continue
         if not (facts.ge(low, const(0, INT64)) and facts.ge(var(source.extent(axis)) - 1, high)):
             return False
     return True
