@@ -24,6 +24,7 @@ from . import (
     multigrid,
     nl_means,
     products,
+    pyramid_blend,
     transposes,
     triangles,
     unsharp,
@@ -60,6 +61,7 @@ _MODULES = (
     vgg16,
     conv_bn_relu,
     nl_means,
+    pyramid_blend,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}
