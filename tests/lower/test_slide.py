@@ -191,3 +191,23 @@ def test_fused_tiles_need_no_more_than_all_of_them() -> None:
     ]
     img = np.random.default_rng(0).integers(0, 99, (rows, columns)).astype(np.float32)
     np.testing.assert_array_equal(p(img=img), p.reference(img=img))
+
+
+def test_a_loop_that_starts_early_is_not_taken_to_start_at_its_first_iteration() -> None:
+    """The row that the early iteration stores lies in the buffer."""
+    y, x = pt.vars("y x")
+    img, r = pt.Input("img", "int32", ndim=2), pt.RDom((0, 8))
+    edge, product, out = pt.Func("edge"), pt.Func("product"), pt.Func("out")
+    clamped = pt.edge(img)
+    edge[y, x] = clamped[y, x]
+    product[y, x] = pt.sum(edge[y, r[0]] * edge[r[0], x], over=r)
+    out[y, x] = product[y - 1, x + 2] + product[y, x - 1]
+    p = pt.Pipeline(out, shape=img.shape).with_schedule(
+        pt.Schedule(
+            pt.on("out"),
+            pt.on("product").store_root().compute_at("out", "y"),
+            pt.on("edge").store_at("product", "x").compute_at("product", "r.0"),
+        )
+    )
+    picture = np.arange(99, dtype=np.int32).reshape(9, 11)
+    np.testing.assert_array_equal(p.with_options(debug=True)(img=picture), p.reference(img=picture))

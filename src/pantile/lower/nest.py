@@ -47,6 +47,7 @@ from .refuse import different_regions, unbounded
 from .slide import OpenLoop, Sliding, slide
 from .widen import Lowered
 
+_EARLIEST = 1 << 20  # no loop starts more iterations early than this
 _FARTHEST = 1 << 40  # a coordinate beyond this is as good as unknown
 
 
@@ -204,7 +205,7 @@ class _Builder:
         """The open loops inside a site, outermost first."""
         depth = -1
         if site is not None:
-            name = f"{prefix(self.graph.stage[site.stage], site.definition)}.{site.loop}"
+            name = self.variable(site)
             depth = next((k for k, loop in enumerate(self.open) if loop.var.name == name), -1)
         return self.open[max(depth + 1, self.floor) :]
 
@@ -361,7 +362,7 @@ class _Builder:
             self.values[name] = simplify(substitute(r.low, self.values), self.facts)
             return Let(name, r.low, self.inside(loops, depth, loop.name))
         around = OpenLoop(name, r.low, extent, kind)
-        self.learn(name, r.low, extent)
+        self.learn(name, r.low, extent, self.may_start_early(around))
         self.open.append(around)
         body = self.inside(loops, depth, loop.name)
         self.open.pop()
@@ -416,10 +417,23 @@ class _Builder:
         stage = self.graph.producer[buffer]
         return stage.dtypes[stage.buffers.index(buffer)].bytes
 
-    def learn(self, name: str, low: Expr, extent: Expr) -> None:
-        """Remember constant bounds of a loop variable."""
-        last = simplify(low + extent - 1, self.facts)
-        self.facts.bounds[name] = self.facts.lower(low), self.facts.upper(last)
+    def learn(self, name: str, low: Expr, extent: Expr, early: bool) -> None:
+        """Remember constant bounds of a loop variable; how early a loop starts is known when its body is built."""
+        last, first = self.facts.upper(simplify(low + extent - 1, self.facts)), self.facts.lower(low)
+        self.facts.bounds[name] = first - _EARLIEST if early and first is not None else first, last
+
+    def may_start_early(self, loop: OpenLoop) -> bool:
+        """Whether some stage may slide along the loop that is being opened: it is stored outside."""
+        outside = {o.var.name for o in self.open}
+        return loop.serial and any(
+            p.compute is not None and p.compute != p.store and self.variable(p.compute) not in outside
+            and (p.store is None or self.variable(p.store) in outside)
+            for p in self.plan.stages.values()
+        )  # fmt: skip
+
+    def variable(self, site: Site) -> str:
+        """The loop variable of a site."""
+        return f"{prefix(self.graph.stage[site.stage], site.definition)}.{site.loop}"
 
     def run_companions(self, loops: Loops, loop: str, body: Stmt) -> Stmt:
         """compute_with: the other stages' inner loops run in this loop, after this stage's."""
