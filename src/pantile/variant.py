@@ -8,7 +8,7 @@ down to fit (`lower.fit`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from .analysis.interval import Interval, interval
@@ -61,18 +61,31 @@ class Variants:
 
 
 def _large_extents(graph: Graph, plan: Plan) -> dict[str, int]:
-    """The extents of the inputs from which on every split of the outputs has two whole blocks."""
+    """The extents of the inputs from which on every split of the outputs has two whole blocks, and no stated domain
+    is empty."""
     extents = {i.extent(k) for i in graph.inputs for k in range(i.ndim)}
     large: dict[str, int] = {}
+    for shape, wanted in (*_two_blocks(graph, plan), *_domains(graph)):
+        for name in extents & set(variables(shape)):
+            needed = _extent_for(shape, name, wanted)
+            if needed is not None:
+                large[name] = max(large.get(name, 1), needed)
+    return large
+
+
+def _two_blocks(graph: Graph, plan: Plan) -> Iterator[tuple[Expr, int]]:
+    """Extents of the outputs, with twice the block that they are cut into."""
     for o in graph.outputs:
         nest = plan.stages[o.stage].nests[0]
         for dim, shape in zip(graph.stage[o.stage].dims, o.shape, strict=True):
             block = _block(nest, dim)
-            for name in extents & set(variables(shape)) if block > 1 else ():
-                needed = _extent_for(shape, name, 2 * block)
-                if needed is not None:
-                    large[name] = max(large.get(name, 1), needed)
-    return large
+            if block > 1:
+                yield shape, 2 * block
+
+
+def _domains(graph: Graph) -> Iterator[tuple[Expr, int]]:
+    """Extents of stated domains: what reads a level of a pyramid needs it to have a pixel."""
+    return ((extent, 1) for s in graph.stages for _, extent in s.domain or ())
 
 
 def _block(nest: Nest, dim: str) -> int:

@@ -27,6 +27,7 @@ class Case:
     tolerance: float = 1e-5  # of floats, relative to the largest magnitude
     off_by: int = 0  # what integers may differ by, where the documents allow it
     seeds: tuple[int, ...] = (0,)
+    reference: bool = True  # whether the reference evaluator is quick enough at the smallest shapes
     checked: bool = True  # False where a build with checks takes long, and another app has the same kinds of stages
 
     def agree(self, inputs: Mapping[str, Array], found: Array | tuple[Array, ...]) -> None:

@@ -17,6 +17,7 @@ from . import (
     hist_eq,
     iir_blur,
     interpolate,
+    lens_blur,
     local_laplacian,
     matmul,
     max_filter,
@@ -62,6 +63,7 @@ _MODULES = (
     conv_bn_relu,
     nl_means,
     pyramid_blend,
+    lens_blur,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}

@@ -107,7 +107,7 @@ class _Flattener:
     def take(self, arena: _Arena, size: Expr, dtype: DType) -> _Arena:
         """The arena inside a new buffer's lifetime."""
         end = simplify(arena.used + (size * dtype.bytes + (_LINE - 1)) // _LINE * _LINE, self.facts)
-        arena.peaks.append(end)
+        arena.peaks[:] = [p for p in arena.peaks if p is not arena.used] + [end]  # it begins where that one ends
         return _Arena(end, arena.peaks)
 
     def memory(self, s: Realize, size: Expr, arena: _Arena | None) -> Memory:
