@@ -48,9 +48,7 @@ def _demosaic(deinterleaved: hl.Func) -> tuple[hl.Func, list[hl.Func]]:
 
     def choose(name: str, horizontal: Pair, vertical: Pair) -> hl.Func:
         f = hl.Func(name)
-        f[x, y] = hl.select(
-            hl.absd(*horizontal) < hl.absd(*vertical), _average(*horizontal), _average(*vertical)
-        )
+        f[x, y] = hl.select(hl.absd(*horizontal) < hl.absd(*vertical), _average(*horizontal), _average(*vertical))
         return f
 
     def colour(name: str, green: hl.Expr, guide: Pair, pair: Pair) -> hl.Func:

@@ -1,4 +1,4 @@
-"""A convolution and ReLU, channels innermost."""
+"""A convolution and ReLU."""
 
 from collections.abc import Callable, Mapping
 
@@ -6,12 +6,11 @@ import torch
 from torch.nn.functional import conv2d, relu_
 
 from ..library_worker import Array
+from ._tensors import array, images, weights
 
 
 def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """PyTorch orders axes as image, channel, row, column, whatever their order in memory."""
+    """Channels innermost, as the app has them."""
     del outputs
-    images = torch.from_numpy(inputs["img"]).permute(0, 3, 1, 2)
-    weights = torch.from_numpy(inputs["filter"]).permute(3, 0, 1, 2).contiguous(memory_format=torch.channels_last)
-    bias = torch.from_numpy(inputs["bias"])
-    return lambda: relu_(conv2d(images, weights, bias)).permute(0, 2, 3, 1).numpy()
+    source, filter, bias = images(inputs["img"]), weights(inputs["filter"]), torch.from_numpy(inputs["bias"])
+    return lambda: array(relu_(conv2d(source, filter, bias)))

@@ -1,0 +1,5 @@
+"""Another window or stride."""
+
+from .conv_bn_relu import prepare
+
+__all__ = ["prepare"]
