@@ -18,6 +18,7 @@ import numpy as np
 import pantile as pt
 
 from .app import App
+from .photo import FLOAT_RGB, Layout, Photo
 
 DEPTH = 10
 FINE = 3  # the last level that is worth more than one thread
@@ -123,5 +124,6 @@ APPS = (
         expert,
         {"small": {"img": (4, 200, 300)}, "paper": {"img": (4, 2560, 1536)}},
         _make,
+        photo=Photo({"img": Layout("rgba", "float32")}, gives=FLOAT_RGB),
     ),
 )

@@ -16,6 +16,7 @@ import numpy as np
 import pantile as pt
 
 from .app import App
+from .photo import SIXTEEN_BITS, Photo
 
 LEVELS = 8  # of brightness
 DEPTH = 8  # of the pyramids
@@ -153,5 +154,6 @@ APPS = (
         {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
         _make,
         off_by=400,  # where rounding takes the next entry of the curve, and a colour outweighs its gray
+        photo=Photo({"img": SIXTEEN_BITS}, gives=SIXTEEN_BITS),
     ),
 )

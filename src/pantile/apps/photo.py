@@ -115,3 +115,4 @@ _SPLIT: Mapping[str, Callable[[Array], list[Array]]] = {
 FLOAT_RGB = Layout("rgb", "float32")
 FLOAT_CHANNELS = Layout("each", "float32")
 BYTES_RGB = Layout("rgb", "uint8", white=255)
+SIXTEEN_BITS = Layout("rgb", "uint16", white=65535)

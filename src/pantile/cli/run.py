@@ -154,6 +154,8 @@ def _compute(
     pipeline: pt.Pipeline, calls: Sequence[Mapping[str, Any]], params: Mapping[str, Any], threads: int
 ) -> list[Any]:
     """The results, one per call."""
+    if sys.stderr.isatty():
+        print("compiling ...", end="\r", file=sys.stderr, flush=True)
     start = time.perf_counter()
     pipeline.compile(**calls[0], **params)
     compiled = time.perf_counter()
