@@ -151,7 +151,7 @@ APPS = (
         "local Laplacian filter, uint16 planar RGB",
         build,
         expert,
-        {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
+        {"small": {"img": (3, 256, 300)}, "paper": {"img": (3, 2560, 1536)}},
         _make,
         off_by=400,  # where rounding takes the next entry of the curve, and a colour outweighs its gray
         photo=Photo({"img": SIXTEEN_BITS}, gives=SIXTEEN_BITS),
