@@ -18,6 +18,7 @@ import numpy as np
 import pantile as pt
 
 from .app import App
+from .photo import BYTES_RGB, FLOAT_RGB, Photo
 
 SLICES = 32
 FOCUS = 13
@@ -227,5 +228,6 @@ APPS = (
         expert,
         {name: dict.fromkeys(("left", "right"), shape) for name, shape in SIZES.items()},
         _make,
+        photo=Photo({"left": BYTES_RGB, "right": BYTES_RGB}, gives=FLOAT_RGB, same={"right": "left"}),
     ),
 )
