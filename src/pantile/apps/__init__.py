@@ -26,6 +26,7 @@ from . import (
     nl_means,
     products,
     pyramid_blend,
+    stencil_chain,
     transposes,
     triangles,
     unsharp,
@@ -64,6 +65,7 @@ _MODULES = (
     nl_means,
     pyramid_blend,
     lens_blur,
+    stencil_chain,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}
