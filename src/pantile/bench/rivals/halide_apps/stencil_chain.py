@@ -27,11 +27,12 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
         after[x, y] = total
         chain.append(after)
     if manual:
-        _schedule(chain, x, y, target.natural_vector_size(hl.UInt(16)))
+        extents = [source.get().dim(axis).extent() for axis in range(2)]
+        _schedule(chain, x, y, extents, target.natural_vector_size(hl.UInt(16)))
     return chain[-1]
 
 
-def _schedule(chain: list[hl.Func], x: hl.Var, y: hl.Var, lanes: int) -> None:
+def _schedule(chain: list[hl.Func], x: hl.Var, y: hl.Var, extents: list[int], lanes: int) -> None:
     """Whole stages in tiles, one task each; the stages before them, a row at a time, in the same tiles."""
     tile_x, tile_y, inner_x, inner_y = hl.Var("tile_x"), hl.Var("tile_y"), hl.Var("inner_x"), hl.Var("inner_y")
     task = hl.Var("task")
@@ -41,7 +42,7 @@ def _schedule(chain: list[hl.Func], x: hl.Var, y: hl.Var, lanes: int) -> None:
         if left % STORED:
             pending.append(f)
             continue
-        columns, rows = ((extent + 4 * left) // TILES for extent in (1536, 2560))
+        columns, rows = ((extent + 4 * left) // TILES for extent in extents)
         f.compute_root().tile(x, y, tile_x, tile_y, inner_x, inner_y, columns, rows)
         f.fuse(tile_x, tile_y, task).parallel(task).vectorize(inner_x, lanes)
         for g in pending:
