@@ -1,7 +1,8 @@
 """Multi-scale interpolation (Halide's apps/interpolate): pixels without colour are filled in from those around them.
 
 Colours are weighted by alpha and made coarser nine times; then, from the coarsest level back to the finest, each takes
-from the level below what its own alpha leaves open.
+from the level below what its own alpha leaves open. PolyMage's paper has a formulation of its own, with other taps and
+zeros around every level.
 
 The idea of the schedule: the fine levels of the way down in strips, two rows at a time; the coarse ones serially, being
 small. The way up is computed from the coarsest level on, the last two levels at once: two rows of the picture need one
@@ -10,6 +11,7 @@ new row of the level below.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -28,12 +30,14 @@ c, y, x = pt.vars("c y x")
 Step = Callable[[pt.Func, int], pt.Func]  # a level and its number -> the next
 
 
-def build() -> pt.Pipeline:
-    """img[c, y, x], red, green, blue and alpha -> the three colours.
-
-    Edges are repeated; those of level 3 once more, lest the coarse levels reach too far.
-    """
+def build(formulation: str = "halide") -> pt.Pipeline:
+    """img[c, y, x], red, green, blue and alpha -> the three colours."""
     img = pt.Input("img", "float32", ndim=3)
+    return _polymage(img) if formulation == "polymage" else _halide(img)
+
+
+def _halide(img: pt.Input) -> pt.Pipeline:
+    """Edges are repeated; those of level 3 once more, lest the coarse levels reach too far."""
     source, weighted = pt.edge(img, axes=(1, 2)), pt.Func("d0")
     weighted[c, y, x] = pt.select(c < 3, source[c, y, x] * source[3, y, x], source[3, y, x])
 
@@ -54,19 +58,46 @@ def build() -> pt.Pipeline:
         result[c, y, x] = (across[c, y // 2, x] + across[c, (y + 1) // 2, x]) / 2
         return result
 
-    filled, out = _filled(weighted, down, up), pt.Func("out")
+    filled, out = _filled(weighted, down, up, lambda level: pt.Func(f"i{level}")), pt.Func("out")
     out[c, y, x] = filled[c, y, x] / filled[3, y, x]
     return pt.Pipeline(out, shape=(3, *img.shape[1:]), name="interpolate")
 
 
-def _filled(weighted: pt.Func, down: Step, up: Step) -> pt.Func:
+def _polymage(img: pt.Input) -> pt.Pipeline:
+    """A level's rows and columns count from 1 and have zeros around them; so img has a ring around what is filled."""
+    height, width = img.shape[1] - 2, img.shape[2] - 2
+
+    def bounded(name: str, level: int) -> pt.Func:
+        return pt.Func(name, domain=[(0, 4), *((1, (n + 2**level - 1) // 2**level) for n in (height, width))])
+
+    weighted = bounded("d0", 0)
+    weighted[c, y, x] = img[c, y, x] * img[3, y, x]
+
+    def down(f: pt.Func, level: int) -> pt.Func:
+        along, result, around = pt.Func(f"d{level}_x"), bounded(f"d{level}", level), pt.constant(f, 0, axes=(1, 2))
+        along[c, y, x] = _weighted(*(around[c, 2 * y + k, x] for k in (-2, -1, 0)))
+        result[c, y, x] = _weighted(*(along[c, y, 2 * x + k] for k in (-2, -1, 0)))
+        return result
+
+    def up(f: pt.Func, level: int) -> pt.Func:
+        along, result, around = pt.Func(f"u{level}_x"), pt.Func(f"u{level}"), pt.constant(f, 0, axes=(1, 2))
+        along[c, y, x] = (around[c, (y + 1) // 2, x] + around[c, (y + 2) // 2, x]) / 2
+        result[c, y, x] = (along[c, y, (x + 1) // 2] + along[c, y, (x + 2) // 2]) / 2
+        return result
+
+    filled, out = _filled(weighted, down, up, lambda level: bounded(f"i{level}", level)), pt.Func("out")
+    out[c, y, x] = filled[c, y + 1, x + 1] / filled[3, y + 1, x + 1]
+    return pt.Pipeline(out, shape=(3, height, width), name="interpolate_polymage")
+
+
+def _filled(weighted: pt.Func, down: Step, up: Step, level_func: Callable[[int], pt.Func]) -> pt.Func:
     """The finest level, what is missing taken from the coarser ones."""
     levels = [weighted]
     for level in range(1, DEPTH):
         levels.append(down(levels[-1], level))
     filled = levels[-1]
     for level in reversed(range(DEPTH - 1)):
-        coarse, filled = up(filled, level), pt.Func(f"i{level}")
+        coarse, filled = up(filled, level), level_func(level)
         own = levels[level]
         filled[c, y, x] = own[c, y, x] + (1 - own[3, y, x]) * coarse[c, y, x]
     return filled
@@ -125,5 +156,13 @@ APPS = (
         {"small": {"img": (4, 200, 300)}, "paper": {"img": (4, 2560, 1536)}},
         _make,
         photo=Photo({"img": Layout("rgba", "float32")}, gives=FLOAT_RGB),
+    ),
+    App(
+        "interpolate_polymage",
+        "multi-scale interpolation as in PolyMage's paper",
+        functools.partial(build, "polymage"),
+        expert,
+        {"small": {"img": (4, 202, 302)}, "paper": {"img": (4, 2562, 1538)}},
+        _make,
     ),
 )

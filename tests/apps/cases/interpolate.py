@@ -61,11 +61,40 @@ def halved(level: Level) -> Level:
     return Level(np.asarray(total), first)
 
 
+def interpolate_polymage(img: Array) -> Array:
+    """Levels count from 1, with a ring of zeros; all four channels are weighted."""
+    levels = [ringed((img * img[3].astype(np.float64))[:, 1:-1, 1:-1])]
+    for _ in range(1, DEPTH):
+        rows, columns = (2 * np.arange(1, (n - 2 + 1) // 2 + 1) for n in levels[-1].shape[1:])
+        taps = ((-2, 1), (-1, 2), (0, 1))
+        picked = (p * q * levels[-1][:, rows + i][:, :, columns + j] for i, p in taps for j, q in taps)
+        levels.append(ringed(np.asarray(sum(picked)) / 16))
+    filled = levels[-1]
+    for own in reversed(levels[:-1]):
+        rows, columns = (np.arange(1, n - 1) for n in own.shape[1:])
+        picked = (filled[:, (rows + i) // 2][:, :, (columns + j) // 2] for i in (1, 2) for j in (1, 2))
+        inner = own[:, 1:-1, 1:-1]
+        filled = ringed(inner + (1 - inner[3]) * np.asarray(sum(picked)) / 4)
+    return filled[:3, 1:-1, 1:-1] / filled[3, 1:-1, 1:-1]
+
+
+def ringed(planes: Array) -> Array:
+    """With zeros around."""
+    return np.pad(planes, ((0, 0), (1, 1), (1, 1)))
+
+
 CASES = {
     "interpolate": Case(
         interpolate,
         odd=({"img": (4, 1, 1)}, {"img": (4, 5, 3)}, {"img": (4, 13, 101)}),
         large={"img": (4, 331, 521)},
         planes=frozenset({"img"}),
+    ),
+    "interpolate_polymage": Case(
+        interpolate_polymage,
+        odd=({"img": (4, 3, 3)}, {"img": (4, 7, 5)}, {"img": (4, 15, 103)}),
+        large={"img": (4, 333, 523)},
+        planes=frozenset({"img"}),
+        checked=False,
     ),
 }
