@@ -28,7 +28,8 @@ class Case:
     off_by: int = 0  # what integers may differ by, where the documents allow it
     seeds: tuple[int, ...] = (0,)
     reference: bool = True  # whether the reference evaluator is quick enough at the smallest shapes
-    checked: bool = True  # False where a build with checks takes long, and another app has the same kinds of stages
+    # So many stages that code for every size takes minutes to compile: fewer tests, unless PANTILE_FUZZ=long.
+    slow: bool = False
 
     def agree(self, inputs: Mapping[str, Array], found: Array | tuple[Array, ...]) -> None:
         """Integers agree exactly, floats to what single precision leaves of the largest value."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -15,8 +16,12 @@ from .case import Array, Shapes
 from .cases import CASES
 from .pipelines import EVERY, SCHEDULES, pipeline
 
-every_app = pytest.mark.parametrize(("name", "how"), EVERY, ids=map("-".join, EVERY))
-ODD = [(name, how, shapes) for name, how in EVERY for shapes in CASES[name].odd]
+SLOW = {name for name in APPS if CASES[name].slow and os.environ.get("PANTILE_FUZZ") != "long"}
+QUICK = [(name, how) for name, how in EVERY if name not in SLOW]
+ONCE = [(name, how) for name, how in EVERY if name not in SLOW or how == "expert"]
+every_app = pytest.mark.parametrize(("name", "how"), ONCE, ids=map("-".join, ONCE))
+every_quick_app = pytest.mark.parametrize(("name", "how"), QUICK, ids=map("-".join, QUICK))
+ODD = [(name, how, s) for name, how in EVERY for s in CASES[name].odd[-1 if name in SLOW else 0 :]]
 # Small pipelines whose results are also compared bit by bit, and through unusual strides.
 THOROUGH = [(name, how) for name in ("blur", "unsharp", "harris") for how in SCHEDULES]
 thoroughly = pytest.mark.parametrize(("name", "how"), THOROUGH, ids=map("-".join, THOROUGH))
@@ -39,7 +44,7 @@ def _text(shapes: Shapes) -> str:
     return " ".join("x".join(map(str, shape)) for shape in shapes.values())
 
 
-@every_app
+@every_quick_app
 def test_small_size(name: str, how: str) -> None:
     inputs = APPS[name].inputs("small", seed=1)
     CASES[name].agree(inputs, pipeline(name, how)(**inputs))
@@ -55,11 +60,9 @@ def test_threads(name: str, how: str) -> None:
             np.testing.assert_array_equal(a, b)
 
 
-@every_app
+@every_quick_app
 def test_no_access_leaves_its_buffer(name: str, how: str) -> None:
     """Every access checked, and the inputs beside unmapped pages."""
-    if not CASES[name].checked:
-        pytest.skip("many stages of kinds that another app has")
     p = pipeline(name, how, debug=True)
 
     def run() -> None:
@@ -120,7 +123,7 @@ def window(a: Array) -> Array:
     return wide[..., 1:-2, 3:-2]
 
 
-WITH_PLANES = [(name, how) for name, how in EVERY if CASES[name].planes]
+WITH_PLANES = [(name, how) for name, how in ONCE if CASES[name].planes]
 
 
 @pytest.mark.parametrize(("name", "how"), WITH_PLANES, ids=map("-".join, WITH_PLANES))

@@ -367,3 +367,15 @@ def test_a_stage_is_computed_only_where_the_condition_on_its_reader_holds() -> N
     p = pt.Pipeline(out, shape=(IMG.shape[0],)).with_schedule(how).with_options(debug=True)
     img = np.random.default_rng(3).random((5, 4), np.float32)
     np.testing.assert_allclose(p(img=img), p.reference(img=img), rtol=1e-6)
+
+
+def test_an_unrolled_block_that_is_fused_has_no_loop_for_the_rest() -> None:
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "int32", ndim=2)
+    f, out = pt.Func("f"), pt.Func("out")
+    f[y, x] = img[y, x] + 1
+    out[y, x] = f[y, x] * 2
+    how = pt.on("f").compute_at("out", "y").tile("y", "x", "yo", "xo", "yi", "xi", 5, 1).fuse("yi", "xi", "i").unroll("i")
+    p = pt.Pipeline(out).with_schedule(pt.Schedule(pt.on("out"), how))
+    picture = np.arange(77, dtype=np.int32).reshape(7, 11)
+    np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))

@@ -309,9 +309,9 @@ def _must_be_constant(nest: Nest, split: Split) -> bool:
 
 
 def _is_fused(nest: Nest, s: Split) -> bool:
-    """Whether the loop over the split's blocks is fused with another, so that a last block has no place of its own."""
+    """Whether a loop of the split is fused with another, so that a last block has no place of its own."""
     later = nest.rewrites[next(k for k, r in enumerate(nest.rewrites) if r is s) + 1 :]
-    names = _names(nest, s, s.outer)
+    names = _names(nest, s, s.outer) | _names(nest, s, s.inner)
     return any(isinstance(r, Fuse) and names & {r.outer, r.inner} for r in later)
 
 

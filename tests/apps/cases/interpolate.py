@@ -89,12 +89,13 @@ CASES = {
         odd=({"img": (4, 1, 1)}, {"img": (4, 5, 3)}, {"img": (4, 13, 101)}),
         large={"img": (4, 331, 521)},
         planes=frozenset({"img"}),
+        slow=True,
     ),
     "interpolate_polymage": Case(
         interpolate_polymage,
         odd=({"img": (4, 3, 3)}, {"img": (4, 7, 5)}, {"img": (4, 15, 103)}),
         large={"img": (4, 333, 523)},
         planes=frozenset({"img"}),
-        checked=False,
+        slow=True,
     ),
 }

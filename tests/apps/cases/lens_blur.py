@@ -88,5 +88,6 @@ CASES = {
         odd=(shapes(128, 131), shapes(133, 129), shapes(131, 142)),
         large=shapes(145, 163),
         reference=False,
-    )
+        slow=True,
+    ),
 }

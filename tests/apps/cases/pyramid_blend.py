@@ -68,10 +68,12 @@ CASES = {
         pyramid_blend,
         odd=(pictures(1, 1), pictures(5, 3), pictures(13, 101)),
         large=pictures(331, 521),
+        slow=True,
     ),
     "pyramid_blend_polymage": Case(
         inner_blend,
         odd=(pictures(61, 61), pictures(65, 63), pictures(73, 131)),
         large=pictures(331, 521),
+        slow=True,
     ),
 }

@@ -24,5 +24,6 @@ CASES = {
         stencil_chain,
         odd=({"img": (1, 1)}, {"img": (3, 37)}, {"img": (23, 11)}),
         large={"img": (71, 57)},
-    )
+        slow=True,
+    ),
 }

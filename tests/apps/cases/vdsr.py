@@ -35,5 +35,6 @@ CASES = {
         odd=(_shapes(1, 1, 1), _shapes(2, 3, 9), _shapes(1, 5, 11)),
         large=_shapes(1, 19, 37),
         tolerance=1e-4,
-    )
+        slow=True,
+    ),
 }
