@@ -375,7 +375,8 @@ def test_an_unrolled_block_that_is_fused_has_no_loop_for_the_rest() -> None:
     f, out = pt.Func("f"), pt.Func("out")
     f[y, x] = img[y, x] + 1
     out[y, x] = f[y, x] * 2
-    how = pt.on("f").compute_at("out", "y").tile("y", "x", "yo", "xo", "yi", "xi", 5, 1).fuse("yi", "xi", "i").unroll("i")
+    how = pt.on("f").compute_at("out", "y").tile("y", "x", "yo", "xo", "yi", "xi", 5, 1)
+    how = how.fuse("yi", "xi", "i").unroll("i")
     p = pt.Pipeline(out).with_schedule(pt.Schedule(pt.on("out"), how))
     picture = np.arange(77, dtype=np.int32).reshape(7, 11)
     np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))
