@@ -18,6 +18,7 @@ import numpy as np
 import pantile as pt
 
 from .app import App
+from .photo import FLOAT_RGB, Layout, Photo
 
 LEVELS = 4
 MARGIN = 30  # of PolyMage's result
@@ -140,6 +141,7 @@ APPS = (
         expert,
         {"small": _sizes(200, 300), "paper": _sizes(2160, 3840)},
         _make,
+        photo=Photo({"a": FLOAT_RGB, "b": FLOAT_RGB, "mask": Layout("grey", "float32")}, gives=FLOAT_RGB),
     ),
     App(
         "pyramid_blend_polymage",

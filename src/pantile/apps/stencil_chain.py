@@ -16,6 +16,7 @@ import numpy as np
 import pantile as pt
 
 from .app import App
+from .photo import Layout, Photo
 
 STAGES = 32
 
@@ -61,6 +62,8 @@ def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarra
     return rng.integers(0, 2**16, shape, dtype=np.uint16)
 
 
+WORDS = Layout("each", "uint16", white=65535)
+
 APPS = (
     App(
         "stencil_chain",
@@ -69,5 +72,6 @@ APPS = (
         expert,
         {"small": {"img": (200, 300)}, "paper": {"img": (2560, 1536)}},
         _make,
+        photo=Photo({"img": WORDS}, gives=WORDS),
     ),
 )
