@@ -10,6 +10,7 @@ import pantile as pt
 from pantile.apps import APPS
 from pantile.ir.nodes import For, Kind, Prefetch
 from pantile.ir.visit import walk
+from tests.apps.cases import CASES as APP_CASES
 from tests.golden.examples import EXAMPLES
 
 from .lowered import TARGET, lowered
@@ -89,8 +90,8 @@ CASES |= {
     for e in EXAMPLES
     for k, s in enumerate(dict.fromkeys(section.schedule for section in e.sections))
 }
-# Apps of one family differ little in kind: the first of them.
-FAMILIES = {name.split("_")[0]: name for name in reversed(APPS)}
+# Apps of one family differ little in kind: the first of them, if it has not too many stages.
+FAMILIES = {name.split("_")[0]: name for name in reversed(APPS) if not APP_CASES[name].slow}
 CASES |= {
     f"{name}-{how}": (APPS[name].build, APPS[name].expert(TARGET.vector_bits) if how == "expert" else S())
     for name in FAMILIES.values()
