@@ -119,3 +119,18 @@ def test_rows_of_a_sparse_matrix_are_as_long_as_the_data_says() -> None:
     }
     np.testing.assert_allclose(p(**arrays), dense @ arrays["v"], rtol=1e-5)
     np.testing.assert_allclose(p.reference(**arrays), dense @ arrays["v"], rtol=1e-5)
+
+
+def test_lanes_beyond_the_condition_read_nothing() -> None:
+    """A sum in lanes reads an input and a stage that end with the last wanted lane."""
+    (x,) = pt.vars("x")
+    a, b = pt.Input("a", "float64", ndim=1), pt.Input("b", "float64", ndim=1)
+    r = pt.RDom((0, a.shape[0]), names="j", name="r")
+    twice, total = pt.Func("twice"), pt.Func("total")
+    twice[x] = 2 * a[x]
+    total[()] = pt.sum(twice[r.j] * b[r.j] * a[r.j], over=r)
+    lanes = pt.on("total").update().split("r.j", "j", "lane", 4).rfactor("lane", "lane")
+    sums = pt.on("total_lane").vectorize("lane", 4).update().reorder("j", "lane").vectorize("lane", 4)
+    p = pt.Pipeline([twice, total], shape=[a.shape, ()]).with_schedule(pt.Schedule(lanes, sums, pt.on("twice")))
+    some = np.arange(5.0)
+    assert p.with_options(debug=True)(a=some, b=some)[1] == 2 * (some**3).sum()

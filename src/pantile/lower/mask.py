@@ -8,7 +8,7 @@ mask where its indices provably stay in the same bounds without the condition. P
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from ..analysis.interval import Interval, Scope, interval, refine
 from ..expr.build import binary, expr, unary
@@ -16,6 +16,7 @@ from ..expr.linear import Facts
 from ..expr.nodes import Const, Expr, Load, Op, Var, var
 from ..expr.types import INT64
 from ..expr.visit import children, rebuild, transform
+from ..graph.nodes import Stage
 
 
 def mask_loads(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts) -> Expr:
@@ -23,15 +24,18 @@ def mask_loads(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts) -> 
     return _Masker(scope, inputs, facts).visit(e, scope, None)
 
 
-def mask_inputs(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, mask: Expr) -> Expr:
-    """The expression for lanes that are not all wanted: inputs that only wanted ones certainly hold are masked.
+def mask_lanes(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, mask: Expr, own: Stage,
+               by_lane: Callable[[Expr], bool]) -> Expr:  # fmt: skip
+    """The expression for lanes that are not all wanted: what the others would read need not be there.
 
-    Stages are computed for all lanes, since their regions come from the loops as they are.
+    An input may certainly have it all the same, and a stage has what itself accumulates.
     """
-    masker, wanted = _Masker(scope, inputs, facts), refine(scope, mask, True)
+    masker = _Masker(scope, inputs, facts)
 
     def change(load: Expr) -> Expr | None:
-        if not (isinstance(load, Load) and load.buffer in inputs) or masker.safe(load, wanted):
+        if not isinstance(load, Load) or load.buffer in own.buffers or masker.holds(load):
+            return None
+        if load.buffer not in inputs and not any(by_lane(i) for i in load.indices):
             return None
         both = mask if load.mask is None else binary("and", mask, load.mask)
         return Load(load.dtype, load.lanes, load.buffer, load.indices, both)
@@ -82,13 +86,18 @@ class _Masker:
     def safe(self, load: Load, scope: Scope) -> bool:
         """Whether the load reads no further without the conditions around it."""
         for k, i in enumerate(load.indices):
-            wide = interval(i, self.whole)
-            limits = [interval(i, scope)]
-            if load.buffer in self.inputs:
-                limits.append(Interval(0, var(f"{load.buffer}.shape.{k}") - 1))
-            if not any(self.inside(wide, limit) for limit in limits):
+            if not self.inside(interval(i, self.whole), interval(i, scope)) and not self.holds_along(load.buffer, k, i):
                 return False
         return True
+
+    def holds(self, load: Load) -> bool:
+        """Whether an input certainly has all elements that the load may read, promised or not."""
+        return all(self.holds_along(load.buffer, k, transform(i, _unpromised)) for k, i in enumerate(load.indices))
+
+    def holds_along(self, buffer: str, k: int, index: Expr) -> bool:
+        if buffer not in self.inputs:
+            return False
+        return self.inside(interval(index, self.whole), Interval(0, var(f"{buffer}.shape.{k}") - 1))
 
     def inside(self, a: Interval, b: Interval) -> bool:
         """Whether a certainly lies in b."""
@@ -96,3 +105,8 @@ class _Masker:
             return False
         low, high = ([expr(v, INT64) for v in ends] for ends in ((a.low, b.low), (b.high, a.high)))
         return self.facts.ge(low[0], low[1]) and self.facts.ge(high[0], high[1])
+
+
+def _unpromised(e: Expr) -> Expr | None:
+    """Promises are about lanes that are wanted."""
+    return e.args[0] if isinstance(e, Op) and e.op == "within" else None

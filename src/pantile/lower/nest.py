@@ -19,6 +19,7 @@ in, `slide` cuts its region down to what is new. Names: loop variables are stage
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,7 +40,7 @@ from .anywhere import computable_anywhere
 from .assume import assume
 from .footprint import Contents, Reach, computed, read_by, read_when
 from .loops import Covered, Loops, Range, make_loops, prefix, pure_dims
-from .mask import mask_inputs, mask_loads
+from .mask import mask_lanes, mask_loads
 from .names import region_names
 from .order import execution_order
 from .prefetch import prefetches
@@ -457,7 +458,8 @@ class _Builder:
         values = [mask_loads(lowered.value(v), scope, self.graph.input, self.facts) for v in d.values]
         if mask is not None:
             known = {n: Interval(*(substitute(e, self.values) for e in (r.low, r.high))) for n, r in scope.items()}
-            values = [mask_inputs(v, known, self.graph.input, self.facts, mask) for v in values]
+            by_lane = functools.partial(depends, wanted=self.lanes(loops))
+            values = [mask_lanes(v, known, self.graph.input, self.facts, mask, loops.stage, by_lane) for v in values]
         body = self.stores(loops, indices, values, mask)
         guards = [*loops.guards, *([condition] if condition is not None and mask is None else [])]
         return If(logical_and(*guards), body) if guards else body
@@ -465,8 +467,11 @@ class _Builder:
     def varies_by_lane(self, loops: Loops, condition: Expr) -> bool:
         """Whether a condition on coordinates differs between the lanes of a vector, at places that do not."""
         d = loops.definition
-        lanes = [loops.var(x.name).name for x in loops.nest.loops if loops.is_vector(x)]
-        return depends(condition, lanes) and not any(loaded(e) for e in (condition, *d.indices))
+        return depends(condition, self.lanes(loops)) and not any(loaded(e) for e in (condition, *d.indices))
+
+    def lanes(self, loops: Loops) -> list[str]:
+        """The variables whose values become lanes."""
+        return [loops.var(x.name).name for x in loops.nest.loops if loops.is_vector(x)]
 
     def everywhere(self, loops: Loops) -> dict[str, Interval]:
         """The coordinates of a definition, each over its whole range."""
