@@ -26,7 +26,6 @@ class Case:
     planes: frozenset[str] = frozenset()  # inputs whose first axis is channels: also tried interleaved
     tolerance: float = 1e-5  # of floats, relative to the largest magnitude
     off_by: int = 0  # what integers may differ by, where the documents allow it
-    seeds: tuple[int, ...] = (0,)
     reference: bool = True  # whether the reference evaluator is quick enough at the smallest shapes
     # So many stages that code for every size takes minutes to compile: fewer tests, unless PANTILE_FUZZ=long.
     slow: bool = False

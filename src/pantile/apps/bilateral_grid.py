@@ -15,11 +15,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 import pantile as pt
 
 from .app import App
+from .data import floats
 from .photo import FLOAT_CHANNELS, Photo
 
 CELL = 8  # pixels along each side of a cell
@@ -141,10 +140,6 @@ def expert(vector_bits: int) -> pt.Schedule:
     )
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return rng.random(shape, dtype=np.float32)
-
-
 APPS = (
     App(
         "bilateral_grid",
@@ -152,7 +147,7 @@ APPS = (
         build,
         expert,
         {"small": {"img": (200, 300)}, "paper": {"img": (2560, 1536)}},
-        _make,
+        floats,
         photo=Photo({"img": FLOAT_CHANNELS}, gives=FLOAT_CHANNELS),
     ),
     App(
@@ -161,7 +156,7 @@ APPS = (
         partial(build, "polymage"),
         expert,
         {"small": {"img": (200, 304)}, "paper": {"img": (2560, 1536)}},
-        _make,
+        floats,
         photo=Photo({"img": FLOAT_CHANNELS}, gives=FLOAT_CHANNELS),
     ),
 )

@@ -10,11 +10,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 import pantile as pt
 
 from .app import App
+from .data import floats
 from .photo import FLOAT_RGB, Layout, Photo
 
 
@@ -95,10 +94,6 @@ def expert_of_gray(vector_bits: int) -> pt.Schedule:
     return expert(vector_bits).without("gray")
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return rng.random(shape, dtype=np.float32)
-
-
 CORNERS = Layout("grey", "float32", white=None, exponent=0.25)
 
 APPS = (
@@ -108,7 +103,7 @@ APPS = (
         build,
         expert,
         {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
-        _make,
+        floats,
         photo=Photo({"img": FLOAT_RGB}, gives=CORNERS),
     ),
     App(
@@ -117,7 +112,7 @@ APPS = (
         partial(build, "polymage"),
         expert_of_gray,
         {"small": {"img": (202, 302)}, "paper": {"img": (4258, 2834)}},
-        _make,
+        floats,
         photo=Photo({"img": Layout("grey", "float32")}, gives=CORNERS),
     ),
 )

@@ -9,13 +9,10 @@ faster than to keep it.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 import pantile as pt
 
 from .app import App
+from .data import octets
 from .photo import Layout, Photo
 
 
@@ -89,10 +86,6 @@ def expert(vector_bits: int) -> pt.Schedule:
     )
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return rng.integers(0, 256, shape, dtype=np.uint8)
-
-
 BYTES = Layout("rgb", "uint8", white=255)
 
 APPS = (
@@ -102,7 +95,7 @@ APPS = (
         build,
         expert,
         {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
-        _make,
+        octets,
         photo=Photo({"img": BYTES}, gives=BYTES),
         off_by=2,  # a luma just at a whole number may be counted below it, if its products are fused
     ),

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import pantile as pt
 
 from .app import App
+from .data import floats
 from .photo import FLOAT_RGB, Photo
 
 
@@ -77,10 +76,6 @@ def expert(vector_bits: int) -> pt.Schedule:
     )
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return rng.random(shape, dtype=np.float32)
-
-
 APPS = (
     App(
         "iir_blur",
@@ -88,7 +83,7 @@ APPS = (
         build,
         expert,
         {"small": {"img": (3, 120, 200)}, "paper": {"img": (3, 2560, 1536)}},
-        _make,
+        floats,
         photo=Photo({"img": FLOAT_RGB}, gives=FLOAT_RGB),
     ),
 )

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import pantile as pt
 
 from .app import App
+from .data import octets
 from .photo import BYTES_RGB, FLOAT_RGB, Photo
 
 SLICES = 32
@@ -215,10 +214,6 @@ def _coarse_levels(vector: int) -> list[pt.StageSchedule]:
     return stages
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return rng.integers(0, 256, shape, dtype=np.uint8)
-
-
 SIZES = {"small": (3, 130, 140), "paper": (3, 320, 192)}
 APPS = (
     App(
@@ -227,7 +222,7 @@ APPS = (
         build,
         expert,
         {name: dict.fromkeys(("left", "right"), shape) for name, shape in SIZES.items()},
-        _make,
+        octets,
         photo=Photo({"left": BYTES_RGB, "right": BYTES_RGB}, gives=FLOAT_RGB, same={"right": "left"}),
     ),
 )

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import pantile as pt
 
 from .app import App
+from .data import words
 from .photo import SIXTEEN_BITS, Photo
 
 LEVELS = 8  # of brightness
@@ -141,10 +140,6 @@ def expert(vector_bits: int) -> pt.Schedule:
     return pt.Schedule(*stages, *(pt.on(name).compute_inline() for name in inlined))
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return rng.integers(0, 2**16, shape, dtype=np.uint16)
-
-
 APPS = (
     App(
         "local_laplacian",
@@ -152,7 +147,7 @@ APPS = (
         build,
         expert,
         {"small": {"img": (3, 256, 300)}, "paper": {"img": (3, 2560, 1536)}},
-        _make,
+        words,
         off_by=400,  # where rounding takes the next entry of the curve, and a colour outweighs its gray
         photo=Photo({"img": SIXTEEN_BITS}, gives=SIXTEEN_BITS),
     ),

@@ -13,11 +13,10 @@ import functools
 import math
 from typing import Any
 
-import numpy as np
-
 import pantile as pt
 
 from .app import App
+from .data import floats
 from .photo import FLOAT_RGB, Photo
 
 RADIUS = 26
@@ -97,10 +96,6 @@ def expert(vector_bits: int) -> pt.Schedule:
     )
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return rng.random(shape, dtype=np.float32)
-
-
 APPS = (
     App(
         "max_filter",
@@ -108,7 +103,7 @@ APPS = (
         build,
         expert,
         {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
-        _make,
+        floats,
         photo=Photo({"img": FLOAT_RGB}, gives=FLOAT_RGB),
     ),
 )

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import pantile as pt
 
 from .app import App
+from .data import doubles
 
 QUANTITIES, GHOSTS = 5, 2
 AXES = "zyx"
@@ -65,10 +64,6 @@ def expert(vector_bits: int) -> pt.Schedule:
     )
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return rng.random(shape)
-
-
 APPS = (
     App(
         "minifluxdiv",
@@ -76,6 +71,6 @@ APPS = (
         build,
         expert,
         {"small": {"phi": (5, 14, 16, 38)}, "paper": {"phi": (5, 132, 132, 132)}},
-        _make,
+        doubles,
     ),
 )

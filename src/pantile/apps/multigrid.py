@@ -19,11 +19,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 import pantile as pt
 
 from .app import App
+from .data import doubles
 
 LEVELS = 4
 WEIGHT = {2: 4 / 5, 3: 8 / 9}  # of a Jacobi sweep, by the number of dimensions
@@ -150,10 +149,6 @@ def expert(cycle: Cycle, vector_bits: int) -> pt.Schedule:
     return pt.Schedule(*stages)
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return rng.random(shape)
-
-
 def _app(cycle: Cycle) -> App:
     extents = {"small": {2: 25, 3: 17}, "paper": {2: 8193, 3: 257}}
     shapes = {size: (n[cycle.dims],) * cycle.dims for size, n in extents.items()}
@@ -164,7 +159,7 @@ def _app(cycle: Cycle) -> App:
         functools.partial(build, cycle),
         functools.partial(expert, cycle),
         {size: {"u": shape, "f": shape} for size, shape in shapes.items()},
-        _make,
+        doubles,
     )
 
 

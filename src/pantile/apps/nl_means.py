@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 import pantile as pt
 
 from .app import App
+from .data import floats
 from .photo import FLOAT_RGB, Photo
 
 PATCH, SEARCH = 7, 7
@@ -95,10 +94,6 @@ def expert(vector_bits: int) -> pt.Schedule:
     )
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return rng.random(shape, dtype=np.float32)
-
-
 APPS = (
     App(
         "nl_means",
@@ -106,7 +101,7 @@ APPS = (
         build,
         expert,
         {"small": {"img": (3, 60, 100)}, "paper": {"img": (3, 2560, 1536)}},
-        _make,
+        floats,
         photo=Photo({"img": FLOAT_RGB}, gives=FLOAT_RGB),
     ),
 )

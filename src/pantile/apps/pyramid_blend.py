@@ -13,11 +13,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
-
 import pantile as pt
 
 from .app import App
+from .data import floats
 from .photo import FLOAT_RGB, Layout, Photo
 
 LEVELS = 4
@@ -125,10 +124,6 @@ def expert(vector_bits: int, last: str = "o0") -> pt.Schedule:
     return pt.Schedule(*stages, *(pt.on(name).compute_inline() for name in inlined))
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return rng.random(shape, dtype=np.float32)
-
-
 def _sizes(height: int, width: int) -> dict[str, tuple[int, ...]]:
     return {"a": (3, height, width), "b": (3, height, width), "mask": (height, width)}
 
@@ -140,7 +135,7 @@ APPS = (
         build,
         expert,
         {"small": _sizes(200, 300), "paper": _sizes(2160, 3840)},
-        _make,
+        floats,
         photo=Photo({"a": FLOAT_RGB, "b": FLOAT_RGB, "mask": Layout("grey", "float32")}, gives=FLOAT_RGB),
     ),
     App(
@@ -149,6 +144,6 @@ APPS = (
         functools.partial(build, "polymage"),
         functools.partial(expert, last="out"),
         {"small": _sizes(260, 360), "paper": _sizes(2220, 3900)},
-        _make,
+        floats,
     ),
 )

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import pantile as pt
 
 from .app import App
+from .data import words
 from .photo import Layout, Photo
 
 STAGES = 32
@@ -58,10 +57,6 @@ def expert(vector_bits: int) -> pt.Schedule:
     return pt.Schedule(padded, *(whole(f"stencil_{k}") for k in range(1, STAGES + 1)))
 
 
-def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    return rng.integers(0, 2**16, shape, dtype=np.uint16)
-
-
 WORDS = Layout("each", "uint16", white=65535)
 
 APPS = (
@@ -71,7 +66,7 @@ APPS = (
         build,
         expert,
         {"small": {"img": (200, 300)}, "paper": {"img": (2560, 1536)}},
-        _make,
+        words,
         photo=Photo({"img": WORDS}, gives=WORDS),
     ),
 )
