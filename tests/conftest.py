@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis.internal.conjecture import providers
+
+# Hypothesis draws now and then from the constants it finds in the modules that are loaded: the cases would change with
+# every edit anywhere, and with the tests that are run beside.
+providers._get_local_constants = lambda: providers.Constants()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

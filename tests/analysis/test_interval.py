@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import pantile as pt
 from pantile.analysis.interval import Interval, interval, refine
 from pantile.expr.nodes import Const, Expr, Load, Op, coordinate, var
-from pantile.expr.types import FLOAT32
+from pantile.expr.types import FLOAT32, INT64, dtype
 from pantile.expr.visit import walk
 
 from .indices import affine, boxes, cases, conditions, indices, points, value
@@ -128,3 +128,22 @@ def test_a_product_in_a_sum_may_be_fused() -> None:
         found = interval(v * a + b, {"v": Interval(0.0, high)})
         once = float(np.float32(float(np.float32(high)) * float(np.float32(a)) + float(np.float32(b))))
         assert found.low <= 0 + b and once <= found.high
+
+
+INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+
+@cases(300)
+@given(st.lists(st.sampled_from(INTEGERS), min_size=2, max_size=4), st.integers(-9, 9), st.integers(0, 9))
+def test_data_wraps(types: list[str], offset: int, least: int) -> None:
+    """Pixels that are cast, shifted and bounded from below: all of them are inside."""
+    first = dtype(types[0])
+    ends = (-(1 << 62), 1 << 62) if first == INT64 else (first.min, first.max)
+    pixel, pixels = Load(first, 1, "img", ()), np.array([0, 1, 10, first.max // 2, *ends], types[0])
+    for t in types[1:]:
+        pixel, pixels = pt.cast(t, pixel), pixels.astype(t)
+        low, shift = np.array([least, offset]).astype(t)
+        pixel = pt.maximum(pixel + pt.cast(t, int(shift)), pt.cast(t, int(low)))
+        pixels = np.maximum(pixels + shift, low)
+    found = interval(pixel, {})
+    assert all(holds(found, int(v)) for v in pixels), (pixel, pixels, found)

@@ -169,13 +169,16 @@ class _Evaluator:
         if e.dtype.is_float:
             rounded = _rounded(result, e.dtype)
             return _one_ulp_more(rounded, e.dtype) if _may_be_rounded_otherwise(e) else rounded
-        return _wrapped(result, e.dtype)
+        return _wrapped(result, e.dtype) if e.op in _MAY_WRAP else result
 
     def select(self, e: Op) -> Interval:
         condition, then, otherwise = e.args
         a = interval(then, refine(self.scope, condition, True))
         b = interval(otherwise, refine(self.scope, condition, False))
         return a.hull(b)
+
+
+_MAY_WRAP = {"add", "sub", "neg", "mul", "floordiv", "abs", "shl"}
 
 
 def _itself(e: Var) -> Interval:
@@ -226,12 +229,15 @@ def _constant(r: Interval) -> int | float | None:
 
 
 def _wrapped(r: Interval, t: DType) -> Interval:
-    """Small integer types wrap: keep the result only where it provably fits. Index types (32-bit up) do not wrap."""
-    if t.bits >= 32 or t.is_bool:
+    """Integers wrap: keep the result only where it fits. Ends that are no numbers are of coordinates and extents, which
+    do not wrap in 32 bits; int64 never does."""
+    if t == INT64:
         return r
-    if _is_number(r.low) and _is_number(r.high) and t.min <= r.low and r.high <= t.max:
-        return r
-    return type_range(t)
+    if _is_number(r.low) and _is_number(r.high):
+        return r if t.min <= r.low and r.high <= t.max else type_range(t)
+    if t.is_signed:
+        return type_range(t) if t.bits < 32 or (r.low is None and r.high is None) else r
+    return r if t.bits >= 32 and r.bounded and _is_number(r.low) and r.low >= 0 else type_range(t)
 
 
 def _cast(r: Interval, source: DType, to: DType) -> Interval:
@@ -244,9 +250,9 @@ def _cast(r: Interval, source: DType, to: DType) -> Interval:
         # NaN becomes 0, so 0 is always possible.
         low, high = (int(min(max(v, limits.low), limits.high)) for v in (r.low, r.high))
         return Interval(min(low, 0), max(high, 0))
-    if to.bits >= 32 and to.bits >= min(source.bits, 32) and to.is_signed:
-        return r if r.bounded else type_range(source)
-    return _wrapped(r, to) if to.bits < 32 else r
+    if not r.bounded:
+        r = type_range(source)
+    return _wrapped(r, to)
 
 
 def _ends(f: Callable[[Scalar, Scalar], Scalar], low: tuple[Scalar, Scalar], high: tuple[Scalar, Scalar]) -> Interval:

@@ -31,7 +31,7 @@ def fold_storage(body: Stmt, folds: Folds) -> Stmt:
         if isinstance(s, Realize):  # nothing to gain where the whole extent is as small
             for k, (_, extent) in enumerate(s.box):
                 if isinstance(extent, Const) and int(extent.value) <= wanted.get((s.buffer, k), 0):
-                    del wanted[s.buffer, k]
+                    wanted.pop((s.buffer, k), None)
     return _Folder(wanted, _grouped(body, wanted)).statement(body, {}) if wanted else body
 
 
