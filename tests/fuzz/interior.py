@@ -1,4 +1,5 @@
-"""Pipelines without boundary conditions: the output is smaller than the input by what the stencils need."""
+"""Pipelines without boundary conditions: the output is smaller than the input by what the stencils need, or they test
+where they are."""
 
 from __future__ import annotations
 
@@ -35,12 +36,27 @@ def _stencil(w: Writer, source: str, value: Term, reach: dict[str, tuple[int, in
     """A Func of taps of `source`, perhaps with one of the input; `reach` is how far beyond a pixel each Func reads."""
     taps, ends = [], []
     for k in range(w.number(1, 4)):
-        read = "img" if k == 3 else source
-        dy, dx = w.number(0, 2), w.number(0, 2)
-        taps.append(f"{read}[y + {dy}, x + {dx}]")
-        ends.append((reach[read][0] + dy, reach[read][1] + dx))
+        tap, end = _tap(w, "img" if k == 3 else source, reach, value)
+        taps.append(tap)
+        ends.append(end)
     name = w.func()
     scale = " * 0.25" if value.dtype.is_float else " // 3"
     w.lines.append(f"{name}[y, x] = ({' + '.join(taps)}){scale}")
     reach[name] = (max(e[0] for e in ends), max(e[1] for e in ends))
     return name, value
+
+
+def _tap(w: Writer, source: str, reach: dict[str, tuple[int, int]], value: Term) -> tuple[str, tuple[int, int]]:
+    """A read of `source` and how far it reaches: of a later pixel, or of one that is tested to be there."""
+    at, end, tests = [], [], []
+    for axis, name in enumerate("yx"):
+        d, far = w.number(0, 2), reach[source][axis]
+        kind = w.pick(["plain", "plain", "before", "after"])
+        at.append(f"{name} {'-' if kind == 'before' else '+'} {d}")
+        end.append({"plain": far + d, "before": max(0, far - d), "after": 0}[kind])
+        if kind != "plain":
+            tests.append(f"({name} >= {d})" if kind == "before" else f"({name} < img.shape[{axis}] - {far + d})")
+    read = f"{source}[{', '.join(at)}]"
+    if tests:
+        read = f"pt.select({' & '.join(tests)}, {read}, pt.cast({value.dtype.name!r}, 7))"
+    return read, (end[0], end[1])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from ..analysis.interval import Interval, Later, Scope, interval, refine
 from ..analysis.touched import Box, hull, touched
-from ..expr.nodes import Expr
+from ..expr.nodes import COMPARISON, Expr, Op
 from ..expr.types import INT64
-from ..expr.visit import conjuncts, depends, loaded, same
+from ..expr.visit import conjuncts, depends, loaded, same, walk
 from ..graph.nodes import Stage
 from ..ir.nodes import For, If, Let, Produce, Stmt
 from ..ir.visit import children, expressions
@@ -130,3 +130,27 @@ def read_when(s: Stmt, buffers: tuple[str, ...], inside: frozenset[str] = frozen
     if isinstance(s, If) and s.otherwise is None:
         common += [c for c in conjuncts(s.condition) if not loaded(c) and not depends(c, inside)]
     return common
+
+
+def read_if(s: Stmt, buffers: tuple[str, ...], names: Set[str], contents: Contents) -> bool:
+    """Whether a statement reads some buffers only where a condition on some names holds."""
+    if contents.loaded(s).isdisjoint(buffers):
+        return False
+    if isinstance(s, If) and _compares(s.condition, names):
+        return True
+    chosen = any(_chosen(e, buffers, names) for e in expressions(s))
+    return chosen or any(read_if(c, buffers, names, contents) for c in children(s))
+
+
+def _chosen(e: Expr, buffers: tuple[str, ...], names: Set[str]) -> bool:
+    """Whether the buffers are read in a branch of a select that compares the names."""
+    return not loaded(e).isdisjoint(buffers) and any(
+        isinstance(n, Op) and n.op == "select" and _compares(n.args[0], names)
+        and any(not loaded(branch).isdisjoint(buffers) for branch in n.args[1:])
+        for n in walk(e)
+    )  # fmt: skip
+
+
+def _compares(condition: Expr, names: Set[str]) -> bool:
+    comparisons = (n for n in walk(condition) if isinstance(n, Op) and n.op in COMPARISON)
+    return any(not loaded(n) and depends(n, names) for n in comparisons)

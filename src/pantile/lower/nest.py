@@ -25,9 +25,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..analysis.interval import Interval
-from ..analysis.regions import with_own_updates
+from ..analysis.regions import required, with_own_updates
 from ..analysis.touched import Box
-from ..expr.build import expr, logical_and, maximum
+from ..expr.build import expr, logical_and, maximum, minimum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, Var, const, var
 from ..expr.types import INT64
@@ -38,7 +38,7 @@ from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt
 from ..schedule.plan import Loop, Plan, Site, StagePlan
 from .anywhere import computable_anywhere
 from .assume import assume
-from .footprint import Contents, Reach, computed, read_by, read_when
+from .footprint import Contents, Reach, computed, read_by, read_if, read_when
 from .loops import Covered, Loops, Range, make_loops, prefix, pure_dims
 from .mask import mask_lanes, mask_loads
 from .names import region_names
@@ -80,6 +80,7 @@ class _Builder:
         self.values: dict[str, Expr] = {}  # let around the statement being built -> its value in loop variables
         self.slid: dict[str, dict[int, int]] = {}  # buffer -> dim it slides along -> rows in use at one time
         self.whole: dict[str, dict[int, int | None]] = {}  # the same where it is computed without sliding
+        self.most: dict[str, dict[int, int | None]] = {}  # stage -> dims that were clipped -> their extent before
         self.covered: dict[str, Covered] = {}
         self.contents = Contents()
         self.fused: dict[str, list[str]] = {}  # stage -> those computed with it
@@ -122,7 +123,7 @@ class _Builder:
             self.keep_rows(members, box, sliding)
         if sliding is not None:
             box = sliding.box
-        box = tuple(self.not_negative(side) for side in box)
+        box = tuple(self.not_negative(side) for side in self.clipped(members, box, rest))
         lets = [(m.name, dim, side) for m in members for dim, side in zip(m.dims, box, strict=True)]
         for name, dim, side in lets:
             low, high = region_names(name, dim)
@@ -140,6 +141,31 @@ class _Builder:
     def anywhere(self, members: list[Stage], k: int) -> bool:
         """Whether the stages can be computed at any position along dim k."""
         return all(computable_anywhere(self.graph, m, k, self.facts) for m in members)
+
+    def clipped(self, members: list[Stage], box: Box, rest: Stmt) -> Box:
+        """The box without what only iterations ask for in which a condition fails: there may be no input for it."""
+        for m in members:
+            self.most.pop(m.name, None)
+        names = {loop.var.name for loop in self.open} | self.values.keys()
+        if not read_if(rest, tuple(b for m in members for b in m.buffers), names, self.contents):
+            return box
+        return tuple(side if self.anywhere(members, k) else self.clipped_side(members, k, side)
+                     for k, side in enumerate(box))  # fmt: skip
+
+    def clipped_side(self, members: list[Stage], k: int, side: Interval) -> Interval:
+        wholes = [self.tidy(m, k, self.required[m.name][k]) for m in members]
+        low = functools.reduce(minimum, (w.low for w in wholes))
+        high = functools.reduce(maximum, (w.high for w in wholes))
+        for m in members:
+            self.most.setdefault(m.name, {})[k] = self.facts.upper(side.high - side.low + 1)
+        first = minimum(maximum(side.low, low), high + 1)  # both ends, so that nothing at all is an extent of 0
+        last = minimum(maximum(side.high, low - 1), high)
+        return Interval(simplify(first, self.facts), simplify(last, self.facts))
+
+    @functools.cached_property
+    def required(self) -> dict[str, Box]:
+        """The box of every stage that the outputs need, over all loops: the one that each call is checked for."""
+        return required(self.graph, {s: self.output_box(self.graph.stage[s]) for s in self.graph.output}, {})
 
     def conditions(self, members: list[Stage], rest: Stmt) -> list[Expr]:
         """What must hold for `rest` to read the stages, apart from when a loop around it starts."""
@@ -267,10 +293,15 @@ class _Builder:
         if box is None:
             return body
         sides = [self.tidy(stage, k, side) for k, side in enumerate(box)]
-        sizes = tuple((side.low, simplify(side.high - side.low + 1, self.facts)) for side in sides)
+        sizes = tuple((side.low, self.extent(stage, p, k, side)) for k, side in enumerate(sides))
         for buffer, dtype in reversed(list(zip(stage.buffers, stage.dtypes, strict=True))):
             body = Realize(buffer, dtype, sizes, Memory(p.memory), body)
         return body
+
+    def extent(self, stage: Stage, p: StagePlan, k: int, side: Interval) -> Expr:
+        """Of the memory along one dim: what was clipped off may be a constant extent, and that is simpler."""
+        most = self.most.get(stage.name, {}).get(k) if p.compute == p.store else None
+        return simplify(side.high - side.low + 1, self.facts) if most is None else const(most, INT64)
 
     # Loops of a stage
 
