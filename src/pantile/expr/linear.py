@@ -16,9 +16,8 @@ from .build import binary
 from .congruence import Class, known_remainder
 from .nodes import Cast, Const, Expr, Op, Var, const, once_per_node, op
 from .types import INT64
-from .visit import children, key, rebuild
+from .visit import Key, children, key, rebuild
 
-Key = tuple[object, ...]
 _LINEAR = frozenset({"add", "sub", "neg", "mul"})
 # A proof may look at this many linear forms; expressions that need more are left as they are.
 _EFFORT = 120
@@ -198,7 +197,7 @@ class Facts:
             limit = self._bound(linear(atom.args[0]), side)
             return None if limit is None else limit // d
         if atom.op in ("min", "max", "select"):
-            return self._bound_op(Linear(0), ("", 0), atom, 1, side)
+            return self._bound_op(Linear(0), b"", atom, 1, side)
         return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import blake2b
 from operator import attrgetter, is_
 from typing import Any
 
@@ -25,6 +26,8 @@ from .nodes import (
     op,
 )
 from .types import DType
+
+Key = bytes  # of an expression, see `key`
 
 # By kind of node; constants and variables (and the language's own kinds of variables) have none.
 _OPERANDS: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
@@ -184,27 +187,30 @@ def depends(e: Expr, wanted: Iterable[str]) -> bool:
 
 
 @once_per_node("_key")
-def key(e: Expr) -> tuple[object, ...]:
-    """A hashable value, equal for structurally equal expressions."""
-    return (type(e).__name__, e.dtype, e.lanes, *_attributes(e), *map(key, children(e)))
+def key(e: Expr) -> Key:
+    """Equal for structurally equal expressions: a digest, so that it takes no longer to compare and to hash than that
+    of a leaf, however much an expression shares (nested tuples would be walked again at each use, as trees)."""
+    own = f"{type(e).__name__} {e.dtype.name} {e.lanes} {_attributes(e)}\0".encode()
+    operands = children(e)
+    return blake2b(own + b"".join(map(key, operands)), digest_size=16).digest() if operands else own
 
 
-def _attributes(e: Expr) -> tuple[object, ...]:
-    if isinstance(e, Const):
-        return (repr(e.value),)
-    if isinstance(e, Var):
-        return (e.name,)
+def _attributes(e: Expr) -> object:
     if isinstance(e, Op):
-        return (e.op,)
+        return e.op
+    if isinstance(e, Var):
+        return e.name
+    if isinstance(e, Const):
+        return repr(e.value)
     if isinstance(e, Read):
-        return (id(e.source), e.which)
+        return id(e.source), e.which
     if isinstance(e, Reduce):
-        return (e.kind, id(e.domain), e.which)
+        return e.kind, id(e.domain), e.which
     if isinstance(e, Load):
-        return (e.buffer, e.mask is not None)
+        return e.buffer, len(e.indices), e.mask is not None
     if isinstance(e, Shuffle):
-        return (e.order,)
-    return ()
+        return e.order
+    return ""
 
 
 def same(a: Expr, b: Expr) -> bool:

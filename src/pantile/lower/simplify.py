@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..expr.congruence import congruence
-from ..expr.linear import Facts, Key, Simplifier, linear
+from ..expr.linear import Facts, Simplifier, linear
 from ..expr.nodes import Const, Expr, Var, var
 from ..expr.types import INT64
-from ..expr.visit import depends, key
+from ..expr.visit import Key, depends, key
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Stmt
 

@@ -18,7 +18,7 @@ from ..expr.build import expr, logical_and, maximum, minimum
 from ..expr.linear import Facts, linear, simplify
 from ..expr.nodes import Expr, Op, const
 from ..expr.types import BOOL, INT64
-from ..expr.visit import depends, key, loaded
+from ..expr.visit import Key, depends, key, loaded
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Produce, Realize, Stmt, Store
 from .footprint import step
@@ -32,10 +32,7 @@ def trim(body: Stmt, facts: Facts) -> Stmt:
     return _visit(body, Facts(facts.bounds), frozenset())
 
 
-_Key = tuple[object, ...]
-
-
-def _visit(s: Stmt, facts: Facts, granted: frozenset[_Key]) -> Stmt:
+def _visit(s: Stmt, facts: Facts, granted: frozenset[Key]) -> Stmt:
     """`granted`: what the loops around need anyway, by key."""
     if isinstance(s, For):
         facts.bounds[s.var] = facts.lower(s.min), facts.upper(s.min + s.extent - 1)
@@ -54,9 +51,9 @@ class _Need:
     inner: bool  # whether a loop inside can be trimmed by it as well, and more closely
 
 
-def _trimmed(s: For, needs: dict[_Key, _Need], facts: Facts, granted: frozenset[_Key]) -> Stmt:
+def _trimmed(s: For, needs: dict[Key, _Need], facts: Facts, granted: frozenset[Key]) -> Stmt:
     low, end, whole = s.min, s.min + s.extent, []
-    met: dict[_Key, _Need] = {}
+    met: dict[Key, _Need] = {}
     for k, need in needs.items():
         found = limit(need.gap, s.var, facts)
         if found is not None:
@@ -96,7 +93,7 @@ class _Inside:
         return _Inside(self.name, scope, self.loops.union(new))
 
 
-def _needs(s: Stmt, at: _Inside) -> dict[_Key, _Need]:
+def _needs(s: Stmt, at: _Inside) -> dict[Key, _Need]:
     """What all effects of a statement need."""
     if isinstance(s, Store) and s.mask is not None:
         return _of_condition(s.mask, at)
@@ -110,13 +107,13 @@ def _needs(s: Stmt, at: _Inside) -> dict[_Key, _Need]:
     return {}
 
 
-def _common(parts: list[dict[_Key, _Need]]) -> dict[_Key, _Need]:
+def _common(parts: list[dict[Key, _Need]]) -> dict[Key, _Need]:
     """What every part needs."""
     shared = [k for k in parts[0] if all(k in p for p in parts)]
     return {k: replace(parts[0][k], settles=sum((p[k].settles for p in parts), ())) for k in shared}
 
 
-def _of_condition(condition: Expr, at: _Inside) -> dict[_Key, _Need]:
+def _of_condition(condition: Expr, at: _Inside) -> dict[Key, _Need]:
     if isinstance(condition, Op) and condition.op == "and":
         a, b = (_of_condition(c, at) for c in condition.args)
         return {**a, **b}
