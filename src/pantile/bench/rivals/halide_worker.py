@@ -98,8 +98,8 @@ class Array:
 def _allocate(item_format: str, halide_type: Any, shape: Sequence[int]) -> tuple[hl.Buffer, memoryview]:
     """Zeroed memory, as a buffer whose contiguous dimension comes first, and as bytes.
 
-    Huge pages are asked for, as NumPy does. Halves are the exception, which a memoryview
-    cannot hold before Python 3.12: Halide allocates those.
+    Huge pages are asked for, as NumPy does, of private memory: Linux as it comes has none that is shared. Halves are
+    the exception, which a memoryview cannot hold before Python 3.12: Halide allocates those.
     """
     if item_format == "e":
         halves = hl.Buffer(halide_type, list(reversed(shape)))
@@ -107,7 +107,7 @@ def _allocate(item_format: str, halide_type: Any, shape: Sequence[int]) -> tuple
         exporter = halves if memoryview(halves).c_contiguous else _reversed(halves)
         size = 2 * math.prod(shape)
         return halves, memoryview((ctypes.c_char * size).from_buffer(exporter)).cast("B")
-    memory = mmap.mmap(-1, math.prod(shape) * struct.calcsize(item_format))
+    memory = mmap.mmap(-1, math.prod(shape) * struct.calcsize(item_format), access=mmap.ACCESS_COPY)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)
     view: Any = memoryview(memory)

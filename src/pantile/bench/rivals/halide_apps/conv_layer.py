@@ -1,6 +1,7 @@
 """A 3x3 convolution with bias and ReLU over channel-innermost images."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import halide as hl
 
@@ -8,13 +9,20 @@ import halide as hl
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
     """Return the layer of ``images["img"]``, two rows and columns smaller."""
     source, weights, bias = images["img"], images["filter"], images["bias"]
+    channels_in, width, height, batch = _extents(source)
+    channels_out = _extents(bias)[0]
     c, x, y, n = hl.Var("c"), hl.Var("x"), hl.Var("y"), hl.Var("n")
-    r = hl.RDom([(0, source.dim(0).extent()), (0, 3), (0, 3)])
+    r = hl.RDom([(0, channels_in), (0, 3), (0, 3)])
 
     conv, relu = hl.Func("conv"), hl.Func("relu")
     conv[c, x, y, n] = bias[c]
     conv[c, x, y, n] += weights[c, r.y, r.z, r.x] * source[r.x, x + r.y, y + r.z, n]
     relu[c, x, y, n] = hl.max(0, conv[c, x, y, n])
+
+    # As published, the program is made for one size.
+    for image in images.values():
+        _fix_layout(image, _extents(image))
+    _fix_layout(relu.output_buffer(), [channels_out, width - 2, height - 2, batch])
 
     if manual:
         lanes = target.natural_vector_size(hl.Float(32))
@@ -23,7 +31,29 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
         relu.split(c, co, ci, lanes * vectors).split(x, xo, xi, pixels)
         relu.reorder(ci, xi, xo, y, n, co).vectorize(ci, lanes).unroll(ci).unroll(xi)
         relu.parallel(y).parallel(n).parallel(co)
-        conv.compute_at(relu, xo).vectorize(c, lanes).unroll(c).unroll(x).unroll(y).unroll(n)
+        conv.compute_at(relu, xo).vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
         accumulate = conv.update(0).reorder(c, x, y, r.x, r.y, r.z, n)
-        accumulate.vectorize(c, lanes).unroll(c).unroll(x).unroll(y).unroll(n).unroll(r.x, 2)
+        accumulate.vectorize(c, lanes).unroll(c).unroll(x).unroll(y).unroll(r.x, 2)
+        loaded, broadcast = _copy(weights), _copy(source)
+        first, *_, last = loaded.args()
+        loaded.compute_at(conv, r.x).vectorize(first, lanes).unroll(first).unroll(last)
+        broadcast.compute_at(conv, x).unroll(broadcast.args()[0])
     return relu
+
+
+def _extents(image: hl.ImageParam) -> list[int]:
+    buffer = image.get()
+    return [buffer.dim(d).extent() for d in range(buffer.dimensions())]
+
+
+def _fix_layout(buffer: Any, extents: list[int]) -> None:
+    """Make bounds and strides of a dense buffer constants of the program."""
+    stride = 1
+    for d, extent in enumerate(extents):
+        buffer.dim(d).set_bounds(0, extent).set_stride(stride)
+        stride *= extent
+
+
+def _copy(image: hl.ImageParam) -> hl.Func:
+    """What reads of `image` go through. Halide 14 gives the method a name that is a keyword of Python."""
+    return (image.in_ if hasattr(image, "in_") else getattr(image, "in"))()

@@ -107,11 +107,11 @@ def _up(f: hl.Func, *rest: hl.Var) -> hl.Func:
     def at(column: Any, row: Any) -> Any:
         return (column, row, *rest)
 
-    across[at(X, Y)] = hl.f32(0.25) * f[at(_second(X), Y)] + hl.f32(0.75) * f[at(X / 2, Y)]
-    up[at(X, Y)] = hl.f32(0.25) * across[at(X, _second(Y))] + hl.f32(0.75) * across[at(X, Y / 2)]
+    across[at(X, Y)] = hl.lerp(f[at((X + 1) / 2, Y)], f[at((X - 1) / 2, Y)], _weight(X))
+    up[at(X, Y)] = hl.lerp(across[at(X, (Y + 1) / 2)], across[at(X, (Y - 1) / 2)], _weight(Y))
     return up
 
 
-def _second(z: hl.Var) -> hl.Expr:
-    """The coarse pixel that is second nearest."""
-    return z / 2 - 1 + 2 * (z % 2)
+def _weight(z: hl.Var) -> hl.Expr:
+    """Of the coarse pixel before `z`: a quarter at even ones, where it is the second nearest."""
+    return hl.f32(2 * (z % 2) + 1) / hl.f32(4)
