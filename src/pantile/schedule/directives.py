@@ -316,6 +316,8 @@ class StageSchedule:
         for y:                                for y:
             f[y] = img[y]              ->         prefetch img[y+2]
                                                   f[y] = img[y]
+
+        A hint: nothing is asked for where an iteration reads no constant number of cache lines, or more than 64.
         """
         return self._with(
             "prefetch", name_of(buffer), name_of(loop), self._at_least(1, "prefetch", "distance", distance)
