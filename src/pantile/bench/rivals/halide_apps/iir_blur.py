@@ -4,10 +4,7 @@ from collections.abc import Mapping
 
 import halide as hl
 
-OUTPUT_DTYPE = "<f4"
-ORIGIN = (0, 0, 0)
-SPARE_ROWS = 0
-
+BEAM_SIZE = 1
 ALPHA = 0.5
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import halide as hl
 
+BEAM_SIZE = 1
 DEPTH = 10
 CLAMPED = 4  # this level reads the one before through a boundary condition
 STRIP_ROWS = 32

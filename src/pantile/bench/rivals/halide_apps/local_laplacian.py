@@ -5,6 +5,7 @@ from typing import Any
 
 import halide as hl
 
+BEAM_SIZE = 1
 LEVELS = 8
 DEPTH = 8
 FINE = 4  # the levels beyond are computed without vectors

@@ -4,10 +4,7 @@ from collections.abc import Mapping
 
 import halide as hl
 
-OUTPUT_DTYPE = "<f4"
-ORIGIN = (0, 0, 0)
-SPARE_ROWS = 0
-
+BEAM_SIZE = 1
 RADIUS = 26
 LEVELS = 6  # maxima over 1, 2, .. 32 rows
 SLAB_COLUMNS = 256

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 
 import halide as hl
 
-OUTPUT_DTYPE = "<f4"
-ORIGIN = (0, 0, 0)
-SPARE_ROWS = 0
+BEAM_SIZE = 1
 
 PATCH, SEARCH, SIGMA = 7, 7, 0.12
 TILE_COLUMNS, TILE_ROWS = 16, 8

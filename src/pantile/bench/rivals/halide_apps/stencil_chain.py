@@ -4,10 +4,7 @@ from collections.abc import Mapping
 
 import halide as hl
 
-OUTPUT_DTYPE = "<u2"
-ORIGIN = (0, 0)
-SPARE_ROWS = 0
-
+BEAM_SIZE = 1
 STAGES = 32
 STORED = 11  # every so many stages one is stored whole
 TILES = 4  # along each axis of a stage that is stored whole
