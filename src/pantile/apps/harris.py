@@ -15,6 +15,7 @@ import pantile as pt
 from .app import App
 from .data import floats
 from .photo import FLOAT_RGB, Layout, Photo
+from .rows import two_rows
 
 
 def build(formulation: str = "halide") -> pt.Pipeline:
@@ -63,16 +64,6 @@ def expert(vector_bits: int) -> pt.Schedule:
     """Two rows by two vectors at a time, down tiles of 256 columns."""
     block = 2 * vector_bits // 32
 
-    def two_rows(name: str) -> pt.StageSchedule:
-        return (
-            pt.on(name)
-            .compute_at("out", "yi")
-            .split("y", "y", "row", 2)
-            .vectorize("x", block)
-            .reorder("y", "x", "row", "x_v")
-            .unroll("row")
-        )
-
     return pt.Schedule(
         pt.on("out")
         .split("y", "strip", "yi", 128)
@@ -83,9 +74,9 @@ def expert(vector_bits: int) -> pt.Schedule:
         .unroll("row")
         .parallel("strip"),
         pt.on("response").compute_inline(),
-        two_rows("row_sums").store_at("out", "tile"),
-        two_rows("gradient"),
-        two_rows("gray").store_at("out", "tile"),
+        two_rows("row_sums", "out", "yi", block).store_at("out", "tile"),
+        two_rows("gradient", "out", "yi", block),
+        two_rows("gray", "out", "yi", block).store_at("out", "tile"),
     )
 
 

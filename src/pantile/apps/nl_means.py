@@ -17,6 +17,7 @@ import pantile as pt
 from .app import App
 from .data import floats
 from .photo import FLOAT_RGB, Photo
+from .rows import two_rows
 
 PATCH, SEARCH = 7, 7
 
@@ -62,16 +63,6 @@ def expert(vector_bits: int) -> pt.Schedule:
     """Two rows at a time, down tiles of 32 rows and 256 columns."""
     lanes = vector_bits // 32
 
-    def two_rows(name: str) -> pt.StageSchedule:
-        return (
-            pt.on(name)
-            .compute_at("total", "y")
-            .split("y", "y", "row", 2)
-            .vectorize("x", 2 * lanes)
-            .reorder("y", "x", "row", "x_v")
-            .unroll("row")
-        )
-
     return pt.Schedule(
         pt.on("out")
         .split("y", "strip", "yi", 32)
@@ -89,8 +80,8 @@ def expert(vector_bits: int) -> pt.Schedule:
         .reorder("r.dy", "r.dx", "y", "x", "row", "x_v")
         .unroll("row"),
         pt.on("weight").compute_inline(),
-        two_rows("down"),
-        two_rows("difference").store_at("total", "r.dx").fold_storage("y", 8),
+        two_rows("down", "total", "y", 2 * lanes),
+        two_rows("difference", "total", "y", 2 * lanes).store_at("total", "r.dx").fold_storage("y", 8),
     )
 
 

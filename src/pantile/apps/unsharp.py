@@ -19,6 +19,7 @@ import pantile as pt
 
 from .app import App
 from .photo import FLOAT_RGB, Photo
+from .rows import two_rows
 
 SIGMA = 1.5
 
@@ -58,16 +59,7 @@ def expert(vector_bits: int) -> pt.Schedule:
     """Rows of gray slide down a strip, two new ones at a time."""
     line = 512 // 32  # a cache line: filled by one iteration, asked for by one prefetch
 
-    def two_rows(name: str) -> pt.StageSchedule:
-        return (
-            pt.on(name)
-            .compute_at("out", "yi")
-            .split("y", "y", "row", 2)
-            .vectorize("x", 2 * vector_bits // 32)
-            .reorder("y", "x", "row", "x_v")
-            .unroll("row")
-        )
-
+    width = 2 * vector_bits // 32
     return pt.Schedule(
         pt.on("out")
         .split("y", "strip", "yi", 128)
@@ -79,8 +71,8 @@ def expert(vector_bits: int) -> pt.Schedule:
         .prefetch("img", "row", 5),  # the rows that the next two of gray are made of
         pt.on("ratio").compute_inline(),
         pt.on("blur_x").compute_inline(),
-        two_rows("blur_y"),
-        two_rows("gray").store_at("out", "strip"),
+        two_rows("blur_y", "out", "yi", width),
+        two_rows("gray", "out", "yi", width).store_at("out", "strip"),
     )
 
 

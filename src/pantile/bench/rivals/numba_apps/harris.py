@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit, prange
 
 from ..library_worker import Array
+from ._gray import gray_row
 
 STRIP = 64
-RED, GREEN, BLUE = np.float32(0.299), np.float32(0.587), np.float32(0.114)
 TWELFTH, TWO, KAPPA = np.float32(1 / 12), np.float32(2), np.float32(0.04)
 
 
@@ -32,24 +32,17 @@ def _harris(img: Array, out: Array) -> None:
         ix, iy = np.empty((4, width), np.float32), np.empty((4, width), np.float32)
         first, last = strip * STRIP + 3, min(strip * STRIP + STRIP, rows) + 3  # in rows of the image
         for y in range(first - 2, first):
-            _gray_row(img, y, gray[y % 4])
+            gray_row(img, y, gray[y % 4])
         for y in range(first, first + 2):  # gradients of the two rows before the first
-            _gray_row(img, y, gray[y % 4])
+            gray_row(img, y, gray[y % 4])
             _gradient_row(gray[(y - 2) % 4], gray[(y - 1) % 4], gray[y % 4], ix[(y - 1) % 4], iy[(y - 1) % 4])
         for y in range(first, last):
-            _gray_row(img, y + 2, gray[(y + 2) % 4])
+            gray_row(img, y + 2, gray[(y + 2) % 4])
             new = (y + 1) % 4
             _gradient_row(gray[y % 4], gray[new], gray[(y + 2) % 4], ix[new], iy[new])
             _response_row(
                 ix[(y - 1) % 4], ix[y % 4], ix[new], iy[(y - 1) % 4], iy[y % 4], iy[new], out[y - 3]
             )  # fmt: skip
-
-
-@njit(fastmath=True)
-def _gray_row(img: Array, y: int, target: Array) -> None:
-    red, green, blue = img[0, y], img[1, y], img[2, y]
-    for x in range(target.shape[0]):
-        target[x] = RED * red[x] + GREEN * green[x] + BLUE * blue[x]
 
 
 @njit(fastmath=True)

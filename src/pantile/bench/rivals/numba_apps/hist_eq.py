@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit, prange
 
 from ..library_worker import Array
+from ._gray import BLUE, GREEN, RED
 
 STRIP = 64
-RED, GREEN, BLUE = np.float32(0.299), np.float32(0.587), np.float32(0.114)
 RED_OF_R = np.float32(1.4 * 0.713)
 GREEN_OF_B, GREEN_OF_R = np.float32(0.343 * 0.564), np.float32(0.711 * 0.713)
 BLUE_OF_B = np.float32(1.765 * 0.564)

@@ -14,18 +14,20 @@ BAND = 32
 def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
     """Compiled by the first call."""
     img, (out,) = inputs["img"], outputs
+    turned = out.transpose(0, 2, 1)
 
     def compute() -> Array:
         _filter_columns(img, out)
-        _filter_rows(out)
+        _filter_columns(turned, turned)
         return out
 
     return compute
 
 
 @njit(parallel=True, fastmath=True)
-def _filter_columns(img: Array, out: Array) -> None:
-    channels, height, width = img.shape
+def _filter_columns(source: Array, target: Array) -> None:
+    """Both may be views with their last two axes swapped, and may be the same array."""
+    channels, height, width = source.shape
     bands = (width + BAND - 1) // BAND
     for task in prange(channels * bands):
         c, first = task // bands, task % bands * BAND
@@ -33,28 +35,11 @@ def _filter_columns(img: Array, out: Array) -> None:
         local = np.empty((height, BAND), np.float32)
         for y in range(height):
             for x in range(first, last):
-                local[y, x - first] = img[c, y, x]
+                local[y, x - first] = source[c, y, x]
         _scan(local)
         for y in range(height):
             for x in range(first, last):
-                out[c, y, x] = local[y, x - first]
-
-
-@njit(parallel=True, fastmath=True)
-def _filter_rows(out: Array) -> None:
-    channels, height, width = out.shape
-    bands = (height + BAND - 1) // BAND
-    for task in prange(channels * bands):
-        c, first = task // bands, task % bands * BAND
-        last = min(first + BAND, height)
-        local = np.empty((width, BAND), np.float32)
-        for x in range(width):
-            for y in range(first, last):
-                local[x, y - first] = out[c, y, x]
-        _scan(local)
-        for x in range(width):
-            for y in range(first, last):
-                out[c, y, x] = local[x, y - first]
+                target[c, y, x] = local[y, x - first]
 
 
 @njit(fastmath=True)

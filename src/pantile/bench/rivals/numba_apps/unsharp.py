@@ -7,12 +7,12 @@ import numpy as np
 from numba import njit, prange
 
 from ..library_worker import Array
+from ._gray import gray_row
 
 SIGMA = 1.5
 STRIP = 64
 RING = 8  # rows of grey; seven are in use
 K0, K1, K2, K3 = (np.float32(math.exp(-(i**2) / (2 * SIGMA**2)) / (math.sqrt(2 * math.pi) * SIGMA)) for i in range(4))
-RED, GREEN, BLUE = np.float32(0.299), np.float32(0.587), np.float32(0.114)
 
 
 def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
@@ -35,22 +35,15 @@ def _unsharp(img: Array, out: Array) -> None:
         ratio = np.empty(columns, np.float32)
         first, last = strip * STRIP, min(strip * STRIP + STRIP, rows)
         for y in range(first - 3, first + 3):
-            _gray_row(img, min(max(y, 0), rows - 1), gray[y % RING])
+            gray_row(img, min(max(y, 0), rows - 1), gray[y % RING])
         for y in range(first, last):
-            _gray_row(img, min(y + 3, rows - 1), gray[(y + 3) % RING])
+            gray_row(img, min(y + 3, rows - 1), gray[(y + 3) % RING])
             _blur_rows(gray, y, blurred[3:])
             blurred[:3] = blurred[3]
             blurred[columns + 3 :] = blurred[columns + 2]
             _ratio_row(gray[y % RING], blurred, ratio)
             for c in range(3):
                 _scale_row(img[c, y], ratio, out[c, y])
-
-
-@njit(fastmath=True)
-def _gray_row(img: Array, y: int, target: Array) -> None:
-    red, green, blue = img[0, y], img[1, y], img[2, y]
-    for x in range(target.shape[0]):
-        target[x] = RED * red[x] + GREEN * green[x] + BLUE * blue[x]
 
 
 @njit(fastmath=True)
