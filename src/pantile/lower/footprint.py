@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 
 from ..analysis.interval import Interval, Later, Scope, interval, refine
 from ..analysis.touched import Box, hull, touched
@@ -132,25 +132,24 @@ def read_when(s: Stmt, buffers: tuple[str, ...], inside: frozenset[str] = frozen
     return common
 
 
-def read_if(s: Stmt, buffers: tuple[str, ...], names: Set[str], contents: Contents) -> bool:
-    """Whether a statement reads some buffers only where a condition on some names holds."""
+def read_if(s: Stmt, buffers: tuple[str, ...], counts: Callable[[Expr], bool], contents: Contents) -> bool:
+    """Whether a statement reads some buffers only where a condition holds that counts."""
     if contents.loaded(s).isdisjoint(buffers):
         return False
-    if isinstance(s, If) and _compares(s.condition, names):
+    if isinstance(s, If) and _compares(s.condition, counts):
         return True
-    chosen = any(_chosen(e, buffers, names) for e in expressions(s))
-    return chosen or any(read_if(c, buffers, names, contents) for c in children(s))
+    chosen = any(_chosen(e, buffers, counts) for e in expressions(s))
+    return chosen or any(read_if(c, buffers, counts, contents) for c in children(s))
 
 
-def _chosen(e: Expr, buffers: tuple[str, ...], names: Set[str]) -> bool:
-    """Whether the buffers are read in a branch of a select that compares the names."""
+def _chosen(e: Expr, buffers: tuple[str, ...], counts: Callable[[Expr], bool]) -> bool:
+    """Whether the buffers are read in a branch of a select."""
     return not loaded(e).isdisjoint(buffers) and any(
-        isinstance(n, Op) and n.op == "select" and _compares(n.args[0], names)
+        isinstance(n, Op) and n.op == "select" and _compares(n.args[0], counts)
         and any(not loaded(branch).isdisjoint(buffers) for branch in n.args[1:])
         for n in walk(e)
     )  # fmt: skip
 
 
-def _compares(condition: Expr, names: Set[str]) -> bool:
-    comparisons = (n for n in walk(condition) if isinstance(n, Op) and n.op in COMPARISON)
-    return any(not loaded(n) and depends(n, names) for n in comparisons)
+def _compares(condition: Expr, counts: Callable[[Expr], bool]) -> bool:
+    return any(isinstance(n, Op) and n.op in COMPARISON and counts(n) for n in walk(condition))

@@ -31,7 +31,7 @@ from ..expr.build import expr, logical_and, maximum, minimum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, Var, const, var
 from ..expr.types import INT64
-from ..expr.visit import depends, loaded, substitute, variables, walk
+from ..expr.visit import depends, loaded, same, substitute, variables, walk
 from ..graph.nodes import Graph, Stage
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
@@ -123,14 +123,14 @@ class _Builder:
             self.keep_rows(members, box, sliding)
         if sliding is not None:
             box = sliding.box
-        box = tuple(self.not_negative(side) for side in self.clipped(members, box, rest))
+        needed_when = self.conditions(members, rest) if p.compute == p.store else []
+        box = tuple(self.not_negative(side) for side in self.clipped(members, box, rest, needed_when))
         lets = [(m.name, dim, side) for m in members for dim, side in zip(m.dims, box, strict=True)]
         for name, dim, side in lets:
             low, high = region_names(name, dim)
             for end, value in ((low.name, side.low), (high.name, side.high)):
                 self.closed[end] = self.values[end] = value
                 self.facts.bounds[end] = (self.facts.lower(value), self.facts.upper(value))
-        needed_when = self.conditions(members, rest) if p.compute == p.store else []
         produce, rest = self.started(members, p, sliding, rest)
         result: Stmt = Block((If(logical_and(*needed_when), produce) if needed_when else produce, rest))
         for name, dim, side in reversed(lets):
@@ -142,12 +142,19 @@ class _Builder:
         """Whether the stages can be computed at any position along dim k."""
         return all(computable_anywhere(self.graph, m, k, self.facts) for m in members)
 
-    def clipped(self, members: list[Stage], box: Box, rest: Stmt) -> Box:
-        """The box without what only iterations ask for in which a condition fails: there may be no input for it."""
+    def clipped(self, members: list[Stage], box: Box, rest: Stmt, granted: list[Expr]) -> Box:
+        """The box without what only iterations ask for in which a condition fails: there may be no input for it.
+
+        Neither the conditions `granted` nor those on when a loop starts are such."""
         for m in members:
             self.most.pop(m.name, None)
         names = {loop.var.name for loop in self.open} | self.values.keys()
-        if not read_if(rest, tuple(b for m in members for b in m.buffers), names, self.contents):
+        starts = {loop.first.name for loop in self.open}
+
+        def counts(c: Expr) -> bool:
+            return depends(c, names) and not (loaded(c) or depends(c, starts) or any(same(c, g) for g in granted))
+
+        if not read_if(rest, tuple(b for m in members for b in m.buffers), counts, self.contents):
             return box
         return tuple(side if self.anywhere(members, k) else self.clipped_side(members, k, side)
                      for k, side in enumerate(box))  # fmt: skip
