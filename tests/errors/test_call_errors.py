@@ -364,6 +364,38 @@ def read_of_an_empty_input() -> object:
     return line(lambda img: pt.edge(img)[X], (3,))(img=picture(0))
 
 
+def every_fourth(domain: tuple[object, ...], img: pt.Input) -> pt.Pipeline:
+    """Every fourth pixel, where there is one by the stated domain."""
+    small, f = pt.Func("small", domain=((0, domain[0]), (0, domain[1]))), pt.Func("f")
+    small[Y, X] = img[Y * 4, X * 4]
+    f[Y, X] = pt.edge(small)[Y // 4, X // 4]
+    return pt.Pipeline(f, shape=img.shape)
+
+
+@must_fail(
+    r"reads small\[.*\], which leaves the domain of Func 'small' .*: small_edge\[0, 0\] needs small\[0, 0\], but axis "
+    r"0 has no indices; img.shape\[0\]//4 is 0 and \(img.shape\[1\] - 1\)//4 is 0: pass arrays with "
+    r"img.shape\[0\] >= 4 and img.shape\[1\] >= 5$"
+)
+def picture_too_small_for_a_pyramid() -> object:
+    img = pt.Input("img", "uint8", 2)
+    return every_fourth((img.shape[0] // 4, (img.shape[1] - 1) // 4), img)(img=picture(3, 4))
+
+
+@must_fail(r"but axis 1 has no indices; img.shape\[1\]//4 is 0: pass arrays with img.shape\[1\] >= 4$")
+def picture_too_narrow_for_a_pyramid() -> object:
+    img = pt.Input("img", "uint8", 2)
+    return every_fourth((img.shape[0] // 4, img.shape[1] // 4), img)(img=picture(9, 3))
+
+
+@must_fail(
+    r"but axis 0 has no indices; min\(img.shape\[0\], img.shape\[1\]\)//4 is 0: pass larger arrays, or state a larger domain$"
+)
+def domain_that_depends_on_several_sizes() -> object:
+    img = pt.Input("img", "uint8", 2)
+    return every_fourth((pt.minimum(img.shape[0], img.shape[1]) // 4, img.shape[1]), img)(img=picture(9, 3))
+
+
 @must_fail(r"reads lut\[img\[x\]\], .*: f\[\d+\] \(at img\[x\] = 255\) needs lut\[255\], but axis 0 has indices 0 ..")
 def table_too_short() -> object:
     lut = pt.Input("lut", "uint8", 1)

@@ -16,6 +16,7 @@ from ..expr.nodes import Expr, Load, Number, Op
 from ..expr.visit import variables, walk
 from ..graph.nodes import Definition, Graph, Stage
 from . import messages
+from .empty import how_to_fill
 from .interval import Interval, Scope, interval, refine
 from .messages import MOST, Room
 from .regions import definition_scope, expressions, required
@@ -87,12 +88,16 @@ class _Check:
             yield Room(i.name, f"Input {i.name!r} (from {i.where})", limits, remedy)
 
     def _domains(self, graph: Graph) -> Iterable[Room]:
+        sizes = {i.extent(k) for i in graph.inputs for k in range(i.ndim)}
         for s in graph.stages:
             if s.domain is not None:
                 starts = [(int(interval(low, self.scope).low), int(interval(n, self.scope).low)) for low, n in s.domain]
                 limits = tuple((low, low + n - 1) for low, n in starts)
+                is_empty = any(n < 1 for _, n in starts)
+                owner = f"the domain of {messages.describe(s)}"
                 remedy = f"read it through a boundary condition, such as pt.edge({s.name}), or state a larger domain"
-                yield from (Room(b, f"the domain of {messages.describe(s)}", limits, remedy) for b in s.buffers)
+                when_empty = how_to_fill([n for _, n in s.domain], self.scope, sizes) if is_empty else ""
+                yield from (Room(b, owner, limits, remedy, when_empty) for b in s.buffers)
 
     def output(self, stage: Stage, shape: tuple[int, ...]) -> None:
         """An output's stated domain has all of its shape, and its updates stay inside its array."""

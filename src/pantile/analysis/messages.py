@@ -18,12 +18,15 @@ MOST = (1 << 31) - 1  # indices of an axis; coordinates are int32
 
 @dataclass(frozen=True)
 class Room:
-    """Where a buffer may be read: the limits of each axis, whose they are, and what to do about reads outside."""
+    """Where a buffer may be read: the limits of each axis, whose they are, and what to do about reads outside, or about
+    limits that leave nothing.
+    """
 
     buffer: str
     owner: str
     limits: tuple[tuple[int, int], ...]
     remedy: str
+    when_empty: str = "pass an array that is not empty"
 
     def holds(self, box: Box) -> bool:
         """Whether all of the box is inside."""
@@ -62,7 +65,7 @@ def read_outside(stage: Stage, d: Definition, load: Load, box: Box, room: Room, 
     if witness is not None:
         wrong = next(k for k, i in enumerate(witness.indices) if not _in(i, room.limits[k]))
         low, high = room.limits[wrong]
-        remedy = room.remedy if low <= high else "pass an array that is not empty"
+        remedy = room.remedy if low <= high else room.when_empty
         return UserError(
             f"{start}, which leaves {room.owner}: {_pixel(stage, d, witness)} needs "
             f"{place(room.buffer, witness.indices)}, but axis {wrong} has {_indices((low, high))}; {remedy}"
