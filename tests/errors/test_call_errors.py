@@ -388,9 +388,7 @@ def picture_too_narrow_for_a_pyramid() -> object:
     return every_fourth((img.shape[0] // 4, img.shape[1] // 4), img)(img=picture(9, 3))
 
 
-@must_fail(
-    r"but axis 0 has no indices; min\(img.shape\[0\], img.shape\[1\]\)//4 is 0: pass larger arrays, or state a larger domain$"
-)
+@must_fail(r"no indices; min\(img.shape\[0\], img.shape\[1\]\)//4 is 0: pass larger arrays, or state a larger domain$")
 def domain_that_depends_on_several_sizes() -> object:
     img = pt.Input("img", "uint8", 2)
     return every_fourth((pt.minimum(img.shape[0], img.shape[1]) // 4, img.shape[1]), img)(img=picture(9, 3))
