@@ -43,6 +43,7 @@ ELEMENT_TYPES = {
 }
 
 NPY_MAGIC = b"\x93NUMPY"
+HUGE_PAGE = 2 << 20  # bytes
 
 
 class Array:
@@ -98,8 +99,9 @@ class Array:
 def _allocate(item_format: str, halide_type: Any, shape: Sequence[int]) -> tuple[hl.Buffer, memoryview]:
     """Zeroed memory, as a buffer whose contiguous dimension comes first, and as bytes.
 
-    Huge pages are asked for, as NumPy does, of private memory: Linux as it comes has none that is shared. Halves are
-    the exception, which a memoryview cannot hold before Python 3.12: Halide allocates those.
+    Huge pages are asked for, as NumPy does. Linux gives them to private memory, and on its own aligns only what is a
+    whole number of them. Halves are the exception, which a memoryview cannot hold before Python 3.12: Halide allocates
+    those.
     """
     if item_format == "e":
         halves = hl.Buffer(halide_type, list(reversed(shape)))
@@ -107,10 +109,11 @@ def _allocate(item_format: str, halide_type: Any, shape: Sequence[int]) -> tuple
         exporter = halves if memoryview(halves).c_contiguous else _reversed(halves)
         size = 2 * math.prod(shape)
         return halves, memoryview((ctypes.c_char * size).from_buffer(exporter)).cast("B")
-    memory = mmap.mmap(-1, math.prod(shape) * struct.calcsize(item_format), access=mmap.ACCESS_COPY)
+    size = math.prod(shape) * struct.calcsize(item_format)
+    memory = mmap.mmap(-1, math.ceil(size / HUGE_PAGE) * HUGE_PAGE, access=mmap.ACCESS_COPY)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)
-    view: Any = memoryview(memory)
+    view: Any = memoryview(memory)[:size]
     buffer = hl.Buffer(view.cast(item_format, list(shape)))
     # Newer releases of Halide put the contiguous dimension first unasked.
     return buffer if buffer.dim(0).stride() == 1 else _reversed(buffer), view
