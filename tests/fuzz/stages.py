@@ -42,6 +42,29 @@ def stencil(w: Writer) -> None:
     w.outputs[name] = None
 
 
+def mosaic(w: Writer) -> None:
+    """A read of its own for each parity of the coordinates, as of a Bayer pattern; now and then every other pixel."""
+    source = w.source()
+    dims = DIMS[source.ndim]
+    value = w.regime.scaled(replace(source.values[0], text=""))
+
+    def read() -> str:
+        near = w.pick([-1, 0, 1])
+        place = ", ".join(w.pick([f"{d} + {near}", f"{d}//2 * 2", f"{d}//2 + {abs(near)}"]) for d in dims)
+        text = f"{source.name}[{place}]" + ("[0]" if len(source.values) > 1 else "")
+        return w.regime.scaled(replace(source.values[0], text=text)).text
+
+    tested = [w.pick(dims), dims[-1]][: w.number(1, 2)]
+    text = read()
+    for d in tested:
+        text = f"pt.select({d} % 2 == {w.number(0, 1)}, {text}, {read()})"
+    name = w.func("p")
+    w.lines.append(f"{name}[{', '.join(dims)}] = {text}")
+    w.grow(source.growth)
+    w.add(name, value, ndim=len(dims))
+    w.outputs[name] = None
+
+
 def _sum(w: Writer, a: Term, b: Term) -> Term:
     text = f"({a.text} + {b.text})"
     if not a.dtype.is_float:
