@@ -172,3 +172,15 @@ def test_lookups_leave_vector_registers_in_words() -> None:
     text = p.asm("aarch64")
     assert len(re.findall(r"\bldrb\b", text)) % 16 == 0
     assert not re.search(r"\b(umov|smov|ld1)\b", text)
+
+
+@every_target
+def test_copies_that_ask_for_lines_ahead_stay_loops(to: str) -> None:
+    """LLVM would make of them a call of memcpy, and a loop that asks for all lines at once."""
+    assert "memcpy" not in code("tp", "expert", to)
+
+
+def test_transposes_turn_whole_lines_in_registers() -> None:
+    copying, turning = loops("tp", "expert", "aarch64")
+    assert 2 * len(copying.like("prfu?m")) == len(copying.like("ldp q")) == len(copying.like("stp q")), str(copying)
+    assert [len(turning.like(p)) for p in ("ldr q", "zip", "stnp q")] == [16, 32, 8], str(turning)

@@ -2,9 +2,14 @@
 
     tp    out[y, x] = img[x, y]                  tpm    out[y, x] = img[x, y] & mask[y, x]
 
-The idea of the schedule: memory is read and written in long runs, and only a tile in the L1 cache sees short ones. Each
-tile of `img` is turned, a few rows by one cache line at a time in registers, into a buffer; the buffer's rows then
-become parts of rows of `out`. A task walks along some rows of `img`.
+The idea of the schedule: a tile of `img` is copied into the L1 cache, line by line, and turned in registers on its way
+out, again into whole lines, which need not be read before they are written. Turning it on the way in would store parts
+of lines, and rows of `img` that lie a power of two apart would displace each other in the cache. Tiles go down the rows
+of `img`, so that the rows of `out` they fill stay within reach of the address translation.
+
+On two cores of a Neoverse-N1, matrices of 4096 by 4096 are moved at 0.5 (tp) and 0.43 (tpm) of the speed of a copy, and
+C by hand does no better. Reading `img` in this order takes about as long with nothing written at all: each run of 512
+bytes is in another page of memory, and longer runs need more rows of `out` than the translation holds.
 """
 
 from __future__ import annotations
@@ -21,34 +26,32 @@ def build(masked: bool = False) -> pt.Pipeline:
     """img[x, y] -> out[y, x], through a mask or not."""
     y, x = pt.vars("y x")
     img = pt.Input("img", "uint32", ndim=2)
-    turned, out = pt.Func("turned"), pt.Func("out")
-    turned[y, x] = img[x, y]
-    out[y, x] = turned[y, x] & pt.Input("mask", "uint32", ndim=2)[y, x] if masked else turned[y, x]
+    rows, out = pt.Func("rows"), pt.Func("out")
+    rows[x, y] = img[x, y]
+    out[y, x] = rows[x, y] & pt.Input("mask", "uint32", ndim=2)[y, x] if masked else rows[x, y]
     return pt.Pipeline(out, shape=(img.shape[1], img.shape[0]), name="tpm" if masked else "tp")
 
 
 def expert(vector_bits: int, masked: bool = False) -> pt.Schedule:
-    """Tiles of 256 by 64 numbers: 1 KB of every row that is read, 256 bytes of every row that is written.
+    """Tiles of 64 rows of `img`; fewer columns where rows of a mask, too, take part in the address translation.
 
-    Runs of the mask are as short as those of the result, too short for a processor to see them coming.
+    Rows are too short for a processor to see the next one coming, so both inputs are asked for ahead of time: 2 KB of
+    `img`, and what the next tile reads of the mask.
     """
     line, square = 512 // 32, vector_bits // 32
+    columns, ahead = (64, 8) if masked else (128, 4)
     out = (
         pt.on("out")
-        .tile("y", "x", "tile", "band", "yi", "xi", 256, 64)
-        .reorder("band", "tile", "yi", "xi")
+        .tile("y", "x", "strip", "tile", "yi", "xi", columns, 64)
+        .unroll("yi", square)
         .vectorize("xi", line)
-        .parallel("band")
+        .reorder("yi", "xi", "yi_u", "xi_v")
+        .parallel("strip")
         .nontemporal()
     )
     return pt.Schedule(
-        out.prefetch("mask", "yi", 8) if masked else out,
-        pt.on("turned")
-        .compute_at("out", "tile")
-        .tile("y", "x", "y", "x", "column", "row", line, square)
-        .reorder("x", "y", "column", "row")
-        .unroll("column")
-        .vectorize("row"),
+        out.prefetch("mask", "tile", 1) if masked else out,
+        pt.on("rows").compute_at("out", "tile").vectorize("y", line).prefetch("img", "x", ahead),
     )
 
 

@@ -8,7 +8,7 @@ out of memory, or 1 for a report. It calls pantile_parallel_for, pantile_scratch
 from __future__ import annotations
 
 from ..errors import InternalError
-from ..ir.nodes import Alloc, Program
+from ..ir.nodes import Alloc, Prefetch, Program
 from ..ir.visit import walk
 from .alias import alias_metadata
 from .checks import REPORT, bind_argument_limits
@@ -27,12 +27,14 @@ _DECLARATIONS = """\
 declare i32 @pantile_parallel_for(ptr, ptr, i64, i64, i64) nounwind
 declare noalias ptr @pantile_scratch_push(i64) nounwind
 declare void @pantile_scratch_pop(ptr) nounwind
-attributes #0 = { nounwind }
 !0 = !{}
 !1 = !{i32 1}
 !2 = distinct !{!2, !3}
 !3 = !{!"llvm.loop.unroll.runtime.disable"}
 """
+_ATTRIBUTES = "attributes #0 = { nounwind }"
+# A loop that copies and asks for lines ahead would become a call of memcpy and a loop that asks for all at once.
+_PREFETCHING_ATTRIBUTES = 'attributes #0 = { nounwind "no-builtin-memcpy" }'
 
 
 class Arguments:
@@ -75,7 +77,12 @@ def emit(program: Program, target: Target, *, strict: bool = False, debug: bool 
     ordinals = {name: k for k, name in enumerate(names)}
     module = Module(program.name, target, strict, debug, dtypes, ordinals, alias.notes, Bodies(alias.apart))
     kernel = _kernel(program, module)
-    return "\n".join([*filter(None, module.bodies.texts), kernel, _DECLARATIONS, *alias.lines, ""])
+    attributes = _PREFETCHING_ATTRIBUTES if _prefetches(program) else _ATTRIBUTES
+    return "\n".join([*filter(None, module.bodies.texts), kernel, attributes, _DECLARATIONS, *alias.lines, ""])
+
+
+def _prefetches(program: Program) -> bool:
+    return any(isinstance(s, Prefetch) for s in walk(program.body))
 
 
 def _kernel(program: Program, module: Module) -> str:
