@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pantile as pt
-from pantile.ir.nodes import For, If, Store
+from pantile.ir.nodes import For, If, Kind, Store
 from pantile.ir.visit import walk
 
 from .lowered import lowered
@@ -94,6 +94,23 @@ def test_accumulators_on_the_diagonal_are_held_in_registers() -> None:
     stores = [s for s in walk(lowered(p)["promote"]) if isinstance(s, Store)]
     assert any(s.buffer == "out.held" and "select" in str(s.value) for s in stores)
     assert all(s.mask is None for s in stores if s.buffer == "out.held")
+
+
+def test_lanes_on_the_diagonal_that_run_one_by_one_are_not_unrolled() -> None:
+    """They load under conditions of their own; where these fail, nothing is left."""
+    twice, out = pt.Func("twice"), pt.Func("out")
+    twice[Y, X] = 2 * IMG[Y, X]
+    out[Y, X] = pt.sum(twice[X, K], over=R.where(X <= Y))
+    p = pt.Pipeline(out, shape=(H, H)).with_schedule(
+        pt.Schedule(SCHEDULES["blocks"].stages["out"], pt.on("twice").compute_root())
+    )
+    passes = lowered(p)
+    rows = [s for s in walk(passes["partition"]) if isinstance(s, For) and s.var == "out.u1.yi"]
+    masked = [s.kind for s in rows if any(isinstance(i, If) for i in walk(s.body))]
+    assert masked and set(masked) == {Kind.SERIAL}
+    assert not any(isinstance(s, If) and s.otherwise is not None for s in walk(passes["simplify"]))
+    img = np.random.default_rng(0).random((21, 16), dtype=np.float32)
+    np.testing.assert_allclose(p(img=img), p.reference(img=img), rtol=1e-5)
 
 
 def test_rows_of_a_sparse_matrix_are_as_long_as_the_data_says() -> None:

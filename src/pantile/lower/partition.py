@@ -75,7 +75,7 @@ class _Partitioner:
         def piece(start: Expr, stop: Expr, body: Stmt) -> For:
             return For(s.var, start, simplify(stop - start, self.facts), s.kind, body)
 
-        middle, rest = piece(low, high, steady), ir.transform(s.body, _lane_by_lane)
+        middle, rest = piece(low, high, steady), _edge(s.body)
         if not before:
             return Block((middle, piece(high, end, rest)))
         if not after:
@@ -88,16 +88,31 @@ class _Partitioner:
         return Block((middle, For(edge.name, const(0, INT64), count, s.kind, Let(s.var, where, rest))))
 
 
-def _lane_by_lane(s: Stmt) -> Stmt | None:
-    """At an edge, lanes that load under conditions of their own run one after the other: little code, rarely used."""
-    if not (isinstance(s, For) and s.kind is Kind.VECTOR):
+def _edge(body: Stmt) -> Stmt:
+    """The body at an edge: little code, rarely used.
+
+    Lanes that load under conditions of their own run one after the other, and loops around them are not unrolled.
+    """
+    one_by_one: set[str] = set()
+
+    def change(s: Stmt) -> Stmt | None:
+        if not isinstance(s, For):
+            return None
+        if s.kind is Kind.VECTOR and _masked_by(s.var, s.body):
+            one_by_one.add(s.var)
+            branches = ir.transform(s.body, lambda i: branch(i) if isinstance(i, Store) else None)
+            return For(s.var, s.min, s.extent, Kind.SERIAL, branches)
+        if s.kind is Kind.UNROLL and any(isinstance(i, For) and i.var in one_by_one for i in ir.walk(s.body)):
+            return For(s.var, s.min, s.extent, Kind.SERIAL, s.body)
         return None
-    loads = (e for e in ir.all_expressions(s.body) if isinstance(e, Load))
-    masked = any(e.mask is not None and depends(e.mask, [s.var]) for e in loads)
-    if not masked:
-        return None
-    body = ir.transform(s.body, lambda i: branch(i) if isinstance(i, Store) else None)
-    return For(s.var, s.min, s.extent, Kind.SERIAL, body)
+
+    return ir.transform(body, change)
+
+
+def _masked_by(lane: str, body: Stmt) -> bool:
+    """Whether lanes load under conditions of their own."""
+    loads = (e for e in ir.all_expressions(body) if isinstance(e, Load))
+    return any(e.mask is not None and depends(e.mask, [lane]) for e in loads)
 
 
 @dataclass

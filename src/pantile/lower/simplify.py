@@ -15,7 +15,7 @@ from ..expr.nodes import Const, Expr, Var, var
 from ..expr.types import INT64
 from ..expr.visit import Key, depends, key
 from ..ir import visit as ir
-from ..ir.nodes import Block, For, If, Kind, Let, Stmt
+from ..ir.nodes import Block, For, If, Kind, Let, Stmt, Store
 
 
 def simplify_program(body: Stmt, facts: Facts) -> Stmt:
@@ -53,7 +53,8 @@ class _Simplify:
         inside = tuple(self.statement(c, scope) for c in ir.children(s))
         if isinstance(s, Block):
             return ir.block(*[i for i in inside if not _is_nothing(i)])
-        return ir.rebuild(s, new, inside)
+        simpler = ir.rebuild(s, new, inside)
+        return Block(()) if isinstance(simpler, Store) and _is_false(simpler.mask) else simpler
 
     def let(self, s: Let, scope: _Scope) -> Stmt:
         value = Simplifier(self.facts, scope.names).visit(s.value)
@@ -76,6 +77,8 @@ class _Simplify:
             return Block(()) if taken is None else self.statement(taken, scope)
         then = self.statement(s.then, scope)
         otherwise = None if s.otherwise is None else self.statement(s.otherwise, scope)
+        if otherwise is not None and _is_nothing(otherwise):
+            otherwise = None
         return Block(()) if _is_nothing(then) and otherwise is None else If(condition, then, otherwise)
 
     def loop(self, s: For, bounds: tuple[Expr, ...], scope: _Scope) -> Stmt:
@@ -98,6 +101,10 @@ def _is_offset(e: Expr) -> bool:
 
 def _is_nothing(s: Stmt) -> bool:
     return isinstance(s, Block) and not s.stmts
+
+
+def _is_false(mask: Expr | None) -> bool:
+    return isinstance(mask, Const) and not mask.value
 
 
 def _uses(s: Stmt, name: str) -> bool:
