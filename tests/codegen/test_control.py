@@ -143,6 +143,29 @@ def test_equal_parallel_bodies_are_written_once() -> None:
     assert emit(Program("k", buffers, (), in_place), host()).count("define internal") == 2  # these may overlap
 
 
+@pytest.mark.parametrize(("most", "functions"), [(3, 1), (40, 4)], ids=["few", "many"])
+def test_bodies_that_differ_in_index_constants_are_written_once(most: int, functions: int) -> None:
+    """Constants that are added or multiplied, and ends of loops; unless they are too many."""
+
+    def step(k: int) -> Stmt:
+        inner, taps = var(f"inner{k}"), range(1, most)
+        values = [dense(INT32, "a", y * (k + 1) + inner * t * t + k * t * t * t) for t in taps]
+        stores = [Store("out", (y * 20 + inner + k * 100,), sum(values, const(0, INT32)))]
+        return loop("y", 3, loop(inner.name, 2 + k, *stores), Kind.PARALLEL)
+
+    a, out = np.arange(300_000, dtype=np.int32), np.zeros(500, np.int32)
+    body = Block(tuple(step(k) for k in range(1, 5)))
+    assert run(body, {"a": a, "out": out}, ["out"]) == 0
+    want = np.zeros_like(out)
+    for k in range(1, 5):
+        for row in range(3):
+            for i in range(2 + k):
+                want[k * 100 + row * 20 + i] = sum(row * (k + 1) + i * t * t + k * t**3 for t in range(1, most))
+    assert np.array_equal(out, want)
+    program = Program("k", (argument("a", INT32), argument("out", INT32, writable=True)), (), body)
+    assert emit(program, host()).count("define internal") == functions
+
+
 def test_unaligned_vector_store_of_captured_pointer() -> None:
     a, out = np.arange(33, dtype=np.uint16), np.zeros(33, np.uint16)
     copy = Store("out", (ramp(x * 8 + 1, 1, 8),), dense(UINT16, "a", x * 8, 8))

@@ -7,6 +7,8 @@ out of memory, or 1 for a report. It calls pantile_parallel_for, pantile_scratch
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..errors import InternalError
 from ..ir.nodes import Alloc, Prefetch, Program
 from ..ir.visit import walk
@@ -75,8 +77,12 @@ def emit(program: Program, target: Target, *, strict: bool = False, debug: bool 
     dtypes.update({b.name: b.dtype for b in program.buffers})
     alias = alias_metadata(program, names)
     ordinals = {name: k for k, name in enumerate(names)}
-    module = Module(program.name, target, strict, debug, dtypes, ordinals, alias.notes, Bodies(alias.apart))
+    bodies = Bodies(alias.apart)
+    module = Module(program.name, target, strict, debug, dtypes, ordinals, alias.notes, bodies)
     kernel = _kernel(program, module)
+    if bodies.shared():
+        module = replace(module, bodies=Bodies(alias.apart, bodies.families))
+        kernel = _kernel(program, module)
     attributes = _PREFETCHING_ATTRIBUTES if _prefetches(program) else _ATTRIBUTES
     return "\n".join([*filter(None, module.bodies.texts), kernel, attributes, _DECLARATIONS, *alias.lines, ""])
 

@@ -1,28 +1,96 @@
-"""Functions that are equal but for names are written once, since compiling them is most of the time it takes.
+"""Functions that are equal but for names and a few constants are written once: compiling them takes most of the time.
 
 The sweeps of an iterated stencil, and the levels of many a pyramid, become parallel bodies of the same instructions:
-they find buffers and extents in their closures, so that one function serves them all.
+they find buffers and extents in their closures, so that one function serves them all. Where an index constant differs
+(a margin, the number of a layer), it becomes one more value of the closure. Which ones do is known once all bodies have
+been written, so a module that has such bodies is written a second time.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from .function import Function
 
 # Names end in a number that tells them apart within a function; what comes before helps readers only.
 _NAME = re.compile(r"%[\w.]*\.(\d+(?:\.slot)?)\b")
 _NOTE = re.compile(r", !alias\.scope !\d+, !noalias !\d+")
+# Index arithmetic with a constant as its last operand.
+_CONSTANT = re.compile(
+    r"^(  %\S+ = )((?:add|mul|ashr|icmp \w+)(?: nsw)? i64|getelementptr \w+, ptr)( %\S+, )(i64 )?(-?\d+)$", re.MULTILINE
+)
+_SLOT = 8
+_MOST_PARAMETERS = 8  # beyond, the code would suffer
+
+Shape = tuple[object, ...]
+Constants = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Bodies of one shape that differ in a few constants only."""
+
+    members: tuple[Constants, ...]
+    added: tuple[bool, ...]  # for each constant whether it is added, so that a difference may be added before it
+
+    @property
+    def columns(self) -> list[tuple[int, ...]]:
+        """For each constant what each member needs: the difference to the first one's where it is added."""
+        return [
+            tuple(c - column[0] if added else c for c in column)
+            for column, added in zip(zip(*self.members, strict=True), self.added, strict=True)
+        ]
+
+    @property
+    def parameters(self) -> list[tuple[int, ...]]:
+        """The columns that are not the same for all members."""
+        return list(dict.fromkeys(c for c in self.columns if len(set(c)) > 1))
+
+    def joined(self, member: Constants) -> Family:
+        """The family with one more member."""
+        return self if member in self.members else Family((*self.members, member), self.added)
+
+    def function(self, text: str, place: int) -> str:
+        """The function for all members, given that of one; its parameters lie at this byte of the closure."""
+        number = {column: k for k, column in enumerate(self.parameters)}
+        constants = iter(zip(self.columns, self.members[0], strict=True))
+
+        def rewrite(found: re.Match[str]) -> str:
+            column, first = next(constants)
+            if column not in number:
+                return found[0]
+            target, operation, operand, type_, _ = found.groups(default="")
+            parameter = f"%parameter{number[column]}"
+            if not _is_added(operation):
+                return f"{target}{operation}{operand}{type_}{parameter}"
+            moved = f"{target.strip().split(' ')[0]}.moved"
+            before = f"  {moved} = {operation.replace(' nsw', '')}{operand}{type_}{parameter}"
+            return f"{before}\n{target}{operation} {moved}, {type_}{first}"
+
+        loads = [
+            f"  %slot{k} = getelementptr inbounds i8, ptr %closure, i64 {place + k * _SLOT}\n"
+            f"  %parameter{k} = load i64, ptr %slot{k}, align 8, !invariant.load !0\n"
+            for k in number.values()
+        ]
+        return _CONSTANT.sub(rewrite, text).replace("entry:\n", "entry:\n" + "".join(loads), 1)
 
 
 class Bodies:
     """The bodies written so far, each under what it is equal by."""
 
-    def __init__(self, apart: Mapping[str, frozenset[str]]) -> None:
-        """`apart`: for the alias metadata of each buffer, that of all buffers that cannot overlap it."""
+    def __init__(
+        self, apart: Mapping[str, frozenset[str]], families: Mapping[Shape, list[Family]] | None = None
+    ) -> None:
+        """`apart`: for the alias metadata of each buffer, that of all buffers that cannot overlap it.
+
+        `families`: of bodies that shall share a function.
+        """
         self.texts: list[str] = []
+        self.families: dict[Shape, list[Family]] = {}  # as they were found
         self._apart = apart
+        self._known = families or {}
         self._names: dict[tuple[object, ...], str] = {}
 
     def new_number(self) -> int:
@@ -30,21 +98,46 @@ class Bodies:
         self.texts.append("")
         return len(self.texts) - 1
 
-    def add(self, body: Function) -> str:
-        """Write the function unless there is an equal one; the name to call it by."""
+    def add(self, body: Function, place: int) -> tuple[str, tuple[int, ...]]:
+        """Write the function unless there is one for it: its name, and what it takes at this byte of its closure."""
+        text = body.text()
+        shape = self._shape(text)
+        constants = tuple(int(found[5]) for found in _CONSTANT.finditer(text))
+        self._find_family(shape, text, constants)
+        family = next((f for f in self._known.get(shape, ()) if constants in f.members), Family((constants,), ()))
         name = body.head.split("@")[1].split("(")[0]
-        found = self._names.setdefault(self._shape(body.text()), name)
+        found = self._names.setdefault((shape, family.members), name)
         if found == name:
-            self.texts.append(body.text())
-        return found
+            self.texts.append(family.function(text, place) if len(family.members) > 1 else text)
+        if len(family.members) == 1:
+            return found, ()
+        k = family.members.index(constants)
+        return found, tuple(column[k] for column in family.parameters)
 
-    def _shape(self, text: str) -> tuple[object, ...]:
-        """The instructions without names; buffers by number, and which of them cannot overlap."""
+    def _find_family(self, shape: Shape, text: str, constants: Constants) -> None:
+        """Let the body join the first family that stays small enough."""
+        families = self.families.setdefault(shape, [])
+        for k, family in enumerate(families):
+            if len((joined := family.joined(constants)).parameters) <= _MOST_PARAMETERS:
+                families[k] = joined
+                return
+        families.append(Family((constants,), tuple(_is_added(found[2]) for found in _CONSTANT.finditer(text))))
+
+    def shared(self) -> bool:
+        """Whether bodies may share functions."""
+        return any(len(family.members) > 1 for found in self.families.values() for family in found)
+
+    def _shape(self, text: str) -> Shape:
+        """The instructions without names and constants; buffers by number, and which of them cannot overlap."""
         _, instructions = text.split("\n", 1)
         buffers: dict[str, int] = {}
 
         def number(note: re.Match[str]) -> str:
             return f", !{buffers.setdefault(note[0], len(buffers))}"
 
-        plain = _NOTE.sub(number, _NAME.sub(r"%\1", instructions))
+        plain = _NOTE.sub(number, _NAME.sub(r"%\1", _CONSTANT.sub(r"\1\2\3\4K", instructions)))
         return plain, tuple(b in self._apart[a] for a in buffers for b in buffers)
+
+
+def _is_added(operation: str) -> bool:
+    return operation.startswith(("add", "getelementptr"))

@@ -25,10 +25,14 @@ class Closure:
 
     def place(self, name: str, type_: str) -> tuple[int, bool]:
         operand = self.outer.resolve(name, type_)
+        return self.add(type_, operand), type_ == "i64" and self.outer.is_index(operand)
+
+    def add(self, type_: str, operand: str) -> int:
+        """One more value; the byte at which it lies."""
         byte = self.size
         self.captured.append((byte, type_, operand))
         self.size += _slots(type_) * _SLOT
-        return byte, type_ == "i64" and self.outer.is_index(operand)
+        return byte
 
 
 def _slots(type_: str) -> int:
@@ -54,7 +58,9 @@ def begin_body(ctx: Context, loop: For) -> tuple[Function, Closure]:
 def write_region(ctx: Context, loop: For, body: Function, closure: Closure) -> None:
     """Fill the closure and hand the finished body to the runtime."""
     fn = ctx.fn
-    name = ctx.module.bodies.add(body)
+    name, parameters = ctx.module.bodies.add(body, closure.size)
+    for value in parameters:
+        closure.add("i64", str(value))
     memory = fn.alloca(f"[{max(closure.size, _SLOT)} x i8]", "closure")
     for byte, type_, operand in closure.captured:
         slot = fn.effect_value(f"getelementptr inbounds i8, ptr {memory}, i64 {byte}")
