@@ -9,6 +9,7 @@ from .codegen.compile import assembly, compile_object
 from .codegen.emit import buffer_names, emit
 from .codegen.target import Target
 from .expr.depth import deep_expressions
+from .expr.garbage import rare_collections
 from .graph.nodes import Graph
 from .ir.nodes import Program
 from .lower.passes import Trace, lower
@@ -29,6 +30,7 @@ class Options:
 
 
 @deep_expressions()
+@rare_collections()
 def to_loops(graph: Graph, schedule: Schedule, variant: Variant, options: Options, trace: Trace) -> Program:
     """Schedule and lower."""
     graph, plan = trace.run(
@@ -39,6 +41,7 @@ def to_loops(graph: Graph, schedule: Schedule, variant: Variant, options: Option
 
 
 @deep_expressions()
+@rare_collections()
 def to_llvm(program: Program, options: Options, trace: Trace) -> str:
     """Emit LLVM text."""
     # A name that no C function has: one called memcpy would be called for copying memory.

@@ -23,6 +23,7 @@ from ..expr import build
 from ..expr.linear import linear
 from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Var
 from ..expr.types import INT64, UINT64, DType
+from ..expr.visit import is_index, names
 
 # int | float | np.ndarray | Expr | None
 Scalar = Any
@@ -142,6 +143,8 @@ class _Evaluator:
         if isinstance(e, Const):
             value = int(e.value) if e.dtype.is_bool else e.value
             return _rounded(Interval.point(value), e.dtype) if e.dtype.is_float else Interval.point(value)
+        if is_index(e) and names(e) and names(e).isdisjoint(self.scope):
+            return Interval.point(e)  # and not a copy of it for each end, which what is built from it would copy again
         if isinstance(e, Var):
             return self.scope[e.name] if e.name in self.scope else _itself(e)
         if isinstance(e, Op):

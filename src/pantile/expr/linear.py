@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import gcd
 from operator import is_
+from typing import NamedTuple
 
 from .build import binary
 from .congruence import Class, known_remainder
 from .nodes import Cast, Const, Expr, Op, Var, const, once_per_node, op
 from .types import INT64
-from .visit import Key, children, key, rebuild
+from .visit import Key, children, key, names, rebuild, same
 
 _LINEAR = frozenset({"add", "sub", "neg", "mul"})
 # A proof may look at this many linear forms; expressions that need more are left as they are.
@@ -86,13 +87,26 @@ def _linear_sum(e: Op) -> Linear:
     return Linear(0, {key(e): (e, 1)})  # a product of variables
 
 
+class _Simplified(NamedTuple):
+    """An expression, what was known about its variables, and what it was simplified to."""
+
+    original: Expr
+    known: list[object]
+    result: Expr
+
+
 class Facts:
     """Known bounds of variables, as integers: name -> (low, high), either may be None; and their classes modulo n."""
 
     def __init__(self, bounds: Mapping[str, tuple[int | None, int | None]] | None = None) -> None:
         self.bounds = dict(bounds or {})
         self.classes: dict[str, Class] = {}
+        self.simplified: dict[int, _Simplified] = {}
         self._effort = 0
+
+    def about(self, e: Expr) -> list[object]:
+        """All that is known about the variables of an expression: what may decide how it is simplified."""
+        return [(self.bounds.get(n), self.classes.get(n)) for n in names(e)]
 
     def lower(self, e: Expr) -> int | None:
         """A constant that e never goes below."""
@@ -214,7 +228,7 @@ NO_FACTS = Facts()
 
 def simplify(e: Expr, facts: Facts = NO_FACTS) -> Expr:
     """An equal index expression (int64, scalar), shorter: sums cancelled, provable min/max and conditions dropped."""
-    return Simplifier(facts).visit(e)
+    return (Simplifier(facts) if facts is NO_FACTS else _Remembering(facts)).visit(e)
 
 
 class Simplifier:
@@ -342,3 +356,21 @@ class Simplifier:
         if high is not None and high < 0:
             return const(False, e.dtype)
         return e
+
+
+class _Remembering(Simplifier):
+    """Looks up what was simplified before under the same facts: regions of long chains of stages are made of those of
+    the stages before, which are simple already."""
+
+    def node(self, e: Expr) -> Expr:
+        if isinstance(e, (Var, Const)):
+            return e
+        known = self.facts.about(e)
+        found = self.facts.simplified.get(id(e))
+        if found is not None and found.known == known:
+            return found.result
+        result = super().node(e)
+        if same(e, result):
+            result = e  # what is made of it keeps its identity, too, and is found here
+        self.facts.simplified[id(e)] = _Simplified(e, known, result)
+        return result

@@ -50,7 +50,7 @@ else:
 class _Notes:
     """Room in a node for what is found out about it once; see `once_per_node`."""
 
-    __slots__ = ("_key", "_linear", "_loaded", "_names")
+    __slots__ = ("_is_index", "_key", "_linear", "_loaded", "_names")
 
 
 def once_per_node(slot: str) -> Callable[[Callable[[Any], T]], Callable[[Expr], T]]:

@@ -115,17 +115,19 @@ def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
     return found
 
 
-def read_when(s: Stmt, buffers: tuple[str, ...], inside: frozenset[str] = frozenset()) -> list[Expr] | None:
+def read_when(
+    s: Stmt, buffers: tuple[str, ...], contents: Contents, inside: frozenset[str] = frozenset()
+) -> list[Expr] | None:
     """Conditions, in names visible outside of it, without which a statement reads none of some buffers.
 
     None if it reads none at all. `inside`: names bound on the way to it."""
+    if contents.loaded(s).isdisjoint(buffers):
+        return None
     if any(not loaded(e).isdisjoint(buffers) for e in expressions(s)):
         return []
     if isinstance(s, (For, Let)):
         inside = inside | {s.var if isinstance(s, For) else s.name}
-    found = [c for c in (read_when(c, buffers, inside) for c in children(s)) if c is not None]
-    if not found:
-        return None
+    found = [c for c in (read_when(c, buffers, contents, inside) for c in children(s)) if c is not None]
     common = [c for c in found[0] if all(any(same(c, d) for d in others) for others in found[1:])]
     if isinstance(s, If) and s.otherwise is None:
         common += [c for c in conjuncts(s.condition) if not loaded(c) and not depends(c, inside)]

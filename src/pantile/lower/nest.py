@@ -176,7 +176,7 @@ class _Builder:
 
     def conditions(self, members: list[Stage], rest: Stmt) -> list[Expr]:
         """What must hold for `rest` to read the stages, apart from when a loop around it starts."""
-        found = read_when(rest, tuple(b for m in members for b in m.buffers)) or []
+        found = read_when(rest, tuple(b for m in members for b in m.buffers), self.contents) or []
         return [c for c in found if not depends(c, [loop.first.name for loop in self.open])]
 
     def not_negative(self, side: Interval) -> Interval:

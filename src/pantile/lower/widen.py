@@ -13,7 +13,7 @@ from ..analysis.interval import interval
 from ..expr.build import cast
 from ..expr.nodes import COMPARISON, Cast, Const, Expr, Load, Op, Var, const, op, var
 from ..expr.types import INT32, INT64
-from ..expr.visit import children, rebuild, rebuild_op
+from ..expr.visit import children, is_index, names, rebuild, rebuild_op
 
 _WIDENED = frozenset({"add", "sub", "mul", "neg", "min", "max", "floordiv", "mod", "select", "abs", "within"})
 
@@ -67,6 +67,8 @@ class Lowered:
             return cast(INT64, self.at[e.name] if e.name in self.at else self._wide_scalar(e))
         if isinstance(e, Cast) and e.dtype in (INT32, INT64) and e.value.dtype in (INT32, INT64):
             return self.index(e.value)
+        if is_index(e) and names(e).isdisjoint(self.at):
+            return e
         if isinstance(e, Op) and e.op in _WIDENED and self.positional(e):
             return self._wide_op(e)
         if isinstance(e, Op) and _never_wraps(e):

@@ -1,0 +1,48 @@
+"""Expressions that share subexpressions at every level take time by their nodes, not by the trees they stand for."""
+
+from __future__ import annotations
+
+from pantile.analysis.interval import Interval, interval
+from pantile.expr.build import maximum, minimum
+from pantile.expr.linear import Facts, simplify
+from pantile.expr.nodes import Expr, var
+from pantile.expr.visit import key, same
+
+LEVELS = 40  # as trees, these have 2**40 leaves
+
+
+def shared(name: str = "x") -> Expr:
+    e: Expr = var(name)
+    for _ in range(LEVELS):
+        e = minimum(e // 2, maximum(e * 3 - 1, var("n")))
+    return e
+
+
+def test_equal_expressions_have_equal_keys() -> None:
+    assert [key(shared()) == key(shared()), key(shared()) == key(shared("y"))] == [True, False]
+
+
+def test_values_that_do_not_vary_are_points() -> None:
+    e = shared()
+    found = interval(e, {"y": Interval(0, 9)})
+    itself = found.is_point and found.low is e  # a name, since pytest would print the tree
+    assert itself
+
+
+def test_what_was_simplified_is_not_simplified_again() -> None:
+    facts = Facts({"x": (0, None)})
+    x, y = var("x"), var("y")
+    e = minimum(x + 1, y) * 2 - 1
+    once = simplify(e, facts)
+    assert simplify(e, facts) is once
+    assert simplify(once, facts) is once
+
+
+def test_other_facts_are_noticed() -> None:
+    facts = Facts({"x": (0, 9), "y": (0, 9)})
+    e = maximum(var("x"), var("y"))
+    assert simplify(e, facts) is e
+    facts.bounds["x"] = (9, 20)
+    assert same(simplify(e, facts), var("x"))
+    facts.bounds["x"] = (0, 9)
+    assert simplify(e, facts) is e
