@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 import halide as hl
 
+SPARE_ROWS = 64  # Adams2019 may start its first rows so much earlier
 STRIP_ROWS = 32
 TEMPERATURE, GAMMA, CONTRAST, SHARPEN = 3700.0, 2.0, 50.0, 1.0
 BLACK, WHITE = 25, 1023

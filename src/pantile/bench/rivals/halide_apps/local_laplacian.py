@@ -20,9 +20,10 @@ X, Y, C, K = hl.Var("x"), hl.Var("y"), hl.Var("c"), hl.Var("k")
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
     """Return the filtered ``images["img"]``, of the same shape."""
     del target  # The published schedule fixes its vector length.
-    levels = hl.Param(hl.Int(32), "levels", LEVELS)
-    alpha = hl.Param(hl.Float(32), "alpha", ALPHA)
-    beta = hl.Param(hl.Float(32), "beta", BETA)
+    # Parameters as published; constants for autoschedulers, which need estimates: the bindings take none of ints.
+    levels = hl.Param(hl.Int(32), "levels", LEVELS) if manual else hl.i32(LEVELS)
+    alpha = hl.Param(hl.Float(32), "alpha", ALPHA) if manual else hl.f32(ALPHA)
+    beta = hl.Param(hl.Float(32), "beta", BETA) if manual else hl.f32(BETA)
     steps = hl.f32(levels - 1)
 
     curve = hl.Func("curve")
