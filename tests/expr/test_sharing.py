@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pantile.analysis.interval import Interval, interval
 from pantile.expr.build import maximum, minimum
+from pantile.expr.congruence import congruence
 from pantile.expr.linear import Facts, simplify
 from pantile.expr.nodes import Expr, var
 from pantile.expr.visit import key, same
@@ -27,6 +28,10 @@ def test_values_that_do_not_vary_are_points() -> None:
     found = interval(e, {"y": Interval(0, 9)})
     itself = found.is_point and found.low is e  # a name, since pytest would print the tree
     assert itself
+
+
+def test_classes_of_shared_operands_are_found_once() -> None:
+    assert congruence(shared(), {"x": (4, 0), "n": (4, 0)}) == (1, 0)
 
 
 def test_what_was_simplified_is_not_simplified_again() -> None:

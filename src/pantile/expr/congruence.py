@@ -24,16 +24,27 @@ def known_remainder(e: Expr, divisor: int, names: Mapping[str, Class]) -> int | 
 
 def congruence(e: Expr, names: Mapping[str, Class]) -> Class:
     """The smallest class that an integer expression is known to be in."""
+    return _congruence(e, names, {})
+
+
+def _congruence(e: Expr, names: Mapping[str, Class], found: dict[int, Class]) -> Class:
+    """`found`: by id of operations within one expression, each of which is looked at once."""
     if isinstance(e, Const):
         return (0, int(e.value))
     if isinstance(e, Var):
         return names.get(e.name, _ANY)
     if not isinstance(e, Op):
         return _ANY
+    if id(e) not in found:
+        found[id(e)] = _operation(e, lambda a: _congruence(a, names, found))
+    return found[id(e)]
+
+
+def _operation(e: Op, of: Callable[[Expr], Class]) -> Class:
     if e.op in ("floordiv", "mod") and isinstance(e.args[1], Const) and int(e.args[1].value) > 0:
-        return _division(e.op, congruence(e.args[0], names), int(e.args[1].value))
+        return _division(e.op, of(e.args[0]), int(e.args[1].value))
     combine = _COMBINED.get(e.op)
-    return _ANY if combine is None else reduce(combine, (congruence(a, names) for a in e.args[e.op == "select" :]))
+    return _ANY if combine is None else reduce(combine, map(of, e.args[e.op == "select" :]))
 
 
 def _class(modulus: int, r: int) -> Class:
