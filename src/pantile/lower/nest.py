@@ -80,6 +80,8 @@ class _Builder:
         self.values: dict[str, Expr] = {}  # let around the statement being built -> its value in loop variables
         self.slid: dict[str, dict[int, int]] = {}  # buffer -> dim it slides along -> rows in use at one time
         self.whole: dict[str, dict[int, int | None]] = {}  # the same where it is computed without sliding
+        self.lets: dict[str, Expr] = {}  # coordinate -> what it is made of
+        self.in_lanes: set[tuple[str, int]] = set()  # buffers and their dims along which vectors are stored
         self.most: dict[str, dict[int, int | None]] = {}  # stage -> dims that were clipped -> their extent before
         self.covered: dict[str, Covered] = {}
         self.contents = Contents()
@@ -226,12 +228,13 @@ class _Builder:
                     whole[k] = None if needed is None or known is None else max(known, needed)
 
     def folds(self) -> dict[str, dict[int, int]]:
-        """Per buffer the circular extent of each dim along which its stage slides."""
+        """Per buffer the circular extent of each dim along which its stage slides, but for those stored in lanes, of
+        which a circle may be too short for one vector."""
         result: dict[str, dict[int, int]] = {}
         for buffer, dims in self.slid.items():
             for k, window in dims.items():
                 whole = self.whole.get(buffer, {}).get(k, 0)
-                if whole is not None:
+                if whole is not None and (buffer, k) not in self.in_lanes:
                     result.setdefault(buffer, {})[k] = max(window, whole)
         return result
 
@@ -361,6 +364,7 @@ class _Builder:
             pending.remove(found)
             waiting.discard(found[0])
             ready.append(found)
+        self.lets.update(ready)
         loops.lets = pending
         return ready
 
@@ -490,6 +494,8 @@ class _Builder:
         d = loops.definition
         lowered = Lowered(loops.at)
         indices = tuple(simplify(lowered.index(i), self.facts) for i in d.indices)
+        across = [k for k, i in enumerate(indices) if not self.made_of(i).isdisjoint(self.lanes(loops))]
+        self.in_lanes.update((buffer, k) for buffer in loops.stage.buffers for k in across)
         condition = None if d.condition is None else lowered.value(d.condition)
         mask = condition if condition is not None and self.varies_by_lane(loops, condition) else None
         scope = self.everywhere(loops)
@@ -506,6 +512,11 @@ class _Builder:
         """Whether a condition on coordinates differs between the lanes of a vector, at places that do not."""
         d = loops.definition
         return depends(condition, self.lanes(loops)) and not any(loaded(e) for e in (condition, *d.indices))
+
+    def made_of(self, e: Expr) -> set[str]:
+        """The variables of an expression and of the lets that it is made of."""
+        found = set(variables(e))
+        return found.union(*(self.made_of(self.lets[name]) for name in found if name in self.lets))
 
     def lanes(self, loops: Loops) -> list[str]:
         """The variables whose values become lanes."""
