@@ -45,6 +45,7 @@ from .names import region_names
 from .order import execution_order
 from .prefetch import prefetches
 from .refuse import different_regions, unbounded
+from .rows import Rows
 from .slide import OpenLoop, Sliding, slide
 from .widen import Lowered
 
@@ -66,7 +67,7 @@ def build_nest(graph: Graph, plan: Plan, facts: Facts) -> LoopNest:
     """All stages that have loops, nested as the plan says, with their regions."""
     builder = _Builder(graph, plan, facts)
     body = builder.place(None, Block(()))
-    return LoopNest(body, builder.folds(), builder.ordered)
+    return LoopNest(body, builder.rows.folds(), builder.ordered)
 
 
 class _Builder:
@@ -78,10 +79,8 @@ class _Builder:
         self.open: list[OpenLoop] = []  # loops around the statement being built, outermost first
         self.closed: dict[str, Expr] = {}  # region name -> its value, for proofs
         self.values: dict[str, Expr] = {}  # let around the statement being built -> its value in loop variables
-        self.slid: dict[str, dict[int, int]] = {}  # buffer -> dim it slides along -> rows in use at one time
-        self.whole: dict[str, dict[int, int | None]] = {}  # the same where it is computed without sliding
+        self.rows = Rows(self.facts)
         self.lets: dict[str, Expr] = {}  # coordinate -> what it is made of
-        self.in_lanes: set[tuple[str, int]] = set()  # buffers and their dims along which vectors are stored
         self.most: dict[str, dict[int, int | None]] = {}  # stage -> dims that were clipped -> their extent before
         self.covered: dict[str, Covered] = {}
         self.contents = Contents()
@@ -122,7 +121,7 @@ class _Builder:
             sliding = slide(members, box, rest, self.loops_inside(p.store), self.values, self.reach(), self.facts,
                             lambda k: self.anywhere(members, k))  # fmt: skip
         if p.compute != p.store:
-            self.keep_rows(members, box, sliding)
+            self.rows.computed(members, box, sliding)
         if sliding is not None:
             box = sliding.box
         needed_when = self.conditions(members, rest) if p.compute == p.store else []
@@ -150,7 +149,8 @@ class _Builder:
         Neither the conditions `granted` nor those on when a loop starts are such."""
         for m in members:
             self.most.pop(m.name, None)
-        names = {loop.var.name for loop in self.open} | self.values.keys()
+        loops = {loop.var.name for loop in self.open}
+        names = loops | {name for name, value in self.values.items() if depends(value, loops)}
         starts = {loop.first.name for loop in self.open}
 
         def counts(c: Expr) -> bool:
@@ -213,30 +213,6 @@ class _Builder:
             if inner[loop]:
                 loop.starts.update({m.name: max(inner[loop], loop.starts.get(m.name, 0)) for m in members})
         return produce, rest
-
-    def keep_rows(self, members: list[Stage], box: Box, sliding: Sliding | None) -> None:
-        """Note how many rows must be kept along each dim; a part that does not slide (a peeled tail) needs them all."""
-        for buffer in (b for m in members for b in m.buffers):
-            if sliding is not None:
-                slid = self.slid.setdefault(buffer, {})
-                slid[sliding.dim] = max(sliding.window, slid.get(sliding.dim, 0))
-            for k, side in enumerate(box):
-                if sliding is None or k != sliding.dim:
-                    needed = self.facts.upper(simplify(side.high - side.low + 1, self.facts))
-                    whole = self.whole.setdefault(buffer, {})
-                    known = whole.get(k, 0)
-                    whole[k] = None if needed is None or known is None else max(known, needed)
-
-    def folds(self) -> dict[str, dict[int, int]]:
-        """Per buffer the circular extent of each dim along which its stage slides, but for those stored in lanes, of
-        which a circle may be too short for one vector."""
-        result: dict[str, dict[int, int]] = {}
-        for buffer, dims in self.slid.items():
-            for k, window in dims.items():
-                whole = self.whole.get(buffer, {}).get(k, 0)
-                if whole is not None and (buffer, k) not in self.in_lanes:
-                    result.setdefault(buffer, {})[k] = max(window, whole)
-        return result
 
     def loops_inside(self, site: Site | None) -> list[OpenLoop]:
         """The open loops inside a site, outermost first."""
@@ -494,8 +470,9 @@ class _Builder:
         d = loops.definition
         lowered = Lowered(loops.at)
         indices = tuple(simplify(lowered.index(i), self.facts) for i in d.indices)
-        across = [k for k, i in enumerate(indices) if not self.made_of(i).isdisjoint(self.lanes(loops))]
-        self.in_lanes.update((buffer, k) for buffer in loops.stage.buffers for k in across)
+        for k, i in enumerate(indices):
+            if not self.made_of(i).isdisjoint(self.lanes(loops)):
+                self.rows.in_lanes(loops.stage, k)
         condition = None if d.condition is None else lowered.value(d.condition)
         mask = condition if condition is not None and self.varies_by_lane(loops, condition) else None
         scope = self.everywhere(loops)

@@ -1,0 +1,46 @@
+"""How many rows of each buffer are in use at one time: what slides may keep just these, in a circle."""
+
+from __future__ import annotations
+
+from ..analysis.touched import Box
+from ..expr.linear import Facts, simplify
+from ..graph.nodes import Stage
+from .slide import Sliding
+
+
+class Rows:
+    """Notes taken while the loop nest is built, per buffer and dim."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._slid: dict[str, dict[int, int]] = {}
+        self._whole: dict[str, dict[int, int | None]] = {}  # where it is computed without sliding
+        self._in_lanes: set[tuple[str, int]] = set()
+
+    def computed(self, members: list[Stage], box: Box, sliding: Sliding | None) -> None:
+        """The stages compute a box inside the loop that stores them; a part that does not slide (a peeled tail) needs
+        all of its rows."""
+        for buffer in (b for m in members for b in m.buffers):
+            if sliding is not None:
+                slid = self._slid.setdefault(buffer, {})
+                slid[sliding.dim] = max(sliding.window, slid.get(sliding.dim, 0))
+            for k, side in enumerate(box):
+                if sliding is None or k != sliding.dim:
+                    needed = self.facts.upper(simplify(side.high - side.low + 1, self.facts))
+                    whole = self._whole.setdefault(buffer, {})
+                    known = whole.get(k, 0)
+                    whole[k] = None if needed is None or known is None else max(known, needed)
+
+    def in_lanes(self, stage: Stage, k: int) -> None:
+        """Vectors of the stage are stored along dim k: a circle may be too short for one."""
+        self._in_lanes.update((buffer, k) for buffer in stage.buffers)
+
+    def folds(self) -> dict[str, dict[int, int]]:
+        """Per buffer the circular extent of each dim along which its stage slides."""
+        result: dict[str, dict[int, int]] = {}
+        for buffer, dims in self._slid.items():
+            for k, window in dims.items():
+                whole = self._whole.get(buffer, {}).get(k, 0)
+                if whole is not None and (buffer, k) not in self._in_lanes:
+                    result.setdefault(buffer, {})[k] = max(window, whole)
+        return result
