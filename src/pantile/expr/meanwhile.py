@@ -1,0 +1,34 @@
+"""Settings of the Python interpreter that are other than usual while somebody works with expressions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Meanwhile(Generic[T]):
+    """The first to enter changes a setting for all threads, the last to leave restores it."""
+
+    def __init__(self, read: Callable[[], T], write: Callable[[T], object], changed: Callable[[T], T]) -> None:
+        self._read, self._write, self._changed = read, write, changed
+        self._lock = threading.Lock()
+        self._inside = 0
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        with self._lock:
+            if self._inside == 0:
+                self._usual = self._read()
+                self._write(self._changed(self._usual))
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    self._write(self._usual)
