@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pantile.folder import DIRECTORY_VARIABLE
 from pantile.runtime import cache
 from pantile.runtime.cache import Directory
 
@@ -21,7 +22,7 @@ SOURCES = Path(__file__).parents[2] / "src"
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache that everything uses."""
     path = tmp_path / "cache"
-    monkeypatch.setenv(cache.DIRECTORY_VARIABLE, str(path))
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(path))
     return path
 
 
@@ -133,7 +134,7 @@ def test_a_directory_of_another_user_is_refused(directory: Path, monkeypatch: py
 
 @pytest.mark.parametrize("path", ["/dev/null", "/proc/nowhere/cache"])
 def test_what_cannot_be_a_directory_turns_it_off(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.DIRECTORY_VARIABLE, path)
+    monkeypatch.setenv(DIRECTORY_VARIABLE, path)
     assert cache.fetch(NAME, lambda: b"made") == b"made"
     assert cache.read(NAME) is None and cache.clear() == 0 and cache.info().directory is None
 
@@ -199,7 +200,7 @@ print(*sorted(p.timings))
 
 def run(directory: Path) -> set[str]:
     """The steps that a new process takes."""
-    environment = {**os.environ, cache.DIRECTORY_VARIABLE: str(directory), "PYTHONPATH": str(SOURCES)}
+    environment = {**os.environ, DIRECTORY_VARIABLE: str(directory), "PYTHONPATH": str(SOURCES)}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 

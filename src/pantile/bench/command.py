@@ -8,21 +8,18 @@ import tempfile
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
 
 import pantile as pt
 
 from ..apps import APPS, App
-from ..machine.ceilings import Ceilings
 from . import machine, plot
 from .console import Console
 from .contender import Unavailable
 from .ours import SCHEDULES, start_seconds
 from .result import Result, write_json
 from .rivals.registry import RIVALS
-from .roofline import host_ceilings
 from .rounds import Limit
 from .session import Session, Settings
 from .table import brief, render
@@ -90,9 +87,9 @@ def run(args: argparse.Namespace) -> int:
     """Measure and report; 1 if some contender failed or disagreed, else 0."""
     console = Console()
     args.size = args.size or ("small" if args.check else "paper")
+    console.begin("measuring what this machine can do")
     host = machine.describe()
     settings = _settings(args, console)
-    host["ceilings"] = {n: asdict(ceilings) for n, ceilings in settings.ceilings.items()}  # by number of threads
     apps = _chosen(args.apps, settings, console)
     results: list[Result] = []
     with _empty_cache():
@@ -173,13 +170,8 @@ def _settings(args: argparse.Namespace, console: Console) -> Settings:
         overhead=args.overhead,
         memory=args.memory,
         check=args.check,
-        ceilings={} if args.check else {n: _ceilings(n, console) for n in counts},
+        machine=None if args.check else pt.machine.detect(),
     )
-
-
-def _ceilings(threads: int, console: Console) -> Ceilings:
-    console.begin(f"measuring what {_number(threads, 'thread')} of this machine can do")
-    return host_ceilings(threads)
 
 
 def _installed(rivals: Sequence[tuple[str, str]], console: Console) -> Iterator[tuple[str, str]]:

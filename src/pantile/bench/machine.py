@@ -6,15 +6,20 @@ import platform
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 
-from ..machine import detect
+import pantile as pt
+
+from ..machine.host import governor
 
 PACKAGES = ("pantile", "llvmlite", "numpy")
 
 
 def describe() -> dict[str, object]:
     """Processor, caches, system and versions."""
+    host = pt.machine.detect()
     return {
-        **asdict(detect()),
+        "cpu": host.name,
+        **asdict(host),
+        "governor": governor(),
         "os": platform.platform(),
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pantile as pt
 
 from ..apps import App
-from ..machine.ceilings import Ceilings
+from ..machine import Machine
+from ..machine.quiet import NOTICEABLE, busy_cores
 from .agreement import disagreement
 from .console import Console
 from .contender import Array, Contender, Label, Unavailable
@@ -19,7 +20,6 @@ from .memory import free_bytes, peak_megabytes
 from .ours import SYSTEM, PantileContender, prepare
 from .overhead import overhead_us
 from .placement import on_a_line
-from .quiet import NOTICEABLE, busy_cores
 from .result import Result
 from .rivals.registry import RIVALS
 from .rivals.rival import Task
@@ -41,7 +41,7 @@ class Settings:
     overhead: bool = False
     memory: bool = False
     check: bool = False
-    ceilings: Mapping[int, Ceilings] = field(default_factory=dict)  # by number of threads; times without say no bound
+    machine: Machine | None = None  # whose rates bound the times; None: no bound is told
 
 
 class Session:
@@ -173,9 +173,9 @@ class Session:
 
     def _bound(self, threads: int, ms: float) -> dict[str, object]:
         """How far a time is from the least possible one."""
-        if threads not in self.settings.ceilings:
+        if self.settings.machine is None:
             return {}
-        least = bound(self._pipeline, self.inputs, self.settings.ceilings[threads])
+        least = bound(self._pipeline, self.inputs, self.settings.machine, threads)
         return {"bound_ms": least.ms, "bound_by": least.limit, "of_bound": least.ms / ms}
 
     @cached_property

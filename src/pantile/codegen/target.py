@@ -8,6 +8,7 @@ from functools import cache, cached_property
 import llvmlite.binding as llvm
 
 from ..errors import UserError
+from ..machine.isa import vector_bits
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,7 @@ class Target:
     @property
     def vector_bits(self) -> int:
         """The width of the registers that vector code is best written for."""
-        if self.arch == "x86":
-            return 512 if self._has("avx512f") else 256 if self._has("avx2") else 128
-        return 128
+        return vector_bits(self._has)
 
     @property
     def native_half(self) -> bool:

@@ -2,10 +2,7 @@
 
 What is in it is run as code, so a directory or file that somebody else could have written is not used. A file is
 written whole under another name and then renamed, begins with a digest of its content, and is made again whenever
-anything about it is wrong. Without a usable directory everything works, only slower.
-
-The directory is PANTILE_CACHE_DIR, or pantile in XDG_CACHE_HOME (~/.cache). What cannot be a directory, such as
-/dev/null, turns the cache off.
+anything about it is wrong. Without a usable directory (see `folder`) everything works, only slower.
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ import os
 import stat
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,13 +21,13 @@ from pathlib import Path
 import llvmlite
 import llvmlite.binding as llvm
 
-DIRECTORY_VARIABLE = "PANTILE_CACHE_DIR"
+from .. import folder
+
 LIMIT = 512 << 20  # bytes; beyond it, what was used longest ago is removed
 _MAGIC = b"pantile\x01"
 _DIGEST = hashlib.sha256().digest_size
 _SUFFIX, _UNFINISHED = ".code", ".part"
 _ABANDONED = 3600.0  # seconds after which an unfinished file will not be finished
-_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -90,11 +86,11 @@ def info() -> Info:
 def _build() -> str:
     """This installation and version of Pantile: any edit or upgrade of its sources changes it."""
     stamps = []
-    for folder, _, files in os.walk(_PACKAGE):
+    for place, _, files in os.walk(_PACKAGE):
         for name in files:
             if name.endswith(".py"):
-                status = os.stat(os.path.join(folder, name))
-                stamps.append((folder, name, status.st_size, status.st_mtime_ns))
+                status = os.stat(os.path.join(place, name))
+                stamps.append((place, name, status.st_size, status.st_mtime_ns))
     return repr(sorted(stamps))
 
 
@@ -102,36 +98,13 @@ _BUILD = _build()  # at import: code that runs now must not be taken for that of
 
 
 def _directory() -> Directory | None:
-    return _opened(os.environ.get(DIRECTORY_VARIABLE) or _default())
-
-
-def _default() -> str:
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(home, "pantile")
+    path = folder.directory()
+    return None if path is None else _opened(path)
 
 
 @functools.cache
-def _opened(path: str) -> Directory | None:
-    """The directory, made if need be; None if it cannot be used. Warns once if it is unsafe to use."""
-    try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
-        status = os.stat(path)
-    except OSError:
-        return None
-    if not _is_ours(status):
-        warnings.warn(
-            f"compiled code is not kept on disk: {path} belongs to another user or others may write to it; "
-            f"chmod 700 it, or choose another directory with {DIRECTORY_VARIABLE}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return None
-    return Directory(Path(path))
-
-
-def _is_ours(status: os.stat_result) -> bool:
-    """Whether nobody else can have written it."""
-    return status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS
+def _opened(path: Path) -> Directory:
+    return Directory(path)
 
 
 class Directory:
@@ -159,7 +132,7 @@ class Directory:
             handle = os.open(self._file(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             with open(handle, "rb") as file:
                 status = os.fstat(file.fileno())
-                if not _is_ours(status) or not stat.S_ISREG(status.st_mode):
+                if not folder.is_ours(status) or not stat.S_ISREG(status.st_mode):
                     return None
                 data = file.read()
                 with contextlib.suppress(OSError):

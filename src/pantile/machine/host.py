@@ -1,0 +1,140 @@
+"""The machine this process runs on: what its system tells, and its rates, measured once and kept on disk."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import platform
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+from .. import folder
+from .description import Cache, Issue, Machine
+from .isa import vector_bits
+from .measure import Rates, measure
+from .quiet import NOTICEABLE, busy_cores
+
+CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
+CPU_INFO = Path("/proc/cpuinfo")
+FILE_NAME = "machine.json"
+
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+# Of a system that tells nothing about its caches.
+_USUAL_CACHES = (Cache(32 << 10, 64, 8, 1, 0.0), Cache(512 << 10, 64, 8, 1, 0.0))
+
+
+def detect() -> Machine:
+    """The machine at hand. Measuring takes a second when a user first asks, and the machine should be idle then."""
+    return _detected(folder.directory())
+
+
+@functools.cache
+def _detected(kept: Path | None) -> Machine:
+    cores, caches = usable_cores(), data_caches() or _USUAL_CACHES
+    bits = vector_bits(lambda feature: bool(llvm.get_host_cpu_features().get(feature)))
+    rates = _rates(kept, caches, cores, bits)
+    return Machine(
+        name=cpu_name(),
+        architecture=platform.machine(),
+        cores=cores,
+        threads=cores,
+        ghz=rates.ghz,
+        vector_bits=bits,
+        issue=rates.issue,
+        caches=tuple(replace(c, bandwidth=b) for c, b in zip(caches, rates.caches, strict=True)),
+        core_bandwidth=rates.core_bandwidth,
+        bandwidth=rates.bandwidth,
+    )
+
+
+def _rates(kept: Path | None, caches: tuple[Cache, ...], cores: int, bits: int) -> Rates:
+    """Those measured before, or else now."""
+    key = f"{cpu_name()}, {bits} bits, {cores} cores, {', '.join(str(c.size) for c in caches)}"
+    known = _read(kept)
+    if key in known and len(known[key].caches) == len(caches):
+        return known[key]
+    busy = busy_cores()
+    found = measure([c.size for c in caches], cores, bits)
+    if kept is not None and (busy is None or busy <= NOTICEABLE):  # a busy machine shows less than it can do
+        text = json.dumps({k: asdict(r) for k, r in {**known, key: found}.items()}, indent=2)
+        (kept / FILE_NAME).write_text(text + "\n")
+    return found
+
+
+def _read(kept: Path | None) -> dict[str, Rates]:
+    """What was measured before; a file that is not there, or not ours, is nothing."""
+    try:
+        found = json.loads("{}" if kept is None else (kept / FILE_NAME).read_text())
+        return {
+            key: Rates(**{**r, "issue": Issue(**r["issue"]), "caches": tuple(r["caches"])}) for key, r in found.items()
+        }
+    except (OSError, ValueError, TypeError, AttributeError, KeyError):
+        return {}
+
+
+# ---- what the system tells
+
+
+def cpu_name() -> str:
+    """As the kernel prints it, or LLVM's name where it prints numbers only (Linux on ARM) or nothing."""
+    for line in (_text(CPU_INFO) or "").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "model name":
+            return value.strip()
+    return str(llvm.get_host_cpu_name())
+
+
+def usable_cores() -> int:
+    """Those that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def governor() -> str | None:
+    """What decides about the clock."""
+    return _text(CPU_FOLDER / "cpufreq" / "scaling_governor")
+
+
+def data_caches() -> tuple[Cache, ...]:
+    """Those of the first core, nearest first, their bandwidths unknown."""
+    folders = (CPU_FOLDER / "cache").glob("index*")
+    kept = [f for f in folders if _text(f / "type") in ("Data", "Unified") and _bytes(_text(f / "size"))]
+    return tuple(_cache(f) for f in sorted(kept, key=lambda f: _number(f / "level", 1)))
+
+
+def _cache(found: Path) -> Cache:
+    return Cache(
+        size=_bytes(_text(found / "size")),
+        line=_number(found / "coherency_line_size", 64),
+        ways=_number(found / "ways_of_associativity", 8),
+        shared_by=_count(_text(found / "shared_cpu_list") or "0"),
+        bandwidth=0.0,
+    )
+
+
+def _count(cpus: str) -> int:
+    """`_count("0-3,8")` is 5."""
+    ranges = [part.split("-") for part in cpus.split(",")]
+    return sum(int(r[-1]) - int(r[0]) + 1 for r in ranges)
+
+
+def _bytes(text: str | None) -> int:
+    """`_bytes("64K")` is 65536."""
+    unit = _UNITS.get((text or "0")[-1:], 1)
+    return int((text or "0").rstrip("KMG")) * unit
+
+
+def _number(path: Path, otherwise: int) -> int:
+    return int(_text(path) or 0) or otherwise
+
+
+def _text(path: Path) -> str | None:
+    """The text of a file that some systems do not have, or do not let one read."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None

@@ -1,0 +1,90 @@
+"""Machines by name: those that the documents measure on, and two of today.
+
+Sizes, ways, sharing and clocks are from the documents where they give them (cited by short name), else from the makers'
+specifications; issue rates from the makers' optimization guides; bandwidths of caches are what their ports or buses
+carry, those of memory what its channels do at peak.
+"""
+
+from __future__ import annotations
+
+from .description import Cache, Issue, Machine
+
+_K, _M, _G = 1 << 10, 1 << 20, 1e9
+
+
+def _intel(name: str, cores: int, threads: int, ghz: float, l3: int, sockets: int, memory: float) -> Machine:
+    """Haswell, Broadwell, Skylake (client): two 32-byte loads and one store per cycle, 64 bytes a cycle from L2."""
+    per_socket = cores // sockets
+    caches = (
+        Cache(32 * _K, 64, 8, 1, 64 * ghz * _G),
+        Cache(256 * _K, 64, 8, 1, 32 * ghz * _G),
+        Cache(l3, 64, 20, per_socket, 16 * ghz * _G),
+    )
+    issue = Issue(fma=2, int=2, load=2, store=1)
+    return Machine(name, "x86_64", cores, threads, ghz, 256, issue, caches, min(12 * _G, memory), memory)
+
+
+NAMED = {
+    m.name: m
+    for m in (
+        # polymage-plus §7.1: dual socket, hyperthreading disabled. Four channels of DDR4-1866 per socket.
+        _intel("haswell-e5-2630-v3", 16, 16, 2.4, 20 * _M, 2, 118 * _G),
+        # halide-autoscheduler §5.1: "six 2.4 GHz Haswell cores".
+        _intel("haswell-e5-2620-v3", 6, 12, 2.4, 15 * _M, 1, 59 * _G),
+        # sioutas-thesis Tables 4.3 and 5.2, which give its last-level cache as 12 MB.
+        _intel("i7-5930k", 6, 12, 3.5, 12 * _M, 1, 68 * _G),
+        # sioutas-thesis Table 4.3, which gives L2 eight ways (Intel: four). Two channels of DDR4-2133.
+        _intel("i7-6700", 4, 8, 3.4, 8 * _M, 1, 34 * _G),
+        # post-tiling-fusion §V: "a 32-core, dual-socket workstation". Four channels of DDR4-2400 per socket.
+        _intel("broadwell-e5-2683-v4", 32, 64, 2.1, 40 * _M, 2, 153 * _G),
+        # polymage-plus §7.1; AMD 15h optimization guide: a pair of cores shares two 128-bit FMA units and its L2.
+        Machine(
+            "opteron-6386-se", "x86_64", 16, 16, 1.4, 256, Issue(fma=0.5, int=0.5, load=1, store=0.5),
+            (
+                Cache(16 * _K, 64, 4, 1, 32 * 1.4 * _G),
+                Cache(2 * _M, 64, 16, 2, 16 * 1.4 * _G),
+                Cache(12 * _M, 64, 64, 8, 8 * 1.4 * _G),
+            ),
+            5 * _G, 25 * _G,
+        ),
+        # sioutas-thesis Tables 4.3 and 5.2: 512 KB of L2 per core, 2 MB in all. Arm Cortex-A15 TRM.
+        Machine(
+            "cortex-a15", "armv7", 4, 4, 2.3, 128, Issue(fma=1, int=2, load=1, store=1),
+            (Cache(32 * _K, 64, 2, 1, 16 * 2.3 * _G), Cache(2 * _M, 64, 16, 4, 8 * 2.3 * _G)),
+            6 * _G, 15 * _G,
+        ),
+        # halide-autoscheduler §5.4: Tegra X1, "1.9 GHz, shared 2MB L2 cache". Arm Cortex-A57 optimization guide.
+        Machine(
+            "cortex-a57", "aarch64", 4, 4, 1.9, 128, Issue(fma=2, int=2, load=1, store=1),
+            (Cache(32 * _K, 64, 2, 1, 16 * 1.9 * _G), Cache(2 * _M, 64, 16, 4, 16 * 1.9 * _G)),
+            8 * _G, 25 * _G,
+        ),
+        # AWS Graviton2: Arm Neoverse N1 optimization guide; eight channels of DDR4-3200.
+        Machine(
+            "neoverse-n1", "aarch64", 64, 64, 2.5, 128, Issue(fma=2, int=2, load=2, store=1),
+            (
+                Cache(64 * _K, 64, 4, 1, 32 * 2.5 * _G),
+                Cache(1 * _M, 64, 8, 1, 16 * 2.5 * _G),
+                Cache(32 * _M, 64, 16, 64, 8 * 2.5 * _G),
+            ),
+            15 * _G, 204 * _G,
+        ),
+        # Intel Xeon Platinum 8480+ (Sapphire Rapids), one socket: 8 channels of DDR5-4800.
+        Machine(
+            "sapphire-rapids-8480", "x86_64", 56, 112, 2.0, 512, Issue(fma=2, int=2, load=2, store=1),
+            (
+                Cache(48 * _K, 64, 12, 1, 128 * 2.0 * _G),
+                Cache(2 * _M, 64, 16, 1, 64 * 2.0 * _G),
+                Cache(105 * _M, 64, 15, 56, 16 * 2.0 * _G),
+            ),
+            14 * _G, 307 * _G,
+        ),
+    )
+}  # fmt: skip
+
+
+def named(name: str) -> Machine:
+    """A machine of `NAMED`."""
+    if name not in NAMED:
+        raise ValueError(f"{name!r} is not a machine that is known by name; use one of {', '.join(NAMED)}")
+    return NAMED[name]

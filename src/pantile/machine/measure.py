@@ -1,0 +1,206 @@
+"""What a machine can do at most, measured by small generated loops: its clock, instructions per cycle, bandwidths.
+
+Loops of operations run many chains side by side, each too short to fill the units alone. Reads and writes go over a
+buffer that a cache holds, or for memory over one that none does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from .description import Issue
+
+COPIED_BYTES = 128 << 20  # more than caches hold
+TOUCHED_BYTES = 64 << 20  # read or written by one measurement of a cache, over and over
+CHAINS = 12  # of operations that depend on each other: enough to keep all units busy, and they fit the registers
+STEPS = 1 << 20
+REPEATS = 5
+_BLOCK = 8  # vectors read or written per iteration
+
+
+@dataclass(frozen=True)
+class Rates:
+    """As in `Machine`; `caches` are the bandwidths of caches."""
+
+    ghz: float
+    issue: Issue
+    caches: tuple[float, ...]
+    core_bandwidth: float
+    bandwidth: float
+
+
+def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int) -> Rates:
+    """Takes about a second, and the whole machine."""
+    lanes = vector_bits // 32
+    engine = _compiled(_kernels(lanes))
+    ghz = 2 * STEPS / _best([_chains(engine, "clock")]) / 1e9
+    cycle = 1e-9 / ghz
+    vector = vector_bits // 8
+    reads = [_bandwidth(engine, "reads", size // 2, vector) for size in cache_sizes]
+    writes = _bandwidth(engine, "writes", cache_sizes[0] // 2, vector)
+    return Rates(
+        ghz=ghz,
+        issue=Issue(
+            fma=CHAINS * STEPS * cycle / _best([_chains(engine, "fmas")]),
+            int=2 * CHAINS * STEPS * cycle / _best([_chains(engine, "ints")]),
+            load=reads[0] * cycle / vector,
+            store=writes * cycle / vector,
+        ),
+        caches=tuple(reads),
+        core_bandwidth=2 * COPIED_BYTES / _best(_copies(1)),
+        bandwidth=2 * COPIED_BYTES / _best(_copies(cores)),
+    )
+
+
+def _best(parts: Sequence[Callable[[], object]]) -> float:
+    """The fewest seconds that running all parts at once takes."""
+    seconds = []
+    with ThreadPoolExecutor(len(parts)) as pool:
+        for _ in range(REPEATS):
+            start = time.perf_counter()
+            for running in [pool.submit(part) for part in parts]:
+                running.result()
+            seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def _copies(threads: int) -> list[Callable[[], object]]:
+    source, target = np.ones(COPIED_BYTES, np.uint8), np.zeros(COPIED_BYTES, np.uint8)
+    pairs = zip(np.array_split(source, threads), np.array_split(target, threads), strict=True)
+    return [lambda s=s, t=t: np.copyto(t, s) for s, t in pairs]  # type: ignore[misc]
+
+
+def _bandwidth(engine: llvm.ExecutionEngine, name: str, size: int, vector: int) -> float:
+    """Bytes per second of going over a buffer of about `size` bytes again and again."""
+    steps = max(1, size // (_BLOCK * vector))
+    rounds = max(1, TOUCHED_BYTES // (steps * _BLOCK * vector))
+    buffer = np.zeros(steps * _BLOCK * vector + vector, np.uint8)
+    start = -buffer.ctypes.data % vector + buffer.ctypes.data
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(engine.get_function_address(name))
+    return rounds * steps * _BLOCK * vector / _best([lambda: call(start, steps, rounds)])
+
+
+def _chains(engine: llvm.ExecutionEngine, name: str) -> Callable[[], object]:
+    return ctypes.CFUNCTYPE(ctypes.c_float)(engine.get_function_address(name))
+
+
+def _compiled(text: str) -> llvm.ExecutionEngine:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features().flatten()
+    target = llvm.Target.from_default_triple()
+    machine = target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=3)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+    engine.finalize_object()
+    return engine
+
+
+# ---- the loops, as LLVM text. An integer step is two operations, so that none can be left out.
+
+
+def _kernels(lanes: int) -> str:
+    floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
+    fma = f"%n{{k}} = call {floats} @llvm.fma.v{lanes}f32({floats} %f, {floats} %f, {floats} %a{{k}})"
+    mixed = "%m{k} = add TYPE %a{k}, %i\n  %n{k} = xor TYPE %m{k}, %i"
+    return f"""
+declare {floats} @llvm.fma.v{lanes}f32({floats}, {floats}, {floats})
+@one = global float 1.0
+{_chained("clock", "<1 x float>", "<1 x i32>", "i32", mixed, 1, "%i = bitcast float %one to i32")}
+{_chained("fmas", floats, ints, floats, fma, CHAINS, "")}
+{_chained("ints", floats, ints, ints, mixed, CHAINS, f"%i = bitcast {floats} %f to {ints}")}
+{_read_loop(ints)}
+{_write_loop(ints)}
+"""
+
+
+def _chained(name: str, floats: str, ints: str, kind: str, step: str, count: int, operand: str) -> str:
+    """Runs chains of steps side by side; what it returns depends on all of them."""
+    chains = range(count)
+    zero = "0" if kind == "i32" else "zeroinitializer"
+    starts = "\n  ".join(f"%a{k} = phi {kind} [{zero}, %entry], [%n{k}, %loop]" for k in chains)
+    steps = "\n  ".join(step.format(k=k).replace("TYPE", kind) for k in chains)
+    bits = "\n  ".join(f"%b{k} = bitcast {kind} %n{k} to {ints}" for k in chains)
+    ends = "\n  ".join(f"%s{k} = xor {ints} %b{k}, %{'b0' if k == 1 else f's{k - 1}'}" for k in chains[1:])
+    last = "b0" if count == 1 else f"s{count - 1}"
+    return f"""
+define float @{name}() {{
+entry:
+  %one = load volatile float, ptr @one
+  %f0 = insertelement {floats} zeroinitializer, float %one, i32 0
+  %f = shufflevector {floats} %f0, {floats} poison, {ints} zeroinitializer
+  {operand}
+  br label %loop
+loop:
+  %step = phi i64 [0, %entry], [%next, %loop]
+  {starts}
+  {steps}
+  %next = add i64 %step, 1
+  %more = icmp ult i64 %next, {STEPS}
+  br i1 %more, label %loop, label %exit
+exit:
+  {bits}
+  {ends}
+  %last = bitcast {ints} %{last} to {floats}
+  %result = extractelement {floats} %last, i32 0
+  ret float %result
+}}"""
+
+
+def _read_loop(ints: str) -> str:
+    block = range(_BLOCK)
+    sums = [f"%a{k} = phi {ints} [zeroinitializer, %row], [%n{k}, %loop]" for k in block]
+    steps = [
+        f"%p{k} = getelementptr {ints}, ptr %here, i64 {k}\n  %v{k} = load {ints}, ptr %p{k}\n"
+        f"  %n{k} = xor {ints} %v{k}, %a{k}"
+        for k in block
+    ]
+    keep = [f"store volatile {ints} %n{k}, ptr %kept" for k in block]
+    return _sweep("reads", ints, sums, steps, keep)
+
+
+def _write_loop(ints: str) -> str:
+    steps = [
+        f"%p{k} = getelementptr {ints}, ptr %here, i64 {k}\n  store {ints} zeroinitializer, ptr %p{k}"
+        for k in range(_BLOCK)
+    ]
+    return _sweep("writes", ints, [], steps, [])
+
+
+def _sweep(name: str, ints: str, sums: Sequence[str], steps: Sequence[str], keep: Sequence[str]) -> str:
+    """Goes over `count` blocks of vectors from `start` on, `rounds` times."""
+
+    def lines(parts: Sequence[str]) -> str:
+        return "\n  ".join(parts)
+
+    return f"""
+define void @{name}(ptr %start, i64 %count, i64 %rounds) {{
+entry:
+  %kept = alloca {ints}
+  br label %row
+row:
+  %round = phi i64 [0, %entry], [%again, %done]
+  br label %loop
+loop:
+  %at = phi i64 [0, %row], [%next, %loop]
+  {lines(sums)}
+  %first = mul i64 %at, {_BLOCK}
+  %here = getelementptr {ints}, ptr %start, i64 %first
+  {lines(steps)}
+  %next = add i64 %at, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %loop, label %done
+done:
+  {lines(keep)}
+  %again = add i64 %round, 1
+  %goes_on = icmp ult i64 %again, %rounds
+  br i1 %goes_on, label %row, label %exit
+exit:
+  ret void
+}}"""

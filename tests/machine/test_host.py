@@ -1,0 +1,102 @@
+"""Reading the machine's description from the system's files, and measuring the rest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pantile.bench.machine import describe
+from pantile.machine import Cache, Issue, detect, host, measure, quiet
+from pantile.machine.measure import Rates
+
+RATES = Rates(2.0, Issue(2, 2, 2, 1), (64e9, 32e9), 10e9, 15e9)
+
+
+@pytest.fixture
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A made-up, quiet system whose files are still to be written; measuring takes no time."""
+    monkeypatch.setattr(host, "CPU_FOLDER", tmp_path)
+    monkeypatch.setattr(host, "CPU_INFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(host, "busy_cores", lambda: 0.0)
+    monkeypatch.setattr(host, "measure", lambda *_: RATES)
+    monkeypatch.setenv("PANTILE_CACHE_DIR", str(tmp_path / "kept"))
+    return tmp_path
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def cache(index: int, level: int, kind: str, size: str, sharing: str) -> dict[str, str]:
+    found = {"level": level, "type": kind, "size": size, "shared_cpu_list": sharing, "coherency_line_size": 64}
+    return {f"cache/index{index}/{name}": f"{value}\n" for name, value in found.items()}
+
+
+def test_full_description(system: Path) -> None:
+    write(system, {"cpuinfo": "processor : 0\nmodel name : Made Up 3000\n", "cpufreq/scaling_governor": "powersave\n"})
+    write(system, cache(0, 1, "Data", "64K", "0") | cache(1, 1, "Instruction", "64K", "0"))
+    write(system, cache(2, 2, "Unified", "2M", "0-1,4") | {"cache/index2/ways_of_associativity": "16\n"})
+    found = detect()
+    assert (found.name, found.ghz, host.governor()) == ("Made Up 3000", 2.0, "powersave")
+    assert found.caches == (Cache(65536, 64, 8, 1, 64e9), Cache(2 << 20, 64, 16, 3, 32e9))
+    assert found.l2.per_core == (2 << 20) // 3
+    assert (found.memory_bandwidth(1), found.memory_bandwidth(2)) == (10e9, 15e9)
+
+
+def test_a_system_that_tells_nothing(system: Path) -> None:
+    found = detect()
+    assert found.name and found.cores >= 1 and found.l1.size > 0
+
+
+def test_measured_once(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = detect()
+    monkeypatch.setattr(host, "measure", lambda *_: pytest.fail("measured again"))
+    host._detected.cache_clear()
+    assert detect() == first
+
+
+@pytest.mark.parametrize("content", ["", "nonsense", "[]", json.dumps({"a": {"b": 1}})])
+def test_a_file_that_is_not_ours_is_measured_anew(content: str, system: Path) -> None:
+    write(system, {f"kept/{host.FILE_NAME}": content})
+    (system / "kept").chmod(0o700)
+    assert detect().ghz == 2.0
+
+
+def test_a_busy_machine_is_measured_again(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "busy_cores", lambda: 1.0)
+    detect()
+    assert not (system / "kept" / host.FILE_NAME).exists()
+
+
+def test_the_measurement_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"STEPS": 100, "COPIED_BYTES": 1 << 16, "TOUCHED_BYTES": 1 << 16, "REPEATS": 1}.items():
+        monkeypatch.setattr(measure, name, value)
+    found = measure.measure([1 << 14, 1 << 16], cores=2, vector_bits=128)
+    issue = found.issue
+    rates = (found.ghz, issue.fma, issue.int, issue.load, issue.store, *found.caches, found.core_bandwidth)
+    assert min(rates) > 0 and len(found.caches) == 2
+
+
+def test_description_goes_to_json(system: Path) -> None:
+    described = json.loads(json.dumps(describe()))
+    assert {"cpu", "architecture", "cores", "caches", "os", "python", "versions", "governor"} <= described.keys()
+    assert described["versions"]["llvmlite"]
+
+
+def test_busy_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two cores for 100 ticks each, of which 150 were idle and the rest work, interrupts or another guest's."""
+    statistics = tmp_path / "stat"
+    monkeypatch.setattr(quiet, "STATISTICS", statistics)
+    statistics.write_text("cpu 10 0 0 1000 0 0 0 0 0 0\ncpu0 0\ncpu1 0\nintr 5\n")
+    later = "cpu 40 5 5 1140 10 5 0 5 0 0\ncpu0 0\ncpu1 0\nintr 6\n"
+    monkeypatch.setattr("time.sleep", lambda _: statistics.write_text(later))
+    assert quiet.busy_cores() == pytest.approx(0.5)
+
+
+def test_no_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quiet, "STATISTICS", tmp_path / "missing")
+    assert quiet.busy_cores(seconds=0) is None
