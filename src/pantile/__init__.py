@@ -13,7 +13,7 @@ Indices are in NumPy's order, the last one contiguous. Some names are those of P
 `pt.min`, `pt.abs`, ...), as in NumPy: import the package under a name, not its contents.
 """
 
-from . import machine
+from . import autoschedule, machine
 from .errors import InternalError, PantileError, RunError, UserError
 from .expr.nodes import Expr
 from .lang.boundary import constant, edge, mirror, reflect, wrap
@@ -82,7 +82,8 @@ __all__ = [
     # reductions
     "all", "any", "argmax", "argmin", "max", "min", "prod", "sum",
     # how it runs
-    "Pipeline", "Schedule", "StageSchedule", "cache", "get_num_threads", "machine", "on", "set_num_threads",
+    "Pipeline", "Schedule", "StageSchedule", "autoschedule", "cache", "get_num_threads", "machine", "on",
+    "set_num_threads",
     # errors
     "InternalError", "PantileError", "RunError", "UserError",
 ]  # fmt: skip

@@ -103,6 +103,11 @@ class Calls:
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
         self._call(inputs, numbers, [None] * len(self.outputs))
 
+    def sizes(self, given: Mapping[str, Any]) -> tuple[dict[str, Shape], dict[str, bool | int | float]]:
+        """The shapes of such a call's outputs by stage; its params and input extents. Shapes may stand for arrays."""
+        inputs, numbers = self.arguments.match(self._with_stand_ins(given))
+        return self._checked(inputs, numbers), self._scalars(inputs, numbers)
+
     def work(self, given: Mapping[str, Any]) -> Work:
         """How much work such a call is; a shape may stand for an array."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .analysis.messages import readable
 from .analysis.work import Work
+from .autoschedule import STRATEGIES, Found, Problem, Strategy
 from .calls import Calls
 from .codegen.target import target as target_named
 from .compile import Options, to_assembly, to_llvm, to_loops
@@ -20,6 +23,7 @@ from .ir.show import show_program
 from .lang.func import Func
 from .lang.names import identifier
 from .lower.passes import Trace
+from .machine import Machine, detect
 from .reference.evaluate import evaluate
 from .schedule.default import complete
 from .schedule.resolve import resolve
@@ -35,7 +39,11 @@ class Pipeline:
     outputs   a Func or several. A Func of several values gives several arrays.
     shape     the output's shape (for several outputs a list of shapes): integers, and expressions of params and of
               input shapes. By default that of the first input of equal rank.
-    schedule  how to run it; stages that it does not name get the default.
+    schedule  how to run it: a pt.Schedule (stages that it does not name get the default), or the name of a strategy
+              that finds one, such as "greedy" (or a value of pt.autoschedule with its parameters).
+    estimates what a strategy schedules for: shapes of inputs and values of params by name, as `compile` takes them.
+              Without, it schedules at the first call, for that call's arrays.
+    machine   what a strategy schedules for: by default this one, or any of `pt.machine`.
     name      of the pipeline, for messages and listings; by default that of the first output.
     strict    floats are computed exactly as written, with no fused or reordered operations.
     debug     every access of memory is checked while running; slow.
@@ -47,7 +55,9 @@ class Pipeline:
         outputs: Func | Sequence[Func],
         shape: Any = None,
         *,
-        schedule: Schedule | None = None,
+        schedule: Schedule | Strategy | str | None = None,
+        estimates: Mapping[str, Any] | None = None,
+        machine: Machine | None = None,
         name: str | None = None,
         strict: bool = False,
         debug: bool = False,
@@ -55,13 +65,20 @@ class Pipeline:
     ) -> None:
         name = None if name is None else identifier(name, "a Pipeline")
         graph = separate_outputs(build(outputs, shape, name))
-        self._set(graph, Options(target_named(target or "host"), strict, debug), schedule)
+        self._set(graph, Options(target_named(target or "host"), strict, debug), schedule, estimates, machine)
 
-    def _set(self, graph: Graph, options: Options, schedule: Schedule | None) -> None:
-        self._asked = Schedule() if schedule is None else schedule
-        if not isinstance(self._asked, Schedule):
-            raise UserError(f"schedule={schedule!r} is not a schedule; pass pt.Schedule(pt.on(...)...)")
-        self._calls = _scheduled(graph, self._asked, options)
+    def _set(
+        self, graph: Graph, options: Options, schedule: Schedule | Strategy | str | None,
+        estimates: Mapping[str, Any] | None, machine: Machine | None,
+    ) -> None:  # fmt: skip
+        self._asked = _asked(schedule)
+        self._estimates, self._machine = estimates, machine
+        self._found: Found | None = None
+        self._finding = threading.Lock()
+        # Until a strategy has found a schedule, the default one stands in for all but running.
+        self._calls = _scheduled(graph, self._asked if isinstance(self._asked, Schedule) else Schedule(), options)
+        if estimates is not None:
+            self._find(estimates)
 
     # ---- running
 
@@ -75,6 +92,7 @@ class Pipeline:
         `num_threads=` overrides `pt.set_num_threads` for this call. Everything is checked before anything is written.
         """
         _by_name(positional)
+        self._find(arguments)
         return _single(self._calls.run(arguments, out, num_threads))
 
     def reference(self, *positional: Any, **arguments: Any) -> Any:
@@ -88,7 +106,9 @@ class Pipeline:
         `p.compile(img=(1080, 1920, 3), gain=1.0)`: a shape stands for an array in C order. Without arguments, the code
         for large arrays in C order is compiled.
         """
-        self._calls.compile(arguments)
+        if arguments:
+            self._find(arguments)
+        self._ready().compile(arguments)
         return self
 
     def work(self, **arguments: Any) -> Work:
@@ -113,12 +133,22 @@ class Pipeline:
     @property
     def schedule(self) -> Schedule:
         """How it is computed, with defaults filled in for every stage. Prints as the Python that makes it."""
-        return self._calls.schedule
+        return self._ready().schedule
 
-    def with_schedule(self, schedule: Schedule) -> Pipeline:
-        """The same pipeline, run another way."""
+    def explain(self) -> str:
+        """Why the schedule is as it is: the groups, tiles and costs of the strategy that found it."""
+        self._ready()
+        if self._found is None:
+            return f"{self.graph.name} is scheduled as asked, by hand or by default:\n{self.schedule}"
+        return f"{self._found.report}"
+
+    def with_schedule(
+        self, schedule: Schedule | Strategy | str, *, estimates: Mapping[str, Any] | None = None,
+        machine: Machine | None = None,
+    ) -> Pipeline:  # fmt: skip
+        """The same pipeline, run another way; the arguments are those of Pipeline."""
         other = object.__new__(type(self))
-        other._set(self.graph, self.options, schedule)
+        other._set(self.graph, self.options, schedule, estimates, machine)
         return other
 
     def with_options(
@@ -135,8 +165,35 @@ class Pipeline:
                 now.debug if debug is None else debug,
             ),
             self._asked,
+            self._estimates,
+            self._machine,
         )
         return other
+
+    # ---- scheduling
+
+    def _find(self, arguments: Mapping[str, Any]) -> None:
+        """Let the strategy, if there is one that has not been asked yet, find a schedule for such arguments."""
+        if isinstance(self._asked, Schedule) or self._found is not None:
+            return
+        with self._finding:
+            shapes, scalars = self._calls.sizes(arguments)
+            if self._found is not None or any(0 in shape for shape in shapes.values()):
+                return
+            bits = self.options.target.vector_bits
+            machine = replace(detect(), vector_bits=bits) if self._machine is None else self._machine
+            found = self._asked.find(Problem(self.graph, shapes, scalars, machine, self.options.strict))
+            self._calls = _scheduled(self.graph, found.schedule, self.options)
+            self._found = found
+
+    def _ready(self) -> Calls:
+        """The calls, once there is a schedule: one for made-up sizes would not be the one that runs."""
+        if isinstance(self._asked, Strategy) and self._found is None:
+            raise UserError(
+                f"{self.graph.name} is scheduled ({self._asked.name}) at its first call, for the sizes of that call; "
+                "call it first, or say what to expect, such as estimates={" + _shapes(self.graph) + "}"
+            )
+        return self._calls
 
     @property
     def timings(self) -> dict[str, float]:
@@ -145,15 +202,15 @@ class Pipeline:
 
     def loops(self) -> str:
         """The loop nest as pseudo-code."""
-        return show_program(self._program(self._calls))
+        return show_program(self._program(self._ready()))
 
     def llvm(self) -> str:
         """The code as LLVM text, before LLVM optimizes it."""
-        return to_llvm(self._program(self._calls), self.options, Trace())
+        return to_llvm(self._program(self._ready()), self.options, Trace())
 
     def asm(self, target: str | None = None) -> str:
         """The machine code as assembly; by default for the pipeline's own target, which is this machine."""
-        calls = self._calls if target is None else self.with_options(target=target)._calls
+        calls = self._ready() if target is None else self.with_options(target=target)._ready()
         return to_assembly(to_llvm(self._program(calls), calls.options, Trace()), calls.options)
 
     @staticmethod
@@ -169,6 +226,23 @@ class Pipeline:
         takes += [f"{p.name}: {p.dtype}" for p in self.graph.params]
         gives = [f"{a.name}: {a.dtype}[{', '.join(':' * a.ndim)}]" for a in self._calls.outputs]
         return f"<Pipeline {self.graph.name}({', '.join(takes)}) -> {', '.join(gives)}>"
+
+
+def _asked(schedule: Schedule | Strategy | str | None) -> Schedule | Strategy:
+    if schedule is None:
+        return Schedule()
+    if isinstance(schedule, str) and schedule in STRATEGIES:
+        return STRATEGIES[schedule]()
+    if not isinstance(schedule, (Schedule, Strategy)):
+        raise UserError(
+            f"schedule={schedule!r} is not a schedule; pass pt.Schedule(pt.on(...)...), or one of "
+            f"{', '.join(map(repr, STRATEGIES))}"
+        )
+    return schedule
+
+
+def _shapes(graph: Graph) -> str:
+    return ", ".join(f'"{i.name}": {(1080, 1920, 3, 4)[: i.ndim]}' for i in graph.inputs)
 
 
 def _scheduled(graph: Graph, asked: Schedule, options: Options) -> Calls:

@@ -112,7 +112,7 @@ def test_one_schedule_of_a_rival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_our_own_failure_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(ours.SCHEDULES, "wrong", lambda app, pipeline: pt.Schedule(pt.on("thrice").parallel("y")))
+    monkeypatch.setitem(ours.SCHEDULES, "wrong", lambda app, pipeline, _: pt.Schedule(pt.on("thrice").parallel("y")))
     status, results = bench(tmp_path, "--schedule", "wrong,default")
     assert status == 1
     assert [r["schedule"] for r in results] == ["default"]

@@ -84,7 +84,7 @@ def _operations(d: Definition) -> Counter[tuple[str, int]]:
     """Of evaluating the definition once; arithmetic on coordinates does not count, unless data takes part in it."""
     indices = [i for i in d.indices if _reads(i)]
     counted: Counter[tuple[str, int]] = Counter()
-    for e in _evaluated([*d.values, *indices]):
+    for e in evaluated([*d.values, *indices]):
         if isinstance(e, Op) and e.op not in _FREE:
             operand = e.args[-1].dtype
             counted[_kind(e.op, operand), operand.bits] += _FUSED.get(e.op, 1)
@@ -97,7 +97,7 @@ def _kind(op: str, operand: DType) -> str:
     return "fma" if op in _FUSED else "float"
 
 
-def _evaluated(roots: Iterable[Expr]) -> Iterator[Expr]:
+def evaluated(roots: Iterable[Expr]) -> Iterator[Expr]:
     """All nodes, each once, without the index arithmetic of reads and what is constant in any case."""
     seen: set[int] = set()
     pending = list(roots)

@@ -29,7 +29,8 @@ def peak_megabytes(app: str, schedule: str, size: str) -> float:
 def main(app: str, schedule: str, size: str) -> None:
     """Compile, and print the bytes."""
     pipeline = APPS[app].build()
-    pipeline.with_schedule(SCHEDULES[schedule](APPS[app], pipeline)).compile(**APPS[app].sizes[size])
+    shapes = APPS[app].sizes[size]
+    pipeline.with_schedule(SCHEDULES[schedule](APPS[app], pipeline, shapes)).compile(**shapes)
     print(peak_bytes())
 
 

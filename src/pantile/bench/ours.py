@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pantile as pt
 
@@ -14,19 +15,26 @@ from .contender import Array, Label, seconds
 SYSTEM = "pantile"
 
 
-def _expert(app: App, pipeline: pt.Pipeline) -> pt.Schedule:
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def _expert(app: App, pipeline: pt.Pipeline, _: Shapes) -> pt.Schedule:
     return app.expert(pipeline.options.target.vector_bits)
 
 
-def _default(app: App, pipeline: pt.Pipeline) -> pt.Schedule:
+def _default(app: App, pipeline: pt.Pipeline, _: Shapes) -> pt.Schedule:
     return pt.Schedule()
 
 
-# What finds a schedule, by the name it is asked for. "naive" is what papers call having none.
-SCHEDULES: dict[str, Callable[[App, pt.Pipeline], pt.Schedule]] = {
+def _strategy(name: str, app: App, pipeline: pt.Pipeline, shapes: Shapes) -> pt.Schedule:
+    return pipeline.with_schedule(name, estimates=shapes).schedule
+
+
+# What finds a schedule for inputs of such shapes, by the name it is asked for.
+SCHEDULES: dict[str, Callable[[App, pt.Pipeline, Shapes], pt.Schedule]] = {
     "expert": _expert,
     "default": _default,
-    "naive": _default,
+    **{name: partial(_strategy, name) for name in pt.autoschedule.STRATEGIES},
 }
 
 
@@ -65,7 +73,7 @@ def prepare(app: App, schedule: str, threads: int, inputs: Mapping[str, Array]) 
     start = time.perf_counter()
     unscheduled = app.build()
     built = time.perf_counter()
-    chosen = SCHEDULES[schedule](app, unscheduled)
+    chosen = SCHEDULES[schedule](app, unscheduled, {name: a.shape for name, a in inputs.items()})
     scheduled = time.perf_counter()
     pipeline = unscheduled.with_schedule(chosen).compile(**inputs)
     compiled = time.perf_counter()

@@ -1,109 +1,12 @@
-"""Inline: graph + plan -> graph without the stages that have no loops of their own.
-
-before:  gray[y, x] = img[y, x, 0] + img[y, x, 1];  out[y, x] = gray[y, x - 1] + gray[y, x + 1]
-after:   out[y, x] = (img[y, x - 1, 0] + img[y, x - 1, 1]) + (img[y, x + 1, 0] + img[y, x + 1, 1])
-
-A stage whose only update accumulates over a small constant domain is expanded point by point.
-"""
+"""Inline: graph + plan -> graph without the stages that have no loops of their own (see `analysis.substituted`)."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping
-from dataclasses import replace
-
-from ..errors import InternalError
-from ..expr.build import cast, select
-from ..expr.nodes import Const, Expr, Load, const
-from ..expr.types import INT32
-from ..expr.visit import key, substitute, transform
-from ..graph.nodes import Definition, Graph, Stage
+from ..analysis.substituted import substituted
+from ..graph.nodes import Graph
 from ..schedule.plan import Plan
 
 
 def inline(graph: Graph, plan: Plan) -> Graph:
     """The graph with only the planned stages, the others substituted into their consumers."""
-    values = _Inlined(graph)
-    kept = []
-    for stage in graph.stages:
-        stage = values.rewrite(stage)
-        if stage.name in plan.stages:
-            kept.append(stage)
-        else:
-            values.add(stage)
-    return replace(graph, stages=tuple(kept))
-
-
-class _Inlined:
-    """The values of inlined stages, and their uses, shared between equal reads."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.stages: dict[str, tuple[Stage, tuple[Expr, ...]]] = {}
-        self.uses: dict[tuple[object, ...], Expr] = {}
-
-    def add(self, stage: Stage) -> None:
-        values = _closed_form(stage)
-        for which, buffer in enumerate(stage.buffers):
-            self.stages[buffer] = (stage, (values[which],))
-
-    def rewrite(self, stage: Stage) -> Stage:
-        memo: dict[int, Expr] = {}
-
-        def visit(e: Expr) -> Expr:
-            return transform(e, self.use, memo)
-
-        def definition(d: Definition) -> Definition:
-            condition = None if d.condition is None else visit(d.condition)
-            return replace(d, indices=tuple(map(visit, d.indices)), values=tuple(map(visit, d.values)),
-                           condition=condition)  # fmt: skip
-
-        return replace(stage, pure=definition(stage.pure), updates=tuple(map(definition, stage.updates)))
-
-    def use(self, e: Expr) -> Expr | None:
-        if not isinstance(e, Load) or e.buffer not in self.stages:
-            return None
-        stage, (value,) = self.stages[e.buffer]
-        wanted = (e.buffer, *(key(i) for i in e.indices))
-        if wanted not in self.uses:
-            self.uses[wanted] = substitute(value, _at(stage, e.indices))
-        return self.uses[wanted]
-
-
-def _at(stage: Stage, indices: tuple[Expr, ...]) -> Mapping[str, Expr]:
-    return {d: cast(INT32, i) for d, i in zip(stage.dims, indices, strict=True)}
-
-
-def _closed_form(stage: Stage) -> tuple[Expr, ...]:
-    """The values of the stage as expressions of its dims, its reductions written out."""
-    values = stage.pure.values
-    for d in stage.updates:
-        for point in _points(stage, d):
-            values = _apply(stage, d, point, values)
-    return values
-
-
-def _points(stage: Stage, d: Definition) -> list[tuple[int, ...]]:
-    ranges = []
-    for r in d.domain:
-        if not (isinstance(r.min, Const) and isinstance(r.extent, Const)):
-            raise InternalError(f"{stage.name} cannot be inlined: {r.name} has no constant extent")
-        ranges.append(range(int(r.min.value), int(r.min.value) + int(r.extent.value)))
-    return list(itertools.product(*ranges))
-
-
-def _apply(stage: Stage, d: Definition, point: tuple[int, ...], before: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The values after one step of the update."""
-    at = {r.name: const(v, INT32) for r, v in zip(d.domain, point, strict=True)}
-    own = dict(zip(stage.buffers, before, strict=True))
-
-    def step(e: Expr) -> Expr:
-        return transform(substitute(e, at), lambda n: own.get(n.buffer) if isinstance(n, Load) else None)
-
-    after = tuple(step(v) for v in d.values)
-    if d.condition is None:
-        return after
-    holds = step(d.condition)
-    return tuple(select(holds, a, b) for a, b in zip(after, before, strict=True))
-
-
+    return substituted(graph, [s.name for s in graph.stages if s.name not in plan.stages])

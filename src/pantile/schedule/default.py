@@ -34,7 +34,7 @@ def complete(graph: Graph, schedule: Schedule, vector_bits: int = 128) -> Schedu
         elif s.name in inlined:
             stages.append(on(s.name).compute_inline())
         else:
-            stages.append(_at_root(graph, s, vector_bits))
+            stages.append(at_root(graph, s, vector_bits))
     return Schedule(*stages)
 
 
@@ -94,7 +94,8 @@ def _is_cheap(definition: Definition) -> bool:
 # ---- loops of what is not
 
 
-def _at_root(graph: Graph, stage: Stage, vector_bits: int) -> StageSchedule:
+def at_root(graph: Graph, stage: Stage, vector_bits: int) -> StageSchedule:
+    """The directives of a stage on its own."""
     schedule = _mark_loops(graph, stage, stage.pure, on(stage.name).compute_root(), vector_bits)
     for k, update in enumerate(stage.updates):
         start = schedule.update(k)

@@ -14,7 +14,7 @@ from .directives import Directive
 from .draft import StageDraft
 from .plan import Site
 from .refuse import did_you_mean
-from .updates import is_small_reduction, loads
+from .updates import has_closed_form, loads
 
 Chain = tuple[Site, ...]
 Reader = tuple[str, int]  # stage and definition
@@ -231,7 +231,7 @@ class Placement:
             return
         if s.is_output:
             raise s.no(s.compute, "an output cannot be inlined", "drop compute_inline")
-        if s.stage.updates and not is_small_reduction(s.stage):
+        if not has_closed_form(s.stage):
             raise s.no(s.compute, f"{s.stage.name} has update definitions, which need its values in memory",
                        "use compute_at or compute_root (only one plain accumulation over at most 64 constant points "
                        "can be inlined)")  # fmt: skip

@@ -126,6 +126,11 @@ def constant(e: Expr) -> int | None:
 MOST_INLINED_POINTS = 64
 
 
+def has_closed_form(stage: Stage) -> bool:
+    """Whether its values can be written into what reads them: without updates, or by writing those out."""
+    return not stage.updates or is_small_reduction(stage)
+
+
 def is_small_reduction(stage: Stage) -> bool:
     """One accumulation per point over a constant domain of at most `MOST_INLINED_POINTS` points: can be inlined."""
     if len(stage.updates) != 1:

@@ -1,0 +1,122 @@
+"""How definitions read: every index of every read as scale * dim + an offset within constant bounds, where it is so.
+
+    f[2*y + 1, clamp(x - 1, 0, w)]   ->   (2 * y + [1, 1], 1 * x + [-1, -1])
+    f[y // 2, r.x]                   ->   (1/2 * y + [-1/2, 0], [0, 4])        for r.x in 0..5
+
+Clamps count as what they clamp: they only move a read nearer. What data or sizes decide has no such form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..expr.nodes import Cast, Const, Expr, Load, Op, Var
+from ..expr.visit import walk
+from ..graph.nodes import Definition, Stage
+from .regions import expressions
+
+
+@dataclass(frozen=True)
+class Index:
+    """scale * dim + an offset in [low, high]; dim is None (and scale 0) where only constants decide."""
+
+    dim: str | None
+    scale: Fraction
+    low: Fraction
+    high: Fraction
+
+    @property
+    def is_plain(self) -> bool:
+        """The coordinate itself."""
+        return self.dim is not None and self.scale == 1 and self.low == self.high == 0
+
+
+@dataclass(frozen=True)
+class Access:
+    """One read of a buffer; None for an index without a form."""
+
+    buffer: str
+    indices: tuple[Index | None, ...]
+
+
+def accesses(stage: Stage, definition: Definition) -> list[Access]:
+    """Every read of the definition, those of the stage itself too."""
+    ranges = {d: Index(d, Fraction(1), Fraction(0), Fraction(0)) for d in stage.dims}
+    for r in definition.domain:
+        low, extent = r.min, r.extent
+        if isinstance(low, Const) and isinstance(extent, Const):
+            first = int(low.value)
+            ranges[r.name] = _constant(first, first + int(extent.value) - 1)
+    loads = [e for e in walk(*expressions(definition)) if isinstance(e, Load)]
+    return [Access(e.buffer, tuple(_index(i, ranges) for i in e.indices)) for e in loads]
+
+
+def _constant(low: int | Fraction, high: int | Fraction) -> Index:
+    return Index(None, Fraction(0), Fraction(low), Fraction(high))
+
+
+def _index(e: Expr, ranges: Mapping[str, Index]) -> Index | None:
+    """The form of an index, if it has one."""
+    if isinstance(e, Const):
+        return _constant(int(e.value), int(e.value))
+    if isinstance(e, Var):
+        return ranges.get(e.name)
+    if isinstance(e, Cast):
+        return _index(e.value, ranges) if e.dtype.is_int and e.value.dtype.is_int else None
+    if not isinstance(e, Op):
+        return None
+    if e.op in ("min", "max", "within"):
+        return _clamped([_index(a, ranges) for a in e.args])
+    parts = [_index(a, ranges) for a in e.args]
+    known = [p for p in parts if p is not None]
+    return _RULES[e.op](*known) if e.op in _RULES and len(known) == len(parts) else None
+
+
+def _clamped(parts: list[Index | None]) -> Index | None:
+    """The one operand that moves with a coordinate; what limits it may depend on anything else."""
+    moving = [p for p in parts if p is not None and p.dim is not None]
+    return moving[0] if len(moving) == 1 else None
+
+
+def _add(a: Index, b: Index) -> Index | None:
+    if a.dim is not None and b.dim is not None and a.dim != b.dim:
+        return None
+    scale = a.scale + b.scale
+    return Index((a.dim or b.dim) if scale else None, scale, a.low + b.low, a.high + b.high)
+
+
+def _neg(a: Index) -> Index | None:
+    return Index(a.dim, -a.scale, -a.high, -a.low)
+
+
+def _sub(a: Index, b: Index) -> Index | None:
+    negated = _neg(b)
+    return None if negated is None else _add(a, negated)
+
+
+def _mul(a: Index, b: Index) -> Index | None:
+    if a.dim is None and a.low == a.high:
+        a, b = b, a
+    if b.dim is not None or b.low != b.high:
+        return None
+    ends = sorted((a.low * b.low, a.high * b.low))
+    scale = a.scale * b.low
+    return Index(a.dim if scale else None, scale, ends[0], ends[1])
+
+
+def _floordiv(a: Index, b: Index) -> Index | None:
+    """floor(n / d) lies within 1 - 1/d below n / d, for integers n."""
+    if b.dim is not None or b.low != b.high or b.low <= 0:
+        return None
+    return Index(a.dim, a.scale / b.low, (a.low - b.low + 1) / b.low, a.high / b.low)
+
+
+def _mod(a: Index, b: Index) -> Index | None:
+    return _constant(0, b.low - 1) if b.dim is None and b.low == b.high and b.low > 0 else None
+
+
+_RULES: dict[str, Callable[..., Index | None]] = {
+    "add": _add, "sub": _sub, "neg": _neg, "mul": _mul, "floordiv": _floordiv, "mod": _mod,
+}  # fmt: skip

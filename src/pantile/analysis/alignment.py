@@ -1,0 +1,163 @@
+"""A common space for the loops of several stages, in which every dependence between them has constant distances.
+
+Stages at other resolutions are scaled: where out[x] reads f[x // 2], x of f is stretched by 2 (polymage-plus §2.2).
+
+    align(graph, {"f", "out"})  ->  scales {"f": {"x": (0, 2)}, "out": {"x": (0, 1)}},
+                                    one dependence f -> out with distances ([0, 1],)
+
+Each dim of each stage is mapped to a dim of the space and a scale. A dim that is read at constant places only, such as
+the channel of an image, is mapped to none: all of it is needed at every point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd, lcm
+
+from ..graph.nodes import Graph, Stage
+from .access import Access, Index, accesses
+
+# Dim of the space, and by how much a step of the stage's own dim moves in it.
+Axis = tuple[int, Fraction]
+Range = tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """`consumer` at point p of the space reads `producer` at p + distance, per dim of the space within a range."""
+
+    producer: str
+    consumer: str
+    distance: tuple[Range, ...]
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The stages of a group in one space. Scales are integers after all; dims that have none are local to the stage."""
+
+    rank: int
+    axes: Mapping[str, Mapping[str, Axis]]
+    dependences: tuple[Dependence, ...]
+
+    def reach(self) -> tuple[Range, ...]:
+        """Per dim of the space, how far reads reach at most in both directions."""
+        none = (Fraction(0), Fraction(0))
+        return tuple(
+            (min([none[0], *(d.distance[k][0] for d in self.dependences)]),
+             max([none[1], *(d.distance[k][1] for d in self.dependences)]))
+            for k in range(self.rank)
+        )  # fmt: skip
+
+
+def align(graph: Graph, members: Collection[str]) -> Alignment | None:
+    """The alignment of these stages; None if there is none with constant distances, or if they are not connected."""
+    return _Aligning(graph, members).result()
+
+
+class _Aligning:
+    """Goes from consumers to producers. The first stage gives the space its dims, later ones may add to them."""
+
+    def __init__(self, graph: Graph, members: Collection[str]) -> None:
+        self.stages = [s for s in reversed(graph.stages) if s.name in members]
+        self.graph = graph
+        self.axes: dict[str, dict[str, Axis]] = {}
+        self.rank = 0
+
+    def result(self) -> Alignment | None:
+        if not self.stages:
+            return None
+        edges = [(s, a) for s in self.stages for d in s.definitions for a in accesses(s, d) if self._inside(s, a)]
+        self._start(self.stages[0])
+        pending = edges
+        while pending:
+            rest = [e for e in pending if not self._spread(*e)]
+            if len(rest) == len(pending):
+                return None
+            pending = rest
+        if len(self.axes) < len(self.stages):
+            return None
+        self._to_integers()
+        found: dict[tuple[str, str], tuple[Range, ...]] = {}
+        for consumer, access in edges:
+            distance = self._distance(consumer, access)
+            if distance is None:
+                return None
+            pair = (self.graph.producer[access.buffer].name, consumer.name)
+            found[pair] = _hull(found[pair], distance) if pair in found else distance
+        return Alignment(self.rank, self.axes, tuple(Dependence(p, c, d) for (p, c), d in found.items()))
+
+    def _inside(self, stage: Stage, access: Access) -> bool:
+        """Whether a read is of another stage of the group."""
+        producer = self.graph.producer.get(access.buffer)
+        return producer is not None and producer is not stage and producer in self.stages
+
+    def _start(self, stage: Stage) -> None:
+        self.axes[stage.name] = {d: (k, Fraction(1)) for k, d in enumerate(stage.dims)}
+        self.rank = stage.ndim
+
+    def _spread(self, consumer: Stage, access: Access) -> bool:
+        """Map the one end of a dependence as the other one is; whether that was possible."""
+        producer = self.graph.producer[access.buffer]
+        if consumer.name in self.axes:
+            self._to_producer(consumer, producer, access)
+            return True
+        if producer.name in self.axes:
+            self._to_consumer(consumer, producer, access)
+            return True
+        return False
+
+    def _to_producer(self, consumer: Stage, producer: Stage, access: Access) -> None:
+        mine = self.axes.setdefault(producer.name, {})
+        theirs = self.axes[consumer.name]
+        for dim, index in zip(producer.dims, access.indices, strict=True):
+            if dim not in mine and index is not None and index.dim in theirs and index.scale > 0:
+                axis, scale = theirs[index.dim]
+                if all(axis != k for k, _ in mine.values()):
+                    mine[dim] = (axis, scale / index.scale)
+
+    def _to_consumer(self, consumer: Stage, producer: Stage, access: Access) -> None:
+        """A second consumer of something mapped; dims of its own that no read mentions are new to the space."""
+        mine = self.axes.setdefault(consumer.name, {})
+        theirs = self.axes[producer.name]
+        for dim, index in zip(producer.dims, access.indices, strict=True):
+            if dim in theirs and index is not None and index.dim is not None and index.scale > 0:
+                axis, scale = theirs[dim]
+                if index.dim not in mine and all(axis != k for k, _ in mine.values()):
+                    mine[index.dim] = (axis, scale * index.scale)
+        for dim in consumer.dims:
+            if dim not in mine:
+                mine[dim] = (self.rank, Fraction(1))
+                self.rank += 1
+
+    def _to_integers(self) -> None:
+        """Multiply the scales of each dim of the space so that all are whole, without a common factor."""
+        for k in range(self.rank):
+            scales = [scale for axes in self.axes.values() for axis, scale in axes.values() if axis == k]
+            factor = Fraction(lcm(*(s.denominator for s in scales)))
+            factor /= gcd(*(int(s * factor) for s in scales))
+            for axes in self.axes.values():
+                axes.update({d: (a, s * factor) for d, (a, s) in axes.items() if a == k})
+
+    def _distance(self, consumer: Stage, access: Access) -> tuple[Range, ...] | None:
+        producer = self.graph.producer[access.buffer]
+        distance = [(Fraction(0), Fraction(0))] * self.rank
+        for dim, index in zip(producer.dims, access.indices, strict=True):
+            axis = self.axes[producer.name].get(dim)
+            if index is None or not self._fits(consumer, index, axis):
+                return None
+            if axis is not None and index.dim is not None:
+                distance[axis[0]] = (axis[1] * index.low, axis[1] * index.high)
+        return tuple(distance)
+
+    def _fits(self, consumer: Stage, index: Index, axis: Axis | None) -> bool:
+        """Whether a read moves as fast as its consumer does in the space; one at constant places needs no axis."""
+        if index.dim is None:
+            return axis is None
+        theirs = self.axes[consumer.name].get(index.dim)
+        return axis is not None and theirs is not None and theirs[0] == axis[0] and theirs[1] == axis[1] * index.scale
+
+
+def _hull(a: tuple[Range, ...], b: tuple[Range, ...]) -> tuple[Range, ...]:
+    return tuple((min(x[0], y[0]), max(x[1], y[1])) for x, y in zip(a, b, strict=True))

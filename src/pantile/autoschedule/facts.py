@@ -1,0 +1,136 @@
+"""What schedulers want to know of each stage, under the sizes to expect: boxes, loops, costs, bytes, neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from math import prod
+
+from ..analysis.interval import Interval
+from ..analysis.regions import definition_scope, required
+from ..analysis.touched import Box
+from ..expr.depth import deep_expressions
+from ..expr.nodes import Load, Number
+from ..expr.visit import walk
+from ..graph.nodes import Graph, Stage
+from ..schedule.updates import has_closed_form, loads, loop_names
+from .cost import arithmetic
+
+# A stage that is needed over more points than this along one dim is not stored: nothing limits what is read of it.
+UNLIMITED = 1 << 31
+
+Extents = dict[str, int]
+
+
+class Facts:
+    """About one pipeline; everything is worked out when first asked for, and once."""
+
+    def __init__(self, graph: Graph, shapes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number]) -> None:
+        self.graph = graph
+        self.shapes = shapes
+        self.scope = {name: Interval.point(value) for name, value in scalars.items()}
+        self._inputs = {i.name: tuple(int(scalars[i.extent(k)]) for k in range(i.ndim)) for i in graph.inputs}
+
+    # ---- regions
+
+    @cached_property
+    def boxes(self) -> dict[str, Box]:
+        """What is needed of every stage and input, in ints; None for a stage of which nothing limits what is read."""
+        outputs = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in self.shapes.items()}
+        with deep_expressions():
+            found = required(self.graph, outputs, self.scope)
+        return {name: self._within_input(name, box) for name, box in found.items()}
+
+    def _within_input(self, name: str, box: Box) -> Box:
+        if name not in self._inputs:
+            return box
+        return tuple(r.meet(Interval(0, n - 1)) for r, n in zip(box, self._inputs[name], strict=True))
+
+    def is_limited(self, name: str) -> bool:
+        """Whether a stage is needed over a box that can be stored."""
+        return name in self.boxes and all(r.bounded and r.high - r.low < UNLIMITED for r in self.boxes[name])
+
+    def can_be_inlined(self, name: str) -> bool:
+        return name not in self.graph.output and has_closed_form(self.graph.stage[name])
+
+    @cached_property
+    def trivial(self) -> frozenset[str]:
+        """Stages to inline whatever else is decided: boundary conditions and the like, and those without limits."""
+        named = [s for s in self.graph.stages if self.can_be_inlined(s.name)]
+        return frozenset(s.name for s in named if (s.helper and not s.updates) or not self.is_limited(s.name))
+
+    def extents(self, name: str) -> tuple[int, ...]:
+        """Of the box of a stage or input, at least 1 each."""
+        box = self.boxes.get(name, ())
+        return tuple(max(1, int(r.high - r.low) + 1) if r.bounded else UNLIMITED for r in box)
+
+    def points(self, name: str) -> int:
+        return prod(self.extents(name))
+
+    def bytes_per_point(self, name: str) -> int:
+        """Of all values of a stage, or of an input."""
+        if name in self.graph.stage:
+            return sum(t.bytes for t in self.graph.stage[name].dtypes)
+        return self.graph.input[name].dtype.bytes
+
+    def size(self, name: str) -> int:
+        """Bytes of a stage or input."""
+        return self.points(name) * self.bytes_per_point(name)
+
+    # ---- loops
+
+    def loops(self, name: str, definition: int = 0) -> Extents:
+        """The loops of a definition with their extents, outermost first, before any directive."""
+        stage = self.graph.stage[name]
+        d = stage.definitions[definition]
+        scope = definition_scope(stage, d, self.boxes[name], self.scope)
+        return {n: _extent(scope[n]) for n in loop_names(stage, d)}
+
+    # ---- neighbours
+
+    @cached_property
+    def producers(self) -> dict[str, tuple[str, ...]]:
+        """The other stages and the inputs that each stage reads, in the order of reading."""
+        return {s.name: self._sources(s) for s in self.graph.stages}
+
+    def _sources(self, stage: Stage) -> tuple[str, ...]:
+        buffers = dict.fromkeys(e.buffer for d in stage.definitions for e in loads(d))
+        names = dict.fromkeys(self.source(b) for b in buffers)
+        return tuple(n for n in names if n != stage.name)
+
+    def source(self, buffer: str) -> str:
+        """The stage or input that a buffer belongs to."""
+        return self.graph.producer[buffer].name if buffer in self.graph.producer else buffer
+
+    @property
+    def consumers(self) -> dict[str, tuple[str, ...]]:
+        """The stages that read each stage or input."""
+        return self.graph.consumers
+
+    # ---- costs of one evaluation
+
+    def arithmetic(self, name: str, definition: int = 0) -> float:
+        """Operations of evaluating a definition once (see `cost`)."""
+        d = self.graph.stage[name].definitions[definition]
+        return arithmetic([*d.values, *(i for i in d.indices if any(isinstance(e, Load) for e in walk(i)))])
+
+    def reads(self, name: str, definition: int = 0) -> dict[str, int]:
+        """How many values of each stage or input evaluating a definition once loads, of the stage itself too."""
+        found: dict[str, int] = {}
+        for load in loads(self.graph.stage[name].definitions[definition]):
+            source = self.source(load.buffer)
+            found[source] = found.get(source, 0) + 1
+        return found
+
+    def runs(self, name: str, definition: int = 0) -> int:
+        """How often a definition is evaluated."""
+        return prod(self.loops(name, definition).values())
+
+    def work(self, name: str) -> float:
+        """Operations of computing all of a stage."""
+        stage = self.graph.stage[name]
+        return sum(self.arithmetic(name, k) * self.runs(name, k) for k in range(len(stage.definitions)))
+
+
+def _extent(r: Interval) -> int:
+    return max(1, int(r.high - r.low) + 1) if r.bounded else UNLIMITED

@@ -1,0 +1,27 @@
+"""naive: what papers compare with. Pointwise stages are inlined; all others run one after another, rows in parallel.
+
+It is the schedule that stages get for which nothing is asked (`schedule.default`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..schedule.default import complete
+from ..schedule.schedule import Schedule
+from .report import GroupReport, Report
+from .strategy import Found, Problem, Strategy
+
+
+@dataclass(frozen=True)
+class Naive(Strategy):
+    """No parameters."""
+
+    name: ClassVar[str] = "naive"
+
+    def find(self, problem: Problem) -> Found:
+        schedule = complete(problem.graph, Schedule(), problem.machine.vector_bits)
+        inlined = tuple(n for n, s in schedule.items() if any(d.verb == "compute_inline" for d in s.directives))
+        groups = tuple(GroupReport(s.name) for s in problem.graph.stages if s.name not in inlined)
+        return Found(schedule, Report(self.name, problem.machine.name, {}, groups, inlined))

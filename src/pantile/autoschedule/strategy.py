@@ -1,0 +1,60 @@
+"""What a strategy is: a frozen value of its parameters that turns a problem into a schedule and a report.
+
+    Problem   = a pipeline, the sizes to expect, a machine
+    Strategy  = find(Problem) -> Found; its fields are its parameters, all with defaults
+    Found     = the Schedule, as a person would write it, and the Report of why
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+from ..analysis.substituted import substituted
+from ..expr.nodes import Number
+from ..graph.nodes import Graph
+from ..machine.description import Machine
+from ..schedule.schedule import Schedule
+from .facts import Facts
+from .report import Report
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A pipeline to schedule. Sizes are estimates: any schedule is right for all of them."""
+
+    graph: Graph
+    shapes: Mapping[str, tuple[int, ...]]  # of the outputs, by stage
+    scalars: Mapping[str, Number]  # params by name, input extents as "img.shape.0"
+    machine: Machine
+    strict: bool = False
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is known of the stages under these sizes."""
+        return Facts(self.graph, self.shapes, self.scalars)
+
+    def inlined(self, names: Collection[str]) -> Problem:
+        """The problem that is left when these stages are inlined."""
+        return replace(self, graph=substituted(self.graph, names)) if names else self
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a strategy returns."""
+
+    schedule: Schedule
+    report: Report
+
+
+class Strategy(ABC):
+    """Subclasses are frozen dataclasses, one per file; None for a parameter means: from the machine."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def find(self, problem: Problem) -> Found:
+        """A legal schedule of any pipeline, the same one every time."""
