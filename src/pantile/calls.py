@@ -108,6 +108,14 @@ class Calls:
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
         return self._checked(inputs, numbers), self._scalars(inputs, numbers)
 
+    def example(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments to run with: arrays of small numbers in the place of shapes."""
+        shapes = {a.name: a for a in self.arguments.arrays if _is_shape(given.get(a.name))}
+        return {
+            name: np.resize(np.arange(128), value).astype(shapes[name].dtype.numpy) if name in shapes else value
+            for name, value in given.items()
+        }
+
     def work(self, given: Mapping[str, Any]) -> Work:
         """How much work such a call is; a shape may stand for an array."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from .analysis.messages import readable
@@ -28,6 +30,8 @@ from .reference.evaluate import evaluate
 from .schedule.default import complete
 from .schedule.resolve import resolve
 from .schedule.schedule import Schedule
+
+TUNING_RUNS = 3
 
 
 class Pipeline:
@@ -182,9 +186,21 @@ class Pipeline:
                 return
             bits = self.options.target.vector_bits
             machine = replace(detect(), vector_bits=bits) if self._machine is None else self._machine
-            found = self._asked.find(Problem(self.graph, shapes, scalars, machine, self.options.strict))
+            measure = partial(self._seconds, arguments)
+            found = self._asked.find(Problem(self.graph, shapes, scalars, machine, self.options.strict, measure))
             self._calls = _scheduled(self.graph, found.schedule, self.options)
             self._found = found
+
+    def _seconds(self, arguments: Mapping[str, Any], schedule: Schedule) -> float:
+        """The shortest of some runs, for strategies that tune."""
+        calls, given = _scheduled(self.graph, schedule, self.options), self._calls.example(arguments)
+        out = calls.run(given, None, None)
+        times = []
+        for _ in range(TUNING_RUNS):
+            start = time.perf_counter()
+            calls.run(given, out, None)
+            times.append(time.perf_counter() - start)
+        return min(times)
 
     def _ready(self) -> Calls:
         """The calls, once there is a schedule: one for made-up sizes would not be the one that runs."""

@@ -5,10 +5,11 @@ A strategy with other parameters than its own is given as a value: `schedule=pt.
 
 from __future__ import annotations
 
+from .greedy import Greedy, TunedGreedy
 from .naive import Naive
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 
-STRATEGIES: dict[str, type[Strategy]] = {s.name: s for s in (Naive,)}
+STRATEGIES: dict[str, type[Strategy]] = {s.name: s for s in (Naive, Greedy, TunedGreedy)}
 
-__all__ = ["STRATEGIES", "Found", "GroupReport", "Naive", "Problem", "Report", "Strategy"]
+__all__ = ["STRATEGIES", "Found", "Greedy", "GroupReport", "Naive", "Problem", "Report", "Strategy", "TunedGreedy"]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from math import prod
+from operator import itemgetter
 
 from ..analysis.interval import Interval
 from ..analysis.regions import definition_scope, required
 from ..analysis.touched import Box
 from ..expr.depth import deep_expressions
 from ..expr.nodes import Load, Number
-from ..expr.visit import walk
-from ..graph.nodes import Graph, Stage
+from ..expr.visit import key, walk
+from ..graph.nodes import Definition, Graph, Stage
 from ..schedule.updates import has_closed_form, loads, loop_names
 from .cost import arithmetic
 
@@ -54,10 +56,10 @@ class Facts:
         return name not in self.graph.output and has_closed_form(self.graph.stage[name])
 
     @cached_property
-    def trivial(self) -> frozenset[str]:
+    def trivial(self) -> tuple[str, ...]:
         """Stages to inline whatever else is decided: boundary conditions and the like, and those without limits."""
         named = [s for s in self.graph.stages if self.can_be_inlined(s.name)]
-        return frozenset(s.name for s in named if (s.helper and not s.updates) or not self.is_limited(s.name))
+        return tuple(s.name for s in named if (s.helper and not s.updates) or not self.is_limited(s.name))
 
     def extents(self, name: str) -> tuple[int, ...]:
         """Of the box of a stage or input, at least 1 each."""
@@ -85,6 +87,17 @@ class Facts:
         d = stage.definitions[definition]
         scope = definition_scope(stage, d, self.boxes[name], self.scope)
         return {n: _extent(scope[n]) for n in loop_names(stage, d)}
+
+    def reductions(self, name: str) -> dict[str, Interval]:
+        """The reduction loops of all updates of a stage, over all that is needed of it."""
+        stage = self.graph.stage[name]
+        scopes = [(d, definition_scope(stage, d, self.boxes[name], self.scope)) for d in stage.updates]
+        return {r.name: scope[r.name] for d, scope in scopes for r in d.domain}
+
+    def every_loop(self, name: str) -> Extents:
+        """The dims of a stage and the reduction loops of its updates, with their extents."""
+        dims = dict(zip(self.graph.stage[name].dims, self.extents(name), strict=True))
+        return dims | {r: _extent(whole) for r, whole in self.reductions(name).items()}
 
     # ---- neighbours
 
@@ -117,9 +130,8 @@ class Facts:
     def reads(self, name: str, definition: int = 0) -> dict[str, int]:
         """How many values of each stage or input evaluating a definition once loads, of the stage itself too."""
         found: dict[str, int] = {}
-        for load in loads(self.graph.stage[name].definitions[definition]):
-            source = self.source(load.buffer)
-            found[source] = found.get(source, 0) + 1
+        for buffer, count in distinct_reads(self.graph.stage[name].definitions[definition]).items():
+            found[self.source(buffer)] = found.get(self.source(buffer), 0) + count
         return found
 
     def runs(self, name: str, definition: int = 0) -> int:
@@ -130,6 +142,12 @@ class Facts:
         """Operations of computing all of a stage."""
         stage = self.graph.stage[name]
         return sum(self.arithmetic(name, k) * self.runs(name, k) for k in range(len(stage.definitions)))
+
+
+def distinct_reads(d: Definition) -> Counter[str]:
+    """How many different values of each buffer evaluating a definition once loads."""
+    different = {(e.buffer, tuple(map(key, e.indices))) for e in loads(d)}
+    return Counter(buffer for buffer, _ in sorted(different, key=itemgetter(0)))
 
 
 def _extent(r: Interval) -> int:

@@ -24,9 +24,12 @@ Numbers = Any
 
 @deep_expressions()
 def boxes(facts: Facts, members: Collection[str], output: str, tile: Mapping[str, Numbers]) -> dict[str, Box]:
-    """Boxes of the members, and of the stages and inputs that they read; dims that `tile` does not name are whole."""
+    """Boxes of the members, and of the stages and inputs that they read. `tile` is by loops of the output, its dims and
+    reduction loops; those it does not name are whole.
+    """
     graph = facts.graph
     dims = graph.stage[output].dims
+    parts = {r: _middle(whole, tile[r]) for r, whole in facts.reductions(output).items() if r in tile}
     found: dict[str, Box] = {
         output: tuple(_middle(r, tile[d]) if d in tile else r for d, r in zip(dims, facts.boxes[output], strict=True))
     }
@@ -36,7 +39,7 @@ def boxes(facts: Facts, members: Collection[str], output: str, tile: Mapping[str
         box = found[stage.name]
         if stage.name != output:
             box = found[stage.name] = _within(with_own_updates(stage, box, facts.scope), facts.boxes[stage.name])
-        for buffer, b in stage_reads(stage, box, facts.scope).items():
+        for buffer, b in stage_reads(stage, box, facts.scope, parts).items():
             name = facts.source(buffer)
             needed = hull(found[name], b) if name in found else b
             found[name] = _within(needed, facts.boxes[name])
@@ -68,9 +71,9 @@ def size(facts: Facts, name: str, box: Box) -> Numbers:
 
 
 def tiles(facts: Facts, output: str, tile: Mapping[str, Numbers]) -> Numbers:
-    """How many tiles cover the output."""
+    """How many tiles cover the output, along its reduction loops too."""
+    extents = facts.every_loop(output)
     count: Numbers = 1
-    for d, n in zip(facts.graph.stage[output].dims, facts.extents(output), strict=True):
-        if d in tile:
-            count = count * -(-n // np.asarray(tile[d]))
+    for loop, size in tile.items():
+        count = count * -(-extents[loop] // np.asarray(size))
     return count

@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
 from ..analysis.substituted import substituted
+from ..errors import UserError
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
 from ..machine.description import Machine
@@ -31,11 +32,18 @@ class Problem:
     scalars: Mapping[str, Number]  # params by name, input extents as "img.shape.0"
     machine: Machine
     strict: bool = False
+    measure: Callable[[Schedule], float] | None = None  # seconds that a run takes here
 
     @cached_property
     def facts(self) -> Facts:
         """What is known of the stages under these sizes."""
         return Facts(self.graph, self.shapes, self.scalars)
+
+    def seconds(self, schedule: Schedule) -> float:
+        """How long the pipeline runs under a schedule, measured: for strategies that tune."""
+        if self.measure is None:
+            raise UserError("tuning runs the pipeline, and this problem comes without one; use pt.Pipeline")
+        return self.measure(schedule)
 
     def inlined(self, names: Collection[str]) -> Problem:
         """The problem that is left when these stages are inlined."""
