@@ -1,0 +1,29 @@
+"""Problems for strategies, made of pipelines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pantile as pt
+from pantile.autoschedule import Problem
+from pantile.machine import Machine, named
+
+HASWELL = named("haswell-e5-2630-v3")
+
+
+def problem_of(pipeline: pt.Pipeline, machine: Machine = HASWELL, **arguments: Any) -> Problem:
+    """What a strategy gets for a pipeline called with such shapes and params."""
+    shapes, scalars = pipeline._calls.sizes(arguments)
+    return Problem(pipeline.graph, shapes, scalars, machine, pipeline.options.strict)
+
+
+def chain(count: int) -> pt.Pipeline:
+    """Vertical stencils f0 .. f<count - 1>, each of which reads three rows of the one before."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    before: Any = pt.edge(img)
+    for k in range(count):
+        f = pt.Func(f"f{k}")
+        f[y, x] = (before[y - 1, x] + before[y, x] + before[y + 1, x]) * 0.5
+        before = f
+    return pt.Pipeline(before, shape=img.shape)

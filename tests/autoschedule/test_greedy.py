@@ -1,0 +1,109 @@
+"""What halide-autoscheduler says of its algorithm."""
+
+from __future__ import annotations
+
+import pantile as pt
+from pantile.apps import APPS
+from pantile.autoschedule.greedy import Greedy, _Search
+from pantile.machine import named
+
+from .problems import problem_of
+
+XEON = named("haswell-e5-2620-v3")
+
+
+def figure_4() -> pt.Pipeline:
+    """A -> B -> {C, D} -> E: stencils of 3 x 3 pixels, which are not worth inlining into each other."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    a, b, c, d, e = (pt.Func(n) for n in "ABCDE")
+
+    def stencil(f: pt.Func | pt.Input | pt.Expr) -> pt.Expr:
+        return sum(f[y + i, x + j] * (1 + i + j) for i in range(3) for j in range(3))
+
+    a[y, x] = stencil(img)
+    b[y, x] = stencil(a)
+    c[y, x] = stencil(b)
+    d[y, x] = stencil(b) * 0.5
+    e[y, x] = stencil(c) + stencil(d)
+    return pt.Pipeline(e, shape=(img.shape[0] - 8, img.shape[1] - 8))
+
+
+def search(pipeline: pt.Pipeline, **shapes: tuple[int, ...]) -> _Search:
+    problem = problem_of(pipeline, XEON, **shapes)
+    return _Search(problem, Greedy()._for(problem))
+
+
+def test_merging_opportunities_of_figure_4() -> None:
+    """§4.2.2: "A-B, C-E, and D-E are potential merging opportunities, but B-C and B-D are not"."""
+    assert set(search(figure_4(), img=(1032, 1032)).opportunities()) == {("A", "B"), ("C", "E"), ("D", "E")}
+
+
+def test_groups_have_one_output() -> None:
+    found = Greedy().find(problem_of(figure_4(), XEON, img=(1032, 1032)))
+    assert [(g.output, set(g.members)) for g in found.report.groups] in (
+        [("B", {"A"}), ("E", {"C", "D"})],
+        [("E", {"A", "B", "C", "D"})],
+    )
+
+
+def test_parameters_of_the_machines() -> None:
+    """§5.1 and §5.4."""
+    xeon = Greedy()._for(problem_of(figure_4(), XEON, img=(100, 100)))
+    assert xeon == Greedy(vector_width=16, parallelism_threshold=12, cache_size=256 << 10, load_cost=10)
+    arm = Greedy()._for(problem_of(figure_4(), named("cortex-a57"), img=(100, 100)))
+    assert arm == Greedy(vector_width=8, parallelism_threshold=8, cache_size=512 << 10, load_cost=10)
+
+
+def test_reuse_per_direction() -> None:
+    """§4.1, Figure 5: going down, a vertical stencil reads two of three rows again; going right, nothing."""
+    found = search(APPS["blur"].build(), img=(1002, 1002)).reuse("blur_y", ("blur_y",))
+    assert found == {"y": 2 * 1000, "x": 0}
+
+
+def test_pointwise_stages_are_inlined() -> None:
+    """§4.3: into all consumers or none; repeating a stencil's three loads three times costs more than storing it."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    bright, blurred, out = pt.Func("bright"), pt.Func("blurred"), pt.Func("out")
+    bright[y, x] = img[y, x] * 2
+    blurred[y, x] = bright[y, x] + bright[y + 1, x] + bright[y + 2, x]
+    out[y, x] = blurred[y, x] + blurred[y, x + 1] + blurred[y, x + 2]
+    pipeline = pt.Pipeline(out, shape=(img.shape[0] - 2, img.shape[1] - 2))
+    found = Greedy().find(problem_of(pipeline, XEON, img=(1004, 1000)))
+    assert found.report.inlined == ("bright",)
+
+
+def test_a_matrix_product_is_tiled_in_all_loops() -> None:
+    """§3.2, Figure 3: "tiling the output and reduction loop dimensions"."""
+    app = APPS["matmul"]
+    found = Greedy().find(problem_of(app.build(), XEON, **app.sizes["paper"]))
+    tiled = [level for g in found.report.groups for level in g.levels]
+    assert any(loop.startswith("r") for level in tiled for loop in level) or len(found.report.groups) == 1
+
+
+def test_the_innermost_dim_stays_innermost() -> None:
+    """§4.4: c, along which the ratio is reused, goes inside y; x stays where it is."""
+    found = search(APPS["unsharp"].build(), img=(3, 2560, 1536))
+    while merge := found.best_merge():
+        found.merge(merge)
+    assert found.as_group("out").order == ("y", "c", "x")
+
+
+def test_the_cache_limits_tiles() -> None:
+    """§5.1: "the performance gap is completely bridged when the auto-scheduler uses the L1 cache size"."""
+    app = APPS["unsharp"]
+    problem = problem_of(app.build(), XEON, **app.sizes["paper"])
+    areas = []
+    for size in (32 << 10, 256 << 10):
+        (group,) = [g for g in Greedy(cache_size=size).find(problem).report.groups if g.output == "out"]
+        areas.append(group.levels[0]["y"] * group.levels[0]["x"])
+    assert areas[0] < areas[1]
+
+
+def test_six_points_are_measured() -> None:
+    """§5.1: CACHE_SIZE (32, 128, 256 KB) x LOAD_COST (10, 20); the fastest is kept."""
+    app = APPS["blur"]
+    pipeline = app.build().with_schedule("greedy_tuned", machine=XEON)
+    pipeline(**app.inputs("small"))
+    assert "schedules tried" in pipeline.explain()

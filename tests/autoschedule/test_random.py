@@ -1,0 +1,69 @@
+"""Random pipelines: every strategy finds a schedule, the same one each time, whose results equal the reference.
+
+The pipelines are small, so most of them are scheduled for a made-up machine for which they are large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
+
+from pantile.autoschedule import STRATEGIES
+from pantile.errors import UserError
+from pantile.machine import Cache, named
+from tests.fuzz.harness import LATE_REFUSALS, Trial, check, pipeline_of
+from tests.fuzz.isolate import isolated
+from tests.fuzz.kinds import KINDS
+from tests.fuzz.pipelines import Case, pipelines
+
+from .problems import problem_of
+
+ORDINARY = named("neoverse-n1")
+TINY = replace(
+    ORDINARY, cores=2, threads=2, vector_bits=64, caches=(Cache(1 << 10, 64, 2, 1, 1e9), Cache(1 << 12, 64, 4, 1, 1e9))
+)
+TUNED = {name for name in STRATEGIES if name.endswith("tuned")}  # the best of what others find
+
+
+@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - TUNED))
+@pytest.mark.parametrize("focus", KINDS)
+def test_legal_and_right(focus: str, name: str) -> None:
+    strategy = STRATEGIES[name]()
+
+    def run(case: Case, machine: object, threads: int) -> None:
+        pipeline = pipeline_of(case)
+        inputs, params = case.values(pipeline.graph)
+        problem = problem_of(pipeline, machine, **{n: a.shape for n, a in inputs.items()}, **params)
+        if any(0 in shape for shape in problem.shapes.values()):
+            return
+        found = strategy.find(problem)
+        assert strategy.find(problem) == found
+        assert str(found.report)
+        _refused_only_if_always(case, found.schedule, threads)
+
+    def _refused_only_if_always(case: Case, schedule: object, threads: int) -> None:
+        pipeline = pipeline_of(case, schedule)
+        inputs, params = case.values(pipeline.graph)
+        try:
+            pipeline.compile(**inputs, **params)
+        except UserError as refusal:
+            assert any(reason in str(refusal) for reason in LATE_REFUSALS)
+            with pytest.raises(UserError):
+                pipeline_of(case).compile(**inputs, **params)
+            return
+        check(Trial(case, schedule, None, threads))
+
+    @seed(hash_of(focus, name))
+    @settings(max_examples=20)
+    @given(pipelines(focus, "any"), st.sampled_from([TINY, TINY, ORDINARY]), st.sampled_from([1, 2]))
+    def each(case: Case, machine: object, threads: int) -> None:
+        isolated(lambda: run(case, machine, threads))
+
+    each()
+
+
+def hash_of(*words: str) -> int:
+    return sum(ord(c) * 31**k for k, c in enumerate("".join(words))) % (1 << 31)
