@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pantile.autoschedule import STRATEGIES
 from pantile.errors import UserError
 from pantile.machine import Cache, named
-from tests.fuzz.harness import LATE_REFUSALS, Trial, check, pipeline_of
+from pantile.schedule.schedule import Schedule
+from tests.fuzz.harness import Trial, check, pipeline_of
 from tests.fuzz.isolate import isolated
 from tests.fuzz.kinds import KINDS
 from tests.fuzz.pipelines import Case, pipelines
@@ -42,27 +43,29 @@ def test_legal_and_right(focus: str, name: str) -> None:
         found = strategy.find(problem)
         assert strategy.find(problem) == found
         assert str(found.report)
-        _refused_only_if_always(case, found.schedule, threads)
-
-    def _refused_only_if_always(case: Case, schedule: object, threads: int) -> None:
-        pipeline = pipeline_of(case, schedule)
-        inputs, params = case.values(pipeline.graph)
-        try:
-            pipeline.compile(**inputs, **params)
-        except UserError as refusal:
-            assert any(reason in str(refusal) for reason in LATE_REFUSALS)
-            with pytest.raises(UserError):
-                pipeline_of(case).compile(**inputs, **params)
-            return
-        check(Trial(case, schedule, None, threads))
+        if refused(case, found.schedule):
+            assert refused(case, Schedule()), f"refused, though not always: {found.schedule}"
+        else:
+            check(Trial(case, found.schedule, None, threads))
 
     @seed(hash_of(focus, name))
-    @settings(max_examples=20)
+    @settings(max_examples=8)
     @given(pipelines(focus, "any"), st.sampled_from([TINY, TINY, ORDINARY]), st.sampled_from([1, 2]))
     def each(case: Case, machine: object, threads: int) -> None:
         isolated(lambda: run(case, machine, threads))
 
     each()
+
+
+def refused(case: Case, schedule: Schedule) -> bool:
+    """Whether only lowering finds out that a schedule cannot be honoured: some pipelines have none at all."""
+    pipeline = pipeline_of(case, schedule)
+    inputs, params = case.values(pipeline.graph)
+    try:
+        pipeline.compile(**inputs, **params)
+    except UserError:
+        return True
+    return False
 
 
 def hash_of(*words: str) -> int:

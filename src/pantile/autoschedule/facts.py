@@ -15,7 +15,7 @@ from ..expr.depth import deep_expressions
 from ..expr.nodes import Load, Number
 from ..expr.visit import key, walk
 from ..graph.nodes import Definition, Graph, Stage
-from ..schedule.updates import has_closed_form, loads, loop_names
+from ..schedule.updates import has_closed_form, is_independent, loads, loop_names, pure_dims
 from .cost import arithmetic
 
 # A stage that is needed over more points than this along one dim is not stored: nothing limits what is read of it.
@@ -87,6 +87,16 @@ class Facts:
         d = stage.definitions[definition]
         scope = definition_scope(stage, d, self.boxes[name], self.scope)
         return {n: _extent(scope[n]) for n in loop_names(stage, d)}
+
+    def tileable(self, name: str) -> tuple[str, ...]:
+        """The dims along which all definitions of a stage can be cut into tiles that do not depend on each other."""
+        stage = self.graph.stage[name]
+        if not self.is_limited(name):
+            return ()
+        return tuple(
+            dim for dim in stage.dims
+            if all(dim in pure_dims(stage, d) and is_independent(stage, d, dim) for d in stage.definitions)
+        )  # fmt: skip
 
     def reductions(self, name: str) -> dict[str, Interval]:
         """The reduction loops of all updates of a stage, over all that is needed of it."""

@@ -4,8 +4,8 @@ Inline what is cheaper to repeat (§4.3), tile each remaining stage for reuse of
 merge, again and again, the two groups whose merging saves most (§4.2.2, §4.2.3, Listing 2), and turn the groups into
 loops (§4.4). Loads are counted in values, all from memory, unless a tile keeps what it reads in the cache.
 
-A stage counts as one function with all of its updates (the paper allows one). Stages whose loops carry values from one
-iteration to the next are not tiled, and neither are those that data may read anywhere.
+A stage counts as one function with all of its updates (the paper allows one). Dims along which an update carries values
+or writes where data says are not tiled.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..schedule.updates import is_independent, pure_dims
+from ..analysis.touched import Box
 from . import footprint
 from .facts import Facts
 from .inlining import Inlining
 from .legal import legal
+from .locality import overlaps
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 from .tiles import Group, Style, scheduled
@@ -30,6 +31,8 @@ SIZES = (1, 4, 8, 16, 32, 64, 128, 256)  # of tiles, along each dim
 LANES_PER_TILE = 4  # the least extent of a tile along the innermost dim, in vectors
 
 Tile = Mapping[str, int]
+Numbers = np.ndarray[Any, Any]
+Sizes = Mapping[str, Numbers]  # one per tile to try, by loop
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,19 @@ class _Merge:
     consumer: str
     benefit: float
     tile: Tile
-    cost: _Cost
+
+
+@dataclass(frozen=True)
+class _Priced:
+    """Costs of a whole group, one per tile size."""
+
+    tiles: Sizes
+    arithmetic: Numbers
+    loads: Numbers
+    is_possible: Numbers  # enough tiles, and they fit the cache
+
+    def tile(self, which: int) -> Tile:
+        return {loop: int(sizes[which]) for loop, sizes in self.tiles.items()}
 
 
 class _Search:
@@ -102,6 +117,7 @@ class _Search:
 
     def __init__(self, problem: Problem, parameters: Greedy) -> None:
         self.original, self.parameters = problem, parameters
+        self.vector_width = parameters.vector_width or 1
         self.inlining = Inlining(problem, parameters.load_cost)
         self.problem = problem.inlined(self.inlining.names)
         self.facts: Facts = self.problem.facts
@@ -116,7 +132,8 @@ class _Search:
         while merge := self.best_merge():
             self.merge(merge)
         groups = [self.as_group(name) for name in self.members]
-        style = Style(parallelism=self.parameters.parallelism_threshold)
+        vectors = max(1, self.vector_width // self.problem.machine.lanes(32))
+        style = Style(vectors, self.parameters.parallelism_threshold)
         result = legal(self.original, [scheduled(self.problem, g, style) for g in groups], self.inlining.names)
         report = Report(
             Greedy.name, self.problem.machine.name, asdict(self.parameters),
@@ -160,109 +177,89 @@ class _Search:
 
     def tile_singleton_group(self, name: str) -> Tile:
         """The tile that loads least; none for pure functions, which "exhibit high input locality without tiling"."""
-        if not self.problem.graph.stage[name].updates or not self.is_tileable(name):
+        if not self.problem.graph.stage[name].updates or not self.facts.tileable(name):
             return {}
-        tiles = self.tiles_of(name, (name,))
-        untiled = self.cost((name,), {})
-        num_tiles = footprint.tiles(self.facts, name, tiles)
-        loads, in_cache = self.tile_loads((name,), name, tiles)
-        benefit = np.where(self.is_small_enough(num_tiles, in_cache), untiled.loads - num_tiles * loads, 0)
+        priced = self.priced((name,), self.tiles_of(name, (name,)))
+        no_tile_loads = self.cost((name,), {}).loads
+        benefit = np.where(priced.is_possible, no_tile_loads - priced.loads, 0)
         best = int(np.argmax(benefit))
-        return {loop: int(sizes[best]) for loop, sizes in tiles.items()} if benefit[best] > 0 else {}
-
-    def is_small_enough(self, num_tiles: Any, in_cache: Any) -> Any:
-        """Listing 1 line 17, Listing 2 line 30."""
-        return (num_tiles >= self.parameters.parallelism_threshold) & (in_cache <= self.parameters.cache_size)
+        return priced.tile(best) if benefit[best] > 0 else {}
 
     # ---- §4.2.3: Listing 2
 
     def evaluate_group_merge(self, producer: str, consumer: str) -> _Merge | None:
-        members = (*self.members[producer], *self.members[consumer])
-        if not all(map(self.is_tileable, members)):
+        if not self.facts.tileable(consumer) or not self.facts.is_limited(producer):
             return None
+        members = (*self.members[producer], *self.members[consumer])
         costs = [self.cost(self.members[g], self.tile[g]) for g in (producer, consumer)]
         no_merge_cost = sum(c.total(self.parameters.load_cost) for c in costs)
-        tiles = self.tiles_of(consumer, members)
-        num_tiles = footprint.tiles(self.facts, consumer, tiles)
-        loads, in_cache = self.tile_loads(members, consumer, tiles)
-        arithmetic = self.tile_arithmetic(members, consumer, tiles)
-        merge_cost = num_tiles * (arithmetic + self.parameters.load_cost * loads)
-        benefit = np.where(self.is_small_enough(num_tiles, in_cache), no_merge_cost - merge_cost, -1)
+        priced = self.priced(members, self.tiles_of(consumer, members))
+        merge_cost = priced.arithmetic + self.parameters.load_cost * priced.loads
+        benefit = np.where(priced.is_possible, no_merge_cost - merge_cost, -1)
         best = int(np.argmax(benefit))
-        if benefit[best] <= 0:
-            return None
-        tile = {loop: int(sizes[best]) for loop, sizes in tiles.items()}
-        cost = _Cost(float((num_tiles * arithmetic)[best]), float((num_tiles * loads)[best]))
-        return _Merge(producer, consumer, float(benefit[best]), tile, cost)
-
-    def is_tileable(self, name: str) -> bool:
-        """Whether all its dims may run in any order, over a box that is known."""
-        stage = self.problem.graph.stage[name]
-        return self.facts.is_limited(name) and all(
-            is_independent(stage, d, dim) for d in stage.definitions for dim in pure_dims(stage, d)
-        )
+        return _Merge(producer, consumer, float(benefit[best]), priced.tile(best)) if benefit[best] > 0 else None
 
     def cost(self, members: Sequence[str], tile: Tile) -> _Cost:
         """Of a whole group (arith_cost and group_loads of Listing 2); without a tile, every load is a miss."""
         output = members[-1]
-        if not tile:
-            return _Cost(self.facts.work(output), sum(self.loads_untiled(output)))
-        count = footprint.tiles(self.facts, output, tile)
-        loads, _ = self.tile_loads(members, output, tile)
-        return _Cost(float(count * self.tile_arithmetic(members, output, tile)), float(count * loads))
+        if tile:
+            priced = self.priced(members, {loop: np.array([n]) for loop, n in tile.items()})
+            return _Cost(float(priced.arithmetic[0]), float(priced.loads[0]))
+        definitions = range(len(self.problem.graph.stage[output].definitions))
+        loads = sum(sum(self.facts.reads(output, k).values()) * self.facts.runs(output, k) for k in definitions)
+        return _Cost(self.facts.work(output), float(loads))
 
-    def loads_untiled(self, name: str) -> Iterator[float]:
-        for k in range(len(self.problem.graph.stage[name].definitions)):
-            others = sum(n for source, n in self.facts.reads(name, k).items() if source != name)
-            yield float(others * self.facts.runs(name, k))
+    def priced(self, members: Sequence[str], tiles: Sizes) -> _Priced:
+        """The costs of a group, of which the last member is the output, for many tiles at once."""
+        output = members[-1]
+        stage = self.problem.graph.stage[output]
+        needed = footprint.boxes(self.facts, members, output, tiles)
+        points = {name: footprint.points(box) for name, box in needed.items()}
+        count = footprint.tiles(self.facts, output, tiles)
+        independent = footprint.tiles(self.facts, output, {d: n for d, n in tiles.items() if d in stage.dims})
+        # group_tile_loads: what comes from other groups, and partial results of an update.
+        loaded = [name for name in needed if name not in members or (name == output and stage.updates)]
+        # group_tile_footprint: all that, and what members keep for each other.
+        kept = [name for name in needed if name != output or stage.updates]
+        bytes_kept = sum(points[name] * self.facts.bytes_per_point(name) for name in kept)
+        enough_tiles = independent >= self.parameters.parallelism_threshold  # Listing 1 line 17, Listing 2 line 30
+        work = {m: self.facts.work(m) / self.facts.points(m) for m in members if m in needed}
+        redone = sum(count * points[m] * w for m, w in work.items() if m != output)
+        return _Priced(
+            tiles,
+            arithmetic=redone + self.facts.work(output) + 0.0 * count,
+            loads=count * sum(points[name] for name in loaded),
+            is_possible=enough_tiles & (bytes_kept <= self.parameters.cache_size) & self.fill_vectors(members, needed),
+        )
 
-    def tile_loads(self, members: Sequence[str], output: str, tile: Mapping[str, Any]) -> tuple[Any, Any]:
-        """group_tile_loads: values read from other groups. group_tile_footprint: bytes to keep in the cache."""
-        needed = footprint.boxes(self.facts, members, output, tile)
-        outside = [name for name in needed if name not in members]
-        loads = sum(footprint.points(needed[name]) for name in outside)
-        kept = [name for name in needed if name != output]
-        return loads, sum(footprint.size(self.facts, name, needed[name]) for name in kept)
-
-    def tile_arithmetic(self, members: Sequence[str], output: str, tile: Mapping[str, Any]) -> Any:
-        """arith_cost of one tile: the work of each member, in proportion to its points."""
-        needed = footprint.boxes(self.facts, members, output, tile)
-        parts: Any = 1.0
-        for loop, extent in self.facts.every_loop(output).items():
-            if loop in tile and loop not in self.problem.graph.stage[output].dims:
-                parts = parts * np.asarray(tile[loop]) / extent
-        per_point = {m: self.facts.work(m) / self.facts.points(m) for m in members}
-        work = sum(footprint.points(needed[m]) * per_point[m] for m in members if m != output and m in needed)
-        return work + footprint.points(needed[output]) * per_point[output] * parts
+    def fill_vectors(self, members: Sequence[str], needed: Mapping[str, Box]) -> Any:
+        """Whether the innermost dims of all members fill a vector, as §4.2.3 requires it of the output."""
+        result: Any = True
+        for name in members:
+            if needed.get(name):
+                last, whole = needed[name][-1], self.facts.extents(name)[-1]
+                result = result & (last.high - last.low + 1 >= min(self.vector_width, whole))
+        return result
 
     # ---- tile sizes to try (§4.2.3, "Generating tile sizes")
 
-    def tiles_of(self, output: str, members: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
+    def tiles_of(self, output: str, members: Sequence[str]) -> Sizes:
         """Hypercubes, and boxes elongated along the dims of greatest reuse; per loop, one size of each tile."""
-        reuse = self.reuse(output, members)
+        reuse = overlaps(self.facts, members, output)
         extents = self.facts.every_loop(output)
         dims = self.problem.graph.stage[output].dims
-        loops = sorted(extents if len(members) == 1 else dims, key=lambda loop: -reuse[loop])
+        reductions = self.facts.reductions(output) if len(members) == 1 else ()
+        loops = sorted([*self.facts.tileable(output), *reductions], key=lambda loop: -reuse[loop])
         tiles = [dict.fromkeys(loops, size) for size in SIZES]
         for k, loop in enumerate(loops):
             longer = dict.fromkeys(loops[:k], SIZES[-1])
             tiles += [{**dict.fromkeys(loops, SIZES[0]), **longer, loop: size} for size in SIZES]
             whole = {other: extents[other] for other in loops if other != loop}
             tiles += [{**whole, loop: size} for size in SIZES]
-        assert self.parameters.vector_width is not None
-        least = LANES_PER_TILE * self.parameters.vector_width
+        least = LANES_PER_TILE * self.vector_width
         for tile in tiles:
-            tile.update({d: max(tile[d], least) for d in dims[-1:]})
+            tile.update({d: max(tile[d], least) for d in dims[-1:] if d in tile})
         return {loop: np.array([min(t[loop], extents[loop]) for t in tiles]) for loop in loops}
-
-    def reuse(self, output: str, members: Sequence[str]) -> dict[str, float]:
-        """Per-direction input reuse (§4.1): values that two adjacent strips, one thick, both need."""
-        return {loop: self._overlap(output, members, loop) for loop in self.facts.every_loop(output)}
-
-    def _overlap(self, output: str, members: Sequence[str], loop: str) -> float:
-        one, two = (footprint.boxes(self.facts, members, output, {loop: thickness}) for thickness in (1, 2))
-        shared = [2 * footprint.points(one[n]) - footprint.points(two[n]) for n in one if n != output and n in two]
-        return float(sum(max(0, int(s)) for s in shared))
 
     # ---- §4.4
 
@@ -270,7 +267,8 @@ class _Search:
         """Loops in the order of reuse, the least outermost; the innermost dim stays where it is."""
         members = self.members[output]
         dims = self.problem.graph.stage[output].dims
-        reuse = self.reuse(output, members) if self.is_tileable(output) else dict.fromkeys(dims, 0.0)
+        limited = self.facts.is_limited(output)
+        reuse = overlaps(self.facts, members, output) if limited else dict.fromkeys(dims, 0.0)
         order = (*sorted(dims[:-1], key=lambda d: reuse[d]), *dims[-1:])
         others = tuple(m for m in members if m != output)
         return Group(output, others, (self.tile[output],) if self.tile[output] else (), order)

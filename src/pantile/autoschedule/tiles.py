@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from ..expr.visit import variables
 from ..graph.nodes import Definition, Stage
 from ..schedule.default import at_root, lanes
 from ..schedule.directives import SUFFIX, StageSchedule, on
 from ..schedule.updates import is_independent, pure_dims
 from .footprint import boxes
+from .locality import overlaps
 from .strategy import Problem
 
 MOST_UNROLLED = 4  # iterations of a short loop around a vector
@@ -92,7 +94,8 @@ def marked_inside(
         nest = _Nest(problem, stage, definition, style)
         if nest.is_parallel:
             start = chain if k == 0 else chain.update(k - 1)
-            marked = nest.mark(start, nest.names, [], {d: extents[d] for d in nest.free})
+            blocks = nest.blocks(extents)
+            marked = nest.mark(start, nest.names, [], {d: extents[d] for d in nest.free}, blocks, nest.reductions)
             chain = chain if marked == start else marked
     return chain
 
@@ -177,7 +180,8 @@ class _Output:
         tiles = [(name, count) for loop, name, count in self.tile_loops if loop in nest.names]
         inside = {self.names[d][-1]: self.innermost.get(d, self.extents[d]) for d in loops if d in nest.free}
         reductions = [self.names[r][-1] for r in nest.reductions]
-        chain = nest.mark(chain, split, [name for name, _ in tiles], inside, reductions)
+        blocks = [self.names[d][-1] for d in nest.blocks({**self.extents, **self.innermost}, loops)]
+        chain = nest.mark(chain, split, [name for name, _ in tiles], inside, blocks, reductions)
         shared = [(n, c) for loop, n, c in self.tile_loops if loop in nest.free] or list(inside.items())[:-1]
         return self._parallel(chain, shared)
 
@@ -222,35 +226,66 @@ class _Nest:
         return [*self.free, *self.reductions]
 
     @property
+    def is_scan(self) -> bool:
+        """Whether what is written moves with a reduction loop."""
+        moving = {v for i in self.definition.indices for v in variables(i)}
+        return not moving.isdisjoint(self.reductions)
+
+    def blocks(self, extents: Mapping[str, int], order: Sequence[str] | None = None) -> list[str]:
+        """The order of its dims around the innermost vector and the reduction loops.
+
+        As asked for, the loop that is vectorized last; an accumulation puts those innermost along which it reads most
+        again, be it the vectorized one or not.
+        """
+        free = [d for d in order or self.free if d in self.free]
+        if not self.reductions or self.is_scan:
+            return free
+        tile = {loop: n for loop, n in extents.items() if loop in self.stage.dims}
+        reuse = overlaps(self.problem.facts, (self.stage.name,), self.stage.name, tile)
+        return sorted(free, key=lambda d: reuse[d])
+
+    @property
     def is_parallel(self) -> bool:
         """Whether its dims may run in any order; a scan stays as it is defined."""
         return bool(self.free) and all(is_independent(self.stage, self.definition, d) for d in self.free)
 
     def mark(
         self, chain: StageSchedule, loops: Sequence[str], tiles: Sequence[str], inside: Mapping[str, int],
-        reductions: Sequence[str] | None = None,
+        blocks: Sequence[str], reductions: Sequence[str],
     ) -> StageSchedule:  # fmt: skip
         """Tile loops, loops inside them, reduction loops, and innermost a vector along the last loop that fills one.
 
-        Short loops behind that, such as the channels of an interleaved image, are written out around the vector.
-        `loops` is the order so far, `inside` has the extents of the loops inside tiles in the order wanted.
+        `loops` is the order so far, `inside` has the extents of the loops inside tiles, `blocks` their order around the
+        vector. Sums stay in registers while their reduction loops run; a scan goes along rows, as memory does.
         """
-        width = self.style.vectors * lanes(self.stage, self.definition, self.problem.machine.vector_bits)
-        last = self.reductions if reductions is None else reductions
-        long = [n for n in inside if inside[n] >= width]
+        natural = lanes(self.stage, self.definition, self.problem.machine.vector_bits)
+        long = [n for n in inside if inside[n] >= natural]
         if not long:
-            return _reordered(chain, loops, [*tiles, *inside, *last])
+            return _reordered(chain, loops, [*tiles, *blocks, *reductions])
         vector = long[-1]
-        behind = list(inside)[list(inside).index(vector) + 1 :]
-        short = [n for n in behind if 1 < inside[n] <= MOST_UNROLLED]
-        chain = chain.vectorize(vector, width)
-        for n in short:
-            chain = chain.unroll(n, inside[n])
-        halves = {vector: SUFFIX["vectorize"], **dict.fromkeys(short, SUFFIX["unroll"])}
+        written_out = self._written_out(vector, inside, blocks)
+        chain = chain.vectorize(vector, natural * min(self.style.vectors, inside[vector] // natural))
+        for n, factor in written_out.items():
+            chain = chain.unroll(n, factor)
+        halves = {vector: SUFFIX["vectorize"], **dict.fromkeys(written_out, SUFFIX["unroll"])}
         now = [m for n in loops for m in ([n, n + halves[n]] if n in halves else [n])]
         others = [n for n in inside if n != vector]
-        written_out = [n + halves[n] for n in short]
-        return _reordered(chain, now, [*tiles, *others, vector, *last, *written_out, vector + halves[vector]])
+        around = [*others, *reductions, vector] if self.is_scan else [*blocks, *reductions]
+        unrolled = [n + halves[n] for n in written_out]
+        return _reordered(chain, now, [*tiles, *around, *unrolled, vector + halves[vector]])
+
+    def _written_out(self, vector: str, inside: Mapping[str, int], blocks: Sequence[str]) -> dict[str, int]:
+        """Loops to write out around the vector, and how many iterations.
+
+        Short ones behind it, such as the channels of an interleaved image, and a part of the one innermost around the
+        loops of a sum, whose terms then share what they read.
+        """
+        behind = list(inside)[list(inside).index(vector) + 1 :]
+        found = {n: inside[n] for n in behind if 1 < inside[n] <= MOST_UNROLLED}
+        if self.reductions and not self.is_scan and not found:
+            around = [n for n in blocks if n != vector and inside[n] > 1][-1:]
+            found |= {n: min(inside[n], MOST_UNROLLED) for n in around}
+        return found
 
 
 def _reordered(chain: StageSchedule, now: Sequence[str], wanted: Sequence[str]) -> StageSchedule:
