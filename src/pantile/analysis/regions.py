@@ -55,11 +55,11 @@ def _extend(box: Box, other: Box, stage: Stage, d: Definition) -> Box:
     )
 
 
-def stage_reads(stage: Stage, box: Box, scope: Scope, parts: Scope | None = None) -> dict[str, Box]:
-    """Boxes of the other buffers that computing the stage over `box` reads; of its reduction loops, over `parts`."""
+def stage_reads(stage: Stage, box: Box, scope: Scope) -> dict[str, Box]:
+    """Boxes of the other buffers that computing the stage over `box` reads."""
     reads: dict[str, Box] = {}
     for d in stage.definitions:
-        everywhere = {**definition_scope(stage, d, box, scope), **(parts or {})}
+        everywhere = definition_scope(stage, d, box, scope)
         tested = touched([] if d.condition is None else [d.condition], everywhere)
         for found in (tested, touched([*d.indices, *d.values], where_it_holds(d, everywhere))):
             for name, b in found.items():

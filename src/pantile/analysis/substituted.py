@@ -16,8 +16,9 @@ from ..errors import InternalError
 from ..expr.build import cast, select
 from ..expr.nodes import Const, Expr, Load, const
 from ..expr.types import INT32
-from ..expr.visit import key, substitute, transform
+from ..expr.visit import key, loaded, substitute, transform
 from ..graph.nodes import Definition, Graph, Stage
+from .regions import expressions
 
 
 def substituted(graph: Graph, names: Collection[str]) -> Graph:
@@ -47,6 +48,8 @@ class _Inlined:
             self.stages[buffer] = (stage, (values[which],))
 
     def rewrite(self, stage: Stage) -> Stage:
+        if not any(b in self.stages for d in stage.definitions for e in expressions(d) for b in loaded(e)):
+            return stage
         memo: dict[int, Expr] = {}
 
         def visit(e: Expr) -> Expr:

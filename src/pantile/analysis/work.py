@@ -16,7 +16,7 @@ from math import prod
 from ..expr.depth import deep_expressions
 from ..expr.nodes import Const, Expr, Load, Number, Op, Var
 from ..expr.types import DType
-from ..expr.visit import children, walk
+from ..expr.visit import children, loaded
 from ..graph.nodes import Definition, Graph, Stage
 from .interval import Interval, Scope
 from .point import value_at
@@ -111,4 +111,4 @@ def evaluated(roots: Iterable[Expr]) -> Iterator[Expr]:
 
 
 def _reads(e: Expr) -> bool:
-    return any(isinstance(n, Load) for n in walk(e))
+    return bool(loaded(e))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, wraps
 from math import prod
 from operator import itemgetter
+from typing import Any, TypeVar, cast
 
 from ..analysis.interval import Interval
 from ..analysis.regions import definition_scope, required
@@ -17,11 +18,26 @@ from ..expr.visit import key, walk
 from ..graph.nodes import Definition, Graph, Stage
 from ..schedule.updates import has_closed_form, is_independent, loads, loop_names, pure_dims
 from .cost import arithmetic
+from .reads import Reads
 
 # A stage that is needed over more points than this along one dim is not stored: nothing limits what is read of it.
 UNLIMITED = 1 << 31
 
 Extents = dict[str, int]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _remembered(method: F) -> F:
+    """Answer a question that was asked before as then; nobody changes answers."""
+
+    @wraps(method)
+    def answer(self: Facts, *question: object) -> Any:
+        key = (method.__name__, *question)
+        if key not in self.known:
+            self.known[key] = method(self, *question)
+        return self.known[key]
+
+    return cast(F, answer)
 
 
 class Facts:
@@ -31,6 +47,7 @@ class Facts:
         self.graph = graph
         self.shapes = shapes
         self.scope = {name: Interval.point(value) for name, value in scalars.items()}
+        self.known: dict[tuple[object, ...], Any] = {}
         self._inputs = {i.name: tuple(int(scalars[i.extent(k)]) for k in range(i.ndim)) for i in graph.inputs}
 
     # ---- regions
@@ -61,6 +78,7 @@ class Facts:
         named = [s for s in self.graph.stages if self.can_be_inlined(s.name)]
         return tuple(s.name for s in named if (s.helper and not s.updates) or not self.is_limited(s.name))
 
+    @_remembered
     def extents(self, name: str) -> tuple[int, ...]:
         """Of the box of a stage or input, at least 1 each."""
         box = self.boxes.get(name, ())
@@ -81,6 +99,7 @@ class Facts:
 
     # ---- loops
 
+    @_remembered
     def loops(self, name: str, definition: int = 0) -> Extents:
         """The loops of a definition with their extents, outermost first, before any directive."""
         stage = self.graph.stage[name]
@@ -88,6 +107,7 @@ class Facts:
         scope = definition_scope(stage, d, self.boxes[name], self.scope)
         return {n: _extent(scope[n]) for n in loop_names(stage, d)}
 
+    @_remembered
     def tileable(self, name: str) -> tuple[str, ...]:
         """The dims along which all definitions of a stage can be cut into tiles that do not depend on each other."""
         stage = self.graph.stage[name]
@@ -98,12 +118,14 @@ class Facts:
             if all(dim in pure_dims(stage, d) and is_independent(stage, d, dim) for d in stage.definitions)
         )  # fmt: skip
 
+    @_remembered
     def reductions(self, name: str) -> dict[str, Interval]:
         """The reduction loops of all updates of a stage, over all that is needed of it."""
         stage = self.graph.stage[name]
         scopes = [(d, definition_scope(stage, d, self.boxes[name], self.scope)) for d in stage.updates]
         return {r.name: scope[r.name] for d, scope in scopes for r in d.domain}
 
+    @_remembered
     def every_loop(self, name: str) -> Extents:
         """The dims of a stage and the reduction loops of its updates, with their extents."""
         dims = dict(zip(self.graph.stage[name].dims, self.extents(name), strict=True))
@@ -130,13 +152,20 @@ class Facts:
         """The stages that read each stage or input."""
         return self.graph.consumers
 
+    @cached_property
+    def prepared_reads(self) -> dict[str, list[Reads]]:
+        """The reads of the definitions of each stage."""
+        return {s.name: [Reads(s, d) for d in s.definitions] for s in self.graph.stages}
+
     # ---- costs of one evaluation
 
+    @_remembered
     def arithmetic(self, name: str, definition: int = 0) -> float:
         """Operations of evaluating a definition once (see `cost`)."""
         d = self.graph.stage[name].definitions[definition]
         return arithmetic([*d.values, *(i for i in d.indices if any(isinstance(e, Load) for e in walk(i)))])
 
+    @_remembered
     def reads(self, name: str, definition: int = 0) -> dict[str, int]:
         """How many values of each stage or input evaluating a definition once loads, of the stage itself too."""
         found: dict[str, int] = {}
@@ -144,10 +173,12 @@ class Facts:
             found[self.source(buffer)] = found.get(self.source(buffer), 0) + count
         return found
 
+    @_remembered
     def runs(self, name: str, definition: int = 0) -> int:
         """How often a definition is evaluated."""
         return prod(self.loops(name, definition).values())
 
+    @_remembered
     def work(self, name: str) -> float:
         """Operations of computing all of a stage."""
         stage = self.graph.stage[name]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis.interval import Interval
-from ..analysis.regions import stage_reads, with_own_updates
+from ..analysis.regions import with_own_updates
 from ..analysis.touched import Box, hull
 from ..expr.depth import deep_expressions
 from .facts import Facts
@@ -39,10 +39,11 @@ def boxes(facts: Facts, members: Collection[str], output: str, tile: Mapping[str
         box = found[stage.name]
         if stage.name != output:
             box = found[stage.name] = _within(with_own_updates(stage, box, facts.scope), facts.boxes[stage.name])
-        for buffer, b in stage_reads(stage, box, facts.scope, parts).items():
-            name = facts.source(buffer)
-            needed = hull(found[name], b) if name in found else b
-            found[name] = _within(needed, facts.boxes[name])
+        for reads in facts.prepared_reads[stage.name]:
+            for buffer, b in reads.boxes(box, facts.scope, parts if stage.name == output else {}).items():
+                name = facts.source(buffer)
+                needed = hull(found[name], b) if name in found else b
+                found[name] = _within(needed, facts.boxes[name])
     return found
 
 

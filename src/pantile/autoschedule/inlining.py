@@ -6,11 +6,12 @@ its consumers or into none.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from ..analysis.substituted import substituted
 from ..expr.depth import deep_expressions
-from ..graph.nodes import Graph, Stage
+from ..graph.nodes import Definition, Graph, Stage
 from .cost import arithmetic
 from .facts import Facts, distinct_reads
 from .strategy import Problem
@@ -26,6 +27,7 @@ class Inlining:
         self.names: list[str] = list(self.facts.trivial)
         self.graph: Graph = substituted(problem.graph, self.names)
         self._costs: dict[Stage, float] = {}
+        self._counts: dict[Definition, tuple[float, Counter[str]]] = {}
         self._benefits: dict[str, float] = {}
         while (name := self._best()) is not None:
             self._inline(name)
@@ -57,9 +59,19 @@ class Inlining:
     def _evaluated(self, name: str) -> float:
         """Cost of the stage and its consumers before, less that of the consumers afterwards."""
         stages = [self.graph.stage[n] for n in (name, *self.graph.consumers[name])]
+        if self._repeated(stages[0], stages[1:]) >= sum(map(self._cost, stages)):
+            return 0.0  # whatever else is saved: no need to substitute anything
         after = substituted(replace(self.graph, stages=tuple(stages)), [name]).stages
         before = sum(map(self._cost, stages))
         return before - sum(map(self._cost, after))
+
+    def _repeated(self, stage: Stage, consumers: list[Stage]) -> float:
+        """Operations of the stage, written out at every place where it is read."""
+        operations = sum(self._counted(d)[0] for d in stage.definitions)
+        return operations * sum(
+            self.facts.runs(c.name, k) * sum(self._counted(d)[1][b] for b in stage.buffers)
+            for c in consumers for k, d in enumerate(c.definitions)
+        )  # fmt: skip
 
     def _cost(self, stage: Stage) -> float:
         if stage not in self._costs:
@@ -70,6 +82,12 @@ class Inlining:
         """Operations and loads of all that is needed of the stage."""
         total = 0.0
         for k, d in enumerate(stage.definitions):
-            loads = sum(distinct_reads(d).values())
-            total += self.facts.runs(stage.name, k) * (arithmetic(d.values) + self.load_cost * loads)
+            operations, reads = self._counted(d)
+            total += self.facts.runs(stage.name, k) * (operations + self.load_cost * sum(reads.values()))
         return total
+
+    def _counted(self, d: Definition) -> tuple[float, Counter[str]]:
+        """Operations and reads of a definition."""
+        if d not in self._counts:
+            self._counts[d] = arithmetic(d.values), distinct_reads(d)
+        return self._counts[d]

@@ -8,6 +8,9 @@ Both iterations are strips, one thick along the loop and as long as the tile alo
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
 
 from . import footprint
 from .facts import Facts
@@ -17,10 +20,15 @@ def overlaps(
     facts: Facts, members: Collection[str], output: str, tile: Mapping[str, int] | None = None
 ) -> dict[str, float]:
     """Per loop of the output, the values of members and of what they read that two adjacent strips share."""
-    return {loop: _overlap(facts, members, output, loop, tile or {}) for loop in facts.every_loop(output)}
-
-
-def _overlap(facts: Facts, members: Collection[str], output: str, loop: str, tile: Mapping[str, int]) -> float:
-    one, two = (footprint.boxes(facts, members, output, {**tile, loop: thickness}) for thickness in (1, 2))
-    shared = [2 * footprint.points(one[n]) - footprint.points(two[n]) for n in one if n != output]
-    return float(sum(max(0, int(s)) for s in shared))
+    loops = {loop: min(n, (tile or {}).get(loop, n)) for loop, n in facts.every_loop(output).items()}
+    # All strips at once: of thickness 1 and 2 along each loop in turn.
+    strips = {loop: np.tile([n, n], len(loops)) for loop, n in loops.items()}
+    for k, loop in enumerate(loops):
+        strips[loop][2 * k : 2 * k + 2] = 1, 2
+    needed = footprint.boxes(facts, members, output, strips)
+    shared: Any = np.zeros(len(loops))
+    for name in needed:
+        if name != output:
+            points = footprint.points(needed[name]) + 0 * strips[loop]
+            shared += np.maximum(0, 2 * points[::2] - points[1::2])
+    return dict(zip(loops, map(float, shared), strict=True))

@@ -80,7 +80,7 @@ def _levels(problem: Problem, group: Group) -> tuple[Level, ...]:
     kept = []
     for level in group.tiles:
         smaller = {loop: n for loop, n in level.items() if n < sizes[loop]}
-        sizes |= smaller
+        sizes = {**sizes, **smaller}
         if smaller:
             kept.append(smaller)
     return tuple(kept)

@@ -136,16 +136,14 @@ class Graph:
     @cached_property
     def consumers(self) -> dict[str, tuple[str, ...]]:
         """The other stages that read a stage (or input), by name, in order."""
-        from ..expr.nodes import Load
-        from ..expr.visit import walk
+        from ..expr.visit import loaded
 
         found: dict[str, dict[str, None]] = {n: {} for n in (*self.stage, *self.input)}
         for s in self.stages:
             for d in s.definitions:
                 roots = [*d.indices, *d.values, *([d.condition] if d.condition is not None else [])]
-                for e in walk(*roots):
-                    if isinstance(e, Load):
-                        source = self.producer[e.buffer].name if e.buffer in self.producer else e.buffer
-                        if source != s.name:
-                            found[source][s.name] = None
+                for buffer in frozenset().union(*map(loaded, roots)):
+                    source = self.producer[buffer].name if buffer in self.producer else buffer
+                    if source != s.name:
+                        found[source][s.name] = None
         return {n: tuple(c) for n, c in found.items()}
