@@ -1,0 +1,81 @@
+"""What tiles need: known footprints, and prepared reads against the region analysis that lowering uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, seed, settings
+
+import pantile as pt
+from pantile.analysis.regions import stage_reads
+from pantile.analysis.touched import Box, hull
+from pantile.apps import APPS
+from pantile.autoschedule import footprint
+from tests.fuzz.harness import pipeline_of
+from tests.fuzz.pipelines import Case, pipelines
+
+from .problems import problem_of
+
+
+def extents(box: Box) -> list[Any]:
+    return [np.asarray(r.high - r.low + 1).tolist() for r in box]
+
+
+def test_overlap_of_a_stencil_for_two_tile_sizes() -> None:
+    facts = problem_of(APPS["blur"].build(), img=(1002, 1002)).facts
+    tile = {"y": np.array([16, 32]), "x": 64}
+    needed = footprint.boxes(facts, {"blur_x", "blur_y"}, "blur_y", tile)
+    assert extents(needed["blur_x"]) == [[18, 34], [64, 64]] or extents(needed["blur_x"]) == [[18, 34], 64]
+    assert extents(needed["img"])[0] == [18, 34] and np.all(np.asarray(extents(needed["img"])[1]) == 66)
+    assert footprint.tiles(facts, "blur_y", tile).tolist() == [63 * 16, 32 * 16]
+    assert footprint.size(facts, "blur_x", needed["blur_x"]).tolist() == [2 * 18 * 64, 2 * 34 * 64]
+
+
+def test_tiles_at_half_resolution() -> None:
+    y, x = pt.vars("y x")
+    img, half, out = pt.Input("img", "float32", ndim=2), pt.Func("half"), pt.Func("out")
+    half[y, x] = img[2 * y, 2 * x] + img[2 * y + 1, 2 * x + 1]
+    out[y, x] = half[y // 2, x // 2] * 2
+    facts = problem_of(pt.Pipeline(out, shape=img.shape), img=(256, 256)).facts
+    needed = footprint.boxes(facts, {"half", "out"}, "out", {"y": 32, "x": 64})
+    assert extents(needed["half"]) == [16, 32]
+    assert extents(needed["img"]) == [32, 64]
+
+
+def test_parts_of_a_reduction() -> None:
+    i, j = pt.vars("i j")
+    a, b, c = pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2), pt.Func("c")
+    k = pt.RDom((0, a.shape[1]), name="k")
+    c[i, j] = 0.0
+    c[i, j] += a[i, k[0]] * b[k[0], j]
+    facts = problem_of(pt.Pipeline(c, shape=(a.shape[0], b.shape[1])), a=(100, 200), b=(200, 300)).facts
+    (loop,) = facts.reductions("c")
+    assert facts.every_loop("c") == {"i": 100, "j": 300, loop: 200}
+    needed = footprint.boxes(facts, {"c"}, "c", {"i": 10, "j": 20, loop: 50})
+    assert (extents(needed["a"]), extents(needed["b"])) == ([10, 50], [50, 20])
+    assert footprint.tiles(facts, "c", {"i": 10, "j": 20, loop: 50}) == 10 * 15 * 4
+
+
+@pytest.mark.parametrize("focus", ["pure", "reductions", "updates"])
+def test_prepared_reads_are_the_reads(focus: str) -> None:
+    @seed(7)
+    @settings(max_examples=25)
+    @given(pipelines(focus, "any"))
+    def run(case: Case) -> None:
+        pipeline = pipeline_of(case)
+        inputs, params = case.values(pipeline.graph)
+        facts = problem_of(pipeline, **{n: a.shape for n, a in inputs.items()}, **params).facts
+        for stage in pipeline.graph.stages:
+            if stage.name in facts.boxes:
+                box = facts.boxes[stage.name]
+                expected = stage_reads(stage, box, facts.scope)
+                found: dict[str, Box] = {}
+                for reads in facts.prepared_reads[stage.name]:
+                    for buffer, b in reads.boxes(box, facts.scope, {}).items():
+                        found[buffer] = hull(found[buffer], b) if buffer in found else b
+                shown = [{n: [(r.low, r.high) for r in b] for n, b in boxes.items()} for boxes in (found, expected)]
+                assert shown[0] == shown[1]
+
+    run()

@@ -1,0 +1,117 @@
+"""Groups to directives, and to schedules that are legal in any case."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.apps import APPS
+from pantile.autoschedule import STRATEGIES
+from pantile.autoschedule.legal import legal
+from pantile.autoschedule.tiles import Group, Style, scheduled
+from pantile.bench.agreement import disagreement
+from pantile.machine import named
+from pantile.schedule.resolve import resolve
+
+from .problems import problem_of
+
+N1 = named("neoverse-n1")
+
+
+def test_one_level() -> None:
+    problem = problem_of(APPS["blur"].build(), N1, img=(4802, 6402))
+    chains = scheduled(problem, Group("blur_y", ("blur_x",), ({"y": 32, "x": 256},)))
+    assert pt.Schedule(*chains) == pt.Schedule(
+        pt.on("blur_x").compute_at("blur_y", "x_o").vectorize("x", 8),
+        pt.on("blur_y")
+        .compute_root()
+        .split("y", "y_o", "y_i", 32)
+        .split("x", "x_o", "x_i", 256)
+        .vectorize("x_i", 8)
+        .reorder("y_o", "x_o", "y_i", "x_i", "x_i_v")
+        .parallel("y_o"),
+    )
+
+
+def test_two_levels_and_another_order() -> None:
+    problem = problem_of(APPS["unsharp"].build(), N1, img=(3, 2560, 1536))
+    group = Group("out", ("ratio",), ({"y": 64, "x": 256}, {"y": 8}), ("y", "c", "x"))
+    (out, ratio) = scheduled(problem, group, Style(vectors=2, parallelism=10))
+    assert out == (
+        pt.on("out")
+        .compute_root()
+        .split("y", "y_o", "y_m", 64)
+        .split("y_m", "y_m", "y_i", 8)
+        .split("x", "x_o", "x_i", 256)
+        .vectorize("x_i", 8)
+        .reorder("y_o", "x_o", "y_m", "y_i", "c", "x_i", "x_i_v")
+        .parallel("y_o")
+    )
+    assert ratio == pt.on("ratio").compute_at("out", "y_m").vectorize("x", 8)
+
+
+def test_tiles_of_the_whole_are_none() -> None:
+    problem = problem_of(APPS["blur"].build(), N1, img=(102, 202))
+    chains = scheduled(problem, Group("blur_y", ("blur_x",), ({"y": 100, "x": 1000},)))
+    assert all("compute_root" in repr(c) and "split" not in repr(c) for c in chains)
+
+
+def interleaved() -> pt.Pipeline:
+    y, x, c = pt.vars("y x c")
+    img, out = pt.Input("img", "uint8", ndim=3), pt.Func("out")
+    out[y, x, c] = 255 - img[y, x, c]
+    return pt.Pipeline(out, shape=img.shape)
+
+
+def test_channels_are_written_out_around_the_vector() -> None:
+    problem = problem_of(interleaved(), N1, img=(100, 200, 3))
+    (chain,) = scheduled(problem, Group("out"))
+    assert chain == (
+        pt.on("out")
+        .compute_root()
+        .vectorize("x", 16)
+        .unroll("c", 3)
+        .reorder("y", "x", "c", "c_u", "x_v")
+        .parallel("y")
+    )
+
+
+def test_a_group_that_is_refused_is_dissolved() -> None:
+    """blur_y is read outside of the loops it is asked to be computed at."""
+    problem = problem_of(APPS["unsharp"].build(), N1, img=(3, 2560, 1536))
+    wrong = (pt.on("gray").compute_at("blur_x", "y"), pt.on("blur_x").compute_root())
+    right = scheduled(problem, Group("out", ("ratio",), ({"y": 32},)))
+    found = legal(problem, [wrong, right], ("img_edge",))
+    assert found.honoured == (False, True)
+    (remark,) = found.remarks
+    assert remark.startswith("scheduled on their own: gray, blur_x, because ")
+    assert "gray is also read by the pure definition of" in remark
+    resolve(problem.graph, found.schedule)
+
+
+def test_every_loop_name_is_new() -> None:
+    """Dims that are called as tile loops would be."""
+    y, y_o, x = pt.vars("y y_o x")
+    img, out = pt.Input("img", "float32", ndim=3), pt.Func("out")
+    out[y, y_o, x] = img[y, y_o, x] * 2
+    pipeline = pt.Pipeline(out, shape=img.shape)
+    problem = problem_of(pipeline, N1, img=(64, 64, 64))
+    found = legal(problem, [scheduled(problem, Group("out", (), ({"y": 8, "y_o": 8, "x": 32},)))])
+    assert found.honoured == (True,)
+    img_data = np.random.default_rng(0).random((13, 17, 41), np.float32)
+    np.testing.assert_array_equal(pipeline.with_schedule(found.schedule)(img=img_data), img_data * 2)
+
+
+QUICK = ("blur", "unsharp", "harris", "hist_eq", "iir_blur", "conv_layer", "matmul", "bilateral_grid", "transpose",
+         "equake", "covariance", "gemver")  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"greedy_tuned"}))
+@pytest.mark.parametrize("app", [name for name in QUICK if name in APPS])
+def test_apps_run_as_strategies_say(app: str, strategy: str) -> None:
+    """At small sizes, under the schedule for large ones."""
+    found, inputs = APPS[app].build(), APPS[app].inputs("small")
+    chosen = found.with_schedule(strategy, estimates=APPS[app].sizes["paper"], machine=N1)
+    expected, result = ([a] if isinstance(a, np.ndarray) else a for a in (found(**inputs), chosen(**inputs)))
+    assert disagreement(result, expected, APPS[app].tolerance, APPS[app].off_by) is None
