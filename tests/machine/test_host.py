@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,16 @@ RATES = Rates(2.0, Issue(2, 2, 2, 1), (64e9, 32e9), 10e9, 15e9)
 
 
 @pytest.fixture
-def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A made-up, quiet system whose files are still to be written; measuring takes no time."""
     monkeypatch.setattr(host, "CPU_FOLDER", tmp_path)
     monkeypatch.setattr(host, "CPU_INFO", tmp_path / "cpuinfo")
     monkeypatch.setattr(host, "busy_cores", lambda: 0.0)
     monkeypatch.setattr(host, "measure", lambda *_: RATES)
     monkeypatch.setenv("PANTILE_CACHE_DIR", str(tmp_path / "kept"))
-    return tmp_path
+    detect.cache_clear()
+    yield tmp_path
+    detect.cache_clear()
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -55,7 +58,7 @@ def test_a_system_that_tells_nothing(system: Path) -> None:
 def test_measured_once(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = detect()
     monkeypatch.setattr(host, "measure", lambda *_: pytest.fail("measured again"))
-    host._detected.cache_clear()
+    detect.cache_clear()
     assert detect() == first
 
 

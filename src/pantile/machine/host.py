@@ -26,16 +26,12 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _USUAL_CACHES = (Cache(32 << 10, 64, 8, 1, 0.0), Cache(512 << 10, 64, 8, 1, 0.0))
 
 
+@functools.cache
 def detect() -> Machine:
     """The machine at hand. Measuring takes a second when a user first asks, and the machine should be idle then."""
-    return _detected(folder.directory())
-
-
-@functools.cache
-def _detected(kept: Path | None) -> Machine:
     cores, caches = usable_cores(), data_caches() or _USUAL_CACHES
     bits = vector_bits(lambda feature: bool(llvm.get_host_cpu_features().get(feature)))
-    rates = _rates(kept, caches, cores, bits)
+    rates = _rates(folder.directory(), caches, cores, bits)
     return Machine(
         name=cpu_name(),
         architecture=platform.machine(),
