@@ -26,6 +26,7 @@ ORDINARY = named("neoverse-n1")
 TINY = replace(
     ORDINARY, cores=2, threads=2, vector_bits=64, caches=(Cache(1 << 10, 64, 2, 1, 1e9), Cache(1 << 12, 64, 4, 1, 1e9))
 )
+EXAMPLES = 8
 TUNED = {name for name in STRATEGIES if name.endswith("tuned")}  # the best of what others find
 
 
@@ -49,7 +50,7 @@ def test_legal_and_right(focus: str, name: str) -> None:
             check(Trial(case, found.schedule, None, threads))
 
     @seed(hash_of(focus, name))
-    @settings(max_examples=8)
+    @settings(max_examples=EXAMPLES)
     @given(pipelines(focus, "any"), st.sampled_from([TINY, TINY, ORDINARY]), st.sampled_from([1, 2]))
     def each(case: Case, machine: object, threads: int) -> None:
         isolated(lambda: run(case, machine, threads))
