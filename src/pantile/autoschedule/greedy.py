@@ -137,9 +137,16 @@ class _Search:
         result = legal(self.original, [scheduled(self.problem, g, style) for g in groups], self.inlining.names)
         report = Report(
             Greedy.name, self.problem.machine.name, asdict(self.parameters),
-            tuple(self.report(g) for g in groups), tuple(self.inlining.names), {}, result.remarks,
+            tuple(self.report(g) for g in groups), tuple(self.inlining.names), {},
+            (*result.remarks, *self.remarks()),
         )  # fmt: skip
         return Found(result.schedule, report)
+
+    def remarks(self) -> Iterator[str]:
+        """What the paper leaves open."""
+        for stage in self.problem.graph.stages:
+            if stage.updates and self.members.get(stage.name) == (stage.name,) and not self.facts.tileable(stage.name):
+                yield f"scheduled on its own: {stage.name}, because its updates cannot be cut into independent tiles"
 
     def report(self, group: Group) -> GroupReport:
         cost = self.cost(self.members[group.output], self.tile[group.output])
@@ -227,7 +234,7 @@ class _Search:
         redone = sum(count * points[m] * w for m, w in work.items() if m != output)
         return _Priced(
             tiles,
-            arithmetic=redone + self.facts.work(output) + 0.0 * count,
+            arithmetic=np.full(np.shape(count), self.facts.work(output)) + redone,
             loads=count * sum(points[name] for name in loaded),
             is_possible=enough_tiles & (bytes_kept <= self.parameters.cache_size) & self.fill_vectors(members, needed),
         )
@@ -270,5 +277,7 @@ class _Search:
         limited = self.facts.is_limited(output)
         reuse = overlaps(self.facts, members, output) if limited else dict.fromkeys(dims, 0.0)
         order = (*sorted(dims[:-1], key=lambda d: reuse[d]), *dims[-1:])
+        extents = self.facts.every_loop(output)
+        tile = {loop: n for loop, n in self.tile[output].items() if n < extents[loop]}
         others = tuple(m for m in members if m != output)
-        return Group(output, others, (self.tile[output],) if self.tile[output] else (), order)
+        return Group(output, others, (tile,) if tile else (), order)
