@@ -14,9 +14,9 @@ from ..analysis.regions import definition_scope, required
 from ..analysis.touched import Box
 from ..expr.depth import deep_expressions
 from ..expr.nodes import Load, Number
-from ..expr.visit import key, walk
+from ..expr.visit import key, variables, walk
 from ..graph.nodes import Definition, Graph, Stage
-from ..schedule.updates import has_closed_form, is_independent, loads, loop_names, pure_dims
+from ..schedule.updates import accumulation, has_closed_form, is_independent, loads, loop_names, pure_dims
 from .cost import arithmetic
 from .reads import Reads
 
@@ -124,6 +124,15 @@ class Facts:
         stage = self.graph.stage[name]
         scopes = [(d, definition_scope(stage, d, self.boxes[name], self.scope)) for d in stage.updates]
         return {r.name: scope[r.name] for d, scope in scopes for r in d.domain}
+
+    @_remembered
+    def sums(self, name: str) -> tuple[str, ...]:
+        """The reduction loops along which terms may come in any order: of sums into places that do not move."""
+        stage = self.graph.stage[name]
+        return tuple(
+            r.name for d in stage.updates if accumulation(stage, d) is not None
+            for r in d.domain if r.name not in variables(*d.indices)
+        )  # fmt: skip
 
     @_remembered
     def every_loop(self, name: str) -> Extents:

@@ -255,7 +255,7 @@ class _Search:
         reuse = overlaps(self.facts, members, output)
         extents = self.facts.every_loop(output)
         dims = self.problem.graph.stage[output].dims
-        reductions = self.facts.reductions(output) if len(members) == 1 else ()
+        reductions = self.facts.sums(output) if len(members) == 1 else ()
         loops = sorted([*self.facts.tileable(output), *reductions], key=lambda loop: -reuse[loop])
         tiles = [dict.fromkeys(loops, size) for size in SIZES]
         for k, loop in enumerate(loops):
