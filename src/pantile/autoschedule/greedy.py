@@ -183,8 +183,10 @@ class _Search:
     # ---- §4.2.1: Listing 1
 
     def tile_singleton_group(self, name: str) -> Tile:
-        """The tile that loads least; none for pure functions, which "exhibit high input locality without tiling"."""
-        if not self.problem.graph.stage[name].updates or not self.facts.tileable(name):
+        """The tile that loads least; none for pure functions, which "exhibit high input locality without tiling", and
+        for scans, which read again only what they have just written.
+        """
+        if not self.facts.sums(name) or not self.facts.tileable(name):
             return {}
         priced = self.priced((name,), self.tiles_of(name, (name,)))
         no_tile_loads = self.cost((name,), {}).loads
