@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from .greedy import Greedy, TunedGreedy
 from .naive import Naive
+from .posttile import PostTile
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 
-STRATEGIES: dict[str, type[Strategy]] = {s.name: s for s in (Naive, Greedy, TunedGreedy)}
+STRATEGIES: dict[str, type[Strategy]] = {s.name: s for s in (Naive, Greedy, TunedGreedy, PostTile)}
 
-__all__ = ["STRATEGIES", "Found", "Greedy", "GroupReport", "Naive", "Problem", "Report", "Strategy", "TunedGreedy"]
+__all__ = ["STRATEGIES", "Found", "Greedy", "GroupReport", "Naive", "PostTile", "Problem", "Report", "Strategy", "TunedGreedy"]

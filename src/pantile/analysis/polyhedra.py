@@ -1,0 +1,243 @@
+"""The polyhedral view of a pipeline: every definition a statement with its instances, writes and reads as isl relations.
+
+    quantized[h, w] = f(img[h, w])                     quantized[h, w] : 0 <= h < 6 and 0 <= w < 6
+    convolved[h, w] += quantized[h + kh, w + kw]       convolved.1[h, w, kh, kw] -> quantized[h + kh, w + kw] : ...
+
+It holds for given sizes. Indices that are affine (quotients, remainders and clamps included) are exact; any other one,
+such as an index that data decides, may be anywhere in the interval that the interval evaluator gives it. Reads inside a
+`select` happen where its condition can hold, as far as intervals can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import islpy as isl
+
+from ..expr.depth import deep_expressions
+from ..expr.nodes import Cast, Const, Expr, Load, Op, Var
+from ..expr.visit import key
+from ..graph.nodes import Definition, Graph, Stage
+from .interval import Interval, Scope, interval
+from .regions import definition_scope, expressions
+from .touched import Box, each_load
+
+Affine = isl.PwAff
+# A relation of more pieces than this is replaced by its hull, without a try to merge more than that many of them: what
+# is asked of a relation takes time that grows with its pieces squared.
+MOST_PIECES, MOST_TO_MERGE = 6, 12
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """One definition of a stage. `reads` are by stage or input; what it reads of its own stage is not among them."""
+
+    name: str  # the stage's, for a pure definition; name.1, name.2, ... for updates
+    stage: str
+    loops: tuple[str, ...]
+    domain: isl.Set
+    writes: isl.Map
+    reads: Mapping[str, isl.Map]
+
+
+@deep_expressions()
+def statements(graph: Graph, stage: Stage, box: Box, scope: Scope) -> tuple[Statement, ...]:
+    """The statements of a stage that is computed over a box; `scope` has the values of params and input extents."""
+    return tuple(
+        _Reader(graph, stage, d, definition_scope(stage, d, box, scope)).statement(stage.name + f".{k}" * (k > 0))
+        for k, d in enumerate(stage.definitions)
+    )
+
+
+def simplified(relation: isl.Map) -> isl.Map:
+    """The same relation in few pieces, or a larger one in one piece where it has many."""
+    if relation.n_basic_map() <= MOST_TO_MERGE:
+        relation = relation.coalesce()
+    return relation if relation.n_basic_map() <= MOST_PIECES else isl.Map.from_basic_map(relation.simple_hull())
+
+
+def bounding_box(points: isl.Set) -> tuple[range, ...]:
+    """The smallest box around a bounded set; of empty ranges, if it has no points."""
+    rank = points.dim(isl.dim_type.set)
+    if points.is_empty():
+        return (range(0),) * rank
+    return tuple(
+        range(points.dim_min_val(k).to_python(), points.dim_max_val(k).to_python() + 1) for k in range(rank)
+    )
+
+
+def box_set(name: str, ranges: tuple[range, ...]) -> isl.Set:
+    """All points of a box, as a set of that name."""
+    space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(ranges)).set_tuple_name(isl.dim_type.set, name)
+    points = isl.Set.universe(space)
+    for k, r in enumerate(ranges):
+        points = points.lower_bound_val(isl.dim_type.set, k, r.start).upper_bound_val(isl.dim_type.set, k, r.stop - 1)
+    return points
+
+
+class _Reader:
+    """Reads one definition, whose loops range over intervals."""
+
+    def __init__(self, graph: Graph, stage: Stage, definition: Definition, scope: Scope) -> None:
+        self.graph, self.stage, self.definition, self.scope = graph, stage, definition, scope
+        pure = (
+            d for d, i in zip(stage.dims, definition.indices, strict=True) if isinstance(i, Var) and i.name == d
+        )
+        self.loops = (*pure, *(r.name for r in definition.domain))
+
+    def statement(self, name: str) -> Statement:
+        self.space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(self.loops))
+        self.space = self.space.set_tuple_name(isl.dim_type.set, name)
+        self.local = isl.LocalSpace.from_space(self.space)
+        self.known: dict[int, tuple[Expr, Affine | None]] = {}
+        domain = self._domain(name)
+        ranges = tuple(interval(i, self.scope) for i in self.definition.indices)
+        writes = self._access(self.stage.name, self.definition.indices, ranges)
+        reads = {n: m.intersect_domain(domain) for n, m in self._reads(name).items()}
+        return Statement(name, self.stage.name, self.loops, domain, writes.intersect_domain(domain), reads)
+
+    # ---- instances
+
+    def _domain(self, name: str) -> isl.Set:
+        """The instances: a box, but for reduction loops with affine ends, which are exact."""
+        points = self._box(name, self.scope)
+        for r in self.definition.domain:
+            low, extent = self._affine(r.min), self._affine(r.extent)
+            if low is not None and extent is not None:
+                at = self._loop(r.name)
+                points = points.intersect(low.le_set(at)).intersect(at.lt_set(low.add(extent)))
+        return points
+
+    def _box(self, name: str, scope: Scope) -> isl.Set:
+        return box_set(name, tuple(_range(scope[n]) for n in self.loops))
+
+    def _loop(self, name: str) -> Affine:
+        k = self.loops.index(name)
+        return isl.PwAff.from_aff(isl.Aff.var_on_domain(self.local, isl.dim_type.set, k))
+
+    # ---- reads
+
+    def _reads(self, name: str) -> dict[str, isl.Map]:
+        found: dict[str, dict[object, isl.Map]] = {}
+
+        def seen(load: Load, box: Box, scope: Scope) -> None:
+            source = self.graph.producer[load.buffer].name if load.buffer in self.graph.producer else load.buffer
+            if source == self.stage.name:
+                return
+            where = tuple((_range(scope[n]).start, _range(scope[n]).stop) for n in self.loops)
+            access = (*(key(i) for i in load.indices), where)
+            if access not in found.setdefault(source, {}):
+                relation = self._access(source, load.indices, box)
+                found[source][access] = relation.intersect_domain(self._box(name, scope))
+
+        each_load(expressions(self.definition), self.scope, seen)
+        return {source: _union(list(maps.values())) for source, maps in found.items()}
+
+    def _access(self, target: str, indices: tuple[Expr, ...], box: Box) -> isl.Map:
+        """From instances to elements of `target`."""
+        relation = isl.Map.from_domain(isl.Set.universe(self.space))
+        for index, limits in zip(indices, box, strict=True):
+            place = self._affine(index)
+            if place is not None:
+                one = isl.Map.from_pw_aff(place)
+            else:
+                anywhere = _interval_set(limits)
+                one = isl.Map.from_domain_and_range(isl.Set.universe(self.space), anywhere)
+            relation = relation.flat_range_product(one)
+        return relation.set_tuple_name(isl.dim_type.out, target)
+
+    # ---- indices
+
+    def _affine(self, e: Expr) -> Affine | None:
+        """An integer expression as a piecewise affine function of the loops, if it is one."""
+        if id(e) not in self.known:
+            self.known[id(e)] = (e, self._new_affine(e))
+        return self.known[id(e)][1]
+
+    def _new_affine(self, e: Expr) -> Affine | None:
+        if isinstance(e, Const):
+            return self._constant(int(e.value)) if e.dtype.is_int else None
+        if isinstance(e, Var):
+            return self._loop(e.name) if e.name in self.loops else self._scalar(e)
+        if isinstance(e, Cast):
+            return self._affine(e.value) if _keeps_value(e, self.scope) else None
+        if not isinstance(e, Op) or not e.dtype.is_int:
+            return None
+        if e.op == "within":
+            return self._affine(e.args[0])
+        if e.op not in _RULES:
+            return None
+        parts = [self._affine(a) for a in e.args]
+        known = [p for p in parts if p is not None]
+        return _RULES[e.op](*known) if len(known) == len(parts) else None
+
+    def _scalar(self, e: Var) -> Affine | None:
+        at = self.scope.get(e.name)
+        is_known = e.dtype.is_int and at is not None and at.bounded and at.low == at.high
+        return self._constant(int(at.low)) if is_known and at is not None else None
+
+    def _constant(self, value: int) -> Affine:
+        return isl.PwAff.from_aff(isl.Aff.zero_on_domain(self.local).set_constant_val(value))
+
+
+def _range(r: Interval) -> range:
+    return range(int(r.low), int(r.high) + 1) if r.bounded else range(-(1 << 31), 1 << 31)
+
+
+def _interval_set(limits: Interval) -> isl.Set:
+    """The numbers of an interval, one end of which may be open."""
+    numbers = isl.Set.universe(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, 1))
+    if limits.low is not None:
+        numbers = numbers.lower_bound_val(isl.dim_type.set, 0, int(limits.low))
+    if limits.high is not None:
+        numbers = numbers.upper_bound_val(isl.dim_type.set, 0, int(limits.high))
+    return numbers
+
+
+def _union(relations: list[isl.Map]) -> isl.Map:
+    return simplified(reduce(lambda a, b: a.union(b), relations))
+
+
+def _keeps_value(e: Cast, scope: Scope) -> bool:
+    """Whether an integer survives a cast: the type holds all it can be."""
+    if not (e.dtype.is_int and e.value.dtype.is_int):
+        return False
+    r = interval(e.value, scope)
+    low, high = (-(1 << (e.dtype.bits - 1)), (1 << (e.dtype.bits - 1)) - 1) if e.dtype.is_signed else (
+        0, (1 << e.dtype.bits) - 1)  # fmt: skip
+    return bool(r.bounded and low <= r.low and r.high <= high)
+
+
+def _scaled(a: Affine, b: Affine) -> Affine | None:
+    """A product with a constant."""
+    for value, other in ((_value(b), a), (_value(a), b)):
+        if value is not None:
+            return other.scale_val(value)
+    return None
+
+
+def _quotient(a: Affine, b: Affine) -> Affine | None:
+    value = _value(b)
+    return a.scale_down_val(value).floor() if value is not None and value > 0 else None
+
+
+def _remainder(a: Affine, b: Affine) -> Affine | None:
+    value = _value(b)
+    return a.mod_val(value) if value is not None and value > 0 else None
+
+
+def _value(a: Affine) -> int | None:
+    """Of a function that is the same number everywhere."""
+    pieces = a.get_pieces()
+    if len(pieces) != 1 or not pieces[0][1].is_cst():
+        return None
+    return int(pieces[0][1].get_constant_val().to_python())
+
+
+_RULES: dict[str, Callable[..., Affine | None]] = {
+    "add": lambda a, b: a.add(b), "sub": lambda a, b: a.sub(b), "neg": lambda a: a.neg(),
+    "min": lambda a, b: a.min(b), "max": lambda a, b: a.max(b),
+    "mul": _scaled, "floordiv": _quotient, "mod": _remainder,
+}  # fmt: skip

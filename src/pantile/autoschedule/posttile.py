@@ -1,0 +1,333 @@
+"""posttile: tiling before fusion (Zhao and Di, "Optimizing the Memory Hierarchy by Compositing Automatic Transformations
+on Computations and Data", post-tiling-fusion §III-IV).
+
+Start-up fusion gives computation spaces (`spaces`). Only live-out spaces are tiled. What each tile reads of other spaces,
+its upwards exposed data, gives those spaces their tile shapes:
+
+    (2)  statement -> tile                  {S2(h, w, kh, kw) -> (h/T2, w/T3)}
+    (3)  statement -> data it reads         {S2(h, w, kh, kw) -> A(h + kh, w + kw)}
+    (4)  tile -> data, (2)^-1 . (3)         {(o0, o1) -> A(h', w') : T2 o0 <= h' < T2 o0 + KH + T2 - 1 and ...}
+    (5)  data -> statement that writes it   {A(h, w) -> S0(h, w)}
+    (6)  tile -> statement, (4) . (5)       {(o0, o1) -> S0(h, w) : T2 o0 <= h < T2 o0 + KH + T2 - 1 and ...}
+
+(6) is an extension schedule: S0 is computed inside the tiles of S2, overlapping ones where (6) says so. Algorithm 2 turns
+it into an extension node under the tile band and skips the original loops of S0, which in a schedule of ours is
+`compute_at` the innermost tile loop.
+
+Where this differs from the paper: tile sizes, which it takes from an auto-tuner, come from a model (`tile_time`), and a
+space that tiles would compute again too often (`most_recomputed`) is not fused, a choice that auto-tuned sizes make
+implicitly. A stage is computed at one place in a schedule, so a space that several live-outs share is computed on its
+own even where their parts of it are disjoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from math import prod
+from typing import ClassVar
+
+import islpy as isl
+
+from ..analysis.polyhedra import Statement, bounding_box, box_set, simplified
+from .legal import legal
+from .report import GroupReport, Report
+from .spaces import Program, Space, inlined_at_startup, parallel_dims, spaces
+from .strategy import Found, Problem, Strategy
+from .tile_time import Candidates, best_tile
+from .tiles import Group, scheduled
+
+_TILED_DIMS = 2  # as in Table I
+_FEWEST_POINTS = 16  # along a dim that is worth tiling
+
+
+@dataclass(frozen=True)
+class PostTile(Strategy):
+    """`tile_sizes` of the live-outs' tiled dims, outermost first, or None: the best of 7 sizes along each (Table I)."""
+
+    name: ClassVar[str] = "posttile"
+
+    tile_sizes: tuple[int, ...] | None = None
+    candidates: tuple[int, ...] = (8, 16, 32, 64, 128, 256, 512)
+    # Of the operations of a group, how many may be done again in the overlaps of tiles.
+    most_recomputed: float = 0.5
+    # Parallel loops that have to stay parallel: m of Algorithm 1 at most. The paper allows 1 on CPUs; None: all of them.
+    parallel_loops: int | None = None
+
+    def find(self, problem: Problem) -> Found:
+        small, program, inlined = _started(problem)
+        composed = reorder_tiling_and_fusion(self, program)
+        result = legal(problem, [scheduled(small, _as_group(f)) for f in composed.fused], inlined)
+        groups = tuple(_reported(f) for f in composed.fused)
+        counts = {"computation spaces": len(composed.spaces), "extension schedules": composed.extension_schedules}
+        remarks = (*composed.remarks, *result.remarks)
+        report = Report(self.name, problem.machine.name, asdict(self), groups, tuple(inlined), counts, remarks)
+        return Found(result.schedule, report)
+
+
+def _started(problem: Problem) -> tuple[Problem, Program, tuple[str, ...]]:
+    """What is left after the start-up fusion into common loop bodies."""
+    first = Program(problem.inlined(problem.facts.trivial))
+    joined = inlined_at_startup(first)
+    if not joined:
+        return first.problem, first, problem.facts.trivial
+    names = (*problem.facts.trivial, *(s.name for s in first.stages if s.name in joined))
+    program = Program(problem.inlined(names))
+    return program.problem, program, names
+
+
+def _as_group(fused: Fused) -> Group:
+    members = tuple(n for n in fused.stages if n != fused.liveout.output)
+    return Group(fused.liveout.output, members, (fused.tile,) if fused.tile else ())
+
+
+def _reported(fused: Fused) -> GroupReport:
+    group = _as_group(fused)
+    costs = {"parallel tile loops": len(fused.tile), "operations done again": fused.recomputed}
+    return GroupReport(group.output, group.members, group.tiles, costs, tuple(fused.remarks))
+
+
+# ---- Algorithm 3: several live-outs
+
+
+@dataclass(frozen=True)
+class Composed:
+    """All spaces in groups, the group of each live-out (the paper's GroupsSet)."""
+
+    spaces: Sequence[Space]
+    fused: tuple[Fused, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def extension_schedules(self) -> int:
+        return sum(len(f.extensions) for f in self.fused)
+
+
+def reorder_tiling_and_fusion(parameters: PostTile, program: Program) -> Composed:
+    """Algorithm 3. The recursion of Algorithm 1 on what it leaves untiled (lines 17 and 20) is this loop.
+
+    What reads a space that is left untiled is in groups already, so the space is a live-out of those that are left.
+    """
+    every = spaces(program)
+    fused: list[Fused] = []
+    remarks: list[str] = []
+    left = list(every)
+    while left:
+        liveouts = [s for s in left if _is_live_out(program, s, left)]
+        for liveout in liveouts:
+            mine = _intermediate(program, liveout, liveouts, left)
+            fused.append(construct_tile_shapes(parameters, program, liveout, mine))
+        done = {n for f in fused for n in f.stages}
+        left = [s for s in left if s.output not in done]
+        remarks += _shared(program, fused, left)
+    return Composed(every, tuple(fused), tuple(remarks))
+
+
+def _is_live_out(program: Program, space: Space, left: Sequence[Space]) -> bool:
+    """Whether its values are used after the computation of these spaces."""
+    inside = {n for s in left for n in s.stages}
+    graph = program.problem.graph
+    return space.output in graph.output or any(c not in inside for c in program.problem.facts.consumers[space.output])
+
+
+def _intermediate(program: Program, liveout: Space, liveouts: Sequence[Space], left: Sequence[Space]) -> list[Space]:
+    """Line 2: the spaces that a live-out needs, producers first."""
+    needed = {*liveout.stages}
+    found = []
+    for space in reversed(left):
+        if space in liveouts:
+            continue
+        if any(c in needed for c in program.problem.facts.consumers[space.output]):
+            needed.update(space.stages)
+            found.append(space)
+    return found[::-1]
+
+
+def _shared(program: Program, fused: Sequence[Fused], left: Sequence[Space]) -> list[str]:
+    """Lines 4-5 and 7: what several live-outs use is computed once, on its own."""
+    remarks = []
+    for space in left:
+        uses = {f.liveout.output: f.exposed[space.output] for f in fused if space.output in f.exposed}
+        if len(uses) < 2:
+            continue
+        parts = [part.range() for part in uses.values()]
+        common = any(not a.is_disjoint(b) for k, a in enumerate(parts) for b in parts[:k])
+        why = "their parts of it intersect" if common else "a schedule has one place for it, though their parts differ"
+        remarks.append(f"{space.output} is not fused: {' and '.join(uses)} share it, and {why}")
+    return remarks
+
+
+# ---- Algorithm 1: tile shapes from upwards exposed data
+
+
+@dataclass
+class Fused:
+    """A live-out space and what is fused with it: its tiling schedule and extension schedules (Mixed Schedules)."""
+
+    program: Program
+    liveout: Space
+    tile: Mapping[str, int]
+    stages: tuple[str, ...]  # producers first
+    exposed: dict[str, isl.Map] = field(default_factory=dict)  # (4), by stage or input
+    extensions: dict[str, isl.Map] = field(default_factory=dict)  # (6), by statement
+    once: float = 0.0  # operations of all stages without overlap
+    again: float = 0.0  # and those that overlapping tiles add
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def recomputed(self) -> float:
+        return self.again / self.once if self.once else 0.0
+
+    @cached_property
+    def tile_counts(self) -> tuple[int, ...]:
+        problem = self.program.problem
+        stage = problem.graph.stage[self.liveout.output]
+        extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
+        return tuple(-(-extents[d] // n) for d, n in self.tile.items())
+
+    def at(self, relation: isl.Map, *tile: int) -> isl.Set:
+        """What a relation from tiles, (4) or (6), gives for one tile."""
+        return relation.intersect_domain(box_set("tile", tuple(range(o, o + 1) for o in tile))).range()
+
+    def dead(self, name: str) -> isl.Set:
+        """The instances of a fused stage's pure definition that no tile needs: they are not computed (§IV-C)."""
+        domain = self.program.statements[name][0].domain
+        return domain.subtract(self.extensions[self.program.statements[name][0].name].range())
+
+
+def construct_tile_shapes(
+    parameters: PostTile, program: Program, liveout: Space, intermediate: Sequence[Space]
+) -> Fused:
+    """Algorithm 1 for one live-out space and the spaces it needs; those that are not fused are left to the caller."""
+    problem = program.problem
+    stage = problem.graph.stage[liveout.output]
+    dims = _tilable(problem, liveout, parameters.parallel_loops)
+    if not dims:
+        why = "none of its loops is parallel" if not parallel_dims(stage) else "it is too small"
+        return Fused(program, liveout, {}, liveout.stages, remarks=[f"not tiled: {why}"])
+    m = len(dims)  # line 4
+    parallel = {s: min(len(parallel_dims(problem.graph.stage[n])) for n in s.stages) for s in intermediate}  # line 7
+    able = [s for s in intermediate if parallel[s] >= m]
+    tile = _tile(parameters, problem, liveout, able, dims)
+    growing = _Growing(Fused(program, liveout, tile, liveout.stages), parameters.most_recomputed)
+    growing.start()  # lines 3, 5 and 6
+    for space in reversed(intermediate):
+        if parallel[space] < m:  # line 8
+            growing.leave(space, f"has {parallel[space]} parallel loops, the live-out space {m}")
+        else:
+            growing.extend(space)  # lines 9-16
+    return growing.fused
+
+
+def _tilable(problem: Problem, liveout: Space, most: int | None) -> tuple[str, ...]:
+    """The outermost parallel dims that are long enough for tiles."""
+    stage = problem.graph.stage[liveout.output]
+    extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
+    long = [d for d in parallel_dims(stage) if extents[d] >= _FEWEST_POINTS]
+    return tuple(long[: min(_TILED_DIMS, most or _TILED_DIMS)])
+
+
+def _tile(
+    parameters: PostTile, problem: Problem, liveout: Space, able: Sequence[Space], dims: Sequence[str]
+) -> dict[str, int]:
+    """Line 3: the sizes of the tiling schedule."""
+    if parameters.tile_sizes is not None:
+        return dict(zip(dims, parameters.tile_sizes, strict=False))
+    sizes = Candidates.of(problem, liveout.output, dims, parameters.candidates)
+    return best_tile(problem, liveout, able, sizes, parameters.most_recomputed)
+
+
+@dataclass
+class _Growing:
+    """The union of a live-out space and what was fused with it so far."""
+
+    fused: Fused
+    most_recomputed: float
+
+    def start(self) -> None:
+        """The tiling schedule of the live-out space (relations 1-4)."""
+        f = self.fused
+        for name in reversed(f.liveout.stages):
+            facts = f.program.problem.facts
+            f.once += facts.work(name)
+            if name == f.liveout.output:
+                for t in f.program.statements[name]:
+                    self._expose(t, self._tiling(t).reverse())
+            else:
+                for t, extension in self._extensions(name).items():
+                    self._expose(t, extension)
+
+    def extend(self, space: Space) -> None:
+        """Lines 9-16: an extension schedule for each statement of a space, if all that read it are in the group."""
+        f, facts = self.fused, self.fused.program.problem.facts
+        outside = [c for c in facts.consumers[space.output] if c not in f.stages]
+        if outside:
+            return
+        once = sum(facts.work(n) for n in space.stages)
+        before = dict(f.exposed), dict(f.extensions)
+        again = 0.0
+        for name in reversed(space.stages):
+            extensions = self._extensions(name)
+            f.extensions.update({t.name: e for t, e in extensions.items()})
+            again += facts.work(name) * (self._repeated(name, extensions) - 1)
+            for t, extension in extensions.items():
+                self._expose(t, extension)
+        if f.again + again > self.most_recomputed * (f.once + once):
+            f.exposed, f.extensions = before
+            self.leave(space, f"tiles would compute it {1 + again / once if once else 1:.3g} times")
+            return
+        f.once, f.again = f.once + once, f.again + again
+        f.stages = (*space.stages, *f.stages)
+
+    def leave(self, space: Space, why: str) -> None:
+        if all(c in self.fused.stages for c in self.fused.program.problem.facts.consumers[space.output]):
+            self.fused.remarks.append(f"{space.output} is left out: {why}")
+
+    # ---- relations
+
+    def _tiling(self, statement: Statement) -> isl.Map:
+        """(2): the tile of each instance of the live-out stage."""
+        f = self.fused
+        space = statement.domain.get_space()
+        local = isl.LocalSpace.from_space(space)
+        box = f.program.problem.facts.boxes[statement.stage]
+        lows = dict(zip(f.program.problem.graph.stage[statement.stage].dims, (int(r.low) for r in box), strict=True))
+        relation = isl.Map.from_domain(statement.domain)
+        for dim, size in f.tile.items():
+            at = isl.Aff.var_on_domain(local, isl.dim_type.set, statement.loops.index(dim))
+            place = at.add_constant_val(-lows[dim]).scale_down_val(size).floor()
+            relation = relation.flat_range_product(isl.Map.from_aff(place))
+        return relation.set_tuple_name(isl.dim_type.out, "tile")
+
+    def _expose(self, statement: Statement, tiles: isl.Map) -> None:
+        """(4), line 16: the data that the instances in each tile read."""
+        exposed = self.fused.exposed
+        for source, reads in statement.reads.items():
+            more = simplified(tiles.apply_range(reads))
+            exposed[source] = simplified(exposed[source].union(more)) if source in exposed else more
+
+    def _extensions(self, name: str) -> dict[Statement, isl.Map]:
+        """(6), lines 11-15: the instances of each definition of a stage that each tile needs."""
+        program = self.fused.program
+        needed = _with_carried(program, name, self.fused.exposed[name])
+        return {t: simplified(needed.apply_range(t.writes.reverse())) for t in program.statements[name]}
+
+    def _repeated(self, name: str, extensions: Mapping[Statement, isl.Map]) -> float:
+        """How often an instance is computed, on average: by a tile in the middle, times tiles, by all instances."""
+        counts = self.fused.tile_counts
+        pure = self.fused.program.statements[name][0]
+        middle = self.fused.at(extensions[pure], *(n // 2 for n in counts))
+        per_tile = prod(len(r) for r in bounding_box(middle))
+        return max(1.0, per_tile * prod(counts) / max(1, self.fused.program.problem.facts.points(name)))
+
+
+def _with_carried(program: Program, name: str, needed: isl.Map) -> isl.Map:
+    """All of the dims along which updates carry values from element to element, such as those of a scan."""
+    stage = program.problem.graph.stage[name]
+    carried = [k for k, d in enumerate(stage.dims) if d not in parallel_dims(stage)]
+    for k in carried:
+        needed = needed.project_out(isl.dim_type.out, k, 1).insert_dims(isl.dim_type.out, k, 1)
+        needed = needed.set_tuple_name(isl.dim_type.out, name)
+    domain = box_set(name, tuple(range(int(r.low), int(r.high) + 1) for r in program.problem.facts.boxes[name]))
+    return needed.intersect_range(domain)
