@@ -25,9 +25,10 @@ from .regions import definition_scope, expressions
 from .touched import Box, each_load
 
 Affine = isl.PwAff
-# A relation of more pieces than this is replaced by its hull, without a try to merge more than that many of them: what
+# A relation of more pieces than this is replaced by its hull, and more than that many are not even tried to merge: what
 # is asked of a relation takes time that grows with its pieces squared.
 MOST_PIECES, MOST_TO_MERGE = 6, 12
+MOST_SIDES = 4  # per dim, of a piece
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +53,34 @@ def statements(graph: Graph, stage: Stage, box: Box, scope: Scope) -> tuple[Stat
 
 
 def simplified(relation: isl.Map) -> isl.Map:
-    """The same relation in few pieces, or a larger one in one piece where it has many."""
+    """The same relation in few simple pieces, or a larger one where that cannot be."""
     if relation.n_basic_map() <= MOST_TO_MERGE:
         relation = relation.coalesce()
-    return relation if relation.n_basic_map() <= MOST_PIECES else isl.Map.from_basic_map(relation.simple_hull())
+    if relation.n_basic_map() > MOST_PIECES:
+        relation = isl.Map.from_basic_map(relation.simple_hull())
+    return rectangular(relation) if any(_has_many_sides(piece) for piece in relation.get_basic_maps()) else relation
+
+
+def _has_many_sides(piece: isl.BasicMap) -> bool:
+    """More than boxes, and quotients of their ends, have."""
+    dims = piece.dim(isl.dim_type.in_) + piece.dim(isl.dim_type.out)
+    return len(piece.get_constraints()) > MOST_SIDES * dims or piece.dim(isl.dim_type.div) > dims
+
+
+def rectangular(relation: isl.Map) -> isl.Map:
+    """A relation to boxes: along each dim to whatever the relation reaches for some place along the others.
+
+    Chains of reads that are no boxes, such as the diamonds of 5-point stencils, have shapes with more and more sides;
+    what is stored of them is a box in any case (post-tiling-fusion §V-B).
+    """
+    rank = relation.dim(isl.dim_type.out)
+    target = relation.get_tuple_id(isl.dim_type.out)
+    boxes = isl.Map.from_domain(relation.domain().remove_divs())
+    for k in range(rank):
+        along = relation.project_out(isl.dim_type.out, k + 1, rank - k - 1).project_out(isl.dim_type.out, 0, k)
+        hull = isl.Map.from_basic_map(along.remove_divs().simple_hull())
+        boxes = boxes.flat_range_product(hull.reset_tuple_id(isl.dim_type.out))
+    return boxes.set_tuple_id(isl.dim_type.out, target)
 
 
 def bounding_box(points: isl.Set) -> tuple[range, ...]:
