@@ -1,4 +1,4 @@
-"""The polyhedral view of a pipeline: every definition a statement with its instances, writes and reads as isl relations.
+"""The polyhedral view of a pipeline: every definition a statement, its instances, writes and reads as isl relations.
 
     quantized[h, w] = f(img[h, w])                     quantized[h, w] : 0 <= h < 6 and 0 <= w < 6
     convolved[h, w] += quantized[h + kh, w + kw]       convolved.1[h, w, kh, kw] -> quantized[h + kh, w + kw] : ...
@@ -56,9 +56,10 @@ def simplified(relation: isl.Map) -> isl.Map:
     """The same relation in few simple pieces, or a larger one where that cannot be."""
     if relation.n_basic_map() <= MOST_TO_MERGE:
         relation = relation.coalesce()
-    if relation.n_basic_map() > MOST_PIECES:
+    many = any(_has_many_sides(piece) for piece in relation.get_basic_maps())
+    if many or relation.n_basic_map() > MOST_PIECES:
         relation = isl.Map.from_basic_map(relation.simple_hull())
-    return rectangular(relation) if any(_has_many_sides(piece) for piece in relation.get_basic_maps()) else relation
+    return rectangular(relation) if many else relation
 
 
 def _has_many_sides(piece: isl.BasicMap) -> bool:
@@ -68,19 +69,22 @@ def _has_many_sides(piece: isl.BasicMap) -> bool:
 
 
 def rectangular(relation: isl.Map) -> isl.Map:
-    """A relation to boxes: along each dim to whatever the relation reaches for some place along the others.
+    """The relation to the smallest box around what each point is related to.
 
     Chains of reads that are no boxes, such as the diamonds of 5-point stencils, have shapes with more and more sides;
     what is stored of them is a box in any case (post-tiling-fusion §V-B).
     """
     rank = relation.dim(isl.dim_type.out)
-    target = relation.get_tuple_id(isl.dim_type.out)
     boxes = isl.Map.from_domain(relation.domain().remove_divs())
     for k in range(rank):
         along = relation.project_out(isl.dim_type.out, k + 1, rank - k - 1).project_out(isl.dim_type.out, 0, k)
-        hull = isl.Map.from_basic_map(along.remove_divs().simple_hull())
-        boxes = boxes.flat_range_product(hull.reset_tuple_id(isl.dim_type.out))
-    return boxes.set_tuple_id(isl.dim_type.out, target)
+        along = along.reset_tuple_id(isl.dim_type.out)
+        between = along.apply_range(_FROM).intersect(along.apply_range(_TO))
+        boxes = boxes.flat_range_product(between.remove_divs().coalesce())
+    return boxes.set_tuple_id(isl.dim_type.out, relation.get_tuple_id(isl.dim_type.out))
+
+
+_FROM, _TO = isl.Map("{ [low] -> [v] : low <= v }"), isl.Map("{ [high] -> [v] : v <= high }")
 
 
 def bounding_box(points: isl.Set) -> tuple[range, ...]:
@@ -88,9 +92,7 @@ def bounding_box(points: isl.Set) -> tuple[range, ...]:
     rank = points.dim(isl.dim_type.set)
     if points.is_empty():
         return (range(0),) * rank
-    return tuple(
-        range(points.dim_min_val(k).to_python(), points.dim_max_val(k).to_python() + 1) for k in range(rank)
-    )
+    return tuple(range(points.dim_min_val(k).to_python(), points.dim_max_val(k).to_python() + 1) for k in range(rank))
 
 
 def box_set(name: str, ranges: tuple[range, ...]) -> isl.Set:
@@ -107,9 +109,7 @@ class _Reader:
 
     def __init__(self, graph: Graph, stage: Stage, definition: Definition, scope: Scope) -> None:
         self.graph, self.stage, self.definition, self.scope = graph, stage, definition, scope
-        pure = (
-            d for d, i in zip(stage.dims, definition.indices, strict=True) if isinstance(i, Var) and i.name == d
-        )
+        pure = (d for d, i in zip(stage.dims, definition.indices, strict=True) if isinstance(i, Var) and i.name == d)
         self.loops = (*pure, *(r.name for r in definition.domain))
 
     def statement(self, name: str) -> Statement:

@@ -13,4 +13,6 @@ from .strategy import Found, Problem, Strategy
 
 STRATEGIES: dict[str, type[Strategy]] = {s.name: s for s in (Naive, Greedy, TunedGreedy, PostTile)}
 
-__all__ = ["STRATEGIES", "Found", "Greedy", "GroupReport", "Naive", "PostTile", "Problem", "Report", "Strategy", "TunedGreedy"]
+__all__ = [
+    "STRATEGIES", "Found", "Greedy", "GroupReport", "Naive", "PostTile", "Problem", "Report", "Strategy", "TunedGreedy",
+]  # fmt: skip

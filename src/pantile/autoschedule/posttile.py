@@ -1,8 +1,7 @@
-"""posttile: tiling before fusion (Zhao and Di, "Optimizing the Memory Hierarchy by Compositing Automatic Transformations
-on Computations and Data", post-tiling-fusion §III-IV).
+"""posttile: tiling before fusion, after Zhao and Di (post-tiling-fusion §III-IV).
 
-Start-up fusion gives computation spaces (`spaces`). Only live-out spaces are tiled. What each tile reads of other spaces,
-its upwards exposed data, gives those spaces their tile shapes:
+Start-up fusion gives computation spaces (`spaces`). Only live-out spaces are tiled. What each tile reads of other
+spaces, its upwards exposed data, gives those spaces their tile shapes:
 
     (2)  statement -> tile                  {S2(h, w, kh, kw) -> (h/T2, w/T3)}
     (3)  statement -> data it reads         {S2(h, w, kh, kw) -> A(h + kh, w + kw)}
@@ -10,14 +9,14 @@ its upwards exposed data, gives those spaces their tile shapes:
     (5)  data -> statement that writes it   {A(h, w) -> S0(h, w)}
     (6)  tile -> statement, (4) . (5)       {(o0, o1) -> S0(h, w) : T2 o0 <= h < T2 o0 + KH + T2 - 1 and ...}
 
-(6) is an extension schedule: S0 is computed inside the tiles of S2, overlapping ones where (6) says so. Algorithm 2 turns
-it into an extension node under the tile band and skips the original loops of S0, which in a schedule of ours is
+(6) is an extension schedule: S0 is computed inside the tiles of S2, which overlap where (6) says so. Algorithm 2 makes
+it an extension node below the band of tile loops and skips the original loops of S0; in a schedule of ours that is
 `compute_at` the innermost tile loop.
 
 Where this differs from the paper: tile sizes, which it takes from an auto-tuner, come from a model (`tile_time`), and a
-space that tiles would compute again too often (`most_recomputed`) is not fused, a choice that auto-tuned sizes make
-implicitly. A stage is computed at one place in a schedule, so a space that several live-outs share is computed on its
-own even where their parts of it are disjoint.
+space of which overlapping tiles would compute too much again is not fused, a choice that tuned sizes make implicitly. A
+stage is computed at one place in a schedule, so a space that several live-outs share is computed on its own even where
+their parts of it are disjoint.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from typing import ClassVar
 
 import islpy as isl
 
-from ..analysis.polyhedra import Statement, bounding_box, box_set, simplified
+from ..analysis.polyhedra import Statement, bounding_box, box_set, rectangular, simplified
 from .legal import legal
 from .report import GroupReport, Report
-from .spaces import Program, Space, inlined_at_startup, parallel_dims, spaces
+from .spaces import Program, Space, inlined_at_startup, spaces
 from .strategy import Found, Problem, Strategy
-from .tile_time import Candidates, best_tile
+from .tile_time import Candidates, Limits, best_tile, instructions
 from .tiles import Group, scheduled
 
 _TILED_DIMS = 2  # as in Table I
@@ -50,10 +49,15 @@ class PostTile(Strategy):
 
     tile_sizes: tuple[int, ...] | None = None
     candidates: tuple[int, ...] = (8, 16, 32, 64, 128, 256, 512)
-    # Of the operations of a group, how many may be done again in the overlaps of tiles.
+    # How many instructions may be run again in the overlaps of tiles: of a group's all, and of one space's.
     most_recomputed: float = 0.5
-    # Parallel loops that have to stay parallel: m of Algorithm 1 at most. The paper allows 1 on CPUs; None: all of them.
+    most_recomputed_of_one: float = 4.0
+    # Loops that are tiled and stay parallel: m of Algorithm 1 at most. The paper allows 1 on CPUs; None: all of them.
     parallel_loops: int | None = None
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.most_recomputed, self.most_recomputed_of_one)
 
     def find(self, problem: Problem) -> Found:
         small, program, inlined = _started(problem)
@@ -84,8 +88,9 @@ def _as_group(fused: Fused) -> Group:
 
 def _reported(fused: Fused) -> GroupReport:
     group = _as_group(fused)
-    costs = {"parallel tile loops": len(fused.tile), "operations done again": fused.recomputed}
-    return GroupReport(group.output, group.members, group.tiles, costs, tuple(fused.remarks))
+    costs = {"parallel tile loops": len(fused.tile), "recomputed": fused.recomputed}
+    dead = [f"what no tile needs of {n} is not computed" for n in fused.sparse if not fused.dead(n).is_empty()]
+    return GroupReport(group.output, group.members, group.tiles, costs, (*fused.remarks, *dead))
 
 
 # ---- Algorithm 3: several live-outs
@@ -171,8 +176,9 @@ class Fused:
     stages: tuple[str, ...]  # producers first
     exposed: dict[str, isl.Map] = field(default_factory=dict)  # (4), by stage or input
     extensions: dict[str, isl.Map] = field(default_factory=dict)  # (6), by statement
-    once: float = 0.0  # operations of all stages without overlap
+    once: float = 0.0  # instructions of all stages without overlap
     again: float = 0.0  # and those that overlapping tiles add
+    sparse: list[str] = field(default_factory=list)  # stages that have more points than all tiles compute
     remarks: list[str] = field(default_factory=list)
 
     @property
@@ -191,9 +197,12 @@ class Fused:
         return relation.intersect_domain(box_set("tile", tuple(range(o, o + 1) for o in tile))).range()
 
     def dead(self, name: str) -> isl.Set:
-        """The instances of a fused stage's pure definition that no tile needs: they are not computed (§IV-C)."""
-        domain = self.program.statements[name][0].domain
-        return domain.subtract(self.extensions[self.program.statements[name][0].name].range())
+        """The instances of a fused stage's pure definition that no tile computes, since none needs them (§IV-C).
+
+        Tiles compute boxes, so that what they do not need between two points that they do is computed.
+        """
+        pure = self.program.statements[name][0]
+        return pure.domain.subtract(rectangular(self.extensions[pure.name]).range())
 
 
 def construct_tile_shapes(
@@ -201,16 +210,15 @@ def construct_tile_shapes(
 ) -> Fused:
     """Algorithm 1 for one live-out space and the spaces it needs; those that are not fused are left to the caller."""
     problem = program.problem
-    stage = problem.graph.stage[liveout.output]
-    dims = _tilable(problem, liveout, parameters.parallel_loops)
+    dims = _tilable(parameters, problem, liveout)
     if not dims:
-        why = "none of its loops is parallel" if not parallel_dims(stage) else "it is too small"
+        why = "none of its loops is parallel" if not problem.facts.tileable(liveout.output) else "it is too small"
         return Fused(program, liveout, {}, liveout.stages, remarks=[f"not tiled: {why}"])
     m = len(dims)  # line 4
-    parallel = {s: min(len(parallel_dims(problem.graph.stage[n])) for n in s.stages) for s in intermediate}  # line 7
+    parallel = {s: min(len(problem.facts.tileable(n)) for n in s.stages) for s in intermediate}  # line 7
     able = [s for s in intermediate if parallel[s] >= m]
     tile = _tile(parameters, problem, liveout, able, dims)
-    growing = _Growing(Fused(program, liveout, tile, liveout.stages), parameters.most_recomputed)
+    growing = _Growing(Fused(program, liveout, tile, liveout.stages), parameters.limits)
     growing.start()  # lines 3, 5 and 6
     for space in reversed(intermediate):
         if parallel[space] < m:  # line 8
@@ -220,12 +228,13 @@ def construct_tile_shapes(
     return growing.fused
 
 
-def _tilable(problem: Problem, liveout: Space, most: int | None) -> tuple[str, ...]:
+def _tilable(parameters: PostTile, problem: Problem, liveout: Space) -> tuple[str, ...]:
     """The outermost parallel dims that are long enough for tiles."""
     stage = problem.graph.stage[liveout.output]
     extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
-    long = [d for d in parallel_dims(stage) if extents[d] >= _FEWEST_POINTS]
-    return tuple(long[: min(_TILED_DIMS, most or _TILED_DIMS)])
+    fewest = _FEWEST_POINTS if parameters.tile_sizes is None else min(parameters.tile_sizes) + 1
+    long = [d for d in problem.facts.tileable(stage.name) if extents[d] >= fewest]
+    return tuple(long[: min(_TILED_DIMS, parameters.parallel_loops or _TILED_DIMS)])
 
 
 def _tile(
@@ -235,7 +244,7 @@ def _tile(
     if parameters.tile_sizes is not None:
         return dict(zip(dims, parameters.tile_sizes, strict=False))
     sizes = Candidates.of(problem, liveout.output, dims, parameters.candidates)
-    return best_tile(problem, liveout, able, sizes, parameters.most_recomputed)
+    return best_tile(problem, liveout, able, sizes, parameters.limits)
 
 
 @dataclass
@@ -243,14 +252,14 @@ class _Growing:
     """The union of a live-out space and what was fused with it so far."""
 
     fused: Fused
-    most_recomputed: float
+    limits: Limits
 
     def start(self) -> None:
         """The tiling schedule of the live-out space (relations 1-4)."""
         f = self.fused
         for name in reversed(f.liveout.stages):
             facts = f.program.problem.facts
-            f.once += facts.work(name)
+            f.once += instructions(facts, name)
             if name == f.liveout.output:
                 for t in f.program.statements[name]:
                     self._expose(t, self._tiling(t).reverse())
@@ -264,21 +273,23 @@ class _Growing:
         outside = [c for c in facts.consumers[space.output] if c not in f.stages]
         if outside:
             return
-        once = sum(facts.work(n) for n in space.stages)
+        once = sum(instructions(facts, n) for n in space.stages)
         before = dict(f.exposed), dict(f.extensions)
-        again = 0.0
+        again, sparse = 0.0, []
         for name in reversed(space.stages):
             extensions = self._extensions(name)
             f.extensions.update({t.name: e for t, e in extensions.items()})
-            again += facts.work(name) * (self._repeated(name, extensions) - 1)
+            repeated = self._repeated(name, extensions)
+            again += instructions(facts, name) * max(0.0, repeated - 1)
+            sparse += [name] if repeated < 1 else []
             for t, extension in extensions.items():
                 self._expose(t, extension)
-        if f.again + again > self.most_recomputed * (f.once + once):
+        if not self.limits.allow(f.once, f.again, once, again):
             f.exposed, f.extensions = before
-            self.leave(space, f"tiles would compute it {1 + again / once if once else 1:.3g} times")
+            self.leave(space, f"tiles would compute it {1 + again / once:.3g} times")
             return
         f.once, f.again = f.once + once, f.again + again
-        f.stages = (*space.stages, *f.stages)
+        f.stages, f.sparse = (*space.stages, *f.stages), [*sparse, *f.sparse]
 
     def leave(self, space: Space, why: str) -> None:
         if all(c in self.fused.stages for c in self.fused.program.problem.facts.consumers[space.output]):
@@ -319,13 +330,13 @@ class _Growing:
         pure = self.fused.program.statements[name][0]
         middle = self.fused.at(extensions[pure], *(n // 2 for n in counts))
         per_tile = prod(len(r) for r in bounding_box(middle))
-        return max(1.0, per_tile * prod(counts) / max(1, self.fused.program.problem.facts.points(name)))
+        return per_tile * prod(counts) / max(1, self.fused.program.problem.facts.points(name))
 
 
 def _with_carried(program: Program, name: str, needed: isl.Map) -> isl.Map:
     """All of the dims along which updates carry values from element to element, such as those of a scan."""
     stage = program.problem.graph.stage[name]
-    carried = [k for k, d in enumerate(stage.dims) if d not in parallel_dims(stage)]
+    carried = [k for k, d in enumerate(stage.dims) if d not in program.problem.facts.tileable(name)]
     for k in carried:
         needed = needed.project_out(isl.dim_type.out, k, 1).insert_dims(isl.dim_type.out, k, 1)
         needed = needed.set_tuple_name(isl.dim_type.out, name)

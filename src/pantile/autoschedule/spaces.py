@@ -18,8 +18,6 @@ from dataclasses import dataclass
 import islpy as isl
 
 from ..analysis.polyhedra import Statement, simplified, statements
-from ..graph.nodes import Stage
-from ..schedule.updates import is_independent, pure_dims
 from .strategy import Problem
 
 
@@ -102,7 +100,7 @@ def _transposes(of_a_stage: Iterable[Statement]) -> bool:
 
 
 def _in_order(reads: isl.Map) -> bool:
-    """Whether the outermost loops that decide the place along each dim of what is read come in the order of the dims."""
+    """Whether the outermost loops that decide where along each dim it reads come in the order of the dims."""
     places = reads.as_pw_multi_aff()
     loops = range(reads.dim(isl.dim_type.in_))
     order: list[int] = []
@@ -128,17 +126,9 @@ def _joined(program: Program, name: str, of: Mapping[str, str]) -> str | None:
     found = {of[t.stage] for t in readers}
     if len(found) != 1 or name in program.problem.graph.output:
         return None
-    graph = program.problem.graph
+    facts = program.problem.facts
     (space,) = found
-    stage = graph.stage[name]
-    as_parallel = parallel_dims(stage) == stage.dims and stage.ndim >= len(parallel_dims(graph.stage[space]))
+    loops = facts.tileable(name)
+    as_parallel = loops == facts.graph.stage[name].dims and len(loops) >= len(facts.tileable(space))
     pointwise = (_once_each(t.reads[name]) and _in_order(t.reads[name]) for t in readers)
     return space if as_parallel and all(pointwise) else None
-
-
-def parallel_dims(stage: Stage) -> tuple[str, ...]:
-    """The dims whose loops are parallel in every definition (the "coincident" members of a band)."""
-    return tuple(
-        d for d in stage.dims
-        if all(d in pure_dims(stage, k) and is_independent(stage, k, d) for k in stage.definitions)
-    )  # fmt: skip
