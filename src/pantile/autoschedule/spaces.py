@@ -90,13 +90,13 @@ class _Bodies:
 
 def _once_each(reads: isl.Map) -> bool:
     """Every instance reads one element, and every element is read by one instance."""
-    return bool(reads.is_single_valued() and reads.is_injective())
+    return bool(reads.plain_is_single_valued() and reads.is_injective())
 
 
 def _transposes(of_a_stage: Iterable[Statement]) -> bool:
     """Whether a stage is there to turn what it reads: inlined, it would not."""
     reads = [r for t in of_a_stage for r in t.reads.values()]
-    return any(r.is_single_valued() and not _in_order(r) for r in reads)
+    return any(r.plain_is_single_valued() and not _in_order(r) for r in reads)
 
 
 def _in_order(reads: isl.Map) -> bool:

@@ -120,7 +120,7 @@ class _Pricing:
 
     def _fused(self, limits: Limits) -> dict[str, Numbers]:
         """Which stages are fused: what Algorithm 1 will decide, as far as boxes can tell."""
-        fused = {n: np.full(self.count, True) for n in self.liveout.stages}
+        fused: dict[str, Numbers] = {n: np.full(self.count, True) for n in self.liveout.stages}
         once = np.full(self.count, sum(instructions(self.facts, n) for n in self.liveout.stages))
         again = np.zeros(self.count)
         for space in reversed(self.others):
