@@ -212,7 +212,8 @@ def construct_tile_shapes(
     problem = program.problem
     dims = _tilable(parameters, problem, liveout)
     if not dims:
-        why = "none of its loops is parallel" if not problem.facts.tileable(liveout.output) else "its parallel loops are short"
+        parallel_ones = problem.facts.tileable(liveout.output)
+        why = "its parallel loops are short" if parallel_ones else "none of its loops is parallel"
         return Fused(program, liveout, {}, liveout.stages, remarks=[f"not tiled: {why}"])
     m = len(dims)  # line 4
     parallel = {s: min(len(problem.facts.tileable(n)) for n in s.stages) for s in intermediate}  # line 7
