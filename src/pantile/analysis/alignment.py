@@ -11,17 +11,18 @@ the channel of an image, is mapped to none: all of it is needed at every point.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
 
-from ..graph.nodes import Graph, Stage
+from ..graph.nodes import Definition, Graph, Stage
 from .access import Access, Index, accesses
 
 # Dim of the space, and by how much a step of the stage's own dim moves in it.
 Axis = tuple[int, Fraction]
 Range = tuple[Fraction, Fraction]
+Reads = Callable[[Stage, Definition], Sequence[Access]]
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,19 @@ class Alignment:
         )  # fmt: skip
 
 
-def align(graph: Graph, members: Collection[str]) -> Alignment | None:
-    """The alignment of these stages; None if there is none with constant distances, or if they are not connected."""
-    return _Aligning(graph, members).result()
+def align(graph: Graph, members: Collection[str], reads: Reads = accesses) -> Alignment | None:
+    """The alignment of these stages; None if there is none with constant distances, or if they are not connected.
+
+    Whoever aligns many sets of the same stages passes a `reads` that remembers.
+    """
+    return _Aligning(graph, members, reads).result()
 
 
 class _Aligning:
     """Goes from consumers to producers. The first stage gives the space its dims, later ones may add to them."""
 
-    def __init__(self, graph: Graph, members: Collection[str]) -> None:
+    def __init__(self, graph: Graph, members: Collection[str], reads: Reads) -> None:
+        self.reads = reads
         self.stages = [s for s in reversed(graph.stages) if s.name in members]
         self.graph = graph
         self.axes: dict[str, dict[str, Axis]] = {}
@@ -68,7 +73,7 @@ class _Aligning:
     def result(self) -> Alignment | None:
         if not self.stages:
             return None
-        edges = [(s, a) for s in self.stages for d in s.definitions for a in accesses(s, d) if self._inside(s, a)]
+        edges = [(s, a) for s in self.stages for d in s.definitions for a in self.reads(s, d) if self._inside(s, a)]
         self._start(self.stages[0])
         pending = edges
         while pending:

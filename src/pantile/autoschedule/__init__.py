@@ -5,14 +5,18 @@ A strategy with other parameters than its own is given as a value: `schedule=pt.
 
 from __future__ import annotations
 
+from .dp import Dp
 from .greedy import Greedy, TunedGreedy
 from .naive import Naive
 from .posttile import PostTile
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 
-STRATEGIES: dict[str, type[Strategy]] = {s.name: s for s in (Naive, Greedy, TunedGreedy, PostTile)}
+STRATEGIES: dict[str, type[Strategy]] = {
+    s.name: s for s in (Naive, Greedy, TunedGreedy, Dp, PostTile)
+}
 
 __all__ = [
-    "STRATEGIES", "Found", "Greedy", "GroupReport", "Naive", "PostTile", "Problem", "Report", "Strategy", "TunedGreedy",
+    "STRATEGIES", "Dp", "Found", "Greedy", "GroupReport", "Naive", "PostTile", "Problem", "Report", "Strategy",
+    "TunedGreedy",
 ]  # fmt: skip

@@ -1,0 +1,259 @@
+"""Sets of stages that might become groups, aligned and scaled so that dependences between them are constant vectors.
+
+Many sets of the same stages are looked at, so what is known of single stages is worked out once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+
+from ..analysis.access import Access, Index, accesses
+from ..analysis.alignment import Alignment, align
+from ..expr.depth import deep_expressions
+from ..graph.nodes import Definition, Stage
+from ..schedule.updates import is_independent, pure_dims
+from .grouping import Dag, Group, vertices
+from .strategy import Problem
+
+Distance = tuple[tuple[Fraction, Fraction], ...]  # per dim of the space: from, to
+
+
+class Stages:
+    """The stages of a problem as vertices of a graph."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.facts = problem.facts
+        self.names = tuple(s.name for s in problem.graph.stages)
+        self._hulls: dict[Definition, list[Access]] = {}
+        self._aligned: dict[Group, AlignedGroup | None] = {}
+        self._separate: dict[Group, tuple[Group, ...]] = {}
+
+    @cached_property
+    def dag(self) -> Dag:
+        at = {name: k for k, name in enumerate(self.names)}
+        edges = [(at[p], at[c]) for c in self.names for p in self.facts.producers[c] if p in at]
+        return Dag.of(len(self.names), edges)
+
+    def members(self, group: Group) -> tuple[str, ...]:
+        """Producers before consumers."""
+        return tuple(self.names[v] for v in vertices(group))
+
+    def live_outs(self, group: Group) -> tuple[str, ...]:
+        """Members that others read, or that the caller asked for."""
+        outputs = self.problem.graph.output
+        read = [v for v in vertices(group) if self.dag.successors[v] & ~group or self.names[v] in outputs]
+        return tuple(self.names[v] for v in read)
+
+    def live_ins(self, group: Group) -> tuple[str, ...]:
+        """Stages and inputs that it reads."""
+        inside = set(self.members(group))
+        found = (p for name in inside for p in self.facts.producers[name])
+        return tuple(sorted({p for p in found if p not in inside}))
+
+    # ---- what can be in a group
+
+    def can_be_fused(self, name: str) -> bool:
+        """PolyMage groups functions, not reductions; an update at the points of its stage makes a function of it."""
+        return name in self._fusable
+
+    @cached_property
+    def _fusable(self) -> frozenset[str]:
+        return frozenset(s.name for s in self.problem.graph.stages if self.facts.is_limited(s.name) and _is_function(s))
+
+    def is_hopeless(self, group: Group) -> bool:
+        """Whether neither this set nor any larger one has constant dependence vectors."""
+        if not all(self.can_be_fused(name) for name in self.members(group)):
+            return True
+        return any(self.aligned(part) is None for part in self.separate(group))
+
+    def separate(self, group: Group) -> tuple[Group, ...]:
+        """Its connected parts."""
+        if group not in self._separate:
+            parts: list[Group] = []
+            for v in vertices(group):
+                near = 1 << v | (self.dag.successors[v] | self.dag.predecessors[v]) & group
+                joined = [p for p in parts if p & near]
+                parts = [p for p in parts if p not in joined] + [_union([*joined, near])]
+            self._separate[group] = tuple(parts)
+        return self._separate[group]
+
+    def aligned(self, group: Group) -> AlignedGroup | None:
+        """A connected set in one space, if there is one with constant dependence vectors."""
+        if group not in self._aligned:
+            with deep_expressions():
+                found = align(self.problem.graph, self.members(group), self.reads)
+            self._aligned[group] = None if found is None else AlignedGroup(self, self.members(group), found)
+        return self._aligned[group]
+
+    def reads(self, stage: Stage, definition: Definition) -> Sequence[Access]:
+        """What a definition reads, reads of the same kind taken together."""
+        if definition not in self._hulls:
+            found: dict[object, Access] = {}
+            for access in accesses(stage, definition):
+                kind = (access.buffer, *(None if i is None else (i.dim, i.scale) for i in access.indices))
+                found[kind] = _hull(found[kind], access) if kind in found else access
+            self._hulls[definition] = list(found.values())
+        return self._hulls[definition]
+
+    # ---- facts of single stages
+
+    @cached_property
+    def pointwise(self) -> frozenset[str]:
+        """Stages that read others at their own coordinates only, all shifted alike, or at constants such as a channel."""
+        return frozenset(s.name for s in self.problem.graph.stages if self._is_pointwise(s))
+
+    def _is_pointwise(self, stage: Stage) -> bool:
+        indices = [i for d in stage.definitions for a in self.reads(stage, d) for i in a.indices]
+        shifts: dict[str | None, set[Fraction]] = {}
+        for i in indices:
+            if i is None or (i.dim is not None and i.scale != 1):
+                return False
+            if i.dim is not None:
+                shifts.setdefault(i.dim, set()).update((i.low, i.high))
+        return not stage.updates and all(len(shift) == 1 for shift in shifts.values())
+
+    @cached_property
+    def operations(self) -> dict[str, float]:
+        """Of one point of each stage."""
+        found = {s.name: range(len(s.definitions)) for s in self.problem.graph.stages}
+        with deep_expressions():
+            return {name: sum(self.facts.arithmetic(name, k) for k in ks) for name, ks in found.items()}
+
+    @cached_property
+    def loads(self) -> dict[tuple[str, str], int]:
+        """Of (producer, consumer): values that one point of the consumer reads."""
+        found: dict[tuple[str, str], int] = {}
+        for s in self.problem.graph.stages:
+            for k in range(len(s.definitions)):
+                for source, count in self.facts.reads(s.name, k).items():
+                    found[source, s.name] = found.get((source, s.name), 0) + count
+        return found
+
+    @cached_property
+    def reuse(self) -> dict[str, dict[str, int]]:
+        """Per stage and dim, how many of the values that one iteration reads the next one reads again."""
+        with deep_expressions():
+            return {s.name: {d: _reuse(s, d) for d in s.dims} for s in self.problem.graph.stages}
+
+
+def _is_function(stage: Stage) -> bool:
+    return stage.ndim > 0 and all(
+        pure_dims(stage, d) == stage.dims and all(is_independent(stage, d, dim) for dim in stage.dims)
+        for d in stage.definitions
+    )
+
+
+def _union(groups: Collection[Group]) -> Group:
+    found = 0
+    for g in groups:
+        found |= g
+    return found
+
+
+def _hull(a: Access, b: Access) -> Access:
+    pairs = zip(a.indices, b.indices, strict=True)
+    return Access(a.buffer, tuple(None if i is None or j is None else _wider(i, j) for i, j in pairs))
+
+
+def _wider(a: Index, b: Index) -> Index:
+    return Index(a.dim, a.scale, min(a.low, b.low), max(a.high, b.high))
+
+
+def _reuse(stage: Stage, dim: str) -> int:
+    """Group-temporal reuse along a dim: reads that are reads of the next iteration as well (Wolf and Lam)."""
+    found = 0
+    for d in stage.definitions:
+        read = {a for a in accesses(stage, d) if None not in a.indices}
+        found += sum(_points(a) for a in read if _shifted(a, dim) in read)
+        found += sum(_overlap(a, dim) for a in read if _shifted(a, dim) not in read)
+    return found
+
+
+def _shifted(a: Access, dim: str) -> Access:
+    moved = (i if i is None or i.dim != dim else Index(dim, i.scale, i.low + i.scale, i.high + i.scale) for i in a.indices)
+    return Access(a.buffer, tuple(moved))
+
+
+def _points(a: Access) -> int:
+    return prod(int(i.high - i.low) + 1 for i in a.indices if i is not None)
+
+
+def _overlap(a: Access, dim: str) -> int:
+    """Points that a read of a whole range, as in a reduction, has in common with itself one iteration later."""
+    sizes = [(i.high - i.low + 1 - (i.scale if i.dim == dim else 0)) for i in a.indices if i is not None]
+    return prod(max(0, int(n)) for n in sizes)
+
+
+@dataclass(frozen=True)
+class AlignedGroup:
+    """A connected set of stages in one space; the last one gives it its dims."""
+
+    stages: Stages
+    names: tuple[str, ...]
+    alignment: Alignment
+
+    @property
+    def output(self) -> str:
+        return self.names[-1]
+
+    @cached_property
+    def dims(self) -> tuple[str, ...]:
+        """Of the output, which are those of the space."""
+        return self.stages.problem.graph.stage[self.output].dims
+
+    @cached_property
+    def extents(self) -> tuple[int, ...]:
+        return self.stages.facts.extents(self.output)
+
+    def axis(self, name: str, dim: str) -> int | None:
+        """The dim of the space that a dim of a stage goes along."""
+        found = self.alignment.axes[name].get(dim)
+        return None if found is None else found[0]
+
+    def density(self, name: str) -> dict[int, float]:
+        """Points of a stage per point of the output, by dims of the space that it has."""
+        units = self._units
+        return {axis: float(units[axis] / scale) for axis, scale in self.alignment.axes[name].values()}
+
+    def along(self, name: str) -> dict[int, int]:
+        """The extent of a stage along each dim of the space that it has."""
+        sizes = zip(self.stages.problem.graph.stage[name].dims, self.stages.facts.extents(name), strict=True)
+        return {axis: n for d, n in sizes if (axis := self.axis(name, d)) is not None}
+
+    def beside(self, name: str) -> int:
+        """Points of a stage at one point of the space, in dims that the space does not have."""
+        sizes = zip(self.stages.problem.graph.stage[name].dims, self.stages.facts.extents(name), strict=True)
+        return prod(n for d, n in sizes if self.axis(name, d) is None)
+
+    @cached_property
+    def _units(self) -> dict[int, Fraction]:
+        return {axis: scale for axis, scale in self.alignment.axes[self.output].values()}
+
+    @cached_property
+    def dependences(self) -> dict[tuple[str, str], Distance]:
+        """Of (producer, consumer), in points of the output. Every stage is shifted to the middle of its consumers."""
+        units = [self._units.get(k, Fraction(1)) for k in range(self.alignment.rank)]
+        found = {
+            (d.producer, d.consumer): tuple((a / u, b / u) for (a, b), u in zip(d.distance, units, strict=True))
+            for d in self.alignment.dependences
+        }
+        shifts = {self.output: (Fraction(0),) * self.alignment.rank}
+        for name in reversed(self.names[:-1]):
+            mine = [_moved(distance, shifts[c]) for (p, c), distance in found.items() if p == name]
+            ends = [(min(d[k][0] for d in mine), max(d[k][1] for d in mine)) for k in range(self.alignment.rank)]
+            shifts[name] = tuple((low + high) / 2 for low, high in ends)
+        back = {name: tuple(-s for s in shift) for name, shift in shifts.items()}
+        return {(p, c): _moved(_moved(d, shifts[c]), back[p]) for (p, c), d in found.items()}
+
+    def same_points(self, a: str, b: str) -> bool:
+        """Whether two stages have the same dims of the space, as densely."""
+        return self.density(a) == self.density(b)
+
+
+def _moved(distance: Distance, shift: Sequence[Fraction]) -> Distance:
+    return tuple((low + s, high + s) for (low, high), s in zip(distance, shift, strict=True))

@@ -1,0 +1,129 @@
+"""dp: fusion by dynamic programming, with tile sizes from a cost model (Jangda and Bondhugula, polymage-plus §3-6).
+
+The steps, and where they are:
+    alignment and scaling to constant dependence vectors     aligned (analysis.alignment)
+    Algorithms 1 and 5, grouping                              grouping
+    Algorithms 2 and 4, cost and tile sizes of a group        tile_model, on the overlap of overlapped
+    Algorithm 3, expression inlining inside the cost          expression_inlining
+    §5.2, parallelogram tiles inside overlapped ones          parallelogram
+    §5.3, intra-tile loop fusion                              loop_fusion
+
+Where this differs from the paper: a group has one live-out, since a stage is computed in one place; stages that are no
+functions over known boxes (scatter, scans, reads that data decide) are scheduled on their own, as PolyMage does with
+reductions; and pipelines for which the table of Algorithm 1 would grow too large are grouped with ever tighter bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+from .aligned import Stages
+from .crops import cropped
+from .expression_inlining import FULL
+from .grouping import Grouping, greedily, grouped
+from .legal import Part, legal
+from .loop_fusion import with_fused_loops
+from .parallelogram import parallelograms
+from .report import GroupReport, Report
+from .strategy import Found, Problem, Strategy
+from .tile_model import Costed, Limits, TileModel, Weights
+from .tiles import Group, scheduled
+
+# Table 2 and §7.1; those of the Xeon serve for every other machine.
+OPTERON = "opteron-6386-se"
+WEIGHTS = {OPTERON: Weights(0.3, 100.0, 46_875.0, 2.0)}
+INNERMOST = {OPTERON: 128}
+
+
+@dataclass(frozen=True)
+class Dp(Strategy):
+    """The weights of equation 2, and the switches of §7.4.3: PolyMageDP is Dp(inlining="none", multi_level=False,
+    loop_fusion=False), and +F, +M and +I turn them on; PolyMage+G+TC is Dp(fusion="greedy")."""
+
+    name: ClassVar[str] = "dp"
+    w1: float | None = None
+    w2: float | None = None
+    w3: float | None = None
+    w4: float | None = None
+    innermost_tile_size: int | None = None
+    fusion: str = "dp"  # or "greedy"
+    inlining: str = FULL  # or "pointwise" (line 8 of Algorithm 3 only) or "none"
+    multi_level: bool = True
+    loop_fusion: bool = True
+    group_limit: int | None = None  # initialLimit of Algorithm 5; None: none, or as it takes to stay below most_states
+    step: int | None = None  # of Algorithm 5; None: the second round has no limit
+    most_states: int = 4000
+
+    def find(self, problem: Problem) -> Found:
+        before = problem.facts.trivial
+        small = problem.inlined(before)
+        before += cropped(small)
+        small = problem.inlined(before)
+        stages = Stages(small)
+        model = TileModel(stages, self._limits(problem), self._weights(problem), self.inlining, self.multi_level)
+        grouping = self._grouping(stages, model)
+        groups = [model.costed(g) for g in grouping.groups]
+        inlined = (*before, *(name for g in groups for name in g.inlined))
+        return self._scheduled(problem, problem.inlined(inlined), groups, inlined, grouping)
+
+    def _weights(self, problem: Problem) -> Weights:
+        known = WEIGHTS.get(problem.machine.name, Weights())
+        own = {"w1": self.w1, "w2": self.w2, "w3": self.w3, "w4": self.w4}
+        return Weights(**{k: getattr(known, k) if w is None else w for k, w in own.items()})
+
+    def _limits(self, problem: Problem) -> Limits:
+        machine = problem.machine
+        innermost = self.innermost_tile_size or INNERMOST.get(machine.name, 256)
+        return Limits(machine.l1.size, machine.l2.per_core, machine.cores, innermost)
+
+    def _grouping(self, stages: Stages, model: TileModel) -> Grouping:
+        if self.fusion == "greedy":
+            return greedily(stages.dag, model)
+        return grouped(stages.dag, model, self.group_limit, self.step, self.most_states)
+
+    def _scheduled(
+        self, problem: Problem, left: Problem, groups: list[Costed], inlined: tuple[str, ...], grouping: Grouping
+    ) -> Found:
+        """The schedule; a group that is refused with shared loops or parallelograms gets plain tiles."""
+        plain = [_plain(left, g) for g in groups]
+        refined = [self._refined(left, g, part) for g, part in zip(groups, plain, strict=True)]
+        result = legal(problem, [part for part, _ in refined], inlined)
+        if not all(result.honoured):
+            parts = zip(result.honoured, refined, plain, strict=True)
+            refined = [best if honoured else (part, ()) for honoured, best, part in parts]
+            result = legal(problem, [part for part, _ in refined], inlined)
+        reports = tuple(_report(g, remarks) for g, (_, remarks) in zip(groups, refined, strict=True))
+        counts = {"states explored": grouping.states, "stages": sum(1 + len(g.members) + len(g.inlined) for g in groups)}
+        report = Report(self.name, problem.machine.name, asdict(self), reports, inlined, counts,
+                        (*_bounds(grouping), *result.remarks))  # fmt: skip
+        return Found(result.schedule, report)
+
+    def _refined(self, problem: Problem, group: Costed, part: Part) -> tuple[Part, tuple[str, ...]]:
+        remarks: tuple[str, ...] = ()
+        if len(group.levels) > 1 and group.members:
+            part = parallelograms(problem.graph.stage[group.output], part)
+            remarks = ("tiles of level 2 are parallelograms",)
+        if self.loop_fusion:
+            part, shared = with_fused_loops(problem.graph, part)
+            remarks += shared
+        return part, remarks
+
+
+def _plain(problem: Problem, group: Costed) -> Part:
+    levels = group.levels if group.members else group.levels[:1]
+    return scheduled(problem, Group(group.output, group.members, levels))
+
+
+def _report(group: Costed, remarks: tuple[str, ...]) -> GroupReport:
+    said = (*((f"inlined: {', '.join(group.inlined)}",) if group.inlined else ()), *remarks)
+    said += (group.remark,) if group.remark else ()
+    return GroupReport(group.output, group.members, group.levels, {"cost": group.cost, **group.terms}, said)
+
+
+def _bounds(grouping: Grouping) -> tuple[str, ...]:
+    """What Algorithm 1 did not consider."""
+    if grouping.partitions:
+        return ()
+    bounded = "" if grouping.limit is None else f", groups of at most {grouping.limit} stages first (Algorithm 5)"
+    return (f"successors were not partitioned in every way, but went on one by one{bounded}",)

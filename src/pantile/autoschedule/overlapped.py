@@ -1,0 +1,107 @@
+"""Overlapped tiles of a group as PolyMage shapes them (polymage-plus §2.1): how much they hold, how much they overlap.
+
+A tile is bounded by hyperplanes that are the same for all stages: one that is h levels above the output is computed over
+h times their slopes more. The slopes are the longest dependences per level.
+
+        | out    |            level 2
+       /  b       \\           level 1
+      /   a        \\          level 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from .aligned import AlignedGroup
+from .expression_inlining import ExpressionInlining
+
+# Dims with so few points, such as channels, are not tiled.
+SHORT = 16
+
+Tile = Mapping[str, int]  # dim of the output -> extent
+
+
+@dataclass(frozen=True)
+class OverlappedTiles:
+    """Of a group of which something may be inlined."""
+
+    group: AlignedGroup
+    inlining: str
+
+    @cached_property
+    def _flow(self) -> ExpressionInlining:
+        return ExpressionInlining(self.group, self.inlining)
+
+    @property
+    def inlined(self) -> tuple[str, ...]:
+        return tuple(self._flow.inlined)
+
+    @cached_property
+    def buffers(self) -> tuple[str, ...]:
+        """Intermediate ones and, last, the live-out."""
+        return tuple(n for n in self.group.names if n not in self._flow.inlined)
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """What is computed besides the output."""
+        return self.buffers[:-1]
+
+    @cached_property
+    def long(self) -> list[int]:
+        """Dims of the space that are tiled, the innermost last."""
+        return [k for k, n in enumerate(self.group.extents) if n > SHORT]
+
+    # ---- how much they hold
+
+    @cached_property
+    def bytes_per_point(self) -> float:
+        """Of all buffers, at one point of the dims that are tiled."""
+        return sum(self._bytes_of(name, dict.fromkeys(self.long, 1.0)) for name in self.buffers)
+
+    def bytes(self, tile: Tile) -> float:
+        """Of all buffers, without what overlaps."""
+        return sum(self._bytes_of(name, self._sizes(tile)) for name in self.buffers)
+
+    def _sizes(self, tile: Tile) -> dict[int, float]:
+        return {k: float(tile[self.group.dims[k]]) for k in self.long}
+
+    def _bytes_of(self, name: str, sizes: Mapping[int, float]) -> float:
+        """Of a buffer over a tile with such sizes along dims of the space."""
+        whole = self.group.along(name)
+        own = self.group.density(name)
+        points = prod(sizes[k] * density if k in sizes else whole[k] for k, density in own.items())
+        return points * self.group.beside(name) * self.group.stages.facts.bytes_per_point(name)
+
+    # ---- how much they overlap
+
+    def overlap(self, tile: Tile) -> float:
+        """OVERLAPSIZE: bytes that a tile computes and its neighbours too."""
+        sizes = self._sizes(tile)
+        cut = {k for k, n in sizes.items() if n < self.group.extents[k]}
+        total = 0.0
+        for name in self.members:
+            height = self._level[self.group.output] - self._level[name]
+            wider = {k: n + height * self.slopes[k] if k in cut else n for k, n in sizes.items()}
+            total += self._bytes_of(name, wider) - self._bytes_of(name, sizes)
+        return total
+
+    @cached_property
+    def _level(self) -> dict[str, int]:
+        """The longest way to each stage from the sources of the group."""
+        found: dict[str, int] = {}
+        for name in self.buffers:
+            found[name] = max([found[p] + 1 for p, c in self._flow.dependences if c == name], default=0)
+        return found
+
+    @cached_property
+    def slopes(self) -> list[float]:
+        """Of the left and the right hyperplane together, in points of the output per level."""
+        found = [(0.0, 0.0) for _ in self.group.dims]
+        for (p, c), distance in self._flow.dependences.items():
+            levels = self._level[c] - self._level[p]
+            for k, (low, high) in enumerate(distance):
+                found[k] = (min(found[k][0], float(low) / levels), max(found[k][1], float(high) / levels))
+        return [right - left for left, right in found]

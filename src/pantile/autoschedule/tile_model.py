@@ -1,0 +1,193 @@
+"""What a group costs, and its tile sizes: polymage-plus §4 (Algorithm 2) and §5.2 (Algorithm 4).
+
+Where the paper leaves a quantity open, it is read so that its own tables come out:
+- "ratio of live-in/live-out data to computation" is all such data of the group over the computation of one tile, and
+  the number of cleanup tiles is a fraction of the cores. Only so are the first and the second term as 47 to 1, as
+  Table 3 says: per tile, the ratio would always be about 1.
+- TILEVOLUME is, as tileVol in line 26, that of one buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil, inf, prod
+from statistics import pstdev
+
+from .aligned import AlignedGroup, Stages
+from .expression_inlining import FULL
+from .grouping import Group, size
+from .overlapped import OverlappedTiles, Tile
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Of the four terms of equation 2 (Table 2, Intel Xeon)."""
+
+    w1: float = 1.0
+    w2: float = 100.0
+    w3: float = 46_875.0
+    w4: float = 1.5
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What Algorithm 2 knows of the machine."""
+
+    l1: int
+    l2: int
+    cores: int
+    innermost: int = 256
+
+
+@dataclass(frozen=True)
+class Costed:
+    """A group with its cost: COST(H), tileSizes, and what Algorithm 3 inlines."""
+
+    cost: float
+    output: str = ""
+    members: tuple[str, ...] = ()  # the others that are computed
+    inlined: tuple[str, ...] = ()
+    levels: tuple[Tile, ...] = ()  # outermost first
+    terms: Mapping[str, float] = field(default_factory=dict)
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class TileModel:
+    """COST(H) for all sets of the same stages."""
+
+    stages: Stages
+    limits: Limits
+    weights: Weights = Weights()
+    inlining: str = FULL
+    multi_level: bool = True
+    _found: dict[Group, Costed] = field(default_factory=dict)
+
+    def cost(self, group: Group) -> float:
+        return self.costed(group).cost
+
+    def is_hopeless(self, group: Group) -> bool:
+        return self.stages.is_hopeless(group)
+
+    def costed(self, group: Group) -> Costed:
+        """MULTILEVELCOST(H) if several levels are wanted, else COST(H)."""
+        if group not in self._found:
+            self._found[group] = self._evaluated(group)
+        return self._found[group]
+
+    def _evaluated(self, group: Group) -> Costed:
+        names = self.stages.members(group)
+        if size(group) == 1 and not self.stages.can_be_fused(names[0]):
+            live = self._live(group)
+            terms = {"live data / computation": live / self.limits.l1}
+            why = "not a function with known limits: scheduled on its own"
+            return Costed(self.weights.w1 * live / self.limits.l1, names[0], terms=terms, remark=why)
+        # One stage at most can be read from outside: others would have to be computed both in tiles and as a whole.
+        if self.stages.live_outs(group) != names[-1:] or len(self.stages.separate(group)) > 1 or self.is_hopeless(group):
+            return Costed(inf)  # lines 2-3
+        aligned = self.stages.aligned(group)
+        return Costed(inf) if aligned is None else self._tiled(group, aligned)
+
+    def _tiled(self, group: Group, aligned: AlignedGroup) -> Costed:
+        fused = _Fused(aligned, self.inlining, self._live(group), self.weights, self.limits)
+        near = fused.for_cache(self.limits.l1)
+        levels, chosen = (near.tile,), near
+        if near.overlap > near.volume:  # line 5; Algorithm 4, line 6
+            chosen = fused.for_cache(self.limits.l2)
+            inner = fused.slab(chosen.tile) if self.multi_level else {}
+            levels = (chosen.tile, inner) if inner else (chosen.tile,)
+        return Costed(
+            chosen.cost, aligned.output, fused.shape.members, fused.shape.inlined, tuple(t for t in levels if t), chosen.terms
+        )
+
+    def _live(self, group: Group) -> int:
+        """Bytes of live-ins and live-outs."""
+        return sum(map(self.stages.facts.size, (*self.stages.live_ins(group), *self.stages.live_outs(group))))
+
+
+@dataclass(frozen=True)
+class _ForCache:
+    """What COSTFORCACHESIZE returns."""
+
+    tile: Tile
+    overlap: float  # bytes that a tile computes and its neighbours too
+    volume: float  # bytes of a tile of one buffer
+    terms: Mapping[str, float]
+
+    @property
+    def cost(self) -> float:
+        return sum(self.terms.values())
+
+
+@dataclass(frozen=True)
+class _Fused:
+    """A group of which something is inlined."""
+
+    group: AlignedGroup
+    inlining: str
+    live: int
+    weights: Weights
+    limits: Limits
+
+    @cached_property
+    def shape(self) -> OverlappedTiles:
+        return OverlappedTiles(self.group, self.inlining)
+
+    def for_cache(self, cache_size: int) -> _ForCache:
+        """COSTFORCACHESIZE: lines 10-23."""
+        facts, cores, w = self.group.stages.facts, self.limits.cores, self.weights
+        total = sum(map(facts.size, self.shape.buffers))  # lines 11-12
+        footprint = min(total / cores, cache_size)  # line 13
+        tile = self.tile_sizes(footprint)  # line 14
+        tiles = ceil(total / footprint)  # line 18
+        overlap = self.shape.overlap(tile)  # line 19
+        terms = {  # line 22
+            "w1 live data / computation": w.w1 * self.live / footprint,
+            "w2 cleanup tiles": -w.w2 * ((tiles + cores - 1) % cores) / cores,
+            "w3 overlap": w.w3 * overlap / footprint,
+            "w4 dim sizes": w.w4 * self._dim_difference(),
+        }
+        return _ForCache(tile, overlap, self.shape.bytes(tile) / len(self.shape.buffers), terms)
+
+    # ---- tile sizes
+
+    def tile_sizes(self, footprint: float) -> Tile:
+        """COMPUTETILESIZES: lines 25-38. Dims that are not named are whole."""
+        if not self.shape.long:
+            return {}
+        volume = footprint / self.shape.bytes_per_point  # line 26, for buffers of different types and resolutions
+        *outer, innermost = self.shape.long
+        sizes = {innermost: min(self.group.extents[innermost], self.limits.innermost)}  # line 30
+        if outer:
+            reuse = [self._reuse[k] / max(self._reuse[j] for j in outer) for k in outer]  # line 32
+            tau = (volume / sizes[innermost] / prod(reuse)) ** (1 / len(outer))  # lines 31-35
+            for k, ratio in zip(outer, reuse, strict=True):  # lines 36-37
+                sizes[k] = max(1, min(self.group.extents[k], int(tau * ratio)))
+        return {self.group.dims[k]: sizes[k] for k in self.shape.long}
+
+    def slab(self, outer: Tile) -> Tile:
+        """L1 tiles within L2 tiles: one more loop t, along the outermost dim (§5.2)."""
+        if len(self.shape.long) < 2:
+            return {}
+        first, *others = (self.group.dims[k] for k in self.shape.long)
+        rest = prod(outer[d] for d in others)
+        rows = max(1, int(self.limits.l1 / self.shape.bytes_per_point / rest))
+        return {first: rows} if rows < outer[first] else {}
+
+    @cached_property
+    def _reuse(self) -> list[int]:
+        """getDimensionalReuse: scores of all stages of the group, and one, so that none is nothing."""
+        scores = [1] * len(self.group.dims)
+        for name in self.group.names:
+            for dim, score in self.group.stages.reuse[name].items():
+                axis = self.group.axis(name, dim)
+                if axis is not None:
+                    scores[axis] += score
+        return scores
+
+    def _dim_difference(self) -> float:
+        """dimSizeStandardDeviation: of the extents of corresponding dims, all dims together."""
+        along = [self.group.along(name) for name in self.group.names]
+        return sum(pstdev([sizes[k] for sizes in along if k in sizes]) for k in range(len(self.group.dims)))
