@@ -8,15 +8,16 @@ from __future__ import annotations
 from .dp import Dp
 from .greedy import Greedy, TunedGreedy
 from .naive import Naive
+from .polymage import Polymage, TunedPolymage
 from .posttile import PostTile
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 
 STRATEGIES: dict[str, type[Strategy]] = {
-    s.name: s for s in (Naive, Greedy, TunedGreedy, Dp, PostTile)
+    s.name: s for s in (Naive, Greedy, TunedGreedy, Dp, Polymage, TunedPolymage, PostTile)
 }
 
 __all__ = [
-    "STRATEGIES", "Dp", "Found", "Greedy", "GroupReport", "Naive", "PostTile", "Problem", "Report", "Strategy",
-    "TunedGreedy",
+    "STRATEGIES", "Dp", "Found", "Greedy", "GroupReport", "Naive", "Polymage", "PostTile", "Problem", "Report",
+    "Strategy", "TunedGreedy", "TunedPolymage",
 ]  # fmt: skip

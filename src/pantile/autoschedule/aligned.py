@@ -104,7 +104,7 @@ class Stages:
 
     @cached_property
     def pointwise(self) -> frozenset[str]:
-        """Stages that read others at their own coordinates only, all shifted alike, or at constants such as a channel."""
+        """Stages that read others at their own coordinates, all shifted alike, or at constants such as a channel."""
         return frozenset(s.name for s in self.problem.graph.stages if self._is_pointwise(s))
 
     def _is_pointwise(self, stage: Stage) -> bool:
@@ -175,7 +175,9 @@ def _reuse(stage: Stage, dim: str) -> int:
 
 
 def _shifted(a: Access, dim: str) -> Access:
-    moved = (i if i is None or i.dim != dim else Index(dim, i.scale, i.low + i.scale, i.high + i.scale) for i in a.indices)
+    moved = (
+        i if i is None or i.dim != dim else Index(dim, i.scale, i.low + i.scale, i.high + i.scale) for i in a.indices
+    )
     return Access(a.buffer, tuple(moved))
 
 
@@ -232,7 +234,7 @@ class AlignedGroup:
 
     @cached_property
     def _units(self) -> dict[int, Fraction]:
-        return {axis: scale for axis, scale in self.alignment.axes[self.output].values()}
+        return dict(self.alignment.axes[self.output].values())
 
     @cached_property
     def dependences(self) -> dict[tuple[str, str], Distance]:

@@ -1,6 +1,6 @@
 """Stages that only shift or crop another one: both are one stage to a scheduler.
 
-    out[y, x] = ...;  inner[y, x] = out[y + 2, x + 2]        out is inlined into inner
+out[y, x] = ...;  inner[y, x] = out[y + 2, x + 2]        out is inlined into inner
 """
 
 from __future__ import annotations
@@ -28,6 +28,6 @@ def _shifts(crop: Stage) -> bool:
     """Whether it reads one value, at its own coordinates and a constant distance."""
     if len(crop.buffers) != 1 or crop.domain is not None:
         return False
-    (access,) = accesses(crop, crop.pure)
-    dims = [i.dim for i in access.indices if i is not None and i.scale == 1 and i.low == i.high]
-    return tuple(dims) == crop.dims
+    indices = [i for access in accesses(crop, crop.pure) for i in access.indices]
+    dims = [i.dim for i in indices if i is not None and i.scale == 1 and i.low == i.high]
+    return len(dims) == len(indices) and tuple(dims) == crop.dims

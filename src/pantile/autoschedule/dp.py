@@ -94,7 +94,10 @@ class Dp(Strategy):
             refined = [best if honoured else (part, ()) for honoured, best, part in parts]
             result = legal(problem, [part for part, _ in refined], inlined)
         reports = tuple(_report(g, remarks) for g, (_, remarks) in zip(groups, refined, strict=True))
-        counts = {"states explored": grouping.states, "stages": sum(1 + len(g.members) + len(g.inlined) for g in groups)}
+        counts = {
+            "states explored": grouping.states,
+            "stages": sum(1 + len(g.members) + len(g.inlined) for g in groups),
+        }
         report = Report(self.name, problem.machine.name, asdict(self), reports, inlined, counts,
                         (*_bounds(grouping), *result.remarks))  # fmt: skip
         return Found(result.schedule, report)

@@ -85,9 +85,13 @@ class ExpressionInlining:
             self._plain[c] = self._plain[c] and self._plain[name]
             self._operations[c] += loads * self._operations[name]
             for p in producers:
-                through = tuple((a + s, b + t) for (a, b), (s, t) in zip(self.dependences[p, name], onward, strict=True))
+                through = tuple(
+                    (a + s, b + t) for (a, b), (s, t) in zip(self.dependences[p, name], onward, strict=True)
+                )
                 known = self.dependences.get((p, c), through)
-                self.dependences[p, c] = tuple((min(a, s), max(b, t)) for (a, b), (s, t) in zip(known, through, strict=True))
+                self.dependences[p, c] = tuple(
+                    (min(a, s), max(b, t)) for (a, b), (s, t) in zip(known, through, strict=True)
+                )
                 self._loads[p, c] = self._loads.get((p, c), 0) + loads * self._loads[p, name]
         for p in producers:
             del self.dependences[p, name]

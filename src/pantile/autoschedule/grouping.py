@@ -1,7 +1,7 @@
 """Which stages to group: the dynamic programme of polymage-plus (Figure 5, Algorithms 1 and 5), and greedy merging.
 
-Vertices are numbered, producers before consumers; a group is a set of vertices, the bits of an int. What a group costs is
-the model's affair:
+Vertices are numbered, producers before consumers; a group is a set of vertices, the bits of an int. What a group costs
+is the model's affair:
 
     grouped(Dag.of(3, [(0, 1), (1, 2)]), model).groups  ->  (0b011, 0b100)
 """
@@ -140,8 +140,8 @@ class Solution:
 
 
 class DpGrouping:
-    """Algorithm 1. With `partitions`, Case II goes on with every partition of the successors, as it is printed; without,
-    with each successor on its own, so that every state is one group: so the numbers of Table 1 were counted.
+    """Algorithm 1. With `partitions`, Case II goes on with every partition of the successors, as it is printed;
+    without, with each successor on its own, so that every state is one group: so the numbers of Table 1 were counted.
 
     A merge is allowed only if all that the successor reads has its place already, or is not reached from G: that
     contains the test of lines 9-13, and keeps groups from needing each other through stages that come later.

@@ -19,7 +19,9 @@ Uses = frozenset[object]
 
 
 @deep_expressions()
-def with_fused_loops(graph: Graph, part: tuple[StageSchedule, ...]) -> tuple[tuple[StageSchedule, ...], tuple[str, ...]]:
+def with_fused_loops(
+    graph: Graph, part: tuple[StageSchedule, ...]
+) -> tuple[tuple[StageSchedule, ...], tuple[str, ...]]:
     """The directives of a group, its output first, and a remark for every member that shares loops."""
     host, *members = part
     uses = _Uses(graph, host.name)
@@ -67,7 +69,9 @@ class _Uses:
             stage = self.graph.stage[name]
             consumers = [self.graph.stage[c] for c in self.graph.consumers[name]]
             uncertain = stage.domain is not None or len(stage.buffers) > 1 or any(map(_may_narrow, consumers))
-            self._found[name] = frozenset([name]) if uncertain else frozenset((self.of(c.name), _at(c, name)) for c in consumers)
+            self._found[name] = (
+                frozenset([name]) if uncertain else frozenset((self.of(c.name), _at(c, name)) for c in consumers)
+            )
         return self._found[name]
 
 

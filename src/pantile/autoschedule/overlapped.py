@@ -1,7 +1,7 @@
 """Overlapped tiles of a group as PolyMage shapes them (polymage-plus §2.1): how much they hold, how much they overlap.
 
-A tile is bounded by hyperplanes that are the same for all stages: one that is h levels above the output is computed over
-h times their slopes more. The slopes are the longest dependences per level.
+A tile is bounded by hyperplanes that are the same for all stages: one that is h levels above the output is computed
+over h times their slopes more. The slopes are the longest dependences per level.
 
         | out    |            level 2
        /  b       \\           level 1

@@ -85,21 +85,30 @@ class TileModel:
             why = "not a function with known limits: scheduled on its own"
             return Costed(self.weights.w1 * live / self.limits.l1, names[0], terms=terms, remark=why)
         # One stage at most can be read from outside: others would have to be computed both in tiles and as a whole.
-        if self.stages.live_outs(group) != names[-1:] or len(self.stages.separate(group)) > 1 or self.is_hopeless(group):
+        if (
+            self.stages.live_outs(group) != names[-1:]
+            or len(self.stages.separate(group)) > 1
+            or self.is_hopeless(group)
+        ):
             return Costed(inf)  # lines 2-3
         aligned = self.stages.aligned(group)
         return Costed(inf) if aligned is None else self._tiled(group, aligned)
 
     def _tiled(self, group: Group, aligned: AlignedGroup) -> Costed:
         fused = _Fused(aligned, self.inlining, self._live(group), self.weights, self.limits)
-        near = fused.for_cache(self.limits.l1)
-        levels, chosen = (near.tile,), near
-        if near.overlap > near.volume:  # line 5; Algorithm 4, line 6
+        chosen = fused.for_cache(self.limits.l1)
+        inner: Tile = {}
+        if chosen.overlap > chosen.volume:  # line 5; Algorithm 4, line 6
             chosen = fused.for_cache(self.limits.l2)
             inner = fused.slab(chosen.tile) if self.multi_level else {}
-            levels = (chosen.tile, inner) if inner else (chosen.tile,)
+        levels = tuple(tile for tile in (chosen.tile, inner) if tile)
         return Costed(
-            chosen.cost, aligned.output, fused.shape.members, fused.shape.inlined, tuple(t for t in levels if t), chosen.terms
+            chosen.cost,
+            aligned.output,
+            fused.shape.members,
+            fused.shape.inlined,
+            levels,
+            chosen.terms,
         )
 
     def _live(self, group: Group) -> int:

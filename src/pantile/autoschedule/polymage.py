@@ -1,0 +1,140 @@
+"""polymage: the heuristic that polymage-plus starts from (§2.2; Mullapudi et al. 2015), and its auto-tuner (§7.4.1).
+
+At first every stage is a group. Again and again, of the groups that have a single child, the largest is merged with it
+for which dependences can be made constant and the overlap of the merged tiles is less than a given fraction of them.
+All groups have the same tile sizes, along two dims. Nothing is inlined, apart from boundary conditions and crops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import ClassVar
+
+from .aligned import Stages
+from .crops import cropped
+from .expression_inlining import NONE
+from .grouping import Group as Set
+from .grouping import vertices
+from .legal import legal
+from .overlapped import OverlappedTiles, Tile
+from .progress import within
+from .report import GroupReport, Report
+from .strategy import Found, Problem, Strategy
+from .tiles import Group, scheduled
+
+TILE_SIZES = (8, 16, 32, 64, 128, 256, 512)  # seven per dim; §7.4.1 names five of them
+TOLERANCES = (0.2, 0.4, 0.5)
+
+
+@dataclass(frozen=True)
+class Polymage(Strategy):
+    """Tile sizes of the two outermost dims that are long, and the greatest overlap as a fraction of a tile."""
+
+    name: ClassVar[str] = "polymage"
+    tile_sizes: tuple[int, int] = (32, 256)
+    tolerance: float = 0.4
+
+    def find(self, problem: Problem) -> Found:
+        before = problem.facts.trivial
+        before += cropped(problem.inlined(before))
+        small = problem.inlined(before)
+        merging = _Merging(Stages(small), self)
+        groups = [merging.as_group(g) for g in merging.groups]
+        result = legal(problem, [scheduled(small, g) for g in groups], before)
+        reports = tuple(merging.report(s, g) for s, g in zip(merging.groups, groups, strict=True))
+        counts = {"merges": merging.merges, "stages": len(small.graph.stages)}
+        report = Report(self.name, problem.machine.name, asdict(self), reports, before, counts, result.remarks)
+        return Found(result.schedule, report)
+
+
+class _Merging:
+    """`groups` are what is left when no two can be merged."""
+
+    def __init__(self, stages: Stages, parameters: Polymage) -> None:
+        self.stages = stages
+        self.parameters = parameters
+        self.groups: list[Set] = [1 << v for v in range(stages.dag.count)]
+        self.merges = 0
+        while (pair := self._next()) is not None:
+            self.groups = [*(g for g in self.groups if g not in pair), pair[0] | pair[1]]
+            self.merges += 1
+        self.groups.sort(key=lambda g: g & -g)
+
+    def _next(self) -> tuple[Set, Set] | None:
+        """The largest group that can be merged with its only child, and that child."""
+        dag = self.stages.dag.contracted(self.groups)
+        children = zip(self.groups, dag.successors, strict=True)
+        with_child = [(g, self.groups[next(vertices(after))]) for g, after in children if after.bit_count() == 1]
+        by_size = sorted(with_child, key=lambda pair: (-self._size(pair[0]), pair[0]))
+        return next(((g, child) for g, child in by_size if self._may_merge(g | child)), None)
+
+    def _size(self, group: Set) -> int:
+        return sum(map(self.stages.facts.size, self.stages.members(group)))
+
+    def _may_merge(self, union: Set) -> bool:
+        # An output of the pipeline inside the group would be a second live-out.
+        if len(self.stages.live_outs(union)) > 1 or self.stages.is_hopeless(union):
+            return False
+        shape = self._shape(union)
+        return shape is not None and self._relative_overlap(shape) < self.parameters.tolerance
+
+    def _shape(self, group: Set) -> OverlappedTiles | None:
+        aligned = None if self.stages.is_hopeless(group) else self.stages.aligned(group)
+        return None if aligned is None else OverlappedTiles(aligned, NONE)
+
+    def _relative_overlap(self, shape: OverlappedTiles) -> float:
+        tile = self._tile(shape)
+        whole = {shape.group.dims[k]: shape.group.extents[k] for k in shape.long}
+        return shape.overlap({**whole, **tile}) / shape.bytes({**whole, **tile})
+
+    def _tile(self, shape: OverlappedTiles) -> Tile:
+        sizes = zip(shape.long, self.parameters.tile_sizes, strict=False)
+        return {shape.group.dims[k]: min(n, shape.group.extents[k]) for k, n in sizes}
+
+    def as_group(self, group: Set) -> Group:
+        *members, output = self.stages.members(group)
+        shape = self._shape(group)
+        tile = self._tile(shape) if shape is not None else {}
+        return Group(output, tuple(members), (tile,) if tile else ())
+
+    def report(self, group: Set, scheduled: Group) -> GroupReport:
+        shape = self._shape(group)
+        if shape is None:
+            why = "not a function with known limits: scheduled on its own"
+            return GroupReport(scheduled.output, scheduled.members, remarks=(why,))
+        costs = {"relative overlap": self._relative_overlap(shape)}
+        return GroupReport(scheduled.output, scheduled.members, scheduled.tiles, costs)
+
+
+@dataclass(frozen=True)
+class TunedPolymage(Strategy):
+    """PolyMage-A: all tile sizes and tolerances are tried, as many as `budget` seconds allow, and the fastest kept."""
+
+    name: ClassVar[str] = "polymage_tuned"
+    tile_sizes: tuple[int, ...] = TILE_SIZES
+    tolerances: tuple[float, ...] = TOLERANCES
+    budget: float = 120.0
+
+    def find(self, problem: Problem) -> Found:
+        points = list(self._points())
+        seconds: dict[object, float] = {}
+        best: Found | None = None
+        for point in within(self.budget, "tuning", points, len(points)):
+            found = point.find(problem)
+            if found.schedule not in seconds:
+                seconds[found.schedule] = problem.seconds(found.schedule)
+            if best is None or seconds[found.schedule] < seconds[best.schedule]:
+                best = found
+        assert best is not None
+        counts = {"schedules tried": len(seconds), "best ms": 1e3 * seconds[best.schedule]}
+        return Found(best.schedule, replace(best.report, strategy=self.name, counts=counts))
+
+    def _points(self) -> Iterator[Polymage]:
+        """From the middle outwards, so that a short budget sees the likeliest ones."""
+        inner = sorted(self.tile_sizes, key=lambda n: abs(n - 256))
+        outer = sorted(self.tile_sizes, key=lambda n: abs(n - 32))
+        for x in inner:
+            for y in outer:
+                for tolerance in self.tolerances:
+                    yield Polymage((y, x), tolerance)
