@@ -5,7 +5,7 @@ Many sets of the same stages are looked at, so what is known of single stages is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,7 +19,7 @@ from ..schedule.updates import is_independent, pure_dims
 from .grouping import Dag, Group, vertices
 from .strategy import Problem
 
-Distance = tuple[tuple[Fraction, Fraction], ...]  # per dim of the space: from, to
+Distance = tuple[tuple[float, float], ...]  # per dim of the space: from, to
 
 
 class Stages:
@@ -85,10 +85,29 @@ class Stages:
     def aligned(self, group: Group) -> AlignedGroup | None:
         """A connected set in one space, if there is one with constant dependence vectors."""
         if group not in self._aligned:
-            with deep_expressions():
-                found = align(self.problem.graph, self.members(group), self.reads)
-            self._aligned[group] = None if found is None else AlignedGroup(self, self.members(group), found)
+            self._aligned[group] = self._found(group)
         return self._aligned[group]
+
+    def _found(self, group: Group) -> AlignedGroup | None:
+        names = self.members(group)
+        whole = next((space for part, space in self._spaces if not group & ~part), None)
+        found = None if whole is None else _restricted(self, names, whole)
+        if found is not None:
+            return found
+        space = self._space(names)
+        return None if space is None else _restricted(self, names, space)
+
+    @cached_property
+    def _spaces(self) -> list[tuple[Group, _Space]]:
+        """Of all connected stages together, where that is possible: their subsets need no alignment of their own."""
+        able = sum(1 << v for v, name in enumerate(self.names) if self.can_be_fused(name))
+        spaces = [(part, self._space(self.members(part))) for part in self.separate(able)]
+        return [(part, space) for part, space in spaces if space is not None]
+
+    def _space(self, names: tuple[str, ...]) -> _Space | None:
+        with deep_expressions():
+            found = align(self.problem.graph, names, self.reads)
+        return None if found is None else _Space(found)
 
     def reads(self, stage: Stage, definition: Definition) -> Sequence[Access]:
         """What a definition reads, reads of the same kind taken together."""
@@ -101,6 +120,19 @@ class Stages:
         return self._hulls[definition]
 
     # ---- facts of single stages
+
+    @cached_property
+    def extents(self) -> dict[str, tuple[int, ...]]:
+        return {name: self.facts.extents(name) for name in self.names}
+
+    @cached_property
+    def size(self) -> dict[str, int]:
+        """Bytes of stages and inputs."""
+        return {name: self.facts.size(name) for name in (*self.names, *self.problem.graph.input)}
+
+    @cached_property
+    def bytes_per_point(self) -> dict[str, int]:
+        return {name: self.facts.bytes_per_point(name) for name in self.names}
 
     @cached_property
     def pointwise(self) -> frozenset[str]:
@@ -193,11 +225,13 @@ def _overlap(a: Access, dim: str) -> int:
 
 @dataclass(frozen=True)
 class AlignedGroup:
-    """A connected set of stages in one space; the last one gives it its dims."""
+    """A connected set of stages in one space, whose dims are those of the last stage, the output, in their order."""
 
     stages: Stages
     names: tuple[str, ...]
-    alignment: Alignment
+    axes: Mapping[str, Mapping[str, int]]  # stage -> its dim -> dim of the space; dims beside the space are left out
+    density: Mapping[str, Mapping[int, float]]  # stage -> dim of the space -> its points per point of the output
+    dependences: Mapping[tuple[str, str], Distance]  # of (producer, consumer), in points of the output
 
     @property
     def output(self) -> str:
@@ -205,57 +239,75 @@ class AlignedGroup:
 
     @cached_property
     def dims(self) -> tuple[str, ...]:
-        """Of the output, which are those of the space."""
         return self.stages.problem.graph.stage[self.output].dims
 
-    @cached_property
+    @property
     def extents(self) -> tuple[int, ...]:
-        return self.stages.facts.extents(self.output)
-
-    def axis(self, name: str, dim: str) -> int | None:
-        """The dim of the space that a dim of a stage goes along."""
-        found = self.alignment.axes[name].get(dim)
-        return None if found is None else found[0]
-
-    def density(self, name: str) -> dict[int, float]:
-        """Points of a stage per point of the output, by dims of the space that it has."""
-        units = self._units
-        return {axis: float(units[axis] / scale) for axis, scale in self.alignment.axes[name].values()}
+        return self.stages.extents[self.output]
 
     def along(self, name: str) -> dict[int, int]:
         """The extent of a stage along each dim of the space that it has."""
-        sizes = zip(self.stages.problem.graph.stage[name].dims, self.stages.facts.extents(name), strict=True)
-        return {axis: n for d, n in sizes if (axis := self.axis(name, d)) is not None}
+        axes, dims = self.axes[name], self.stages.problem.graph.stage[name].dims
+        return {axes[d]: n for d, n in zip(dims, self.stages.extents[name], strict=True) if d in axes}
 
     def beside(self, name: str) -> int:
         """Points of a stage at one point of the space, in dims that the space does not have."""
-        sizes = zip(self.stages.problem.graph.stage[name].dims, self.stages.facts.extents(name), strict=True)
-        return prod(n for d, n in sizes if self.axis(name, d) is None)
-
-    @cached_property
-    def _units(self) -> dict[int, Fraction]:
-        return dict(self.alignment.axes[self.output].values())
-
-    @cached_property
-    def dependences(self) -> dict[tuple[str, str], Distance]:
-        """Of (producer, consumer), in points of the output. Every stage is shifted to the middle of its consumers."""
-        units = [self._units.get(k, Fraction(1)) for k in range(self.alignment.rank)]
-        found = {
-            (d.producer, d.consumer): tuple((a / u, b / u) for (a, b), u in zip(d.distance, units, strict=True))
-            for d in self.alignment.dependences
-        }
-        shifts = {self.output: (Fraction(0),) * self.alignment.rank}
-        for name in reversed(self.names[:-1]):
-            mine = [_moved(distance, shifts[c]) for (p, c), distance in found.items() if p == name]
-            ends = [(min(d[k][0] for d in mine), max(d[k][1] for d in mine)) for k in range(self.alignment.rank)]
-            shifts[name] = tuple((low + high) / 2 for low, high in ends)
-        back = {name: tuple(-s for s in shift) for name, shift in shifts.items()}
-        return {(p, c): _moved(_moved(d, shifts[c]), back[p]) for (p, c), d in found.items()}
+        axes, dims = self.axes[name], self.stages.problem.graph.stage[name].dims
+        return prod(n for d, n in zip(dims, self.stages.extents[name], strict=True) if d not in axes)
 
     def same_points(self, a: str, b: str) -> bool:
         """Whether two stages have the same dims of the space, as densely."""
-        return self.density(a) == self.density(b)
+        return self.density[a] == self.density[b]
 
 
-def _moved(distance: Distance, shift: Sequence[Fraction]) -> Distance:
+def _restricted(stages: Stages, names: tuple[str, ...], space: _Space) -> AlignedGroup | None:
+    """Some stages of a space, seen from the last one; None if another has a dim that it has not."""
+    output = names[-1]
+    own = space.axes[output]
+    place = {own[d][0]: k for k, d in enumerate(stages.problem.graph.stage[output].dims) if d in own}
+    if len(place) < len(own) or any(axis not in place for n in names for axis, _ in space.axes[n].values()):
+        return None
+    units = dict(own.values())
+    axes = {n: {d: place[axis] for d, (axis, _) in space.axes[n].items()} for n in names}
+    density = {n: {place[axis]: units[axis] / scale for axis, scale in space.axes[n].values()} for n in names}
+    members = set(names)
+    found: dict[tuple[str, str], Distance] = {}
+    for name in names:
+        for producer in stages.facts.producers[name]:
+            if producer in members:
+                far = space.distance[producer, name]
+                found[producer, name] = tuple((far[a][0] / units[a], far[a][1] / units[a]) for a in place)
+    return AlignedGroup(stages, names, axes, density, _centred(names, len(place), found))
+
+
+def _centred(
+    names: Sequence[str], rank: int, found: Mapping[tuple[str, str], Distance]
+) -> dict[tuple[str, str], Distance]:
+    """Every stage is shifted to the middle of its consumers: what is only read elsewhere does not overlap."""
+    shifts = dict.fromkeys(names, (0.0,) * rank)
+    ways: dict[str, list[tuple[str, Distance]]] = {n: [] for n in names}
+    for (p, c), distance in found.items():
+        ways[p].append((c, distance))
+    centred = {}
+    for name in reversed(names):
+        mine = [(c, _moved(distance, shifts[c])) for c, distance in ways[name]]
+        if mine:
+            ends = [(min(d[k][0] for _, d in mine), max(d[k][1] for _, d in mine)) for k in range(rank)]
+            shifts[name] = tuple((low + high) / 2 for low, high in ends)
+        back = tuple(-s for s in shifts[name])
+        centred.update({(name, c): _moved(distance, back) for c, distance in mine})
+    return centred
+
+
+def _moved(distance: Distance, shift: Sequence[float]) -> Distance:
     return tuple((low + s, high + s) for (low, high), s in zip(distance, shift, strict=True))
+
+
+class _Space:
+    """An alignment in floats, to look up in."""
+
+    def __init__(self, alignment: Alignment) -> None:
+        self.axes = {n: {d: (k, float(s)) for d, (k, s) in a.items()} for n, a in alignment.axes.items()}
+        self.distance = {
+            (d.producer, d.consumer): tuple((float(a), float(b)) for a, b in d.distance) for d in alignment.dependences
+        }

@@ -70,10 +70,20 @@ class OverlappedTiles:
 
     def _bytes_of(self, name: str, sizes: Mapping[int, float]) -> float:
         """Of a buffer over a tile with such sizes along dims of the space."""
-        whole = self.group.along(name)
-        own = self.group.density(name)
-        points = prod(sizes[k] * density if k in sizes else whole[k] for k, density in own.items())
-        return points * self.group.beside(name) * self.group.stages.facts.bytes_per_point(name)
+        fixed, tiled = self._parts[name]
+        return fixed * prod(sizes[k] for k in tiled)
+
+    @cached_property
+    def _parts(self) -> dict[str, tuple[float, list[int]]]:
+        """Per buffer, bytes at one point of the tiled dims, and which of those it has."""
+        found = {}
+        for name in self.buffers:
+            whole, density = self.group.along(name), self.group.density[name]
+            tiled = [k for k in density if k in self.long]
+            points = prod(density[k] for k in tiled) * prod(n for k, n in whole.items() if k not in self.long)
+            each = self.group.beside(name) * self.group.stages.bytes_per_point[name]
+            found[name] = (points * each, tiled)
+        return found
 
     # ---- how much they overlap
 
@@ -103,5 +113,5 @@ class OverlappedTiles:
         for (p, c), distance in self._flow.dependences.items():
             levels = self._level[c] - self._level[p]
             for k, (low, high) in enumerate(distance):
-                found[k] = (min(found[k][0], float(low) / levels), max(found[k][1], float(high) / levels))
+                found[k] = (min(found[k][0], low / levels), max(found[k][1], high / levels))
         return [right - left for left, right in found]

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import ceil, inf, prod
-from statistics import pstdev
+from math import ceil, inf, prod, sqrt
 
 from .aligned import AlignedGroup, Stages
 from .expression_inlining import FULL
-from .grouping import Group, size
+from .grouping import Group
 from .overlapped import OverlappedTiles, Tile
 
 
@@ -79,7 +78,7 @@ class TileModel:
 
     def _evaluated(self, group: Group) -> Costed:
         names = self.stages.members(group)
-        if size(group) == 1 and not self.stages.can_be_fused(names[0]):
+        if len(names) == 1 and not self.stages.can_be_fused(names[0]):
             live = self._live(group)
             terms = {"live data / computation": live / self.limits.l1}
             why = "not a function with known limits: scheduled on its own"
@@ -113,7 +112,7 @@ class TileModel:
 
     def _live(self, group: Group) -> int:
         """Bytes of live-ins and live-outs."""
-        return sum(map(self.stages.facts.size, (*self.stages.live_ins(group), *self.stages.live_outs(group))))
+        return sum(self.stages.size[n] for n in (*self.stages.live_ins(group), *self.stages.live_outs(group)))
 
 
 @dataclass(frozen=True)
@@ -146,8 +145,8 @@ class _Fused:
 
     def for_cache(self, cache_size: int) -> _ForCache:
         """COSTFORCACHESIZE: lines 10-23."""
-        facts, cores, w = self.group.stages.facts, self.limits.cores, self.weights
-        total = sum(map(facts.size, self.shape.buffers))  # lines 11-12
+        size, cores, w = self.group.stages.size, self.limits.cores, self.weights
+        total = sum(size[name] for name in self.shape.buffers)  # lines 11-12
         footprint = min(total / cores, cache_size)  # line 13
         tile = self.tile_sizes(footprint)  # line 14
         tiles = ceil(total / footprint)  # line 18
@@ -190,13 +189,16 @@ class _Fused:
         """getDimensionalReuse: scores of all stages of the group, and one, so that none is nothing."""
         scores = [1] * len(self.group.dims)
         for name in self.group.names:
-            for dim, score in self.group.stages.reuse[name].items():
-                axis = self.group.axis(name, dim)
-                if axis is not None:
-                    scores[axis] += score
+            for dim, axis in self.group.axes[name].items():
+                scores[axis] += self.group.stages.reuse[name][dim]
         return scores
 
     def _dim_difference(self) -> float:
         """dimSizeStandardDeviation: of the extents of corresponding dims, all dims together."""
         along = [self.group.along(name) for name in self.group.names]
-        return sum(pstdev([sizes[k] for sizes in along if k in sizes]) for k in range(len(self.group.dims)))
+        return sum(_deviation([sizes[k] for sizes in along if k in sizes]) for k in range(len(self.group.dims)))
+
+
+def _deviation(values: list[int]) -> float:
+    mean = sum(values) / len(values)
+    return sqrt(sum((v - mean) ** 2 for v in values) / len(values))
