@@ -5,14 +5,14 @@ Many sets of the same stages are looked at, so what is known of single stages is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import prod
 
 from ..analysis.access import Access, Index, accesses
-from ..analysis.alignment import Alignment, align
+from ..analysis.alignment import Alignment, Reads, align
 from ..expr.depth import deep_expressions
 from ..graph.nodes import Definition, Stage
 from ..schedule.updates import is_independent, pure_dims
@@ -20,6 +20,9 @@ from .grouping import Dag, Group, vertices
 from .strategy import Problem
 
 Distance = tuple[tuple[float, float], ...]  # per dim of the space: from, to
+
+# Dims with so few points, such as channels, are not tiled: all of them belong to every tile, wherever they are read.
+SHORT = 16
 
 
 class Stages:
@@ -67,19 +70,15 @@ class Stages:
 
     def is_hopeless(self, group: Group) -> bool:
         """Whether neither this set nor any larger one has constant dependence vectors."""
-        if not all(self.can_be_fused(name) for name in self.members(group)):
+        if group & ~self._able or any(self._apart[v] & group for v in vertices(group)):
             return True
         return any(self.aligned(part) is None for part in self.separate(group))
 
     def separate(self, group: Group) -> tuple[Group, ...]:
         """Its connected parts."""
         if group not in self._separate:
-            parts: list[Group] = []
-            for v in vertices(group):
-                near = 1 << v | (self.dag.successors[v] | self.dag.predecessors[v]) & group
-                joined = [p for p in parts if p & near]
-                parts = [p for p in parts if p not in joined] + [_union([*joined, near])]
-            self._separate[group] = tuple(parts)
+            near = [before | after for before, after in zip(self.dag.predecessors, self.dag.successors, strict=True)]
+            self._separate[group] = _components(group, near)
         return self._separate[group]
 
     def aligned(self, group: Group) -> AlignedGroup | None:
@@ -91,22 +90,45 @@ class Stages:
     def _found(self, group: Group) -> AlignedGroup | None:
         names = self.members(group)
         whole = next((space for part, space in self._spaces if not group & ~part), None)
-        found = None if whole is None else _restricted(self, names, whole)
-        if found is not None:
-            return found
-        space = self._space(names)
-        return None if space is None else _restricted(self, names, space)
+        if whole is None or not whole.has(names[-1], self._long_dims(names[-1])):
+            whole = self._space(names)
+        return None if whole is None else AlignedGroup(self, names, whole)
+
+    def _long_dims(self, name: str) -> list[str]:
+        sizes = zip(self.problem.graph.stage[name].dims, self.extents[name], strict=True)
+        return [d for d, n in sizes if n > SHORT]
+
+    @cached_property
+    def _able(self) -> Group:
+        return sum(1 << v for v, name in enumerate(self.names) if self.can_be_fused(name))
+
+    @cached_property
+    def _apart(self) -> list[Group]:
+        """Per vertex, those it cannot share a group with, because one reads the other where data or sizes decide."""
+        found = [0] * len(self.names)
+        for v in vertices(self._able):
+            for s in vertices(self.dag.successors[v] & self._able):
+                if self._space((self.names[v], self.names[s])) is None:
+                    found[v] |= 1 << s
+                    found[s] |= 1 << v
+        return found
 
     @cached_property
     def _spaces(self) -> list[tuple[Group, _Space]]:
-        """Of all connected stages together, where that is possible: their subsets need no alignment of their own."""
-        able = sum(1 << v for v, name in enumerate(self.names) if self.can_be_fused(name))
-        spaces = [(part, self._space(self.members(part))) for part in self.separate(able)]
+        """Of stages that are connected by constant dependences, all together: their subsets need none of their own."""
+        at = {name: v for v, name in enumerate(self.names)}
+
+        def constant(stage: Stage, definition: Definition) -> Sequence[Access]:
+            sources = ((a, at.get(self.facts.source(a.buffer))) for a in self._along_axes(stage, definition))
+            return [a for a, v in sources if v is None or not self._apart[v] >> at[stage.name] & 1]
+
+        near = [(self.dag.successors[v] | self.dag.predecessors[v]) & ~self._apart[v] for v in range(len(self.names))]
+        spaces = [(part, self._space(self.members(part), constant)) for part in _components(self._able, near)]
         return [(part, space) for part, space in spaces if space is not None]
 
-    def _space(self, names: tuple[str, ...]) -> _Space | None:
+    def _space(self, names: tuple[str, ...], reads: Reads | None = None) -> _Space | None:
         with deep_expressions():
-            found = align(self.problem.graph, names, self.reads)
+            found = align(self.problem.graph, names, reads or self._along_axes)
         return None if found is None else _Space(found)
 
     def reads(self, stage: Stage, definition: Definition) -> Sequence[Access]:
@@ -118,6 +140,47 @@ class Stages:
                 found[kind] = _hull(found[kind], access) if kind in found else access
             self._hulls[definition] = list(found.values())
         return self._hulls[definition]
+
+    def _along_axes(self, stage: Stage, definition: Definition) -> Sequence[Access]:
+        """The reads as far as tiles are concerned."""
+        return [self._without_loose_dims(a) for a in self.reads(stage, definition)]
+
+    def _without_loose_dims(self, access: Access) -> Access:
+        name = self.facts.source(access.buffer)
+        loose = self._loose.get(name)
+        if not loose:
+            return access
+        anywhere = Index(None, Fraction(0), Fraction(0), Fraction(SHORT))
+        dims = zip(self.problem.graph.stage[name].dims, access.indices, strict=True)
+        return Access(access.buffer, tuple(anywhere if d in loose else i for d, i in dims))
+
+    @cached_property
+    def _loose(self) -> dict[str, set[str]]:
+        """Short dims of stages that are read at constants too, such as the alpha channel, and those that go with them:
+        no distances are constant along them, and none need be."""
+        found: dict[str, set[str]] = {}
+        links: list[tuple[tuple[str, str], tuple[str, str]]] = []
+        for consumer in self.problem.graph.stages:
+            for access in (a for d in consumer.definitions for a in self.reads(consumer, d)):
+                name = self.facts.source(access.buffer)
+                if name in self.extents and name != consumer.name:
+                    for dim, i in zip(self.problem.graph.stage[name].dims, access.indices, strict=True):
+                        if i is not None and i.dim is None and self._is_short(name, dim):
+                            found.setdefault(name, set()).add(dim)
+                        elif i is not None and i.dim is not None:
+                            links.append(((name, dim), (consumer.name, i.dim)))
+        links += [(b, a) for a, b in links]
+        pending = True
+        while pending:
+            new = [b for a, b in links if a[1] in found.get(a[0], ()) and b[1] not in found.get(b[0], ())]
+            pending = [(name, dim) for name, dim in new if self._is_short(name, dim)] != []
+            for name, dim in new:
+                if self._is_short(name, dim):
+                    found.setdefault(name, set()).add(dim)
+        return found
+
+    def _is_short(self, name: str, dim: str) -> bool:
+        return self.extents[name][self.problem.graph.stage[name].dims.index(dim)] <= SHORT
 
     # ---- facts of single stages
 
@@ -180,7 +243,20 @@ def _is_function(stage: Stage) -> bool:
     )
 
 
-def _union(groups: Collection[Group]) -> Group:
+def _components(group: Group, near: Sequence[Group]) -> tuple[Group, ...]:
+    """Its connected parts; `near` has the neighbours of each vertex."""
+    parts = []
+    while group:
+        part, edge = 0, group & -group
+        while edge:
+            part |= edge
+            edge = _union(near[v] for v in vertices(edge)) & group & ~part
+        parts.append(part)
+        group &= ~part
+    return tuple(parts)
+
+
+def _union(groups: Iterable[Group]) -> Group:
     found = 0
     for g in groups:
         found |= g
@@ -229,9 +305,7 @@ class AlignedGroup:
 
     stages: Stages
     names: tuple[str, ...]
-    axes: Mapping[str, Mapping[str, int]]  # stage -> its dim -> dim of the space; dims beside the space are left out
-    density: Mapping[str, Mapping[int, float]]  # stage -> dim of the space -> its points per point of the output
-    dependences: Mapping[tuple[str, str], Distance]  # of (producer, consumer), in points of the output
+    space: _Space
 
     @property
     def output(self) -> str:
@@ -244,6 +318,46 @@ class AlignedGroup:
     @property
     def extents(self) -> tuple[int, ...]:
         return self.stages.extents[self.output]
+
+    @cached_property
+    def _place(self) -> dict[int, int]:
+        """Which dim of the output an axis of the space is."""
+        own = self.space.axes[self.output]
+        return {own[d][0]: k for k, d in enumerate(self.dims) if d in own}
+
+    @cached_property
+    def _units(self) -> dict[int, float]:
+        return dict(self.space.axes[self.output].values())
+
+    @cached_property
+    def axes(self) -> dict[str, dict[str, int]]:
+        """Stage -> its dim -> dim of the output that it goes along; all points of other dims belong to any tile."""
+        place = self._place
+        found = {n: self.space.axes[n].items() for n in self.names}
+        return {n: {d: place[axis] for d, (axis, _) in axes if axis in place} for n, axes in found.items()}
+
+    @cached_property
+    def density(self) -> dict[str, dict[int, float]]:
+        """Stage -> dim of the output -> its points per point of the output."""
+        place, units = self._place, self._units
+        found = {n: self.space.axes[n].values() for n in self.names}
+        return {
+            n: {place[axis]: units[axis] / scale for axis, scale in axes if axis in place} for n, axes in found.items()
+        }
+
+    @cached_property
+    def dependences(self) -> dict[tuple[str, str], Distance]:
+        """Of (producer, consumer), in points of the output."""
+        members, units = set(self.names), self._units
+        found: dict[tuple[str, str], Distance] = {}
+        for name in self.names:
+            for producer in self.stages.facts.producers[name]:
+                if producer in members:
+                    far = self.space.distance[producer, name]
+                    along = {k: (far[a][0] / units[a], far[a][1] / units[a]) for a, k in self._place.items()}
+                    found[producer, name] = tuple(along.get(k, (0.0, 0.0)) for k in range(len(self.dims)))
+        centred = _centred(self.names, len(self.dims), found)
+        return {(p, c): _narrowed(d, self.density[p], self.density[c]) for (p, c), d in centred.items()}
 
     def along(self, name: str) -> dict[int, int]:
         """The extent of a stage along each dim of the space that it has."""
@@ -258,26 +372,6 @@ class AlignedGroup:
     def same_points(self, a: str, b: str) -> bool:
         """Whether two stages have the same dims of the space, as densely."""
         return self.density[a] == self.density[b]
-
-
-def _restricted(stages: Stages, names: tuple[str, ...], space: _Space) -> AlignedGroup | None:
-    """Some stages of a space, seen from the last one; None if another has a dim that it has not."""
-    output = names[-1]
-    own = space.axes[output]
-    place = {own[d][0]: k for k, d in enumerate(stages.problem.graph.stage[output].dims) if d in own}
-    if len(place) < len(own) or any(axis not in place for n in names for axis, _ in space.axes[n].values()):
-        return None
-    units = dict(own.values())
-    axes = {n: {d: place[axis] for d, (axis, _) in space.axes[n].items()} for n in names}
-    density = {n: {place[axis]: units[axis] / scale for axis, scale in space.axes[n].values()} for n in names}
-    members = set(names)
-    found: dict[tuple[str, str], Distance] = {}
-    for name in names:
-        for producer in stages.facts.producers[name]:
-            if producer in members:
-                far = space.distance[producer, name]
-                found[producer, name] = tuple((far[a][0] / units[a], far[a][1] / units[a]) for a in place)
-    return AlignedGroup(stages, names, axes, density, _centred(names, len(place), found))
 
 
 def _centred(
@@ -299,6 +393,15 @@ def _centred(
     return centred
 
 
+def _narrowed(distance: Distance, producer: Mapping[int, float], consumer: Mapping[int, float]) -> Distance:
+    """A consumer that is coarser than its producer steps over what its last point has read: that does not overlap."""
+    steps = [max(0.0, 1 / consumer.get(k, 1.0) - 1 / producer.get(k, 1.0)) / 2 for k in range(len(distance))]
+    middles = [(low + high) / 2 for low, high in distance]
+    return tuple(
+        (min(low + s, m), max(high - s, m)) for (low, high), s, m in zip(distance, steps, middles, strict=True)
+    )
+
+
 def _moved(distance: Distance, shift: Sequence[float]) -> Distance:
     return tuple((low + s, high + s) for (low, high), s in zip(distance, shift, strict=True))
 
@@ -311,3 +414,7 @@ class _Space:
         self.distance = {
             (d.producer, d.consumer): tuple((float(a), float(b)) for a, b in d.distance) for d in alignment.dependences
         }
+
+    def has(self, name: str, dims: Iterable[str]) -> bool:
+        """Whether these dims of a stage go along some of the space."""
+        return all(d in self.axes[name] for d in dims)

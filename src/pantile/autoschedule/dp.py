@@ -53,7 +53,7 @@ class Dp(Strategy):
     loop_fusion: bool = True
     group_limit: int | None = None  # initialLimit of Algorithm 5; None: none, or as it takes to stay below most_states
     step: int | None = None  # of Algorithm 5; None: the second round has no limit
-    most_states: int = 4000
+    most_states: int = 2000
 
     def find(self, problem: Problem) -> Found:
         before = problem.facts.trivial

@@ -19,8 +19,8 @@ from ..expr.depth import deep_expressions
 Group = int
 State = tuple[Group, ...]  # G of the paper: disjoint groups that are not taken apart again, in order
 
-# Bounds of Algorithm 5 that Table 1 tries, and smaller ones for pipelines that are wider than the paper's.
-LIMITS = (None, 32, 16, 8, 4)
+# Bounds of Algorithm 5: one of those that Table 1 tries, and one for pipelines that are wider than the paper's.
+LIMITS = (None, 16, 4)
 # Sets with more elements are not partitioned in every way: there are more than 200 ways for six.
 MOST_PARTITIONED = 5
 
@@ -90,7 +90,14 @@ class Dag:
 
     def after(self, group: Group) -> Group:
         """SUCC(H): the direct successors outside of it."""
-        return _union(self.successors, group) & ~group
+        if group not in self._after:
+            self._after[group] = _union(self.successors, group) & ~group
+        return self._after[group]
+
+    @cached_property
+    def _after(self) -> dict[Group, Group]:
+        """What is asked for again and again."""
+        return {}
 
     def below(self, group: Group) -> Group:
         """All that can be reached from it, itself left out."""
@@ -193,18 +200,18 @@ class DpGrouping:
         """Case I (lines 6-18): the best way to merge one group with one of its successors."""
         best = Solution(inf, frozenset())
         for k, group in enumerate(state):
+            if self.limit is not None and size(group & ~self.dummy) >= self.limit:
+                continue
+            unplaced = self.dag.below(placed if self.partitions else group)
             for s in vertices(self.dag.after(group) & ~placed):
                 larger = group | 1 << s
-                if self._may_merge(state, group, s, placed) and not self._is_hopeless(larger):
+                if self._may_merge(state, group, s, unplaced) and not self._is_hopeless(larger):
                     found = self._solve(tuple(sorted((*state[:k], larger, *state[k + 1 :]))))
                     best = min(best, found, key=lambda f: f.cost)
         return best
 
-    def _may_merge(self, state: State, group: Group, s: int, placed: Group) -> bool:
+    def _may_merge(self, state: State, group: Group, s: int, unplaced: Group) -> bool:
         """Lines 9-13, for the other groups of the state too."""
-        if self.limit is not None and size(group & ~self.dummy) >= self.limit:
-            return False
-        unplaced = self.dag.below(placed if self.partitions else group)
         if self.dag.predecessors[s] & unplaced:
             return False
         reads = [g for g in state if g != group and g & self.dag.predecessors[s]]
@@ -337,9 +344,13 @@ def incremental(
     largest, states, bound = limit, 0, limit
     while True:
         coarse = _Coarse(model, parts)
-        rest = None if most_states is None else most_states - states
-        table = DpGrouping(dag.contracted(parts), coarse, bound, partitions, rest)
-        parts = tuple(coarse.expanded(g) for g in table.best())
+        table = DpGrouping(dag.contracted(parts), coarse, bound, partitions, most_states)
+        try:
+            parts = tuple(coarse.expanded(g) for g in table.best())
+        except TooManyStates:
+            if not states:
+                raise
+            return Grouping(parts, states, limit, partitions)  # that of the rounds before
         states += len(table.table)
         if bound is None or largest is None or largest >= dag.count:
             return Grouping(parts, states, limit, partitions)

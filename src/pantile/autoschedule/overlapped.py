@@ -15,11 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from .aligned import AlignedGroup
+from .aligned import SHORT, AlignedGroup
 from .expression_inlining import ExpressionInlining
-
-# Dims with so few points, such as channels, are not tiled.
-SHORT = 16
 
 Tile = Mapping[str, int]  # dim of the output -> extent
 

@@ -196,7 +196,7 @@ class _Fused:
     def _dim_difference(self) -> float:
         """dimSizeStandardDeviation: of the extents of corresponding dims, all dims together."""
         along = [self.group.along(name) for name in self.group.names]
-        return sum(_deviation([sizes[k] for sizes in along if k in sizes]) for k in range(len(self.group.dims)))
+        return sum(_deviation([sizes[k] for sizes in along if k in sizes]) for k in self.shape.long)
 
 
 def _deviation(values: list[int]) -> float:

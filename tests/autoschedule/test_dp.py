@@ -1,0 +1,236 @@
+"""What polymage-plus says of its algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.apps import APPS
+from pantile.autoschedule import Dp, Report
+from pantile.autoschedule.aligned import Stages
+from pantile.autoschedule.grouping import Dag, Group, greedily, incremental, vertices
+from pantile.autoschedule.tile_model import Limits, TileModel
+
+from .problems import HASWELL, chain, problem_of
+
+
+def harris() -> pt.Pipeline:
+    """The eleven stages of PolyMage's Harris corners; `pantile.apps` has them as three stages of several values."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    names = "ix iy ixx iyy ixy sxx syy sxy det trace out"
+    ix, iy, ixx, iyy, ixy, sxx, syy, sxy, det, trace, out = (pt.Func(n) for n in names.split())
+
+    def difference(ahead: Any, behind: Any) -> Any:
+        return sum((ahead(k) - behind(k)) * (2 - abs(k)) / 12 for k in (-1, 0, 1))
+
+    ix[y, x] = difference(lambda k: img[y + 1, x + k], lambda k: img[y - 1, x + k])
+    iy[y, x] = difference(lambda k: img[y + k, x + 1], lambda k: img[y + k, x - 1])
+    for product, a, b, total in ((ixx, ix, ix, sxx), (iyy, iy, iy, syy), (ixy, ix, iy, sxy)):
+        product[y, x] = a[y, x] * b[y, x]
+        total[y, x] = sum(product[y + i, x + j] for i in (-1, 0, 1) for j in (-1, 0, 1))
+    det[y, x] = sxx[y, x] * syy[y, x] - sxy[y, x] * sxy[y, x]
+    trace[y, x] = sxx[y, x] + syy[y, x]
+    out[y, x] = det[y, x] - 0.04 * trace[y, x] * trace[y, x]
+    inner = pt.Func("inner")
+    inner[y, x] = out[y + 2, x + 2]
+    return pt.Pipeline(inner, shape=(img.shape[0] - 4, img.shape[1] - 4))
+
+
+HARRIS_SIZE = (2832 + 4, 4256 + 4)
+UNSHARP_SIZE = (3, 2832 + 4, 4256 + 4)
+
+
+def report(pipeline: pt.Pipeline, strategy: Dp, **shapes: tuple[int, ...]) -> Report:
+    return strategy.find(problem_of(pipeline, HASWELL, **shapes)).report
+
+
+class Anything:
+    """A model that lets every set be a group."""
+
+    def cost(self, group: Group) -> float:
+        return 1.0
+
+    def is_hopeless(self, group: Group) -> bool:
+        return False
+
+
+# ---- Algorithm 1
+
+
+@pytest.mark.parametrize("partitions", [True, False])
+@pytest.mark.parametrize("count", [1, 2, 5, 12])
+def test_states_of_a_chain(count: int, partitions: bool) -> None:
+    """§3.3: |V| (|V| + 1) / 2."""
+    found = incremental(Dag.of(count, pairwise(range(count))), Anything(), None, None, partitions, None)
+    assert found.states == count * (count + 1) // 2
+    assert found.groups == ((1 << count) - 1,)
+
+
+def test_states_of_a_chain_of_stages() -> None:
+    assert report(chain(7), Dp(), img=(1000, 1000)).counts["states explored"] == 7 * 8 // 2
+
+
+def test_states_of_unsharp() -> None:
+    """Table 1: 10. Its last stage and the crop of it count as one."""
+    found = report(APPS["unsharp_polymage"].build(), Dp(), img=UNSHARP_SIZE)
+    assert found.counts == {"states explored": 10, "stages": 4}
+
+
+def test_states_of_harris() -> None:
+    """Table 1: 104. So many there are if every state is one group, that is, if Case II goes on with each successor by
+    itself. With all partitions of the successors, as Algorithm 1 is printed, there are ten times as many.
+    """
+    stages = Stages(_small(harris(), img=HARRIS_SIZE))
+    model = TileModel(stages, Limits(32 << 10, 256 << 10, 16))
+    assert len(stages.names) == 11
+    assert incremental(stages.dag, model, None, None, False, None).states == 104
+    assert incremental(stages.dag, model, None, None, True, None).states == 1080
+
+
+# Stages and groupings enumerated (l = unlimited) of Table 1, and ours. The apps are written with other stages: several
+# values in one for harris, others to place pixels and to read back for bilateral_grid.
+TABLE_1 = {
+    "unsharp_polymage": ((4, 10), (4, 10)),
+    "harris_polymage": ((11, 104), (3, 6)),
+    "bilateral_grid_polymage": ((7, 16), (9, 22)),
+}
+
+
+@pytest.mark.parametrize("name", TABLE_1)
+def test_table_1(name: str) -> None:
+    app = APPS[name]
+    found = report(app.build(), Dp(), **app.sizes["paper"])
+    assert (found.counts["stages"], found.counts["states explored"]) == TABLE_1[name][1]
+
+
+def test_no_cycles() -> None:
+    """Lines 9-13: of a -> b -> c and a -> c, a and c alone are not grouped."""
+
+    class NotB(Anything):
+        def cost(self, group: Group) -> float:
+            return inf if group.bit_count() > 1 and group & 0b010 else 10.0 - group.bit_count()
+
+    found = incremental(Dag.of(3, [(0, 1), (1, 2), (0, 2)]), NotB(), None, None, True, None)
+    assert found.groups == (0b001, 0b010, 0b100)
+
+
+def test_groups_do_not_need_each_other() -> None:
+    """b and c are read by both x and y: {b, x} and {c, y} would wait for each other."""
+
+    class Pairs(Anything):
+        def cost(self, group: Group) -> float:
+            return inf if group.bit_count() > 2 else 1.0
+
+    dag = Dag.of(5, [(0, 1), (0, 2), (1, 3), (2, 3), (1, 4), (2, 4)])
+    for partitions in (True, False):
+        found = incremental(dag, Pairs(), None, None, partitions, None)
+        assert dag.contracted(found.groups).is_acyclic
+        assert sorted(v for g in found.groups for v in vertices(g)) == list(range(5))
+
+
+def test_bounded_incremental() -> None:
+    """Algorithm 5: fewer states, no group of more stages than were allowed in a round."""
+    dag = Dag.of(20, pairwise(range(20)))
+    bounded = incremental(dag, Anything(), 4, 2, False, None)
+    assert bounded.states < 20 * 21 // 2
+    assert bounded.groups == ((1 << 20) - 1,)
+    assert incremental(dag, Anything(), 4, None, False, None).groups == ((1 << 20) - 1,)
+
+
+def test_greedy_merges_what_saves_most() -> None:
+    class Costs(Anything):
+        def cost(self, group: Group) -> float:
+            return {0b001: 5.0, 0b010: 5.0, 0b100: 5.0, 0b011: 9.0, 0b110: 7.0}.get(group, 20.0)
+
+    assert greedily(Dag.of(3, [(0, 1), (1, 2)]), Costs()).groups == (0b001, 0b110)
+
+
+# ---- Algorithms 2 to 4, on the Haswell machine
+
+
+def test_tiles_of_unsharp() -> None:
+    """Table 6: tiles of 5 x 256 for L1, three channels at once."""
+    found = report(APPS["unsharp_polymage"].build(), Dp(), img=UNSHARP_SIZE)
+    (group,) = found.groups
+    assert group.levels == ({"y": 5, "x": 256},)
+    assert group.members == ("blur_y",)
+
+
+def test_tiles_of_harris() -> None:
+    """Table 7: 42 x 5 x 256, that is, six buffers: with pointwise stages inlined and others not."""
+    (group,) = report(harris(), Dp(inlining="pointwise"), img=HARRIS_SIZE).groups
+    assert group.levels == ({"y": 42, "x": 256}, {"y": 5})
+    assert len(group.members) == 5
+    (single,) = report(harris(), Dp(inlining="pointwise", multi_level=False), img=HARRIS_SIZE).groups
+    assert single.levels == ({"y": 42, "x": 256},)
+
+
+def test_inlining_of_harris() -> None:
+    """§7.4.3: "reduce the number of groups from 11 to 3"."""
+    (group,) = report(harris(), Dp(), img=HARRIS_SIZE).groups
+    assert set(group.members) == {"ix", "iy"}
+    (none,) = report(harris(), Dp(inlining="none"), img=HARRIS_SIZE).groups
+    assert len(none.members) == 10
+
+
+def test_terms_add_up() -> None:
+    (group,) = report(harris(), Dp(), img=HARRIS_SIZE).groups
+    terms = {k: v for k, v in group.costs.items() if k != "cost"}
+    assert [k.split()[0] for k in terms] == ["w1", "w2", "w3", "w4"]
+    assert sum(terms.values()) == pytest.approx(group.costs["cost"])
+    (heavier,) = report(harris(), Dp(w1=2.0), img=HARRIS_SIZE).groups
+    assert heavier.costs["w1 live data / computation"] == pytest.approx(2 * terms["w1 live data / computation"])
+
+
+def test_stages_at_two_resolutions() -> None:
+    """Scaling: a stage that is read at every other point has four times the points in a tile."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    fine, coarse = pt.Func("fine"), pt.Func("coarse")
+    fine[y, x] = img[y, x] * 2 + img[y, x + 1]
+    coarse[y, x] = sum(fine[2 * y + i, 2 * x + j] for i in (0, 1) for j in (0, 1))
+    pipeline = pt.Pipeline(coarse, shape=((img.shape[0]) // 2, (img.shape[1] - 1) // 2))
+    (group,) = report(pipeline, Dp(inlining="none"), img=(4000, 4001)).groups
+    assert group.levels == ({"y": 6, "x": 256},)  # 32 KB / ((1 + 4) * 4 bytes) / 256
+
+
+# ---- the schedule
+
+
+@pytest.mark.parametrize("options", [{}, {"inlining": "pointwise"}, {"inlining": "none"}, {"fusion": "greedy"}])
+def test_results_of_harris(options: Mapping[str, Any]) -> None:
+    """Parallelogram tiles and shared loops compute what the reference does."""
+    scheduled = harris().with_schedule(Dp(**options), estimates={"img": HARRIS_SIZE}, machine=HASWELL)
+    img = np.random.default_rng(0).random((97, 301), np.float32)
+    np.testing.assert_allclose(scheduled(img=img), scheduled.reference(img=img), rtol=1e-4, atol=1e-6)
+
+
+def test_parallelograms_and_shared_loops() -> None:
+    """§5.2: memory of the outer tile, computed in the inner one. §5.3: ix and iy read the same pixels."""
+    found = Dp(inlining="pointwise").find(problem_of(harris(), HASWELL, img=HARRIS_SIZE))
+    ix, iy = str(found.schedule["ix"]), str(found.schedule["iy"])
+    assert '.compute_at("inner", "y_m")' in iy
+    assert '.store_at("inner", "x_o")' in iy
+    assert ix == iy.replace('"iy"', '"ix"') + '.compute_with("iy", "x")'
+    plain = Dp(inlining="pointwise", multi_level=False, loop_fusion=False)
+    text = str(plain.find(problem_of(harris(), HASWELL, img=HARRIS_SIZE)).schedule)
+    assert "store_at" not in text
+    assert "compute_with" not in text
+
+
+def test_what_the_paper_does_not_cover_is_left_alone() -> None:
+    app = APPS["hist_eq"]
+    found = report(app.build(), Dp(), **app.sizes["small"])
+    assert any("scheduled on its own" in remark for g in found.groups for remark in g.remarks)
+
+
+def _small(pipeline: pt.Pipeline, **shapes: tuple[int, ...]) -> Any:
+    problem = problem_of(pipeline, HASWELL, **shapes)
+    return problem.inlined(["out"])

@@ -1,0 +1,78 @@
+"""The heuristic of polymage-plus §2.2, and its tuner."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import numpy as np
+
+import pantile as pt
+from pantile.autoschedule import Polymage, TunedPolymage
+from pantile.autoschedule.progress import within
+from pantile.schedule.schedule import Schedule
+
+from .problems import HASWELL, chain, problem_of
+
+
+def groups(pipeline: pt.Pipeline, strategy: Polymage) -> list[tuple[str, ...]]:
+    found = strategy.find(problem_of(pipeline, HASWELL, img=(2000, 2000))).report
+    return [(*g.members, g.output) for g in found.groups]
+
+
+def test_merges_with_a_single_child_only() -> None:
+    """b and c read a, which therefore stays alone; b and c have d as their only child."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    a, b, c, d = (pt.Func(n) for n in "abcd")
+    a[y, x] = img[y, x] * img[y, x]
+    b[y, x] = a[y, x] + 1
+    c[y, x] = a[y, x] * 2
+    d[y, x] = b[y, x] / c[y, x]
+    found = groups(pt.Pipeline(d, shape=img.shape), Polymage())
+    assert found == [("a", "b", "c", "d")]  # once b, c and d are one group, a has a single child
+
+
+def test_the_tolerance_limits_the_overlap() -> None:
+    """Each of eight stencils needs two more rows: 32-row tiles of all of them overlap by more than a fifth."""
+    assert len(groups(chain(8), Polymage((32, 256), 0.9))) == 1
+    assert 1 < len(groups(chain(8), Polymage((32, 256), 0.2))) < 8
+    assert len(groups(chain(8), Polymage((8, 256), 0.01))) == 8
+
+
+def test_all_groups_have_the_same_tiles() -> None:
+    found = Polymage((64, 128), 0.2).find(problem_of(chain(8), HASWELL, img=(2000, 2000))).report
+    assert {tuple(level.items()) for g in found.groups for level in g.levels} == {(("y", 64), ("x", 128))}
+
+
+def test_tuning_keeps_the_fastest() -> None:
+    """Every schedule is measured once."""
+    measured: list[Schedule] = []
+
+    def seconds(schedule: Schedule) -> float:
+        measured.append(schedule)
+        return 1.0 if '"y_o", "y_i", 16' in str(schedule) else 2.0
+
+    problem = replace(problem_of(chain(3), HASWELL, img=(2000, 2000)), measure=seconds)
+    found = TunedPolymage(tile_sizes=(8, 16, 256), tolerances=(0.2, 0.5)).find(problem)
+    assert '"y_o", "y_i", 16' in str(found.schedule)
+    assert len(measured) == len(set(measured)) == found.report.counts["schedules tried"]
+
+
+def test_tuning_runs_the_pipeline() -> None:
+    tuned = TunedPolymage(tile_sizes=(16, 32), tolerances=(0.4,), budget=0.0)
+    pipeline = chain(2).with_schedule(tuned)
+    img = np.random.default_rng(0).random((100, 120), np.float32)
+    np.testing.assert_allclose(pipeline(img=img), pipeline.reference(img=img), rtol=1e-5)
+
+
+def test_progress() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    assert list(within(60.0, "tuning", range(3), 3, stream)) == [0, 1, 2]
+    assert "tuning [" in stream.getvalue()
+    assert "2/3" in stream.getvalue()
+    assert list(within(0.0, "tuning", range(3), 3, io.StringIO())) == [0]
