@@ -14,7 +14,7 @@ import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import Dp, Report
 from pantile.autoschedule.aligned import Stages
-from pantile.autoschedule.grouping import Dag, Group, greedily, incremental, vertices
+from pantile.autoschedule.grouping import Dag, DpGrouping, Group, greedily, incremental, vertices
 from pantile.autoschedule.tile_model import Limits, TileModel
 
 from .problems import HASWELL, chain, problem_of
@@ -142,6 +142,17 @@ def test_bounded_incremental() -> None:
     assert bounded.states < 20 * 21 // 2
     assert bounded.groups == ((1 << 20) - 1,)
     assert incremental(dag, Anything(), 4, None, False, None).groups == ((1 << 20) - 1,)
+
+
+@pytest.mark.parametrize(("limit", "states"), [(None, 703), (32, 688), (16, 472), (8, 268)])
+def test_states_of_a_v_cycle(limit: int | None, states: int) -> None:
+    """Table 9, Jacobi3D-V-4-4-4, in the first round."""
+    app = APPS["multigrid_3d_v444"]
+    problem = problem_of(app.build(), HASWELL, **app.sizes["paper"])
+    stages = Stages(problem.inlined(problem.facts.trivial))
+    table = DpGrouping(stages.dag, Anything(), limit, partitions=False)
+    table.best()
+    assert (stages.dag.count, len(table.table)) == (37, states)
 
 
 def test_greedy_merges_what_saves_most() -> None:
