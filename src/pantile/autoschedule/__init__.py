@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .dp import Dp
 from .greedy import Greedy, TunedGreedy
+from .kernel import Kernel
 from .naive import Naive
 from .polymage import Polymage, TunedPolymage
 from .posttile import PostTile
@@ -14,10 +15,10 @@ from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 
 STRATEGIES: dict[str, type[Strategy]] = {
-    s.name: s for s in (Naive, Greedy, TunedGreedy, Dp, Polymage, TunedPolymage, PostTile)
+    s.name: s for s in (Naive, Greedy, TunedGreedy, Dp, Polymage, TunedPolymage, PostTile, Kernel)
 }
 
 __all__ = [
-    "STRATEGIES", "Dp", "Found", "Greedy", "GroupReport", "Naive", "Polymage", "PostTile", "Problem", "Report",
-    "Strategy", "TunedGreedy", "TunedPolymage",
+    "STRATEGIES", "Dp", "Found", "Greedy", "GroupReport", "Kernel", "Naive", "Polymage", "PostTile", "Problem",
+    "Report", "Strategy", "TunedGreedy", "TunedPolymage",
 ]  # fmt: skip

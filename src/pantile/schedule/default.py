@@ -96,15 +96,15 @@ def _is_cheap(definition: Definition) -> bool:
 
 def at_root(graph: Graph, stage: Stage, vector_bits: int) -> StageSchedule:
     """The directives of a stage on its own."""
-    schedule = _mark_loops(graph, stage, stage.pure, on(stage.name).compute_root(), vector_bits)
+    schedule = mark_loops(graph, stage, stage.pure, on(stage.name).compute_root(), vector_bits)
     for k, update in enumerate(stage.updates):
         start = schedule.update(k)
-        marked = _mark_loops(graph, stage, update, start, vector_bits)
+        marked = mark_loops(graph, stage, update, start, vector_bits)
         schedule = schedule if marked == start else marked
     return schedule
 
 
-def _mark_loops(
+def mark_loops(
     graph: Graph, stage: Stage, definition: Definition, schedule: StageSchedule, vector_bits: int
 ) -> StageSchedule:
     """Outer pure dims (the first parallel), reduction loops, then the vectorized contiguous dim."""

@@ -1,0 +1,531 @@
+"""kernel: sioutas-thesis chapter 4, for memory-bound loop nests.
+
+Every statement is classified by the indices of its arrays (Figure 4.2). Those with *temporal* reuse are tiled for L1
+and L2 and ordered (Algorithm 2), those that only read something transposed have *spatial* reuse and are tiled for it
+(Algorithm 3), and *contiguous* ones stay as they are, for the sake of the prefetchers. Cache lines that follow another
+cost nothing, since the prefetchers fetch them: misses are counted in rows.
+
+The method is for one loop nest. Of a pipeline, cheap and pointwise stages are inlined and all others computed one
+after another, each definition on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import permutations
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..graph.nodes import Definition, Stage
+from ..machine.description import Cache, Machine
+from ..schedule.default import complete, lanes, mark_loops
+from ..schedule.directives import StageSchedule, on
+from ..schedule.schedule import Schedule
+from ..schedule.updates import accumulation, is_independent
+from .emulation import Prefetcher, most_rows
+from .facts import Extents
+from .legal import legal
+from .references import Numbers, Reference, read, written
+from .report import GroupReport, Report
+from .strategy import Found, Problem, Strategy
+from .tiled_loops import TiledLoops
+
+TEMPORAL, SPATIAL, CONTIGUOUS = "temporal", "spatial", "contiguous"
+FEWEST_ITERATIONS = 8  # of a loop that is worth tiling; windows and channels are not
+MOST_TILES = 1 << 17  # sizes that are compared at once
+
+Tile = Mapping[str, Numbers]
+
+
+@dataclass(frozen=True)
+class Kernel(Strategy):
+    """a2, a3: the relative access times of L2 and L3, as the bandwidths of the machine's caches have them."""
+
+    name: ClassVar[str] = "kernel"
+
+    a2: float | None = None
+    a3: float | None = None
+    l2_prefetches: int = 2  # per access
+    l2_prefetch_distance: int = 20  # lines
+    nontemporal: bool = True  # whether to use stores that bypass the caches
+
+    def find(self, problem: Problem) -> Found:
+        inlined = _inlined(problem)
+        small = problem.inlined(inlined)
+        chosen = [self.schedule(small, stage) for stage in small.graph.stages]
+        result = legal(problem, [(c.chain,) for c in chosen], inlined)
+        alone = "stages are computed one after another: the method does not fuse them"
+        remarks = ((alone,) if len(chosen) > 1 else ()) + result.remarks
+        parameters = asdict(self._for(problem.machine))
+        groups = tuple(c.report for c in chosen)
+        return Found(
+            result.schedule, Report(self.name, problem.machine.name, parameters, groups, inlined, {}, remarks)
+        )
+
+    def _for(self, machine: Machine) -> Kernel:
+        """What is None, from the machine."""
+        beyond = machine.caches[2].bandwidth if len(machine.caches) > 2 else machine.core_bandwidth
+        fastest = machine.l1.bandwidth
+        a2 = fastest / machine.l2.bandwidth if self.a2 is None else self.a2
+        a3 = fastest / beyond if self.a3 is None else self.a3
+        return Kernel(a2, max(a2, a3), self.l2_prefetches, self.l2_prefetch_distance, self.nontemporal)
+
+    def schedule(self, problem: Problem, stage: Stage) -> Chosen:
+        """A stage on its own: what each of its definitions gets."""
+        statements = [Statement.of(problem, stage, k) for k in range(len(stage.definitions))]
+        chain = on(stage.name).compute_root()
+        optimized = [self.optimize(problem, s) for s in statements]
+        for s, found in zip(statements, optimized, strict=True):
+            start = chain if s.number == 0 else chain.update(s.number - 1)
+            marked = s.tiled(start, found.loops) if found.loops else s.plain(start)
+            chain = chain if marked == start else marked
+        streams = self.nontemporal and _may_stream(problem, stage, optimized[-1].kind)
+        return Chosen(chain.nontemporal() if streams else chain, _report(statements, optimized, streams))
+
+    def optimize(self, problem: Problem, s: Statement) -> Optimized:
+        """The flow of Figure 4.1 for one statement."""
+        kind = classify(s)
+        if not s.is_tileable:
+            return Optimized(kind, remark="its loops carry values or are too short, so that they stay as they are")
+        if kind == TEMPORAL:
+            return TemporalOptimizer(s, problem.machine, self._for(problem.machine)).best()
+        if kind == SPATIAL:
+            return SpatialOptimizer(s, problem.machine, self._for(problem.machine)).best()
+        return Optimized(kind)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What becomes of a stage."""
+
+    chain: StageSchedule
+    report: GroupReport
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """What becomes of a statement; without loops, they stay as they are."""
+
+    kind: str
+    loops: TiledLoops | None = None
+    costs: Mapping[str, float] | None = None
+    remark: str = ""
+
+
+def _inlined(problem: Problem) -> tuple[str, ...]:
+    """What the default schedule inlines, and what has to be."""
+    default = complete(problem.graph, Schedule(), problem.machine.vector_bits)
+    names = [n for n, s in default.items() if any(d.verb == "compute_inline" for d in s.directives)]
+    return tuple(dict.fromkeys([*problem.facts.trivial, *names]))
+
+
+def _may_stream(problem: Problem, stage: Stage, kind: str) -> bool:
+    """Non-temporal stores: where the output data is not used again. 32-bit ARM has none for vectors (§4.5)."""
+    is_last = stage.name in problem.graph.output and not problem.graph.consumers[stage.name]
+    return is_last and not stage.updates and kind != TEMPORAL and problem.machine.architecture != "armv7"
+
+
+def _report(statements: Sequence[Statement], optimized: Sequence[Optimized], streams: bool) -> GroupReport:
+    stage = statements[0].stage
+    found = [o for o in optimized if o.loops is not None]
+    levels = tuple({n: int(t) for n, t in o.loops.tile.items()} for o in found if o.loops is not None)
+    costs = {name: value for o in found for name, value in (o.costs or {}).items()}
+    remarks = [_remark(s, o) for s, o in zip(statements, optimized, strict=True)]
+    return GroupReport(stage.name, (), levels, costs, (*remarks, *(["non-temporal stores"] if streams else [])))
+
+
+def _remark(s: Statement, o: Optimized) -> str:
+    title = "pure definition" if s.number == 0 else f"update {s.number - 1}"
+    order = f", loops {', '.join([*o.loops.outer.values(), *o.loops.inner.values()])}" if o.loops else ""
+    return f"{title}: {o.kind}{order}" + (f"; {o.remark}" if o.remark else "")
+
+
+# ---- statements
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """output[..] = f(inputs[..]) inside loops: one definition of a stage."""
+
+    problem: Problem
+    stage: Stage
+    number: int  # of the definition
+    extents: Extents  # B: of its loops, outermost first
+    output: Reference
+    inputs: tuple[Reference, ...]
+
+    @staticmethod
+    def of(problem: Problem, stage: Stage, number: int) -> Statement:
+        d = stage.definitions[number]
+        extents = problem.facts.loops(stage.name, number)
+        return Statement(problem, stage, number, extents, written(stage, d, extents), read(stage, d, extents))
+
+    @property
+    def definition(self) -> Definition:
+        return self.stage.definitions[self.number]
+
+    @cached_property
+    def free(self) -> tuple[str, ...]:
+        """Loops whose iterations are independent of each other."""
+        return tuple(n for n in self.extents if is_independent(self.stage, self.definition, n))
+
+    @cached_property
+    def lanes(self) -> int:
+        return lanes(self.stage, self.definition, self.problem.machine.vector_bits)
+
+    @cached_property
+    def column(self) -> str | None:
+        """The loop of the leading dimension, if it can be a vector."""
+        last = self.stage.dims[-1] if self.stage.dims else None
+        return last if last in self.free and self.extents[last] >= self.lanes else None
+
+    @cached_property
+    def tileable(self) -> tuple[str, ...]:
+        """Loops that are long enough, and may be interchanged with all others."""
+        found = accumulation(self.stage, self.definition)
+        any_order = found is not None and not (self.problem.strict and not all(f.is_exact for f in found))
+        return tuple(
+            n for n, extent in self.extents.items()
+            if (n in self.free or any_order) and (extent >= FEWEST_ITERATIONS or n == self.column)
+        )  # fmt: skip
+
+    @property
+    def is_tileable(self) -> bool:
+        pure = [d for d in self.stage.dims if d in self.extents]
+        return self.column is not None and len(self.tileable) > 1 and all(d in self.free for d in pure)
+
+    def plain(self, chain: StageSchedule) -> StageSchedule:
+        """The outermost loop parallel, the innermost one vectorized."""
+        bits = self.problem.machine.vector_bits
+        return mark_loops(self.problem.graph, self.stage, self.definition, chain, bits)
+
+    def tiled(self, chain: StageSchedule, loops: TiledLoops) -> StageSchedule:
+        """Tiled as found, vectorized along the column, parallel outermost."""
+        chain = loops.applied(chain, tuple(self.extents), self.column, self.lanes)
+        shared = self._shared(loops)
+        if len(shared) > 1:  # "we merge the outer inter-tile loops when possible"
+            fused = "_".join(shared)
+            return chain.fuse(shared[0], shared[1], fused).parallel(fused)
+        return chain.parallel(shared[0]) if shared else chain
+
+    def _shared(self, loops: TiledLoops) -> list[str]:
+        """The outermost loops to share among threads; the innermost inter-tile loop stays with one, to reuse L2."""
+        outer = list(loops.outer)
+        if not outer:
+            first = next(iter(loops.inner))
+            return [loops.inner[first]] if first in self.free and first != self.column else []
+        leading = []
+        for loop in outer[:1] + outer[1:-1]:
+            if loop not in self.free:
+                break
+            leading.append(loops.outer[loop])
+        return leading[:2]
+
+
+def classify(s: Statement) -> str:
+    """Figure 4.2: by the loops that index the arrays read, and the array written."""
+    if not s.inputs:
+        return CONTIGUOUS
+    if frozenset().union(*(r.loops for r in s.inputs)) != s.output.loops:
+        return TEMPORAL
+    return SPATIAL if any(is_transposed(r, s.output) for r in s.inputs) else CONTIGUOUS
+
+
+def is_transposed(r: Reference, output: Reference) -> bool:
+    """Whether the output's column runs across the rows of an input."""
+    across = frozenset(loop for steps in r.indices[:-1] for loop, _ in steps)
+    return bool(output.column & across) and not output.column & r.column and bool(r.column)
+
+
+# ---- the cost of tiles, for temporal reuse
+
+
+def working_set(references: Iterable[Reference], tile: Tile) -> Numbers:
+    """Bytes that a tile touches: equation 4.6, and 4.1 for a tile of one iteration of the outermost intra-tile loop."""
+    return sum(r.points(tile) * r.bytes for r in references)
+
+
+def without(tile: Tile, loop: str) -> Tile:
+    """One iteration of a loop of a tile."""
+    return {n: t for n, t in tile.items() if n != loop}
+
+
+def tile_counts(extents: Extents, tile: Tile) -> dict[str, Numbers]:
+    """B / T of each loop."""
+    return {n: np.ceil(extent / tile[n]) for n, extent in extents.items()}
+
+
+def l1_misses(references: Iterable[Reference], extents: Extents, tile: Tile, outermost: str) -> Numbers:
+    """Equation 4.5. A row is one miss (4.3); what the outermost intra-tile loop does not move is reused (4.4)."""
+    each = without(tile, outermost)
+    misses = sum(r.rows(each) * (tile[outermost] if outermost in r.loops else 1) for r in references)
+    return misses * _product(tile_counts(extents, tile).values())
+
+
+def l2_misses(references: Iterable[Reference], extents: Extents, tile: Tile, innermost: str) -> Numbers:
+    """Equation 4.10. What the innermost inter-tile loop does not move is reused by all of its iterations (4.9)."""
+    counts = tile_counts(extents, tile)
+    misses = sum(r.rows(tile) * (counts[innermost] if innermost in r.loops else 1) for r in references)
+    return misses * _product(count for n, count in counts.items() if n != innermost)
+
+
+def order_cost(extents: Extents, tile: Mapping[str, int], inter: Sequence[str], intra: Sequence[str]) -> float:
+    """Equation 4.12: iterations between the inter-tile loop and the intra-tile loop of each dimension."""
+    counts = tile_counts(extents, tile)
+    total = 0.0
+    for loop in extents:
+        between = [counts[n] for n in inter[inter.index(loop) + 1 :]] + [tile[n] for n in intra[: intra.index(loop)]]
+        total += prod(float(n) for n in between)
+    return total
+
+
+def _product(factors: Iterable[Numbers]) -> Numbers:
+    result: Numbers = 1
+    for f in factors:
+        result = result * f
+    return result
+
+
+# ---- Algorithms 2 and 3
+
+
+def sizes(extent: int, least: int, base: int = 2) -> list[int]:
+    """The tile sizes that are tried along a loop: powers of two from `least` on, and all of it."""
+    found = []
+    n = least
+    while n < extent:
+        found.append(n)
+        n *= base
+    return [*found, extent]
+
+
+@dataclass(frozen=True, eq=False)
+class _Optimizer:
+    """What Algorithms 2 and 3 share."""
+
+    s: Statement
+    machine: Machine
+    parameters: Kernel
+
+    @cached_property
+    def column(self) -> str:
+        assert self.s.column is not None
+        return self.s.column
+
+    @cached_property
+    def references(self) -> tuple[Reference, ...]:
+        return (self.s.output, *self.s.inputs)
+
+    @cached_property
+    def element(self) -> int:
+        """DTS: of the widest array."""
+        return max(r.bytes for r in self.references)
+
+    @cached_property
+    def per_line(self) -> int:
+        """lc."""
+        return max(1, self.machine.l1.line // self.element)
+
+    @cached_property
+    def threads(self) -> int:
+        """Per core."""
+        return max(1, self.machine.threads // self.machine.cores)
+
+    def room(self, cache: Cache) -> float:
+        """What a thread has of a cache; half of L2, the other half is for what the prefetchers fetch."""
+        share = cache.per_core / self.threads
+        return share if cache is self.machine.l1 else share / 2
+
+    def bound_l1(self, row: int, pitch: int) -> int:
+        """Algorithm 1 for L1."""
+        return most_rows(self.machine.l1, self.threads, self.element, row, pitch)
+
+    def bound_l2(self, row: int, pitch: int) -> int:
+        """Algorithm 1 for L2."""
+        prefetcher = Prefetcher(self.parameters.l2_prefetches, self.parameters.l2_prefetch_distance)
+        return most_rows(self.machine.l2, self.threads, self.element, row, pitch, prefetcher)
+
+    def enough_tiles(self, loop: str, tile: Tile) -> Numbers:
+        """Equation 4.13: at least one iteration of the outermost inter-tile loop per thread."""
+        return self.s.extents[loop] / tile[loop] >= self.machine.threads
+
+
+@dataclass(frozen=True, eq=False)
+class TemporalOptimizer(_Optimizer):
+    """Algorithm 2."""
+
+    @cached_property
+    def grid(self) -> dict[str, Numbers]:
+        """All tile sizes: one axis per loop that is tiled. Loops that are too short for that are whole."""
+        extents, base = self.s.extents, 2
+        while True:
+            axes = [sizes(extents[n], self.s.lanes if n == self.column else 1, base) for n in self.s.tileable]
+            if prod(map(len, axes)) <= MOST_TILES:
+                break
+            base *= 2
+        return {**extents, **dict(zip(self.s.tileable, np.ix_(*axes), strict=True))}
+
+    def best(self) -> Optimized:
+        """Step 1 finds the tile, step 2 the order of the loops."""
+        for constraints in (3, 2, 1, 0):  # the last ones give way where a small problem or cache meets none
+            found = self.tiled(constraints)
+            if found is not None:
+                break
+        assert found is not None
+        cost, tile, outermost, innermost = found
+        inter, intra = self.ordered(tile, outermost, innermost)
+        loops = TiledLoops(self.s.extents, tile, inter, intra)
+        costs = {
+            "C_L1": float(l1_misses(self.references, self.s.extents, tile, outermost)),
+            "C_L2": float(l2_misses(self.references, self.s.extents, tile, innermost)),
+            "C_total": cost,
+            "C_order": order_cost(self.s.extents, tile, inter, intra),
+        }
+        remark = "" if constraints == 3 else "no tile meets all constraints"
+        return Optimized(TEMPORAL, loops, costs, remark)
+
+    # ---- step 1
+
+    def tiled(self, constraints: int) -> tuple[float, dict[str, int], str, str] | None:
+        """The cheapest tile, its outermost intra-tile and innermost inter-tile loop.
+
+        Of an order of loops only these two matter, the two innermost intra-tile loops around the column (through
+        Algorithm 1) and the outermost inter-tile loop (through equation 4.13).
+        """
+        best: tuple[float, dict[str, int], str, str] | None = None
+        for outermost, second, first in self._intra_classes():
+            valid = self._valid(outermost, second, first, constraints)
+            for parallel, innermost in self._inter_classes():
+                enough = self.enough_tiles(parallel, self.grid) if constraints > 2 else True
+                cost = np.where(valid & enough, self._l1[outermost] + self._l2[innermost], np.inf)
+                at = int(np.argmin(cost))
+                if np.isfinite(cost.flat[at]) and (best is None or cost.flat[at] < best[0]):
+                    best = (float(cost.flat[at]), self._tile(cost.shape, at), outermost, innermost)
+        return best
+
+    def _intra_classes(self) -> list[tuple[str, str, str]]:
+        """Outermost loop, and the second and first around the column, of all intra-tile orders.
+
+        "Invalid permutations are those where the loops that correspond to column indices are outermost"; the column is
+        innermost, since it becomes the vector.
+        """
+        others = [n for n in self.s.tileable if n != self.column]
+        orders = permutations(others, min(3, len(others)))
+        return list(dict.fromkeys((o[0], o[-2] if len(o) > 1 else o[0], o[-1]) for o in orders))
+
+    def _inter_classes(self) -> list[tuple[str, str]]:
+        """Outermost and innermost loop of all inter-tile orders. The outermost one is shared among threads."""
+        loops = self.s.tileable
+        free = [n for n in loops if n in self.s.free and n != self.column] or [self.column]
+        return [(a, b) for a in free for b in loops if a != b]
+
+    def _valid(self, outermost: str, second: str, first: str, constraints: int) -> Numbers:
+        """Lines 10 to 24: whether the working sets fit, without interference."""
+        grid = self.grid
+        valid: Numbers = np.ones(np.broadcast_shapes(*(np.shape(t) for t in grid.values())), bool)
+        if constraints > 0:
+            valid &= self._fits_l2
+            valid &= working_set(self.references, without(grid, outermost)) <= self.room(self.machine.l1)
+        if constraints > 1:
+            valid &= grid[first] <= self._bounds(self.column, self.bound_l1)
+            if second != first:
+                valid &= grid[second] <= self._bounds(first, self.bound_l2)
+        return valid
+
+    def _bounds(self, rows_along: str, bound: Any) -> Numbers:
+        """Algorithm 1 for all tile sizes of the loop that the rows run along."""
+        tiles = self.grid[rows_along]
+        found = [bound(int(t), self.s.extents[rows_along]) for t in tiles.flat]
+        return np.array(found).reshape(tiles.shape)
+
+    @cached_property
+    def _fits_l2(self) -> Numbers:
+        return working_set(self.references, self.grid) <= self.room(self.machine.l2)
+
+    @cached_property
+    def _l1(self) -> dict[str, Numbers]:
+        """a2 * C_L1 by outermost intra-tile loop."""
+        a2 = self.parameters.a2
+        return {n: a2 * l1_misses(self.references, self.s.extents, self.grid, n) for n in self.s.tileable}
+
+    @cached_property
+    def _l2(self) -> dict[str, Numbers]:
+        """a3 * C_L2 by innermost inter-tile loop."""
+        a3 = self.parameters.a3
+        return {n: a3 * l2_misses(self.references, self.s.extents, self.grid, n) for n in self.s.tileable}
+
+    def _tile(self, shape: tuple[int, ...], at: int) -> dict[str, int]:
+        place = np.unravel_index(at, shape)
+        tiled = {n: int(self.grid[n].flat[k]) for n, k in zip(self.s.tileable, place, strict=True)}
+        return {**self.s.extents, **tiled}
+
+    # ---- step 2
+
+    def ordered(self, tile: dict[str, int], outermost: str, innermost: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The order of least distance between equal loops, among those for which the cost of step 1 holds."""
+        inters = list(self._inter_orders(tile, innermost))
+        intras = list(self._intra_orders(outermost))
+        return min(
+            ((a, b) for a in inters for b in intras), key=lambda order: order_cost(self.s.extents, tile, *order)
+        )
+
+    def _inter_orders(self, tile: dict[str, int], innermost: str) -> Iterator[tuple[str, ...]]:
+        others = [n for n in self.s.extents if n != innermost]
+        tiled = [n for n in others if n in self.s.tileable]
+        short = tuple(n for n in others if n not in tiled)  # have no loop over tiles
+        firsts = [a for a, b in self._inter_classes() if b == innermost]
+        enough = [n for n in firsts if self.enough_tiles(n, tile)] or firsts[:1]
+        for first in enough:
+            for rest in permutations(n for n in tiled if n != first):
+                yield (*short, first, *rest, innermost)
+
+    def _intra_orders(self, outermost: str) -> Iterator[tuple[str, ...]]:
+        """Short loops, the windows of convolutions, stay inside of all that are tiled."""
+        short = tuple(n for n in self.s.extents if n not in self.s.tileable)
+        for rest in permutations(n for n in self.s.tileable if n not in (outermost, self.column)):
+            yield (outermost, *rest, *short, self.column)
+
+
+@dataclass(frozen=True, eq=False)
+class SpatialOptimizer(_Optimizer):
+    """Algorithm 3: tiles of width T_x along the column, and height T_y along the column of what is transposed."""
+
+    @cached_property
+    def height(self) -> str:
+        transposed = next(r for r in self.s.inputs if is_transposed(r, self.s.output))
+        return next(n for n in self.s.extents if n in transposed.column)
+
+    def best(self) -> Optimized:
+        x, y, extents = self.column, self.height, self.s.extents
+        if y not in self.s.free:
+            return Optimized(SPATIAL, remark="its rows carry values, so that they stay as they are")
+        widths = np.array(sizes(extents[x], min(self.per_line, extents[x])))[:, None]
+        heights = np.array(sizes(extents[y], min(self.per_line, extents[y])))
+        tile = {x: widths, y: heights}
+        cost = sum(self.partial_cost(r, tile) for r in self.s.inputs)
+        valid = self._valid(tile)
+        valid = valid if valid.any() else np.ones_like(valid)
+        cost = np.where(valid, cost, np.inf)
+        i, j = np.unravel_index(int(np.argmin(cost)), cost.shape)
+        chosen = {**dict.fromkeys(extents, 1), x: int(widths[i, 0]), y: int(heights[j])}
+        others = tuple(n for n in extents if n not in (x, y))
+        loops = TiledLoops(extents, chosen, (*others, y, x), (y, x))
+        return Optimized(SPATIAL, loops, {"C_total": float(cost[i, j])})
+
+    def partial_cost(self, r: Reference, tile: Tile) -> Numbers:
+        """Equations 4.14 to 4.17: rows of all tiles, times the efficiency T_x / lc of the prefetchers."""
+        extents = {n: self.s.extents[n] for n in tile}
+        return r.rows(tile) * _product(tile_counts(extents, tile).values()) * tile[self.column] / self.per_line
+
+    def _valid(self, tile: Tile) -> Numbers:
+        x, y = tile[self.column], tile[self.height]
+        transposed = [is_transposed(r, self.s.output) for r in self.s.inputs]
+        per_row = sum(self.per_line if t else 1 for t in transposed)
+        l1 = per_row * x * self.element <= self.room(self.machine.l1)  # 4.18
+        l2 = len(transposed) * x * y * self.element <= self.room(self.machine.l2)  # 4.19
+        bounds = [[self.bound_l2(int(n), self.s.extents[self.column])] for n in x.flat]
+        return l1 & l2 & (y <= np.array(bounds)) & self.enough_tiles(self.height, tile)
