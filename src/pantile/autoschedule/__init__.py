@@ -12,13 +12,14 @@ from .naive import Naive
 from .polymage import Polymage, TunedPolymage
 from .posttile import PostTile
 from .report import GroupReport, Report
+from .reuse import Reuse
 from .strategy import Found, Problem, Strategy
 
 STRATEGIES: dict[str, type[Strategy]] = {
-    s.name: s for s in (Naive, Greedy, TunedGreedy, Dp, Polymage, TunedPolymage, PostTile, Kernel)
+    s.name: s for s in (Naive, Greedy, TunedGreedy, Dp, Polymage, TunedPolymage, PostTile, Kernel, Reuse)
 }
 
 __all__ = [
     "STRATEGIES", "Dp", "Found", "Greedy", "GroupReport", "Kernel", "Naive", "Polymage", "PostTile", "Problem",
-    "Report", "Strategy", "TunedGreedy", "TunedPolymage",
+    "Report", "Reuse", "Strategy", "TunedGreedy", "TunedPolymage",
 ]  # fmt: skip

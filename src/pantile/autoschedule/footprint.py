@@ -7,7 +7,7 @@ Tiles lie on the grid of their sizes, near the middle of the output, where clamp
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,13 @@ Numbers = Any
 
 
 @deep_expressions()
-def boxes(facts: Facts, members: Collection[str], output: str, tile: Mapping[str, Numbers]) -> dict[str, Box]:
+def boxes(
+    facts: Facts, members: Collection[str], output: str, tile: Mapping[str, Numbers],
+    new: Callable[[str, Box], Box] | None = None,
+) -> dict[str, Box]:  # fmt: skip
     """Boxes of the members, and of the stages and inputs that they read. `tile` is by loops of the output, its dims and
-    reduction loops; those it does not name are whole.
+    reduction loops; those it does not name are whole. `new`: what of a member's box is computed, the rest being kept
+    from before; all of it, if it is left out.
     """
     graph = facts.graph
     dims = graph.stage[output].dims
@@ -39,8 +43,9 @@ def boxes(facts: Facts, members: Collection[str], output: str, tile: Mapping[str
         box = found[stage.name]
         if stage.name != output:
             box = found[stage.name] = _within(with_own_updates(stage, box, facts.scope), facts.boxes[stage.name])
+        computed = box if new is None else new(stage.name, box)
         for reads in facts.prepared_reads[stage.name]:
-            for buffer, b in reads.boxes(box, facts.scope, parts if stage.name == output else {}).items():
+            for buffer, b in reads.boxes(computed, facts.scope, parts if stage.name == output else {}).items():
                 name = facts.source(buffer)
                 needed = hull(found[name], b) if name in found else b
                 found[name] = _within(needed, facts.boxes[name])

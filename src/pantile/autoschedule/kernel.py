@@ -35,7 +35,7 @@ from .strategy import Found, Problem, Strategy
 from .tiled_loops import TiledLoops
 
 TEMPORAL, SPATIAL, CONTIGUOUS = "temporal", "spatial", "contiguous"
-FEWEST_ITERATIONS = 8  # of a loop that is worth tiling; windows and channels are not
+FEWEST_ITERATIONS = 8  # of a reduction loop that is worth tiling; the windows of convolutions are not
 MOST_TILES = 1 << 17  # sizes that are compared at once
 
 Tile = Mapping[str, Numbers]
@@ -70,9 +70,9 @@ class Kernel(Strategy):
         """What is None, from the machine."""
         beyond = machine.caches[2].bandwidth if len(machine.caches) > 2 else machine.core_bandwidth
         fastest = machine.l1.bandwidth
-        a2 = fastest / machine.l2.bandwidth if self.a2 is None else self.a2
-        a3 = fastest / beyond if self.a3 is None else self.a3
-        return Kernel(a2, max(a2, a3), self.l2_prefetches, self.l2_prefetch_distance, self.nontemporal)
+        a2 = max(1.0, fastest / machine.l2.bandwidth) if self.a2 is None else self.a2
+        a3 = max(a2, fastest / beyond) if self.a3 is None else self.a3
+        return Kernel(a2, a3, self.l2_prefetches, self.l2_prefetch_distance, self.nontemporal)
 
     def schedule(self, problem: Problem, stage: Stage) -> Chosen:
         """A stage on its own: what each of its definitions gets."""
@@ -190,7 +190,7 @@ class Statement:
         any_order = found is not None and not (self.problem.strict and not all(f.is_exact for f in found))
         return tuple(
             n for n, extent in self.extents.items()
-            if (n in self.free or any_order) and (extent >= FEWEST_ITERATIONS or n == self.column)
+            if n in self.free or (any_order and extent >= FEWEST_ITERATIONS)
         )  # fmt: skip
 
     @property
