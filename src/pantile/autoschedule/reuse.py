@@ -43,6 +43,7 @@ from .tiled_loops import TiledLoops
 from .tiles import MOST_UNROLLED, marked_inside
 
 MOST_PERMUTED = 3  # loops whose order is searched; further ones stay outermost
+FEW_STAGES = 12  # of a segment for which all orders of loops are tried
 MOST_WHOLE = 256  # points along a dim that is read as a whole by every tile
 
 Numbers = Any
@@ -102,6 +103,40 @@ class Tiling:
         return tuple(n for n in self.members if self.levels[n] == INLINE)
 
 
+class Stages:
+    """What all segments ask of the stages, worked out once."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.facts: Facts = problem.facts
+        self.graph = problem.graph
+
+    @cached_property
+    def overlaps(self) -> dict[str, dict[str, dict[str, int]]]:
+        """W_i: stage -> consumer -> loop of the consumer -> overlap."""
+        stage = self.graph.stage
+        return {n: {c: overlaps(stage[n], stage[c]) for c in self.facts.consumers[n]} for n in stage}
+
+    @cached_property
+    def read_again(self) -> set[str]:
+        """Stages of which a reduction reads a value more than once."""
+        stage = self.graph.stage
+        return {n for n in stage if any(is_read_again(stage[n], stage[c]) for c in self.facts.consumers[n])}
+
+    @cached_property
+    def work(self) -> dict[str, float]:
+        """Operations per point."""
+        return {n: self.facts.work(n) / max(1, self.facts.points(n)) for n in self.graph.stage}
+
+    @cached_property
+    def trivial(self) -> set[str]:
+        """Stages that cost about as much to compute as to load."""
+        return {
+            n for n, stage in self.graph.stage.items()
+            if self.facts.can_be_inlined(n) and not stage.updates
+            and self.facts.arithmetic(n) <= CHEAP_OPERATIONS and sum(self.facts.reads(n).values()) <= CHEAP_LOADS
+        }  # fmt: skip
+
+
 class _Search:
     """Segments are known by their outputs."""
 
@@ -111,7 +146,9 @@ class _Search:
         self.problem = problem.inlined(problem.facts.trivial)
         self.facts: Facts = self.problem.facts
         self.stages = [s.name for s in self.problem.graph.stages]
+        self.known = Stages(self.problem)
         self.analysed: dict[tuple[str, ...], Tiling] = {}
+        self._split: dict[tuple[str, ...], list[Tiling]] = {}
         self.remarks: list[str] = []
 
     def found(self) -> Found:
@@ -180,10 +217,15 @@ class _Search:
 
     def split_segment(self, members: tuple[str, ...]) -> list[Tiling]:
         """Algorithm 8: the cheapest way to cut a segment into ones that fit. One stage is never too large."""
-        whole = self.tiling_analysis(members)
-        if whole.working_set <= self.csize or len(members) == 1:
-            return [whole]
-        best, least = [whole], inf
+        if members not in self._split:
+            whole = self.tiling_analysis(members)
+            fits = whole.working_set <= self.csize or len(members) == 1
+            self._split[members] = [whole] if fits else self._cheapest_split(members)
+        return self._split[members]
+
+    def _cheapest_split(self, members: tuple[str, ...]) -> list[Tiling]:
+        best: list[Tiling] = []
+        least = inf
         for n in range(self.parameters.max_split - 1, len(members) - 1):
             head = self._with_producers(members, members[n])
             first = self.tiling_analysis(head)
@@ -192,9 +234,9 @@ class _Search:
             rest = tuple(m for m in members if m not in head)
             found = [first, *self.split_segment(rest)]
             cost = sum(t.cost for t in found)
-            if cost < least and all(t.working_set <= self.csize or not t.members for t in found):
+            if cost < least:
                 best, least = found, cost
-        return best
+        return best or [self.tiling_analysis((m,)) for m in members]
 
     def _with_producers(self, members: tuple[str, ...], end: str) -> tuple[str, ...]:
         """A stage and those among the members that it needs."""
@@ -209,7 +251,7 @@ class _Search:
     def tiling_analysis(self, members: tuple[str, ...]) -> Tiling:
         """The order of loops and the tile of least cost."""
         if members not in self.analysed:
-            self.analysed[members] = TilingAnalysis(self.problem, self.parameters, members).best()
+            self.analysed[members] = TilingAnalysis(self.problem, self.parameters, self.known, members).best()
         return self.analysed[members]
 
 
@@ -241,8 +283,8 @@ def _report(t: Tiling) -> GroupReport:
 class TilingAnalysis:
     """Of a segment: its stages, the output last."""
 
-    def __init__(self, problem: Problem, parameters: Reuse, members: tuple[str, ...]) -> None:
-        self.problem, self.parameters, self.members = problem, parameters, members
+    def __init__(self, problem: Problem, parameters: Reuse, known: Stages, members: tuple[str, ...]) -> None:
+        self.problem, self.parameters, self.known, self.members = problem, parameters, known, members
         self.facts: Facts = problem.facts
         self.graph = problem.graph
         self.output = self.graph.stage[members[-1]]
@@ -270,10 +312,16 @@ class TilingAnalysis:
         return best
 
     def permutations(self) -> list[tuple[str, ...]]:
-        """Of the loops inside a tile. "We do not attempt to interchange loops that only perform a few iterations"."""
+        """Of the loops inside a tile. "We do not attempt to interchange loops that only perform a few iterations".
+
+        Orders with another loop than the column innermost lose the prefetchers (equation 5.13); large segments do
+        without them.
+        """
         fixed, free = self.long[:-MOST_PERMUTED], self.long[-MOST_PERMUTED:]
         orders = [(*fixed, *p) for p in permutations(free)]
-        return sorted(orders, key=lambda p: p[-1] != self.column)
+        along = [p for p in orders if p[-1] == self.column]
+        others = [p for p in orders if p not in along]
+        return [*along, *others] if len(self.members) <= FEW_STAGES or not along else along
 
     # ---- Algorithm 4
 
@@ -281,22 +329,13 @@ class TilingAnalysis:
     def motions(self) -> dict[str, dict[str, Motion]]:
         return motions(self.graph, self.members, self.output.name)
 
-    @cached_property
-    def overlaps(self) -> dict[str, dict[str, dict[str, int]]]:
-        """W_i: stage -> consumer -> loop of the consumer -> overlap."""
-        return {
-            n: {c: overlaps(self.graph.stage[n], self.graph.stage[c]) for c in self.facts.consumers[n]}
-            for n in self.producers
-        }
-
     def stage_fusion(self, nest: Nest) -> dict[str, Level]:
         """Algorithm 4: the compute and store level of every stage."""
         return {name: self._fused(name, nest) for name in reversed(self.producers)}
 
     def _fused(self, name: str, nest: Nest) -> Level:
-        shared = {(c, d): v for c, dims in self.overlaps[name].items() for d, v in dims.items()}
-        again = any(is_read_again(self.graph.stage[name], self.graph.stage[c]) for c in self.facts.consumers[name])
-        if not shared and not again:
+        shared = {(c, d): v for c, dims in self.known.overlaps[name].items() for d, v in dims.items()}
+        if not shared and name not in self.known.read_again:
             if self.facts.can_be_inlined(name):
                 return INLINE  # line 12
             return nest.at(nest.innermost + 1)  # a reduction has to be stored
@@ -322,7 +361,7 @@ class TilingAnalysis:
         """Algorithm 5, and then every stage is moved out to where all that read it are inside."""
         found = dict(levels)
         for name in reversed(self.producers):
-            if found[name] != INLINE and self.is_trivial(name):
+            if found[name] != INLINE and name in self.known.trivial:
                 self._store_instead(name, found[name], found)
                 found[name] = INLINE
         for name in reversed(self.producers):
@@ -336,16 +375,10 @@ class TilingAnalysis:
         """Lines 5 to 9: producers that were inlined into a stage which now is inlined itself take its place."""
         for p in self.facts.producers[name]:
             if found.get(p) == INLINE:
-                if self.is_trivial(p):
+                if p in self.known.trivial:
                     self._store_instead(p, level, found)
                 else:
                     found[p] = level
-
-    def is_trivial(self, name: str) -> bool:
-        """Whether computing a value costs about as much as loading it."""
-        cheap = self.facts.arithmetic(name) <= CHEAP_OPERATIONS
-        few = sum(self.facts.reads(name).values()) <= CHEAP_LOADS
-        return self.facts.can_be_inlined(name) and not self.graph.stage[name].updates and cheap and few
 
     def readers(self, name: str, levels: Mapping[str, Level]) -> set[str]:
         """The stages that read a stage once others are inlined."""
@@ -377,7 +410,7 @@ class TilingAnalysis:
     def _least(self, dim: str) -> int:
         """Equation 5.15: the largest overlap along a loop."""
         amounts = [
-            v for n in self.producers for c, dims in self.overlaps[n].items() for d, v in dims.items()
+            v for n in self.producers for c, dims in self.known.overlaps[n].items() for d, v in dims.items()
             if v < WHOLE and c in self.motions and d in self.motions[c] and self.motions[c][d].dim == dim
         ]  # fmt: skip
         return max(amounts, default=1)
@@ -392,7 +425,7 @@ class TilingAnalysis:
         for outermost in self.long:
             enough = self.extents[outermost] / self.tiles[outermost] >= self.problem.machine.threads  # 5.14
             allowed = np.where(fits & enough, total, inf)
-            k = int(np.argmin(allowed))
+            k = allowed.size - 1 - int(np.argmin(allowed[::-1]))  # the largest of equal ones
             if np.isfinite(allowed[k]) and (best is None or allowed[k] < best[0]):
                 best = (float(allowed[k]), k, outermost)
         if best is None:
@@ -483,9 +516,8 @@ class TilingAnalysis:
 
     def work(self, name: str, levels: Mapping[str, Level]) -> float:
         """Operations per point, with those of what is inlined."""
-        own = self.facts.work(name) / max(1, self.facts.points(name))
         inlined = [p for p in self.facts.producers[name] if levels.get(p) == INLINE]
-        return own + sum(self.work(p, levels) for p in inlined)
+        return self.known.work[name] + sum(self.work(p, levels) for p in inlined)
 
     def sources(self, name: str, levels: Mapping[str, Level]) -> set[str]:
         """What a stage reads once others are inlined."""
