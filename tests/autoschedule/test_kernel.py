@@ -92,6 +92,15 @@ def convlayer() -> pt.Pipeline:
     return pt.Pipeline(out, shape=(a.shape[0], a.shape[1] - 2, a.shape[2] - 2, b.shape[3]))
 
 
+def pointwise(transposed: bool, masked: bool) -> pt.Pipeline:
+    y, x = pt.vars("y x")
+    a, b = (pt.Input(n, "uint32", ndim=2) for n in "ab")
+    out = pt.Func("out")
+    value = a[x, y] if transposed else a[y, x]
+    out[y, x] = value & b[y, x] if masked else value
+    return pt.Pipeline(out, shape=a.shape)
+
+
 def square(n: int) -> dict[str, tuple[int, ...]]:
     return {"a": (n, n), "b": (n, n)}
 
@@ -104,7 +113,12 @@ TABLE_4_5 = {
     "trmm": (trmm, square(2048), 0.005),
     "syrk": (syrk, square(2048), 0.009),
     "syr2k": (syr2k, square(2048), 0.012),
+    "tpm": (lambda: pointwise(True, True), square(4096), 0.002),
+    "tp": (lambda: pointwise(True, False), {"a": (4096, 4096)}, 0.002),
+    "copy": (lambda: pointwise(False, False), {"a": (4096, 4096)}, 0.002),
+    "mask": (lambda: pointwise(False, True), square(4096), 0.002),
 }
+KINDS = {"tpm": SPATIAL, "tp": SPATIAL, "copy": CONTIGUOUS, "mask": CONTIGUOUS}
 
 
 def statement(pipeline: pt.Pipeline, **shapes: tuple[int, ...]) -> Statement:
@@ -118,9 +132,9 @@ def statement(pipeline: pt.Pipeline, **shapes: tuple[int, ...]) -> Statement:
 
 
 @pytest.mark.parametrize("name", sorted(TABLE_4_5))
-def test_temporal_kernels(name: str) -> None:
+def test_kinds(name: str) -> None:
     build, shapes, _ = TABLE_4_5[name]
-    assert classify(statement(build(), **shapes)) == TEMPORAL
+    assert classify(statement(build(), **shapes)) == KINDS.get(name, TEMPORAL)
 
 
 @pytest.mark.parametrize(
@@ -233,9 +247,9 @@ def emulated(cache: Cache, threads: int, element: int, row: int, pitch: int, pre
                 return rows
             fetched[(first + i) % sets] += 1
             s += 1
-            if prefetcher is not None and s - i <= prefetcher.distance:
-                if any(fetched[(first + i + p) % sets] == ways for p in range(prefetcher.requests)):
-                    return rows
+            near = prefetcher is not None and s - i <= prefetcher.distance
+            if near and any(fetched[(first + i + p) % sets] == ways for p in range(prefetcher.requests)):
+                return rows
         rows += 1
     return rows
 

@@ -17,7 +17,7 @@ jump, is stored where it would be computed: all of its tile at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import permutations
@@ -43,6 +43,7 @@ from .tiled_loops import TiledLoops
 from .tiles import MOST_UNROLLED, marked_inside
 
 MOST_PERMUTED = 3  # loops whose order is searched; further ones stay outermost
+MOST_ANALYSED = 600  # stages, counted once per segment, before Algorithm 8 stops to look at all cuts
 FEW_STAGES = 12  # of a segment for which all orders of loops are tried
 MOST_WHOLE = 256  # points along a dim that is read as a whole by every tile
 
@@ -226,17 +227,31 @@ class _Search:
     def _cheapest_split(self, members: tuple[str, ...]) -> list[Tiling]:
         best: list[Tiling] = []
         least = inf
-        for n in range(self.parameters.max_split - 1, len(members) - 1):
-            head = self._with_producers(members, members[n])
+        for head in self._heads(members):
             first = self.tiling_analysis(head)
             if first.working_set > self.csize and len(head) > 1:
                 break  # "will only grow larger if more stages are included"
-            rest = tuple(m for m in members if m not in head)
-            found = [first, *self.split_segment(rest)]
+            found = [first, *self.split_segment(tuple(m for m in members if m not in head))]
             cost = sum(t.cost for t in found)
             if cost < least:
                 best, least = found, cost
         return best or [self.tiling_analysis((m,)) for m in members]
+
+    def _heads(self, members: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        """Segments to start with, of `max_split` stages on, that end where iterations of consumers overlap: other
+        stages are inlined or computed with what reads them. Once many have been analysed, only the largest that fits.
+        """
+        ends = [m for m in members[self.parameters.max_split - 1 : -1] if any(self.known.overlaps[m].values())]
+        heads = [self._with_producers(members, end) for end in ends]
+        if sum(map(len, self.analysed)) < MOST_ANALYSED:
+            yield from heads
+            return
+        low, high = 0, len(heads)  # heads before `low` fit
+        while low < high:
+            middle = (low + high) // 2
+            fits = self.tiling_analysis(heads[middle]).working_set <= self.csize
+            low, high = (middle + 1, high) if fits else (low, middle)
+        yield from heads[max(0, low - 1) : max(1, low)]
 
     def _with_producers(self, members: tuple[str, ...], end: str) -> tuple[str, ...]:
         """A stage and those among the members that it needs."""
@@ -295,7 +310,7 @@ class TilingAnalysis:
         self.column = dims[-1] if dims else ""
         self.short = tuple(d for d in dims if self.extents[d] <= MOST_UNROLLED)
         self.long = tuple(d for d in dims if d not in self.short)
-        self._boxes: dict[tuple[frozenset[str], frozenset[str]], dict[str, Box]] = {}
+        self._boxes: dict[tuple[frozenset[str], frozenset[str], str], dict[str, Box]] = {}
 
     def best(self) -> Tiling:
         """Algorithm 6: all orders of loops, and for each all tile sizes at once."""
@@ -482,28 +497,30 @@ class TilingAnalysis:
         """What one iteration of a level needs of every stage, those that slide along it keeping what they have."""
         inside = nest.inside(level)
         sliding = frozenset(n for n in self.producers if levels[n].is_folded and levels[n].compute == level)
-        if (inside, sliding) not in self._boxes:
-            tile = {d: self.tiles[d] if d in inside else np.minimum(self.step(d), self.tiles[d]) for d in self.long}
+        key = (inside, sliding, nest.intra[-1])
+        if key not in self._boxes:
+            one = {d: np.minimum(self.step(nest, d), self.tiles[d]) for d in self.long}
+            tile = {d: self.tiles[d] if d in inside else one[d] for d in self.long}
 
             def new(name: str, box: Box) -> Box:
-                return self.advanced(name, box, nest.loops[level]) if name in sliding else box
+                return self.advanced(name, box, nest, nest.loops[level]) if name in sliding else box
 
-            self._boxes[inside, sliding] = footprint.boxes(self.facts, self.members, self.output.name, tile, new)
-        return self._boxes[inside, sliding]
+            self._boxes[key] = footprint.boxes(self.facts, self.members, self.output.name, tile, new)
+        return self._boxes[key]
 
-    def advanced(self, name: str, box: Box, loop: str) -> Box:
+    def advanced(self, name: str, box: Box, nest: Nest, loop: str) -> Box:
         """The last rows of a box, those that an iteration of a loop adds."""
         stage = self.graph.stage[name]
         moving = self.motions[name]
         return tuple(
-            Interval(np.maximum(r.low, r.high - ceil(moving[d].rate * self.step(loop)) + 1), r.high)
+            Interval(np.maximum(r.low, r.high - ceil(moving[d].rate * self.step(nest, loop)) + 1), r.high)
             if d in moving and moving[d].dim == loop else r
             for d, r in zip(stage.dims, box, strict=True)
         )  # fmt: skip
 
-    def step(self, loop: str) -> int:
+    def step(self, nest: Nest, loop: str) -> int:
         """Points of an iteration of a loop inside a tile."""
-        return self.lanes if loop == self.column else 1
+        return self.lanes if loop == nest.intra[-1] else 1
 
     def iterations(self, nest: Nest, level: int) -> Numbers:
         """How often a level runs."""
@@ -511,7 +528,7 @@ class TilingAnalysis:
         count = footprint.tiles(self.facts, self.output.name, self.tiles)
         for d in self.long:
             if d not in inside:
-                count = count * np.ceil(self.tiles[d] / self.step(d))
+                count = count * np.ceil(self.tiles[d] / self.step(nest, d))
         return count
 
     def work(self, name: str, levels: Mapping[str, Level]) -> float:
