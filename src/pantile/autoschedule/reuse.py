@@ -17,7 +17,7 @@ jump, is stored where it would be computed: all of its tile at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import permutations
@@ -181,11 +181,12 @@ class _Search:
         return regular and self.facts.is_limited(name) and all(self._reads_locally(stages[name], c) for c in consumers)
 
     def _reads_locally(self, producer: Stage, consumer: Stage) -> bool:
-        """Whether every index moves with a coordinate, or the whole of what it may reach is small."""
+        """Whether every read moves with a coordinate, and along the other dims the whole that it may reach is small."""
         extents = self.facts.extents(producer.name)
         reads = [a for d in consumer.definitions for a in accesses(consumer, d) if a.buffer in producer.buffers]
+        moving = all(any(i is not None and i.dim is not None for i in a.indices) for a in reads)
         pairs = [pair for a in reads for pair in zip(a.indices, extents, strict=True)]
-        return all(index is not None or extent <= MOST_WHOLE for index, extent in pairs)
+        return moving and all(index is not None or extent <= MOST_WHOLE for index, extent in pairs)
 
     # ---- Algorithm 7
 
@@ -211,47 +212,61 @@ class _Search:
 
     def scheduled(self, members: tuple[str, ...]) -> list[Tiling]:
         """The whole as one segment if its buffers fit, else what Algorithms 7 and 8 make of it."""
-        whole = self.tiling_analysis(members)
-        if whole.working_set <= self.csize:
-            return [whole]
+        if self._fits(members):
+            return [self.tiling_analysis(members)]
         return [t for segment in self.group_stages(members) for t in self.split_segment(segment)]
 
     def split_segment(self, members: tuple[str, ...]) -> list[Tiling]:
-        """Algorithm 8: the cheapest way to cut a segment into ones that fit. One stage is never too large."""
+        """Algorithm 8: the cheapest way to cut a segment into ones that fit."""
         if members not in self._split:
-            whole = self.tiling_analysis(members)
-            fits = whole.working_set <= self.csize or len(members) == 1
-            self._split[members] = [whole] if fits else self._cheapest_split(members)
+            thorough = sum(map(len, self.analysed)) < MOST_ANALYSED
+            self._split[members] = self._cheapest_split(members) if thorough else self._largest_first(members)
         return self._split[members]
 
+    def _fits(self, members: tuple[str, ...]) -> bool:
+        """One stage is never too large."""
+        return len(members) == 1 or self.tiling_analysis(members).working_set <= self.csize
+
     def _cheapest_split(self, members: tuple[str, ...]) -> list[Tiling]:
+        if self._fits(members):
+            return [self.tiling_analysis(members)]
         best: list[Tiling] = []
         least = inf
         for head in self._heads(members):
-            first = self.tiling_analysis(head)
-            if first.working_set > self.csize and len(head) > 1:
+            if not self._fits(head):
                 break  # "will only grow larger if more stages are included"
-            found = [first, *self.split_segment(tuple(m for m in members if m not in head))]
+            rest = tuple(m for m in members if m not in head)
+            found = [self.tiling_analysis(head), *self.split_segment(rest)]
             cost = sum(t.cost for t in found)
             if cost < least:
                 best, least = found, cost
         return best or [self.tiling_analysis((m,)) for m in members]
 
-    def _heads(self, members: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    def _heads(self, members: tuple[str, ...]) -> list[tuple[str, ...]]:
         """Segments to start with, of `max_split` stages on, that end where iterations of consumers overlap: other
-        stages are inlined or computed with what reads them. Once many have been analysed, only the largest that fits.
-        """
-        ends = [m for m in members[self.parameters.max_split - 1 : -1] if any(self.known.overlaps[m].values())]
-        heads = [self._with_producers(members, end) for end in ends]
-        if sum(map(len, self.analysed)) < MOST_ANALYSED:
-            yield from heads
-            return
-        low, high = 0, len(heads)  # heads before `low` fit
-        while low < high:
-            middle = (low + high) // 2
-            fits = self.tiling_analysis(heads[middle]).working_set <= self.csize
-            low, high = (middle + 1, high) if fits else (low, middle)
-        yield from heads[max(0, low - 1) : max(1, low)]
+        stages are inlined or computed with what reads them."""
+        ends = [m for m in members[self.parameters.max_split - 1 : -1] if self._has_overlap(m)]
+        return [self._with_producers(members, end) for end in ends]
+
+    def _has_overlap(self, name: str) -> bool:
+        return any(self.known.overlaps[name].values())
+
+    def _largest_first(self, members: tuple[str, ...]) -> list[Tiling]:
+        """A cut of a long segment without looking at all: again and again the largest head that fits."""
+        found = []
+        while members:
+            heads = [*self._heads(members), members]
+            low, step = 0, 1  # heads[low] is to be taken
+            while low + step < len(heads) and self._fits(heads[low + step]):
+                low, step = low + step, 2 * step
+            while step > 1:
+                step //= 2
+                if low + step < len(heads) and self._fits(heads[low + step]):
+                    low += step
+            head = heads[low]
+            found += [self.tiling_analysis(head)] if self._fits(head) else [self.tiling_analysis((m,)) for m in head]
+            members = tuple(m for m in members if m not in head)
+        return found
 
     def _with_producers(self, members: tuple[str, ...], end: str) -> tuple[str, ...]:
         """A stage and those among the members that it needs."""
