@@ -527,5 +527,6 @@ class SpatialOptimizer(_Optimizer):
         per_row = sum(self.per_line if t else 1 for t in transposed)
         l1 = per_row * x * self.element <= self.room(self.machine.l1)  # 4.18
         l2 = len(transposed) * x * y * self.element <= self.room(self.machine.l2)  # 4.19
-        bounds = [[self.bound_l2(int(n), self.s.extents[self.column])] for n in x.flat]
+        pitch = self.s.extents[self.column]
+        bounds = [[self.bound_l2(int(n), pitch) if fits else 0] for n, fits in zip(x.flat, l1.flat, strict=True)]
         return l1 & l2 & (y <= np.array(bounds)) & self.enough_tiles(self.height, tile)

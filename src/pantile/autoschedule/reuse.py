@@ -219,9 +219,14 @@ class _Search:
     def split_segment(self, members: tuple[str, ...]) -> list[Tiling]:
         """Algorithm 8: the cheapest way to cut a segment into ones that fit."""
         if members not in self._split:
-            thorough = sum(map(len, self.analysed)) < MOST_ANALYSED
-            self._split[members] = self._cheapest_split(members) if thorough else self._largest_first(members)
+            self._split[members] = (
+                self._largest_first(members) if self._has_seen_much() else self._cheapest_split(members)
+            )
         return self._split[members]
+
+    def _has_seen_much(self) -> bool:
+        """Whether to go on without looking at all cuts."""
+        return sum(map(len, self.analysed)) >= MOST_ANALYSED
 
     def _fits(self, members: tuple[str, ...]) -> bool:
         """One stage is never too large."""
@@ -233,7 +238,7 @@ class _Search:
         best: list[Tiling] = []
         least = inf
         for head in self._heads(members):
-            if not self._fits(head):
+            if not self._fits(head) or (best and self._has_seen_much()):
                 break  # "will only grow larger if more stages are included"
             rest = tuple(m for m in members if m not in head)
             found = [self.tiling_analysis(head), *self.split_segment(rest)]
@@ -243,10 +248,10 @@ class _Search:
         return best or [self.tiling_analysis((m,)) for m in members]
 
     def _heads(self, members: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """Segments to start with, of `max_split` stages on, that end where iterations of consumers overlap: other
-        stages are inlined or computed with what reads them."""
-        ends = [m for m in members[self.parameters.max_split - 1 : -1] if self._has_overlap(m)]
-        return [self._with_producers(members, end) for end in ends]
+        """Segments to start with, smallest first, of `max_split` stages or more. They end where iterations of consumers
+        overlap: other stages are inlined or computed with what reads them."""
+        heads = [self._with_producers(members, end) for end in members[:-1] if self._has_overlap(end)]
+        return sorted((h for h in heads if len(h) >= self.parameters.max_split), key=len)
 
     def _has_overlap(self, name: str) -> bool:
         return any(self.known.overlaps[name].values())
