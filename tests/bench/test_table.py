@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pantile.bench.contender import Label
-from pantile.bench.result import Result, geometric_mean, ratio
+from pantile.bench.result import Result, ratio
 from pantile.bench.table import brief, render
 
 OURS, ALONE, RIVAL = Label("pantile", "expert", 2), Label("pantile", "expert", 1), Label("halide", "manual", 2)
@@ -21,10 +21,6 @@ RESULTS = [result("a", ALONE, 3.8), result("a", OURS, 2.0), result("a", RIVAL, 4
 def test_ratio_needs_both() -> None:
     assert ratio(RESULTS, "a", OURS, RIVAL) == 0.5
     assert ratio(RESULTS, "b", OURS, RIVAL) is None
-
-
-def test_geometric_mean() -> None:
-    assert geometric_mean([0.5, 2.0]) == pytest.approx(1.0)
 
 
 def test_whole_text() -> None:
@@ -75,3 +71,18 @@ def test_what_was_asked_for_besides() -> None:
     assert "a, pantile expert, 2 threads: a call costs 12.3 us beyond its kernel" in text
     assert "a, expert: compiling takes 124 MB at most" in text
     assert "a, expert: milliseconds per pass: inline 1.0, llvm 200.0" in text
+
+
+def test_strategies_side_by_side() -> None:
+    greedy, dp, theirs = Label("pantile", "greedy", 2), Label("pantile", "dp", 2), Label("halide", "adams2019", 2)
+    times = {greedy: (4.0, 8.0), dp: (2.0, 16.0), OURS: (1.0, 8.0), theirs: (8.0, 8.0), RIVAL: (1.0, 4.0)}
+    results = [result(app, who, ms[k]) for k, app in enumerate("ab") for who, ms in times.items()]
+    lines = [" ".join(line.split()) for line in render([*results, result("c", dp, 3.0)]).splitlines()]
+    start = lines.index("ms greedy dp expert halide adams2019 halide manual")
+    assert lines[start + 1 : start + 6] == [
+        "a 4.00 2.00 1.00 8.00 1.00",
+        "b 8.00 16.0 8.00 8.00 4.00",
+        "c 3.00",
+        "this/best 1.41 1.26 0.71 2.00 0.50",
+        "the best of halide's adams2019 over the best of our strategies: 2.00 on the geometric mean",
+    ]

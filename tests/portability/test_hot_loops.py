@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -115,9 +114,7 @@ def test_nothing_but_the_runtime_is_called(name: str, how: str, to: str) -> None
 @pytest.mark.parametrize("name", ["unsharp", "harris"])
 @every_target
 def test_strict_code_fuses_nothing(name: str, to: str) -> None:
-    p = APPS[name].build()
-    p._set(p.graph, replace(p.options, strict=True), pt.Schedule())
-    text = p.asm(to)
+    text = APPS[name].build().with_options(strict=True).asm(to)
     assert not [loop for loop in steady_loops(text, NAMED[to].arch) if loop.like(FUSED[to])]
 
 

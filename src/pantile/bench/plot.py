@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from .contender import Label, Unavailable
 from .ours import SYSTEM
-from .result import Result, geometric_mean
+from .result import Result
 
 OURS = ("#c1440e", "#e08e5b", "#f0c3a0")
 OTHERS = ("#3d5a80", "#8aa6c4", "#6b8f71", "#b5c99a", "#9a8c98", "#c9ada7", "#d3dce6")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,11 +40,6 @@ def ratio(results: Sequence[Result], app: str, over: Label, under: Label) -> flo
     """The time of one contender over that of another, if both were measured."""
     ms = {r.label: r.ms for r in results if r.app == app}
     return ms[over] / ms[under] if over in ms and under in ms else None
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """The n-th root of the product."""
-    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def write_json(path: Path, machine: Mapping[str, object], results: Sequence[Result]) -> None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from statistics import geometric_mean
 from typing import TypeVar
 
+from .columns import aligned, milliseconds
 from .contender import Label
+from .matrix import matrix
 from .ours import SYSTEM
-from .result import Result, geometric_mean, ratio
+from .result import Result, ratio
 
 T = TypeVar("T")
+MOST_RATIOS = 3  # columns; with more schedules, `matrix` shows them better
 
 
 def render(results: Sequence[Result]) -> str:
     """Everything, in paragraphs."""
-    parts = (_table, _means, _differences, _speedups, _overheads, _memory, _passes)
+    parts = (_table, matrix, _means, _differences, _speedups, _overheads, _memory, _passes)
     paragraphs = [list(part(results)) for part in parts]
     return "\n\n".join("\n".join(lines) for lines in paragraphs if lines)
 
@@ -23,7 +27,7 @@ def render(results: Sequence[Result]) -> str:
 def brief(results: Sequence[Result]) -> str:
     """One app in one line, while others are still to be measured."""
     threads = {r.label.threads for r in results}
-    each = [f"{_name(r.label, len(threads) > 1)} {_ms(r.ms)} ms" for r in results]
+    each = [f"{_name(r.label, len(threads) > 1)} {milliseconds(r.ms)} ms" for r in results]
     return f"{results[0].app}: {', '.join(each)}"
 
 
@@ -37,32 +41,26 @@ def _table(results: Sequence[Result]) -> Iterator[str]:
     bounds = any("bound_ms" in r.extra for r in results)
     head = ["app", "system", "schedule", "threads", "ms", "median", "compile s", "schedule s"]
     head += ["bound", "reached"] if bounds else []
-    ours = ours if len({r.label for r in results}) > 1 else []
+    ours = ours if len({r.label for r in results}) > 1 and len(ours) <= MOST_RATIOS else []
     rows = [head + [f"this/{schedule}" for schedule in ours]]
     for r in results:
         label, system = r.label, r.label.system + ("*" if "differs" in r.extra else "")
-        numbers = [_ms(r.ms), _ms(r.extra["median_ms"]), f"{r.compile_s:.2f}", f"{r.schedule_s:.2f}"]
+        numbers = [milliseconds(r.ms), milliseconds(r.extra["median_ms"]), f"{r.compile_s:.2f}", f"{r.schedule_s:.2f}"]
         numbers += _bound_cells(r) if bounds else []
         ratios = [_ratio_cell(results, r, Label(SYSTEM, schedule, label.threads)) for schedule in ours]
         rows.append([r.app, system, label.schedule, str(label.threads), *numbers, *ratios])
     apps = ["", *(r.app for r in results)]
-    for line, app, before in zip(_aligned(rows, text_columns=3), apps, ["", "", *apps[1:]], strict=False):
+    for line, app, before in zip(aligned(rows, text_columns=3), apps, ["", "", *apps[1:]], strict=False):
         if app != before and app != apps[1]:
             yield ""
         yield line
-
-
-def _ms(value: object) -> str:
-    """Three digits or a bit more."""
-    assert isinstance(value, float)
-    return f"{value:.{3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
 def _bound_cells(r: Result) -> list[str]:
     if "bound_ms" not in r.extra:
         return ["", ""]
     limit = {"memory": "mem", "arithmetic": "ops"}[str(r.extra["bound_by"])]
-    return [f"{_ms(r.extra['bound_ms'])} {limit}", f"{100 * r.extra['bound_ms'] / r.ms:.0f} %"]
+    return [f"{milliseconds(r.extra['bound_ms'])} {limit}", f"{100 * r.extra['bound_ms'] / r.ms:.0f} %"]
 
 
 def _ratio_cell(results: Sequence[Result], r: Result, ours: Label) -> str:
@@ -81,11 +79,11 @@ def _means(results: Sequence[Result]) -> Iterator[str]:
             if ratios:
                 pair = f"{rival.system} {rival.schedule} / {ours.system} {ours.schedule}"
                 least = min(ratios, key=lambda app: ratios[app])
-                mean = f"{geometric_mean(list(ratios.values())):.2f}"
+                mean = f"{geometric_mean(ratios.values()):.2f}"
                 rows.append([pair, str(ours.threads), str(len(ratios)), mean, f"{ratios[least]:.2f} {least}"])
     if rows:
         head = ["their time over ours (> 1: ours is faster)", "threads", "apps", "geometric mean", "least"]
-        yield from _aligned([head, *rows], text_columns=1)
+        yield from aligned([head, *rows], text_columns=1)
 
 
 def _differences(results: Sequence[Result]) -> Iterator[str]:
@@ -119,15 +117,6 @@ def _passes(results: Sequence[Result]) -> Iterator[str]:
         if isinstance(seconds, dict):
             listed = ", ".join(f"{name} {1e3 * s:.1f}" for name, s in seconds.items())
             yield f"{r.app}, {r.label.schedule}: milliseconds per pass: {listed}"
-
-
-def _aligned(rows: Sequence[Sequence[str]], text_columns: int) -> Iterator[str]:
-    """Columns of equal width, text to the left and numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        left = [c.ljust(w) for c, w in zip(row[:text_columns], widths, strict=False)]
-        right = [c.rjust(w) for c, w in zip(row[text_columns:], widths[text_columns:], strict=True)]
-        yield "  ".join(left + right).rstrip()
 
 
 def _unique(values: Iterable[T]) -> list[T]:
