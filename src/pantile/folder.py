@@ -6,13 +6,16 @@ none.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import stat
+import tempfile
 import warnings
 from pathlib import Path
 
 DIRECTORY_VARIABLE = "PANTILE_CACHE_DIR"
+UNFINISHED = ".part"  # suffix of files that are being written
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -24,6 +27,19 @@ def directory() -> Path | None:
 def is_ours(status: os.stat_result) -> bool:
     """Whether nobody else can have written it."""
     return status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file of the directory, for this user only. Others see the old content or the new, never a part."""
+    handle, unfinished = tempfile.mkstemp(UNFINISHED, "", path.parent)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+        os.replace(unfinished, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+        raise
 
 
 def _default() -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pantile.bench.machine import describe
-from pantile.machine import Cache, Issue, detect, host, measure, quiet
+from pantile.machine import Cache, Issue, Machine, detect, host, measure, quiet
 from pantile.machine.measure import Rates
 
 RATES = Rates(2.0, Issue(2, 2, 2, 1), (64e9, 32e9), 10e9, 15e9)
@@ -58,8 +59,7 @@ def test_a_system_that_tells_nothing(system: Path) -> None:
 def test_measured_once(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = detect()
     monkeypatch.setattr(host, "measure", lambda *_: pytest.fail("measured again"))
-    detect.cache_clear()
-    assert detect() == first
+    assert again() == first
 
 
 @pytest.mark.parametrize("content", ["", "nonsense", "[]", json.dumps({"a": {"b": 1}})])
@@ -69,10 +69,31 @@ def test_a_file_that_is_not_ours_is_measured_anew(content: str, system: Path) ->
     assert detect().ghz == 2.0
 
 
-def test_a_busy_machine_is_measured_again(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_machine_is_measured_again_when_it_is_quiet(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slower = replace(RATES, ghz=1.0)
     monkeypatch.setattr(host, "busy_cores", lambda: 1.0)
-    detect()
-    assert not (system / "kept" / host.FILE_NAME).exists()
+    monkeypatch.setattr(host, "measure", lambda *_: slower)
+    assert detect().ghz == 1.0
+    monkeypatch.setattr(host, "measure", lambda *_: RATES)
+    assert again().ghz == 1.0, "still busy: every process schedules for the same machine"
+    monkeypatch.setattr(host, "busy_cores", lambda: 0.0)
+    assert again().ghz == 2.0
+    monkeypatch.setattr(host, "measure", lambda *_: pytest.fail("measured a third time"))
+    assert again().ghz == 2.0
+
+
+def test_a_directory_that_cannot_be_written(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(host.folder, "write", write)
+    assert detect().ghz == 2.0
+
+
+def again() -> Machine:
+    """What another process would find."""
+    detect.cache_clear()
+    return detect()
 
 
 def test_the_measurement_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,7 @@ class Rates:
     caches: tuple[float, ...]
     core_bandwidth: float
     bandwidth: float
+    quiet: bool = True  # whether nobody else was busy then
 
 
 def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int) -> Rates:

@@ -12,7 +12,6 @@ import functools
 import hashlib
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from .. import folder
 LIMIT = 512 << 20  # bytes; beyond it, what was used longest ago is removed
 _MAGIC = b"pantile\x01"
 _DIGEST = hashlib.sha256().digest_size
-_SUFFIX, _UNFINISHED = ".code", ".part"
+_SUFFIX = ".code"
 _ABANDONED = 3600.0  # seconds after which an unfinished file will not be finished
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -143,19 +142,12 @@ class Directory:
 
     def write(self, name: str, content: bytes) -> None:
         with contextlib.suppress(OSError):
-            handle, unfinished = tempfile.mkstemp(_UNFINISHED, "", self.path)  # for this user only
-            try:
-                with open(handle, "wb") as file:
-                    file.write(_MAGIC + _digest(name, content) + content)
-                os.replace(unfinished, self._file(name))
-            except BaseException:
-                _remove(unfinished)
-                raise
+            folder.write(self._file(name), _MAGIC + _digest(name, content) + content)
             self._grown(len(content))
 
     def clear(self) -> int:
         """Remove everything; how many entries there were."""
-        for _, _, path in list(self._files(_UNFINISHED)):
+        for _, _, path in list(self._files(folder.UNFINISHED)):
             _remove(path)
         return sum(_remove(path) for _, _, path in self.entries())
 
@@ -171,7 +163,7 @@ class Directory:
 
     def _trimmed(self) -> int:
         """Remove what was never finished, and what was used longest ago until the rest is small enough: its bytes."""
-        for used, _, path in list(self._files(_UNFINISHED)):
+        for used, _, path in list(self._files(folder.UNFINISHED)):
             if used < time.time() - _ABANDONED:
                 _remove(path)
         entries = self.entries()
