@@ -11,7 +11,7 @@ after another, each definition on its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import permutations
@@ -20,25 +20,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..graph.nodes import Definition, Stage
-from ..machine.description import Cache, Machine
-from ..schedule.default import complete, lanes, mark_loops
+from ..graph.nodes import Stage
+from ..machine.description import Machine
+from ..schedule.default import complete
 from ..schedule.directives import StageSchedule, on
 from ..schedule.schedule import Schedule
-from ..schedule.updates import accumulation, is_independent
-from .emulation import Prefetcher, most_rows
-from .facts import Extents
+from .capacity import Capacity
+from .emulation import Prefetcher
 from .legal import legal
-from .references import Numbers, Reference, read, written
+from .misses import Tile, l1_misses, l2_misses, order_cost, tile_counts, without, working_set
+from .references import Numbers, Reference, product
 from .report import GroupReport, Report
+from .statement import Statement
 from .strategy import Found, Problem, Strategy
 from .tiled_loops import TiledLoops
 
 TEMPORAL, SPATIAL, CONTIGUOUS = "temporal", "spatial", "contiguous"
-FEWEST_ITERATIONS = 8  # of a reduction loop that is worth tiling; the windows of convolutions are not
 MOST_TILES = 1 << 17  # sizes that are compared at once
-
-Tile = Mapping[str, Numbers]
 
 
 @dataclass(frozen=True)
@@ -60,19 +58,20 @@ class Kernel(Strategy):
         result = legal(problem, [(c.chain,) for c in chosen], inlined)
         alone = "stages are computed one after another: the method does not fuse them"
         remarks = ((alone,) if len(chosen) > 1 else ()) + result.remarks
-        parameters = asdict(self._for(problem.machine))
+        parameters = {**asdict(self), **self.weights(problem.machine)}
         groups = tuple(c.report for c in chosen)
+        counts = {"tiles compared": sum(c.tiles for c in chosen)}
         return Found(
-            result.schedule, Report(self.name, problem.machine.name, parameters, groups, inlined, {}, remarks)
+            result.schedule, Report(self.name, problem.machine.name, parameters, groups, inlined, counts, remarks)
         )
 
-    def _for(self, machine: Machine) -> Kernel:
-        """What is None, from the machine."""
+    def weights(self, machine: Machine) -> dict[str, float]:
+        """a2 and a3; what is None, from the machine."""
         beyond = machine.caches[2].bandwidth if len(machine.caches) > 2 else machine.core_bandwidth
         fastest = machine.l1.bandwidth
         a2 = max(1.0, fastest / machine.l2.bandwidth) if self.a2 is None else self.a2
         a3 = max(a2, fastest / beyond) if self.a3 is None else self.a3
-        return Kernel(a2, a3, self.l2_prefetches, self.l2_prefetch_distance, self.nontemporal)
+        return {"a2": a2, "a3": a3}
 
     def schedule(self, problem: Problem, stage: Stage) -> Chosen:
         """A stage on its own: what each of its definitions gets."""
@@ -84,17 +83,19 @@ class Kernel(Strategy):
             marked = s.tiled(start, found.loops) if found.loops else s.plain(start)
             chain = chain if marked == start else marked
         streams = self.nontemporal and _may_stream(problem, stage, optimized[-1].kind)
-        return Chosen(chain.nontemporal() if streams else chain, _report(statements, optimized, streams))
+        chain = chain.nontemporal() if streams else chain
+        return Chosen(chain, _report(statements, optimized, streams), sum(o.tiles for o in optimized))
 
     def optimize(self, problem: Problem, s: Statement) -> Optimized:
         """The flow of Figure 4.1 for one statement."""
         kind = classify(s)
         if not s.is_tileable:
             return Optimized(kind, remark="its loops carry values or are too short, so that they stay as they are")
+        capacity = Capacity(s, problem.machine, Prefetcher(self.l2_prefetches, self.l2_prefetch_distance))
         if kind == TEMPORAL:
-            return TemporalOptimizer(s, problem.machine, self._for(problem.machine)).best()
+            return TemporalOptimizer(capacity, **self.weights(problem.machine)).best()
         if kind == SPATIAL:
-            return SpatialOptimizer(s, problem.machine, self._for(problem.machine)).best()
+            return SpatialOptimizer(capacity).best()
         return Optimized(kind)
 
 
@@ -104,6 +105,7 @@ class Chosen:
 
     chain: StageSchedule
     report: GroupReport
+    tiles: int
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ class Optimized:
     loops: TiledLoops | None = None
     costs: Mapping[str, float] | None = None
     remark: str = ""
+    tiles: int = 0  # that were compared, in all orders of loops
 
 
 def _inlined(problem: Problem) -> tuple[str, ...]:
@@ -144,86 +147,7 @@ def _remark(s: Statement, o: Optimized) -> str:
     return f"{title}: {o.kind}{order}" + (f"; {o.remark}" if o.remark else "")
 
 
-# ---- statements
-
-
-@dataclass(frozen=True, eq=False)
-class Statement:
-    """output[..] = f(inputs[..]) inside loops: one definition of a stage."""
-
-    problem: Problem
-    stage: Stage
-    number: int  # of the definition
-    extents: Extents  # B: of its loops, outermost first
-    output: Reference
-    inputs: tuple[Reference, ...]
-
-    @staticmethod
-    def of(problem: Problem, stage: Stage, number: int) -> Statement:
-        d = stage.definitions[number]
-        extents = problem.facts.loops(stage.name, number)
-        return Statement(problem, stage, number, extents, written(stage, d, extents), read(stage, d, extents))
-
-    @property
-    def definition(self) -> Definition:
-        return self.stage.definitions[self.number]
-
-    @cached_property
-    def free(self) -> tuple[str, ...]:
-        """Loops whose iterations are independent of each other."""
-        return tuple(n for n in self.extents if is_independent(self.stage, self.definition, n))
-
-    @cached_property
-    def lanes(self) -> int:
-        return lanes(self.stage, self.definition, self.problem.machine.vector_bits)
-
-    @cached_property
-    def column(self) -> str | None:
-        """The loop of the leading dimension, if it can be a vector."""
-        last = self.stage.dims[-1] if self.stage.dims else None
-        return last if last in self.free and self.extents[last] >= self.lanes else None
-
-    @cached_property
-    def tileable(self) -> tuple[str, ...]:
-        """Loops that are long enough, and may be interchanged with all others."""
-        found = accumulation(self.stage, self.definition)
-        any_order = found is not None and not (self.problem.strict and not all(f.is_exact for f in found))
-        return tuple(
-            n for n, extent in self.extents.items()
-            if n in self.free or (any_order and extent >= FEWEST_ITERATIONS)
-        )  # fmt: skip
-
-    @property
-    def is_tileable(self) -> bool:
-        pure = [d for d in self.stage.dims if d in self.extents]
-        return self.column is not None and len(self.tileable) > 1 and all(d in self.free for d in pure)
-
-    def plain(self, chain: StageSchedule) -> StageSchedule:
-        """The outermost loop parallel, the innermost one vectorized."""
-        bits = self.problem.machine.vector_bits
-        return mark_loops(self.problem.graph, self.stage, self.definition, chain, bits)
-
-    def tiled(self, chain: StageSchedule, loops: TiledLoops) -> StageSchedule:
-        """Tiled as found, vectorized along the column, parallel outermost."""
-        chain = loops.applied(chain, tuple(self.extents), self.column, self.lanes)
-        shared = self._shared(loops)
-        if len(shared) > 1:  # "we merge the outer inter-tile loops when possible"
-            fused = "_".join(shared)
-            return chain.fuse(shared[0], shared[1], fused).parallel(fused)
-        return chain.parallel(shared[0]) if shared else chain
-
-    def _shared(self, loops: TiledLoops) -> list[str]:
-        """The outermost loops to share among threads; the innermost inter-tile loop stays with one, to reuse L2."""
-        outer = list(loops.outer)
-        if not outer:
-            first = next(iter(loops.inner))
-            return [loops.inner[first]] if first in self.free and first != self.column else []
-        leading = []
-        for loop in outer[:1] + outer[1:-1]:
-            if loop not in self.free:
-                break
-            leading.append(loops.outer[loop])
-        return leading[:2]
+# ---- classification
 
 
 def classify(s: Statement) -> str:
@@ -241,55 +165,6 @@ def is_transposed(r: Reference, output: Reference) -> bool:
     return bool(output.column & across) and not output.column & r.column and bool(r.column)
 
 
-# ---- the cost of tiles, for temporal reuse
-
-
-def working_set(references: Iterable[Reference], tile: Tile) -> Numbers:
-    """Bytes that a tile touches: equation 4.6, and 4.1 for a tile of one iteration of the outermost intra-tile loop."""
-    return sum(r.points(tile) * r.bytes for r in references)
-
-
-def without(tile: Tile, loop: str) -> Tile:
-    """One iteration of a loop of a tile."""
-    return {n: t for n, t in tile.items() if n != loop}
-
-
-def tile_counts(extents: Extents, tile: Tile) -> dict[str, Numbers]:
-    """B / T of each loop."""
-    return {n: np.ceil(extent / tile[n]) for n, extent in extents.items()}
-
-
-def l1_misses(references: Iterable[Reference], extents: Extents, tile: Tile, outermost: str) -> Numbers:
-    """Equation 4.5. A row is one miss (4.3); what the outermost intra-tile loop does not move is reused (4.4)."""
-    each = without(tile, outermost)
-    misses = sum(r.rows(each) * (tile[outermost] if outermost in r.loops else 1) for r in references)
-    return misses * _product(tile_counts(extents, tile).values())
-
-
-def l2_misses(references: Iterable[Reference], extents: Extents, tile: Tile, innermost: str) -> Numbers:
-    """Equation 4.10. What the innermost inter-tile loop does not move is reused by all of its iterations (4.9)."""
-    counts = tile_counts(extents, tile)
-    misses = sum(r.rows(tile) * (counts[innermost] if innermost in r.loops else 1) for r in references)
-    return misses * _product(count for n, count in counts.items() if n != innermost)
-
-
-def order_cost(extents: Extents, tile: Mapping[str, int], inter: Sequence[str], intra: Sequence[str]) -> float:
-    """Equation 4.12: iterations between the inter-tile loop and the intra-tile loop of each dimension."""
-    counts = tile_counts(extents, tile)
-    total = 0.0
-    for loop in extents:
-        between = [counts[n] for n in inter[inter.index(loop) + 1 :]] + [tile[n] for n in intra[: intra.index(loop)]]
-        total += prod(float(n) for n in between)
-    return total
-
-
-def _product(factors: Iterable[Numbers]) -> Numbers:
-    result: Numbers = 1
-    for f in factors:
-        result = result * f
-    return result
-
-
 # ---- Algorithms 2 and 3
 
 
@@ -304,70 +179,36 @@ def sizes(extent: int, least: int, base: int = 2) -> list[int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Optimizer:
-    """What Algorithms 2 and 3 share."""
-
-    s: Statement
-    machine: Machine
-    parameters: Kernel
-
-    @cached_property
-    def column(self) -> str:
-        assert self.s.column is not None
-        return self.s.column
-
-    @cached_property
-    def references(self) -> tuple[Reference, ...]:
-        return (self.s.output, *self.s.inputs)
-
-    @cached_property
-    def element(self) -> int:
-        """DTS: of the widest array."""
-        return max(r.bytes for r in self.references)
-
-    @cached_property
-    def per_line(self) -> int:
-        """lc."""
-        return max(1, self.machine.l1.line // self.element)
-
-    @cached_property
-    def threads(self) -> int:
-        """Per core."""
-        return max(1, self.machine.threads // self.machine.cores)
-
-    def room(self, cache: Cache) -> float:
-        """What a thread has of a cache; half of L2, the other half is for what the prefetchers fetch."""
-        share = cache.per_core / self.threads
-        return share if cache is self.machine.l1 else share / 2
-
-    def bound_l1(self, row: int, pitch: int) -> int:
-        """Algorithm 1 for L1."""
-        return most_rows(self.machine.l1, self.threads, self.element, row, pitch)
-
-    def bound_l2(self, row: int, pitch: int) -> int:
-        """Algorithm 1 for L2."""
-        prefetcher = Prefetcher(self.parameters.l2_prefetches, self.parameters.l2_prefetch_distance)
-        return most_rows(self.machine.l2, self.threads, self.element, row, pitch, prefetcher)
-
-    def enough_tiles(self, loop: str, tile: Tile) -> Numbers:
-        """Equation 4.13: at least one iteration of the outermost inter-tile loop per thread."""
-        return self.s.extents[loop] / tile[loop] >= self.machine.threads
-
-
-@dataclass(frozen=True, eq=False)
-class TemporalOptimizer(_Optimizer):
+class TemporalOptimizer:
     """Algorithm 2."""
+
+    capacity: Capacity
+    a2: float
+    a3: float
+
+    @property
+    def s(self) -> Statement:
+        return self.capacity.s
 
     @cached_property
     def grid(self) -> dict[str, Numbers]:
         """All tile sizes: one axis per loop that is tiled. Loops that are too short for that are whole."""
         extents, base = self.s.extents, 2
         while True:
-            axes = [sizes(extents[n], self.s.lanes if n == self.column else 1, base) for n in self.s.tileable]
+            axes = [sizes(extents[n], self.s.lanes if n == self.s.vector else 1, base) for n in self.s.tileable]
             if prod(map(len, axes)) <= MOST_TILES:
                 break
             base *= 2
         return {**extents, **dict(zip(self.s.tileable, np.ix_(*axes), strict=True))}
+
+    @property
+    def tile_count(self) -> int:
+        return prod(np.size(t) for t in self.grid.values())
+
+    @property
+    def order_count(self) -> int:
+        """Orders of loops that differ in cost or bounds."""
+        return len(self._intra_classes()) * len(self._inter_classes())
 
     def best(self) -> Optimized:
         """Step 1 finds the tile, step 2 the order of the loops."""
@@ -380,13 +221,13 @@ class TemporalOptimizer(_Optimizer):
         inter, intra = self.ordered(tile, outermost, innermost)
         loops = TiledLoops(self.s.extents, tile, inter, intra)
         costs = {
-            "C_L1": float(l1_misses(self.references, self.s.extents, tile, outermost)),
-            "C_L2": float(l2_misses(self.references, self.s.extents, tile, innermost)),
+            "C_L1": float(l1_misses(self.s.references, self.s.extents, tile, outermost)),
+            "C_L2": float(l2_misses(self.s.references, self.s.extents, tile, innermost)),
             "C_total": cost,
             "C_order": order_cost(self.s.extents, tile, inter, intra),
         }
         remark = "" if constraints == 3 else "no tile meets all constraints"
-        return Optimized(TEMPORAL, loops, costs, remark)
+        return Optimized(TEMPORAL, loops, costs, remark, self.tile_count * self.order_count)
 
     # ---- step 1
 
@@ -400,7 +241,7 @@ class TemporalOptimizer(_Optimizer):
         for outermost, second, first in self._intra_classes():
             valid = self._valid(outermost, second, first, constraints)
             for parallel, innermost in self._inter_classes():
-                enough = self.enough_tiles(parallel, self.grid) if constraints > 2 else True
+                enough = self.capacity.enough_tiles(parallel, self.grid) if constraints > 2 else True
                 cost = np.where(valid & enough, self._l1[outermost] + self._l2[innermost], np.inf)
                 at = int(np.argmin(cost))
                 if np.isfinite(cost.flat[at]) and (best is None or cost.flat[at] < best[0]):
@@ -413,14 +254,14 @@ class TemporalOptimizer(_Optimizer):
         "Invalid permutations are those where the loops that correspond to column indices are outermost"; the column is
         innermost, since it becomes the vector.
         """
-        others = [n for n in self.s.tileable if n != self.column]
+        others = [n for n in self.s.tileable if n != self.s.vector]
         orders = permutations(others, min(3, len(others)))
         return list(dict.fromkeys((o[0], o[-2] if len(o) > 1 else o[0], o[-1]) for o in orders))
 
     def _inter_classes(self) -> list[tuple[str, str]]:
         """Outermost and innermost loop of all inter-tile orders. The outermost one is shared among threads."""
         loops = self.s.tileable
-        free = [n for n in loops if n in self.s.free and n != self.column] or [self.column]
+        free = [n for n in loops if n in self.s.free and n != self.s.vector] or [self.s.vector]
         return [(a, b) for a in free for b in loops if a != b]
 
     def _valid(self, outermost: str, second: str, first: str, constraints: int) -> Numbers:
@@ -429,11 +270,11 @@ class TemporalOptimizer(_Optimizer):
         valid: Numbers = np.ones(np.broadcast_shapes(*(np.shape(t) for t in grid.values())), bool)
         if constraints > 0:
             valid &= self._fits_l2
-            valid &= working_set(self.references, without(grid, outermost)) <= self.room(self.machine.l1)
+            valid &= working_set(self.s.references, without(grid, outermost)) <= self.capacity.l1
         if constraints > 1:
-            valid &= grid[first] <= self._bounds(self.column, self.bound_l1)
+            valid &= grid[first] <= self._bounds(self.s.vector, self.capacity.rows_in_l1)
             if second != first:
-                valid &= grid[second] <= self._bounds(first, self.bound_l2)
+                valid &= grid[second] <= self._bounds(first, self.capacity.rows_in_l2)
         return valid
 
     def _bounds(self, rows_along: str, bound: Any) -> Numbers:
@@ -444,19 +285,17 @@ class TemporalOptimizer(_Optimizer):
 
     @cached_property
     def _fits_l2(self) -> Numbers:
-        return working_set(self.references, self.grid) <= self.room(self.machine.l2)
+        return working_set(self.s.references, self.grid) <= self.capacity.l2
 
     @cached_property
     def _l1(self) -> dict[str, Numbers]:
         """a2 * C_L1 by outermost intra-tile loop."""
-        a2 = self.parameters.a2
-        return {n: a2 * l1_misses(self.references, self.s.extents, self.grid, n) for n in self.s.tileable}
+        return {n: self.a2 * l1_misses(self.s.references, self.s.extents, self.grid, n) for n in self.s.tileable}
 
     @cached_property
     def _l2(self) -> dict[str, Numbers]:
         """a3 * C_L2 by innermost inter-tile loop."""
-        a3 = self.parameters.a3
-        return {n: a3 * l2_misses(self.references, self.s.extents, self.grid, n) for n in self.s.tileable}
+        return {n: self.a3 * l2_misses(self.s.references, self.s.extents, self.grid, n) for n in self.s.tileable}
 
     def _tile(self, shape: tuple[int, ...], at: int) -> dict[str, int]:
         place = np.unravel_index(at, shape)
@@ -478,7 +317,7 @@ class TemporalOptimizer(_Optimizer):
         tiled = [n for n in others if n in self.s.tileable]
         short = tuple(n for n in others if n not in tiled)  # have no loop over tiles
         firsts = [a for a, b in self._inter_classes() if b == innermost]
-        enough = [n for n in firsts if self.enough_tiles(n, tile)] or firsts[:1]
+        enough = [n for n in firsts if self.capacity.enough_tiles(n, tile)] or firsts[:1]
         for first in enough:
             for rest in permutations(n for n in tiled if n != first):
                 yield (*short, first, *rest, innermost)
@@ -486,13 +325,19 @@ class TemporalOptimizer(_Optimizer):
     def _intra_orders(self, outermost: str) -> Iterator[tuple[str, ...]]:
         """Short loops, the windows of convolutions, stay inside of all that are tiled."""
         short = tuple(n for n in self.s.extents if n not in self.s.tileable)
-        for rest in permutations(n for n in self.s.tileable if n not in (outermost, self.column)):
-            yield (outermost, *rest, *short, self.column)
+        for rest in permutations(n for n in self.s.tileable if n not in (outermost, self.s.vector)):
+            yield (outermost, *rest, *short, self.s.vector)
 
 
 @dataclass(frozen=True, eq=False)
-class SpatialOptimizer(_Optimizer):
+class SpatialOptimizer:
     """Algorithm 3: tiles of width T_x along the column, and height T_y along the column of what is transposed."""
+
+    capacity: Capacity
+
+    @property
+    def s(self) -> Statement:
+        return self.capacity.s
 
     @cached_property
     def height(self) -> str:
@@ -500,11 +345,11 @@ class SpatialOptimizer(_Optimizer):
         return next(n for n in self.s.extents if n in transposed.column)
 
     def best(self) -> Optimized:
-        x, y, extents = self.column, self.height, self.s.extents
+        x, y, extents = self.s.vector, self.height, self.s.extents
         if y not in self.s.free:
             return Optimized(SPATIAL, remark="its rows carry values, so that they stay as they are")
-        widths = np.array(sizes(extents[x], min(self.per_line, extents[x])))[:, None]
-        heights = np.array(sizes(extents[y], min(self.per_line, extents[y])))
+        widths = np.array(sizes(extents[x], min(self.capacity.per_line, extents[x])))[:, None]
+        heights = np.array(sizes(extents[y], min(self.capacity.per_line, extents[y])))
         tile = {x: widths, y: heights}
         cost = sum(self.partial_cost(r, tile) for r in self.s.inputs)
         valid = self._valid(tile)
@@ -514,19 +359,20 @@ class SpatialOptimizer(_Optimizer):
         chosen = {**dict.fromkeys(extents, 1), x: int(widths[i, 0]), y: int(heights[j])}
         others = tuple(n for n in extents if n not in (x, y))
         loops = TiledLoops(extents, chosen, (*others, y, x), (y, x))
-        return Optimized(SPATIAL, loops, {"C_total": float(cost[i, j])})
+        return Optimized(SPATIAL, loops, {"C_total": float(cost[i, j])}, tiles=cost.size)
 
     def partial_cost(self, r: Reference, tile: Tile) -> Numbers:
         """Equations 4.14 to 4.17: rows of all tiles, times the efficiency T_x / lc of the prefetchers."""
         extents = {n: self.s.extents[n] for n in tile}
-        return r.rows(tile) * _product(tile_counts(extents, tile).values()) * tile[self.column] / self.per_line
+        efficiency = tile[self.s.vector] / self.capacity.per_line
+        return r.rows(tile) * product(tile_counts(extents, tile).values()) * efficiency
 
     def _valid(self, tile: Tile) -> Numbers:
-        x, y = tile[self.column], tile[self.height]
+        x, y = tile[self.s.vector], tile[self.height]
         transposed = [is_transposed(r, self.s.output) for r in self.s.inputs]
-        per_row = sum(self.per_line if t else 1 for t in transposed)
-        l1 = per_row * x * self.element <= self.room(self.machine.l1)  # 4.18
-        l2 = len(transposed) * x * y * self.element <= self.room(self.machine.l2)  # 4.19
-        pitch = self.s.extents[self.column]
-        bounds = [[self.bound_l2(int(n), pitch) if fits else 0] for n, fits in zip(x.flat, l1.flat, strict=True)]
-        return l1 & l2 & (y <= np.array(bounds)) & self.enough_tiles(self.height, tile)
+        per_row = sum(self.capacity.per_line if t else 1 for t in transposed)
+        l1 = per_row * x * self.capacity.element <= self.capacity.l1  # 4.18
+        l2 = len(transposed) * x * y * self.capacity.element <= self.capacity.l2  # 4.19
+        pitch = self.s.extents[self.s.vector]
+        heights = [self.capacity.rows_in_l2(int(n), pitch) if ok else 0 for n, ok in zip(x.flat, l1.flat, strict=True)]
+        return l1 & l2 & (y <= np.array(heights)[:, None]) & self.capacity.enough_tiles(self.height, tile)

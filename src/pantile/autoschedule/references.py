@@ -44,11 +44,11 @@ class Reference:
 
     def rows(self, tile: Mapping[str, Numbers]) -> Numbers:
         """The contiguous runs that a tile touches; loops that it does not name stand still."""
-        return _product(_extent(steps, tile) for steps in self.indices[:-1])
+        return product(_extent(steps, tile) for steps in self.indices[:-1])
 
     def points(self, tile: Mapping[str, Numbers]) -> Numbers:
         """The elements that a tile touches."""
-        return _product(_extent(steps, tile) for steps in self.indices)
+        return product(_extent(steps, tile) for steps in self.indices)
 
 
 def _extent(steps: Steps, tile: Mapping[str, Numbers]) -> Numbers:
@@ -59,7 +59,7 @@ def _extent(steps: Steps, tile: Mapping[str, Numbers]) -> Numbers:
     return np.ceil(reach) + 1
 
 
-def _product(factors: Iterable[Numbers]) -> Numbers:
+def product(factors: Iterable[Numbers]) -> Numbers:
     result: Numbers = 1
     for f in factors:
         result = result * f
