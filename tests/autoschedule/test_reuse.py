@@ -11,7 +11,10 @@ import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import Problem, footprint
 from pantile.autoschedule.overlap import WHOLE, overlaps
-from pantile.autoschedule.reuse import INLINE, Level, Nest, Reuse, Stages, TilingAnalysis, _Search
+from pantile.autoschedule.reuse import Reuse, TilingAnalysis, _Search
+from pantile.autoschedule.segment import INLINE, Level, Nest
+from pantile.autoschedule.sliding_tiles import SlidingTiles
+from pantile.autoschedule.stage_reuse import StageReuse
 from pantile.machine import named
 
 from .problems import chain, problem_of
@@ -25,7 +28,7 @@ def blur() -> Problem:
 
 
 def analysis(problem: Problem, *members: str) -> TilingAnalysis:
-    return TilingAnalysis(problem, Reuse(), Stages(problem), members)
+    return TilingAnalysis(SlidingTiles(problem, StageReuse(problem), members), Reuse().w)
 
 
 # ---- blur, the motivational example (§5.3)
@@ -57,30 +60,30 @@ def test_buffers_of_blur(tx: int, ty: int) -> None:
 def test_costs_of_blur() -> None:
     problem = blur()
     a = analysis(problem, "blur_x", "blur_y")
-    tx, ty = a.tiles["x"], a.tiles["y"]
+    tx, ty = a.tiles.sizes["x"], a.tiles.sizes["y"]
     tiles = np.ceil(6400 / tx) * np.ceil(4800 / ty)
     rows = Nest(("y", "x"), (), "x")
     levels = a.stage_fusion(rows)
     assert levels == {"blur_x": Level(rows.level("y"), rows.tile)}
     fits = (6400 % tx == 0) & (4800 % ty == 0)  # footnote 1: bounds are multiples of tiles
     assert fits.any()
-    computed = footprint.points(a.boxes(rows, levels, rows.tile)["blur_x"]) * a.iterations(rows, rows.tile)
+    computed = footprint.points(a.tiles.boxes(rows, levels, rows.tile)["blur_x"]) * a.tiles.iterations(rows, rows.tile)
     assert (computed == tx * (ty + 2) * tiles)[fits].all()  # 5.3
     assert problem.facts.points("blur_x") == 6400 * 4802  # 5.4
-    loads = a.load_cost("img", rows, levels, levels["blur_x"])
+    loads = a.tiles.load_cost("img", rows, levels, levels["blur_x"])
     assert (loads == (ty + 2) * tiles)[fits].all()  # 5.6
     columns = Nest(("x", "y"), (), "x")  # Figure 5.4
     levels = a.stage_fusion(columns)
-    loads = a.load_cost("img", columns, levels, levels["blur_x"])
+    loads = a.tiles.load_cost("img", columns, levels, levels["blur_x"])
     assert (loads == 3 * (ty + 2) * tx * tiles)[fits].all()  # 5.13
 
 
 def test_tile_constraints() -> None:
     """§5.4: lines and vectors along the innermost loop; 5.14: enough tiles; 5.15: no tile below the overlap."""
     a = analysis(blur(), "blur_x", "blur_y")
-    inner = a.tiles["x"][a.tiles["x"] < 6400]
-    assert (inner % 32 == 0).all() and (inner % a.lanes == 0).all()
-    assert a.tiles["y"].min() == 2
+    inner = a.tiles.sizes["x"][a.tiles.sizes["x"] < 6400]
+    assert (inner % 32 == 0).all() and (inner % a.tiles.lanes == 0).all()
+    assert a.tiles.sizes["y"].min() == 2
     found = a.best()
     assert 4800 / found.tile["y"] >= I7.threads
     assert found.inter[0] == "y" and found.intra == ("y", "x")

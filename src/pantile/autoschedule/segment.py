@@ -1,0 +1,96 @@
+"""A segment of a pipeline: stages fused into the last of them, each computed and stored at one of its loops.
+
+Levels are the loops of that last stage, counted from the innermost one as D_m of sioutas-thesis chapter 5 is: 0 is the
+innermost loop inside a tile, and the number of these loops stands for the innermost loop over tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from .report import GroupReport
+
+
+@dataclass(frozen=True)
+class Level:
+    """S_i: where a stage is computed and stored. Equal levels: nothing slides and nothing is folded."""
+
+    compute: int
+    store: int
+
+    @property
+    def is_folded(self) -> bool:
+        return self.compute != self.store
+
+
+INLINE = Level(-1, -1)
+
+
+@dataclass(frozen=True)
+class Nest:
+    """D_m: the loops inside a tile; of those over tiles only the innermost one matters here."""
+
+    intra: tuple[str, ...]  # outermost first, without short loops
+    short: tuple[str, ...]
+    column: str
+
+    @cached_property
+    def loops(self) -> tuple[str, ...]:
+        """Innermost first."""
+        return (*reversed(self.short), *reversed(self.intra))
+
+    @property
+    def innermost(self) -> int:
+        """The innermost level at which something can be computed: that of the vector loop."""
+        return len(self.short)
+
+    @property
+    def tile(self) -> int:
+        """The innermost loop over tiles."""
+        return len(self.loops)
+
+    def level(self, loop: str) -> int:
+        return self.loops.index(loop)
+
+    def at(self, level: int) -> Level:
+        """Computed and stored at a level, or at the tile if there is none."""
+        return Level(min(level, self.tile), min(level, self.tile))
+
+    def inside(self, level: int) -> frozenset[str]:
+        """The loops inside an iteration of a level."""
+        return frozenset(self.loops[:level])
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """What Algorithm 6 finds for a segment."""
+
+    output: str
+    members: tuple[str, ...]  # without the output, producers first
+    cost: float
+    working_set: float  # bytes of all buffers; infinite if no tile meets the constraints
+    tile: Mapping[str, int] = field(default_factory=dict)
+    intra: tuple[str, ...] = ()  # loops inside a tile, outermost first
+    inter: tuple[str, ...] = ()  # loops over tiles
+    levels: Mapping[str, Level] = field(default_factory=dict)
+    costs: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def inlined(self) -> tuple[str, ...]:
+        return tuple(n for n in self.members if self.levels[n] == INLINE)
+
+
+def reported(t: Tiling) -> GroupReport:
+    loops = [*t.intra[::-1], *(f"the tile of {n}" for n in t.inter[-1:])]
+    remarks = []
+    for name in t.members:
+        level = t.levels[name]
+        at, kept = (loops[min(k, len(loops) - 1)] if loops else "root" for k in (level.compute, level.store))
+        if level == INLINE:
+            remarks.append(f"{name}: inlined")
+        else:
+            remarks.append(f"{name}: computed at {at}, stored at {kept}" + (", folded" if level.is_folded else ""))
+    stored = tuple(n for n in t.members if t.levels[n] != INLINE)
+    return GroupReport(t.output, stored, (t.tile,) if t.tile else (), t.costs, tuple(remarks))
