@@ -15,9 +15,5 @@ EVERY = [(name, how) for name in APPS for how in SCHEDULES]
 def pipeline(name: str, how: str, *, strict: bool = False, debug: bool = False) -> pt.Pipeline:
     """One app under one schedule; the same object for all tests, so that it is compiled once."""
     plain = APPS[name].build()
-    scheduled = plain.with_schedule(schedule(name, how, plain.options.target.vector_bits))
+    scheduled = plain.with_schedule(APPS[name].schedule(how, plain.options.target.vector_bits))
     return scheduled.with_options(strict=strict, debug=debug)
-
-
-def schedule(name: str, how: str, vector_bits: int) -> pt.Schedule:
-    return APPS[name].expert(vector_bits) if how == "expert" else pt.Schedule()

@@ -14,7 +14,7 @@ import pytest
 import pantile as pt
 from pantile import machine
 from pantile.apps import APPS
-from pantile.bench import command, main, ours, overhead, session
+from pantile.bench import command, main, overhead, session
 from pantile.bench.rivals.registry import RIVALS
 from pantile.bench.rivals.rival import Task
 from tests.bench.fakes import TWICE, FakeContender, rival, unavailable
@@ -112,11 +112,12 @@ def test_one_schedule_of_a_rival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_our_own_failure_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(ours.SCHEDULES, "wrong", lambda app, pipeline, _: pt.Schedule(pt.on("thrice").parallel("y")))
-    status, results = bench(tmp_path, "--schedule", "wrong,default")
+    wrong = replace(TWICE, expert=lambda bits: pt.Schedule(pt.on("thrice").parallel("y")))
+    monkeypatch.setitem(APPS, "twice", wrong)
+    status, results = bench(tmp_path, "--schedule", "expert,default")
     assert status == 1
     assert [r["schedule"] for r in results] == ["default"]
-    assert "error: twice: pantile wrong: " in capsys.readouterr().err
+    assert "error: twice: pantile expert: " in capsys.readouterr().err
 
 
 def test_scaling_overhead_and_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,19 @@ def test_show(app: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"kernel {app}(" in told
 
 
+def test_show_explains_a_strategy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "blur", "--schedule", "greedy", "--machine", "i7-6700"]) == 0
+    told = capsys.readouterr().out
+    assert "greedy for i7-6700: 1 group" in told
+    assert "kernel blur(" in told
+
+
+@pytest.mark.parametrize("what", ["schedule", "machine"])
+def test_show_names_what_there_is(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "blur", f"--{what}", "gredy"]) == 2
+    assert f"pantile show: there is no {what} 'gredy'" in capsys.readouterr().err
+
+
 def test_show_names_the_apps(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "sharpen"]) == 2
     assert "there is no app 'sharpen' (did you mean unsharp?); there are: " in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pantile as pt
 from pantile.apps import APPS
 from pantile.codegen import target as targets
 from pantile.codegen.target import NAMED
-from tests.apps.pipelines import SCHEDULES, schedule
+from tests.apps.pipelines import SCHEDULES
 
 from .assembly import Loop, hottest, steady_loops
 
@@ -52,7 +52,7 @@ NEEDED = {"blur": [THIRDS], "unsharp": [FUSED, QUOTIENT], "harris": [FUSED]}
 @functools.cache
 def code(name: str, how: str, to: str) -> str:
     """The assembly of an app; its expert is asked for the target's vectors, not the host's."""
-    return APPS[name].build().with_schedule(schedule(name, how, NAMED[to].vector_bits)).asm(to)
+    return APPS[name].build().with_schedule(APPS[name].schedule(how, NAMED[to].vector_bits)).asm(to)
 
 
 def loops(name: str, how: str, to: str) -> list[Loop]:

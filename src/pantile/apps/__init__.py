@@ -33,7 +33,7 @@ from . import (
     vdsr,
     vgg16,
 )
-from .app import App
+from .app import SCHEDULES, App
 from .photo import Layout, Photo
 
 _MODULES = (
@@ -70,4 +70,4 @@ _MODULES = (
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}
 
-__all__ = ["APPS", "App", "Layout", "Photo"]
+__all__ = ["APPS", "SCHEDULES", "App", "Layout", "Photo"]

@@ -12,6 +12,9 @@ import pantile as pt
 
 from .photo import Photo
 
+# How an app can be scheduled: by its author, by default, or by a strategy.
+SCHEDULES = ("expert", "default", *pt.autoschedule.STRATEGIES)
+
 
 @dataclass(frozen=True)
 class App:
@@ -27,6 +30,12 @@ class App:
     tolerance: float = 1e-5
     off_by: int = 0
     photo: Photo | None = None  # for an app that works on pictures
+
+    def schedule(self, how: str, vector_bits: int) -> pt.Schedule | str:
+        """What `with_schedule` takes for one of SCHEDULES."""
+        if how == "expert":
+            return self.expert(vector_bits)
+        return pt.Schedule() if how == "default" else how
 
     def random(self, shapes: Mapping[str, tuple[int, ...]], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
         """Random data of such shapes, by the names of the inputs."""

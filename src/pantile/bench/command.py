@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pantile as pt
 
-from ..apps import APPS, App
+from ..apps import APPS, SCHEDULES, App
 from . import machine, plot
 from .console import Console
 from .contender import Unavailable
-from .ours import SCHEDULES, start_seconds
+from .ours import start_seconds
 from .result import Result, write_json
 from .rivals.registry import RIVALS
 from .rounds import Limit

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from ..apps import APPS
 from .contender import Unavailable
-from .ours import SCHEDULES
 
 STATUS = Path("/proc/self/status")
 MACHINE = Path("/proc/meminfo")
@@ -29,8 +28,8 @@ def peak_megabytes(app: str, schedule: str, size: str) -> float:
 def main(app: str, schedule: str, size: str) -> None:
     """Compile, and print the bytes."""
     pipeline = APPS[app].build()
-    shapes = APPS[app].sizes[size]
-    pipeline.with_schedule(SCHEDULES[schedule](APPS[app], pipeline, shapes)).compile(**shapes)
+    chosen = APPS[app].schedule(schedule, pipeline.options.target.vector_bits)
+    pipeline.with_schedule(chosen).compile(**APPS[app].sizes[size])
     print(peak_bytes())
 
 

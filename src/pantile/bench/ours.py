@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import pantile as pt
 
@@ -13,29 +12,6 @@ from ..apps import App
 from .contender import Array, Label, seconds
 
 SYSTEM = "pantile"
-
-
-Shapes = Mapping[str, tuple[int, ...]]
-
-
-def _expert(app: App, pipeline: pt.Pipeline, _: Shapes) -> pt.Schedule:
-    return app.expert(pipeline.options.target.vector_bits)
-
-
-def _default(app: App, pipeline: pt.Pipeline, _: Shapes) -> pt.Schedule:
-    return pt.Schedule()
-
-
-def _strategy(name: str, app: App, pipeline: pt.Pipeline, shapes: Shapes) -> pt.Schedule:
-    return pipeline.with_schedule(name, estimates=shapes).schedule
-
-
-# What finds a schedule for inputs of such shapes, by the name it is asked for.
-SCHEDULES: dict[str, Callable[[App, pt.Pipeline, Shapes], pt.Schedule]] = {
-    "expert": _expert,
-    "default": _default,
-    **{name: partial(_strategy, name) for name in pt.autoschedule.STRATEGIES},
-}
 
 
 @dataclass(frozen=True)
@@ -73,9 +49,10 @@ def prepare(app: App, schedule: str, threads: int, inputs: Mapping[str, Array]) 
     start = time.perf_counter()
     unscheduled = app.build()
     built = time.perf_counter()
-    chosen = SCHEDULES[schedule](app, unscheduled, {name: a.shape for name, a in inputs.items()})
+    chosen = app.schedule(schedule, unscheduled.options.target.vector_bits)
+    pipeline = unscheduled.with_schedule(chosen, estimates=inputs)
     scheduled = time.perf_counter()
-    pipeline = unscheduled.with_schedule(chosen).compile(**inputs)
+    pipeline.compile(**inputs)
     compiled = time.perf_counter()
     passes = pipeline.timings  # of this compilation; later ones replace them
     results = pipeline(num_threads=threads, **inputs)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from .names import WrongArgument
 from .version import version
 
 _DESCRIPTION = """\
@@ -18,6 +19,7 @@ Image pipelines as functions of pixel coordinates, compiled to fast native code.
   pantile show blur                    an app's schedule and the loops it becomes
   pantile bench blur --rivals halide   measure apps beside other systems
 """
+_SCHEDULE_HELP = "expert (by hand), default, or a strategy such as greedy; %(default)s"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,6 +43,9 @@ def _explained(options: argparse.Namespace) -> int:
 
     try:
         status: int = options.run(options)
+    except WrongArgument as error:
+        print(f"pantile {options.command}: {error}", file=sys.stderr)
+        return 2
     except (pt.PantileError, OSError) as error:
         print(f"pantile {options.command}: {error}", file=sys.stderr)
         return 1
@@ -101,17 +106,18 @@ def _add_run(commands: _Commands) -> None:
     run.add_argument(
         "--param", action="append", default=[], metavar="NAME=VALUE", help="of the app, as often as needed"
     )
-    run.add_argument("--schedule", choices=("expert", "default"), default="expert", help="%(default)s")
+    run.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
     run.add_argument("--threads", type=_positive, metavar="N", help="how many to run on; one per core")
     run.set_defaults(run=_run)
 
 
 def _add_show(commands: _Commands) -> None:
-    about = """Print what an app computes, its hand-written schedule, and the loops that the schedule makes of it.
-    Without an app's name, list all apps."""
+    about = """Print what an app computes, its schedule, and the loops that the schedule makes of it. Under a strategy's
+    schedule, for pictures as large as in its paper, also why it is as it is. Without an app's name, list all apps."""
     show = commands.add_parser("show", help="print an app's stages, schedule and loops", description=about)
     show.add_argument("app", nargs="?", metavar="APP", help="blur, unsharp, harris, ...")
-    show.add_argument("--naive", action="store_true", help="under the default schedule instead")
+    show.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
+    show.add_argument("--machine", metavar="NAME", help="that a strategy schedules for, such as i7-6700; this one")
     show.add_argument("--asm", action="store_true", help="the machine code too")
     show.set_defaults(run=_show)
 
@@ -160,7 +166,7 @@ def _show(options: argparse.Namespace) -> int:
     if options.app is None:
         print(listing())
         return 0
-    return show(options.app, options.naive, options.asm)
+    return show(options.app, options.schedule, options.machine, options.asm)
 
 
 def _cache(options: argparse.Namespace) -> int:

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,9 @@ import numpy as np
 
 import pantile as pt
 
-from ..apps import APPS, App, Photo
+from ..apps import APPS, SCHEDULES, App, Photo
 from . import pictures
-
-
-class WrongArgument(Exception):
-    """What a user can mend by typing something else."""
+from .names import WrongArgument, check, meant
 
 
 @dataclass(frozen=True)
@@ -36,14 +32,10 @@ class Request:
 
 def run(request: Request) -> int:
     """Read, compute, write, and tell about it."""
-    try:
-        app, photo = _app(request.app)
-        pipeline = _pipeline(app, request.schedule)
-        params = _params(pipeline, request.params)
-        files = _files(photo, pipeline, request.inputs)
-    except WrongArgument as reason:
-        print(f"pantile run: {reason}", file=sys.stderr)
-        return 2
+    app, photo = _app(request.app)
+    pipeline = _pipeline(app, request.schedule)
+    params = _params(pipeline, request.params)
+    files = _files(photo, pipeline, request.inputs)
     pictures.check_target(request.output, list(files.values()))
     inputs = _read(photo, files)
     threads = pt.get_num_threads() if request.threads is None else request.threads
@@ -65,8 +57,7 @@ def listing() -> str:
 
 
 def _app(name: str) -> tuple[App, Photo]:
-    if name not in APPS:
-        raise WrongArgument(f"there is no app {name!r}{_meant(name, APPS)}; these work on pictures:\n{listing()}")
+    check(name, APPS, "app", f"these work on pictures:\n{listing()}")
     app = APPS[name]
     if app.photo is None:
         raise WrongArgument(f"{name} does not work on pictures; these do:\n{listing()}")
@@ -74,10 +65,9 @@ def _app(name: str) -> tuple[App, Photo]:
 
 
 def _pipeline(app: App, schedule: str) -> pt.Pipeline:
+    check(schedule, SCHEDULES, "schedule")
     pipeline = app.build()
-    if schedule == "default":
-        return pipeline
-    return pipeline.with_schedule(app.expert(pipeline.options.target.vector_bits))
+    return pipeline.with_schedule(app.schedule(schedule, pipeline.options.target.vector_bits))
 
 
 def _params(pipeline: pt.Pipeline, given: Sequence[str]) -> dict[str, Any]:
@@ -89,7 +79,7 @@ def _params(pipeline: pt.Pipeline, given: Sequence[str]) -> dict[str, Any]:
             raise WrongArgument(f"--param {item} has no value; write it like --param {item}=1")
         if name not in known:
             there = f"there are {', '.join(known)}" if known else "it has none"
-            raise WrongArgument(f"{pipeline.graph.name} has no param {name!r}{_meant(name, known)}; {there}")
+            raise WrongArgument(f"{pipeline.graph.name} has no param {name!r}{meant(name, known)}; {there}")
         values[name] = _number(name, text, known[name].dtype.numpy)
     for name, p in known.items():
         if name not in values and p.default is None:
@@ -125,11 +115,6 @@ def _files(photo: Photo, pipeline: pt.Pipeline, given: Sequence[str]) -> dict[st
         params = ", ".join(f"{p.name}={p.default}" for p in pipeline.graph.params)
         raise WrongArgument(f"it needs {wanted}" + (f" (and it has params: {params})" if params else ""))
     return files
-
-
-def _meant(name: str, names: Mapping[str, object]) -> str:
-    close = get_close_matches(name, names, n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
 
 
 # ---- the work

@@ -1,11 +1,11 @@
-"""`pantile show APP`: what it computes, how it is scheduled, the loops that come of it."""
+"""`pantile show APP`: what it computes, how it is scheduled and why, the loops that come of it."""
 
 from __future__ import annotations
 
-import sys
-from difflib import get_close_matches
+import pantile as pt
 
-from ..apps import APPS
+from ..apps import APPS, SCHEDULES
+from .names import check
 
 
 def listing() -> str:
@@ -14,17 +14,21 @@ def listing() -> str:
     return "\n".join(f"{name.ljust(width)}  {app.description}" for name, app in APPS.items())
 
 
-def show(name: str, naive: bool, asm: bool) -> int:
-    """Print an app."""
-    if name not in APPS:
-        close = get_close_matches(name, APPS, n=1)
-        meant = f" (did you mean {close[0]}?)" if close else ""
-        print(f"pantile show: there is no app {name!r}{meant}; there are: {', '.join(APPS)}", file=sys.stderr)
-        return 2
+def show(name: str, schedule: str, machine: str | None, asm: bool) -> int:
+    """Print an app; a strategy schedules it for `machine` and pictures as large as in its paper."""
+    check(name, APPS, "app")
+    check(schedule, SCHEDULES, "schedule")
+    if machine is not None:
+        check(machine, pt.machine.NAMED, "machine")
     app = APPS[name]
     pipeline = app.build()
-    if not naive:
-        pipeline = pipeline.with_schedule(app.expert(pipeline.options.target.vector_bits))
-    parts = [f"# {app.description}\n{pipeline}", repr(pipeline.schedule), pipeline.loops()]
-    print("\n\n".join([*parts, pipeline.asm()] if asm else parts))
+    pipeline = pipeline.with_schedule(
+        app.schedule(schedule, pipeline.options.target.vector_bits),
+        estimates=app.sizes["paper"],
+        machine=None if machine is None else pt.machine.named(machine),
+    )
+    parts = [f"# {app.description}\n{pipeline}", repr(pipeline.schedule)]
+    parts += [pipeline.explain()] if schedule in pt.autoschedule.STRATEGIES else []
+    parts += [pipeline.loops(), *([pipeline.asm()] if asm else [])]
+    print("\n\n".join(parts))
     return 0
