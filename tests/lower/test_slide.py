@@ -61,6 +61,13 @@ def by_pairs(*stages: str) -> pt.Schedule:
     )
 
 
+def by_threes(*stages: str) -> pt.Schedule:
+    """Three rows at a time down strips of eight, two in the end."""
+    return pt.Schedule(
+        pt.on("out").split("y", "strip", "yi", STRIP).split("yi", "yi", "row", 3, "guard"),
+        *(pt.on(s).store_at("out", "strip").compute_at("out", "yi") for s in stages),
+    )
+
 
 @dataclass(frozen=True)
 class Case:
@@ -76,6 +83,8 @@ CASES = {
     "two stages": Case(lambda: column((0, 1, 2), 2), by_rows("f0", "f1"), 3, lambda a, b: (a, b + 4)),
     "rows in pairs": Case(lambda: column((0, 1, 2)), by_pairs("f0"), 4, lambda a, b: (a, b + 2)),
     "stages in pairs": Case(lambda: column((0, 1, 2), 2), by_pairs("f0", "f1"), 4, lambda a, b: (a, b + 4)),
+    "rows in threes": Case(lambda: column((0, 1, 2)), by_threes("f0"), 5, lambda a, b: (a, b + 2)),
+    "stages in threes": Case(lambda: column((0, 1, 2), 2), by_threes("f0", "f1"), 5, lambda a, b: (a, b + 4)),
     "rows doubled": Case(doubled_rows, by_rows("f0"), 2, lambda a, b: (a // 2, b // 2 + 1)),
     "rows halved": Case(halved_rows, by_rows("f0"), 4, lambda a, b: (2 * a, 2 * b + 3)),
 }

@@ -90,6 +90,7 @@ class _Builder:
                 self.fused.setdefault(p.with_stage, []).append(p.name)
         self.ordered: set[str] = set()
         self.floor = 0  # open loops below this depth are not slid along
+        self.extents: list[Expr] = []  # that are known not to be negative
 
     def reach(self) -> Reach:
         """What is known about whole loops, where the open ones are not whole."""
@@ -125,6 +126,8 @@ class _Builder:
         if sliding is not None:
             box = sliding.box
         needed_when = self.conditions(members, rest) if p.compute == p.store else []
+        if sliding is not None and sliding.never_negative:
+            self.extents.append(box[sliding.dim].high - box[sliding.dim].low + 1)
         box = tuple(self.not_negative(side) for side in self.clipped(members, box, rest, needed_when))
         lets = [(m.name, dim, side) for m in members for dim, side in zip(m.dims, box, strict=True)]
         for name, dim, side in lets:
@@ -185,7 +188,7 @@ class _Builder:
         """Conditions may leave nothing to compute: then the extent is 0, which loops and their splits rely on."""
         extent = simplify(side.high - side.low + 1, self.facts)
         limits = any(isinstance(e, Op) and e.op in ("min", "max", "select") for e in walk(extent))
-        if not limits or self.facts.ge(extent, const(0, INT64)):
+        if not limits or any(self.facts.ge(extent, least) for least in (const(0, INT64), *self.extents)):
             return side
         return Interval(side.low, maximum(side.high, side.low - 1))
 

@@ -35,6 +35,7 @@ class OpenLoop:
     def __init__(self, name: str, low: Expr, extent: Expr, kind: Kind) -> None:
         self.var = var(name)
         self.parts: list[str] = []  # lets that take this loop apart, if two were fused into it
+        self.low = low
         self.first = var(f"{name}.first")
         self.last = low + extent - 1
         self.serial = kind is Kind.SERIAL
@@ -73,6 +74,7 @@ class Sliding:
     box: Box
     window: int
     start: int
+    never_negative: bool  # the extent of the box along `dim`, in any iteration
 
 
 def slide(members: list[Stage], box: Box, rest: Stmt, between: list[OpenLoop], lets: Mapping[str, Expr],
@@ -98,13 +100,14 @@ def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inn
     if not loop.serial or loop.parts or len(moving) != 1 or _moves(box[moving[0]], inner):
         return None
     k = moving[0]
-    low, high = box[k].low, box[k].high
-    rate, low_rate = _rate(high, v), _rate(low, v)
-    window = facts.upper(simplify(high - low + 1, facts))
+    low, high = _late(box[k].low, v), box[k].high
+    unclipped = _unclipped(high, v)
+    rate, low_rate = _rate(unclipped, v), _rate(_unclipped(low, v), v)
+    window = _window(low, high, v, facts)
     if rate is None or low_rate is None or rate == 0 or window is None or _updates_along(members, k):
         return None
     before = substitute(high, {v.name: v - 1})
-    advance = simplify(high - before, facts)
+    advance = simplify(unclipped - substitute(unclipped, {v.name: v - 1}), facts)
     if isinstance(advance, Const) and int(advance.value) >= window:
         return None
     rest_start = loop.start(rest)
@@ -112,14 +115,17 @@ def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inn
     scope |= {name: interval(value, scope) for name, value in lets.items()}
     reads = (read_by(rest, m.buffers, scope, reach, m.name) for m in members)
     first = _least([b[k].low for b in reads if b is not None], facts)
-    gap = simplify(substitute(high, {v.name: loop.first}) - first + 1, facts)  # rows up to the first iteration's last
+    gap = simplify(substitute(unclipped, {v.name: loop.first}) - first + 1, facts)  # rows up to the first one's last
     plan = _start(gap, advance, rate, facts, lambda: anywhere(k))
     if plan is None:
         return None
     start, exact = plan
     fresh = simplify(before + 1, facts)
     sides = [Interval(fresh if exact else maximum(fresh, first), high) if j == k else s for j, s in enumerate(box)]
-    return Sliding(loop, k, tuple(sides), window, start)
+    # As many rows in each iteration; fewer in the first, from `first` on, and in the last.
+    even = isinstance(gap, Const) and isinstance(advance, Const) and int(gap.value) >= 0
+    never_negative = even and facts.ge(_at_the_end(high, v), substitute(first, {loop.first.name: loop.low}) - 1)
+    return Sliding(loop, k, tuple(sides), window, start, never_negative)
 
 
 def _moves(side: Interval, loops: list[OpenLoop]) -> bool:
@@ -150,6 +156,47 @@ def _updates_along(members: list[Stage], k: int) -> bool:
     """Whether an update runs along the dim itself (a scan or scatter), so that its rows depend on each other."""
     indices = ((m.dims[k], d.indices[k]) for m in members for d in m.updates)
     return any(not (isinstance(i, Var) and i.name == dim) for dim, i in indices)
+
+
+def _late(low: Expr, v: Var) -> Expr:
+    """The first row in use once the stages that read it have all started: a where `low` says max(a, b), b not of `v`.
+
+    No later than `low`, so that windows counted from it are large enough.
+    """
+    return _replaced("max", low, v, lambda moving, _: moving)
+
+
+def _unclipped(e: Expr, v: Var) -> Expr:
+    """`e` without what keeps a last, partial tile inside its domain: a where it adds min(a, b) and b is not of `v`.
+
+    Neither ever decreases, and they are the same wherever b is not reached: it is not before the first row in use.
+    """
+    return _replaced("min", e, v, lambda moving, _: _unclipped(moving, v))
+
+
+def _at_the_end(e: Expr, v: Var) -> Expr:
+    """`e` where the last tile ends: b where it adds min(a, b) and b is not of `v`."""
+    return _replaced("min", e, v, lambda _, end: end)
+
+
+def _replaced(op: str, e: Expr, v: Var, chosen: Callable[[Expr, Expr], Expr]) -> Expr:
+    """`e` with each term op(a, b) of which only a is of `v`, a positive number of times, replaced by chosen(a, b)."""
+    result = e
+    for atom, c in linear(e).terms.values():
+        if c > 0 and isinstance(atom, Op) and atom.op == op:
+            moving, others = [[a for a in atom.args if depends(a, [v.name]) is m] for m in (True, False)]
+            if len(moving) == len(others) == 1:
+                result = result + (chosen(moving[0], others[0]) - atom) * c
+    return result
+
+
+def _window(low: Expr, high: Expr, v: Var, facts: Facts) -> int | None:
+    """The most rows in use at one time. min(a, c) - min(b, d) is at most the greater one of a - b and c - d."""
+    ends = ((low, high), (_unclipped(low, v), _unclipped(high, v)), (_at_the_end(low, v), _at_the_end(high, v)))
+    whole, *parts = (facts.upper(simplify(b - a + 1, facts)) for a, b in ends)
+    if whole is not None:
+        return whole
+    return max((p for p in parts if p is not None), default=None) if None not in parts else None
 
 
 def _rate(e: Expr, v: Var) -> Fraction | None:
