@@ -4,17 +4,25 @@ before:  each member is computed at the inner tile loop, over all that an inner 
 after:   its memory lives as long as the outer tile, so that each inner tile computes only what is new
 
 Inner tiles run one after another, and what one has computed the next one keeps: its region starts where the one before
-ended, along the right hyperplane of the outer tile.
+ended, along the right hyperplane of the outer tile. The last one is shorter, for one that is moved inwards would go back.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..graph.nodes import Stage
-from ..schedule.directives import StageSchedule
+from ..schedule.directives import Directive, StageSchedule
 
 
 def parallelograms(output: Stage, part: tuple[StageSchedule, ...]) -> tuple[StageSchedule, ...]:
     """`part` has the directives of a group with two levels of tiles, those of its output first."""
     host, *members = part
-    outer = [str(d.args[1]) for d in host.directives if d.verb == "split" and d.args[0] in output.dims]
-    return (host, *(m.store_at(host.name, outer[-1]) for m in members))
+    outer = [str(d.args[1]) for d in host.directives if _is_tile(d, output)]
+    inner = [d if d.verb != "split" or _is_tile(d, output) else replace(d, tail="guard") for d in host.directives]
+    return (replace(host, directives=tuple(inner)), *(m.store_at(host.name, outer[-1]) for m in members))
+
+
+def _is_tile(d: Directive, output: Stage) -> bool:
+    """Whether it makes outer tiles, not tiles of tiles."""
+    return d.verb == "split" and d.args[0] in output.dims
