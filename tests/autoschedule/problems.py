@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pantile as pt
-from pantile.autoschedule import Problem
+from pantile.autoschedule import STRATEGIES, Problem
 from pantile.machine import Machine, named
 
 HASWELL = named("haswell-e5-2630-v3")
+# Strategies that need not measure; those that tune choose among what these find.
+MODELS = sorted(name for name in STRATEGIES if not name.endswith("tuned"))
 
 
 def problem_of(pipeline: pt.Pipeline, machine: Machine = HASWELL, **arguments: Any) -> Problem:

@@ -20,17 +20,16 @@ from tests.fuzz.isolate import isolated
 from tests.fuzz.kinds import KINDS
 from tests.fuzz.pipelines import Case, pipelines
 
-from .problems import problem_of
+from .problems import MODELS, problem_of
 
 ORDINARY = named("neoverse-n1")
 TINY = replace(
     ORDINARY, cores=2, threads=2, vector_bits=64, caches=(Cache(1 << 10, 64, 2, 1, 1e9), Cache(1 << 12, 64, 4, 1, 1e9))
 )
 EXAMPLES = 8
-TUNED = {name for name in STRATEGIES if name.endswith("tuned")}  # the best of what others find
 
 
-@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - TUNED))
+@pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("focus", KINDS)
 def test_legal_and_right(focus: str, name: str) -> None:
     strategy = STRATEGIES[name]()

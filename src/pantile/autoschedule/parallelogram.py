@@ -4,7 +4,7 @@ before:  each member is computed at the inner tile loop, over all that an inner 
 after:   its memory lives as long as the outer tile, so that each inner tile computes only what is new
 
 Inner tiles run one after another, and what one has computed the next one keeps: its region starts where the one before
-ended, along the right hyperplane of the outer tile. The last one is shorter, for one that is moved inwards would go back.
+ended, along the right hyperplane of the outer tile. The last one is shorter: one that is moved inwards would go back.
 """
 
 from __future__ import annotations
