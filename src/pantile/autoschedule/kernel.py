@@ -22,21 +22,24 @@ import numpy as np
 
 from ..graph.nodes import Stage
 from ..machine.description import Machine
-from ..schedule.default import complete
+from ..schedule.default import mark_loops
 from ..schedule.directives import StageSchedule, on
-from ..schedule.schedule import Schedule
 from .capacity import Capacity
 from .emulation import Prefetcher
+from .inlining import Inlining
 from .legal import legal
 from .misses import Tile, l1_misses, l2_misses, order_cost, tile_counts, without, working_set
-from .references import Numbers, Reference, product
+from .references import Numbers, Reference, is_transposed, product
 from .report import GroupReport, Report
 from .statement import Statement
 from .strategy import Found, Problem, Strategy
 from .tiled_loops import TiledLoops
+from .tiled_statement import tiled
+from .tiles import Group, Style, scheduled
 
 TEMPORAL, SPATIAL, CONTIGUOUS = "temporal", "spatial", "contiguous"
 MOST_TILES = 1 << 17  # sizes that are compared at once
+PAIRS = Style(vectors=2)  # ARM has non-temporal stores of pairs of registers only
 
 
 @dataclass(frozen=True)
@@ -50,16 +53,17 @@ class Kernel(Strategy):
     l2_prefetches: int = 2  # per access
     l2_prefetch_distance: int = 20  # lines
     nontemporal: bool = True  # whether to use stores that bypass the caches
+    load_cost: float = 10.0  # of a value, relative to an operation: what is cheaper to repeat than to load is inlined
 
     def find(self, problem: Problem) -> Found:
-        inlined = _inlined(problem)
+        inlined = tuple(Inlining(problem, self.load_cost).names)
         small = problem.inlined(inlined)
         chosen = [self.schedule(small, stage) for stage in small.graph.stages]
         result = legal(problem, [(c.chain,) for c in chosen], inlined)
         alone = "stages are computed one after another: the method does not fuse them"
         remarks = ((alone,) if len(chosen) > 1 else ()) + result.remarks
         parameters = {**asdict(self), **self.weights(problem.machine)}
-        groups = tuple(c.report for c in chosen)
+        groups = tuple(r for c in chosen for r in c.reports)
         counts = {"tiles compared": sum(c.tiles for c in chosen)}
         return Found(
             result.schedule, Report(self.name, problem.machine.name, parameters, groups, inlined, counts, remarks)
@@ -76,15 +80,12 @@ class Kernel(Strategy):
     def schedule(self, problem: Problem, stage: Stage) -> Chosen:
         """A stage on its own: what each of its definitions gets."""
         statements = [Statement.of(problem, stage, k) for k in range(len(stage.definitions))]
-        chain = on(stage.name).compute_root()
         optimized = [self.optimize(problem, s) for s in statements]
-        for s, found in zip(statements, optimized, strict=True):
-            start = chain if s.number == 0 else chain.update(s.number - 1)
-            marked = s.tiled(start, found.loops) if found.loops else s.plain(start)
-            chain = chain if marked == start else marked
+        chain = _directives(problem, stage, statements, optimized)
         streams = self.nontemporal and _may_stream(problem, stage, optimized[-1].kind)
         chain = chain.nontemporal() if streams else chain
-        return Chosen(chain, _report(statements, optimized, streams), sum(o.tiles for o in optimized))
+        reports = tuple(_report(s, o, streams) for s, o in zip(statements, optimized, strict=True))
+        return Chosen(chain, reports, sum(o.tiles for o in optimized))
 
     def optimize(self, problem: Problem, s: Statement) -> Optimized:
         """The flow of Figure 4.1 for one statement."""
@@ -104,7 +105,7 @@ class Chosen:
     """What becomes of a stage."""
 
     chain: StageSchedule
-    report: GroupReport
+    reports: tuple[GroupReport, ...]  # of its statements
     tiles: int
 
 
@@ -119,11 +120,19 @@ class Optimized:
     tiles: int = 0  # that were compared, in all orders of loops
 
 
-def _inlined(problem: Problem) -> tuple[str, ...]:
-    """What the default schedule inlines, and what has to be."""
-    default = complete(problem.graph, Schedule(), problem.machine.vector_bits)
-    names = [n for n, s in default.items() if any(d.verb == "compute_inline" for d in s.directives)]
-    return tuple(dict.fromkeys([*problem.facts.trivial, *names]))
+def _directives(
+    problem: Problem, stage: Stage, statements: Sequence[Statement], optimized: Sequence[Optimized]
+) -> StageSchedule:
+    """Tiles as found; what stays as it is is vectorized and shared among threads."""
+    if not any(o.loops for o in optimized):
+        return scheduled(problem, Group(stage.name), PAIRS)[0]
+    chain = on(stage.name).compute_root()
+    for s, found in zip(statements, optimized, strict=True):
+        start = chain if s.number == 0 else chain.update(s.number - 1)
+        plain = mark_loops(problem.graph, stage, s.definition, start, problem.machine.vector_bits)
+        marked = tiled(s, start, found.loops) if found.loops else plain
+        chain = chain if marked == start else marked
+    return chain
 
 
 def _may_stream(problem: Problem, stage: Stage, kind: str) -> bool:
@@ -132,19 +141,15 @@ def _may_stream(problem: Problem, stage: Stage, kind: str) -> bool:
     return is_last and not stage.updates and kind != TEMPORAL and problem.machine.architecture != "armv7"
 
 
-def _report(statements: Sequence[Statement], optimized: Sequence[Optimized], streams: bool) -> GroupReport:
-    stage = statements[0].stage
-    found = [o for o in optimized if o.loops is not None]
-    levels = tuple({n: int(t) for n, t in o.loops.tile.items()} for o in found if o.loops is not None)
-    costs = {name: value for o in found for name, value in (o.costs or {}).items()}
-    remarks = [_remark(s, o) for s, o in zip(statements, optimized, strict=True)]
-    return GroupReport(stage.name, (), levels, costs, (*remarks, *(["non-temporal stores"] if streams else [])))
-
-
-def _remark(s: Statement, o: Optimized) -> str:
+def _report(s: Statement, o: Optimized, streams: bool) -> GroupReport:
     title = "pure definition" if s.number == 0 else f"update {s.number - 1}"
-    order = f", loops {', '.join([*o.loops.outer.values(), *o.loops.inner.values()])}" if o.loops else ""
-    return f"{title}: {o.kind}{order}" + (f"; {o.remark}" if o.remark else "")
+    remarks = [f"{title}: {o.kind}", f"loops: {', '.join(_order(s, o))}", o.remark, "non-temporal stores" * streams]
+    tile = () if o.loops is None else ({n: int(t) for n, t in o.loops.tile.items()},)
+    return GroupReport(s.stage.name, (), tile, o.costs or {}, tuple(r for r in remarks if r))
+
+
+def _order(s: Statement, o: Optimized) -> list[str]:
+    return list(s.extents) if o.loops is None else [*o.loops.outer.values(), *o.loops.inner.values()]
 
 
 # ---- classification
@@ -157,12 +162,6 @@ def classify(s: Statement) -> str:
     if frozenset().union(*(r.loops for r in s.inputs)) != s.output.loops:
         return TEMPORAL
     return SPATIAL if any(is_transposed(r, s.output) for r in s.inputs) else CONTIGUOUS
-
-
-def is_transposed(r: Reference, output: Reference) -> bool:
-    """Whether the output's column runs across the rows of an input."""
-    across = frozenset(loop for steps in r.indices[:-1] for loop, _ in steps)
-    return bool(output.column & across) and not output.column & r.column and bool(r.column)
 
 
 # ---- Algorithms 2 and 3

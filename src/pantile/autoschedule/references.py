@@ -66,6 +66,12 @@ def product(factors: Iterable[Numbers]) -> Numbers:
     return result
 
 
+def is_transposed(r: Reference, output: Reference) -> bool:
+    """Whether the output's column runs across the rows of an input."""
+    across = frozenset(loop for steps in r.indices[:-1] for loop, _ in steps)
+    return bool(output.column & across) and not output.column & r.column and bool(r.column)
+
+
 def written(stage: Stage, definition: Definition, loops: Iterable[str]) -> Reference:
     """What a definition stores, all values of a tuple as one."""
     return Reference(stage.name, _steps(definition.indices, set(loops)), sum(t.bytes for t in stage.dtypes))

@@ -65,7 +65,7 @@ class _Loops:
             width = lanes(self.output, d, self.problem.machine.vector_bits)
             innermost = self.intra[-1]
             vector = innermost if self.t.tile[innermost] >= width and innermost in self.tiled.inner else None
-            marked = self.tiled.applied(start, own, vector, width, self.short)
+            marked = self.tiled.applied(start, own, vector, width, {d: self.tiled.extents[d] for d in self.short})
             shared = next(iter(self.tiled.outer.values()), None)
             marked = marked.parallel(shared) if shared is not None else marked
             chain = chain if marked == start else marked

@@ -1,7 +1,6 @@
 """One statement inside its loops, as sioutas-thesis chapter 4 looks at it: output[..] = f(inputs[..]).
 
-Every definition of a stage is one. It knows which of its loops may be interchanged and shared among threads, and how
-tiles and orders that were found for them become directives.
+Every definition of a stage is one. It knows which of its loops may be interchanged and shared among threads.
 """
 
 from __future__ import annotations
@@ -9,14 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..expr.visit import variables
 from ..graph.nodes import Definition, Stage
-from ..schedule.default import lanes, mark_loops
-from ..schedule.directives import StageSchedule
+from ..schedule.default import lanes
 from ..schedule.updates import accumulation, is_independent
 from .facts import Extents
 from .references import Reference, read, written
 from .strategy import Problem
-from .tiled_loops import TiledLoops
 
 FEWEST_ITERATIONS = 8  # of a reduction loop that is worth tiling; the windows of convolutions are not
 
@@ -67,6 +65,12 @@ class Statement:
         assert self.column is not None
         return self.column
 
+    @property
+    def has_masked_lanes(self) -> bool:
+        """Whether a condition differs along the column."""
+        condition = self.definition.condition
+        return condition is not None and self.column in variables(condition)
+
     @cached_property
     def tileable(self) -> tuple[str, ...]:
         """Loops that are long enough, and may be interchanged with all others."""
@@ -81,30 +85,3 @@ class Statement:
     def is_tileable(self) -> bool:
         pure = [d for d in self.stage.dims if d in self.extents]
         return self.column is not None and len(self.tileable) > 1 and all(d in self.free for d in pure)
-
-    def plain(self, chain: StageSchedule) -> StageSchedule:
-        """The outermost loop parallel, the innermost one vectorized."""
-        bits = self.problem.machine.vector_bits
-        return mark_loops(self.problem.graph, self.stage, self.definition, chain, bits)
-
-    def tiled(self, chain: StageSchedule, loops: TiledLoops) -> StageSchedule:
-        """Tiled as found, vectorized along the column, parallel outermost."""
-        chain = loops.applied(chain, tuple(self.extents), self.column, self.lanes)
-        shared = self._shared(loops)
-        if len(shared) > 1:  # "we merge the outer inter-tile loops when possible"
-            fused = "_".join(shared)
-            return chain.fuse(shared[0], shared[1], fused).parallel(fused)
-        return chain.parallel(shared[0]) if shared else chain
-
-    def _shared(self, loops: TiledLoops) -> list[str]:
-        """The outermost loops to share among threads; the innermost inter-tile loop stays with one, to reuse L2."""
-        outer = list(loops.outer)
-        if not outer:
-            first = next(iter(loops.inner))
-            return [loops.inner[first]] if first in self.free and first != self.column else []
-        leading = []
-        for loop in outer[:1] + outer[1:-1]:
-            if loop not in self.free:
-                break
-            leading.append(loops.outer[loop])
-        return leading[:2]

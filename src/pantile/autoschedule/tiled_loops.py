@@ -10,7 +10,7 @@ Loops whose tile is all of them have no loop over tiles, those whose tile is one
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -51,11 +51,12 @@ class TiledLoops:
         return found
 
     def applied(
-        self, chain: StageSchedule, own: Sequence[str], vector: str | None, lanes: int, unrolled: Collection[str] = ()
-    ) -> StageSchedule:
+        self, chain: StageSchedule, own: Sequence[str], vector: str | None, lanes: int,
+        unrolled: Mapping[str, int] | None = None,
+    ) -> StageSchedule:  # fmt: skip
         """The directives of a definition with the loops `own`, in this order so far.
 
-        `vector`: the loop to vectorize, `unrolled`: short ones to write out around the vector.
+        `vector`: the loop to vectorize, `unrolled`: iterations of loops to write out around it, outermost first.
         """
         now: list[str] = []
         for loop in own:
@@ -64,10 +65,11 @@ class TiledLoops:
                 chain = chain.split(loop, outer, inner, self.tile[loop])
             now += dict.fromkeys((outer, inner))
         wanted = [name for loop, name in [*self.outer.items(), *self.inner.items()] if loop in own]
-        for loop in [n for n in self.inner if n in unrolled and n in own]:
-            chain = chain.unroll(self.inner[loop], self.extents[loop])
-            _halve(now, self.inner[loop], SUFFIX["unroll"])
-            wanted.append(self.inner[loop] + SUFFIX["unroll"])
+        for loop, count in (unrolled or {}).items():
+            if loop in self.inner and loop in own:
+                chain = chain.unroll(self.inner[loop], count)
+                _halve(now, self.inner[loop], SUFFIX["unroll"])
+                wanted.append(self.inner[loop] + SUFFIX["unroll"])
         if vector is not None:
             chain = chain.vectorize(self.inner[vector], lanes)
             _halve(now, self.inner[vector], SUFFIX["vectorize"])
