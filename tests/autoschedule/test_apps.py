@@ -12,7 +12,7 @@ from pantile.machine import named
 from .problems import MODELS
 
 N1 = named("neoverse-n1")
-QUICK = ("blur", "unsharp", "harris", "hist_eq", "iir_blur", "conv_layer", "matmul", "bilateral_grid", "transpose",
+QUICK = ("blur", "unsharp", "harris", "hist_eq", "iir_blur", "conv_layer", "matmul", "bilateral_grid", "tp",
          "equake", "covariance", "gemver")  # fmt: skip
 
 
