@@ -17,7 +17,7 @@ from .contender import Label, Unavailable
 from .ours import SYSTEM
 from .result import Result
 
-OURS = ("#c1440e", "#e08e5b", "#f0c3a0")
+OURS = ("#c1440e", "#e08e5b", "#f0c3a0", "#7f2d0a", "#d9a441", "#8c6d31", "#b56576", "#6d597a")
 OTHERS = ("#3d5a80", "#8aa6c4", "#6b8f71", "#b5c99a", "#9a8c98", "#c9ada7", "#d3dce6")
 BAR_INCHES = 0.26
 MEAN = "geometric\nmean"
