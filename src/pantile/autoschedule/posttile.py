@@ -14,9 +14,9 @@ it an extension node below the band of tile loops and skips the original loops o
 `compute_at` the innermost tile loop.
 
 Where this differs from the paper: tile sizes, which it takes from an auto-tuner, come from a model (`tile_time`), and a
-space of which overlapping tiles would compute too much again is not fused, a choice that tuned sizes make implicitly. A
-stage is computed at one place in a schedule, so a space that several live-outs share is computed on its own even where
-their parts of it are disjoint.
+space of which overlapping tiles would compute too much again is not fused: for Table I, Algorithm 1 puts all of a
+pyramid into one group, however often tiles repeat its coarse levels. A stage is computed at one place in a schedule, so
+a space that several live-outs share is computed on its own even where their parts of it are disjoint.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ from .legal import legal
 from .report import GroupReport, Report
 from .spaces import Program, Space, inlined_at_startup, spaces
 from .strategy import Found, Problem, Strategy
-from .tile_time import Candidates, Limits, best_tile, instructions
-from .tiles import Group, scheduled
+from .tile_time import Candidates, Limits, best_tile, instructions, planes
+from .tiles import Group, Style, scheduled
 
 _TILED_DIMS = 2  # as in Table I
 _FEWEST_POINTS = 16  # along a dim that is worth tiling
+_TASKS_PER_THREAD = 8  # so that the last ones to run leave few threads idle
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ class PostTile(Strategy):
 
     tile_sizes: tuple[int, ...] | None = None
     candidates: tuple[int, ...] = (8, 16, 32, 64, 128, 256, 512)
-    # How many instructions may be run again in the overlaps of tiles: of a group's all, and of one space's.
-    most_recomputed: float = 0.5
+    # How many instructions may be run again in the overlaps of tiles, relative to those of a group and of one space.
+    most_recomputed: float = 0.25
     most_recomputed_of_one: float = 4.0
     # Loops that are tiled and stay parallel: m of Algorithm 1 at most. The paper allows 1 on CPUs; None: all of them.
     parallel_loops: int | None = None
@@ -62,7 +63,8 @@ class PostTile(Strategy):
     def find(self, problem: Problem) -> Found:
         small, program, inlined = _started(problem)
         composed = reorder_tiling_and_fusion(self, program)
-        result = legal(problem, [scheduled(small, _as_group(f)) for f in composed.fused], inlined)
+        style = Style(vectors=2, parallelism=_TASKS_PER_THREAD * problem.machine.threads)
+        result = legal(problem, [scheduled(small, _as_group(f), style) for f in composed.fused], inlined)
         groups = tuple(_reported(f) for f in composed.fused)
         counts = {"computation spaces": len(composed.spaces), "extension schedules": composed.extension_schedules}
         remarks = (*composed.remarks, *result.remarks)
@@ -83,14 +85,28 @@ def _started(problem: Problem) -> tuple[Problem, Program, tuple[str, ...]]:
 
 def _as_group(fused: Fused) -> Group:
     members = tuple(n for n in fused.stages if n != fused.liveout.output)
-    return Group(fused.liveout.output, members, (fused.tile,) if fused.tile else ())
+    return Group(fused.liveout.output, members, (fused.cut,) if fused.cut else ())
 
 
 def _reported(fused: Fused) -> GroupReport:
     group = _as_group(fused)
-    costs = {"parallel tile loops": len(fused.tile), "recomputed": fused.recomputed}
-    dead = [f"what no tile needs of {n} is not computed" for n in fused.sparse if not fused.dead(n).is_empty()]
-    return GroupReport(group.output, group.members, group.tiles, costs, (*fused.remarks, *dead))
+    costs = {"parallel tile loops": len(fused.cut), "recomputed": fused.recomputed}
+    return GroupReport(group.output, group.members, group.tiles, costs, (*_shown(fused), *fused.remarks))
+
+
+def _shown(fused: Fused) -> list[str]:
+    """The extension schedules, by what they are for a tile in the middle."""
+    lines = []
+    for name, repeated in fused.repeated.items():
+        dims = fused.program.problem.graph.stage[name].dims
+        box = bounding_box(fused.in_the_middle(name))
+        extents = " x ".join(f"{d} {len(r)}" for d, r in zip(dims, box, strict=True))
+        lines.append(f"extension schedule of {name}: {extents} per tile")
+        if repeated > 1:
+            lines[-1] += f", {repeated:.3g} times in all"
+        elif not fused.dead(name).is_empty():
+            lines[-1] += "; what no tile needs is not computed"
+    return lines
 
 
 # ---- Algorithm 3: several live-outs
@@ -178,7 +194,7 @@ class Fused:
     extensions: dict[str, isl.Map] = field(default_factory=dict)  # (6), by statement
     once: float = 0.0  # instructions of all stages without overlap
     again: float = 0.0  # and those that overlapping tiles add
-    sparse: list[str] = field(default_factory=list)  # stages that have more points than all tiles compute
+    repeated: dict[str, float] = field(default_factory=dict)  # fused stage -> how often tiles compute a point of it
     remarks: list[str] = field(default_factory=list)
 
     @property
@@ -192,9 +208,32 @@ class Fused:
         extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
         return tuple(-(-extents[d] // n) for d, n in self.tile.items())
 
+    @property
+    def cut(self) -> dict[str, int]:
+        """The dims that have several tiles."""
+        return {d: n for (d, n), count in zip(self.tile.items(), self.tile_counts, strict=True) if count > 1}
+
+    def tiling(self, statement: Statement) -> isl.Map:
+        """(2): the tile of each instance of the live-out stage."""
+        facts = self.program.problem.facts
+        local = isl.LocalSpace.from_space(statement.domain.get_space())
+        dims = facts.graph.stage[statement.stage].dims
+        lows = {d: int(r.low) for d, r in zip(dims, facts.boxes[statement.stage], strict=True)}
+        relation = isl.Map.from_domain(statement.domain)
+        for dim, size in self.tile.items():
+            at = isl.Aff.var_on_domain(local, isl.dim_type.set, statement.loops.index(dim))
+            place = at.add_constant_val(-lows[dim]).scale_down_val(size).floor()
+            relation = relation.flat_range_product(isl.Map.from_aff(place))
+        return relation.set_tuple_name(isl.dim_type.out, "tile")
+
     def at(self, relation: isl.Map, *tile: int) -> isl.Set:
         """What a relation from tiles, (4) or (6), gives for one tile."""
         return relation.intersect_domain(box_set("tile", tuple(range(o, o + 1) for o in tile))).range()
+
+    def in_the_middle(self, name: str) -> isl.Set:
+        """The instances of a stage's pure definition in a tile where no edge narrows it."""
+        pure = self.program.statements[name][0]
+        return self.at(self.extensions[pure.name], *(n // 2 for n in self.tile_counts))
 
     def dead(self, name: str) -> isl.Set:
         """The instances of a fused stage's pure definition that no tile computes, since none needs them (§IV-C).
@@ -244,7 +283,8 @@ def _tile(
     """Line 3: the sizes of the tiling schedule."""
     if parameters.tile_sizes is not None:
         return dict(zip(dims, parameters.tile_sizes, strict=False))
-    sizes = Candidates.of(problem, liveout.output, dims, parameters.candidates)
+    short = planes(problem, liveout, able, dims[0])
+    sizes = Candidates.of(problem, liveout.output, short, dims, parameters.candidates)
     return best_tile(problem, liveout, able, sizes, parameters.limits)
 
 
@@ -259,14 +299,13 @@ class _Growing:
         """The tiling schedule of the live-out space (relations 1-4)."""
         f = self.fused
         for name in reversed(f.liveout.stages):
-            facts = f.program.problem.facts
-            f.once += instructions(facts, name)
+            f.once += instructions(f.program.problem.facts, name)
             if name == f.liveout.output:
                 for t in f.program.statements[name]:
-                    self._expose(t, self._tiling(t).reverse())
+                    self._expose(t, f.tiling(t).reverse())
             else:
-                for t, extension in self._extensions(name).items():
-                    self._expose(t, extension)
+                self._extend(name)
+                f.repeated[name] = self._repeated(name)
 
     def extend(self, space: Space) -> None:
         """Lines 9-16: an extension schedule for each statement of a space, if all that read it are in the group."""
@@ -276,41 +315,23 @@ class _Growing:
             return
         once = sum(instructions(facts, n) for n in space.stages)
         before = dict(f.exposed), dict(f.extensions)
-        again, sparse = 0.0, []
+        repeated = {}
         for name in reversed(space.stages):
-            extensions = self._extensions(name)
-            f.extensions.update({t.name: e for t, e in extensions.items()})
-            repeated = self._repeated(name, extensions)
-            again += instructions(facts, name) * max(0.0, repeated - 1)
-            sparse += [name] if repeated < 1 else []
-            for t, extension in extensions.items():
-                self._expose(t, extension)
+            self._extend(name)
+            repeated[name] = self._repeated(name)
+        again = sum(instructions(facts, n) * max(0.0, times - 1) for n, times in repeated.items())
         if not self.limits.allow(f.once, f.again, once, again):
             f.exposed, f.extensions = before
             self.leave(space, f"tiles would compute it {1 + again / once:.3g} times")
             return
         f.once, f.again = f.once + once, f.again + again
-        f.stages, f.sparse = (*space.stages, *f.stages), [*sparse, *f.sparse]
+        f.stages, f.repeated = (*space.stages, *f.stages), repeated | f.repeated
 
     def leave(self, space: Space, why: str) -> None:
         if all(c in self.fused.stages for c in self.fused.program.problem.facts.consumers[space.output]):
             self.fused.remarks.append(f"{space.output} is left out: {why}")
 
     # ---- relations
-
-    def _tiling(self, statement: Statement) -> isl.Map:
-        """(2): the tile of each instance of the live-out stage."""
-        f = self.fused
-        space = statement.domain.get_space()
-        local = isl.LocalSpace.from_space(space)
-        box = f.program.problem.facts.boxes[statement.stage]
-        lows = dict(zip(f.program.problem.graph.stage[statement.stage].dims, (int(r.low) for r in box), strict=True))
-        relation = isl.Map.from_domain(statement.domain)
-        for dim, size in f.tile.items():
-            at = isl.Aff.var_on_domain(local, isl.dim_type.set, statement.loops.index(dim))
-            place = at.add_constant_val(-lows[dim]).scale_down_val(size).floor()
-            relation = relation.flat_range_product(isl.Map.from_aff(place))
-        return relation.set_tuple_name(isl.dim_type.out, "tile")
 
     def _expose(self, statement: Statement, tiles: isl.Map) -> None:
         """(4), line 16: the data that the instances in each tile read."""
@@ -319,19 +340,18 @@ class _Growing:
             more = simplified(tiles.apply_range(reads))
             exposed[source] = simplified(exposed[source].union(more)) if source in exposed else more
 
-    def _extensions(self, name: str) -> dict[Statement, isl.Map]:
-        """(6), lines 11-15: the instances of each definition of a stage that each tile needs."""
+    def _extend(self, name: str) -> None:
+        """(6), lines 11-16: the instances of each definition of a stage that each tile needs, and what these read."""
         program = self.fused.program
         needed = _with_carried(program, name, self.fused.exposed[name])
-        return {t: simplified(needed.apply_range(t.writes.reverse())) for t in program.statements[name]}
+        for t in program.statements[name]:
+            self.fused.extensions[t.name] = simplified(needed.apply_range(t.writes.reverse()))
+            self._expose(t, self.fused.extensions[t.name])
 
-    def _repeated(self, name: str, extensions: Mapping[Statement, isl.Map]) -> float:
+    def _repeated(self, name: str) -> float:
         """How often an instance is computed, on average: by a tile in the middle, times tiles, by all instances."""
-        counts = self.fused.tile_counts
-        pure = self.fused.program.statements[name][0]
-        middle = self.fused.at(extensions[pure], *(n // 2 for n in counts))
-        per_tile = prod(len(r) for r in bounding_box(middle))
-        return per_tile * prod(counts) / max(1, self.fused.program.problem.facts.points(name))
+        per_tile = prod(len(r) for r in bounding_box(self.fused.in_the_middle(name)))
+        return per_tile * prod(self.fused.tile_counts) / max(1, self.fused.program.problem.facts.points(name))
 
 
 def _with_carried(program: Program, name: str, needed: isl.Map) -> isl.Map:
