@@ -16,17 +16,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from math import isqrt
 
 from ..expr.visit import variables
 from ..graph.nodes import Definition, Stage
 from ..schedule.default import at_root, lanes
 from ..schedule.directives import SUFFIX, StageSchedule, on
 from ..schedule.updates import is_independent, pure_dims
+from .facts import Extents
 from .footprint import boxes
 from .locality import overlaps
 from .strategy import Problem
 
 MOST_UNROLLED = 4  # iterations of a short loop around a vector
+LEAST_ACROSS = 4  # vectors along a loop that is not the innermost one: their elements are gathered one by one
 _LEVELS, _INSIDE = ("_o", "_m", "_n"), "_i"  # suffixes of tile loops by level, and of the loops inside
 
 Level = Mapping[str, int]
@@ -258,13 +261,12 @@ class _Nest:
         `loops` is the order so far, `inside` has the extents of the loops inside tiles, `blocks` their order around the
         vector. Sums stay in registers while their reduction loops run; a scan goes along rows, as memory does.
         """
-        natural = lanes(self.stage, self.definition, self.problem.machine.vector_bits)
-        long = [n for n in inside if inside[n] >= natural]
-        if not long:
+        vector = self._vectorized(inside)
+        if vector is None:
             return _reordered(chain, loops, [*tiles, *blocks, *reductions])
-        vector = long[-1]
-        written_out = self._written_out(vector, inside, blocks)
-        chain = chain.vectorize(vector, natural * min(self.style.vectors, inside[vector] // natural))
+        vectors = min(self._most_vectors, _power_of_two(inside[vector] // self._lanes))
+        written_out = self._written_out(vector, vectors, inside, blocks)
+        chain = chain.vectorize(vector, self._lanes * vectors)
         for n, factor in written_out.items():
             chain = chain.unroll(n, factor)
         halves = {vector: SUFFIX["vectorize"], **dict.fromkeys(written_out, SUFFIX["unroll"])}
@@ -274,18 +276,52 @@ class _Nest:
         unrolled = [n + halves[n] for n in written_out]
         return _reordered(chain, now, [*tiles, *around, *unrolled, vector + halves[vector]])
 
-    def _written_out(self, vector: str, inside: Mapping[str, int], blocks: Sequence[str]) -> dict[str, int]:
-        """Loops to write out around the vector, and how many iterations.
+    @cached_property
+    def _lanes(self) -> int:
+        return lanes(self.stage, self.definition, self.problem.machine.vector_bits)
 
-        Short ones behind it, such as the channels of an interleaved image, and a part of the one innermost around the
-        loops of a sum, whose terms then share what they read.
+    def _vectorized(self, inside: Mapping[str, int]) -> str | None:
+        """The last loop if it fills a vector; one before it, across short ones, only if that is long."""
+        *before, last = inside
+        if inside[last] >= self._lanes:
+            return last
+        long = [n for n in before if inside[n] >= LEAST_ACROSS * self._lanes]
+        return long[-1] if long else None
+
+    @property
+    def _is_sum(self) -> bool:
+        """Whether values stay where they are while reduction loops run, in registers."""
+        return bool(self.reductions) and not self.is_scan
+
+    @property
+    def _block(self) -> int:
+        """Vectors of sums that are computed at a time: half of the registers, the others are for what is added up."""
+        machine = self.problem.machine
+        registers = 32 if machine.architecture == "aarch64" or machine.vector_bits == 512 else 16
+        return max(1, registers // 2 // len(self.stage.dtypes))
+
+    @property
+    def _most_vectors(self) -> int:
+        """Per iteration; blocks of sums are about as wide as they are high, and so read least."""
+        return _power_of_two(isqrt(self._block)) if self._is_sum else self.style.vectors
+
+    def _written_out(self, vector: str, vectors: int, inside: Mapping[str, int], blocks: Sequence[str]) -> Extents:
+        """Loops to write out around so many vectors, and how many iterations.
+
+        Short ones behind it, such as the channels of an interleaved image, or else a part of the one innermost around
+        the loops of a sum, whose terms then share what they read.
         """
         behind = list(inside)[list(inside).index(vector) + 1 :]
-        found = {n: inside[n] for n in behind if 1 < inside[n] <= MOST_UNROLLED}
-        if self.reductions and not self.is_scan and not found:
-            around = [n for n in blocks if n != vector and inside[n] > 1][-1:]
-            found |= {n: min(inside[n], MOST_UNROLLED) for n in around}
-        return found
+        short = {n: inside[n] for n in behind if 1 < inside[n] <= MOST_UNROLLED}
+        if short or not self._is_sum:
+            return short
+        around = [n for n in blocks if n != vector and inside[n] > 1][-1:]
+        return {n: min(inside[n], max(1, self._block // vectors)) for n in around}
+
+
+def _power_of_two(n: int) -> int:
+    """The greatest one up to n."""
+    return 1 << n.bit_length() - 1
 
 
 def _reordered(chain: StageSchedule, now: Sequence[str], wanted: Sequence[str]) -> StageSchedule:
