@@ -16,7 +16,7 @@ from ..expr.depth import deep_expressions
 from ..expr.nodes import Load, Number
 from ..expr.visit import key, variables, walk
 from ..graph.nodes import Definition, Graph, Stage
-from ..schedule.updates import accumulation, has_closed_form, is_independent, loads, loop_names, pure_dims
+from ..schedule.updates import accumulation, has_closed_form, is_independent, loop_names, pure_dims
 from .cost import arithmetic
 from .reads import Reads
 
@@ -148,7 +148,7 @@ class Facts:
         return {s.name: self._sources(s) for s in self.graph.stages}
 
     def _sources(self, stage: Stage) -> tuple[str, ...]:
-        buffers = dict.fromkeys(e.buffer for d in stage.definitions for e in loads(d))
+        buffers = dict.fromkeys(e.buffer for d in stage.definitions for e in d.loads)
         names = dict.fromkeys(self.source(b) for b in buffers)
         return tuple(n for n in names if n != stage.name)
 
@@ -196,7 +196,7 @@ class Facts:
 
 def distinct_reads(d: Definition) -> Counter[str]:
     """How many different values of each buffer evaluating a definition once loads."""
-    different = {(e.buffer, tuple(map(key, e.indices))) for e in loads(d)}
+    different = {(e.buffer, tuple(map(key, e.indices))) for e in d.loads}
     return Counter(buffer for buffer, _ in sorted(different, key=itemgetter(0)))
 
 

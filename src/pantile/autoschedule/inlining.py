@@ -16,6 +16,8 @@ from .cost import arithmetic
 from .facts import Facts, distinct_reads
 from .strategy import Problem
 
+MOST_TERMS = 16  # of a sum
+
 
 class Inlining:
     """`names` are the stages to inline, `graph` is what remains."""
@@ -34,10 +36,15 @@ class Inlining:
 
     def _best(self) -> str | None:
         """The stage that saves most by being inlined."""
-        able = [s.name for s in self.graph.stages if self.facts.can_be_inlined(s.name)]
+        able = [s.name for s in self.graph.stages if self._is_short(s)]
         found = {name: self._benefit(name) for name in able}
         best = max(found, key=lambda name: found[name], default=None)
         return best if best is not None and found[best] > 0 else None
+
+    def _is_short(self, stage: Stage) -> bool:
+        """Whether its values can be written into its consumers, sums of a few terms too."""
+        runs = [self.facts.runs(stage.name, k) for k in range(len(stage.definitions))]
+        return self.facts.can_be_inlined(stage.name) and runs[-1] <= MOST_TERMS * runs[0]
 
     def _inline(self, name: str) -> None:
         for changed in self._around(name):
@@ -67,9 +74,9 @@ class Inlining:
 
     def _repeated(self, stage: Stage, consumers: list[Stage]) -> float:
         """Operations of the stage, written out at every place where it is read."""
-        operations = sum(self._counted(d)[0] for d in stage.definitions)
-        return operations * sum(
-            self.facts.runs(c.name, k) * sum(self._counted(d)[1][b] for b in stage.buffers)
+        once = sum(self.facts.runs(stage.name, k) * self._counted(d)[0] for k, d in enumerate(stage.definitions))
+        return once / self.facts.points(stage.name) * sum(
+            self.facts.runs(c.name, k) * max(self._counted(d)[1][b] for b in stage.buffers)
             for c in consumers for k, d in enumerate(c.definitions)
         )  # fmt: skip
 

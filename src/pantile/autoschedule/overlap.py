@@ -16,7 +16,6 @@ from ..analysis.access import Access, Index, accesses
 from ..expr.nodes import Cast, Const, Expr, Load, Op, Var
 from ..expr.visit import variables
 from ..graph.nodes import Definition, Graph, Stage
-from ..schedule.updates import loads
 
 WHOLE = 1 << 30
 
@@ -43,7 +42,7 @@ def _shared(dim: str, reads: Iterable[Access]) -> int:
 
 def is_read_again(producer: Stage, consumer: Stage) -> bool:
     """Whether a reduction loop of the consumer reads the same value in all of its iterations."""
-    return any(_repeats(d, e) for d in consumer.definitions for e in loads(d) if e.buffer in producer.buffers)
+    return any(_repeats(d, e) for d in consumer.definitions for e in d.loads if e.buffer in producer.buffers)
 
 
 def _repeats(d: Definition, load: Load) -> bool:
@@ -79,7 +78,7 @@ def _motion(graph: Graph, stage: Stage, found: dict[str, dict[str, Motion]]) -> 
             continue
         consumer = graph.stage[name]
         for d in consumer.definitions:
-            for a, load in zip(accesses(consumer, d), loads(d), strict=True):
+            for a, load in zip(accesses(consumer, d), d.loads, strict=True):
                 if a.buffer in stage.buffers:
                     for dim, index, e in zip(stage.dims, a.indices, load.indices, strict=True):
                         _join(mine, unsteady, dim, _followed(index, found[name]), _is_plain(e))

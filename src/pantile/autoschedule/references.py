@@ -17,7 +17,6 @@ import numpy as np
 from ..expr.nodes import Const, Expr, Op, Var
 from ..expr.visit import children
 from ..graph.nodes import Definition, Stage
-from ..schedule.updates import loads
 
 # One number, or one per tile size.
 Numbers = Any
@@ -80,7 +79,7 @@ def written(stage: Stage, definition: Definition, loops: Iterable[str]) -> Refer
 def read(stage: Stage, definition: Definition, loops: Iterable[str]) -> tuple[Reference, ...]:
     """What a definition reads besides the stage itself."""
     moving = set(loops)
-    others = [e for e in loads(definition) if e.buffer not in stage.buffers]
+    others = [e for e in definition.loads if e.buffer not in stage.buffers]
     return tuple(dict.fromkeys(Reference(e.buffer, _steps(e.indices, moving), e.dtype.bytes) for e in others))
 
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..errors import Location
-from ..expr.nodes import Expr
+from ..expr.nodes import Expr, Load
 from ..expr.types import DType
+from ..expr.visit import walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,12 @@ class Definition:
     domain: tuple[ReductionDim, ...]
     condition: Expr | None
     where: Location
+
+    @cached_property
+    def loads(self) -> tuple[Load, ...]:
+        """Every distinct read of a buffer."""
+        condition = () if self.condition is None else (self.condition,)
+        return tuple(e for e in walk(*self.indices, *self.values, *condition) if isinstance(e, Load))
 
 
 @dataclass(frozen=True, eq=False)

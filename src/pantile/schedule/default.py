@@ -12,7 +12,7 @@ from ..expr.visit import walk
 from ..graph.nodes import Definition, Graph, Stage
 from .directives import StageSchedule, on
 from .schedule import Schedule
-from .updates import constant, is_independent, is_small_reduction, loads, pure_dims
+from .updates import constant, is_independent, is_small_reduction, pure_dims
 
 # A stage with so little work is cheaper to repeat than to store and load.
 CHEAP_OPERATIONS, CHEAP_LOADS = 2, 1
@@ -64,7 +64,7 @@ def _reads(consumer: Stage, stage: Stage, reads: dict[str, int], inlined: set[st
     """How often the stage is read for one value of what computes the consumer."""
     count = 0
     for d in consumer.definitions:
-        own = sum(1 for e in loads(d) if e.buffer in stage.buffers)
+        own = sum(1 for e in d.loads if e.buffer in stage.buffers)
         count += own * _MANY if d.domain else own
     return count * reads[consumer.name] if consumer.name in inlined else count
 
@@ -77,7 +77,7 @@ def _worth_inlining(stage: Stage, reads: int) -> bool:
 
 def _is_pointwise(stage: Stage) -> bool:
     """Reads others only at its own coordinates (and at constants, such as a channel)."""
-    return all(_is_plain(i, stage.dims) for e in loads(stage.pure) for i in e.indices)
+    return all(_is_plain(i, stage.dims) for e in stage.pure.loads for i in e.indices)
 
 
 def _is_plain(index: Expr, dims: tuple[str, ...]) -> bool:
@@ -86,7 +86,7 @@ def _is_plain(index: Expr, dims: tuple[str, ...]) -> bool:
 
 def _is_cheap(definition: Definition) -> bool:
     values = list(walk(*definition.values))
-    in_indices = {id(e) for load in loads(definition) for i in load.indices for e in walk(i)}
+    in_indices = {id(e) for load in definition.loads for i in load.indices for e in walk(i)}
     operations = sum(1 for e in values if isinstance(e, Op) and id(e) not in in_indices)
     return operations <= CHEAP_OPERATIONS and sum(1 for e in values if isinstance(e, Load)) <= CHEAP_LOADS
 
@@ -128,7 +128,7 @@ def mark_loops(
 
 def lanes(stage: Stage, definition: Definition, vector_bits: int) -> int:
     """Lanes of the natural vector of the widest type that the definition stores or loads."""
-    types = [*stage.dtypes, *(e.dtype for e in loads(definition))]
+    types = [*stage.dtypes, *(e.dtype for e in definition.loads)]
     return max(FEWEST_LANES, vector_bits // (8 * max(t.bytes for t in types)))
 
 

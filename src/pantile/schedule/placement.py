@@ -14,7 +14,7 @@ from .directives import Directive
 from .draft import StageDraft
 from .plan import Site
 from .refuse import did_you_mean
-from .updates import has_closed_form, loads
+from .updates import has_closed_form
 
 Chain = tuple[Site, ...]
 Reader = tuple[str, int]  # stage and definition
@@ -49,7 +49,7 @@ class Placement:
         found: dict[Reader, dict[str, None]] = {}
         for s in self.graph.stages:
             for k, definition in enumerate(s.definitions):
-                names = (self._source(e.buffer) for e in loads(definition))
+                names = (self._source(e.buffer) for e in definition.loads)
                 found[s.name, k] = {n: None for n in names if n != s.name}
         return found
 

@@ -28,21 +28,10 @@ def loop_names(stage: Stage, definition: Definition) -> tuple[str, ...]:
     return (*pure_dims(stage, definition), *(r.name for r in definition.domain))
 
 
-def expressions(definition: Definition) -> tuple[Expr, ...]:
-    """All expressions of a definition."""
-    condition = () if definition.condition is None else (definition.condition,)
-    return (*definition.indices, *definition.values, *condition)
-
-
-def loads(definition: Definition) -> list[Load]:
-    """Every distinct read of a buffer."""
-    return [e for e in walk(*expressions(definition)) if isinstance(e, Load)]
-
-
 def is_independent(stage: Stage, definition: Definition, loop: str) -> bool:
     """Whether different iterations of a loop touch disjoint elements of the stage."""
     loops = set(loop_names(stage, definition))
-    own = [e for e in loads(definition) if e.buffer in stage.buffers]
+    own = [e for e in definition.loads if e.buffer in stage.buffers]
     return any(
         _steps_with(index, loop, loops) and all(same(read.indices[axis], index) for read in own)
         for axis, index in enumerate(definition.indices)
