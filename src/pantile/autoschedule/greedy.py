@@ -97,6 +97,7 @@ class _Merge:
     consumer: str
     benefit: float
     tile: Tile
+    cost: _Cost
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,9 @@ class _Priced:
 
     def tile(self, which: int) -> Tile:
         return {loop: int(sizes[which]) for loop, sizes in self.tiles.items()}
+
+    def cost(self, which: int) -> _Cost:
+        return _Cost(float(self.arithmetic[which]), float(self.loads[which]))
 
 
 class _Search:
@@ -125,6 +129,7 @@ class _Search:
         self.group_of = {name: name for name in stages}
         self.members: dict[str, tuple[str, ...]] = {name: (name,) for name in stages}  # the output last
         self.tile: dict[str, Tile] = {name: self.tile_singleton_group(name) for name in stages}
+        self.cost: dict[str, _Cost] = {name: self.cost_of_one(name) for name in stages}
         self.benefit: dict[str, float] = dict.fromkeys(stages, 0.0)
         self._merges: dict[tuple[str, str], _Merge | None] = {}
 
@@ -149,7 +154,7 @@ class _Search:
                 yield f"scheduled on its own: {stage.name}, because its updates cannot be cut into independent tiles"
 
     def report(self, group: Group) -> GroupReport:
-        cost = self.cost(self.members[group.output], self.tile[group.output])
+        cost = self.cost[group.output]
         costs = {"arithmetic": cost.arithmetic, "loads": cost.loads, "benefit of merging": self.benefit[group.output]}
         return GroupReport(group.output, group.members, group.tiles, costs)
 
@@ -176,7 +181,7 @@ class _Search:
         moved = self.members.pop(m.producer)
         self.members[m.consumer] = (*moved, *self.members[m.consumer])
         self.group_of.update(dict.fromkeys(moved, m.consumer))
-        self.tile[m.consumer] = m.tile
+        self.tile[m.consumer], self.cost[m.consumer] = m.tile, m.cost
         self.benefit[m.consumer] += m.benefit
         self._merges = {pair: e for pair, e in self._merges.items() if not {m.producer, m.consumer} & set(pair)}
 
@@ -189,7 +194,7 @@ class _Search:
         if not self.facts.sums(name) or not self.facts.tileable(name):
             return {}
         priced = self.priced((name,), self.tiles_of(name, (name,)))
-        no_tile_loads = self.cost((name,), {}).loads
+        no_tile_loads = self.untiled(name).loads
         benefit = np.where(priced.is_possible, no_tile_loads - priced.loads, 0)
         best = int(np.argmax(benefit))
         return priced.tile(best) if benefit[best] > 0 else {}
@@ -200,23 +205,26 @@ class _Search:
         if not self.facts.tileable(consumer) or not self.facts.is_limited(producer):
             return None
         members = (*self.members[producer], *self.members[consumer])
-        costs = [self.cost(self.members[g], self.tile[g]) for g in (producer, consumer)]
-        no_merge_cost = sum(c.total(self.parameters.load_cost) for c in costs)
+        no_merge_cost = sum(self.cost[g].total(self.parameters.load_cost) for g in (producer, consumer))
         priced = self.priced(members, self.tiles_of(consumer, members))
         merge_cost = priced.arithmetic + self.parameters.load_cost * priced.loads
         benefit = np.where(priced.is_possible, no_merge_cost - merge_cost, -1)
         best = int(np.argmax(benefit))
-        return _Merge(producer, consumer, float(benefit[best]), priced.tile(best)) if benefit[best] > 0 else None
+        if benefit[best] <= 0:
+            return None
+        return _Merge(producer, consumer, float(benefit[best]), priced.tile(best), priced.cost(best))
 
-    def cost(self, members: Sequence[str], tile: Tile) -> _Cost:
-        """Of a whole group (arith_cost and group_loads of Listing 2); without a tile, every load is a miss."""
-        output = members[-1]
-        if tile:
-            priced = self.priced(members, {loop: np.array([n]) for loop, n in tile.items()})
-            return _Cost(float(priced.arithmetic[0]), float(priced.loads[0]))
-        definitions = range(len(self.problem.graph.stage[output].definitions))
-        loads = sum(sum(self.facts.reads(output, k).values()) * self.facts.runs(output, k) for k in definitions)
-        return _Cost(self.facts.work(output), float(loads))
+    def cost_of_one(self, name: str) -> _Cost:
+        """Of a group of one function (arith_cost and group_loads of Listing 2)."""
+        if not self.tile[name]:
+            return self.untiled(name)
+        return self.priced((name,), {loop: np.array([n]) for loop, n in self.tile[name].items()}).cost(0)
+
+    def untiled(self, name: str) -> _Cost:
+        """Of a function on its own without tiles: every load is a miss."""
+        definitions = range(len(self.problem.graph.stage[name].definitions))
+        loads = sum(sum(self.facts.reads(name, k).values()) * self.facts.runs(name, k) for k in definitions)
+        return _Cost(self.facts.work(name), float(loads))
 
     def priced(self, members: Sequence[str], tiles: Sizes) -> _Priced:
         """The costs of a group, of which the last member is the output, for many tiles at once."""
