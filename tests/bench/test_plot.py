@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pantile.bench import heatmap
 from pantile.bench.contender import Label
 from pantile.bench.plot import baseline, draw, speeds
 from pantile.bench.result import Result
@@ -45,4 +46,12 @@ def test_alone_they_are_relative_to_the_limit() -> None:
 def test_chart(results: list[Result], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     draw(tmp_path / "chart.png", results, "a caption")
+    assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_heatmap(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    slow = Label("pantile", "greedy", 2)
+    results = [*RESULTS, *(Result(app, FAST, 1.0, 0, 0) for app in "abc"), Result("a", slow, 99.0, 0, 0)]
+    heatmap.draw(tmp_path / "chart.png", results, "a caption")
     assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")

@@ -14,9 +14,10 @@ from pathlib import Path
 import pantile as pt
 
 from ..apps import APPS, SCHEDULES, App
-from . import machine, plot
+from . import heatmap, machine, plot
 from .console import Console
 from .contender import Unavailable
+from .matrix import Matrix
 from .ours import start_seconds
 from .result import Result, write_json
 from .rivals.registry import RIVALS
@@ -80,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     where = parser.add_argument_group("what to write")
     where.add_argument("--json", type=_writable, metavar="FILE", help="all results")
-    where.add_argument("--plot", type=_writable, metavar="FILE.png", help="a bar chart (needs matplotlib)")
+    where.add_argument("--plot", type=_writable, metavar="FILE.png", help="a chart (needs matplotlib)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -149,9 +150,13 @@ def _report(args: argparse.Namespace, host: dict[str, object], results: Sequence
     if args.json:
         write_json(args.json, host, results)
     if args.plot and results:
+        threads = max(r.label.threads for r in results)
+        where = f"{host['cpu']}, {threads} threads, {args.size} sizes"
         try:
-            threads = max(r.label.threads for r in results)
-            plot.draw(args.plot, results, f"{host['cpu']}, {threads} threads, {args.size} sizes; more is better")
+            if Matrix(results).is_worth_showing:
+                heatmap.draw(args.plot, results, f"{where}; ms, less is better")
+            else:
+                plot.draw(args.plot, results, f"{where}; more is better")
         except Unavailable as reason:
             console.note(f"no chart: {reason}")
 
