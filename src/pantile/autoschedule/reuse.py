@@ -47,6 +47,7 @@ class Reuse(Strategy):
     w: float = 10.0  # the cost of a load that misses, relative to an operation
     cache_size: int | None = None  # csize: of the last-level cache
     max_split: int = 1  # stages of the smallest segment
+    most_stored: int = 16  # stages of a segment that are not inlined: more of them in one loop take long to compile
 
     def find(self, problem: Problem) -> Found:
         return _Search(problem, self).found()
@@ -73,7 +74,7 @@ class TilingAnalysis:
         if not shared and name not in self.tiles.known.read_again:
             if self.tiles.facts.can_be_inlined(name):
                 return INLINE  # line 12
-            return nest.at(nest.innermost + 1)  # a reduction has to be stored
+            return nest.at(self._around_blocks(nest))  # a reduction has to be stored
         known = [(c, d) for c, d in shared if d in self.tiles.motions[c] and self.tiles.motions[c][d].dim in nest.loops]
         if not known:
             return nest.at(nest.innermost)  # line 10
@@ -84,6 +85,10 @@ class TilingAnalysis:
         if not self._slides(name, self.tiles.motions[c][d].dim):
             return nest.at(nest.tile)
         return Level(level, level + 1)  # lines 6 and 8
+
+    def _around_blocks(self, nest: Nest) -> int:
+        """The innermost level with a loop inside besides the vector's, so that values of a sum share what they read."""
+        return nest.innermost + (2 if len(nest.intra) > 2 else 1)
 
     def _slides(self, name: str, dim: str) -> bool:
         """Whether exactly one dim of the stage moves with a loop, and steadily."""
@@ -253,7 +258,9 @@ class _Search:
 
     def _fits(self, members: tuple[str, ...]) -> bool:
         """One stage is never too large."""
-        return len(members) == 1 or self.tiling_analysis(members).working_set <= self.csize
+        found = self.tiling_analysis(members)
+        few = len(found.stored) <= self.parameters.most_stored
+        return len(members) == 1 or (few and found.working_set <= self.csize)
 
     def _cheapest_split(self, members: tuple[str, ...]) -> list[Tiling]:
         if self._fits(members):

@@ -79,7 +79,12 @@ class Tiling:
 
     @property
     def inlined(self) -> tuple[str, ...]:
-        return tuple(n for n in self.members if self.levels[n] == INLINE)
+        return tuple(n for n in self.members if self.levels.get(n) == INLINE)
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """The members that are neither inlined nor the output."""
+        return tuple(n for n in self.members if self.levels.get(n) != INLINE)
 
 
 def reported(t: Tiling) -> GroupReport:
@@ -92,5 +97,4 @@ def reported(t: Tiling) -> GroupReport:
             remarks.append(f"{name}: inlined")
         else:
             remarks.append(f"{name}: computed at {at}, stored at {kept}" + (", folded" if level.is_folded else ""))
-    stored = tuple(n for n in t.members if t.levels[n] != INLINE)
-    return GroupReport(t.output, stored, (t.tile,) if t.tile else (), t.costs, tuple(remarks))
+    return GroupReport(t.output, t.stored, (t.tile,) if t.tile else (), t.costs, tuple(remarks))

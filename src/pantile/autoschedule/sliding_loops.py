@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,16 +16,21 @@ from ..schedule.directives import StageSchedule, on
 from ..schedule.updates import pure_dims
 from . import footprint
 from .legal import Part
-from .segment import INLINE, Tiling
+from .register_block import blocked
+from .segment import Tiling
+from .statement import Statement
 from .strategy import Problem
 from .tiled_loops import TiledLoops
-from .tiles import marked_inside
+from .tiles import Group, Style, marked_inside, scheduled
+
+VECTORS = 2  # per iteration
+PAIRS = Style(VECTORS)
 
 
 def directives(problem: Problem, t: Tiling) -> Part:
     """The directives of a segment. `problem`: with all inlining done."""
     if not t.tile:
-        return ()
+        return tuple(chain for name in (*t.stored, t.output) for chain in scheduled(problem, Group(name), PAIRS))
     return _Loops(problem, t).chains()
 
 
@@ -54,22 +60,27 @@ class _Loops:
         return TiledLoops(extents, self.t.tile, self.t.inter, (*self.intra, *reductions, *self.short))
 
     def chains(self) -> Part:
-        stored = [n for n in self.t.members if self.t.levels[n] != INLINE]
-        return (self._output(), *(self._member(n) for n in stored))
+        return (self._output(), *(self._member(n) for n in self.t.stored))
 
     def _output(self) -> StageSchedule:
         chain = on(self.t.output).compute_root()
         for k, d in enumerate(self.output.definitions):
             start = chain if k == 0 else chain.update(k - 1)
             own = (*pure_dims(self.output, d), *(r.name for r in d.domain))
-            width = lanes(self.output, d, self.problem.machine.vector_bits)
-            innermost = self.intra[-1]
-            vector = innermost if self.t.tile[innermost] >= width and innermost in self.tiled.inner else None
-            marked = self.tiled.applied(start, own, vector, width, {d: self.tiled.extents[d] for d in self.short})
+            marked = self._tiled(Statement.of(self.problem, self.output, k), start, own)
             shared = next(iter(self.tiled.outer.values()), None)
             marked = marked.parallel(shared) if shared is not None else marked
             chain = chain if marked == start else marked
         return chain
+
+    def _tiled(self, s: Statement, chain: StageSchedule, own: Sequence[str]) -> StageSchedule:
+        """Vectorized along the innermost loop; short loops are written out, sums in blocks of registers."""
+        short = {d: self.tiled.extents[d] for d in self.short}
+        if s.definition.domain and s.column == self.intra[-1] and not short:
+            return blocked(s, chain, own, self.tiled)
+        innermost = self.intra[-1]
+        vectors = min(VECTORS, self.t.tile[innermost] // s.lanes) if innermost in self.tiled.inner else 0
+        return self.tiled.applied(chain, own, innermost if vectors else None, vectors * s.lanes, short)
 
     def _member(self, name: str) -> StageSchedule:
         level = self.t.levels[name]
@@ -83,7 +94,7 @@ class _Loops:
         tile = {d: n if d in inside else min(n, width) if d == self.intra[-1] else 1 for d, n in self.t.tile.items()}
         box = footprint.boxes(self.problem.facts, (*self.t.members, self.t.output), self.t.output, tile)[name]
         extents = {d: int(r.high - r.low + 1) for d, r in zip(stage.dims, box, strict=True)}
-        return marked_inside(self.problem, stage, chain, extents)
+        return marked_inside(self.problem, stage, chain, extents, PAIRS)
 
     def _loop(self, level: int) -> str | None:
         """The loop of a level, or the next one further out that there is; None is root."""

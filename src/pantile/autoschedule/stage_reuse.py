@@ -6,9 +6,11 @@ from __future__ import annotations
 from functools import cached_property
 
 from ..analysis.access import accesses
+from ..expr.nodes import Op
+from ..expr.visit import variables, walk
 from ..graph.nodes import Stage
 from ..schedule.default import CHEAP_LOADS, CHEAP_OPERATIONS
-from ..schedule.updates import is_independent, pure_dims
+from ..schedule.updates import is_independent, loads, pure_dims
 from .facts import Facts
 from .overlap import is_read_again, overlaps
 from .strategy import Problem
@@ -62,7 +64,14 @@ class StageReuse:
         reads = [a for d in consumer.definitions for a in accesses(consumer, d) if a.buffer in producer.buffers]
         moving = all(any(i is not None and i.dim is not None for i in a.indices) for a in reads)
         pairs = [pair for a in reads for pair in zip(a.indices, extents, strict=True)]
-        return moving and all(index is not None or extent <= MOST_WHOLE for index, extent in pairs)
+        small = all(index is not None or extent <= MOST_WHOLE for index, extent in pairs)
+        return moving and small and not _wraps(producer, consumer)
+
+
+def _wraps(producer: Stage, consumer: Stage) -> bool:
+    """Whether a coordinate's remainder is an index, as where values are laid out in panels: rows lie apart then."""
+    reads = [e for d in consumer.definitions for e in loads(d) if e.buffer in producer.buffers]
+    return any(isinstance(e, Op) and e.op == "mod" and variables(e) for load in reads for e in walk(*load.indices))
 
 
 def is_regular(stage: Stage) -> bool:

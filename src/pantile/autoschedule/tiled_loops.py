@@ -27,7 +27,11 @@ class TiledLoops:
     intra: tuple[str, ...]  # and of those inside of them
 
     def _is_whole(self, loop: str) -> bool:
-        return self.tile.get(loop, self.extents[loop]) >= self.extents[loop] > 0
+        return self.inside(loop) >= self.extents[loop] > 0
+
+    def inside(self, loop: str) -> int:
+        """Iterations inside a tile."""
+        return self.tile.get(loop, self.extents[loop])
 
     @cached_property
     def outer(self) -> dict[str, str]:
