@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..machine.description import Machine
 from ..schedule.directives import StageSchedule
 from .references import is_transposed
 from .statement import Statement
 from .tiled_loops import TiledLoops
+from .tiles import sums_at_a_time
 
 ROWS = TERMS = 4  # iterations of a loop of the output, and of a sum, that are written out
 
@@ -68,8 +68,5 @@ def _rows(s: Statement, loops: TiledLoops) -> str | None:
 
 def _vectors(s: Statement, loops: TiledLoops) -> int:
     """Of a block along the column."""
-    return max(1, min(_registers(s.problem.machine) // (2 * ROWS), loops.inside(s.vector) // s.lanes))
-
-
-def _registers(machine: Machine) -> int:
-    return 16 if machine.architecture == "x86_64" and machine.vector_bits < 512 else 32
+    most = sums_at_a_time(s.problem.machine, len(s.stage.dtypes)) // ROWS
+    return max(1, min(most, loops.inside(s.vector) // s.lanes))

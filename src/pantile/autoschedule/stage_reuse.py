@@ -10,7 +10,7 @@ from ..expr.nodes import Op
 from ..expr.visit import variables, walk
 from ..graph.nodes import Stage
 from ..schedule.default import CHEAP_LOADS, CHEAP_OPERATIONS
-from ..schedule.updates import is_independent, loads, pure_dims
+from ..schedule.updates import is_independent, pure_dims
 from .facts import Facts
 from .overlap import is_read_again, overlaps
 from .strategy import Problem
@@ -70,7 +70,7 @@ class StageReuse:
 
 def _wraps(producer: Stage, consumer: Stage) -> bool:
     """Whether a coordinate's remainder is an index, as where values are laid out in panels: rows lie apart then."""
-    reads = [e for d in consumer.definitions for e in loads(d) if e.buffer in producer.buffers]
+    reads = [e for d in consumer.definitions for e in d.loads if e.buffer in producer.buffers]
     return any(isinstance(e, Op) and e.op == "mod" and variables(e) for load in reads for e in walk(*load.indices))
 
 

@@ -20,6 +20,7 @@ from math import isqrt
 
 from ..expr.visit import variables
 from ..graph.nodes import Definition, Stage
+from ..machine.description import Machine
 from ..schedule.default import at_root, lanes
 from ..schedule.directives import SUFFIX, StageSchedule, on
 from ..schedule.updates import is_independent, pure_dims
@@ -295,10 +296,8 @@ class _Nest:
 
     @property
     def _block(self) -> int:
-        """Vectors of sums that are computed at a time: half of the registers, the others are for what is added up."""
-        machine = self.problem.machine
-        registers = 32 if machine.architecture == "aarch64" or machine.vector_bits == 512 else 16
-        return max(1, registers // 2 // len(self.stage.dtypes))
+        """Vectors of sums that are computed at a time."""
+        return sums_at_a_time(self.problem.machine, len(self.stage.dtypes))
 
     @property
     def _most_vectors(self) -> int:
@@ -317,6 +316,12 @@ class _Nest:
             return short
         around = [n for n in blocks if n != vector and inside[n] > 1][-1:]
         return {n: min(inside[n], max(1, self._block // vectors)) for n in around}
+
+
+def sums_at_a_time(machine: Machine, values: int) -> int:
+    """Vectors of sums of so many values each: half of the registers, the others are for what is added up."""
+    registers = 32 if machine.architecture == "aarch64" or machine.vector_bits == 512 else 16
+    return max(1, registers // 2 // values)
 
 
 def _power_of_two(n: int) -> int:
