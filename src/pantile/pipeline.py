@@ -11,7 +11,7 @@ from typing import Any
 
 from .analysis.messages import readable
 from .analysis.work import Work
-from .autoschedule import STRATEGIES, Found, Problem, Strategy
+from .autoschedule import STRATEGIES, VARIANTS, Found, Problem, Strategy
 from .calls import Calls
 from .codegen.target import target as target_named
 from .compile import Options, to_assembly, to_llvm, to_loops
@@ -249,6 +249,8 @@ def _asked(schedule: Schedule | Strategy | str | None) -> Schedule | Strategy:
         return Schedule()
     if isinstance(schedule, str) and schedule in STRATEGIES:
         return STRATEGIES[schedule]()
+    if isinstance(schedule, str) and schedule in VARIANTS:
+        return VARIANTS[schedule]
     if not isinstance(schedule, (Schedule, Strategy)):
         raise UserError(
             f"schedule={schedule!r} is not a schedule; pass pt.Schedule(pt.on(...)...), or one of "

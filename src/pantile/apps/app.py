@@ -13,7 +13,7 @@ import pantile as pt
 from .photo import Photo
 
 # How an app can be scheduled: by its author, by default, or by a strategy.
-SCHEDULES = ("expert", "default", *pt.autoschedule.STRATEGIES)
+SCHEDULES = ("expert", "default", *pt.autoschedule.STRATEGIES, *pt.autoschedule.VARIANTS)
 
 
 @dataclass(frozen=True)

@@ -7,39 +7,40 @@ The steps, and where they are:
     Algorithm 3, expression inlining inside the cost          expression_inlining
     §5.2, parallelogram tiles inside overlapped ones          parallelogram
     §5.3, intra-tile loop fusion                              loop_fusion
+    Table 2, weights and other numbers of machines            dp_machines
 
 Where this differs from the paper: a group has one live-out, since a stage is computed in one place; stages that are no
 functions over known boxes (scatter, scans, reads that data decide) are scheduled on their own, as PolyMage does with
-reductions; and pipelines for which the table of Algorithm 1 would grow too large are grouped with ever tighter bounds.
+reductions; pipelines for which the table of Algorithm 1 would grow too large are grouped with ever tighter bounds;
+stencils do not repeat pointwise producers of more than one operation; and only groups that compute an output of the
+pipeline have two levels of tiles.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
+from ..machine.description import Machine
 from .aligned import Stages
 from .crops import cropped
-from .expression_inlining import FULL
+from .dp_machines import Weights, limits_for, weights_for
+from .expression_inlining import FULL, NONE
 from .grouping import Grouping, greedily, grouped
 from .legal import Part, legal
 from .loop_fusion import with_fused_loops
 from .parallelogram import parallelograms
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
-from .tile_model import Costed, Limits, TileModel, Weights
-from .tiles import Group, scheduled
+from .tile_model import Costed, TileModel
+from .tiles import Group, Style, scheduled
 
-# Table 2 and §7.1; those of the Xeon serve for every other machine.
-OPTERON = "opteron-6386-se"
-WEIGHTS = {OPTERON: Weights(0.3, 100.0, 46_875.0, 2.0)}
-INNERMOST = {OPTERON: 128}
+STYLE = Style(vectors=2)  # as compilers vectorize the loops that PolyMage writes: two vectors at a time
 
 
 @dataclass(frozen=True)
 class Dp(Strategy):
-    """The weights of equation 2, and the switches of §7.4.3: PolyMageDP is Dp(inlining="none", multi_level=False,
-    loop_fusion=False), and +F, +M and +I turn them on; PolyMage+G+TC is Dp(fusion="greedy")."""
+    """The weights of equation 2, the other parameters of Algorithms 2 and 5, and the switches of §7.4.3."""
 
     name: ClassVar[str] = "dp"
     w1: float | None = None
@@ -47,6 +48,7 @@ class Dp(Strategy):
     w3: float | None = None
     w4: float | None = None
     innermost_tile_size: int | None = None
+    l1_overlap: float | None = None  # tiles for L1 that overlap more (in volumes of a tile) give way to tiles for L2
     fusion: str = "dp"  # or "greedy"
     inlining: str = FULL  # or "pointwise" (line 8 of Algorithm 3 only) or "none"
     multi_level: bool = True
@@ -56,26 +58,30 @@ class Dp(Strategy):
     most_states: int = 2000
 
     def find(self, problem: Problem) -> Found:
+        return self._for(problem.machine)._find(problem)
+
+    def _for(self, machine: Machine) -> Dp:
+        """With the numbers of the machine where none were given."""
+        weights, limits = weights_for(machine), limits_for(machine)
+        chosen = {**asdict(weights), "innermost_tile_size": limits.innermost, "l1_overlap": limits.overlap}
+        return replace(self, **{k: v for k, v in chosen.items() if getattr(self, k) is None})
+
+    def _find(self, problem: Problem) -> Found:
         before = problem.facts.trivial
-        small = problem.inlined(before)
-        before += cropped(small)
-        small = problem.inlined(before)
-        stages = Stages(small)
-        model = TileModel(stages, self._limits(problem), self._weights(problem), self.inlining, self.multi_level)
+        before += cropped(problem.inlined(before))
+        stages = Stages(problem.inlined(before))
+        model = self._model(stages, problem.machine)
         grouping = self._grouping(stages, model)
         groups = [model.costed(g) for g in grouping.groups]
         inlined = (*before, *(name for g in groups for name in g.inlined))
         return self._scheduled(problem, problem.inlined(inlined), groups, inlined, grouping)
 
-    def _weights(self, problem: Problem) -> Weights:
-        known = WEIGHTS.get(problem.machine.name, Weights())
-        own = {"w1": self.w1, "w2": self.w2, "w3": self.w3, "w4": self.w4}
-        return Weights(**{k: getattr(known, k) if w is None else w for k, w in own.items()})
-
-    def _limits(self, problem: Problem) -> Limits:
-        machine = problem.machine
-        innermost = self.innermost_tile_size or INNERMOST.get(machine.name, 256)
-        return Limits(machine.l1.size, machine.l2.per_core, machine.cores, innermost)
+    def _model(self, stages: Stages, machine: Machine) -> TileModel:
+        assert self.w1 is not None and self.w2 is not None and self.w3 is not None and self.w4 is not None
+        assert self.innermost_tile_size is not None and self.l1_overlap is not None
+        limits = replace(limits_for(machine), innermost=self.innermost_tile_size, overlap=self.l1_overlap)
+        weights = Weights(self.w1, self.w2, self.w3, self.w4)
+        return TileModel(stages, limits, weights, self.inlining, self.multi_level)
 
     def _grouping(self, stages: Stages, model: TileModel) -> Grouping:
         if self.fusion == "greedy":
@@ -104,9 +110,9 @@ class Dp(Strategy):
 
     def _refined(self, problem: Problem, group: Costed, part: Part) -> tuple[Part, tuple[str, ...]]:
         remarks: tuple[str, ...] = ()
-        if len(group.levels) > 1 and group.members:
-            part = parallelograms(problem.graph.stage[group.output], part)
-            remarks = ("tiles of level 2 are parallelograms",)
+        if len(group.levels) > 1:
+            part = parallelograms(problem, Group(group.output, group.members, group.levels), STYLE)
+            remarks = ("tiles of level 2 are parallelograms, whole ones in each of level 1",)
         if self.loop_fusion:
             part, shared = with_fused_loops(problem.graph, part)
             remarks += shared
@@ -114,8 +120,7 @@ class Dp(Strategy):
 
 
 def _plain(problem: Problem, group: Costed) -> Part:
-    levels = group.levels if group.members else group.levels[:1]
-    return scheduled(problem, Group(group.output, group.members, levels))
+    return scheduled(problem, Group(group.output, group.members, group.levels), STYLE)
 
 
 def _report(group: Costed, remarks: tuple[str, ...]) -> GroupReport:
@@ -130,3 +135,14 @@ def _bounds(grouping: Grouping) -> tuple[str, ...]:
         return ()
     bounded = "" if grouping.limit is None else f", groups of at most {grouping.limit} stages first (Algorithm 5)"
     return (f"successors were not partitioned in every way, but went on one by one{bounded}",)
+
+
+# The configurations of §7.4.3: PolyMageDP, that with one part more, and PolyMage+G+TC.
+BASE = Dp(inlining=NONE, multi_level=False, loop_fusion=False)
+ABLATION: dict[str, Strategy] = {
+    "dp-base": BASE,
+    "dp-base+F": replace(BASE, loop_fusion=True),
+    "dp-base+M": replace(BASE, multi_level=True),
+    "dp-base+I": replace(BASE, inlining=FULL),
+    "dp-greedy": Dp(fusion="greedy", loop_fusion=False),
+}

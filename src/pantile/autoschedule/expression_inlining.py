@@ -15,6 +15,11 @@ from .aligned import AlignedGroup, Distance
 # No expression grows beyond so many operations: inlining pointwise producers of stencils can be repeated without end.
 MOST_OPERATIONS = 400
 
+# Operations of what is inlined into stencils, reading it included. The paper inlines any pointwise producer, since that
+# "does not add any redundant computations": so it is if each consumer reads one point of it. The products of Harris
+# corners may be repeated, but not a gray that is made of three channels.
+CHEAP = 2
+
 NONE, POINTWISE, FULL = "none", "pointwise", "full"
 
 
@@ -37,11 +42,16 @@ class ExpressionInlining:
         """Lines 5-16: whether anything was inlined. Pointwise producers first: what has absorbed a stencil is none."""
         left = [n for n in self.group.names if n != self.group.output and n not in self.inlined]  # line 6
         left = [n for n in left if self.stages.facts.can_be_inlined(n)]
-        pointwise = [n for n in left if self._plain[n] and self._stays_small(n)]  # line 8
+        pointwise = [n for n in left if self._plain[n] and self._is_cheap(n) and self._stays_small(n)]  # line 8
         others = [] if self.how == POINTWISE or pointwise else [n for n in left if self._is_read_once(n)]
         for name in (pointwise or others)[:1]:
             self._inline(name)
         return bool(pointwise or others)
+
+    def _is_cheap(self, name: str) -> bool:
+        """Whether inlining repeats nothing, or no more than loading takes."""
+        loads = (self._loads[name, c] for c in self.consumers(name))
+        return self._operations[name] <= CHEAP or all(n == 1 for n in loads)
 
     def _is_read_once(self, name: str) -> bool:
         """Whether no value is read twice, so that inlining computes nothing twice."""

@@ -15,29 +15,10 @@ from functools import cached_property
 from math import ceil, inf, prod, sqrt
 
 from .aligned import AlignedGroup, Stages
+from .dp_machines import XEON, Limits, Weights
 from .expression_inlining import FULL
 from .grouping import Group
 from .overlapped import OverlappedTiles, Tile
-
-
-@dataclass(frozen=True)
-class Weights:
-    """Of the four terms of equation 2 (Table 2, Intel Xeon)."""
-
-    w1: float = 1.0
-    w2: float = 100.0
-    w3: float = 46_875.0
-    w4: float = 1.5
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What Algorithm 2 knows of the machine."""
-
-    l1: int
-    l2: int
-    cores: int
-    innermost: int = 256
 
 
 @dataclass(frozen=True)
@@ -59,7 +40,7 @@ class TileModel:
 
     stages: Stages
     limits: Limits
-    weights: Weights = Weights()
+    weights: Weights = XEON.weights
     inlining: str = FULL
     multi_level: bool = True
     _found: dict[Group, Costed] = field(default_factory=dict)
@@ -97,9 +78,9 @@ class TileModel:
         fused = _Fused(aligned, self.inlining, self._live(group), self.weights, self.limits)
         chosen = fused.for_cache(self.limits.l1)
         inner: Tile = {}
-        if chosen.overlap > chosen.volume:  # line 5; Algorithm 4, line 6
+        if chosen.overlap > self.limits.overlap * chosen.volume:  # line 5; Algorithm 4, line 6
             chosen = fused.for_cache(self.limits.l2)
-            inner = fused.slab(chosen.tile) if self.multi_level else {}
+            inner = fused.slab(chosen.tile) if self._has_two_levels(aligned, fused) else {}
         levels = tuple(tile for tile in (chosen.tile, inner) if tile)
         return Costed(
             chosen.cost,
@@ -109,6 +90,11 @@ class TileModel:
             levels,
             chosen.terms,
         )
+
+    def _has_two_levels(self, aligned: AlignedGroup, fused: _Fused) -> bool:
+        """Inner tiles serve members. Outer ones of a stage that is no output might be cut off at its end; what inner
+        tiles need is then not known well enough."""
+        return self.multi_level and bool(fused.shape.members) and aligned.output in self.stages.problem.graph.output
 
     def _live(self, group: Group) -> int:
         """Bytes of live-ins and live-outs."""
@@ -172,7 +158,7 @@ class _Fused:
             reuse = [self._reuse[k] / max(self._reuse[j] for j in outer) for k in outer]  # line 32
             tau = (volume / sizes[innermost] / prod(reuse)) ** (1 / len(outer))  # lines 31-35
             for k, ratio in zip(outer, reuse, strict=True):  # lines 36-37
-                sizes[k] = max(1, min(self.group.extents[k], int(tau * ratio)))
+                sizes[k] = min(self.group.extents[k], self._whole(k, tau * ratio))
         return {self.group.dims[k]: sizes[k] for k in self.shape.long}
 
     def slab(self, outer: Tile) -> Tile:
@@ -181,8 +167,13 @@ class _Fused:
             return {}
         first, *others = (self.group.dims[k] for k in self.shape.long)
         rest = prod(outer[d] for d in others)
-        rows = max(1, int(self.limits.l1 / self.shape.bytes_per_point / rest))
+        rows = self._whole(self.shape.long[0], self.limits.l1 / self.shape.bytes_per_point / rest)
         return {first: rows} if rows < outer[first] else {}
+
+    def _whole(self, k: int, size: float) -> int:
+        """A size in points of the scaled space, whole ones of the coarsest stage if it is so large."""
+        step = max(round(1 / self.group.density[name].get(k, 1.0)) for name in self.shape.buffers)
+        return int(size / step) * step or max(1, int(size))
 
     @cached_property
     def _reuse(self) -> list[int]:

@@ -18,6 +18,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import isqrt
 
+from ..analysis.access import accesses
 from ..expr.visit import variables
 from ..graph.nodes import Definition, Stage
 from ..machine.description import Machine
@@ -126,6 +127,17 @@ class _Output:
         """Dims as asked for, then reduction loops."""
         return tuple(dict.fromkeys([*self.group.order, *self.extents]))
 
+    def tail(self, loop: str) -> str:
+        """What becomes of the last tile. One that is shifted inwards starts anywhere: reads of x // 2 would be gathered
+        lane by lane, instead of a few values of which each serves two lanes.
+        """
+        return "guard" if loop == self.stage.dims[-1] and self.has_halves else "auto"
+
+    @cached_property
+    def has_halves(self) -> bool:
+        """Whether some stage of the group reads a coarser one."""
+        return any(_halves(self.problem.graph.stage[name]) for name in self.group.stages)
+
     @cached_property
     def innermost(self) -> Level:
         """The extents of the innermost tiles."""
@@ -178,7 +190,7 @@ class _Output:
             factors = [level[loop] for level in self.levels if loop in level]
             current = loop
             for factor, (outer, inner) in zip(factors, pairwise(self.names[loop]), strict=True):
-                chain = chain.split(current, outer, inner, factor)
+                chain = chain.split(current, outer, inner, factor, tail=self.tail(loop))
                 current = inner
         split = [name for loop in nest.names for name in self.names[loop]]
         tiles = [(name, count) for loop, name, count in self.tile_loops if loop in nest.names]
@@ -199,6 +211,12 @@ class _Output:
             chain = chain.parallel(name)
             count *= extent
         return chain
+
+
+def _halves(stage: Stage) -> bool:
+    """Whether it reads something where x // 2 says."""
+    indices = (i for d in stage.definitions for a in accesses(stage, d) for i in a.indices)
+    return any(i is not None and i.scale.denominator > 1 for i in indices)
 
 
 def _fresh(name: str, taken: Collection[str]) -> str:

@@ -28,7 +28,7 @@ def show(name: str, schedule: str, machine: str | None, asm: bool) -> int:
         machine=None if machine is None else pt.machine.named(machine),
     )
     parts = [f"# {app.description}\n{pipeline}", repr(pipeline.schedule)]
-    parts += [pipeline.explain()] if schedule in pt.autoschedule.STRATEGIES else []
+    parts += [pipeline.explain()] if schedule not in ("expert", "default") else []
     parts += [pipeline.loops(), *([pipeline.asm()] if asm else [])]
     print("\n\n".join(parts))
     return 0
