@@ -178,7 +178,7 @@ class TilingAnalysis:
         return Tiling(
             self.tiles.output.name, self.tiles.producers, cost, float(folded[k] + unfolded[k]),
             {d: int(n[k]) for d, n in self.tiles.sizes.items()}, (*nest.intra, *self.tiles.short), inter, levels,
-            {name: float(value) for name, value in terms.items()},
+            {name: float(value) for name, value in terms.items()}, self.tiles.constraints(outermost),
         )  # fmt: skip
 
 

@@ -76,6 +76,7 @@ class Tiling:
     inter: tuple[str, ...] = ()  # loops over tiles
     levels: Mapping[str, Level] = field(default_factory=dict)
     costs: Mapping[str, float] = field(default_factory=dict)
+    constraints: tuple[str, ...] = ()  # that the tile meets
 
     @property
     def inlined(self) -> tuple[str, ...]:
@@ -88,13 +89,17 @@ class Tiling:
 
 
 def reported(t: Tiling) -> GroupReport:
-    loops = [*t.intra[::-1], *(f"the tile of {n}" for n in t.inter[-1:])]
     remarks = []
-    for name in t.members:
-        level = t.levels[name]
-        at, kept = (loops[min(k, len(loops) - 1)] if loops else "root" for k in (level.compute, level.store))
-        if level == INLINE:
-            remarks.append(f"{name}: inlined")
-        else:
-            remarks.append(f"{name}: computed at {at}, stored at {kept}" + (", folded" if level.is_folded else ""))
+    if t.tile:
+        remarks.append(f"loops over tiles: {', '.join(t.inter)}; inside: {', '.join(t.intra)}")
+        remarks.append(f"tiles have {', '.join(t.constraints)}")
+    remarks += [f"{name}: {_placed(t, t.levels[name])}" for name in t.members]
     return GroupReport(t.output, t.stored, (t.tile,) if t.tile else (), t.costs, tuple(remarks))
+
+
+def _placed(t: Tiling, level: Level) -> str:
+    if level == INLINE:
+        return "inlined"
+    loops = [*(f"loop {n}" for n in reversed(t.intra)), "the tile"]
+    folded = ", folded" if level.is_folded else ""
+    return f"computed at {loops[level.compute]}, stored at {loops[level.store]}{folded}"

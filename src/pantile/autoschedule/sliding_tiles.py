@@ -57,13 +57,15 @@ class SlidingTiles:
         axes = np.meshgrid(*(self._sizes(d) for d in self.long), indexing="ij")
         return {d: a.ravel() for d, a in zip(self.long, axes, strict=True)}
 
+    @cached_property
+    def unit(self) -> int:
+        """What tiles are multiples of along the column: lines and vectors."""
+        return max(self.problem.machine.l1.line // max(t.bytes for t in self.output.dtypes), self.lanes)
+
     def _sizes(self, dim: str) -> list[int]:
         """The first constraint for the innermost loop, the third for all; at least two tiles, or one."""
         extent, threads = self.extents[dim], self.problem.machine.threads
-        unit = 1
-        if dim == self.column:
-            line = self.problem.machine.l1.line // max(t.bytes for t in self.output.dtypes)
-            unit = max(line, self.lanes)
+        unit = self.unit if dim == self.column else 1
         powers = [unit << k for k in range(16)]
         shares = [-(-extent // (threads << k)) for k in range(4)]
         rounded = {-(-n // unit) * unit for n in (*powers, *shares)}
@@ -80,6 +82,14 @@ class SlidingTiles:
     def keep_threads_busy(self, outermost: str) -> Numbers:
         """Equation 5.14."""
         return self.extents[outermost] / self.sizes[outermost] >= self.problem.machine.threads
+
+    def constraints(self, outermost: str) -> tuple[str, ...]:
+        """What is asked of tiles, in words."""
+        threads, l2 = self.problem.machine.threads, self.problem.machine.l2.per_core
+        least = [f"{d} >= {self._least(d)} (overlap, 5.15)" for d in self.long if self._least(d) > 1]
+        lines = [f"{self.column} a multiple of {self.unit} or whole (lines and vectors)"] * (self.column in self.long)
+        busy = f"{self.extents[outermost]} / {outermost} >= {threads} (threads, 5.14)"
+        return (*lines, busy, *least, f"other bytes <= {l2} (L2)")
 
     # ---- costs
 
