@@ -143,6 +143,15 @@ def test_stages_enclose_what_reads_them() -> None:
     assert levels["a"].compute == nest.level("y")
 
 
+def test_what_a_resting_consumer_reads_is_computed_per_tile() -> None:
+    """b slides along with every eighth row of c; a would be computed again in the seven others."""
+    definitions = {
+        "a": DEAR.format("img"), "b": "pt.exp(a[y - 2, x] + a[y + 2, x])", "c": "b[y // 8, x] + b[y // 8 + 1, x]",
+    }  # fmt: skip
+    levels, nest = fused(stages(**definitions))
+    assert levels == {"b": Level(nest.level("y"), nest.tile), "a": nest.at(nest.tile)}
+
+
 def test_full_reuse() -> None:
     """What no index mentions is shared as a whole."""
     y, x, c = pt.vars("y x c")
@@ -181,6 +190,21 @@ def test_segments_fit_the_cache(cache_size: int | None) -> None:
     fits = search.tiling_analysis(whole).working_set <= search.csize
     assert (len(found) == 1) == fits
     assert fits == (cache_size is None or cache_size >= 1 << 18)
+
+
+def test_segments_store_few_stages() -> None:
+    """All 24 stages fit the cache, but their common loop would take long to compile."""
+    problem = problem_of(chain(24), I7, img=(2000, 1000))
+    assert len(Reuse(most_stored=30).find(problem).report.groups) == 1
+    assert all(len(g.members) <= 8 for g in Reuse(most_stored=8).find(problem).report.groups)
+
+
+def test_panels_end_segments() -> None:
+    """Sums that are laid out in panels are read at remainders: they have a segment and registers of their own."""
+    app = APPS["matmul"]
+    found = Reuse().find(problem_of(app.build(), I7, **app.sizes["paper"]))
+    assert "ab" in [g.output for g in found.report.groups]
+    assert '.unroll("r.k", 4)' in str(found.schedule["ab"])
 
 
 # ---- results

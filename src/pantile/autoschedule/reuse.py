@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from itertools import permutations
 from math import inf
 from typing import ClassVar
@@ -25,7 +26,7 @@ import numpy as np
 
 from .facts import Facts
 from .legal import legal
-from .overlap import WHOLE
+from .overlap import WHOLE, Motion
 from .report import Report
 from .segment import INLINE, Level, Nest, Tiling, reported
 from .sliding_loops import directives
@@ -35,6 +36,7 @@ from .strategy import Found, Problem, Strategy
 
 MOST_PERMUTED = 3  # loops whose order is searched; further ones stay outermost
 FEW_STAGES = 12  # of a segment for which all orders of loops are tried
+SLOW = Fraction(1, 2)  # points per iteration
 MOST_ANALYSED = 600  # stages, counted once per segment, before Algorithm 8 stops to look at all cuts
 
 
@@ -82,7 +84,7 @@ class TilingAnalysis:
         level = nest.level(self.tiles.motions[c][d].dim)
         if level <= nest.innermost or shared[c, d] == WHOLE:  # line 7
             return nest.at(max(level + 1, nest.innermost))
-        if not self._slides(name, self.tiles.motions[c][d].dim):
+        if not self._slides(name, self.tiles.motions[c][d]):
             return nest.at(nest.tile)
         return Level(level, level + 1)  # lines 6 and 8
 
@@ -90,10 +92,15 @@ class TilingAnalysis:
         """The innermost level with a loop inside besides the vector's, so that values of a sum share what they read."""
         return nest.innermost + (2 if len(nest.intra) > 2 else 1)
 
-    def _slides(self, name: str, dim: str) -> bool:
-        """Whether exactly one dim of the stage moves with a loop, and steadily."""
-        moving = [m for m in self.tiles.motions[name].values() if m.dim == dim]
-        return len(moving) == 1 and moving[0].steady
+    def _slides(self, name: str, consumer: Motion) -> bool:
+        """Whether exactly one dim of the stage moves with the loop that a consumer moves with, and steadily.
+
+        A consumer that rests for many iterations (of a grid coarser than the output) makes what it reads rest too: the
+        compiler would compute the latter again each time.
+        """
+        moving = [m for m in self.tiles.motions[name].values() if m.dim == consumer.dim]
+        rests = consumer.rate < SLOW and all(m.rate == consumer.rate for m in moving)
+        return len(moving) == 1 and moving[0].steady and not rests
 
     # ---- Algorithm 5
 
