@@ -22,7 +22,7 @@ from ..analysis.access import accesses
 from ..expr.visit import variables
 from ..graph.nodes import Definition, Stage
 from ..machine.description import Machine
-from ..schedule.default import at_root, lanes
+from ..schedule.default import FEWEST_LANES, at_root, register_lanes
 from ..schedule.directives import SUFFIX, StageSchedule, on
 from ..schedule.updates import is_independent, pure_dims
 from .facts import Extents
@@ -55,7 +55,7 @@ class Group:
 class Style:
     """How loops are marked."""
 
-    vectors: int = 1  # natural vectors of the widest type per iteration
+    vectors: int = 1  # registers of the widest type per iteration
     parallelism: int | None = None  # iterations to share among threads, if there are so many; None: as many as threads
 
 
@@ -283,7 +283,7 @@ class _Nest:
         vector = self._vectorized(inside)
         if vector is None:
             return _reordered(chain, loops, [*tiles, *blocks, *reductions])
-        vectors = min(self._most_vectors, _power_of_two(inside[vector] // self._lanes))
+        vectors = max(self._fewest_vectors, min(self._most_vectors, _power_of_two(inside[vector] // self._lanes)))
         written_out = self._written_out(vector, vectors, inside, blocks)
         chain = chain.vectorize(vector, self._lanes * vectors)
         for n, factor in written_out.items():
@@ -297,14 +297,19 @@ class _Nest:
 
     @cached_property
     def _lanes(self) -> int:
-        return lanes(self.stage, self.definition, self.problem.machine.vector_bits)
+        return register_lanes(self.stage, self.definition, self.problem.machine.vector_bits)
+
+    @property
+    def _fewest_vectors(self) -> int:
+        return max(1, FEWEST_LANES // self._lanes)
 
     def _vectorized(self, inside: Mapping[str, int]) -> str | None:
         """The last loop if it fills a vector; one before it, across short ones, only if that is long."""
+        fewest = self._fewest_vectors * self._lanes
         *before, last = inside
-        if inside[last] >= self._lanes:
+        if inside[last] >= fewest:
             return last
-        long = [n for n in before if inside[n] >= LEAST_ACROSS * self._lanes]
+        long = [n for n in before if inside[n] >= LEAST_ACROSS * fewest]
         return long[-1] if long else None
 
     @property

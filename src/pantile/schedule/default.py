@@ -127,9 +127,14 @@ def mark_loops(
 
 
 def lanes(stage: Stage, definition: Definition, vector_bits: int) -> int:
-    """Lanes of the natural vector of the widest type that the definition stores or loads."""
+    """Lanes of the natural vector of the widest type that the definition stores or loads, or a few such vectors."""
+    return max(FEWEST_LANES, register_lanes(stage, definition, vector_bits))
+
+
+def register_lanes(stage: Stage, definition: Definition, vector_bits: int) -> int:
+    """How many values of the widest type that the definition stores or loads fit a vector register."""
     types = [*stage.dtypes, *(e.dtype for e in definition.loads)]
-    return max(FEWEST_LANES, vector_bits // (8 * max(t.bytes for t in types)))
+    return max(1, vector_bits // (8 * max(t.bytes for t in types)))
 
 
 def _extent(graph: Graph, stage: Stage) -> int | None:
