@@ -89,6 +89,28 @@ def test_a_matrix_product_is_tiled_in_all_loops() -> None:
     assert 4 * (tile["i"] * tile["k.0"] + tile["k.0"] * tile["j"] + tile["i"] * tile["j"]) <= 256 << 10
 
 
+def test_sums_are_blocks_of_registers() -> None:
+    """§5.4: "treating registers as an additional level of the memory hierarchy"; `explain` says so."""
+    app = APPS["conv_layer"]
+    found = Greedy().find(problem_of(app.build(), named("neoverse-n1"), **app.sizes["paper"]))
+    assert "sums are computed in blocks that fill registers: out_sums" in str(found.report)
+    assert '.vectorize("co_i", 16)' in repr(found.schedule["out_sums"])
+    assert '.unroll("y_i", 4)' in repr(found.schedule["out_sums"])
+
+
+def test_long_sums_are_not_inlined() -> None:
+    """Of 49 terms, each with an exponential: no need to write them out to see that repeating them does not pay."""
+    app = APPS["nl_means"]
+    found = Greedy().find(problem_of(app.build(), XEON, **app.sizes["paper"]))
+    assert found.report.inlined == ("img_edge", "weight")
+
+
+def test_a_merge_is_evaluated_again_only_where_its_groups_changed() -> None:
+    """A-B, C-E, D-E; the second of C-E and D-E again when the first is merged; and B-E, where B has one consumer."""
+    found = Greedy().find(problem_of(figure_4(), XEON, img=(1032, 1032)))
+    assert found.report.counts == {"merges evaluated": 5}
+
+
 def test_the_innermost_dim_stays_innermost() -> None:
     """§4.4: c, along which the ratio is reused, goes inside y; x stays where it is."""
     found = search(APPS["unsharp"].build(), img=(3, 2560, 1536))

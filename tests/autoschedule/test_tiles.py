@@ -74,6 +74,19 @@ def test_channels_are_written_out_around_the_vector() -> None:
     )
 
 
+def test_vectors_across_short_rows_are_long() -> None:
+    """Their elements are gathered one by one: a picture of 3 x 20 pixels is not worth that."""
+    y, x = pt.vars("y x")
+    img, before, out = pt.Input("img", "float32", ndim=2), pt.Func("before"), pt.Func("out")
+    before[y, x] = img[y, x] * 2
+    out[y, x] = before[y, x // 64] + 1
+    pipeline = pt.Pipeline(out, shape=(img.shape[0], 64 * img.shape[1]))
+    for rows, expected in ((8, False), (16, True)):
+        problem = problem_of(pipeline, N1, img=(200, 3))
+        chains = scheduled(problem, Group("out", ("before",), ({"y": rows},)))
+        assert ("vectorize" in repr(chains[1])) == expected
+
+
 def test_a_group_that_is_refused_is_dissolved() -> None:
     """blur_y is read outside of the loops it is asked to be computed at."""
     problem = problem_of(APPS["unsharp"].build(), N1, img=(3, 2560, 1536))

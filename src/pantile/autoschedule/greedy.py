@@ -4,8 +4,11 @@ Inline what is cheaper to repeat (§4.3), tile each remaining stage for reuse of
 merge, again and again, the two groups whose merging saves most (§4.2.2, §4.2.3, Listing 2), and turn the groups into
 loops (§4.4). Loads are counted in values, all from memory, unless a tile keeps what it reads in the cache.
 
-A stage counts as one function with all of its updates (the paper allows one). Dims along which an update carries values
-or writes where data says are not tiled.
+A stage counts as one function with all of its updates (the paper allows one). What differs from the paper, and why:
+- Dims along which an update carries values or writes where data says are not tiled: such tiles depend on each other.
+- Tiles leave all members at least a vector wide, not only the output: narrow members are slow.
+- Tiles that are whole along all loops but one are tried as well: rows and planes are contiguous.
+- Sums are computed in blocks that fill registers, which §5.4 leaves to "a future auto-scheduler".
 """
 
 from __future__ import annotations
@@ -131,6 +134,7 @@ class _Search:
         self.tile: dict[str, Tile] = {name: self.tile_singleton_group(name) for name in stages}
         self.cost: dict[str, _Cost] = {name: self.cost_of_one(name) for name in stages}
         self.benefit: dict[str, float] = dict.fromkeys(stages, 0.0)
+        self.evaluations = 0
         self._merges: dict[tuple[str, str], _Merge | None] = {}
 
     def found(self) -> Found:
@@ -142,7 +146,7 @@ class _Search:
         result = legal(self.original, [scheduled(self.problem, g, style) for g in groups], self.inlining.names)
         report = Report(
             Greedy.name, self.problem.machine.name, asdict(self.parameters),
-            tuple(self.report(g) for g in groups), tuple(self.inlining.names), {},
+            tuple(self.report(g) for g in groups), tuple(self.inlining.names), {"merges evaluated": self.evaluations},
             (*result.remarks, *self.remarks()),
         )  # fmt: skip
         return Found(result.schedule, report)
@@ -152,6 +156,8 @@ class _Search:
         for stage in self.problem.graph.stages:
             if stage.updates and self.members.get(stage.name) == (stage.name,) and not self.facts.tileable(stage.name):
                 yield f"scheduled on its own: {stage.name}, because its updates cannot be cut into independent tiles"
+        if sums := [stage.name for stage in self.problem.graph.stages if self.facts.sums(stage.name)]:
+            yield f"unlike the paper's, sums are computed in blocks that fill registers: {', '.join(sums)}"
 
     def report(self, group: Group) -> GroupReport:
         cost = self.cost[group.output]
@@ -174,6 +180,7 @@ class _Search:
 
     def _evaluated(self, producer: str, consumer: str) -> _Merge | None:
         if (producer, consumer) not in self._merges:
+            self.evaluations += 1
             self._merges[producer, consumer] = self.evaluate_group_merge(producer, consumer)
         return self._merges[producer, consumer]
 
