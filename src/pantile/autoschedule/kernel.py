@@ -5,8 +5,8 @@ and L2 and ordered (Algorithm 2), those that only read something transposed have
 (Algorithm 3), and *contiguous* ones stay as they are, for the sake of the prefetchers. Cache lines that follow another
 cost nothing, since the prefetchers fetch them: misses are counted in rows.
 
-The method is for one loop nest. Of a pipeline, cheap and pointwise stages are inlined and all others computed one
-after another, each definition on its own.
+The method is for one loop nest. Of a pipeline, stages that are cheaper to repeat than to load are inlined and all
+others computed one after another, each definition on its own. Blocks in registers are ours (`register_block`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ Loops of a few iterations, such as channels, keep their place inside of all othe
 
 What the chapter does not treat is computed at root, and ends a segment: outputs, scans and scatters and what they read,
 and stages of which data or sizes decide what is read. A stage that cannot slide, because reads of it are clamped or
-jump, is stored where it would be computed: all of its tile at once.
+jump, or because its consumers are on a much coarser grid than the output, is stored where it would be computed: all of
+its tile at once. Segments are cut, too, where they store so many stages that they take long to compile.
 """
 
 from __future__ import annotations
@@ -249,6 +250,10 @@ class _Search:
         """The whole as one segment if its buffers fit, else what Algorithms 7 and 8 make of it."""
         if self._fits(members):
             return [self.tiling_analysis(members)]
+        whole = self.tiling_analysis(members)
+        if np.isfinite(whole.working_set):
+            held = f"{len(whole.stored)} stages in {whole.working_set:.4g} bytes"
+            self.remarks.append(f"cut into segments: what ends in {whole.output}, which would store {held}")
         return [t for segment in self.group_stages(members) for t in self.split_segment(segment)]
 
     def split_segment(self, members: tuple[str, ...]) -> list[Tiling]:
