@@ -6,6 +6,7 @@ import io
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 import pantile as pt
 from pantile.autoschedule import Polymage, TunedPolymage
@@ -59,6 +60,25 @@ def test_tuning_keeps_the_fastest() -> None:
     found = TunedPolymage(tile_sizes=(8, 16, 256), tolerances=(0.2, 0.5)).find(problem)
     assert '"y_o", "y_i", 16' in str(found.schedule)
     assert len(measured) == len(set(measured)) == found.report.counts["schedules tried"]
+
+
+def test_the_keyboard_ends_tuning() -> None:
+    """With the best so far; before there is any, as always."""
+    times = iter([3.0, 2.0, KeyboardInterrupt])
+
+    def seconds(_: Schedule) -> float:
+        found = next(times)
+        if found is KeyboardInterrupt:
+            raise KeyboardInterrupt
+        return found
+
+    problem = replace(problem_of(chain(3), HASWELL, img=(2000, 2000)), measure=seconds)
+    found = TunedPolymage(tolerances=(0.4,)).find(problem)
+    assert found.report.counts == {"schedules tried": 2, "best ms": 2000.0}
+    assert "stopped by the keyboard" in str(found.report)
+    times = iter([KeyboardInterrupt])
+    with pytest.raises(KeyboardInterrupt):
+        TunedPolymage().find(problem)
 
 
 def test_tuning_runs_the_pipeline() -> None:

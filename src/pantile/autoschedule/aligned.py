@@ -5,21 +5,19 @@ Many sets of the same stages are looked at, so what is known of single stages is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from math import prod
 
 from ..analysis.access import Access, Index, accesses
-from ..analysis.alignment import Alignment, Reads, align
+from ..analysis.alignment import Reads, align
 from ..expr.depth import deep_expressions
 from ..graph.nodes import Definition, Stage
 from ..schedule.updates import is_independent, pure_dims
-from .grouping import Dag, Group, vertices
+from .aligned_group import AlignedGroup, Space
+from .dag import Dag, Group, union, vertices
+from .dimensional_reuse import dimensional_reuse
 from .strategy import Problem
-
-Distance = tuple[tuple[float, float], ...]  # per dim of the space: from, to
 
 # Dims with so few points, such as channels, are not tiled: all of them belong to every tile, wherever they are read.
 SHORT = 16
@@ -114,7 +112,7 @@ class Stages:
         return found
 
     @cached_property
-    def _spaces(self) -> list[tuple[Group, _Space]]:
+    def _spaces(self) -> list[tuple[Group, Space]]:
         """Of stages that are connected by constant dependences, all together: their subsets need none of their own."""
         at = {name: v for v, name in enumerate(self.names)}
 
@@ -126,10 +124,10 @@ class Stages:
         spaces = [(part, self._space(self.members(part), constant)) for part in _components(self._able, near)]
         return [(part, space) for part, space in spaces if space is not None]
 
-    def _space(self, names: tuple[str, ...], reads: Reads | None = None) -> _Space | None:
+    def _space(self, names: tuple[str, ...], reads: Reads | None = None) -> Space | None:
         with deep_expressions():
             found = align(self.problem.graph, names, reads or self._along_axes)
-        return None if found is None else _Space(found)
+        return None if found is None else Space(found)
 
     def reads(self, stage: Stage, definition: Definition) -> Sequence[Access]:
         """What a definition reads, reads of the same kind taken together."""
@@ -233,7 +231,7 @@ class Stages:
     def reuse(self) -> dict[str, dict[str, int]]:
         """Per stage and dim, how many of the values that one iteration reads the next one reads again."""
         with deep_expressions():
-            return {s.name: {d: _reuse(s, d) for d in s.dims} for s in self.problem.graph.stages}
+            return {s.name: {d: dimensional_reuse(s, d) for d in s.dims} for s in self.problem.graph.stages}
 
 
 def _is_function(stage: Stage) -> bool:
@@ -250,17 +248,10 @@ def _components(group: Group, near: Sequence[Group]) -> tuple[Group, ...]:
         part, edge = 0, group & -group
         while edge:
             part |= edge
-            edge = _union(near[v] for v in vertices(edge)) & group & ~part
+            edge = union(near, edge) & group & ~part
         parts.append(part)
         group &= ~part
     return tuple(parts)
-
-
-def _union(groups: Iterable[Group]) -> Group:
-    found = 0
-    for g in groups:
-        found |= g
-    return found
 
 
 def _hull(a: Access, b: Access) -> Access:
@@ -270,151 +261,3 @@ def _hull(a: Access, b: Access) -> Access:
 
 def _wider(a: Index, b: Index) -> Index:
     return Index(a.dim, a.scale, min(a.low, b.low), max(a.high, b.high))
-
-
-def _reuse(stage: Stage, dim: str) -> int:
-    """Group-temporal reuse along a dim: reads that are reads of the next iteration as well (Wolf and Lam)."""
-    found = 0
-    for d in stage.definitions:
-        read = {a for a in accesses(stage, d) if None not in a.indices}
-        found += sum(_points(a) for a in read if _shifted(a, dim) in read)
-        found += sum(_overlap(a, dim) for a in read if _shifted(a, dim) not in read)
-    return found
-
-
-def _shifted(a: Access, dim: str) -> Access:
-    moved = (
-        i if i is None or i.dim != dim else Index(dim, i.scale, i.low + i.scale, i.high + i.scale) for i in a.indices
-    )
-    return Access(a.buffer, tuple(moved))
-
-
-def _points(a: Access) -> int:
-    return prod(int(i.high - i.low) + 1 for i in a.indices if i is not None)
-
-
-def _overlap(a: Access, dim: str) -> int:
-    """Points that a read of a whole range, as in a reduction, has in common with itself one iteration later."""
-    sizes = [(i.high - i.low + 1 - (i.scale if i.dim == dim else 0)) for i in a.indices if i is not None]
-    return prod(max(0, int(n)) for n in sizes)
-
-
-@dataclass(frozen=True)
-class AlignedGroup:
-    """A connected set of stages in one space, whose dims are those of the last stage, the output, in their order."""
-
-    stages: Stages
-    names: tuple[str, ...]
-    space: _Space
-
-    @property
-    def output(self) -> str:
-        return self.names[-1]
-
-    @cached_property
-    def dims(self) -> tuple[str, ...]:
-        return self.stages.problem.graph.stage[self.output].dims
-
-    @property
-    def extents(self) -> tuple[int, ...]:
-        return self.stages.extents[self.output]
-
-    @cached_property
-    def _place(self) -> dict[int, int]:
-        """Which dim of the output an axis of the space is."""
-        own = self.space.axes[self.output]
-        return {own[d][0]: k for k, d in enumerate(self.dims) if d in own}
-
-    @cached_property
-    def _units(self) -> dict[int, float]:
-        return dict(self.space.axes[self.output].values())
-
-    @cached_property
-    def axes(self) -> dict[str, dict[str, int]]:
-        """Stage -> its dim -> dim of the output that it goes along; all points of other dims belong to any tile."""
-        place = self._place
-        found = {n: self.space.axes[n].items() for n in self.names}
-        return {n: {d: place[axis] for d, (axis, _) in axes if axis in place} for n, axes in found.items()}
-
-    @cached_property
-    def density(self) -> dict[str, dict[int, float]]:
-        """Stage -> dim of the output -> its points per point of the output."""
-        place, units = self._place, self._units
-        found = {n: self.space.axes[n].values() for n in self.names}
-        return {
-            n: {place[axis]: units[axis] / scale for axis, scale in axes if axis in place} for n, axes in found.items()
-        }
-
-    @cached_property
-    def dependences(self) -> dict[tuple[str, str], Distance]:
-        """Of (producer, consumer), in points of the output."""
-        members, units = set(self.names), self._units
-        found: dict[tuple[str, str], Distance] = {}
-        for name in self.names:
-            for producer in self.stages.facts.producers[name]:
-                if producer in members:
-                    far = self.space.distance[producer, name]
-                    along = {k: (far[a][0] / units[a], far[a][1] / units[a]) for a, k in self._place.items()}
-                    found[producer, name] = tuple(along.get(k, (0.0, 0.0)) for k in range(len(self.dims)))
-        centred = _centred(self.names, len(self.dims), found)
-        return {(p, c): _narrowed(d, self.density[p], self.density[c]) for (p, c), d in centred.items()}
-
-    def along(self, name: str) -> dict[int, int]:
-        """The extent of a stage along each dim of the space that it has."""
-        axes, dims = self.axes[name], self.stages.problem.graph.stage[name].dims
-        return {axes[d]: n for d, n in zip(dims, self.stages.extents[name], strict=True) if d in axes}
-
-    def beside(self, name: str) -> int:
-        """Points of a stage at one point of the space, in dims that the space does not have."""
-        axes, dims = self.axes[name], self.stages.problem.graph.stage[name].dims
-        return prod(n for d, n in zip(dims, self.stages.extents[name], strict=True) if d not in axes)
-
-    def same_points(self, a: str, b: str) -> bool:
-        """Whether two stages have the same dims of the space, as densely."""
-        return self.density[a] == self.density[b]
-
-
-def _centred(
-    names: Sequence[str], rank: int, found: Mapping[tuple[str, str], Distance]
-) -> dict[tuple[str, str], Distance]:
-    """Every stage is shifted to the middle of its consumers: what is only read elsewhere does not overlap."""
-    shifts = dict.fromkeys(names, (0.0,) * rank)
-    ways: dict[str, list[tuple[str, Distance]]] = {n: [] for n in names}
-    for (p, c), distance in found.items():
-        ways[p].append((c, distance))
-    centred = {}
-    for name in reversed(names):
-        mine = [(c, _moved(distance, shifts[c])) for c, distance in ways[name]]
-        if mine:
-            ends = [(min(d[k][0] for _, d in mine), max(d[k][1] for _, d in mine)) for k in range(rank)]
-            shifts[name] = tuple((low + high) / 2 for low, high in ends)
-        back = tuple(-s for s in shifts[name])
-        centred.update({(name, c): _moved(distance, back) for c, distance in mine})
-    return centred
-
-
-def _narrowed(distance: Distance, producer: Mapping[int, float], consumer: Mapping[int, float]) -> Distance:
-    """A consumer that is coarser than its producer steps over what its last point has read: that does not overlap."""
-    steps = [max(0.0, 1 / consumer.get(k, 1.0) - 1 / producer.get(k, 1.0)) / 2 for k in range(len(distance))]
-    middles = [(low + high) / 2 for low, high in distance]
-    return tuple(
-        (min(low + s, m), max(high - s, m)) for (low, high), s, m in zip(distance, steps, middles, strict=True)
-    )
-
-
-def _moved(distance: Distance, shift: Sequence[float]) -> Distance:
-    return tuple((low + s, high + s) for (low, high), s in zip(distance, shift, strict=True))
-
-
-class _Space:
-    """An alignment in floats, to look up in."""
-
-    def __init__(self, alignment: Alignment) -> None:
-        self.axes = {n: {d: (k, float(s)) for d, (k, s) in a.items()} for n, a in alignment.axes.items()}
-        self.distance = {
-            (d.producer, d.consumer): tuple((float(a), float(b)) for a, b in d.distance) for d in alignment.dependences
-        }
-
-    def has(self, name: str, dims: Iterable[str]) -> bool:
-        """Whether these dims of a stage go along some of the space."""
-        return all(d in self.axes[name] for d in dims)

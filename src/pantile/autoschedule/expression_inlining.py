@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from .aligned import AlignedGroup, Distance
+from .aligned_group import AlignedGroup, Distance
 
 # No expression grows beyond so many operations: inlining pointwise producers of stencils can be repeated without end.
 MOST_OPERATIONS = 400

@@ -8,15 +8,14 @@ is the model's affair:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf
 from typing import Protocol
 
 from ..expr.depth import deep_expressions
+from .dag import Dag, Group, size, union, vertices
 
-Group = int
 State = tuple[Group, ...]  # G of the paper: disjoint groups that are not taken apart again, in order
 
 # Bounds of Algorithm 5: one of those that Table 1 tries, and one for pipelines that are wider than the paper's.
@@ -33,105 +32,6 @@ class Model(Protocol):
 
     def is_hopeless(self, group: Group) -> bool:
         """Whether neither this set nor any larger one can be a group."""
-
-
-@dataclass(frozen=True)
-class Dag:
-    """Direct successors of each vertex."""
-
-    successors: tuple[Group, ...]
-
-    @classmethod
-    def of(cls, count: int, edges: Iterable[tuple[int, int]]) -> Dag:
-        found = [0] * count
-        for producer, consumer in edges:
-            found[producer] |= 1 << consumer
-        return cls(tuple(found))
-
-    @property
-    def count(self) -> int:
-        return len(self.successors)
-
-    @cached_property
-    def predecessors(self) -> tuple[Group, ...]:
-        found = [0] * self.count
-        for v, after in enumerate(self.successors):
-            for s in vertices(after):
-                found[s] |= 1 << v
-        return tuple(found)
-
-    @cached_property
-    def descendants(self) -> tuple[Group, ...]:
-        """All that can be reached from each vertex."""
-        found = list(self.successors)
-        for v in reversed(self._order()):
-            for s in vertices(self.successors[v]):
-                found[v] |= found[s]
-        return tuple(found)
-
-    def _order(self) -> list[int]:
-        order: list[int] = []
-        placed = 0
-        while len(order) < self.count:
-            ready = [v for v in range(self.count) if not placed >> v & 1 and not self.predecessors[v] & ~placed]
-            if not ready:
-                raise ValueError("the graph has a cycle")
-            order += ready
-            placed |= sum(1 << v for v in ready)
-        return order
-
-    @property
-    def is_acyclic(self) -> bool:
-        try:
-            self._order()
-        except ValueError:
-            return False
-        return True
-
-    def after(self, group: Group) -> Group:
-        """SUCC(H): the direct successors outside of it."""
-        if group not in self._after:
-            self._after[group] = _union(self.successors, group) & ~group
-        return self._after[group]
-
-    @cached_property
-    def _after(self) -> dict[Group, Group]:
-        """What is asked for again and again."""
-        return {}
-
-    def below(self, group: Group) -> Group:
-        """All that can be reached from it, itself left out."""
-        return _union(self.descendants, group) & ~group
-
-    def with_source(self) -> Dag:
-        """One more vertex, before all that have no predecessor."""
-        sources = sum(1 << v for v in range(self.count) if not self.predecessors[v])
-        return Dag((*self.successors, sources))
-
-    def contracted(self, groups: Sequence[Group]) -> Dag:
-        """Every group is one vertex."""
-        at = {v: k for k, group in enumerate(groups) for v in vertices(group)}
-        edges = [(k, at[s]) for k, group in enumerate(groups) for s in vertices(self.after(group))]
-        return Dag.of(len(groups), edges)
-
-
-def vertices(group: Group) -> Iterator[int]:
-    """Its members in order."""
-    while group:
-        lowest = group & -group
-        yield lowest.bit_length() - 1
-        group ^= lowest
-
-
-def size(group: Group) -> int:
-    return group.bit_count()
-
-
-def _union(masks: Sequence[Group], group: Group) -> Group:
-    found = 0
-    for v in vertices(group):
-        found |= masks[v]
-    return found
 
 
 class TooManyStates(Exception):
@@ -249,7 +149,7 @@ class DpGrouping:
         """Those that have successors in common together."""
         groups: list[Group] = []
         for s in elements:
-            joined = [g for g in groups if _union(self.dag.successors, g) & self.dag.successors[s]]
+            joined = [g for g in groups if union(self.dag.successors, g) & self.dag.successors[s]]
             groups = [g for g in groups if g not in joined] + [sum(joined) | 1 << s]
         return groups
 
@@ -324,7 +224,7 @@ class _Coarse:
     parts: tuple[Group, ...]
 
     def expanded(self, group: Group) -> Group:
-        return _union(self.parts, group)
+        return union(self.parts, group)
 
     def cost(self, group: Group) -> float:
         return self.model.cost(self.expanded(group))

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from .aligned import SHORT, AlignedGroup
+from .aligned import SHORT
+from .aligned_group import AlignedGroup
 from .expression_inlining import ExpressionInlining
 
 Tile = Mapping[str, int]  # dim of the output -> extent

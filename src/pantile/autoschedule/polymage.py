@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
 from typing import ClassVar
 
+from ..schedule.schedule import Schedule
 from .aligned import Stages
 from .crops import cropped
+from .dag import Group as Set
+from .dag import vertices
 from .expression_inlining import NONE
-from .grouping import Group as Set
-from .grouping import vertices
 from .legal import legal
 from .overlapped import OverlappedTiles, Tile
 from .progress import within
@@ -109,7 +111,10 @@ class _Merging:
 
 @dataclass(frozen=True)
 class TunedPolymage(Strategy):
-    """PolyMage-A: all tile sizes and tolerances are tried, as many as `budget` seconds allow, and the fastest kept."""
+    """PolyMage-A: all tile sizes and tolerances are tried, as many as `budget` seconds allow, and the fastest kept.
+
+    Ctrl-C ends it early, with the fastest so far. Nothing is remembered: who wants the schedule again saves it.
+    """
 
     name: ClassVar[str] = "polymage_tuned"
     tile_sizes: tuple[int, ...] = TILE_SIZES
@@ -117,18 +122,26 @@ class TunedPolymage(Strategy):
     budget: float = 120.0
 
     def find(self, problem: Problem) -> Found:
+        measured: dict[Schedule, tuple[float, Found]] = {}
+        stopped: tuple[str, ...] = ()
+        try:
+            self._measure(problem, measured)
+        except KeyboardInterrupt:
+            if not measured:
+                raise
+            stopped = ("stopped by the keyboard: the best of what was tried until then",)
+        seconds, best = min(measured.values(), key=itemgetter(0))
+        counts = {"schedules tried": len(measured), "best ms": 1e3 * seconds}
+        remarks = (*best.report.remarks, *stopped)
+        return Found(best.schedule, replace(best.report, strategy=self.name, counts=counts, remarks=remarks))
+
+    def _measure(self, problem: Problem, measured: dict[Schedule, tuple[float, Found]]) -> None:
+        """Fill in the seconds of each schedule, while there is time."""
         points = list(self._points())
-        seconds: dict[object, float] = {}
-        best: Found | None = None
         for point in within(self.budget, "tuning", points, len(points)):
             found = point.find(problem)
-            if found.schedule not in seconds:
-                seconds[found.schedule] = problem.seconds(found.schedule)
-            if best is None or seconds[found.schedule] < seconds[best.schedule]:
-                best = found
-        assert best is not None
-        counts = {"schedules tried": len(seconds), "best ms": 1e3 * seconds[best.schedule]}
-        return Found(best.schedule, replace(best.report, strategy=self.name, counts=counts))
+            if found.schedule not in measured:
+                measured[found.schedule] = problem.seconds(found.schedule), found
 
     def _points(self) -> Iterator[Polymage]:
         """From the middle outwards, so that a short budget sees the likeliest ones."""

@@ -15,17 +15,21 @@ def within(budget: float, what: str, items: Iterable[T], total: int, stream: Tex
     """The items, as many as there is time for but at least one; a terminal shows how far it is."""
     shown = sys.stderr if stream is None else stream
     start = time.monotonic()
-    for k, item in enumerate(items):
-        spent = time.monotonic() - start
-        if k and spent > budget:
-            break
-        if shown.isatty():
+    try:
+        for k, item in enumerate(items):
+            spent = time.monotonic() - start
+            if k and spent > budget:
+                break
             part = max(k / total, min(1.0, spent / budget) if budget > 0 else 1.0)
-            shown.write(
-                f"\r\x1b[K{what} [{'#' * int(WIDTH * part):<{WIDTH}}] {k}/{total}, {spent:.0f} of {budget:.0f} s"
-            )
-            shown.flush()
-        yield item
+            bar = f"{'#' * int(WIDTH * part):<{WIDTH}}"
+            _write(shown, f"{what} [{bar}] {k}/{total}, {spent:.0f} of {budget:.0f} s; Ctrl-C takes the best so far")
+            yield item
+    finally:
+        _write(shown, "")
+
+
+def _write(shown: TextIO, line: str) -> None:
+    """Instead of the line that is there, if somebody sees it."""
     if shown.isatty():
-        shown.write("\r\x1b[K")
+        shown.write(f"\r\x1b[K{line}")
         shown.flush()

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, inf, prod, sqrt
 
-from .aligned import AlignedGroup, Stages
+from .aligned import Stages
+from .aligned_group import AlignedGroup
+from .dag import Group
 from .dp_machines import XEON, Limits, Weights
 from .expression_inlining import FULL
-from .grouping import Group
 from .overlapped import OverlappedTiles, Tile
 
 

@@ -1,0 +1,108 @@
+"""Stages and who reads whom, as a graph of numbers: producers before consumers, sets of them the bits of an int."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+Group = int  # a set of vertices
+
+
+@dataclass(frozen=True)
+class Dag:
+    """Direct successors of each vertex."""
+
+    successors: tuple[Group, ...]
+
+    @classmethod
+    def of(cls, count: int, edges: Iterable[tuple[int, int]]) -> Dag:
+        found = [0] * count
+        for producer, consumer in edges:
+            found[producer] |= 1 << consumer
+        return cls(tuple(found))
+
+    @property
+    def count(self) -> int:
+        return len(self.successors)
+
+    @cached_property
+    def predecessors(self) -> tuple[Group, ...]:
+        found = [0] * self.count
+        for v, after in enumerate(self.successors):
+            for s in vertices(after):
+                found[s] |= 1 << v
+        return tuple(found)
+
+    @cached_property
+    def descendants(self) -> tuple[Group, ...]:
+        """All that can be reached from each vertex."""
+        found = list(self.successors)
+        for v in reversed(self._order()):
+            for s in vertices(self.successors[v]):
+                found[v] |= found[s]
+        return tuple(found)
+
+    def _order(self) -> list[int]:
+        order: list[int] = []
+        placed = 0
+        while len(order) < self.count:
+            ready = [v for v in range(self.count) if not placed >> v & 1 and not self.predecessors[v] & ~placed]
+            if not ready:
+                raise ValueError("the graph has a cycle")
+            order += ready
+            placed |= sum(1 << v for v in ready)
+        return order
+
+    @property
+    def is_acyclic(self) -> bool:
+        try:
+            self._order()
+        except ValueError:
+            return False
+        return True
+
+    def after(self, group: Group) -> Group:
+        """SUCC(H): the direct successors outside of it."""
+        if group not in self._after:
+            self._after[group] = union(self.successors, group) & ~group
+        return self._after[group]
+
+    @cached_property
+    def _after(self) -> dict[Group, Group]:
+        """What is asked for again and again."""
+        return {}
+
+    def below(self, group: Group) -> Group:
+        """All that can be reached from it, itself left out."""
+        return union(self.descendants, group) & ~group
+
+    def with_source(self) -> Dag:
+        """One more vertex, before all that have no predecessor."""
+        sources = sum(1 << v for v in range(self.count) if not self.predecessors[v])
+        return Dag((*self.successors, sources))
+
+    def contracted(self, groups: Sequence[Group]) -> Dag:
+        """Every group is one vertex."""
+        at = {v: k for k, group in enumerate(groups) for v in vertices(group)}
+        edges = [(k, at[s]) for k, group in enumerate(groups) for s in vertices(self.after(group))]
+        return Dag.of(len(groups), edges)
+
+
+def vertices(group: Group) -> Iterator[int]:
+    """Its members in order."""
+    while group:
+        lowest = group & -group
+        yield lowest.bit_length() - 1
+        group ^= lowest
+
+
+def size(group: Group) -> int:
+    return group.bit_count()
+
+
+def union(masks: Sequence[Group], group: Group) -> Group:
+    found = 0
+    for v in vertices(group):
+        found |= masks[v]
+    return found
