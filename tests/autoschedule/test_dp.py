@@ -13,11 +13,13 @@ import pytest
 
 import pantile as pt
 from pantile.apps import APPS
-from pantile.autoschedule import Dp, Report
+from pantile.autoschedule import VARIANTS, Dp, Report
 from pantile.autoschedule.aligned import Stages
 from pantile.autoschedule.dag import Dag, Group, vertices
+from pantile.autoschedule.dp_machines import Limits
 from pantile.autoschedule.grouping import DpGrouping, greedily, incremental
-from pantile.autoschedule.tile_model import Limits, TileModel
+from pantile.autoschedule.tile_model import TileModel
+from pantile.machine import named
 
 from .problems import HASWELL, chain, problem_of
 
@@ -99,11 +101,11 @@ def test_states_of_harris() -> None:
 # Stages and groupings enumerated (without limit) of Table 1, and ours for the apps; Harris in eleven stages is above.
 TABLE_1 = {
     "unsharp_polymage": ((4, 10), (4, 10)),
-    "harris_polymage": ((11, 104), (3, 6)),  # stages of several values: both gradients, the sums, the response
-    "bilateral_grid_polymage": ((7, 16), (9, 22)),  # where a pixel falls, and both ends of a row, are stages too
-    "interpolate_polymage": ((49, 741), (47, 1128)),  # weights are a channel: a chain, 47 * 48 / 2; the paper's is none
-    "camera_pipe_polymage": ((32, 12_227), (10, 312)),  # the planes of the mosaic are values of five stages, not stages
-    "pyramid_blend_polymage": ((44, 27_108), (46, 275)),  # successors one by one: with all partitions, over 2000
+    "harris_polymage": ((11, 104), (3, 6)),  # a chain: stages of several values, and the response inlined as a crop
+    "bilateral_grid_polymage": ((7, 16), (9, 22)),  # where pixels fall, and rows read back, are stages of their own
+    "interpolate_polymage": ((49, 741), (47, 1128)),  # as many as a chain of 47 has; the paper's, as one of 38
+    "camera_pipe_polymage": ((32, 12_227), (10, 312)),  # planes of the mosaic are values of a stage, not stages
+    "pyramid_blend_polymage": ((44, 27_108), (46, 275)),  # Algorithm 5 with at most four stages: else more than 2000
 }
 
 
@@ -194,6 +196,34 @@ def test_inlining_of_harris() -> None:
     assert len(none.members) == 10
 
 
+def test_stencils_do_not_repeat_much() -> None:
+    """Not in the paper: a pointwise stage of several operations, such as a gray of three channels, is not inlined where
+    it would be computed for every tap."""
+    found = _of_app("harris")
+    assert "gray" not in found.inlined
+    assert any("gray" in g.members for g in found.groups)
+
+
+def test_numbers_of_machines() -> None:
+    """Table 2 and §7.1; given ones count."""
+    chosen = {m: Dp(w4=3.0).find(problem_of(chain(2), named(m), img=(500, 500))).report.parameters
+              for m in ("haswell-e5-2630-v3", "opteron-6386-se", "neoverse-n1")}  # fmt: skip
+    assert [p["w1"] for p in chosen.values()] == [1.0, 0.3, 2.0]
+    assert [p["innermost_tile_size"] for p in chosen.values()] == [256, 128, 512]
+    assert {p["w4"] for p in chosen.values()} == {3.0}
+
+
+def test_variants_by_name() -> None:
+    """§7.4.3: +F shares loops, +M has parallelograms, +I inlines."""
+    found = {name: harris().with_schedule(name, estimates={"img": HARRIS_SIZE}, machine=HASWELL) for name in VARIANTS}
+    schedules = {name: str(p.schedule) for name, p in found.items()}
+    assert [name for name, text in schedules.items() if "compute_with" in text] == ["dp-base+F"]
+    assert [name for name, text in schedules.items() if "store_at" in text] == ["dp-base+M"]
+    assert [name for name, p in found.items() if "sxx" in p.explain().split("inlined: ")[1].splitlines()[0]] == [
+        "dp-base+I", "dp-greedy",
+    ]  # fmt: skip
+
+
 def test_terms_add_up() -> None:
     (group,) = report(harris(), Dp(), img=HARRIS_SIZE).groups
     terms = {k: v for k, v in group.costs.items() if k != "cost"}
@@ -232,6 +262,7 @@ def test_parallelograms_and_shared_loops() -> None:
     ix, iy = str(found.schedule["ix"]), str(found.schedule["iy"])
     assert '.compute_at("inner", "y_m")' in iy
     assert '.store_at("inner", "x_o")' in iy
+    assert '.split("y", "y_o", "y_m", 40)' in str(found.schedule["inner"])  # of 42: whole inner tiles
     assert '.split("y_m", "y_m", "y_i", 5, tail="guard")' in str(found.schedule["inner"])
     assert ix == iy.replace('"iy"', '"ix"') + '.compute_with("iy", "x")'
     plain = Dp(inlining="pointwise", multi_level=False, loop_fusion=False)

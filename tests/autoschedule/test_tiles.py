@@ -100,6 +100,17 @@ def test_a_group_that_is_refused_is_dissolved() -> None:
     resolve(problem.graph, found.schedule)
 
 
+def test_where_tiles_start_is_known_if_they_read_coarser_stages() -> None:
+    """A last tile that is shifted inwards might start at an odd place, and vectors of x // 2 would be gathered."""
+    y, x = pt.vars("y x")
+    img, half, out = pt.Input("img", "float32", ndim=2), pt.Func("half"), pt.Func("out")
+    half[y, x] = img[2 * y, 2 * x]
+    out[y, x] = half[y // 2, x // 2]
+    problem = problem_of(pt.Pipeline(out, shape=img.shape), N1, img=(1000, 1000))
+    (chain, _) = scheduled(problem, Group("out", ("half",), ({"y": 32, "x": 256},)))
+    assert '.split("y", "y_o", "y_i", 32).split("x", "x_o", "x_i", 256, tail="guard")' in str(chain)
+
+
 def test_every_loop_name_is_new() -> None:
     """Dims that are called as tile loops would be."""
     y, y_o, x = pt.vars("y y_o x")
