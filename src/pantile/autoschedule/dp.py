@@ -48,7 +48,6 @@ class Dp(Strategy):
     w3: float | None = None
     w4: float | None = None
     innermost_tile_size: int | None = None
-    l1_overlap: float | None = None  # tiles for L1 that overlap more (in volumes of a tile) give way to tiles for L2
     fusion: str = "dp"  # or "greedy"
     inlining: str = FULL  # or "pointwise" (line 8 of Algorithm 3 only) or "none"
     multi_level: bool = True
@@ -63,7 +62,7 @@ class Dp(Strategy):
     def _for(self, machine: Machine) -> Dp:
         """With the numbers of the machine where none were given."""
         weights, limits = weights_for(machine), limits_for(machine)
-        chosen = {**asdict(weights), "innermost_tile_size": limits.innermost, "l1_overlap": limits.overlap}
+        chosen = {**asdict(weights), "innermost_tile_size": limits.innermost}
         return replace(self, **{k: v for k, v in chosen.items() if getattr(self, k) is None})
 
     def _find(self, problem: Problem) -> Found:
@@ -78,8 +77,8 @@ class Dp(Strategy):
 
     def _model(self, stages: Stages, machine: Machine) -> TileModel:
         assert self.w1 is not None and self.w2 is not None and self.w3 is not None and self.w4 is not None
-        assert self.innermost_tile_size is not None and self.l1_overlap is not None
-        limits = replace(limits_for(machine), innermost=self.innermost_tile_size, overlap=self.l1_overlap)
+        assert self.innermost_tile_size is not None
+        limits = replace(limits_for(machine), innermost=self.innermost_tile_size)
         weights = Weights(self.w1, self.w2, self.w3, self.w4)
         return TileModel(stages, limits, weights, self.inlining, self.multi_level)
 

@@ -3,12 +3,10 @@
 The weights are those of equation 2 (polymage-plus §7.3, Table 2), INNERMOSTTILESIZE that of §7.1. Machines that were
 not tried have the Xeon's numbers.
 
-Neoverse-N1, tried as in §7.3 on Harris corners, interpolation and the camera pipeline (CPU ms of one thread):
+Neoverse-N1, tried one by one (CPU ms of one thread, two cores' share of the machine, at the sizes of the suite):
 - w1: its L1 has twice the Xeon's size, which halves the first term, so w1 is doubled (that of the Opteron, with half
-  the size, has less than half). With 1.0 the camera pipeline falls into groups of single stages: 72 ms instead of 36.
-- Tiles for L1 that overlap by more than half of their volume are worse than tiles for L2, which is large and near:
-  Harris corners 51 and 41 ms.
-- Rows of 512: 19 instead of 20 ms for unsharp mask, 34 instead of 38 for the camera pipeline.
+  the size, is less than half). Unsharp mask 22.0 -> 18.8, camera pipeline 32.6 -> 31.8, interpolation 60.9 -> 61.5.
+- Rows of 512 instead of 256: camera pipeline 36.8 -> 31.8, unsharp mask 20.2 -> 18.8, interpolation 65.2 -> 61.5.
 """
 
 from __future__ import annotations
@@ -36,7 +34,6 @@ class Limits:
     l2: int
     cores: int
     innermost: int = 256
-    overlap: float = 1.0  # line 5: how much tiles for L1 may overlap, in volumes of a tile
 
 
 @dataclass(frozen=True)
@@ -45,13 +42,12 @@ class _Chosen:
 
     weights: Weights = Weights()
     innermost: int = 256
-    overlap: float = 1.0
 
 
 XEON = _Chosen()
 _TRIED = {
     "opteron-6386-se": _Chosen(Weights(w1=0.3, w4=2.0), innermost=128),
-    "neoverse-n1": _Chosen(Weights(w1=2.0), innermost=512, overlap=0.5),
+    "neoverse-n1": _Chosen(Weights(w1=2.0), innermost=512),
 }
 
 
@@ -61,4 +57,4 @@ def weights_for(machine: Machine) -> Weights:
 
 def limits_for(machine: Machine) -> Limits:
     chosen = _TRIED.get(machine.name, XEON)
-    return Limits(machine.l1.size, machine.l2.per_core, machine.cores, chosen.innermost, chosen.overlap)
+    return Limits(machine.l1.size, machine.l2.per_core, machine.cores, chosen.innermost)

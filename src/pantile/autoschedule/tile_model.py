@@ -79,7 +79,7 @@ class TileModel:
         fused = _Fused(aligned, self.inlining, self._live(group), self.weights, self.limits)
         chosen = fused.for_cache(self.limits.l1)
         inner: Tile = {}
-        if chosen.overlap > self.limits.overlap * chosen.volume:  # line 5; Algorithm 4, line 6
+        if chosen.overlap > chosen.volume:  # line 5; Algorithm 4, line 6
             chosen = fused.for_cache(self.limits.l2)
             inner = fused.slab(chosen.tile) if self._has_two_levels(aligned, fused) else {}
         levels = tuple(tile for tile in (chosen.tile, inner) if tile)
