@@ -100,9 +100,9 @@ MORE = ("bilateral_grid", "interpolate", "local_laplacian", "unsharp")
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_algorithm_1_fuses_all_of_table_1(name: str) -> None:
-    """With the table's tile sizes and no limit on what tiles compute again: all but what has fewer parallel loops."""
+    """With the table's tile sizes and without limits: all but what has fewer parallel loops."""
     sizes = TILE_SIZES[name.removesuffix("_polymage")]
-    strategy = PostTile(tile_sizes=sizes, most_recomputed=inf, most_recomputed_of_one=inf)
+    strategy = PostTile(tile_sizes=sizes, most_recomputed=inf, most_recomputed_of_one=inf, most_stored=inf)
     problem = app(name)
     first, *others = strategy.find(problem).report.groups
     assert first.output in problem.graph.output

@@ -14,9 +14,10 @@ it an extension node below the band of tile loops and skips the original loops o
 `compute_at` the innermost tile loop.
 
 Where this differs from the paper: tile sizes, which it takes from an auto-tuner, come from a model (`tile_time`), and a
-space of which overlapping tiles would compute too much again is not fused: for Table I, Algorithm 1 puts all of a
-pyramid into one group, however often tiles repeat its coarse levels. A stage is computed at one place in a schedule, so
-a space that several live-outs share is computed on its own even where their parts of it are disjoint.
+space of which overlapping tiles would compute too much again, or store more than L2 holds, is not fused: for Table I,
+Algorithm 1 puts all of a pyramid into one group, however often tiles repeat its coarse levels. A stage is computed at
+one place in a schedule, so a space that several live-outs share is computed on its own even where their parts of it are
+disjoint.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ from typing import ClassVar
 import islpy as isl
 
 from ..analysis.polyhedra import Statement, bounding_box, box_set, rectangular, simplified
+from ..machine.description import Machine
 from .legal import legal
 from .report import GroupReport, Report
 from .spaces import Program, Space, inlined_at_startup, spaces
 from .strategy import Found, Problem, Strategy
-from .tile_time import Candidates, Limits, best_tile, instructions, planes
+from .tile_time import Candidates, Limits, Load, best_tile, instructions, planes
 from .tiles import Group, Style, scheduled
 
 _TILED_DIMS = 2  # as in Table I
@@ -56,9 +58,11 @@ class PostTile(Strategy):
     # Loops that are tiled and stay parallel: m of Algorithm 1 at most. The paper allows 1 on CPUs; None: all of them.
     parallel_loops: int | None = None
 
-    @property
-    def limits(self) -> Limits:
-        return Limits(self.most_recomputed, self.most_recomputed_of_one)
+    most_stored: float | None = None  # bytes of intermediate values per tile; None: a core's part of L2
+
+    def limits(self, machine: Machine) -> Limits:
+        stored = machine.l2.per_core if self.most_stored is None else self.most_stored
+        return Limits(self.most_recomputed, self.most_recomputed_of_one, stored)
 
     def find(self, problem: Problem) -> Found:
         small, program, inlined = _started(problem)
@@ -192,14 +196,13 @@ class Fused:
     stages: tuple[str, ...]  # producers first
     exposed: dict[str, isl.Map] = field(default_factory=dict)  # (4), by stage or input
     extensions: dict[str, isl.Map] = field(default_factory=dict)  # (6), by statement
-    once: float = 0.0  # instructions of all stages without overlap
-    again: float = 0.0  # and those that overlapping tiles add
+    load: Load = field(default_factory=Load)
     repeated: dict[str, float] = field(default_factory=dict)  # fused stage -> how often tiles compute a point of it
     remarks: list[str] = field(default_factory=list)
 
     @property
     def recomputed(self) -> float:
-        return self.again / self.once if self.once else 0.0
+        return float(self.load.again / self.load.once) if self.load.once else 0.0
 
     @cached_property
     def tile_counts(self) -> tuple[int, ...]:
@@ -258,7 +261,7 @@ def construct_tile_shapes(
     parallel = {s: min(len(problem.facts.tileable(n)) for n in s.stages) for s in intermediate}  # line 7
     able = [s for s in intermediate if parallel[s] >= m]
     tile = _tile(parameters, problem, liveout, able, dims)
-    growing = _Growing(Fused(program, liveout, tile, liveout.stages), parameters.limits)
+    growing = _Growing(Fused(program, liveout, tile, liveout.stages), parameters.limits(problem.machine))
     growing.start()  # lines 3, 5 and 6
     for space in reversed(intermediate):
         if parallel[space] < m:  # line 8
@@ -285,7 +288,7 @@ def _tile(
         return dict(zip(dims, parameters.tile_sizes, strict=False))
     short = planes(problem, liveout, able, dims[0])
     sizes = Candidates.of(problem, liveout.output, short, dims, parameters.candidates)
-    return best_tile(problem, liveout, able, sizes, parameters.limits)
+    return best_tile(problem, liveout, able, sizes, parameters.limits(problem.machine))
 
 
 @dataclass
@@ -299,7 +302,7 @@ class _Growing:
         """The tiling schedule of the live-out space (relations 1-4)."""
         f = self.fused
         for name in reversed(f.liveout.stages):
-            f.once += instructions(f.program.problem.facts, name)
+            f.load += Load(instructions(f.program.problem.facts, name))
             if name == f.liveout.output:
                 for t in f.program.statements[name]:
                     self._expose(t, f.tiling(t).reverse())
@@ -313,19 +316,25 @@ class _Growing:
         outside = [c for c in facts.consumers[space.output] if c not in f.stages]
         if outside:
             return
-        once = sum(instructions(facts, n) for n in space.stages)
         before = dict(f.exposed), dict(f.extensions)
-        repeated = {}
+        repeated, more = {}, Load()
         for name in reversed(space.stages):
             self._extend(name)
             repeated[name] = self._repeated(name)
-        again = sum(instructions(facts, n) * max(0.0, times - 1) for n, times in repeated.items())
-        if not self.limits.allow(f.once, f.again, once, again):
+            once, stored = instructions(facts, name), self._per_tile(name) * facts.bytes_per_point(name)
+            more += Load(once, once * max(0.0, repeated[name] - 1), stored)
+        if not self.limits.allow(f.load, more):
             f.exposed, f.extensions = before
-            self.leave(space, f"tiles would compute it {1 + again / once:.3g} times")
+            self.leave(space, self._why(more))
             return
-        f.once, f.again = f.once + once, f.again + again
+        f.load += more
         f.stages, f.repeated = (*space.stages, *f.stages), repeated | f.repeated
+
+    def _why(self, more: Load) -> str:
+        stored = self.fused.load.stored + more.stored
+        if stored > self.limits.stored:
+            return f"with it, a tile would store {stored / 1024:.0f} KB"
+        return f"tiles would compute it {1 + more.again / more.once:.3g} times"
 
     def leave(self, space: Space, why: str) -> None:
         if all(c in self.fused.stages for c in self.fused.program.problem.facts.consumers[space.output]):
@@ -350,8 +359,11 @@ class _Growing:
 
     def _repeated(self, name: str) -> float:
         """How often an instance is computed, on average: by a tile in the middle, times tiles, by all instances."""
-        per_tile = prod(len(r) for r in bounding_box(self.fused.in_the_middle(name)))
-        return per_tile * prod(self.fused.tile_counts) / max(1, self.fused.program.problem.facts.points(name))
+        computed = self._per_tile(name) * prod(self.fused.tile_counts)
+        return computed / max(1, self.fused.program.problem.facts.points(name))
+
+    def _per_tile(self, name: str) -> int:
+        return prod(len(r) for r in bounding_box(self.fused.in_the_middle(name)))
 
 
 def _with_carried(program: Program, name: str, needed: isl.Map) -> isl.Map:

@@ -3,13 +3,13 @@
 The post-tiling paper takes tile sizes as given (Table I: some of 8, 16, ..., 512 along each dim, found by PolyMage's
 auto-tuner). Here every combination of them, and of whole dims, is priced at once, with the fusion that follows from it:
 what tiles compute again, what they bring from memory and how, where their intermediate values stay, how evenly they
-share out among cores, and what short rows cost. Intermediate values have to stay in a core's part of L2, if they can.
+share out among cores, and what short rows cost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -33,16 +33,33 @@ Tile = Mapping[str, int]
 
 
 @dataclass(frozen=True)
+class Load:
+    """Of spaces that are fused: instructions without overlap of tiles, those that overlap adds, and bytes per tile."""
+
+    once: Numbers = 0.0
+    again: Numbers = 0.0
+    stored: Numbers = 0.0
+
+    def __add__(self, other: Load) -> Load:
+        return Load(self.once + other.once, self.again + other.again, self.stored + other.stored)
+
+    def where(self, condition: Numbers) -> Load:
+        return Load(*(np.where(condition, n, 0) for n in (self.once, self.again, self.stored)))
+
+
+@dataclass(frozen=True)
 class Limits:
-    """Of what overlapping tiles compute again, relative to computing it once."""
+    """Of what overlapping tiles compute again, relative to computing it once, and of what a tile stores."""
 
     of_group: float
     of_space: float
+    stored: float
 
-    def allow(self, once: Numbers, again: Numbers, more_once: Numbers, more_again: Numbers) -> Any:
-        """Whether a space may join a group, by the operations of the group so far and those of the space."""
-        in_all = again + more_again <= self.of_group * (once + more_once)
-        return in_all & (more_again <= self.of_space * more_once)
+    def allow(self, group: Load, space: Load) -> Any:
+        """Whether a space may join a group."""
+        both = group + space
+        in_all = both.again <= self.of_group * both.once
+        return in_all & (space.again <= self.of_space * space.once) & (both.stored <= self.stored)
 
 
 @dataclass(frozen=True)
@@ -118,7 +135,14 @@ class _Pricing:
         self.count = len(candidates.sizes)
 
     def seconds(self, limits: Limits) -> Numbers:
-        fused = self._fused(limits)
+        """Only of tiles that store no more than they may although nothing is left out for that, if there are any."""
+        fused, group = self._fused(replace(limits, stored=np.inf))
+        fits = group.stored <= limits.stored
+        if fits.any():
+            return np.where(fits, self._priced(fused), np.inf)
+        return self._priced(self._fused(limits)[0])
+
+    def _priced(self, fused: Mapping[str, Numbers]) -> Numbers:
         cost = _Cost.nothing(self.count)
         for name, here in fused.items():
             self._add_stage(cost, name, here)
@@ -129,9 +153,7 @@ class _Pricing:
             lines = self.facts.size(source) / self.machine.l1.line
             cost.compute += np.where(outside, self._from_cycles(STREAM_CYCLES * lines), 0)
         in_tiles = cost.compute + cost.inside / self._inside_bandwidth(cost.touched)
-        seconds = self._unevenness() * in_tiles + cost.moved / self.machine.memory_bandwidth(self.machine.cores)
-        fits = cost.stored <= self.machine.l2.per_core
-        return np.where(fits, seconds, np.inf) if fits.any() else seconds
+        return self._unevenness() * in_tiles + cost.moved / self.machine.memory_bandwidth(self.machine.cores)
 
     def _add_stage(self, cost: _Cost, name: str, here: Numbers) -> None:
         cost.compute += np.where(here, self._compute(name, self.boxes[name], self.tiles), self._left_out(name))
@@ -141,7 +163,6 @@ class _Pricing:
             cost.moved += self.facts.size(name)
             cost.compute += self._streams(name, self.boxes[name])
         else:
-            cost.stored += np.where(here, kept, 0)
             cost.inside += np.where(here, 2 * kept * self.tiles, 0)
             cost.moved += np.where(here, 0, self.facts.size(name))
 
@@ -155,24 +176,23 @@ class _Pricing:
 
     # ---- what is fused, and what it reads
 
-    def _fused(self, limits: Limits) -> dict[str, Numbers]:
+    def _fused(self, limits: Limits) -> tuple[dict[str, Numbers], Load]:
         """Which stages are fused: what Algorithm 1 will decide, as far as boxes can tell."""
         fused: dict[str, Numbers] = {n: np.full(self.count, True) for n in self.liveout.stages}
-        once = np.full(self.count, sum(instructions(self.facts, n) for n in self.liveout.stages))
-        again = np.zeros(self.count)
+        group = Load(sum(instructions(self.facts, n) for n in self.liveout.stages), 0.0, np.zeros(self.count))
         for space in reversed(self.others):
             readers = [c for n in space.stages for c in self.facts.consumers[n] if c not in space.stages]
             here = np.logical_and.reduce([fused.get(c, np.full(self.count, False)) for c in readers])
-            work = sum(instructions(self.facts, n) for n in space.stages)
-            more = sum(instructions(self.facts, n) * np.maximum(self._repeated(n) - 1, 0) for n in space.stages)
-            here &= limits.allow(once, again, work, more)
-            once, again = once + np.where(here, work, 0), again + np.where(here, more, 0)
+            more = sum((self._load(n) for n in space.stages), Load())
+            here &= limits.allow(group, more)
+            group += more.where(here)
             fused.update(dict.fromkeys(space.stages, here))
-        return fused
+        return fused, group
 
-    def _repeated(self, name: str) -> Numbers:
-        """How often a point of a stage is computed, on average."""
-        return points(self.boxes[name]) * self.tiles / self.facts.points(name)
+    def _load(self, name: str) -> Load:
+        once, box = instructions(self.facts, name), self.boxes[name]
+        repeated = points(box) * self.tiles / self.facts.points(name)
+        return Load(once, once * np.maximum(repeated - 1, 0), self._bytes(name, box))
 
     def _live_in(self, fused: Mapping[str, Numbers]) -> dict[tuple[str, str], Numbers]:
         """Where one reader of each stage or input finds it outside of the tile that reads it."""
@@ -271,11 +291,10 @@ class _Cost:
     inside: Numbers  # bytes to and from intermediate values
     moved: Numbers  # bytes to and from memory
     touched: Numbers  # bytes, by a tile
-    stored: Numbers  # bytes of a tile's intermediate values
 
     @staticmethod
     def nothing(count: int) -> _Cost:
-        return _Cost(*(np.zeros(count) for _ in range(5)))
+        return _Cost(*(np.zeros(count) for _ in range(4)))
 
 
 def _length(r: Any) -> Numbers:
