@@ -314,8 +314,10 @@ class _Nest:
 
     @property
     def _is_sum(self) -> bool:
-        """Whether values stay where they are while reduction loops run, in registers."""
-        return bool(self.reductions) and not self.is_scan
+        """Whether values stay in registers while reduction loops run; not if lanes differ in a condition."""
+        condition = self.definition.condition
+        is_masked = condition is not None and self.free[-1] in variables(condition)
+        return bool(self.reductions) and not self.is_scan and not is_masked
 
     @property
     def _block(self) -> int:
