@@ -182,7 +182,8 @@ def test_segments_are_cut_at_stages_with_several_consumers() -> None:
 @pytest.mark.parametrize("cache_size", [1 << 13, 1 << 15, 1 << 18, None])
 def test_segments_fit_the_cache(cache_size: int | None) -> None:
     """Algorithm 8: a pipeline is cut only where its buffers exceed the cache, and then into parts that do not."""
-    search = _Search(problem_of(chain(12), I7, img=(2000, 1000)), Reuse(cache_size=cache_size))
+    parameters = Reuse(cache_size=cache_size, most_stored=12)
+    search = _Search(problem_of(chain(12), I7, img=(2000, 1000)), parameters)
     (whole,) = search.segments(search.barriers())
     found = search.scheduled(whole)
     assert [m for t in found for m in (*t.members, t.output)] == list(whole)

@@ -50,7 +50,7 @@ class Reuse(Strategy):
     w: float = 10.0  # the cost of a load that misses, relative to an operation
     cache_size: int | None = None  # csize: of the last-level cache
     max_split: int = 1  # stages of the smallest segment
-    most_stored: int = 16  # stages of a segment that are not inlined: more of them in one loop take long to compile
+    most_stored: int = 8  # stages of a segment that are not inlined: more of them in one loop take long to compile
 
     def find(self, problem: Problem) -> Found:
         return _Search(problem, self).found()
