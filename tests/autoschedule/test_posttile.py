@@ -110,9 +110,9 @@ def test_algorithm_1_fuses_all_of_table_1(name: str) -> None:
     assert all(len(problem.facts.tileable(g.output)) < 2 and not g.members for g in others)
 
 
-@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize("name", [n for n in PIPELINES if f"{n}_polymage" not in APPS])
 def test_fuses_at_least_as_much_as_dp(name: str) -> None:
-    """With limits and tile sizes of our own."""
+    """With limits and tile sizes of our own, on the table's pipelines as PolyMage writes them."""
     report = PostTile().find(app(name)).report
     ours, theirs = len(report.groups), len(Dp().find(app(name)).report.groups)
     is_more = name.removesuffix("_polymage") in MORE
