@@ -3,7 +3,7 @@
 The weights are those of equation 2 (polymage-plus §7.3, Table 2), INNERMOSTTILESIZE that of §7.1. Machines that were
 not tried have the Xeon's numbers.
 
-Neoverse-N1, tried one by one (CPU ms of one thread, two cores' share of the machine, at the sizes of the suite):
+Neoverse-N1, tried one by one (CPU ms of one thread at the sizes of the suite):
 - w1: its L1 has twice the Xeon's size, which halves the first term, so w1 is doubled (that of the Opteron, with half
   the size, is less than half). Unsharp mask 22.0 -> 18.8, camera pipeline 32.6 -> 31.8, interpolation 60.9 -> 61.5.
 - Rows of 512 instead of 256: camera pipeline 36.8 -> 31.8, unsharp mask 20.2 -> 18.8, interpolation 65.2 -> 61.5.
