@@ -37,3 +37,27 @@ def test_what_is_not_there_is_not_read(read: int, f_at: str, stored: str | None)
     p = pt.Pipeline(out, shape=img.shape, schedule=schedule, debug=True)
     pixels = np.arange(13 * 11, dtype="uint8").reshape(13, 11)
     np.testing.assert_array_equal(p(img=pixels), p.reference(img=pixels))
+
+
+@pytest.mark.parametrize("tail", ["auto", "guard"])
+@pytest.mark.parametrize("scale", [0.5, 1, 2])
+def test_tiles_of_tiles_need_no_more_than_there_is(scale: float, tail: str) -> None:
+    """The last block of an inner stage is shorter: what is computed before it reads no further than the input."""
+    (i,), line = pt.vars("i"), pt.Input("line", "float32", ndim=1)
+    f, g, h, out = (pt.Func(name) for name in ("f", "g", "h", "out"))
+    at = i // 2 if scale < 1 else i * int(scale)
+    f[i] = line[i] * 2
+    g[i] = f[i] + f[i + 1]
+    h[i] = g[at] + g[at + 1]
+    out[i] = h[i] + h[i + 1]
+    schedule = pt.Schedule(
+        pt.on("f").compute_root(),
+        pt.on("g").compute_at("h", "tile"),
+        pt.on("h").compute_root().split("i", "strip", "rest", 32).split("rest", "tile", "point", 8, tail),
+        pt.on("out").compute_root(),
+    )
+    height = {0.5: line.shape[0] * 2 - 6, 1: line.shape[0] - 3, 2: line.shape[0] // 2 - 2}[scale]
+    p = pt.Pipeline(out, shape=(height,), schedule=schedule, debug=True)
+    for size in (9, 41, 70, 133):
+        data = np.arange(size, dtype="float32")
+        np.testing.assert_array_equal(p(line=data), p.reference(line=data))

@@ -60,6 +60,7 @@ class Loops:
     peeled: tuple[str, ...] = ()  # splits whose last block this is
     covered: dict[str, Covered] = field(default_factory=dict)  # variable or let -> what it ranges over
     fused: set[str] = field(default_factory=set)  # lets that take a fused loop apart
+    blocks: dict[str, Expr] = field(default_factory=dict)  # let -> extent of the clipped block there: at least 1
 
     @property
     def definition(self) -> Definition:
@@ -205,6 +206,8 @@ class _Split(_Step):
         first = var(self.name)
         end = first + (s.factor - 1)
         ranges[s.inner] = Range(first, minimum(end, self.old.high) if self.style == "clip" else end)
+        if self.style == "clip":
+            self.loops.blocks[self.name] = ranges[s.inner].high - first + 1
 
     def bind(self, values: dict[str, Expr]) -> None:
         s = self.s

@@ -38,6 +38,7 @@ from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt
 from ..schedule.plan import Loop, Plan, Site, StagePlan
 from .anywhere import computable_anywhere
 from .assume import assume
+from .extents import Extents
 from .footprint import Contents, Reach, computed, read_by, read_if, read_when
 from .loops import Covered, Loops, Range, make_loops, prefix, pure_dims
 from .mask import mask_lanes, mask_loads
@@ -90,7 +91,7 @@ class _Builder:
                 self.fused.setdefault(p.with_stage, []).append(p.name)
         self.ordered: set[str] = set()
         self.floor = 0  # open loops below this depth are not slid along
-        self.extents: list[Expr] = []  # that are known not to be negative
+        self.extents = Extents(self.facts)
 
     def reach(self) -> Reach:
         """What is known about whole loops, where the open ones are not whole."""
@@ -127,7 +128,7 @@ class _Builder:
             box = sliding.box
         needed_when = self.conditions(members, rest) if p.compute == p.store else []
         if sliding is not None and sliding.never_negative:
-            self.extents.append(box[sliding.dim].high - box[sliding.dim].low + 1)
+            self.extents.learn(box[sliding.dim].high - box[sliding.dim].low + 1)
         box = tuple(self.not_negative(side) for side in self.clipped(members, box, rest, needed_when))
         lets = [(m.name, dim, side) for m in members for dim, side in zip(m.dims, box, strict=True)]
         for name, dim, side in lets:
@@ -188,7 +189,7 @@ class _Builder:
         """Conditions may leave nothing to compute: then the extent is 0, which loops and their splits rely on."""
         extent = simplify(side.high - side.low + 1, self.facts)
         limits = any(isinstance(e, Op) and e.op in ("min", "max", "select") for e in walk(extent))
-        if not limits or any(self.facts.ge(extent, least) for least in (const(0, INT64), *self.extents)):
+        if not limits or self.facts.ge(extent, const(0, INT64)) or self.extents.follows(extent):
             return side
         return Interval(side.low, maximum(side.high, side.low - 1))
 
@@ -352,6 +353,8 @@ class _Builder:
         ready = self.ready(loops, depth)
         for name, value in ready:
             self.values[name] = simplify(substitute(value, self.values), self.facts)
+            if name in loops.blocks:
+                self.extents.learn(substitute(loops.blocks[name], self.values))
         body = self.open_loop(loops, depth)
         for name, value in reversed(ready):
             del self.values[name]
