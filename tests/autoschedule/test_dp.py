@@ -14,11 +14,11 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import VARIANTS, Dp, Report
-from pantile.autoschedule.aligned import Stages
-from pantile.autoschedule.dag import Dag, Group, vertices
-from pantile.autoschedule.dp_machines import Limits
-from pantile.autoschedule.grouping import DpGrouping, greedily, incremental
-from pantile.autoschedule.tile_model import TileModel
+from pantile.autoschedule.fusion.aligned import Stages
+from pantile.autoschedule.fusion.dag import Dag, Group, vertices
+from pantile.autoschedule.fusion.dp_machines import Limits
+from pantile.autoschedule.fusion.grouping import DpGrouping, greedily, incremental
+from pantile.autoschedule.fusion.tile_model import TileModel
 from pantile.machine import named
 
 from .problems import HASWELL, chain, problem_of

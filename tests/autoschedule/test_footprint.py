@@ -12,7 +12,7 @@ import pantile as pt
 from pantile.analysis.regions import stage_reads
 from pantile.analysis.touched import Box, hull
 from pantile.apps import APPS
-from pantile.autoschedule import footprint
+from pantile.autoschedule.common import footprint
 from tests.fuzz.harness import pipeline_of
 from tests.fuzz.pipelines import Case, pipelines
 

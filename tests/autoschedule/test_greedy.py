@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pantile as pt
 from pantile.apps import APPS
+from pantile.autoschedule.common.locality import overlaps
 from pantile.autoschedule.greedy import Greedy, _Search
-from pantile.autoschedule.locality import overlaps
 from pantile.machine import named
 
 from .problems import problem_of

@@ -10,7 +10,7 @@ import pytest
 
 import pantile as pt
 from pantile.autoschedule import Polymage, TunedPolymage
-from pantile.autoschedule.progress import within
+from pantile.autoschedule.common.progress import within
 from pantile.schedule.schedule import Schedule
 
 from .problems import HASWELL, chain, problem_of

@@ -13,8 +13,8 @@ import pantile as pt
 from pantile.analysis.polyhedra import MOST_PIECES
 from pantile.apps import APPS
 from pantile.autoschedule import Dp, PostTile, Problem, posttile
+from pantile.autoschedule.exact.spaces import Program, spaces
 from pantile.autoschedule.posttile import Composed, reorder_tiling_and_fusion
-from pantile.autoschedule.spaces import Program, spaces
 from pantile.machine import named
 
 from .problems import problem_of

@@ -9,12 +9,13 @@ import pytest
 
 import pantile as pt
 from pantile.apps import APPS
-from pantile.autoschedule import Problem, footprint
-from pantile.autoschedule.overlap import WHOLE, overlaps
+from pantile.autoschedule import Problem
+from pantile.autoschedule.common import footprint
 from pantile.autoschedule.reuse import Reuse, TilingAnalysis, _Search
-from pantile.autoschedule.segment import INLINE, Level, Nest
-from pantile.autoschedule.sliding_tiles import SlidingTiles
-from pantile.autoschedule.stage_reuse import StageReuse
+from pantile.autoschedule.sliding.overlap import WHOLE, overlaps
+from pantile.autoschedule.sliding.segment import INLINE, Level, Nest
+from pantile.autoschedule.sliding.sliding_tiles import SlidingTiles
+from pantile.autoschedule.sliding.stage_reuse import StageReuse
 from pantile.machine import named
 
 from .problems import chain, problem_of

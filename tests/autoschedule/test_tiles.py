@@ -6,8 +6,8 @@ import numpy as np
 
 import pantile as pt
 from pantile.apps import APPS
-from pantile.autoschedule.legal import legal
-from pantile.autoschedule.tiles import Group, Style, scheduled
+from pantile.autoschedule.common.legal import legal
+from pantile.autoschedule.common.tiles import Group, Style, scheduled
 from pantile.machine import named
 from pantile.schedule.resolve import resolve
 

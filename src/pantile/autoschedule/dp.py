@@ -22,18 +22,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
 from ..machine.description import Machine
-from .aligned import Stages
-from .crops import cropped
-from .dp_machines import Weights, limits_for, weights_for
-from .expression_inlining import FULL, NONE
-from .grouping import Grouping, greedily, grouped
-from .legal import Part, legal
-from .loop_fusion import with_fused_loops
-from .parallelogram import parallelograms
+from .common.legal import Part, legal
+from .common.tiles import Group, Style, scheduled
+from .fusion.aligned import Stages
+from .fusion.crops import cropped
+from .fusion.dp_machines import Weights, limits_for, weights_for
+from .fusion.expression_inlining import FULL, NONE
+from .fusion.grouping import Grouping, greedily, grouped
+from .fusion.loop_fusion import with_fused_loops
+from .fusion.parallelogram import parallelograms
+from .fusion.tile_model import Costed, TileModel
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
-from .tile_model import Costed, TileModel
-from .tiles import Group, Style, scheduled
 
 STYLE = Style(vectors=2)  # as compilers vectorize the loops that PolyMage writes: two vectors at a time
 

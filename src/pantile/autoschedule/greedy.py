@@ -20,14 +20,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..analysis.touched import Box
-from . import footprint
-from .facts import Facts
-from .inlining import Inlining
-from .legal import legal
-from .locality import overlaps
+from .common import footprint
+from .common.facts import Facts
+from .common.inlining import Inlining
+from .common.legal import legal
+from .common.locality import overlaps
+from .common.tiles import Group, Style, scheduled
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
-from .tiles import Group, Style, scheduled
 
 KB = 1 << 10
 SIZES = (1, 4, 8, 16, 32, 64, 128, 256)  # of tiles, along each dim

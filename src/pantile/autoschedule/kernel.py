@@ -24,18 +24,18 @@ from ..graph.nodes import Stage
 from ..machine.description import Machine
 from ..schedule.default import mark_loops
 from ..schedule.directives import StageSchedule, on
-from .capacity import Capacity
-from .emulation import Prefetcher
-from .inlining import Inlining
-from .legal import legal
-from .misses import Tile, l1_misses, l2_misses, order_cost, tile_counts, without, working_set
-from .references import Numbers, Reference, is_transposed, product
+from .common.inlining import Inlining
+from .common.legal import legal
+from .common.tiles import Group, Style, scheduled
+from .nest.capacity import Capacity
+from .nest.emulation import Prefetcher
+from .nest.misses import Tile, l1_misses, l2_misses, order_cost, tile_counts, without, working_set
+from .nest.references import Numbers, Reference, is_transposed, product
+from .nest.statement import Statement
+from .nest.tiled_loops import TiledLoops
+from .nest.tiled_statement import tiled
 from .report import GroupReport, Report
-from .statement import Statement
 from .strategy import Found, Problem, Strategy
-from .tiled_loops import TiledLoops
-from .tiled_statement import tiled
-from .tiles import Group, Style, scheduled
 
 TEMPORAL, SPATIAL, CONTIGUOUS = "temporal", "spatial", "contiguous"
 MOST_TILES = 1 << 17  # sizes that are compared at once

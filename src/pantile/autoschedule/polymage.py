@@ -13,17 +13,17 @@ from operator import itemgetter
 from typing import ClassVar
 
 from ..schedule.schedule import Schedule
-from .aligned import Stages
-from .crops import cropped
-from .dag import Group as Set
-from .dag import vertices
-from .expression_inlining import NONE
-from .legal import legal
-from .overlapped import OverlappedTiles, Tile
-from .progress import within
+from .common.legal import legal
+from .common.progress import within
+from .common.tiles import Group, scheduled
+from .fusion.aligned import Stages
+from .fusion.crops import cropped
+from .fusion.dag import Group as Set
+from .fusion.dag import vertices
+from .fusion.expression_inlining import NONE
+from .fusion.overlapped import OverlappedTiles, Tile
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
-from .tiles import Group, scheduled
 
 TILE_SIZES = (8, 16, 32, 64, 128, 256, 512)  # seven per dim; §7.4.1 names five of them
 TOLERANCES = (0.2, 0.4, 0.5)

@@ -32,12 +32,12 @@ import islpy as isl
 
 from ..analysis.polyhedra import Statement, bounding_box, box_set, rectangular, simplified
 from ..machine.description import Machine
-from .legal import legal
+from .common.legal import legal
+from .common.tiles import Group, Style, scheduled
+from .exact.spaces import Program, Space, inlined_at_startup, spaces
+from .exact.tile_time import Candidates, Limits, Load, best_tile, instructions, planes
 from .report import GroupReport, Report
-from .spaces import Program, Space, inlined_at_startup, spaces
 from .strategy import Found, Problem, Strategy
-from .tile_time import Candidates, Limits, Load, best_tile, instructions, planes
-from .tiles import Group, Style, scheduled
 
 _TILED_DIMS = 2  # as in Table I
 _FEWEST_POINTS = 16  # along a dim that is worth tiling

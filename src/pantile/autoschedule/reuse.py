@@ -25,14 +25,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from .facts import Facts
-from .legal import legal
-from .overlap import WHOLE, Motion
+from .common.facts import Facts
+from .common.legal import legal
 from .report import Report
-from .segment import INLINE, Level, Nest, Tiling, reported
-from .sliding_loops import directives
-from .sliding_tiles import SlidingTiles
-from .stage_reuse import StageReuse, is_regular
+from .sliding.overlap import WHOLE, Motion
+from .sliding.segment import INLINE, Level, Nest, Tiling, reported
+from .sliding.sliding_loops import directives
+from .sliding.sliding_tiles import SlidingTiles
+from .sliding.stage_reuse import StageReuse, is_regular
 from .strategy import Found, Problem, Strategy
 
 MOST_PERMUTED = 3  # loops whose order is searched; further ones stay outermost

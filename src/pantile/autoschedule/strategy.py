@@ -19,7 +19,7 @@ from ..expr.nodes import Number
 from ..graph.nodes import Graph
 from ..machine.description import Machine
 from ..schedule.schedule import Schedule
-from .facts import Facts
+from .common.facts import Facts
 from .report import Report
 
 

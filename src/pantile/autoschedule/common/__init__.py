@@ -1,0 +1,1 @@
+"""What strategies share: facts about stages, footprints of tiles, inlining, and from groups to a legal schedule."""

@@ -1,0 +1,37 @@
+"""Arithmetic cost of expressions: one for most operations, more for those that take many instructions.
+
+"We assign unit cost to most arithmetic operations and higher costs to more complex operations such as division and
+transcendentals" (halide-autoscheduler §4.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...analysis.work import evaluated
+from ...expr.nodes import Cast, Const, Expr, Op
+
+_DIVISION = 6.0
+_TRANSCENDENTAL = 20.0
+_WEIGHTS = {
+    **dict.fromkeys(("div", "sqrt", "rsqrt"), _DIVISION),
+    **dict.fromkeys(("exp", "log", "sin", "cos", "tan", "tanh", "atan2", "pow"), _TRANSCENDENTAL),
+    "within": 0.0,
+}
+
+
+def arithmetic(roots: Iterable[Expr]) -> float:
+    """Of evaluating all roots once; a node they share counts once, arithmetic on coordinates does not."""
+    return sum(_weight(e) for e in evaluated(roots))
+
+
+def _weight(e: Expr) -> float:
+    if isinstance(e, Cast):
+        return 1.0
+    if not isinstance(e, Op):
+        return 0.0
+    if e.op in ("floordiv", "mod", "div") and isinstance(e.args[1], Const):
+        return 2.0 if e.op != "div" else 1.0  # by multiplication and shift, or with the reciprocal
+    if e.op in ("floordiv", "mod"):
+        return _DIVISION
+    return _WEIGHTS.get(e.op, 1.0)

@@ -1,0 +1,204 @@
+"""What schedulers want to know of each stage, under the sizes to expect: boxes, loops, costs, bytes, neighbours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cached_property, wraps
+from math import prod
+from operator import itemgetter
+from typing import Any, TypeVar, cast
+
+from ...analysis.interval import Interval
+from ...analysis.regions import definition_scope, required
+from ...analysis.touched import Box
+from ...expr.depth import deep_expressions
+from ...expr.nodes import Load, Number
+from ...expr.visit import key, variables, walk
+from ...graph.nodes import Definition, Graph, Stage
+from ...schedule.updates import accumulation, has_closed_form, is_independent, loop_names, pure_dims
+from .cost import arithmetic
+from .reads import Reads
+
+# A stage that is needed over more points than this along one dim is not stored: nothing limits what is read of it.
+UNLIMITED = 1 << 31
+
+Extents = dict[str, int]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _remembered(method: F) -> F:
+    """Answer a question that was asked before as then; nobody changes answers."""
+
+    @wraps(method)
+    def answer(self: Facts, *question: object) -> Any:
+        key = (method.__name__, *question)
+        if key not in self.known:
+            self.known[key] = method(self, *question)
+        return self.known[key]
+
+    return cast(F, answer)
+
+
+class Facts:
+    """About one pipeline; everything is worked out when first asked for, and once."""
+
+    def __init__(self, graph: Graph, shapes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number]) -> None:
+        self.graph = graph
+        self.shapes = shapes
+        self.scope = {name: Interval.point(value) for name, value in scalars.items()}
+        self.known: dict[tuple[object, ...], Any] = {}
+        self._inputs = {i.name: tuple(int(scalars[i.extent(k)]) for k in range(i.ndim)) for i in graph.inputs}
+
+    # ---- regions
+
+    @cached_property
+    def boxes(self) -> dict[str, Box]:
+        """What is needed of every stage and input, in ints; None for a stage of which nothing limits what is read."""
+        outputs = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in self.shapes.items()}
+        with deep_expressions():
+            found = required(self.graph, outputs, self.scope)
+        return {name: self._within_input(name, box) for name, box in found.items()}
+
+    def _within_input(self, name: str, box: Box) -> Box:
+        if name not in self._inputs:
+            return box
+        return tuple(r.meet(Interval(0, n - 1)) for r, n in zip(box, self._inputs[name], strict=True))
+
+    def is_limited(self, name: str) -> bool:
+        """Whether a stage is needed over a box that can be stored."""
+        return name in self.boxes and all(r.bounded and r.high - r.low < UNLIMITED for r in self.boxes[name])
+
+    def can_be_inlined(self, name: str) -> bool:
+        return name not in self.graph.output and has_closed_form(self.graph.stage[name])
+
+    @cached_property
+    def trivial(self) -> tuple[str, ...]:
+        """Stages to inline whatever else is decided: boundary conditions and the like, and those without limits."""
+        named = [s for s in self.graph.stages if self.can_be_inlined(s.name)]
+        return tuple(s.name for s in named if (s.helper and not s.updates) or not self.is_limited(s.name))
+
+    @_remembered
+    def extents(self, name: str) -> tuple[int, ...]:
+        """Of the box of a stage or input, at least 1 each."""
+        box = self.boxes.get(name, ())
+        return tuple(max(1, int(r.high - r.low) + 1) if r.bounded else UNLIMITED for r in box)
+
+    def points(self, name: str) -> int:
+        return prod(self.extents(name))
+
+    def bytes_per_point(self, name: str) -> int:
+        """Of all values of a stage, or of an input."""
+        if name in self.graph.stage:
+            return sum(t.bytes for t in self.graph.stage[name].dtypes)
+        return self.graph.input[name].dtype.bytes
+
+    def size(self, name: str) -> int:
+        """Bytes of a stage or input."""
+        return self.points(name) * self.bytes_per_point(name)
+
+    # ---- loops
+
+    @_remembered
+    def loops(self, name: str, definition: int = 0) -> Extents:
+        """The loops of a definition with their extents, outermost first, before any directive."""
+        stage = self.graph.stage[name]
+        d = stage.definitions[definition]
+        scope = definition_scope(stage, d, self.boxes[name], self.scope)
+        return {n: _extent(scope[n]) for n in loop_names(stage, d)}
+
+    @_remembered
+    def tileable(self, name: str) -> tuple[str, ...]:
+        """The dims along which all definitions of a stage can be cut into tiles that do not depend on each other."""
+        stage = self.graph.stage[name]
+        if not self.is_limited(name):
+            return ()
+        return tuple(
+            dim for dim in stage.dims
+            if all(dim in pure_dims(stage, d) and is_independent(stage, d, dim) for d in stage.definitions)
+        )  # fmt: skip
+
+    @_remembered
+    def reductions(self, name: str) -> dict[str, Interval]:
+        """The reduction loops of all updates of a stage, over all that is needed of it."""
+        stage = self.graph.stage[name]
+        scopes = [(d, definition_scope(stage, d, self.boxes[name], self.scope)) for d in stage.updates]
+        return {r.name: scope[r.name] for d, scope in scopes for r in d.domain}
+
+    @_remembered
+    def sums(self, name: str) -> tuple[str, ...]:
+        """The reduction loops along which terms may come in any order: of sums into places that do not move."""
+        stage = self.graph.stage[name]
+        return tuple(
+            r.name for d in stage.updates if accumulation(stage, d) is not None
+            for r in d.domain if r.name not in variables(*d.indices)
+        )  # fmt: skip
+
+    @_remembered
+    def every_loop(self, name: str) -> Extents:
+        """The dims of a stage and the reduction loops of its updates, with their extents."""
+        dims = dict(zip(self.graph.stage[name].dims, self.extents(name), strict=True))
+        return dims | {r: _extent(whole) for r, whole in self.reductions(name).items()}
+
+    # ---- neighbours
+
+    @cached_property
+    def producers(self) -> dict[str, tuple[str, ...]]:
+        """The other stages and the inputs that each stage reads, in the order of reading."""
+        return {s.name: self._sources(s) for s in self.graph.stages}
+
+    def _sources(self, stage: Stage) -> tuple[str, ...]:
+        buffers = dict.fromkeys(e.buffer for d in stage.definitions for e in d.loads)
+        names = dict.fromkeys(self.source(b) for b in buffers)
+        return tuple(n for n in names if n != stage.name)
+
+    def source(self, buffer: str) -> str:
+        """The stage or input that a buffer belongs to."""
+        return self.graph.producer[buffer].name if buffer in self.graph.producer else buffer
+
+    @property
+    def consumers(self) -> dict[str, tuple[str, ...]]:
+        """The stages that read each stage or input."""
+        return self.graph.consumers
+
+    @cached_property
+    def prepared_reads(self) -> dict[str, list[Reads]]:
+        """The reads of the definitions of each stage."""
+        return {s.name: [Reads(s, d) for d in s.definitions] for s in self.graph.stages}
+
+    # ---- costs of one evaluation
+
+    @_remembered
+    def arithmetic(self, name: str, definition: int = 0) -> float:
+        """Operations of evaluating a definition once (see `cost`)."""
+        d = self.graph.stage[name].definitions[definition]
+        return arithmetic([*d.values, *(i for i in d.indices if any(isinstance(e, Load) for e in walk(i)))])
+
+    @_remembered
+    def reads(self, name: str, definition: int = 0) -> dict[str, int]:
+        """How many values of each stage or input evaluating a definition once loads, of the stage itself too."""
+        found: dict[str, int] = {}
+        for buffer, count in distinct_reads(self.graph.stage[name].definitions[definition]).items():
+            found[self.source(buffer)] = found.get(self.source(buffer), 0) + count
+        return found
+
+    @_remembered
+    def runs(self, name: str, definition: int = 0) -> int:
+        """How often a definition is evaluated."""
+        return prod(self.loops(name, definition).values())
+
+    @_remembered
+    def work(self, name: str) -> float:
+        """Operations of computing all of a stage."""
+        stage = self.graph.stage[name]
+        return sum(self.arithmetic(name, k) * self.runs(name, k) for k in range(len(stage.definitions)))
+
+
+def distinct_reads(d: Definition) -> Counter[str]:
+    """How many different values of each buffer evaluating a definition once loads."""
+    different = {(e.buffer, tuple(map(key, e.indices))) for e in d.loads}
+    return Counter(buffer for buffer, _ in sorted(different, key=itemgetter(0)))
+
+
+def _extent(r: Interval) -> int:
+    return max(1, int(r.high - r.low) + 1) if r.bounded else UNLIMITED

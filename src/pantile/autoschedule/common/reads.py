@@ -1,0 +1,108 @@
+"""The reads of a stage, prepared so that the boxes they touch are found quickly, over and over, for many tiles.
+
+Of a stencil that reads f[y - 2 .. y + 2, x], only the first and the last index along y decide about the box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...analysis.interval import Interval, Scope, interval, refine
+from ...analysis.regions import definition_scope
+from ...analysis.touched import Box, hull
+from ...expr.linear import linear
+from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var
+from ...expr.visit import children
+from ...graph.nodes import Definition, Stage
+
+# Conditions that hold where something is read, and whether they do or do not.
+Path = tuple[tuple[Expr, bool], ...]
+# Per dim of a buffer, indices of which one is the least, and one the greatest.
+Ends = tuple[tuple[Expr, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reads:
+    """Of one definition."""
+
+    stage: Stage
+    definition: Definition
+
+    def boxes(self, box: Box, scope: Scope, parts: Scope) -> dict[str, Box]:
+        """Boxes of other stages' buffers that are read for `box`; of the reduction loops, over `parts`."""
+        everywhere: Scope = {**definition_scope(self.stage, self.definition, box, scope), **parts}
+        found: dict[str, Box] = {}
+        for path, reads in self._reads:
+            inner = everywhere
+            for condition, holds in path:
+                inner = refine(inner, condition, holds)
+            for buffer, ends in reads.items():
+                touched = tuple(_hull(e, inner) for e in ends)
+                found[buffer] = hull(found[buffer], touched) if buffer in found else touched
+        return found
+
+    @cached_property
+    def _reads(self) -> list[tuple[Path, dict[str, Ends]]]:
+        d = self.definition
+        loads = dict.fromkeys(_loads([] if d.condition is None else [d.condition], ()))
+        always: Path = () if d.condition is None else ((d.condition, True),)
+        loads |= dict.fromkeys(_loads([*d.indices, *d.values], always))
+        by_path: dict[Path, dict[str, list[Load]]] = {}
+        for path, load in loads:
+            if load.buffer not in self.stage.buffers:
+                by_path.setdefault(path, {}).setdefault(load.buffer, []).append(load)
+        return [(path, {b: _ends(ls) for b, ls in of.items()}) for path, of in by_path.items()]
+
+
+def _hull(indices: tuple[Expr, ...], scope: Scope) -> Interval:
+    found = interval(indices[0], scope)
+    for e in indices[1:]:
+        found = found.hull(interval(e, scope))
+    return found
+
+
+def _loads(roots: Iterable[Expr], path: Path) -> Iterator[tuple[Path, Load]]:
+    """Every load, with the conditions about coordinates under which it is read."""
+    done: set[tuple[int, Path]] = set()
+    pending = [(e, path) for e in roots]
+    while pending:
+        e, at = pending.pop()
+        if isinstance(e, (Const, Var)) or (id(e), at) in done:
+            continue
+        done.add((id(e), at))
+        if isinstance(e, Load):
+            yield at, e
+        if isinstance(e, Op) and e.op == "select" and _narrows(e.args[0]):
+            condition, then, otherwise = e.args
+            pending += [(condition, at), (then, (*at, (condition, True))), (otherwise, (*at, (condition, False)))]
+        else:
+            pending += [(c, at) for c in children(e)]
+
+
+def _narrows(condition: Expr) -> bool:
+    """Whether `refine` may make anything of a condition."""
+    if not isinstance(condition, Op):
+        return False
+    if condition.op in ("not", "and", "or"):
+        return any(map(_narrows, condition.args))
+    return condition.op in COMPARISON and condition.args[0].dtype.is_int
+
+
+def _ends(loads: list[Load]) -> Ends:
+    """Of indices that differ by constants, only the least and the greatest."""
+    return tuple(_extreme([load.indices[k] for load in loads]) for k in range(len(loads[0].indices)))
+
+
+def _extreme(indices: list[Expr]) -> tuple[Expr, ...]:
+    alike: dict[object, list[tuple[int, Expr]]] = {}
+    for e in indices:
+        form = linear(e)
+        terms = frozenset((k, c) for k, (_, c) in form.terms.items())
+        alike.setdefault(terms, []).append((form.constant, e))
+    kept: dict[Expr, None] = {}
+    for group in alike.values():
+        constants = [c for c, _ in group]
+        kept |= {group[constants.index(min(constants))][1]: None, group[constants.index(max(constants))][1]: None}
+    return tuple(kept)

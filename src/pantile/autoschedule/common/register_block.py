@@ -1,0 +1,72 @@
+"""The innermost iterations of a tile, written out so that what they share stays in registers.
+
+    for i, k, j: C[i, j] += A[i, k] * B[k, j]    ->    for i, j, k: 4 of i by 4 vectors of j, 4 times along k
+
+sioutas-thesis leaves that to LLVM, which does not find it. Misses stay as they were counted: the outermost loop inside
+a tile is the same one, and an iteration of it touches the same values, if in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...schedule.directives import StageSchedule
+from ..nest.references import is_transposed
+from ..nest.statement import Statement
+from ..nest.tiled_loops import TiledLoops
+from .tiles import sums_at_a_time
+
+ROWS = TERMS = 4  # iterations of a loop of the output, and of a sum, that are written out
+
+
+def blocked(s: Statement, chain: StageSchedule, own: Sequence[str], loops: TiledLoops) -> StageSchedule:
+    """The directives of a statement with the loops `own`: tiled as told, vectorized along its column, in blocks."""
+    block = _block(s, loops)
+    chain = block.loops.applied(chain, own, s.column, block.lanes, block.unrolled)
+    if block.rows is not None and s.has_masked_lanes:  # blocks that a condition cuts through have code of their own
+        chain = chain.partition(loops.inner[block.rows], "always")
+    return chain
+
+
+@dataclass(frozen=True)
+class _Block:
+    """`lanes` of the vector, iterations to write out around it, and the order of the loops around these."""
+
+    loops: TiledLoops
+    lanes: int
+    unrolled: Mapping[str, int] = field(default_factory=dict)
+    rows: str | None = None  # the loop of the output among those written out
+
+
+def _block(s: Statement, loops: TiledLoops) -> _Block:
+    sums = [n for n in loops.inner if n not in s.output.loops]
+    if sums:
+        return _sum(s, loops, sums)
+    turned = [n for r in s.inputs if is_transposed(r, s.output) for n in loops.inner if n in r.column]
+    if turned:  # squares that are turned in registers
+        return _Block(loops, s.lanes * _vectors(s, loops), {turned[0]: min(s.lanes, loops.inside(turned[0]))})
+    return _Block(loops, s.lanes)
+
+
+def _sum(s: Statement, loops: TiledLoops, sums: list[str]) -> _Block:
+    """Sums run innermost, around as many values as registers hold; the outermost loop inside a tile stays there."""
+    first, *others = loops.intra
+    order = (first, *(n for n in others if n not in sums), *(n for n in others if n in sums))
+    in_any_order = [n for n in sums if n in s.tileable or n == sums[-1]]
+    terms = [n for n in in_any_order if loops.inside(n) >= TERMS]
+    rows = _rows(s, loops)
+    unrolled = dict.fromkeys(terms[-1:], TERMS) | ({} if rows is None else {rows: min(ROWS, loops.inside(rows))})
+    return _Block(replace(loops, intra=order), s.lanes * _vectors(s, loops), unrolled, rows)
+
+
+def _rows(s: Statement, loops: TiledLoops) -> str | None:
+    """The innermost loop of enough iterations along which an input is read again, so that rows share it."""
+    again = [n for n in loops.inner if n in s.output.loops and any(n not in r.loops for r in s.inputs)]
+    return max((n for n in reversed(again) if n != s.column), key=lambda n: min(ROWS, loops.inside(n)), default=None)
+
+
+def _vectors(s: Statement, loops: TiledLoops) -> int:
+    """Of a block along the column."""
+    most = sums_at_a_time(s.problem.machine, len(s.stage.dtypes)) // ROWS
+    return max(1, min(most, loops.inside(s.vector) // s.lanes))

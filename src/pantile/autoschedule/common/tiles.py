@@ -1,0 +1,358 @@
+"""Groups with tile sizes to directives: the loops of overlapped tiles, as a person would write them.
+
+    Group("out", ("blur_x",), ({"y": 32, "x": 256},))  becomes
+
+    pt.on("out").compute_root().split("y", "y_o", "y_i", 32).split("x", "x_o", "x_i", 256).vectorize("x_i", 8)
+        .reorder("y_o", "x_o", "y_i", "x_i", "x_i_v").parallel("y_o")
+    pt.on("blur_x").compute_at("out", "x_o").vectorize("x", 8)
+
+The output of a group is computed at root, its tiles in parallel; all other members are computed at the innermost tile
+loop, over what the tile needs of them. Whether that is legal for the stages at hand, `legal` finds out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import isqrt
+
+from ...analysis.access import accesses
+from ...expr.visit import variables
+from ...graph.nodes import Definition, Stage
+from ...machine.description import Machine
+from ...schedule.default import FEWEST_LANES, at_root, register_lanes
+from ...schedule.directives import SUFFIX, StageSchedule, on
+from ...schedule.updates import is_independent, pure_dims
+from ..strategy import Problem
+from .facts import Extents
+from .footprint import boxes
+from .locality import overlaps
+
+MOST_UNROLLED = 4  # iterations of a short loop around a vector
+LEAST_ACROSS = 4  # vectors along a loop that is not the innermost one: their elements are gathered one by one
+_LEVELS, _INSIDE = ("_o", "_m", "_n"), "_i"  # suffixes of tile loops by level, and of the loops inside
+
+Level = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Stages that run together, tile by tile of the output."""
+
+    output: str
+    members: tuple[str, ...] = ()  # the others
+    tiles: tuple[Level, ...] = ()  # levels, outermost first: dim or reduction loop of the output -> extent
+    order: tuple[str, ...] = ()  # of the output's dims, outermost first; as they are defined if it is empty
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        return (*self.members, self.output)
+
+
+@dataclass(frozen=True)
+class Style:
+    """How loops are marked."""
+
+    vectors: int = 1  # registers of the widest type per iteration
+    parallelism: int | None = None  # iterations to share among threads, if there are so many; None: as many as threads
+
+
+PLAIN = Style()
+
+
+def scheduled(problem: Problem, group: Group, style: Style = PLAIN) -> tuple[StageSchedule, ...]:
+    """The directives of all stages of a group."""
+    graph = problem.graph
+    levels = _levels(problem, group)
+    if not levels and (group.members or graph.stage[group.output].ndim < 2):
+        return tuple(at_root(graph, graph.stage[name], problem.machine.vector_bits) for name in group.stages)
+    output = _Output(problem, group, levels, style)
+    chains = [output.chain()]
+    needed = boxes(problem.facts, group.stages, group.output, output.innermost) if group.members else {}
+    for name in group.members:
+        stage = graph.stage[name]
+        extents = {d: int(r.high - r.low + 1) for d, r in zip(stage.dims, needed[name], strict=True)}
+        chain = on(name).compute_at(group.output, output.innermost_tile_loop)
+        chains.append(marked_inside(problem, stage, chain, extents, style))
+    return tuple(chains)
+
+
+def _levels(problem: Problem, group: Group) -> tuple[Level, ...]:
+    """Tiles that are smaller than what they are tiles of; a level without any is left out."""
+    sizes = problem.facts.every_loop(group.output)
+    kept = []
+    for level in group.tiles:
+        smaller = {loop: n for loop, n in level.items() if n < sizes[loop]}
+        sizes = {**sizes, **smaller}
+        if smaller:
+            kept.append(smaller)
+    return tuple(kept)
+
+
+def marked_inside(
+    problem: Problem, stage: Stage, chain: StageSchedule, extents: Mapping[str, int], style: Style = PLAIN
+) -> StageSchedule:
+    """Order and vectorize the loops of a stage that is computed inside a tile over such extents of its dims."""
+    for k, definition in enumerate(stage.definitions):
+        nest = _Nest(problem, stage, definition, style)
+        if nest.is_parallel:
+            start = chain if k == 0 else chain.update(k - 1)
+            blocks = nest.blocks(extents)
+            marked = nest.mark(start, nest.names, [], {d: extents[d] for d in nest.free}, blocks, nest.reductions)
+            chain = chain if marked == start else marked
+    return chain
+
+
+@dataclass(frozen=True)
+class _Output:
+    """The loops of a group's output; all of its definitions are tiled alike."""
+
+    problem: Problem
+    group: Group
+    levels: Sequence[Level]
+    style: Style
+
+    @cached_property
+    def stage(self) -> Stage:
+        return self.problem.graph.stage[self.group.output]
+
+    @cached_property
+    def extents(self) -> dict[str, int]:
+        return self.problem.facts.every_loop(self.group.output)
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """Dims as asked for, then reduction loops."""
+        return tuple(dict.fromkeys([*self.group.order, *self.extents]))
+
+    def tail(self, loop: str) -> str:
+        """What becomes of the last tile. One that is shifted inwards starts anywhere: reads of x // 2 would be gathered
+        lane by lane, instead of a few values of which each serves two lanes.
+        """
+        return "guard" if loop == self.stage.dims[-1] and self.has_halves else "auto"
+
+    @cached_property
+    def has_halves(self) -> bool:
+        """Whether some stage of the group reads a coarser one."""
+        return any(_halves(self.problem.graph.stage[name]) for name in self.group.stages)
+
+    @cached_property
+    def innermost(self) -> Level:
+        """The extents of the innermost tiles."""
+        return {loop: n for level in self.levels for loop, n in level.items()}
+
+    @cached_property
+    def names(self) -> dict[str, list[str]]:
+        """What each loop is split into, outermost first."""
+        taken = set(self.extents)
+        found = {}
+        for loop in self.order:
+            count = sum(loop in level for level in self.levels)
+            suffixes = (*_LEVELS[:count], _INSIDE) if count else ()
+            found[loop] = [_fresh(loop.replace(".", "_") + s, taken) for s in suffixes] or [loop]
+            taken.update(found[loop])
+        return found
+
+    @cached_property
+    def tile_loops(self) -> list[tuple[str, str, int]]:
+        """Of all levels, outermost first: the loop, the name of its tile loop, and how many tiles there are."""
+        sizes = dict(self.extents)
+        depth = dict.fromkeys(self.order, 0)
+        found = []
+        for level in self.levels:
+            for loop in self.order:
+                if loop in level:
+                    found.append((loop, self.names[loop][depth[loop]], -(-sizes[loop] // level[loop])))
+                    depth[loop], sizes[loop] = depth[loop] + 1, level[loop]
+        return found
+
+    @property
+    def innermost_tile_loop(self) -> str:
+        """Where other members are computed."""
+        pure = [name for loop, name, _ in self.tile_loops if loop in self.stage.dims]
+        return (pure or [name for _, name, _ in self.tile_loops])[-1]
+
+    def chain(self) -> StageSchedule:
+        chain = on(self.stage.name).compute_root()
+        for k, definition in enumerate(self.stage.definitions):
+            nest = _Nest(self.problem, self.stage, definition, self.style)
+            if nest.is_parallel:
+                start = chain if k == 0 else chain.update(k - 1)
+                marked = self._marked(nest, start)
+                chain = chain if marked == start else marked
+        return chain
+
+    def _marked(self, nest: _Nest, chain: StageSchedule) -> StageSchedule:
+        loops = [loop for loop in self.order if loop in nest.names]
+        for loop in loops:
+            factors = [level[loop] for level in self.levels if loop in level]
+            current = loop
+            for factor, (outer, inner) in zip(factors, pairwise(self.names[loop]), strict=True):
+                chain = chain.split(current, outer, inner, factor, tail=self.tail(loop))
+                current = inner
+        split = [name for loop in nest.names for name in self.names[loop]]
+        tiles = [(name, count) for loop, name, count in self.tile_loops if loop in nest.names]
+        inside = {self.names[d][-1]: self.innermost.get(d, self.extents[d]) for d in loops if d in nest.free}
+        reductions = [self.names[r][-1] for r in nest.reductions]
+        blocks = [self.names[d][-1] for d in nest.blocks({**self.extents, **self.innermost}, loops)]
+        chain = nest.mark(chain, split, [name for name, _ in tiles], inside, blocks, reductions)
+        shared = [(n, c) for loop, n, c in self.tile_loops if loop in nest.free] or list(inside.items())[:-1]
+        return self._parallel(chain, shared)
+
+    def _parallel(self, chain: StageSchedule, loops: Sequence[tuple[str, int]]) -> StageSchedule:
+        """As many outermost loops as it takes to keep all threads busy."""
+        wanted = self.style.parallelism or self.problem.machine.threads
+        count = 1
+        for name, extent in loops:
+            if count >= wanted:
+                break
+            chain = chain.parallel(name)
+            count *= extent
+        return chain
+
+
+def _halves(stage: Stage) -> bool:
+    """Whether it reads something where x // 2 says."""
+    indices = (i for d in stage.definitions for a in accesses(stage, d) for i in a.indices)
+    return any(i is not None and i.scale.denominator > 1 for i in indices)
+
+
+def _fresh(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+@dataclass(frozen=True)
+class _Nest:
+    """The loops of one definition."""
+
+    problem: Problem
+    stage: Stage
+    definition: Definition
+    style: Style
+
+    @cached_property
+    def free(self) -> tuple[str, ...]:
+        return pure_dims(self.stage, self.definition)
+
+    @cached_property
+    def reductions(self) -> list[str]:
+        return [r.name for r in self.definition.domain]
+
+    @property
+    def names(self) -> list[str]:
+        """Before any directive."""
+        return [*self.free, *self.reductions]
+
+    @property
+    def is_scan(self) -> bool:
+        """Whether what is written moves with a reduction loop."""
+        moving = {v for i in self.definition.indices for v in variables(i)}
+        return not moving.isdisjoint(self.reductions)
+
+    def blocks(self, extents: Mapping[str, int], order: Sequence[str] | None = None) -> list[str]:
+        """The order of its dims around the innermost vector and the reduction loops.
+
+        As asked for, the loop that is vectorized last; an accumulation puts those innermost along which it reads most
+        again, be it the vectorized one or not.
+        """
+        free = [d for d in order or self.free if d in self.free]
+        if not self.reductions or self.is_scan:
+            return free
+        tile = {loop: n for loop, n in extents.items() if loop in self.stage.dims}
+        reuse = overlaps(self.problem.facts, (self.stage.name,), self.stage.name, tile)
+        return sorted(free, key=lambda d: reuse[d])
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether its dims may run in any order; a scan stays as it is defined."""
+        return bool(self.free) and all(is_independent(self.stage, self.definition, d) for d in self.free)
+
+    def mark(
+        self, chain: StageSchedule, loops: Sequence[str], tiles: Sequence[str], inside: Mapping[str, int],
+        blocks: Sequence[str], reductions: Sequence[str],
+    ) -> StageSchedule:  # fmt: skip
+        """Tile loops, loops inside them, reduction loops, and innermost a vector along the last loop that fills one.
+
+        `loops` is the order so far, `inside` has the extents of the loops inside tiles, `blocks` their order around the
+        vector. Sums stay in registers while their reduction loops run; a scan goes along rows, as memory does.
+        """
+        vector = self._vectorized(inside)
+        if vector is None:
+            return _reordered(chain, loops, [*tiles, *blocks, *reductions])
+        vectors = max(self._fewest_vectors, min(self._most_vectors, _power_of_two(inside[vector] // self._lanes)))
+        written_out = self._written_out(vector, vectors, inside, blocks)
+        chain = chain.vectorize(vector, self._lanes * vectors)
+        for n, factor in written_out.items():
+            chain = chain.unroll(n, factor)
+        halves = {vector: SUFFIX["vectorize"], **dict.fromkeys(written_out, SUFFIX["unroll"])}
+        now = [m for n in loops for m in ([n, n + halves[n]] if n in halves else [n])]
+        others = [n for n in inside if n != vector]
+        around = [*others, *reductions, vector] if self.is_scan else [*blocks, *reductions]
+        unrolled = [n + halves[n] for n in written_out]
+        return _reordered(chain, now, [*tiles, *around, *unrolled, vector + halves[vector]])
+
+    @cached_property
+    def _lanes(self) -> int:
+        return register_lanes(self.stage, self.definition, self.problem.machine.vector_bits)
+
+    @property
+    def _fewest_vectors(self) -> int:
+        return max(1, FEWEST_LANES // self._lanes)
+
+    def _vectorized(self, inside: Mapping[str, int]) -> str | None:
+        """The last loop if it fills a vector; one before it, across short ones, only if that is long."""
+        fewest = self._fewest_vectors * self._lanes
+        *before, last = inside
+        if inside[last] >= fewest:
+            return last
+        long = [n for n in before if inside[n] >= LEAST_ACROSS * fewest]
+        return long[-1] if long else None
+
+    @property
+    def _is_sum(self) -> bool:
+        """Whether values stay in registers while reduction loops run; not if lanes differ in a condition."""
+        condition = self.definition.condition
+        is_masked = condition is not None and self.free[-1] in variables(condition)
+        return bool(self.reductions) and not self.is_scan and not is_masked
+
+    @property
+    def _block(self) -> int:
+        """Vectors of sums that are computed at a time."""
+        return sums_at_a_time(self.problem.machine, len(self.stage.dtypes))
+
+    @property
+    def _most_vectors(self) -> int:
+        """Per iteration; blocks of sums are about as wide as they are high, and so read least."""
+        return _power_of_two(isqrt(self._block)) if self._is_sum else self.style.vectors
+
+    def _written_out(self, vector: str, vectors: int, inside: Mapping[str, int], blocks: Sequence[str]) -> Extents:
+        """Loops to write out around so many vectors, and how many iterations.
+
+        Short ones behind it, such as the channels of an interleaved image, or else a part of the one innermost around
+        the loops of a sum, whose terms then share what they read.
+        """
+        behind = list(inside)[list(inside).index(vector) + 1 :]
+        short = {n: inside[n] for n in behind if 1 < inside[n] <= MOST_UNROLLED}
+        if short or not self._is_sum:
+            return short
+        around = [n for n in blocks if n != vector and inside[n] > 1][-1:]
+        return {n: min(inside[n], max(1, self._block // vectors)) for n in around}
+
+
+def sums_at_a_time(machine: Machine, values: int) -> int:
+    """Vectors of sums of so many values each: half of the registers, the others are for what is added up."""
+    registers = 32 if machine.architecture == "aarch64" or machine.vector_bits == 512 else 16
+    return max(1, registers // 2 // values)
+
+
+def _power_of_two(n: int) -> int:
+    """The greatest one up to n."""
+    return 1 << n.bit_length() - 1
+
+
+def _reordered(chain: StageSchedule, now: Sequence[str], wanted: Sequence[str]) -> StageSchedule:
+    return chain if list(now) == list(wanted) else chain.reorder(*wanted)

@@ -1,0 +1,1 @@
+"""Computation spaces and what tiles of them take: for `posttile`."""

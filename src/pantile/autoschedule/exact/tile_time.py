@@ -1,0 +1,301 @@
+"""Tile sizes for a live-out space, before anything is fused with it: those that a simple model finds fastest.
+
+The post-tiling paper takes tile sizes as given (Table I: some of 8, 16, ..., 512 along each dim, found by PolyMage's
+auto-tuner). Here every combination of them, and of whole dims, is priced at once, with the fusion that follows from it:
+what tiles compute again, what they bring from memory and how, where their intermediate values stay, how evenly they
+share out among cores, and what short rows cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ...analysis.access import accesses
+from ...analysis.touched import Box, hull
+from ...expr.depth import deep_expressions
+from ...schedule.default import lanes
+from ..common.facts import Facts
+from ..common.footprint import boxes, points, size, tiles
+from ..strategy import Problem
+from .spaces import Space
+
+# Cycles that it takes to start a row of a stage, a stage of a tile, and a run of elements that memory has in sequence.
+ROW_CYCLES, STAGE_CYCLES, STREAM_CYCLES = 10, 60, 60
+LEFT_OUT = 1.25  # times what a stage takes in one piece, if it is not fused: tiles that it gets later have their cost
+
+Numbers = Any  # one number per combination of tile sizes
+Tile = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Load:
+    """Of spaces that are fused: instructions without overlap of tiles, those that overlap adds, and bytes per tile."""
+
+    once: Numbers = 0.0
+    again: Numbers = 0.0
+    stored: Numbers = 0.0
+
+    def __add__(self, other: Load) -> Load:
+        return Load(self.once + other.once, self.again + other.again, self.stored + other.stored)
+
+    def where(self, condition: Numbers) -> Load:
+        return Load(*(np.where(condition, n, 0) for n in (self.once, self.again, self.stored)))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of what overlapping tiles compute again, relative to computing it once, and of what a tile stores."""
+
+    of_group: float
+    of_space: float
+    stored: float
+
+    def allow(self, group: Load, space: Load) -> Any:
+        """Whether a space may join a group."""
+        both = group + space
+        in_all = both.again <= self.of_group * both.once
+        return in_all & (space.again <= self.of_space * space.once) & (both.stored <= self.stored)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Combinations of tile sizes; a dim whose size is its extent is not tiled."""
+
+    dims: tuple[str, ...]
+    sizes: np.ndarray[Any, Any]  # combination, dim
+
+    @staticmethod
+    def of(
+        problem: Problem, output: str, short: Sequence[str], dims: Sequence[str], sizes: Sequence[int]
+    ) -> Candidates:
+        """Along `dims` all of these sizes (if contiguous, those that hold a vector of every type in play) and the
+        whole; along `short` ones, such as planes of colour, one at a time or the whole.
+        """
+        stage = problem.graph.stage[output]
+        extents = dict(zip(stage.dims, problem.facts.extents(output), strict=True))
+        fewest = {stage.dims[-1]: lanes(stage, stage.definitions[-1], problem.machine.vector_bits)}
+        choices = [sorted({1, extents[d]}) for d in short]
+        choices += [[*(n for n in sizes if fewest.get(d, 1) <= n < extents[d]), extents[d]] for d in dims]
+        return Candidates((*short, *dims), np.array(list(product(*choices)), np.int64).reshape(-1, len(choices)))
+
+    @property
+    def columns(self) -> dict[str, np.ndarray[Any, Any]]:
+        return {d: self.sizes[:, k] for k, d in enumerate(self.dims)}
+
+    def tile(self, which: int) -> dict[str, int]:
+        return {d: int(self.sizes[which, k]) for k, d in enumerate(self.dims)}
+
+
+def planes(problem: Problem, liveout: Space, others: Sequence[Space], first: str) -> list[str]:
+    """Dims outside of the first tiled one that are too short for tiles, and cut every stage into disjoint parts."""
+    facts = problem.facts
+    stage = problem.graph.stage[liveout.output]
+    outside = [d for d in stage.dims[: stage.dims.index(first)] if d in facts.tileable(stage.name)]
+    members = {n for space in (liveout, *others) for n in space.stages}
+
+    def is_disjoint(dim: str) -> bool:
+        one, count = boxes(facts, members, stage.name, {dim: 1}), facts.every_loop(stage.name)[dim]
+        return all(points(one[n]) * count <= facts.points(n) for n in members if n in one)
+
+    return [d for d in outside if is_disjoint(d)]
+
+
+def instructions(facts: Facts, name: str) -> float:
+    """Of computing all of a stage once: arithmetic, loads and stores of its definitions, as often as they run."""
+    total = 0.0
+    for k in range(len(facts.graph.stage[name].definitions)):
+        loads = sum(facts.reads(name, k).values())
+        total += (facts.arithmetic(name, k) + loads + 1) * facts.runs(name, k)
+    return total
+
+
+def best_tile(
+    problem: Problem, liveout: Space, others: Sequence[Space], candidates: Candidates, limits: Limits
+) -> dict[str, int]:
+    """The fastest combination; `others` are the spaces that may be fused with the live-out one, producers first."""
+    seconds = _Pricing(problem, liveout, others, candidates).seconds(limits)
+    return candidates.tile(int(np.argmin(seconds)))
+
+
+class _Pricing:
+    """Of all candidates at once."""
+
+    def __init__(self, problem: Problem, liveout: Space, others: Sequence[Space], candidates: Candidates) -> None:
+        self.problem, self.facts, self.machine = problem, problem.facts, problem.machine
+        stages = {n for space in (liveout, *others) for n in space.stages}
+        self.boxes = boxes(self.facts, stages, liveout.output, candidates.columns)
+        self.liveout = liveout
+        self.others = [s for s in others if s.output in self.boxes]
+        self.tiles = np.asarray(tiles(self.facts, liveout.output, candidates.columns), float)
+        self.count = len(candidates.sizes)
+
+    def seconds(self, limits: Limits) -> Numbers:
+        """Only of tiles that store no more than they may although nothing is left out for that, if there are any."""
+        fused, group = self._fused(replace(limits, stored=np.inf))
+        fits = group.stored <= limits.stored
+        if fits.any():
+            return np.where(fits, self._priced(fused), np.inf)
+        return self._priced(self._fused(limits)[0])
+
+    def _priced(self, fused: Mapping[str, Numbers]) -> Numbers:
+        cost = _Cost.nothing(self.count)
+        for name, here in fused.items():
+            self._add_stage(cost, name, here)
+        for (source, reader), outside in self._live_in(fused).items():
+            self._add_live_in(cost, source, reader, outside, fused[reader])
+        for (source, reader), outside in self._turned(fused).items():
+            cost.inside += np.where(fused[reader], self._lines(source, reader) * self.tiles, 0)
+            lines = self.facts.size(source) / self.machine.l1.line
+            cost.compute += np.where(outside, self._from_cycles(STREAM_CYCLES * lines), 0)
+        in_tiles = cost.compute + cost.inside / self._inside_bandwidth(cost.touched)
+        return self._unevenness() * in_tiles + cost.moved / self.machine.memory_bandwidth(self.machine.cores)
+
+    def _add_stage(self, cost: _Cost, name: str, here: Numbers) -> None:
+        cost.compute += np.where(here, self._compute(name, self.boxes[name], self.tiles), self._left_out(name))
+        kept = self._bytes(name, self.boxes[name])
+        cost.touched += np.where(here, kept, 0)
+        if name == self.liveout.output:
+            cost.moved += self.facts.size(name)
+            cost.compute += self._streams(name, self.boxes[name])
+        else:
+            cost.inside += np.where(here, 2 * kept * self.tiles, 0)
+            cost.moved += np.where(here, 0, self.facts.size(name))
+
+    def _add_live_in(self, cost: _Cost, source: str, reader: str, outside: Numbers, here: Numbers) -> None:
+        box = self._read(source, reader)
+        kept = self._bytes(source, box)
+        times = np.where(here, self.tiles, self.facts.points(reader) / points(self.boxes[reader]))
+        cost.moved += np.where(outside, np.maximum(kept * times, self.facts.size(source)), 0)
+        cost.touched += np.where(outside & here, kept, 0)
+        cost.compute += np.where(outside & here, self._streams(source, box), 0)
+
+    # ---- what is fused, and what it reads
+
+    def _fused(self, limits: Limits) -> tuple[dict[str, Numbers], Load]:
+        """Which stages are fused: what Algorithm 1 will decide, as far as boxes can tell."""
+        fused: dict[str, Numbers] = {n: np.full(self.count, True) for n in self.liveout.stages}
+        group = Load(sum(instructions(self.facts, n) for n in self.liveout.stages), 0.0, np.zeros(self.count))
+        for space in reversed(self.others):
+            readers = [c for n in space.stages for c in self.facts.consumers[n] if c not in space.stages]
+            here = np.logical_and.reduce([fused.get(c, np.full(self.count, False)) for c in readers])
+            more = sum((self._load(n) for n in space.stages), Load())
+            here &= limits.allow(group, more)
+            group += more.where(here)
+            fused.update(dict.fromkeys(space.stages, here))
+        return fused, group
+
+    def _load(self, name: str) -> Load:
+        once, box = instructions(self.facts, name), self.boxes[name]
+        repeated = points(box) * self.tiles / self.facts.points(name)
+        return Load(once, once * np.maximum(repeated - 1, 0), self._bytes(name, box))
+
+    def _live_in(self, fused: Mapping[str, Numbers]) -> dict[tuple[str, str], Numbers]:
+        """Where one reader of each stage or input finds it outside of the tile that reads it."""
+        found: dict[str, tuple[str, Numbers]] = {}
+        for name in fused:
+            for source in self.facts.producers[name]:
+                if source in self.boxes and source not in found:
+                    found[source] = (name, self._outside(source, name, fused))
+        return {(source, reader): outside for source, (reader, outside) in found.items()}
+
+    def _outside(self, source: str, reader: str, fused: Mapping[str, Numbers]) -> Numbers:
+        return ~(fused[reader] & fused[source]) if source in fused else np.full(self.count, True)
+
+    @deep_expressions()
+    def _read(self, source: str, reader: str) -> Box:
+        """What a tile of one stage reads of another one or an input."""
+        found: Box | None = None
+        for reads in self.facts.prepared_reads[reader]:
+            for buffer, box in reads.boxes(self.boxes[reader], self.facts.scope, {}).items():
+                if self.facts.source(buffer) == source:
+                    found = box if found is None else hull(found, box)
+        assert found is not None, f"{reader} does not read {source}"
+        return tuple(a.meet(b) for a, b in zip(found, self.facts.boxes[source], strict=True))
+
+    def _bytes(self, name: str, box: Box) -> Numbers:
+        return np.asarray(size(self.facts, name, box), float)
+
+    # ---- reads down columns
+
+    def _turned(self, fused: Mapping[str, Numbers]) -> dict[tuple[str, str], Numbers]:
+        """What stages read down columns as they go along their rows, and where they find it outside of the tile."""
+        found = {}
+        for name in fused:
+            stage = self.facts.graph.stage[name]
+            for access in (a for d in stage.definitions for a in accesses(stage, d)):
+                source = self.facts.source(access.buffer)
+                dims = [i.dim if i is not None else None for i in access.indices]
+                is_turned = any(dims) and dims[-1] is not None and stage.dims[-1] in dims[:-1]
+                if is_turned and source != name and source in self.boxes:
+                    found[source, name] = self._outside(source, name, fused)
+        return found
+
+    def _lines(self, source: str, reader: str) -> Numbers:
+        """Bytes of the lines that a stage fetches for one element each, going down columns in a tile.
+
+        L1 has them for the next row unless one row takes more of them than it holds.
+        """
+        box, line = self.boxes[reader], self.machine.l1.line
+        at_once = np.minimum(_length(box[-1]) * line, self._bytes(source, self._read(source, reader)))
+        return np.where(at_once > self.machine.l1.per_core, line * points(box), 0)
+
+    # ---- seconds
+
+    def _from_cycles(self, count: Numbers) -> Numbers:
+        """That all cores together take for so many."""
+        return count / (self.machine.ghz * 1e9 * self.machine.cores)
+
+    def _compute(self, name: str, box: Box, times: Numbers) -> Numbers:
+        """That it takes to compute a box of a stage so many times."""
+        count = np.asarray(points(box), float)
+        row = _length(box[-1]) if box else np.ones(1)
+        width = self.machine.lanes(8 * max(t.bytes for t in self.problem.graph.stage[name].dtypes))
+        vectors = count / row * np.ceil(row / width)
+        cycles = vectors * instructions(self.facts, name) / self.facts.points(name) / self.machine.issue.int
+        return self._from_cycles((cycles + count / row * ROW_CYCLES + STAGE_CYCLES) * times)
+
+    def _left_out(self, name: str) -> Numbers:
+        return LEFT_OUT * self._compute(name, self.facts.boxes[name], 1)
+
+    def _streams(self, name: str, box: Box) -> Numbers:
+        """That it takes to start on each run of consecutive elements of what tiles have in memory."""
+        run, whole = np.ones(self.count), np.full(self.count, True)
+        for r, extent in zip(reversed(box), reversed(self.facts.extents(name)), strict=True):
+            run = np.where(whole, run * _length(r), run)
+            whole = whole & (_length(r) >= extent)
+        return self._from_cycles(STREAM_CYCLES * points(box) / run * self.tiles)
+
+    def _inside_bandwidth(self, touched: Numbers) -> Numbers:
+        """Of the nearest cache that holds what a tile touches, for all cores."""
+        rate = np.full(self.count, self.machine.memory_bandwidth(self.machine.cores))
+        for cache in reversed(self.machine.caches):
+            rate = np.where(touched <= cache.per_core, cache.bandwidth * self.machine.cores, rate)
+        return rate
+
+    def _unevenness(self) -> Numbers:
+        """By how much the slowest core takes longer than the average one."""
+        threads = self.machine.threads
+        return np.ceil(self.tiles / threads) * threads / self.tiles
+
+
+@dataclass
+class _Cost:
+    """Of all stages together."""
+
+    compute: Numbers  # seconds
+    inside: Numbers  # bytes to and from intermediate values
+    moved: Numbers  # bytes to and from memory
+    touched: Numbers  # bytes, by a tile
+
+    @staticmethod
+    def nothing(count: int) -> _Cost:
+        return _Cost(*(np.zeros(count) for _ in range(4)))
+
+
+def _length(r: Any) -> Numbers:
+    return np.maximum(np.asarray(r.high - r.low + 1, float), 1)

@@ -1,0 +1,263 @@
+"""Sets of stages that might become groups, aligned and scaled so that dependences between them are constant vectors.
+
+Many sets of the same stages are looked at, so what is known of single stages is worked out once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+
+from ...analysis.access import Access, Index, accesses
+from ...analysis.alignment import Reads, align
+from ...expr.depth import deep_expressions
+from ...graph.nodes import Definition, Stage
+from ...schedule.updates import is_independent, pure_dims
+from ..strategy import Problem
+from .aligned_group import AlignedGroup, Space
+from .dag import Dag, Group, union, vertices
+from .dimensional_reuse import dimensional_reuse
+
+# Dims with so few points, such as channels, are not tiled: all of them belong to every tile, wherever they are read.
+SHORT = 16
+
+
+class Stages:
+    """The stages of a problem as vertices of a graph."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.facts = problem.facts
+        self.names = tuple(s.name for s in problem.graph.stages)
+        self._hulls: dict[Definition, list[Access]] = {}
+        self._aligned: dict[Group, AlignedGroup | None] = {}
+        self._separate: dict[Group, tuple[Group, ...]] = {}
+
+    @cached_property
+    def dag(self) -> Dag:
+        at = {name: k for k, name in enumerate(self.names)}
+        edges = [(at[p], at[c]) for c in self.names for p in self.facts.producers[c] if p in at]
+        return Dag.of(len(self.names), edges)
+
+    def members(self, group: Group) -> tuple[str, ...]:
+        """Producers before consumers."""
+        return tuple(self.names[v] for v in vertices(group))
+
+    def live_outs(self, group: Group) -> tuple[str, ...]:
+        """Members that others read, or that the caller asked for."""
+        outputs = self.problem.graph.output
+        read = [v for v in vertices(group) if self.dag.successors[v] & ~group or self.names[v] in outputs]
+        return tuple(self.names[v] for v in read)
+
+    def live_ins(self, group: Group) -> tuple[str, ...]:
+        """Stages and inputs that it reads."""
+        inside = set(self.members(group))
+        found = (p for name in inside for p in self.facts.producers[name])
+        return tuple(sorted({p for p in found if p not in inside}))
+
+    # ---- what can be in a group
+
+    def can_be_fused(self, name: str) -> bool:
+        """PolyMage groups functions, not reductions; an update at the points of its stage makes a function of it."""
+        return name in self._fusable
+
+    @cached_property
+    def _fusable(self) -> frozenset[str]:
+        return frozenset(s.name for s in self.problem.graph.stages if self.facts.is_limited(s.name) and _is_function(s))
+
+    def is_hopeless(self, group: Group) -> bool:
+        """Whether neither this set nor any larger one has constant dependence vectors."""
+        if group & ~self._able or any(self._apart[v] & group for v in vertices(group)):
+            return True
+        return any(self.aligned(part) is None for part in self.separate(group))
+
+    def separate(self, group: Group) -> tuple[Group, ...]:
+        """Its connected parts."""
+        if group not in self._separate:
+            near = [before | after for before, after in zip(self.dag.predecessors, self.dag.successors, strict=True)]
+            self._separate[group] = _components(group, near)
+        return self._separate[group]
+
+    def aligned(self, group: Group) -> AlignedGroup | None:
+        """A connected set in one space, if there is one with constant dependence vectors."""
+        if group not in self._aligned:
+            self._aligned[group] = self._found(group)
+        return self._aligned[group]
+
+    def _found(self, group: Group) -> AlignedGroup | None:
+        names = self.members(group)
+        whole = next((space for part, space in self._spaces if not group & ~part), None)
+        if whole is None or not whole.has(names[-1], self._long_dims(names[-1])):
+            whole = self._space(names)
+        return None if whole is None else AlignedGroup(self, names, whole)
+
+    def _long_dims(self, name: str) -> list[str]:
+        sizes = zip(self.problem.graph.stage[name].dims, self.extents[name], strict=True)
+        return [d for d, n in sizes if n > SHORT]
+
+    @cached_property
+    def _able(self) -> Group:
+        return sum(1 << v for v, name in enumerate(self.names) if self.can_be_fused(name))
+
+    @cached_property
+    def _apart(self) -> list[Group]:
+        """Per vertex, those it cannot share a group with, because one reads the other where data or sizes decide."""
+        found = [0] * len(self.names)
+        for v in vertices(self._able):
+            for s in vertices(self.dag.successors[v] & self._able):
+                if self._space((self.names[v], self.names[s])) is None:
+                    found[v] |= 1 << s
+                    found[s] |= 1 << v
+        return found
+
+    @cached_property
+    def _spaces(self) -> list[tuple[Group, Space]]:
+        """Of stages that are connected by constant dependences, all together: their subsets need none of their own."""
+        at = {name: v for v, name in enumerate(self.names)}
+
+        def constant(stage: Stage, definition: Definition) -> Sequence[Access]:
+            sources = ((a, at.get(self.facts.source(a.buffer))) for a in self._along_axes(stage, definition))
+            return [a for a, v in sources if v is None or not self._apart[v] >> at[stage.name] & 1]
+
+        near = [(self.dag.successors[v] | self.dag.predecessors[v]) & ~self._apart[v] for v in range(len(self.names))]
+        spaces = [(part, self._space(self.members(part), constant)) for part in _components(self._able, near)]
+        return [(part, space) for part, space in spaces if space is not None]
+
+    def _space(self, names: tuple[str, ...], reads: Reads | None = None) -> Space | None:
+        with deep_expressions():
+            found = align(self.problem.graph, names, reads or self._along_axes)
+        return None if found is None else Space(found)
+
+    def reads(self, stage: Stage, definition: Definition) -> Sequence[Access]:
+        """What a definition reads, reads of the same kind taken together."""
+        if definition not in self._hulls:
+            found: dict[object, Access] = {}
+            for access in accesses(stage, definition):
+                kind = (access.buffer, *(None if i is None else (i.dim, i.scale) for i in access.indices))
+                found[kind] = _hull(found[kind], access) if kind in found else access
+            self._hulls[definition] = list(found.values())
+        return self._hulls[definition]
+
+    def _along_axes(self, stage: Stage, definition: Definition) -> Sequence[Access]:
+        """The reads as far as tiles are concerned."""
+        return [self._without_loose_dims(a) for a in self.reads(stage, definition)]
+
+    def _without_loose_dims(self, access: Access) -> Access:
+        name = self.facts.source(access.buffer)
+        loose = self._loose.get(name)
+        if not loose:
+            return access
+        anywhere = Index(None, Fraction(0), Fraction(0), Fraction(SHORT))
+        dims = zip(self.problem.graph.stage[name].dims, access.indices, strict=True)
+        return Access(access.buffer, tuple(anywhere if d in loose else i for d, i in dims))
+
+    @cached_property
+    def _loose(self) -> dict[str, set[str]]:
+        """Short dims of stages that are read at constants too, such as the alpha channel, and those that go with them:
+        no distances are constant along them, and none need be."""
+        found: dict[str, set[str]] = {}
+        links: list[tuple[tuple[str, str], tuple[str, str]]] = []
+        for consumer in self.problem.graph.stages:
+            for access in (a for d in consumer.definitions for a in self.reads(consumer, d)):
+                name = self.facts.source(access.buffer)
+                if name in self.extents and name != consumer.name:
+                    for dim, i in zip(self.problem.graph.stage[name].dims, access.indices, strict=True):
+                        if i is not None and i.dim is None and self._is_short(name, dim):
+                            found.setdefault(name, set()).add(dim)
+                        elif i is not None and i.dim is not None:
+                            links.append(((name, dim), (consumer.name, i.dim)))
+        links += [(b, a) for a, b in links]
+        pending = True
+        while pending:
+            new = [b for a, b in links if a[1] in found.get(a[0], ()) and b[1] not in found.get(b[0], ())]
+            pending = [(name, dim) for name, dim in new if self._is_short(name, dim)] != []
+            for name, dim in new:
+                if self._is_short(name, dim):
+                    found.setdefault(name, set()).add(dim)
+        return found
+
+    def _is_short(self, name: str, dim: str) -> bool:
+        return self.extents[name][self.problem.graph.stage[name].dims.index(dim)] <= SHORT
+
+    # ---- facts of single stages
+
+    @cached_property
+    def extents(self) -> dict[str, tuple[int, ...]]:
+        return {name: self.facts.extents(name) for name in self.names}
+
+    @cached_property
+    def size(self) -> dict[str, int]:
+        """Bytes of stages and inputs."""
+        return {name: self.facts.size(name) for name in (*self.names, *self.problem.graph.input)}
+
+    @cached_property
+    def bytes_per_point(self) -> dict[str, int]:
+        return {name: self.facts.bytes_per_point(name) for name in self.names}
+
+    @cached_property
+    def pointwise(self) -> frozenset[str]:
+        """Stages that read others at their own coordinates, all shifted alike, or at constants such as a channel."""
+        return frozenset(s.name for s in self.problem.graph.stages if self._is_pointwise(s))
+
+    def _is_pointwise(self, stage: Stage) -> bool:
+        indices = [i for d in stage.definitions for a in self.reads(stage, d) for i in a.indices]
+        shifts: dict[str | None, set[Fraction]] = {}
+        for i in indices:
+            if i is None or (i.dim is not None and i.scale != 1):
+                return False
+            if i.dim is not None:
+                shifts.setdefault(i.dim, set()).update((i.low, i.high))
+        return not stage.updates and all(len(shift) == 1 for shift in shifts.values())
+
+    @cached_property
+    def operations(self) -> dict[str, float]:
+        """Of one point of each stage."""
+        found = {s.name: range(len(s.definitions)) for s in self.problem.graph.stages}
+        with deep_expressions():
+            return {name: sum(self.facts.arithmetic(name, k) for k in ks) for name, ks in found.items()}
+
+    @cached_property
+    def loads(self) -> dict[tuple[str, str], int]:
+        """Of (producer, consumer): values that one point of the consumer reads."""
+        found: dict[tuple[str, str], int] = {}
+        for s in self.problem.graph.stages:
+            for k in range(len(s.definitions)):
+                for source, count in self.facts.reads(s.name, k).items():
+                    found[source, s.name] = found.get((source, s.name), 0) + count
+        return found
+
+    @cached_property
+    def reuse(self) -> dict[str, dict[str, int]]:
+        """Per stage and dim, how many of the values that one iteration reads the next one reads again."""
+        with deep_expressions():
+            return {s.name: {d: dimensional_reuse(s, d) for d in s.dims} for s in self.problem.graph.stages}
+
+
+def _is_function(stage: Stage) -> bool:
+    return stage.ndim > 0 and all(
+        pure_dims(stage, d) == stage.dims and all(is_independent(stage, d, dim) for dim in stage.dims)
+        for d in stage.definitions
+    )
+
+
+def _components(group: Group, near: Sequence[Group]) -> tuple[Group, ...]:
+    """Its connected parts; `near` has the neighbours of each vertex."""
+    parts = []
+    while group:
+        part, edge = 0, group & -group
+        while edge:
+            part |= edge
+            edge = union(near, edge) & group & ~part
+        parts.append(part)
+        group &= ~part
+    return tuple(parts)
+
+
+def _hull(a: Access, b: Access) -> Access:
+    pairs = zip(a.indices, b.indices, strict=True)
+    return Access(a.buffer, tuple(None if i is None or j is None else _wider(i, j) for i, j in pairs))
+
+
+def _wider(a: Index, b: Index) -> Index:
+    return Index(a.dim, a.scale, min(a.low, b.low), max(a.high, b.high))

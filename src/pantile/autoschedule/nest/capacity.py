@@ -1,0 +1,58 @@
+"""What a thread has of the caches, and how many rows of a tile of a statement's arrays they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...machine.description import Machine
+from .emulation import Prefetcher, most_rows
+from .references import Numbers
+from .statement import Statement
+
+
+@dataclass(frozen=True, eq=False)
+class Capacity:
+    """For the arrays of one statement."""
+
+    s: Statement
+    machine: Machine
+    prefetcher: Prefetcher  # of L2
+
+    @cached_property
+    def element(self) -> int:
+        """DTS: of the widest array."""
+        return max(r.bytes for r in self.s.references)
+
+    @cached_property
+    def per_line(self) -> int:
+        """lc."""
+        return max(1, self.machine.l1.line // self.element)
+
+    @cached_property
+    def threads(self) -> int:
+        """Per core."""
+        return max(1, self.machine.threads // self.machine.cores)
+
+    @property
+    def l1(self) -> float:
+        """Bytes."""
+        return self.machine.l1.per_core / self.threads
+
+    @property
+    def l2(self) -> float:
+        """Bytes; the other half is for what the prefetchers fetch."""
+        return self.machine.l2.per_core / self.threads / 2
+
+    def rows_in_l1(self, row: int, pitch: int) -> int:
+        """Algorithm 1 for L1."""
+        return most_rows(self.machine.l1, self.threads, self.element, row, pitch)
+
+    def rows_in_l2(self, row: int, pitch: int) -> int:
+        """Algorithm 1 for L2."""
+        return most_rows(self.machine.l2, self.threads, self.element, row, pitch, self.prefetcher)
+
+    def enough_tiles(self, loop: str, tile: Mapping[str, Numbers]) -> Numbers:
+        """Equation 4.13: at least one iteration of the outermost inter-tile loop per thread."""
+        return self.s.extents[loop] / tile[loop] >= self.machine.threads

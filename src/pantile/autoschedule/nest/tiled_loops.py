@@ -1,0 +1,94 @@
+"""Tiled loops in any order, as directives: loops over tiles in one order, loops inside of them in another.
+
+    TiledLoops({"i": 64, "j": 64}, {"i": 8, "j": 32}, inter=("j", "i"), intra=("i", "j")).applied(chain, ...)
+
+    .split("i", "i_o", "i_i", 8).split("j", "j_o", "j_i", 32).vectorize("j_i", 4)
+        .reorder("j_o", "i_o", "i_i", "j_i", "j_i_v")
+
+Loops whose tile is all of them have no loop over tiles, those whose tile is one point have no loop inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...schedule.directives import SUFFIX, StageSchedule
+
+
+@dataclass(frozen=True)
+class TiledLoops:
+    """Of one stage; definitions that lack some of the loops are tiled along the others."""
+
+    extents: Mapping[str, int]  # of all loops of the stage
+    tile: Mapping[str, int]  # loops that it does not name are whole
+    inter: tuple[str, ...]  # the order of loops over tiles, outermost first
+    intra: tuple[str, ...]  # and of those inside of them
+
+    def _is_whole(self, loop: str) -> bool:
+        return self.inside(loop) >= self.extents[loop] > 0
+
+    def inside(self, loop: str) -> int:
+        """Iterations inside a tile."""
+        return self.tile.get(loop, self.extents[loop])
+
+    @cached_property
+    def outer(self) -> dict[str, str]:
+        """The names of the loops over tiles, in their order."""
+        return {loop: self._names[loop][0] for loop in self.inter if not self._is_whole(loop)}
+
+    @cached_property
+    def inner(self) -> dict[str, str]:
+        """The names of the loops inside tiles, in their order."""
+        return {n: self._names[n][1] for n in self.intra if self._is_whole(n) or self.tile[n] > 1}
+
+    @cached_property
+    def _names(self) -> dict[str, tuple[str, str]]:
+        taken = set(self.extents)
+        found = {}
+        for loop in self.extents:
+            if self._is_whole(loop) or self.tile[loop] == 1:
+                found[loop] = (loop, loop)
+            else:
+                found[loop] = (_fresh(loop, "_o", taken), _fresh(loop, "_i", taken))
+        return found
+
+    def applied(
+        self, chain: StageSchedule, own: Sequence[str], vector: str | None, lanes: int,
+        unrolled: Mapping[str, int] | None = None,
+    ) -> StageSchedule:  # fmt: skip
+        """The directives of a definition with the loops `own`, in this order so far.
+
+        `vector`: the loop to vectorize, `unrolled`: iterations of loops to write out around it, outermost first.
+        """
+        now: list[str] = []
+        for loop in own:
+            outer, inner = self._names[loop]
+            if outer != inner:
+                chain = chain.split(loop, outer, inner, self.tile[loop])
+            now += dict.fromkeys((outer, inner))
+        wanted = [name for loop, name in [*self.outer.items(), *self.inner.items()] if loop in own]
+        for loop, count in (unrolled or {}).items():
+            if loop in self.inner and loop in own:
+                chain = chain.unroll(self.inner[loop], count)
+                _halve(now, self.inner[loop], SUFFIX["unroll"])
+                wanted.append(self.inner[loop] + SUFFIX["unroll"])
+        if vector is not None:
+            chain = chain.vectorize(self.inner[vector], lanes)
+            _halve(now, self.inner[vector], SUFFIX["vectorize"])
+            wanted.append(self.inner[vector] + SUFFIX["vectorize"])
+        return chain if now == wanted else chain.reorder(*wanted)
+
+
+def _fresh(loop: str, suffix: str, taken: set[str]) -> str:
+    name = loop.replace(".", "_") + suffix
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def _halve(names: list[str], name: str, suffix: str) -> None:
+    """A loop that was split by a factor."""
+    names.insert(names.index(name) + 1, name + suffix)

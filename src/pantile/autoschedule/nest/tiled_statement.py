@@ -1,0 +1,31 @@
+"""A statement with its tiles and order of loops to directives: threads outermost, a block in registers innermost."""
+
+from __future__ import annotations
+
+from ...schedule.directives import StageSchedule
+from ..common.register_block import blocked
+from .statement import Statement
+from .tiled_loops import TiledLoops
+
+
+def tiled(s: Statement, chain: StageSchedule, loops: TiledLoops) -> StageSchedule:
+    chain = blocked(s, chain, tuple(s.extents), loops)
+    shared = _shared(s, loops)
+    if len(shared) > 1:  # "we merge the outer inter-tile loops when possible"
+        fused = "_".join(shared)
+        return chain.fuse(shared[0], shared[1], fused).parallel(fused)
+    return chain.parallel(shared[0]) if shared else chain
+
+
+def _shared(s: Statement, loops: TiledLoops) -> list[str]:
+    """The outermost loops to share among threads; the innermost inter-tile loop stays with one, to reuse L2."""
+    outer = list(loops.outer)
+    if not outer:
+        first = next(iter(loops.inner))
+        return [loops.inner[first]] if first in s.free and first != s.column else []
+    leading = []
+    for loop in outer[:1] + outer[1:-1]:
+        if loop not in s.free:
+            break
+        leading.append(loops.outer[loop])
+    return leading[:2]

@@ -1,0 +1,109 @@
+"""Which values of a stage the iterations of its consumers share, and how stages move with the loops of one of them.
+
+    blur_y[y, x] = blur_x[y, x] + blur_x[y + 1, x] + blur_x[y + 2, x]     ->     overlap of blur_x along y: 2
+
+Along a loop that no index mentions all values are shared (`WHOLE`): those of gray along c in gray[y, x] * img[y, x, c].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+from ...analysis.access import Access, Index, accesses
+from ...expr.nodes import Cast, Const, Expr, Load, Op, Var
+from ...expr.visit import variables
+from ...graph.nodes import Definition, Graph, Stage
+
+WHOLE = 1 << 30
+
+
+def overlaps(producer: Stage, consumer: Stage) -> dict[str, int]:
+    """Dim of the consumer -> how many values along it an iteration shares with the next one, if any."""
+    found: dict[str, int] = {}
+    reads = [a for d in consumer.definitions for a in accesses(consumer, d) if a.buffer in producer.buffers]
+    for dim in consumer.dims:
+        shared = _shared(dim, reads)
+        if shared > 0:
+            found[dim] = shared
+    return found
+
+
+def _shared(dim: str, reads: Iterable[Access]) -> int:
+    """Iterations d and d + 1 read scale*d + [low, high] and the same moved by scale."""
+    indices = [i for a in reads for i in a.indices if i is not None and i.dim == dim]
+    if not indices:
+        return WHOLE
+    low, high = min(i.low for i in indices), max(i.high for i in indices)
+    return ceil(high - low + 1 - max(abs(i.scale) for i in indices))
+
+
+def is_read_again(producer: Stage, consumer: Stage) -> bool:
+    """Whether a reduction loop of the consumer reads the same value in all of its iterations."""
+    return any(_repeats(d, e) for d in consumer.definitions for e in d.loads if e.buffer in producer.buffers)
+
+
+def _repeats(d: Definition, load: Load) -> bool:
+    used = {n for i in load.indices for n in variables(i)}
+    return any(r.name not in used for r in d.domain)
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A dim of a stage moves with a dim of the output, `rate` points per iteration; `steady`: in steps that no clamp or
+    other index disturbs, so that it can slide."""
+
+    dim: str
+    rate: Fraction
+    steady: bool
+
+
+def motions(graph: Graph, members: Collection[str], output: str) -> dict[str, dict[str, Motion]]:
+    """How the dims of each member move when the loops of the output do; dims that do not are left out."""
+    own = graph.stage[output]
+    found = {output: {d: Motion(d, Fraction(1), True) for d in own.dims}}
+    for stage in reversed(graph.stages):
+        if stage.name in members and stage.name != output:
+            found[stage.name] = _motion(graph, stage, found)
+    return found
+
+
+def _motion(graph: Graph, stage: Stage, found: dict[str, dict[str, Motion]]) -> dict[str, Motion]:
+    mine: dict[str, Motion] = {}
+    unsteady: set[str] = set()
+    for name in graph.consumers[stage.name]:
+        if name not in found:
+            continue
+        consumer = graph.stage[name]
+        for d in consumer.definitions:
+            for a, load in zip(accesses(consumer, d), d.loads, strict=True):
+                if a.buffer in stage.buffers:
+                    for dim, index, e in zip(stage.dims, a.indices, load.indices, strict=True):
+                        _join(mine, unsteady, dim, _followed(index, found[name]), _is_plain(e))
+    return {d: Motion(m.dim, m.rate, m.steady and d not in unsteady) for d, m in mine.items()}
+
+
+def _join(mine: dict[str, Motion], unsteady: set[str], dim: str, motion: Motion | None, plain: bool) -> None:
+    if motion is None or not plain or not motion.steady or mine.get(dim, motion) != motion:
+        unsteady.add(dim)
+    if motion is not None:
+        mine.setdefault(dim, motion)
+
+
+def _followed(index: Index | None, consumer: dict[str, Motion]) -> Motion | None:
+    """How an index moves with the output, given how its consumer does."""
+    if index is None or index.dim not in consumer or index.scale <= 0:
+        return None
+    m = consumer[index.dim]
+    return Motion(m.dim, m.rate * index.scale, m.steady)
+
+
+def _is_plain(e: Expr) -> bool:
+    """Made of coordinates and constants by sums, products and quotients."""
+    if isinstance(e, (Const, Var)):
+        return True
+    if isinstance(e, Cast):
+        return _is_plain(e.value)
+    return isinstance(e, Op) and e.op in ("add", "sub", "mul", "floordiv") and all(map(_is_plain, e.args))

@@ -1,0 +1,103 @@
+"""A segment with its tile and levels to directives.
+
+    pt.on("blur_y").compute_root().split("y", "y_o", "y_i", 32).vectorize("x", 8).reorder("y_o", ...).parallel("y_o")
+    pt.on("blur_x").compute_at("blur_y", "y_i").store_at("blur_y", "y_o").vectorize("x", 8)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...graph.nodes import Stage
+from ...schedule.default import lanes
+from ...schedule.directives import StageSchedule, on
+from ...schedule.updates import pure_dims
+from ..common import footprint
+from ..common.legal import Part
+from ..common.register_block import blocked
+from ..common.tiles import Group, Style, marked_inside, scheduled
+from ..nest.statement import Statement
+from ..nest.tiled_loops import TiledLoops
+from ..strategy import Problem
+from .segment import Tiling
+
+VECTORS = 2  # per iteration
+PAIRS = Style(VECTORS)
+
+
+def directives(problem: Problem, t: Tiling) -> Part:
+    """The directives of a segment. `problem`: with all inlining done."""
+    if not t.tile:
+        return tuple(chain for name in (*t.stored, t.output) for chain in scheduled(problem, Group(name), PAIRS))
+    return _Loops(problem, t).chains()
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """The loops of a segment whose tile is known."""
+
+    problem: Problem
+    t: Tiling
+
+    @cached_property
+    def output(self) -> Stage:
+        return self.problem.graph.stage[self.t.output]
+
+    @cached_property
+    def short(self) -> tuple[str, ...]:
+        return tuple(d for d in self.output.dims if d not in self.t.tile)
+
+    @cached_property
+    def intra(self) -> tuple[str, ...]:
+        return tuple(d for d in self.t.intra if d not in self.short)
+
+    @cached_property
+    def tiled(self) -> TiledLoops:
+        extents = self.problem.facts.every_loop(self.t.output)
+        reductions = tuple(n for n in extents if n not in self.output.dims)
+        return TiledLoops(extents, self.t.tile, self.t.inter, (*self.intra, *reductions, *self.short))
+
+    def chains(self) -> Part:
+        return (self._output(), *(self._member(n) for n in self.t.stored))
+
+    def _output(self) -> StageSchedule:
+        chain = on(self.t.output).compute_root()
+        for k, d in enumerate(self.output.definitions):
+            start = chain if k == 0 else chain.update(k - 1)
+            own = (*pure_dims(self.output, d), *(r.name for r in d.domain))
+            marked = self._tiled(Statement.of(self.problem, self.output, k), start, own)
+            shared = next(iter(self.tiled.outer.values()), None)
+            marked = marked.parallel(shared) if shared is not None else marked
+            chain = chain if marked == start else marked
+        return chain
+
+    def _tiled(self, s: Statement, chain: StageSchedule, own: Sequence[str]) -> StageSchedule:
+        """Vectorized along the innermost loop; short loops are written out, sums in blocks of registers."""
+        short = {d: self.tiled.extents[d] for d in self.short}
+        if s.definition.domain and s.column == self.intra[-1] and not short:
+            return blocked(s, chain, own, self.tiled)
+        innermost = self.intra[-1]
+        vectors = min(VECTORS, self.t.tile[innermost] // s.lanes) if innermost in self.tiled.inner else 0
+        return self.tiled.applied(chain, own, innermost if vectors else None, vectors * s.lanes, short)
+
+    def _member(self, name: str) -> StageSchedule:
+        level = self.t.levels[name]
+        at, kept = self._loop(level.compute), self._loop(level.store)
+        chain = on(name).compute_root() if at is None else on(name).compute_at(self.t.output, at)
+        if kept != at:
+            chain = chain.store_root() if kept is None else chain.store_at(self.t.output, kept)
+        stage = self.problem.graph.stage[name]
+        inside = {*self.short, *self.intra[len(self.intra) - max(0, level.compute - len(self.short)) :]}
+        width = lanes(self.output, self.output.definitions[-1], self.problem.machine.vector_bits)
+        tile = {d: n if d in inside else min(n, width) if d == self.intra[-1] else 1 for d, n in self.t.tile.items()}
+        box = footprint.boxes(self.problem.facts, (*self.t.members, self.t.output), self.t.output, tile)[name]
+        extents = {d: int(r.high - r.low + 1) for d, r in zip(stage.dims, box, strict=True)}
+        return marked_inside(self.problem, stage, chain, extents, PAIRS)
+
+    def _loop(self, level: int) -> str | None:
+        """The loop of a level, or the next one further out that there is; None is root."""
+        inside = list(reversed(self.intra))[max(0, level - len(self.short)) :]
+        names = [self.tiled.inner[d] for d in inside if d in self.tiled.inner]
+        return next(iter([*names, *reversed(self.tiled.outer.values())]), None)

@@ -1,0 +1,178 @@
+"""Tiles of a segment inside which stages slide: the sizes to compare, what they load and compute again, and what their
+buffers hold (sioutas-thesis §5.3), for all sizes at once.
+
+    blur_x at the rows of tiles of blur_y -> T_x * (T_y + 2) values computed per tile (5.3), T_y + 2 rows loaded (5.6),
+                                           3 * T_x values kept (5.9)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from ...analysis.interval import Interval
+from ...analysis.touched import Box
+from ...schedule.default import lanes
+from ..common import footprint
+from ..common.facts import Facts
+from ..common.tiles import MOST_UNROLLED
+from ..strategy import Problem
+from .overlap import WHOLE, Motion, motions
+from .segment import INLINE, Level, Nest
+from .stage_reuse import StageReuse
+
+Numbers = Any
+
+
+class SlidingTiles:
+    """Of a segment: its stages, the output last."""
+
+    def __init__(self, problem: Problem, known: StageReuse, members: tuple[str, ...]) -> None:
+        self.problem, self.known, self.members = problem, known, members
+        self.facts: Facts = problem.facts
+        self.graph = problem.graph
+        self.output = self.graph.stage[members[-1]]
+        self.producers = members[:-1]
+        self.extents = dict(zip(self.output.dims, self.facts.extents(self.output.name), strict=True))
+        self.lanes = lanes(self.output, self.output.definitions[-1], problem.machine.vector_bits)
+        dims = self.output.dims
+        self.column = dims[-1] if dims else ""
+        self.short = tuple(d for d in dims if self.extents[d] <= MOST_UNROLLED)
+        self.long = tuple(d for d in dims if d not in self.short)
+        self._boxes: dict[tuple[frozenset[str], frozenset[str], str], dict[str, Box]] = {}
+
+    @cached_property
+    def motions(self) -> dict[str, dict[str, Motion]]:
+        return motions(self.graph, self.members, self.output.name)
+
+    # ---- sizes
+
+    @cached_property
+    def sizes(self) -> dict[str, Numbers]:
+        """All combinations of tile sizes, one array per loop."""
+        axes = np.meshgrid(*(self._sizes(d) for d in self.long), indexing="ij")
+        return {d: a.ravel() for d, a in zip(self.long, axes, strict=True)}
+
+    @cached_property
+    def unit(self) -> int:
+        """What tiles are multiples of along the column: lines and vectors."""
+        return max(self.problem.machine.l1.line // max(t.bytes for t in self.output.dtypes), self.lanes)
+
+    def _sizes(self, dim: str) -> list[int]:
+        """The first constraint for the innermost loop, the third for all; at least two tiles, or one."""
+        extent, threads = self.extents[dim], self.problem.machine.threads
+        unit = self.unit if dim == self.column else 1
+        powers = [unit << k for k in range(16)]
+        shares = [-(-extent // (threads << k)) for k in range(4)]
+        rounded = {-(-n // unit) * unit for n in (*powers, *shares)}
+        return [*sorted(n for n in rounded if self._least(dim) <= n <= extent // 2), extent]
+
+    def _least(self, dim: str) -> int:
+        """Equation 5.15: the largest overlap along a loop."""
+        amounts = [
+            v for n in self.producers for c, dims in self.known.overlaps[n].items() for d, v in dims.items()
+            if v < WHOLE and c in self.motions and d in self.motions[c] and self.motions[c][d].dim == dim
+        ]  # fmt: skip
+        return max(amounts, default=1)
+
+    def keep_threads_busy(self, outermost: str) -> Numbers:
+        """Equation 5.14."""
+        return self.extents[outermost] / self.sizes[outermost] >= self.problem.machine.threads
+
+    def constraints(self, outermost: str) -> tuple[str, ...]:
+        """What is asked of tiles, in words."""
+        threads, l2 = self.problem.machine.threads, self.problem.machine.l2.per_core
+        least = [f"{d} >= {self._least(d)} (overlap, 5.15)" for d in self.long if self._least(d) > 1]
+        lines = [f"{self.column} a multiple of {self.unit} or whole (lines and vectors)"] * (self.column in self.long)
+        busy = f"{self.extents[outermost]} / {outermost} >= {threads} (threads, 5.14)"
+        return (*lines, busy, *least, f"other bytes <= {l2} (L2)")
+
+    # ---- costs
+
+    def costs(self, nest: Nest, levels: Mapping[str, Level]) -> tuple[Numbers, Numbers]:
+        """Of all stages: loads (Cl), and what is computed more than once (Cp - Croot)."""
+        loads: Numbers = np.zeros(self.sizes[self.long[0]].shape)
+        recomputed = loads.copy()
+        for name in self.members:
+            level = levels.get(name, Level(nest.tile, nest.tile))
+            if level == INLINE:
+                continue
+            boxes = self.boxes(nest, levels, level.store)
+            work = self.work(name, levels)
+            computed = footprint.points(boxes[name]) * self.iterations(nest, level.store)
+            recomputed = recomputed + work * (computed - self.facts.points(name))
+            loads = loads + sum(self.load_cost(p, nest, levels, level) for p in self.sources(name, levels))
+        return loads, recomputed
+
+    def load_cost(self, source: str, nest: Nest, levels: Mapping[str, Level], level: Level) -> Numbers:
+        """Equation 5.6: rows, if the prefetchers can follow; 5.13: values, if contiguous ones are not read in turn."""
+        at = max(level.store, nest.innermost + 1)
+        box = self.boxes(nest, levels, at)[source]
+        follows = nest.intra[-1] == self.column or nest.level(self.column) < level.compute
+        return footprint.points(box[:-1] if follows else box) * self.iterations(nest, at)
+
+    def buffers(self, nest: Nest, levels: Mapping[str, Level]) -> tuple[Numbers, Numbers]:
+        """Bytes of folded buffers (equation 5.9: what one iteration of the compute level needs), and of all others."""
+        folded: Numbers = np.zeros(self.sizes[self.long[0]].shape)
+        unfolded = folded.copy()
+        for name in self.producers:
+            level = levels[name]
+            if level != INLINE:
+                bytes = footprint.size(self.facts, name, self.boxes(nest, levels, level.compute)[name])
+                folded = folded + bytes if level.is_folded else folded
+                unfolded = unfolded + bytes if not level.is_folded else unfolded
+        return folded, unfolded
+
+    def boxes(self, nest: Nest, levels: Mapping[str, Level], level: int) -> dict[str, Box]:
+        """What one iteration of a level needs of every stage, those that slide along it keeping what they have."""
+        inside = nest.inside(level)
+        sliding = frozenset(n for n in self.producers if levels[n].is_folded and levels[n].compute == level)
+        key = (inside, sliding, nest.intra[-1])
+        if key not in self._boxes:
+            one = {d: np.minimum(self.step(nest, d), self.sizes[d]) for d in self.long}
+            tile = {d: self.sizes[d] if d in inside else one[d] for d in self.long}
+
+            def new(name: str, box: Box) -> Box:
+                return self.advanced(name, box, nest, nest.loops[level]) if name in sliding else box
+
+            self._boxes[key] = footprint.boxes(self.facts, self.members, self.output.name, tile, new)
+        return self._boxes[key]
+
+    def advanced(self, name: str, box: Box, nest: Nest, loop: str) -> Box:
+        """The last rows of a box, those that an iteration of a loop adds."""
+        stage = self.graph.stage[name]
+        moving = self.motions[name]
+        return tuple(
+            Interval(np.maximum(r.low, r.high - ceil(moving[d].rate * self.step(nest, loop)) + 1), r.high)
+            if d in moving and moving[d].dim == loop else r
+            for d, r in zip(stage.dims, box, strict=True)
+        )  # fmt: skip
+
+    def step(self, nest: Nest, loop: str) -> int:
+        """Points of an iteration of a loop inside a tile."""
+        return self.lanes if loop == nest.intra[-1] else 1
+
+    def iterations(self, nest: Nest, level: int) -> Numbers:
+        """How often a level runs."""
+        inside = nest.inside(level)
+        count = footprint.tiles(self.facts, self.output.name, self.sizes)
+        for d in self.long:
+            if d not in inside:
+                count = count * np.ceil(self.sizes[d] / self.step(nest, d))
+        return count
+
+    def work(self, name: str, levels: Mapping[str, Level]) -> float:
+        """Operations per point, with those of what is inlined."""
+        inlined = [p for p in self.facts.producers[name] if levels.get(p) == INLINE]
+        return self.known.work[name] + sum(self.work(p, levels) for p in inlined)
+
+    def sources(self, name: str, levels: Mapping[str, Level]) -> set[str]:
+        """What a stage reads once others are inlined."""
+        found: set[str] = set()
+        for p in self.facts.producers[name]:
+            found |= self.sources(p, levels) if levels.get(p) == INLINE else {p}
+        return found
