@@ -12,8 +12,7 @@ The steps, and where they are:
 Where this differs from the paper: a group has one live-out, since a stage is computed in one place; stages that are no
 functions over known boxes (scatter, scans, reads that data decide) are scheduled on their own, as PolyMage does with
 reductions; pipelines for which the table of Algorithm 1 would grow too large are grouped with ever tighter bounds;
-stencils do not repeat pointwise producers of more than one operation; and only groups that compute an output of the
-pipeline have two levels of tiles.
+and stencils do not repeat pointwise producers of more than one operation.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ class Dp(Strategy):
         remarks: tuple[str, ...] = ()
         if len(group.levels) > 1:
             part = parallelograms(problem, Group(group.output, group.members, group.levels), STYLE)
-            remarks = ("tiles of level 2 are parallelograms, whole ones in each of level 1",)
+            remarks = ("tiles of level 2 are parallelograms",)
         if self.loop_fusion:
             part, shared = with_fused_loops(problem.graph, part)
             remarks += shared

@@ -4,9 +4,7 @@ before:  each member is computed at the inner tile loop, over all that an inner 
 after:   its memory lives as long as the outer tile, so that each inner tile computes only what is new
 
 Inner tiles run one after another, and what one has computed the next one keeps: its region starts where the one before
-ended, along the right hyperplane of the outer tile. That takes inner tiles of one size, so outer ones are made of whole
-inner ones: for 42 rows in steps of 5, 40 rows. Where an outer one is cut off, so is the last inner one: moved inwards,
-it would go back.
+ended, along the right hyperplane of the outer tile. The last one is shorter: moved inwards, it would go back.
 """
 
 from __future__ import annotations
@@ -21,9 +19,7 @@ from ..strategy import Problem
 
 def parallelograms(problem: Problem, group: Group, style: Style) -> tuple[StageSchedule, ...]:
     """The directives of a group with two levels of tiles, those of its output first."""
-    outer, inner = group.tiles
-    whole = {dim: n // inner[dim] * inner[dim] if dim in inner else n for dim, n in outer.items()}
-    host, *members = scheduled(problem, Group(group.output, group.members, (whole, inner)), style)
+    host, *members = scheduled(problem, group, style)
     output = problem.graph.stage[group.output]
     tile_loops = [str(d.args[1]) for d in host.directives if _is_tile(d, output)]
     cut = [d if d.verb != "split" or _is_tile(d, output) else replace(d, tail="guard") for d in host.directives]

@@ -81,7 +81,7 @@ class TileModel:
         inner: Tile = {}
         if chosen.overlap > chosen.volume:  # line 5; Algorithm 4, line 6
             chosen = fused.for_cache(self.limits.l2)
-            inner = fused.slab(chosen.tile) if self._has_two_levels(aligned, fused) else {}
+            inner = fused.slab(chosen.tile) if self.multi_level and fused.shape.members else {}
         levels = tuple(tile for tile in (chosen.tile, inner) if tile)
         return Costed(
             chosen.cost,
@@ -91,11 +91,6 @@ class TileModel:
             levels,
             chosen.terms,
         )
-
-    def _has_two_levels(self, aligned: AlignedGroup, fused: _Fused) -> bool:
-        """Inner tiles serve members. Outer ones of a stage that is no output might be cut off at its end; what inner
-        tiles need is then not known well enough."""
-        return self.multi_level and bool(fused.shape.members) and aligned.output in self.stages.problem.graph.output
 
     def _live(self, group: Group) -> int:
         """Bytes of live-ins and live-outs."""
