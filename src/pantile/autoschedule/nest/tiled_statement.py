@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...schedule.directives import StageSchedule
-from ..common.register_block import blocked
+from .register_block import blocked
 from .statement import Statement
 from .tiled_loops import TiledLoops
 

@@ -16,8 +16,8 @@ from ...schedule.directives import StageSchedule, on
 from ...schedule.updates import pure_dims
 from ..common import footprint
 from ..common.legal import Part
-from ..common.register_block import blocked
 from ..common.tiles import Group, Style, marked_inside, scheduled
+from ..nest.register_block import blocked
 from ..nest.statement import Statement
 from ..nest.tiled_loops import TiledLoops
 from ..strategy import Problem

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...schedule.directives import StageSchedule
-from ..nest.references import is_transposed
-from ..nest.statement import Statement
-from ..nest.tiled_loops import TiledLoops
-from .tiles import sums_at_a_time
+from ..common.tiles import sums_at_a_time
+from .references import is_transposed
+from .statement import Statement
+from .tiled_loops import TiledLoops
 
 ROWS = TERMS = 4  # iterations of a loop of the output, and of a sum, that are written out
 
