@@ -7,10 +7,21 @@ what slides. Others follow from them: what a stencil reads of such a block is no
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..expr.linear import Facts, linear, simplify
 from ..expr.nodes import Const, Expr, Op, const
 from ..expr.types import INT64
 from ..expr.visit import Key
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """Of a term that constants do not bound well, such as min(8*k + 7, n - 1), by others."""
+
+    term: Key
+    above: bool
+    value: Expr
 
 
 class Extents:
@@ -18,40 +29,36 @@ class Extents:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-        self.known: list[dict[tuple[Key, bool], Expr]] = []  # per extent: atom, and from above or below -> bound of it
+        self.bounds: list[_Bound] = []
 
     def learn(self, extent: Expr) -> None:
         """It is not negative."""
-        bounds: dict[tuple[Key, bool], Expr] = {}
-        for k, (atom, c) in linear(extent).terms.items():
-            if isinstance(atom, Op) and c == 1:
-                bounds[k, False] = simplify(atom - extent, self.facts)
-            elif isinstance(atom, Op) and c == -1:
-                bounds[k, True] = simplify(atom + extent, self.facts)
-        if bounds:
-            self.known.append(bounds)
+        for k, (term, times) in linear(extent).terms.items():
+            if isinstance(term, Op) and times in (1, -1):
+                other = term - extent if times == 1 else term + extent
+                self.bounds.append(_Bound(k, times == -1, simplify(other, self.facts)))
 
     def follows(self, extent: Expr) -> bool:
         """Whether an extent is not negative, as one of the others is not."""
         zero = const(0, INT64)
-        for bounds in self.known:
-            least = _bound(extent, False, bounds)
+        for bound in self.bounds:
+            least = _bounded(extent, False, bound)
             if least is not extent and self.facts.ge(simplify(least, self.facts), zero):
                 return True
         return False
 
 
-def _bound(e: Expr, above: bool, bounds: dict[tuple[Key, bool], Expr]) -> Expr:
-    """A bound of `e`, which is `e` itself if none of the atoms that have one occurs as a term or in a quotient."""
+def _bounded(e: Expr, above: bool, bound: _Bound) -> Expr:
+    """A bound of `e`: `e` itself, unless the term that is bounded occurs in it, or in a quotient."""
     result = e
-    for k, (atom, c) in linear(e).terms.items():
-        side = above == (c > 0)
-        if (k, side) in bounds:
-            result = result + (bounds[k, side] - atom) * c
-        elif isinstance(atom, Op) and atom.op == "floordiv" and _is_positive(atom.args[1]):
-            inner = _bound(atom.args[0], side, bounds)
-            if inner is not atom.args[0]:
-                result = result + (inner // atom.args[1] - atom) * c
+    for k, (term, times) in linear(e).terms.items():
+        side = above == (times > 0)
+        if k == bound.term and side == bound.above:
+            result = result + (bound.value - term) * times
+        elif isinstance(term, Op) and term.op == "floordiv" and _is_positive(term.args[1]):
+            inner = _bounded(term.args[0], side, bound)
+            if inner is not term.args[0]:
+                result = result + (inner // term.args[1] - term) * times
     return result
 
 
