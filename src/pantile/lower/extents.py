@@ -7,6 +7,8 @@ what slides. Others follow from them: what a stencil reads of such a block is no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..expr.linear import Facts, linear, simplify
@@ -37,6 +39,13 @@ class Extents:
             if isinstance(term, Op) and times in (1, -1):
                 other = term - extent if times == 1 else term + extent
                 self.bounds.append(_Bound(k, times == -1, simplify(other, self.facts)))
+
+    @contextmanager
+    def of_a_version(self) -> Iterator[None]:
+        """What is learned about code for a special case is forgotten behind it."""
+        count = len(self.bounds)
+        yield
+        del self.bounds[count:]
 
     def follows(self, extent: Expr) -> bool:
         """Whether an extent is not negative, as one of the others is not."""

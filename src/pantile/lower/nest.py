@@ -303,7 +303,8 @@ class _Builder:
         bounds = self.facts.bounds
         with self.no_sliding_outside():
             known, self.facts.bounds = assume(condition, bounds)
-            version = self.produce(stage)
+            with self.extents.of_a_version():
+                version = self.produce(stage)
             self.facts.bounds = bounds
             version = ir.map_exprs(version, lambda e: substitute(e, known))
             return If(condition, version, self.specialized(stage, conditions[1:]))
