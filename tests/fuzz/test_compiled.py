@@ -84,5 +84,6 @@ def test_a_wrong_result_is_shown_as_python() -> None:
         shown.append(trial.source)
 
     run()
+    assert shown
     for text in shown:
         compile(text, "case", "exec")
