@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import Location, UserError, here
 from ..expr.build import cast, expr
@@ -42,7 +42,7 @@ class Equation:
 class Values(NotAValue, tuple[Expr, ...]):
     """The values of a multi-valued Func at one point: pick one with [k], or unpack them."""
 
-    def as_expr(self) -> Expr:
+    def as_expr(self) -> NoReturn:
         name = self[0].source.name if isinstance(self[0], Read) else "f"
         raise UserError(f"Func {name!r} has {len(self)} values at a point; pick one, like {name}[...][0]")
 

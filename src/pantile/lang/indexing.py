@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,18 +15,18 @@ _OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "
 _OTHERS = ("neg", "invert", "abs", "lt", "le", "gt", "ge")
 
 
-class NotAValue:
+class NotAValue(ABC):
     """Refuses arithmetic and says what to write instead (`as_expr` raises the error)."""
 
     __array_ufunc__ = None  # NumPy's operators give way to ours
 
-    def as_expr(self) -> Expr:
-        raise NotImplementedError
+    @abstractmethod
+    def as_expr(self) -> NoReturn:
+        """Raise an error that tells what to write."""
 
 
 def _refuse(self: NotAValue, *_: object) -> NoReturn:
     self.as_expr()
-    raise NotImplementedError
 
 
 for _name in (*_OPERATORS, *("r" + o for o in _OPERATORS), *_OTHERS):
@@ -42,7 +43,7 @@ class Source(NotAValue):
     def __str__(self) -> str:
         return f"{self.kind} {self.name!r}"
 
-    def as_expr(self) -> Expr:
+    def as_expr(self) -> NoReturn:
         raise UserError(f"{self} is a function of coordinates, not a value; read it at a point, like {self.name}[y, x]")
 
     def __iter__(self) -> NoReturn:

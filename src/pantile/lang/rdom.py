@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import UserError
 from ..expr import nodes
@@ -69,7 +69,7 @@ class RDom(NotAValue):
         other.loops, other.predicates = self.loops, predicates
         return other
 
-    def as_expr(self) -> Expr:
+    def as_expr(self) -> NoReturn:
         raise UserError(f"{self} is a whole domain; pick one of its coordinates, like {self}[0]")
 
     def __len__(self) -> int:
