@@ -19,6 +19,16 @@ def problem_of(pipeline: pt.Pipeline, machine: Machine = HASWELL, **arguments: A
     return Problem(pipeline.graph, shapes, scalars, machine, pipeline.options.strict)
 
 
+def matrix_product() -> pt.Pipeline:
+    """c = a b."""
+    i, j = pt.vars("i j")
+    a, b, c = pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2), pt.Func("c")
+    k = pt.RDom((0, a.shape[1]), name="k")
+    c[i, j] = 0.0
+    c[i, j] += a[i, k[0]] * b[k[0], j]
+    return pt.Pipeline(c, shape=(a.shape[0], b.shape[1]))
+
+
 def chain(count: int) -> pt.Pipeline:
     """Vertical stencils f0 .. f<count - 1>, each of which reads three rows of the one before."""
     y, x = pt.vars("y x")

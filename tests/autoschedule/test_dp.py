@@ -271,6 +271,12 @@ def test_parallelograms_and_shared_loops() -> None:
     assert "compute_with" not in text
 
 
+@pytest.mark.parametrize("what", ["fusion", "inlining"])
+def test_parts_that_there_are_none_of(what: str) -> None:
+    with pytest.raises(pt.UserError, match=f"test_dp.py:.*Dp\\({what}='gredy'\\): choose one of"):
+        Dp(**{what: "gredy"})
+
+
 def test_what_the_paper_does_not_cover_is_left_alone() -> None:
     app = APPS["hist_eq"]
     found = report(app.build(), Dp(), **app.sizes["small"])

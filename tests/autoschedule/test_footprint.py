@@ -16,7 +16,7 @@ from pantile.autoschedule.common import footprint
 from tests.fuzz.harness import pipeline_of
 from tests.fuzz.pipelines import Case, pipelines
 
-from .problems import problem_of
+from .problems import matrix_product, problem_of
 
 
 def extents(box: Box) -> list[Any]:
@@ -45,12 +45,7 @@ def test_tiles_at_half_resolution() -> None:
 
 
 def test_parts_of_a_reduction() -> None:
-    i, j = pt.vars("i j")
-    a, b, c = pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2), pt.Func("c")
-    k = pt.RDom((0, a.shape[1]), name="k")
-    c[i, j] = 0.0
-    c[i, j] += a[i, k[0]] * b[k[0], j]
-    facts = problem_of(pt.Pipeline(c, shape=(a.shape[0], b.shape[1])), a=(100, 200), b=(200, 300)).facts
+    facts = problem_of(matrix_product(), a=(100, 200), b=(200, 300)).facts
     (loop,) = facts.reductions("c")
     assert facts.every_loop("c") == {"i": 100, "j": 300, loop: 200}
     needed = footprint.boxes(facts, {"c"}, "c", {"i": 10, "j": 20, loop: 50})

@@ -8,7 +8,7 @@ from pantile.autoschedule.common.locality import overlaps
 from pantile.autoschedule.greedy import Greedy, _Search
 from pantile.machine import named
 
-from .problems import problem_of
+from .problems import matrix_product, problem_of
 
 XEON = named("haswell-e5-2620-v3")
 
@@ -77,13 +77,7 @@ def test_pointwise_stages_are_inlined() -> None:
 
 def test_a_matrix_product_is_tiled_in_all_loops() -> None:
     """§3.2, Figure 3: "tiling the output and reduction loop dimensions"."""
-    i, j = pt.vars("i j")
-    a, b, c = pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2), pt.Func("c")
-    k = pt.RDom((0, a.shape[1]), name="k")
-    c[i, j] = 0.0
-    c[i, j] += a[i, k[0]] * b[k[0], j]
-    pipeline = pt.Pipeline(c, shape=(a.shape[0], b.shape[1]))
-    found = Greedy().find(problem_of(pipeline, XEON, a=(2048, 2048), b=(2048, 2048)))
+    found = Greedy().find(problem_of(matrix_product(), XEON, a=(2048, 2048), b=(2048, 2048)))
     ((tile,),) = [group.levels for group in found.report.groups]
     assert set(tile) == {"i", "j", "k.0"}
     assert 4 * (tile["i"] * tile["k.0"] + tile["k.0"] * tile["j"] + tile["i"] * tile["j"]) <= 256 << 10

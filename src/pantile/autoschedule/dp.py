@@ -20,13 +20,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
+from ..errors import UserError
 from ..machine.description import Machine
 from .common.legal import Part, legal
 from .common.tiles import Group, Style, scheduled
 from .fusion.aligned import Stages
 from .fusion.crops import cropped
 from .fusion.dp_machines import Weights, limits_for, weights_for
-from .fusion.expression_inlining import FULL, NONE
+from .fusion.expression_inlining import FULL, INLININGS, NONE
 from .fusion.grouping import Grouping, greedily, grouped
 from .fusion.loop_fusion import with_fused_loops
 from .fusion.parallelogram import parallelograms
@@ -34,6 +35,7 @@ from .fusion.tile_model import Costed, TileModel
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 
+FUSIONS = ("dp", "greedy")
 STYLE = Style(vectors=2)  # as compilers vectorize the loops that PolyMage writes: two vectors at a time
 
 
@@ -54,6 +56,11 @@ class Dp(Strategy):
     group_limit: int | None = None  # initialLimit of Algorithm 5; None: none, or as it takes to stay below most_states
     step: int | None = None  # of Algorithm 5; None: the second round has no limit
     most_states: int = 2000
+
+    def __post_init__(self) -> None:
+        for what, given, known in (("fusion", self.fusion, FUSIONS), ("inlining", self.inlining, INLININGS)):
+            if given not in known:
+                raise UserError(f"Dp({what}={given!r}): choose one of {', '.join(map(repr, known))}")
 
     def find(self, problem: Problem) -> Found:
         return self._for(problem.machine)._find(problem)

@@ -11,6 +11,7 @@ import contextlib
 import os
 import sys
 from dataclasses import dataclass
+from types import FrameType
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SHIPPED_PROGRAMS = (_PACKAGE + "apps" + os.sep, _PACKAGE + "cli" + os.sep, _PACKAGE + "bench" + os.sep)
@@ -51,9 +52,15 @@ def here() -> Location:
     """The innermost line on the call stack that is not Pantile's own (apps count as user programs)."""
     frame = sys._getframe(1)
     while frame.f_back is not None:
-        file = frame.f_code.co_filename
-        ours = file.startswith(_PACKAGE) or file == contextlib.__file__  # which wraps our decorated functions
-        if not ours or file.startswith(_SHIPPED_PROGRAMS):
+        if not _is_ours(frame):
             break
         frame = frame.f_back
     return Location(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    """Whether it runs Pantile's code, what contextlib wraps around it or what dataclasses write for it."""
+    file = frame.f_code.co_filename
+    if file == "<string>":
+        return str(frame.f_globals.get("__name__")).startswith("pantile.")
+    return file == contextlib.__file__ or (file.startswith(_PACKAGE) and not file.startswith(_SHIPPED_PROGRAMS))

@@ -20,7 +20,7 @@ MOST_OPERATIONS = 400
 # corners may be repeated, but not a gray that is made of three channels.
 CHEAP = 2
 
-NONE, POINTWISE, FULL = "none", "pointwise", "full"
+INLININGS = NONE, POINTWISE, FULL = "none", "pointwise", "full"
 
 
 class ExpressionInlining:
