@@ -34,6 +34,16 @@ def substituted(graph: Graph, names: Collection[str]) -> Graph:
     return replace(graph, stages=tuple(kept))
 
 
+def without_unread(graph: Graph) -> Graph:
+    """The graph without stages that no output needs, such as what only the unused value of an inlined stage has read."""
+    needed: set[str] = set(graph.output)
+    for stage in reversed(graph.stages):
+        if stage.name in needed:
+            loads = frozenset().union(*(loaded(e) for d in stage.definitions for e in expressions(d)))
+            needed |= {graph.producer[b].name for b in loads if b in graph.producer}
+    return replace(graph, stages=tuple(s for s in graph.stages if s.name in needed))
+
+
 class _Inlined:
     """The values of inlined stages, and their uses, shared between equal reads."""
 

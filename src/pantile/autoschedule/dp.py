@@ -17,6 +17,7 @@ and stencils do not repeat pointwise producers of more than one operation.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
@@ -79,7 +80,9 @@ class Dp(Strategy):
         grouping = self._grouping(stages, model)
         groups = [model.costed(g) for g in grouping.groups]
         inlined = (*before, *(name for g in groups for name in g.inlined))
-        return self._scheduled(problem, problem.inlined(inlined), groups, inlined, grouping)
+        left = problem.inlined(inlined)
+        groups = [_among(left.graph.stage, g) for g in groups if g.output in left.graph.stage]
+        return self._scheduled(problem, left, groups, inlined, grouping)
 
     def _model(self, stages: Stages, machine: Machine) -> TileModel:
         assert self.w1 is not None and self.w2 is not None and self.w3 is not None and self.w4 is not None
@@ -122,6 +125,11 @@ class Dp(Strategy):
             part, shared = with_fused_loops(problem.graph, part)
             remarks += shared
         return part, remarks
+
+
+def _among(stages: Container[str], group: Costed) -> Costed:
+    """A group without members that nothing reads once all inlining is done."""
+    return replace(group, members=tuple(m for m in group.members if m in stages))
 
 
 def _plain(problem: Problem, group: Costed) -> Part:

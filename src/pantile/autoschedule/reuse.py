@@ -208,6 +208,7 @@ class _Search:
         tilings = [t for members in self.segments(self.barriers()) for t in self.scheduled(members)]
         inlined = (*self.original.facts.trivial, *(n for t in tilings for n in t.inlined))
         final = self.original.inlined(inlined)
+        tilings = [t.among(final.graph.stage) for t in tilings if t.output in final.graph.stage]
         result = legal(self.original, [directives(final, t) for t in tilings], inlined)
         report = Report(
             Reuse.name, self.problem.machine.name, {**asdict(self.parameters), "cache_size": self.csize},

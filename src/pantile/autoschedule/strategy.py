@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
-from ..analysis.substituted import substituted
+from ..analysis.substituted import substituted, without_unread
 from ..errors import UserError
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
@@ -46,8 +46,8 @@ class Problem:
         return self.measure(schedule)
 
     def inlined(self, names: Collection[str]) -> Problem:
-        """The problem that is left when these stages are inlined."""
-        return replace(self, graph=substituted(self.graph, names)) if names else self
+        """The problem that is left when these stages are inlined. What nobody reads then has no region to schedule."""
+        return replace(self, graph=without_unread(substituted(self.graph, names))) if names else self
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ innermost loop inside a tile, and the number of these loops stands for the inner
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..report import GroupReport
@@ -86,6 +86,10 @@ class Tiling:
     def stored(self) -> tuple[str, ...]:
         """The members that are neither inlined nor the output."""
         return tuple(n for n in self.members if self.levels.get(n) != INLINE)
+
+    def among(self, stages: Container[str]) -> Tiling:
+        """Without members that are neither among these nor inlined: what nothing reads once all inlining is done."""
+        return replace(self, members=tuple(n for n in self.members if n in stages or self.levels.get(n) == INLINE))
 
 
 def reported(t: Tiling) -> GroupReport:

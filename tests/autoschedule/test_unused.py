@@ -1,0 +1,65 @@
+"""Values of a Func that nobody uses: what only they read is not needed once the Func is inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.machine import named
+
+from .problems import MODELS
+
+N1 = named("neoverse-n1")
+
+
+def scan_for_nothing() -> pt.Pipeline:
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    scan, pair, out = pt.Func("scan"), pt.Func("pair"), pt.Func("out")
+    r = pt.RDom((1, img.shape[0] - 1))
+    scan[y, x] = img[y, x]
+    scan[r[0], x] += scan[r[0] - 1, x]
+    pair[y, x] = (scan[y, x] * 2, img[y, x] + 1)
+    out[y, x] = pair[y, x][1] * 3
+    return pt.Pipeline(out, shape=img.shape)
+
+
+def stencils_for_nothing() -> pt.Pipeline:
+    """A chain of stencils that only the unused value reads, beside one that is used."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    src = pt.edge(img)
+    first, second, used, pair, out = map(pt.Func, ("first", "second", "used", "pair", "out"))
+    first[y, x] = src[y, x - 1] * src[y, x + 1] + pt.sqrt(abs(src[y, x]))
+    second[y, x] = first[y - 1, x] + first[y + 1, x] + first[y, x]
+    used[y, x] = src[y - 1, x] * src[y + 1, x] + pt.sqrt(abs(src[y, x]))
+    pair[y, x] = (second[y, x], used[y, x])
+    out[y, x] = pair[y, x][1] + pair[y, x + 1][1]
+    return pt.Pipeline(out, shape=img.shape)
+
+
+def histogram_for_nothing() -> pt.Pipeline:
+    """The unused value comes first in the Func, and second in the one that reads it."""
+    y, x, i = pt.vars("y x i")
+    img = pt.Input("img", "float32", ndim=2)
+    hist, pair, swapped, out = map(pt.Func, ("hist", "pair", "swapped", "out"))
+    r = pt.RDom((0, img.shape[0]), (0, img.shape[1]))
+    hist[i] = 0
+    hist[pt.clamp(pt.cast("int32", img[r[0], r[1]] * 8), 0, 7)] += 1
+    pair[y, x] = (hist[x % 8], img[y, x] * 2)
+    swapped[y, x] = (pair[y, x][1], pair[y, x][0])
+    out[y, x] = swapped[y, x][0] + 1
+    return pt.Pipeline(out, shape=img.shape)
+
+
+@pytest.mark.parametrize("strategy", MODELS)
+@pytest.mark.parametrize("build", [scan_for_nothing, stencils_for_nothing, histogram_for_nothing])
+def test_values_that_nobody_uses(build: Callable[[], pt.Pipeline], strategy: str) -> None:
+    pipeline = build()
+    img = np.random.default_rng(0).random((70, 90), np.float32)
+    chosen = pipeline.with_schedule(strategy, estimates={"img": (1500, 2000)}, machine=N1)
+    assert str(chosen.explain())
+    np.testing.assert_allclose(chosen(img=img), pipeline.reference(img=img), rtol=1e-5)
