@@ -35,7 +35,7 @@ def substituted(graph: Graph, names: Collection[str]) -> Graph:
 
 
 def without_unread(graph: Graph) -> Graph:
-    """The graph without stages that no output needs, such as what only the unused value of an inlined stage has read."""
+    """The graph without stages that no output needs, such as what only an unused value of an inlined stage read."""
     needed: set[str] = set(graph.output)
     for stage in reversed(graph.stages):
         if stage.name in needed:
