@@ -53,7 +53,7 @@ class _Inlined:
         self.uses: dict[tuple[object, ...], Expr] = {}
 
     def add(self, stage: Stage) -> None:
-        values = _closed_form(stage)
+        values = closed_form(stage)
         for which, buffer in enumerate(stage.buffers):
             self.stages[buffer] = (stage, (values[which],))
 
@@ -78,15 +78,16 @@ class _Inlined:
         stage, (value,) = self.stages[e.buffer]
         wanted = (e.buffer, *(key(i) for i in e.indices))
         if wanted not in self.uses:
-            self.uses[wanted] = substitute(value, _at(stage, e.indices))
+            self.uses[wanted] = substitute(value, point_of(stage, e.indices))
         return self.uses[wanted]
 
 
-def _at(stage: Stage, indices: tuple[Expr, ...]) -> Mapping[str, Expr]:
+def point_of(stage: Stage, indices: tuple[Expr, ...]) -> Mapping[str, Expr]:
+    """The dims of a stage where it is read at these indices."""
     return {d: cast(INT32, i) for d, i in zip(stage.dims, indices, strict=True)}
 
 
-def _closed_form(stage: Stage) -> tuple[Expr, ...]:
+def closed_form(stage: Stage) -> tuple[Expr, ...]:
     """The values of the stage as expressions of its dims, its reductions written out."""
     values = stage.pure.values
     for d in stage.updates:

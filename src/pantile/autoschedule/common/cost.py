@@ -22,10 +22,11 @@ _WEIGHTS = {
 
 def arithmetic(roots: Iterable[Expr]) -> float:
     """Of evaluating all roots once; a node they share counts once, arithmetic on coordinates does not."""
-    return sum(_weight(e) for e in evaluated(roots))
+    return sum(weight(e) for e in evaluated(roots))
 
 
-def _weight(e: Expr) -> float:
+def weight(e: Expr) -> float:
+    """Of one node."""
     if isinstance(e, Cast):
         return 1.0
     if not isinstance(e, Op):

@@ -1,100 +1,211 @@
 """Which stages to inline, one after another, by what that saves (halide-autoscheduler §4.3).
 
 The expression of a stage is substituted into its consumers, and their cost reevaluated. A stage is inlined into all of
-its consumers or into none.
+its consumers or into none. Definitions are not rewritten while the search goes on: of each it is known what evaluating it
+takes, and a place where it reads an inlined stage adds what the stage's value takes there, unless it is there already.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from ...analysis.substituted import substituted
+from ...analysis.substituted import closed_form, point_of, substituted
+from ...analysis.work import evaluated
 from ...expr.depth import deep_expressions
-from ...graph.nodes import Definition, Graph, Stage
+from ...expr.nodes import Expr, Load
+from ...expr.visit import key, names, substitute
+from ...graph.nodes import Definition, Stage
 from ..strategy import Problem
-from .cost import arithmetic
-from .facts import Facts, distinct_reads
+from .cost import arithmetic, weight
+from .facts import Facts
 
 MOST_TERMS = 16  # of a sum
 
+Place = tuple[object, ...]  # what a load reads: equal for loads of the same value
+Reads = dict[Place, Load]
+
+
+def _reads(loads: Iterable[Expr]) -> Reads:
+    return {(e.buffer, *map(key, e.indices)): e for e in loads if isinstance(e, Load)}
+
+
+@dataclass(frozen=True)
+class _Value:
+    """What a value of a stage takes at one place, apart from what it takes to find the place."""
+
+    operations: float
+    reads: Reads
+    invariant: float  # operations that are the same at every place
+
+
+@dataclass(eq=False)
+class _Evaluation:
+    """What evaluating a definition once takes, with all that is inlined into it."""
+
+    operations: float
+    reads: dict[str, Reads]  # different values, by buffer
+    operands: set[Place]  # those that do not only decide where or whether something is stored
+    inlined: set[Place] = field(default_factory=set)
+
+    @staticmethod
+    def of(d: Definition) -> _Evaluation:
+        found = _Evaluation(arithmetic(d.values), {}, set(_reads(evaluated(d.values))))
+        found.add(_reads(d.loads))
+        return found
+
+    def add(self, reads: Reads) -> None:
+        for place, load in reads.items():
+            self.reads.setdefault(load.buffer, {})[place] = load
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.reads.values()))
+
+    def reads_of(self, stage: Stage) -> tuple[Reads, Reads]:
+        """Where a stage is read, as an operand and otherwise."""
+        places = {p: e for b in stage.buffers for p, e in self.reads.get(b, {}).items()}
+        others = {p: e for p, e in places.items() if p not in self.operands}
+        return {p: e for p, e in places.items() if p not in others}, others
+
 
 class Inlining:
-    """`names` are the stages to inline, `graph` is what remains."""
+    """`names` are the stages to inline."""
 
     @deep_expressions()
     def __init__(self, problem: Problem, load_cost: float) -> None:
         self.facts: Facts = problem.facts  # extents are those of the pipeline as it is written
         self.load_cost = load_cost
         self.names: list[str] = list(self.facts.trivial)
-        self.graph: Graph = substituted(problem.graph, self.names)
-        self._costs: dict[Stage, float] = {}
-        self._counts: dict[Definition, tuple[float, Counter[str]]] = {}
+        self._graph = substituted(problem.graph, self.names)
+        self._able = [s.name for s in self._graph.stages if self._is_short(s)]
+        self._evaluations = {s.name: [_Evaluation.of(d) for d in s.definitions] for s in self._graph.stages}
+        self._consumers = {name: dict.fromkeys(consumers) for name, consumers in self._graph.consumers.items()}
+        self._inlined: set[str] = set()  # buffers
+        self._forms: dict[str, dict[str, Expr]] = {}
+        self._values: dict[Place, _Value] = {}
+        self._concerned: dict[Place, set[str]] = defaultdict(set)  # stages that would make a consumer read a place
         self._benefits: dict[str, float] = {}
         while (name := self._best()) is not None:
             self._inline(name)
 
     def _best(self) -> str | None:
         """The stage that saves most by being inlined."""
-        able = [s.name for s in self.graph.stages if self._is_short(s)]
-        found = {name: self._benefit(name) for name in able}
-        best = max(found, key=lambda name: found[name], default=None)
-        return best if best is not None and found[best] > 0 else None
+        best = max(self._able, key=self._benefit, default=None)
+        return best if best is not None and self._benefit(best) > 0 else None
 
     def _is_short(self, stage: Stage) -> bool:
         """Whether its values can be written into its consumers, sums of a few terms too."""
+        if not self.facts.can_be_inlined(stage.name):
+            return False
         runs = [self.facts.runs(stage.name, k) for k in range(len(stage.definitions))]
-        return self.facts.can_be_inlined(stage.name) and runs[-1] <= MOST_TERMS * runs[0]
+        return runs[-1] <= MOST_TERMS * runs[0]
 
-    def _inline(self, name: str) -> None:
-        for changed in self._around(name):
-            self._benefits.pop(changed, None)
-        self.names.append(name)
-        self.graph = substituted(self.graph, [name])
-
-    def _around(self, name: str) -> set[str]:
-        """The stages whose own benefit may change: the consumers, and all that they and the stage itself read."""
-        changed = {name, *self.graph.consumers[name]}
-        reads = [p for p, consumers in self.graph.consumers.items() if changed & set(consumers)]
-        return {*changed, *reads}
+    # ---- costs
 
     def _benefit(self, name: str) -> float:
+        """Cost of the stage, less what its consumers cost more afterwards."""
         if name not in self._benefits:
-            self._benefits[name] = self._evaluated(name)
+            self._benefits[name] = self._cost(name) - sum(self._added(name, c) for c in self._consumers[name])
         return self._benefits[name]
 
-    def _evaluated(self, name: str) -> float:
-        """Cost of the stage and its consumers before, less that of the consumers afterwards."""
-        stages = [self.graph.stage[n] for n in (name, *self.graph.consumers[name])]
-        if self._repeated(stages[0], stages[1:]) >= sum(map(self._cost, stages)):
-            return 0.0  # whatever else is saved: no need to substitute anything
-        after = substituted(replace(self.graph, stages=tuple(stages)), [name]).stages
-        before = sum(map(self._cost, stages))
-        return before - sum(map(self._cost, after))
-
-    def _repeated(self, stage: Stage, consumers: list[Stage]) -> float:
-        """Operations of the stage, written out at every place where it is read."""
-        once = sum(self.facts.runs(stage.name, k) * self._counted(d)[0] for k, d in enumerate(stage.definitions))
-        return once / self.facts.points(stage.name) * sum(
-            self.facts.runs(c.name, k) * max(self._counted(d)[1][b] for b in stage.buffers)
-            for c in consumers for k, d in enumerate(c.definitions)
-        )  # fmt: skip
-
-    def _cost(self, stage: Stage) -> float:
-        if stage not in self._costs:
-            self._costs[stage] = self._of_one(stage)
-        return self._costs[stage]
-
-    def _of_one(self, stage: Stage) -> float:
+    def _cost(self, name: str) -> float:
         """Operations and loads of all that is needed of the stage."""
+        return sum(
+            self.facts.runs(name, k) * (e.operations + self.load_cost * e.count)
+            for k, e in enumerate(self._evaluations[name])
+        )
+
+    def _added(self, name: str, consumer: str) -> float:
+        """By what a consumer's cost grows."""
         total = 0.0
-        for k, d in enumerate(stage.definitions):
-            operations, reads = self._counted(d)
-            total += self.facts.runs(stage.name, k) * (operations + self.load_cost * sum(reads.values()))
+        for k, e in enumerate(self._evaluations[consumer]):
+            operands, others = e.reads_of(self._graph.stage[name])
+            operations, _, new = self._expanded(operands, e)
+            new |= self._expanded(others, e)[2] if others else {}
+            for place in new:
+                self._concerned[place].add(name)
+            loads = len(new) - len(operands) - len(others)
+            total += self.facts.runs(consumer, k) * (operations + self.load_cost * loads)
         return total
 
-    def _counted(self, d: Definition) -> tuple[float, Counter[str]]:
-        """Operations and reads of a definition."""
-        if d not in self._counts:
-            self._counts[d] = arithmetic(d.values), distinct_reads(d)
-        return self._counts[d]
+    def _expanded(self, reads: Reads, into: _Evaluation) -> tuple[float, set[Place], Reads]:
+        """What it takes to have values instead of reads: operations, places of inlined stages, and further reads."""
+        operations = 0.0
+        new: Reads = {}
+        places: set[Place] = set()
+        pending = list(reads.items())
+        while pending:
+            place, load = pending.pop()
+            if place in places or place in into.inlined:
+                continue
+            places.add(place)
+            value = self._value(place, load)
+            operations += value.operations
+            anywhere: Place = ("anywhere", load.buffer)
+            if anywhere not in places and anywhere not in into.inlined:
+                places.add(anywhere)
+                operations += value.invariant
+            for p, e in value.reads.items():
+                if e.buffer in self._inlined:
+                    pending.append((p, e))
+                elif p not in into.reads.get(e.buffer, ()):
+                    new[p] = e
+        return operations, places, new
+
+    def _value(self, place: Place, load: Load) -> _Value:
+        if place not in self._values:
+            stage = self._graph.producer[load.buffer]
+            form = self._form(stage)[load.buffer]
+            nodes = list(evaluated([substitute(form, point_of(stage, load.indices))]))
+            elsewhere = set(map(id, evaluated([load])))  # what finds the place
+            everywhere = set(map(id, _without(stage.dims, form)))
+            own = sum(weight(e) for e in nodes if id(e) not in elsewhere and id(e) not in everywhere)
+            invariant = sum(weight(e) for e in nodes if id(e) in everywhere)
+            self._values[place] = _Value(own, _reads(nodes), invariant)
+        return self._values[place]
+
+    def _form(self, stage: Stage) -> dict[str, Expr]:
+        """Its values as expressions, by buffer."""
+        if stage.name not in self._forms:
+            self._forms[stage.name] = dict(zip(stage.buffers, closed_form(stage), strict=True))
+        return self._forms[stage.name]
+
+    # ---- inlining
+
+    def _inline(self, name: str) -> None:
+        stage, consumers = self._graph.stage[name], self._consumers.pop(name)
+        sources = {self.facts.source(b) for e in self._evaluations.pop(name) for b in e.reads} - {name}
+        self._inlined |= set(stage.buffers)
+        for consumer in consumers:
+            for e in self._evaluations[consumer]:
+                self._inline_into(e, stage)
+        for source in sources:
+            readers = self._consumers[source]
+            readers.pop(name)
+            readers.update(consumers)
+        for changed in (name, *consumers, *sources):
+            self._benefits.pop(changed, None)
+        self._able.remove(name)
+        self.names.append(name)
+
+    def _inline_into(self, e: _Evaluation, stage: Stage) -> None:
+        operands, others = e.reads_of(stage)
+        for reads, is_operand in ((operands, True), (others, False)):
+            operations, places, new = self._expanded(reads, e)
+            e.add(new)
+            for place in new:
+                for concerned in self._concerned.pop(place, ()):
+                    self._benefits.pop(concerned, None)
+            if is_operand:
+                e.operations += operations
+                e.operands.update(new)
+                e.inlined |= places
+        for buffer in stage.buffers:
+            e.reads.pop(buffer, None)
+
+
+def _without(dims: tuple[str, ...], form: Expr) -> list[Expr]:
+    """The parts of a value that are the same at all points."""
+    return [e for e in evaluated([form]) if names(e).isdisjoint(dims)]
