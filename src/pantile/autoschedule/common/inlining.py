@@ -1,8 +1,8 @@
 """Which stages to inline, one after another, by what that saves (halide-autoscheduler §4.3).
 
 The expression of a stage is substituted into its consumers, and their cost reevaluated. A stage is inlined into all of
-its consumers or into none. Definitions are not rewritten while the search goes on: of each it is known what evaluating it
-takes, and a place where it reads an inlined stage adds what the stage's value takes there, unless it is there already.
+its consumers or into none. Definitions are not rewritten while the search goes on: of each it is known what evaluating
+it takes, and a place where it reads an inlined stage adds what the stage's value takes there, if that is new.
 """
 
 from __future__ import annotations
