@@ -9,7 +9,7 @@ A stage whose only update accumulates over a small constant domain is expanded p
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import InternalError
@@ -23,14 +23,13 @@ from .regions import expressions
 
 def substituted(graph: Graph, names: Collection[str]) -> Graph:
     """The graph without the named stages, which can all be inlined."""
-    values = _Inlined(graph)
+    inlined = _Inlined()
     kept = []
     for stage in graph.stages:
-        stage = values.rewrite(stage)
         if stage.name in names:
-            values.add(stage)
+            inlined.add(stage)
         else:
-            kept.append(stage)
+            kept.append(inlined.rewrite(stage))
     return replace(graph, stages=tuple(kept))
 
 
@@ -44,42 +43,78 @@ def without_unread(graph: Graph) -> Graph:
     return replace(graph, stages=tuple(s for s in graph.stages if s.name in needed))
 
 
-class _Inlined:
-    """The values of inlined stages, and their uses, shared between equal reads."""
+Use = tuple[object, ...]  # a buffer, and the keys of the indices that it is read at
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.stages: dict[str, tuple[Stage, tuple[Expr, ...]]] = {}
-        self.uses: dict[tuple[object, ...], Expr] = {}
+
+class _Inlined:
+    """The values of inlined stages, and their uses, shared between equal reads.
+
+    A use is written out from the stage as it was defined, out of the uses that it needs in turn: as much is made as
+    there are different reads. (Values written out beforehand would be copied into each use. The copies share nothing,
+    and of a recurrence such as t[k] = 2*x*t[k - 1] - t[k - 2] there are as many as Fibonacci numbers say.)
+    """
+
+    def __init__(self) -> None:
+        self.stages: dict[str, tuple[Stage, Expr]] = {}
+        self.uses: dict[Use, Expr] = {}
 
     def add(self, stage: Stage) -> None:
-        values = closed_form(stage)
-        for which, buffer in enumerate(stage.buffers):
-            self.stages[buffer] = (stage, (values[which],))
+        for buffer, value in zip(stage.buffers, closed_form(stage), strict=True):
+            self.stages[buffer] = (stage, value)
 
     def rewrite(self, stage: Stage) -> Stage:
-        if not any(b in self.stages for d in stage.definitions for e in expressions(d) for b in loaded(e)):
+        roots = [e for d in stage.definitions for e in expressions(d)]
+        if not any(map(self._reads, roots)):
             return stage
-        memo: dict[int, Expr] = {}
+        new = {id(old): e for old, e in zip(roots, self._written_out(roots), strict=True)}
 
-        def visit(e: Expr) -> Expr:
-            return transform(e, self.use, memo)
+        def all_of(old: Sequence[Expr]) -> tuple[Expr, ...]:
+            return tuple(new[id(e)] for e in old)
 
         def definition(d: Definition) -> Definition:
-            condition = None if d.condition is None else visit(d.condition)
-            return replace(d, indices=tuple(map(visit, d.indices)), values=tuple(map(visit, d.values)),
-                           condition=condition)  # fmt: skip
+            condition = None if d.condition is None else new[id(d.condition)]
+            return replace(d, indices=all_of(d.indices), values=all_of(d.values), condition=condition)
 
         return replace(stage, pure=definition(stage.pure), updates=tuple(map(definition, stage.updates)))
 
-    def use(self, e: Expr) -> Expr | None:
-        if not isinstance(e, Load) or e.buffer not in self.stages:
-            return None
-        stage, (value,) = self.stages[e.buffer]
-        wanted = (e.buffer, *(key(i) for i in e.indices))
-        if wanted not in self.uses:
-            self.uses[wanted] = substitute(value, point_of(stage, e.indices))
-        return self.uses[wanted]
+    def _written_out(self, roots: Sequence[Expr]) -> list[Expr]:
+        """The expressions without reads of inlined stages.
+
+        What waits for others is on a pile, instead of on Python's: stages may be inlined by the thousand.
+        """
+        pile: list[tuple[Use | None, Sequence[Expr]]] = [(None, roots)]
+        while True:
+            use, wanted = pile[-1]
+            if use in self.uses:
+                pile.pop()
+                continue
+            found, missing = self._attempt(wanted)
+            if missing:
+                pile += [(u, (value,)) for u, value in missing.items()]
+            elif use is None:
+                return found
+            else:
+                (self.uses[use],) = found
+                pile.pop()
+
+    def _attempt(self, wanted: Sequence[Expr]) -> tuple[list[Expr], dict[Use, Expr]]:
+        """The expressions out of uses that exist, and what those that do not are to be written out from."""
+        missing: dict[Use, Expr] = {}
+
+        def change(e: Expr) -> Expr | None:
+            if not isinstance(e, Load) or e.buffer not in self.stages or any(map(self._reads, e.indices)):
+                return None
+            use = (e.buffer, *map(key, e.indices))
+            if use not in self.uses:
+                stage, value = self.stages[e.buffer]
+                missing[use] = substitute(value, point_of(stage, e.indices))
+            return self.uses.get(use)
+
+        memo: dict[int, Expr] = {}
+        return [transform(e, change, memo) for e in wanted], missing
+
+    def _reads(self, e: Expr) -> bool:
+        return not self.stages.keys().isdisjoint(loaded(e))
 
 
 def point_of(stage: Stage, indices: tuple[Expr, ...]) -> Mapping[str, Expr]:
