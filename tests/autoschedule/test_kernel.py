@@ -16,6 +16,7 @@ from pantile.autoschedule.nest.emulation import Prefetcher, most_rows
 from pantile.autoschedule.nest.misses import l1_misses, l2_misses, order_cost, without, working_set
 from pantile.autoschedule.nest.statement import Statement
 from pantile.machine import Cache, named
+from pantile.schedule.resolve import resolve
 
 from .problems import problem_of
 
@@ -181,6 +182,24 @@ def test_no_non_temporal_stores_on_32_bit_arm() -> None:
     app = APPS["copy"]
     found = Kernel().find(problem_of(app.build(), A15, **app.sizes["paper"]))
     assert "nontemporal" not in str(found.schedule)
+
+
+@pytest.mark.parametrize("name", ["convlayer", "doitgen", "matmul", "trmm", "syrk", "syr2k"])
+def test_the_order_that_is_priced_is_the_one_that_runs(name: str) -> None:
+    """What `explain` says of C_order holds for the loops that the schedule resolves to, sums in registers and all."""
+    build, shapes, _ = TABLE_4_5[name]
+    problem = problem_of(build(), I7, **shapes)
+    s = statement(build(), **shapes)
+    found = Kernel().find(problem)
+    loops = Kernel().optimize(s.problem, s).loops
+    assert loops is not None
+    running = [x.name for x in resolve(problem.graph, found.schedule)[1].stages[s.stage.name].nests[-1].loops]
+    (order,) = (r for r in found.report.groups[-1].remarks if r.startswith("loops: "))
+    told = order.removeprefix("loops: ").split(", ")
+    inside = list(loops.inner.values())
+    assert [n for n in running if n in inside] == inside == told[-len(inside) :]
+    price = order_cost(s.extents, loops.tile, loops.inter, loops.intra)
+    assert found.report.groups[-1].costs["C_order"] == price
 
 
 # ---- the cost of tiled matmul: Listing 4.1

@@ -31,6 +31,7 @@ from .nest.capacity import Capacity
 from .nest.emulation import Prefetcher
 from .nest.misses import Tile, l1_misses, l2_misses, order_cost, tile_counts, without, working_set
 from .nest.references import Numbers, Reference, is_transposed, product
+from .nest.register_block import in_blocks
 from .nest.statement import Statement
 from .nest.tiled_loops import TiledLoops
 from .nest.tiled_statement import tiled
@@ -218,15 +219,18 @@ class TemporalOptimizer:
         assert found is not None
         cost, tile, outermost, innermost = found
         inter, intra = self.ordered(tile, outermost, innermost)
-        loops = TiledLoops(self.s.extents, tile, inter, intra)
+        loops = in_blocks(self.s, TiledLoops(self.s.extents, tile, inter, intra))
         costs = {
             "C_L1": float(l1_misses(self.s.references, self.s.extents, tile, outermost)),
             "C_L2": float(l2_misses(self.s.references, self.s.extents, tile, innermost)),
             "C_total": cost,
-            "C_order": order_cost(self.s.extents, tile, inter, intra),
+            "C_order": order_cost(self.s.extents, tile, loops.inter, loops.intra),
         }
-        remark = "" if constraints == 3 else "no tile meets all constraints"
-        return Optimized(TEMPORAL, loops, costs, remark, self.tile_count * self.order_count)
+        remarks = [] if constraints == 3 else ["no tile meets all constraints"]
+        if loops.intra != intra:
+            least = order_cost(self.s.extents, tile, inter, intra)
+            remarks.append(f"sums run innermost, in registers; C_order chose {', '.join(intra)} inside ({least:.4g})")
+        return Optimized(TEMPORAL, loops, costs, "; ".join(remarks), self.tile_count * self.order_count)
 
     # ---- step 1
 

@@ -12,12 +12,17 @@ What the chapter does not treat is computed at root, and ends a segment: outputs
 and stages of which data or sizes decide what is read. A stage that cannot slide, because reads of it are clamped or
 jump, or because its consumers are on a much coarser grid than the output, is stored where it would be computed: all of
 its tile at once. Segments are cut, too, where they store so many stages that they take long to compile.
+
+Algorithm 6 asks for all tile sizes and all orders of loops. Compared are: along each loop, powers of two (of lines and
+vectors along the column), even shares for one to eight times as many tiles as threads, and all of it, in every
+combination; all orders of the three innermost long loops, further ones staying outermost, and of segments of more than
+twelve stages only those with the column innermost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import permutations
 from math import inf
@@ -143,13 +148,14 @@ class TilingAnalysis:
         if not self.tiles.long or not is_regular(self.tiles.output):
             return fallback
         best = fallback
-        for intra in self.permutations():
+        orders = self.permutations()
+        for intra in orders:
             nest = Nest(intra, self.tiles.short, self.tiles.column)
             levels = self.inline_trivial_stages(self.stage_fusion(nest))
             found = self.cheapest_tile(nest, levels)
             if found is not None and (not best.tile or found.cost < best.cost):
                 best = found
-        return best
+        return replace(best, compared=len(orders) * next(iter(self.tiles.sizes.values())).size)
 
     def permutations(self) -> list[tuple[str, ...]]:
         """Of the loops inside a tile. "We do not attempt to interchange loops that only perform a few iterations".
@@ -212,10 +218,15 @@ class _Search:
         result = legal(self.original, [directives(final, t) for t in tilings], inlined)
         report = Report(
             Reuse.name, self.problem.machine.name, {**asdict(self.parameters), "cache_size": self.csize},
-            tuple(map(reported, tilings)), inlined, {"segments analysed": len(self.analysed)},
+            tuple(map(reported, tilings)), inlined, self.counts(),
             (*self.remarks, *result.remarks),
         )  # fmt: skip
         return Found(result.schedule, report)
+
+    def counts(self) -> dict[str, int]:
+        """How much was looked at."""
+        tiles = sum(t.compared for t in self.analysed.values())
+        return {"segments analysed": len(self.analysed), "tiles compared": tiles}
 
     def barriers(self) -> set[str]:
         """Stages that are computed at root in any case."""

@@ -29,6 +29,11 @@ def blocked(s: Statement, chain: StageSchedule, own: Sequence[str], loops: Tiled
     return chain
 
 
+def in_blocks(s: Statement, loops: TiledLoops) -> TiledLoops:
+    """The order in which the loops of a statement run once sums are computed in blocks."""
+    return _block(s, loops).loops
+
+
 @dataclass(frozen=True)
 class _Block:
     """`lanes` of the vector, iterations to write out around it, and the order of the loops around these."""

@@ -77,6 +77,7 @@ class Tiling:
     levels: Mapping[str, Level] = field(default_factory=dict)
     costs: Mapping[str, float] = field(default_factory=dict)
     constraints: tuple[str, ...] = ()  # that the tile meets
+    compared: int = 0  # tiles, in all orders of loops
 
     @property
     def inlined(self) -> tuple[str, ...]:
