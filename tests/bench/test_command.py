@@ -14,7 +14,7 @@ import pytest
 import pantile as pt
 from pantile import machine
 from pantile.apps import APPS
-from pantile.bench import command, main, overhead, session
+from pantile.bench import command, main, overhead, scheduling, session
 from pantile.bench.rivals.registry import RIVALS
 from pantile.bench.rivals.rival import Task
 from tests.bench.fakes import TWICE, FakeContender, rival, unavailable
@@ -239,3 +239,21 @@ def test_wrong_arguments(arguments: list[str], message: str, capsys: pytest.Capt
     with pytest.raises(SystemExit):
         main(arguments)
     assert message in capsys.readouterr().err
+
+
+def test_scheduling_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(scheduling.PUBLISHED["kernel"], "twice", 0.25)  # type: ignore[index]
+    file = tmp_path / "times.json"
+    assert main(["twice", "--scheduling", "--size", "small", "--json", str(file)]) == 0
+    results = json.loads(file.read_text())["scheduling"]
+    assert [r["schedule"] for r in results] == list(scheduling.STRATEGIES)
+    assert all(0 < r["seconds"] < 60 for r in results)
+    assert [r["schedule"] for r in results if r.get("published_s") == 0.25] == ["kernel"]
+    told = capsys.readouterr().out.splitlines()
+    assert told[-3].split() == ["s", *scheduling.STRATEGIES]
+    assert "(0.25)" in told[-2] and told[-1].startswith("longest")
+
+
+def test_schedules_that_need_no_search_have_no_scheduling_times(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["twice", "--scheduling", "--schedule", "expert", "--size", "small"]) == 1
+    assert "expert is written by hand" in capsys.readouterr().err

@@ -14,12 +14,12 @@ from pathlib import Path
 import pantile as pt
 
 from ..apps import APPS, SCHEDULES, App
-from . import heatmap, machine, plot
+from . import heatmap, machine, plot, scheduling
 from .console import Console
 from .contender import Unavailable
 from .matrix import Matrix
 from .ours import start_seconds
-from .result import Result, write_json
+from .result import Result, write_document, write_json
 from .rivals.registry import RIVALS
 from .rounds import Limit
 from .session import Session, Settings
@@ -31,6 +31,7 @@ Time apps, beside other systems if you like, all on the same arrays in the same 
   pantile bench blur unsharp --rivals halide,numba      two apps beside two systems
   pantile bench --rivals halide:manual --plot all.png   every app that Halide has, under its experts' schedules
   pantile bench harris --rivals halide --check          do they compute the same?
+  pantile bench --scheduling                            how long do strategies take to find schedules?
 """
 CACHE_VARIABLE = "PANTILE_CACHE_DIR"
 SECONDS_PER_CONTENDER = 5  # two to be timed, the others to compile and to make arrays
@@ -55,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what to measure")
     what.add_argument("apps", nargs="*", type=_app, metavar="APP", help="all by default; with rivals, all they have")
     what.add_argument(
-        "--schedule", type=_schedules, default=("expert",), metavar="NAME,...",
-        help=f"of ours: {', '.join(SCHEDULES)}; expert by default",
+        "--schedule", type=_schedules, metavar="NAME,...",
+        help=f"of ours: {', '.join(SCHEDULES)}; expert by default, with --scheduling all that do not tune",
     )  # fmt: skip
     what.add_argument(
         "--rivals", type=_rivals, default=(), metavar="NAME,...",
@@ -69,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     how = parser.add_argument_group("how")
     how.add_argument("--check", action="store_true", help="time nothing; compare all with the reference evaluator")
+    how.add_argument("--scheduling", action="store_true", help="run nothing; time how long schedules take to find")
     how.add_argument("--repeat", type=_positive, metavar="N", help="rounds; by default two seconds per contender")
     how.add_argument(
         "--rival-limit", type=_seconds, default=60.0, metavar="SECONDS",
@@ -90,6 +92,9 @@ def run(args: argparse.Namespace) -> int:
     args.size = args.size or ("small" if args.check else "paper")
     console.begin("measuring what this machine can do")
     host = machine.describe()
+    if args.scheduling:
+        return _schedule_only(args, host, console)
+    args.schedule = args.schedule or ("expert",)
     settings = _settings(args, console)
     apps = _chosen(args.apps, settings, console)
     results: list[Result] = []
@@ -107,6 +112,18 @@ def run(args: argparse.Namespace) -> int:
             console.error("stopped; what follows was measured before")
     console.clear()
     _report(args, host, results, console)
+    return 1 if console.errors else 0
+
+
+def _schedule_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
+    apps = [app for app in map(APPS.__getitem__, args.apps or APPS) if args.size in app.sizes]
+    results = scheduling.measure(apps, args.schedule or scheduling.STRATEGIES, args.size, console)
+    console.clear()
+    if results:
+        print(f"{host['cpu']}; size: {args.size}; seconds of one core to find a schedule (as published, where it is)\n")
+        print("\n".join(scheduling.table(results)))
+    if args.json:
+        write_document(args.json, {"machine": host, "scheduling": [r.to_json() for r in results]})
     return 1 if console.errors else 0
 
 

@@ -44,5 +44,9 @@ def ratio(results: Sequence[Result], app: str, over: Label, under: Label) -> flo
 
 def write_json(path: Path, machine: Mapping[str, object], results: Sequence[Result]) -> None:
     """Write `{"machine": ..., "results": [...]}`."""
-    document = {"machine": machine, "results": [r.to_json() for r in results]}
+    write_document(path, {"machine": machine, "results": [r.to_json() for r in results]})
+
+
+def write_document(path: Path, document: Mapping[str, object]) -> None:
+    """Write a JSON file that people can read, too."""
     path.write_text(json.dumps(document, indent=2) + "\n")

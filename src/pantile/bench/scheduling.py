@@ -1,0 +1,92 @@
+"""How long strategies take to find schedules, beside what their documents report; nothing is compiled or run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pantile as pt
+
+from ..apps import App
+from .columns import aligned
+from .console import Console
+
+STRATEGIES = tuple(name for name in pt.autoschedule.STRATEGIES if not name.endswith("_tuned"))
+UNSEARCHED = {"expert": "written by hand", "default": "the same for all machines and sizes"}
+QUICK_S = 0.5  # what takes less is tried again: the best of three counts
+
+# Seconds as printed, by strategy and app: Table 1 of halide-autoscheduler; Table 4.5 of sioutas-thesis, at its sizes.
+PUBLISHED: Mapping[str, Mapping[str, float]] = {
+    "greedy": {
+        "unsharp": 0.020, "harris": 0.021, "camera_pipe": 0.650, "nl_means": 0.049, "max_filter": 0.015,
+        "interpolate": 2.6, "local_laplacian": 3.9, "lens_blur": 55.0, "bilateral_grid": 0.026, "hist_eq": 0.002,
+        "conv_layer": 0.009, "vgg16": 6.9, "matmul": 0.001,
+    },
+    "kernel": {
+        "conv_layer": 7.604, "doitgen": 0.153, "matmul": 0.006, "mm3": 0.006, "gemm": 0.006, "trmm": 0.005,
+        "syrk": 0.009, "syr2k": 0.012, "tpm": 0.002, "tp": 0.002, "copy": 0.002, "mask": 0.002,
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Found:
+    """How long a strategy took on an app, in seconds of processor time."""
+
+    app: str
+    strategy: str
+    seconds: float
+
+    def to_json(self) -> dict[str, object]:
+        """As an object of the file's "scheduling"."""
+        published = PUBLISHED.get(self.strategy, {}).get(self.app)
+        told = {} if published is None else {"published_s": published}
+        return {"app": self.app, "schedule": self.strategy, "seconds": self.seconds, **told}
+
+
+def measure(apps: Sequence[App], strategies: Sequence[str], size: str, console: Console) -> list[Found]:
+    """Every strategy on every app, for sizes of that name."""
+    found = []
+    for name in strategies:
+        if name in UNSEARCHED:
+            console.error(f"{name} is {UNSEARCHED[name]}: there is nothing to find")
+    strategies = [name for name in strategies if name not in UNSEARCHED]
+    for number, app in enumerate(apps, 1):
+        console.heading = f"[{number}/{len(apps)}] "
+        for strategy in strategies:
+            console.begin(f"{app.name}: {strategy}")
+            try:
+                found.append(Found(app.name, strategy, _seconds(app, strategy, size)))
+            except pt.PantileError as error:
+                console.error(f"{app.name}: {strategy}: {error}")
+    return found
+
+
+def _seconds(app: App, strategy: str, size: str) -> float:
+    pipeline = app.build()
+    best = float("inf")
+    for _ in range(3):
+        start = time.process_time()
+        pipeline.with_schedule(strategy, estimates=app.sizes[size])
+        best = min(best, time.process_time() - start)
+        if best > QUICK_S:
+            break
+    return best
+
+
+def table(results: Sequence[Found]) -> Iterator[str]:
+    """One line per app, one column per strategy, a published time behind ours; then the longest of each."""
+    strategies = list(dict.fromkeys(r.strategy for r in results))
+    seconds = {(r.app, r.strategy): r.seconds for r in results}
+    rows = [["s", *strategies]]
+    for app in dict.fromkeys(r.app for r in results):
+        rows.append([app, *(_cell(seconds.get((app, s)), PUBLISHED.get(s, {}).get(app)) for s in strategies)])
+    longest = [max((r.seconds for r in results if r.strategy == s), default=None) for s in strategies]
+    rows.append(["longest", *(_cell(s, None) for s in longest)])
+    yield from aligned(rows, text_columns=1)
+
+
+def _cell(ours: float | None, published: float | None) -> str:
+    told = "" if ours is None else f"{ours:.3f}"
+    return told if published is None else f"{told} ({published:g})"
