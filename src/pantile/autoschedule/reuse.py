@@ -34,7 +34,7 @@ from .common.facts import Facts
 from .common.legal import legal
 from .report import Report
 from .sliding.overlap import WHOLE, Motion
-from .sliding.segment import INLINE, Level, Nest, Tiling, reported
+from .sliding.segment import INLINE, Level, Nest, Tiling, reported, through_inlined
 from .sliding.sliding_loops import directives
 from .sliding.sliding_tiles import SlidingTiles
 from .sliding.stage_reuse import StageReuse, is_regular
@@ -135,10 +135,7 @@ class TilingAnalysis:
 
     def readers(self, name: str, levels: Mapping[str, Level]) -> set[str]:
         """The stages that read a stage once others are inlined."""
-        found: set[str] = set()
-        for c in self.tiles.facts.consumers[name]:
-            found |= self.readers(c, levels) if levels.get(c) == INLINE else {c}
-        return found
+        return through_inlined(name, self.tiles.facts.consumers, levels)[0]
 
     # ---- Algorithm 6
 
@@ -249,7 +246,10 @@ class _Search:
         for name in reversed(chosen):
             owners = {owner[c] for c in self.facts.consumers[name] if c in owner}
             owner[name] = name if name in ends or len(owners) != 1 else owners.pop()
-        return [tuple(n for n in chosen if owner[n] == end) for end in chosen if owner[end] == end]
+        found: dict[str, list[str]] = {end: [] for end in chosen if owner[end] == end}
+        for name in chosen:
+            found[owner[name]].append(name)
+        return list(map(tuple, found.values()))
 
     def group_stages(self, members: tuple[str, ...]) -> list[tuple[str, ...]]:
         """Algorithm 7: stages with more than one consumer form new pipelines, along with their producers."""

@@ -6,7 +6,7 @@ innermost loop inside a tile, and the number of these loops stands for the inner
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -26,6 +26,23 @@ class Level:
 
 
 INLINE = Level(-1, -1)
+
+
+def through_inlined(
+    name: str, neighbours: Mapping[str, Sequence[str]], levels: Mapping[str, Level]
+) -> tuple[set[str], set[str]]:
+    """The neighbours of a stage (producers, or consumers) once others are inlined, and the inlined ones in between."""
+    found: set[str] = set()
+    between: set[str] = set()
+    pending = list(neighbours[name])
+    while pending:
+        other = pending.pop()
+        if levels.get(other) != INLINE:
+            found.add(other)
+        elif other not in between:
+            between.add(other)
+            pending += neighbours[other]
+    return found, between
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from ..common.facts import Facts
 from ..common.tiles import MOST_UNROLLED
 from ..strategy import Problem
 from .overlap import WHOLE, Motion, motions
-from .segment import INLINE, Level, Nest
+from .segment import INLINE, Level, Nest, through_inlined
 from .stage_reuse import StageReuse
 
 Numbers = Any
@@ -167,12 +167,9 @@ class SlidingTiles:
 
     def work(self, name: str, levels: Mapping[str, Level]) -> float:
         """Operations per point, with those of what is inlined."""
-        inlined = [p for p in self.facts.producers[name] if levels.get(p) == INLINE]
-        return self.known.work[name] + sum(self.work(p, levels) for p in inlined)
+        _, inlined = through_inlined(name, self.facts.producers, levels)
+        return self.known.work[name] + sum(self.known.work[p] for p in sorted(inlined))
 
     def sources(self, name: str, levels: Mapping[str, Level]) -> set[str]:
         """What a stage reads once others are inlined."""
-        found: set[str] = set()
-        for p in self.facts.producers[name]:
-            found |= self.sources(p, levels) if levels.get(p) == INLINE else {p}
-        return found
+        return through_inlined(name, self.facts.producers, levels)[0]
