@@ -9,13 +9,12 @@ Clamps count as what they clamp: they only move a read nearer. What data or size
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from weakref import WeakKeyDictionary
 
 from ..expr.nodes import Cast, Const, Expr, Load, Op, Var
-from ..expr.visit import walk
 from ..graph.nodes import Definition, Stage
-from .regions import expressions
 
 
 @dataclass(frozen=True)
@@ -39,18 +38,41 @@ class Access:
 
     buffer: str
     indices: tuple[Index | None, ...]
+    load: Load = field(compare=False)
+
+
+# Asked for again by everything that a definition reads.
+_KNOWN: WeakKeyDictionary[Definition, dict[str, list[Access]]] = WeakKeyDictionary()
 
 
 def accesses(stage: Stage, definition: Definition) -> list[Access]:
     """Every read of the definition, those of the stage itself too."""
+    return [a for of in _by_buffer(stage, definition).values() for a in of]
+
+
+def accesses_of(producer: Stage, consumer: Stage) -> list[Access]:
+    """Every read of one stage by another."""
+    found = [_by_buffer(consumer, d) for d in consumer.definitions]
+    return [a for by_buffer in found for b in producer.buffers for a in by_buffer.get(b, ())]
+
+
+def _by_buffer(stage: Stage, definition: Definition) -> dict[str, list[Access]]:
+    if definition not in _KNOWN:
+        found: dict[str, list[Access]] = {}
+        for a in _accesses(stage, definition):
+            found.setdefault(a.buffer, []).append(a)
+        _KNOWN[definition] = found
+    return _KNOWN[definition]
+
+
+def _accesses(stage: Stage, definition: Definition) -> list[Access]:
     ranges = {d: Index(d, Fraction(1), Fraction(0), Fraction(0)) for d in stage.dims}
     for r in definition.domain:
         low, extent = r.min, r.extent
         if isinstance(low, Const) and isinstance(extent, Const):
             first = int(low.value)
             ranges[r.name] = _constant(first, first + int(extent.value) - 1)
-    loads = [e for e in walk(*expressions(definition)) if isinstance(e, Load)]
-    return [Access(e.buffer, tuple(_index(i, ranges) for i in e.indices)) for e in loads]
+    return [Access(e.buffer, tuple(_index(i, ranges) for i in e.indices), e) for e in definition.loads]
 
 
 def _constant(low: int | Fraction, high: int | Fraction) -> Index:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
-from ...analysis.access import Access, Index, accesses
+from ...analysis.access import Access, Index, accesses_of
 from ...expr.nodes import Cast, Const, Expr, Load, Op, Var
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Graph, Stage
@@ -23,7 +23,7 @@ WHOLE = 1 << 30
 def overlaps(producer: Stage, consumer: Stage) -> dict[str, int]:
     """Dim of the consumer -> how many values along it an iteration shares with the next one, if any."""
     found: dict[str, int] = {}
-    reads = [a for d in consumer.definitions for a in accesses(consumer, d) if a.buffer in producer.buffers]
+    reads = accesses_of(producer, consumer)
     for dim in consumer.dims:
         shared = _shared(dim, reads)
         if shared > 0:
@@ -42,7 +42,8 @@ def _shared(dim: str, reads: Iterable[Access]) -> int:
 
 def is_read_again(producer: Stage, consumer: Stage) -> bool:
     """Whether a reduction loop of the consumer reads the same value in all of its iterations."""
-    return any(_repeats(d, e) for d in consumer.definitions for e in d.loads if e.buffer in producer.buffers)
+    reductions = [d for d in consumer.definitions if d.domain]
+    return any(_repeats(d, e) for d in reductions for e in d.loads if e.buffer in producer.buffers)
 
 
 def _repeats(d: Definition, load: Load) -> bool:
@@ -76,12 +77,9 @@ def _motion(graph: Graph, stage: Stage, found: dict[str, dict[str, Motion]]) -> 
     for name in graph.consumers[stage.name]:
         if name not in found:
             continue
-        consumer = graph.stage[name]
-        for d in consumer.definitions:
-            for a, load in zip(accesses(consumer, d), d.loads, strict=True):
-                if a.buffer in stage.buffers:
-                    for dim, index, e in zip(stage.dims, a.indices, load.indices, strict=True):
-                        _join(mine, unsteady, dim, _followed(index, found[name]), _is_plain(e))
+        for a in accesses_of(stage, graph.stage[name]):
+            for dim, index, e in zip(stage.dims, a.indices, a.load.indices, strict=True):
+                _join(mine, unsteady, dim, _followed(index, found[name]), _is_plain(e))
     return {d: Motion(m.dim, m.rate, m.steady and d not in unsteady) for d, m in mine.items()}
 
 

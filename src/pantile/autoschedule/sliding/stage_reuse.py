@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from ...analysis.access import accesses
+from ...analysis.access import accesses_of
 from ...expr.nodes import Op
 from ...expr.visit import variables, walk
 from ...graph.nodes import Stage
@@ -61,7 +61,7 @@ class StageReuse:
     def _reads_locally(self, producer: Stage, consumer: Stage) -> bool:
         """Whether every read moves with a coordinate, and along the other dims the whole that it may reach is small."""
         extents = self.facts.extents(producer.name)
-        reads = [a for d in consumer.definitions for a in accesses(consumer, d) if a.buffer in producer.buffers]
+        reads = accesses_of(producer, consumer)
         moving = all(any(i is not None and i.dim is not None for i in a.indices) for a in reads)
         pairs = [pair for a in reads for pair in zip(a.indices, extents, strict=True)]
         small = all(index is not None or extent <= MOST_WHOLE for index, extent in pairs)
@@ -70,8 +70,8 @@ class StageReuse:
 
 def _wraps(producer: Stage, consumer: Stage) -> bool:
     """Whether a coordinate's remainder is an index, as where values are laid out in panels: rows lie apart then."""
-    reads = [e for d in consumer.definitions for e in d.loads if e.buffer in producer.buffers]
-    return any(isinstance(e, Op) and e.op == "mod" and variables(e) for load in reads for e in walk(*load.indices))
+    indices = [i for a in accesses_of(producer, consumer) for i in a.load.indices]
+    return any(isinstance(e, Op) and e.op == "mod" and variables(e) for e in walk(*indices))
 
 
 def is_regular(stage: Stage) -> bool:
