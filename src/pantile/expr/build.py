@@ -26,7 +26,7 @@ from .nodes import (
     const,
     op,
 )
-from .types import BOOL, FLOAT32, INT32, INT64, DType, DTypeLike, dtype, promote
+from .types import BOOL, FLOAT32, INDEX, INT32, INT64, DType, DTypeLike, dtype, promote
 
 _SHIFTS = ("shl", "shr")
 _LARGEST_PRODUCT = 16  # x ** n multiplies up to this exponent
@@ -111,6 +111,8 @@ def cast(to: DTypeLike, value: ExprLike) -> Expr:
             return Const(to, e.lanes, folded)
     if isinstance(e, Broadcast):
         return Broadcast(to, e.lanes, cast(to, e.value))
+    if isinstance(e, Cast) and {e.dtype, to} == {INT64, INDEX} and e.value.dtype.is_int:
+        return cast(to, e.value)  # both hold the same numbers
     return Cast(to, e.lanes, e)
 
 

@@ -55,7 +55,7 @@ class Stages:
 
     def number(self, e: Expr) -> int:
         """The value of an expression of params and extents alone."""
-        return int(Evaluator({}, self._scalars, _no_data, _keep).index(e))
+        return int(Evaluator({}, self._scalars, _no_data, _keep).value(e))
 
     def plan(self, asked: Iterable[tuple[str, Box]]) -> None:
         """Record the box of every stage that the asked boxes need."""
@@ -118,7 +118,7 @@ class Stages:
                         definition.where,
                     )
                 continue
-            indices = tuple(evaluator.index(i) for i in load.indices)
+            indices = tuple(evaluator.value(i) for i in load.indices)
             read = spanned(self._held_to_domain(producer, indices))
             if read is not None:
                 needed[producer.name] = hull(needed.get(producer.name), read)
