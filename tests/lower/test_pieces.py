@@ -12,7 +12,7 @@ from pantile.analysis.interval import Interval
 from pantile.expr.build import logical_and, ramp, select
 from pantile.expr.linear import Facts
 from pantile.expr.nodes import Const, Expr, Load, Op, Ramp, Shuffle, const, var
-from pantile.expr.types import FLOAT32, INT64
+from pantile.expr.types import FLOAT32, INDEX
 from pantile.expr.visit import same, walk
 from pantile.ir.nodes import For, If, Produce
 from pantile.ir.visit import expressions
@@ -39,7 +39,7 @@ def load(index: Expr, buffer: str = "img") -> Load:
 
 
 ZERO = const(0.0, FLOAT32)
-WHOLE = {"x": Interval(const(0, INT64), n - 1)}
+WHOLE = {"x": Interval(const(0, INDEX), n - 1)}
 ANY = Facts({"img.shape.0": (1, None)})
 
 
@@ -153,7 +153,7 @@ LEARNED: dict[str, tuple[Expr, dict[str, int], tuple[int | None, int | None]]] =
     "more": (n > 64, {}, (65, None)),
     "at most": (n <= 64, {}, (2, 64)),
     "less": (n < 64, {}, (2, 63)),
-    "mirrored": (const(64, INT64) <= n, {}, (64, None)),
+    "mirrored": (const(64, INDEX) <= n, {}, (64, None)),
     "both": (logical_and(n >= 8, n < 32), {}, (8, 31)),
     "what is known already": (n >= 1, {}, (2, None)),
     "either": ((n >= 8) | (n < 4), {}, (2, None)),

@@ -228,7 +228,7 @@ def _rounded_end(end: Scalar, t: DType) -> Scalar:
 
 
 def _may_be_rounded_otherwise(e: Op) -> bool:
-    """Unless code is strict, a product in a sum may be fused (so that neither is rounded as written), and a quotient may
+    """Unless code is strict, a product in a sum may be fused, so that neither is rounded as written, and a quotient may
     be a product with the reciprocal."""
     if e.op in ("div", "floordiv"):
         return not (isinstance(e.args[1], Const) and math.frexp(e.args[1].value)[0] in (0.5, -0.5))

@@ -39,7 +39,8 @@ def _right(d: Definition) -> str:
 def _stated(s: Stage) -> str:
     if s.domain is None:
         return ""
-    ranges = (f"{d} in {as_written(low)} .. {as_written(low + extent)}" for d, (low, extent) in zip(s.dims, s.domain, strict=True))
+    bounds = zip(s.dims, s.domain, strict=True)
+    ranges = (f"{d} in {as_written(low)} .. {as_written(low + extent)}" for d, (low, extent) in bounds)
     return f"  for {', '.join(ranges)}"
 
 

@@ -2,15 +2,15 @@
 
     out[y, x] = lut[b[x] + x] + x          out[y, x] = lut[index(b[x]) + x] + int32(x)
 
-In what a user wrote, coordinates, extents and int32 data look alike. Here, once and for all, each operation is told what
-it is: of type `index`, 64 bits that never overflow, or of a type of data, which wraps. All that comes after relies on
-types alone. The rules, which are the meaning of the language:
+In what a user wrote, coordinates, extents and int32 data look alike. Here, once and for all, each operation is told
+what it is: of type `index`, 64 bits that never overflow, or of a type of data, which wraps. All that comes after relies
+on types alone. The rules, which are the meaning of the language:
 
-- Inside an index, arithmetic of type int32 in which a coordinate, an extent or a Param takes part has 64 bits. Arithmetic
-  on data alone keeps its type.
+- Inside an index, arithmetic of type int32 in which a coordinate, an extent or a Param takes part has 64 bits.
+  Arithmetic on data alone keeps its type.
 - So has what is compared, where a coordinate or an extent and no data takes part in it.
-- Arithmetic that may leave 64 bits wraps there, as data does; unless it is on coordinates without data: that is an index
-  all the same, and a call at which it would overflow is refused (`Graph.unproved`).
+- Arithmetic that may leave 64 bits wraps there, as data does; unless it is on coordinates without data: that is an
+  index all the same, and a call at which it would overflow is refused (`Graph.unproved`).
 """
 
 from __future__ import annotations

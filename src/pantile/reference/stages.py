@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import InternalError, UserError
 from ..expr.nodes import Expr, Load, Op
+from ..expr.show import as_written
 from ..expr.visit import walk
 from ..graph.nodes import Definition, Graph, Stage
 from .boxes import Array, Box, hull, sized, spanned
@@ -157,7 +158,8 @@ class Stages:
             if broken.any():
                 found = np.broadcast_to(value, broken.shape)[broken].flat[0]
                 raise UserError(
-                    f"{stage.name}: {e} promised a value that is not: {found}; widen the range or use pt.clamp",
+                    f"{stage.name}: {as_written(e)} promised a value that is not: {found}; widen the range or use "
+                    "pt.clamp",
                     definition.where,
                 )
             return value
