@@ -4,16 +4,19 @@ An index that is data plus a constant adds the constant as an index, where the s
 64 bits, neighbours are seen to be neighbours.
 
 before:  lut[index(b[x] + 1)]          after:  lut[index(b[out.x]) + 1]
+
+Data that is compared as an index, since the coordinate of an inlined stage was, is compared as data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 
 from ..analysis.interval import interval
 from ..expr.build import binary, cast
-from ..expr.nodes import Cast, Const, Expr, Op, Var
-from ..expr.types import INDEX
+from ..expr.nodes import COMPARISON, Cast, Const, Expr, Op, Var
+from ..expr.types import INDEX, promote
 from ..expr.visit import transform
 
 
@@ -35,7 +38,21 @@ class Lowered:
         if isinstance(e, Cast) and e.dtype is INDEX and isinstance(e.value, Op) and _never_wraps(e.value):
             data, by = e.value.args
             return binary(e.value.op, cast(INDEX, data), cast(INDEX, by))
+        if isinstance(e, Op) and e.op in COMPARISON and e.args[0].dtype is INDEX:
+            return _compared_as_data(e)
         return None
+
+
+def _compared_as_data(e: Op) -> Expr | None:
+    """In the type where the two sides meet, if that is a small one."""
+    types = [a.value.dtype for a in e.args if isinstance(a, Cast)]
+    if not types or any(t.bits == 64 for t in types):
+        return None
+    t = reduce(promote, types)
+    constants = [a for a in e.args if not isinstance(a, Cast)]
+    if t.bits == 64 or not all(isinstance(a, Const) and t.min <= a.value <= t.max for a in constants):
+        return None
+    return binary(e.op, *(cast(t, a.value if isinstance(a, Cast) else a) for a in e.args))
 
 
 def _never_wraps(e: Op) -> bool:
