@@ -11,7 +11,7 @@ from pantile.expr.build import binary
 from pantile.expr.congruence import congruence
 from pantile.expr.linear import Facts, linear, simplify
 from pantile.expr.nodes import Const, Expr, const, var
-from pantile.expr.types import INT64
+from pantile.expr.types import INDEX
 from pantile.expr.visit import walk
 
 from .indices import affine, boxes, cases, conditions, indices, points, value
@@ -125,7 +125,7 @@ def test_what_cancels_and_what_is_proved_goes() -> None:
     assert facts.lower(y // 3 * 3) == 3 and facts.lower(y // 3 * 3 - y) == -2
     assert simplify(y >= 3, facts).value is True  # type: ignore[attr-defined]
     assert simplify(x > 9, facts).value is False  # type: ignore[attr-defined]
-    assert isinstance(simplify(const(3, INT64) * 2, facts), Const)
+    assert isinstance(simplify(const(3, INDEX) * 2, facts), Const)
 
 
 def test_quotients_of_a_pyramid() -> None:

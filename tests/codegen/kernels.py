@@ -14,7 +14,7 @@ from pantile.codegen.engine import LoadedCode, load
 from pantile.codegen.target import host
 from pantile.expr.build import ramp
 from pantile.expr.nodes import Const, Expr, Load, const
-from pantile.expr.types import INT64, DType, dtype
+from pantile.expr.types import INDEX, DType, dtype
 from pantile.ir.nodes import BufferArg, For, Kind, Program, ScalarArg, Stmt
 from pantile.ir.verify import verify
 from pantile.runtime.threads import pool
@@ -23,7 +23,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def i64(value: int) -> Const:
-    return const(value, INT64)
+    return const(value, INDEX)
 
 
 def dense(t: DType | str, buffer: str, base: Expr, lanes: int = 1) -> Load:

@@ -8,7 +8,7 @@ import pytest
 from pantile.codegen.emit import buffer_names
 from pantile.expr.build import cast, ramp
 from pantile.expr.nodes import Load, Ramp, const, op, var
-from pantile.expr.types import INT32, INT64
+from pantile.expr.types import INDEX, INT32
 from pantile.ir.nodes import Alloc, BufferArg, Kind, Memory, Program, Stmt, Store
 
 from .kernels import Array, Kernel, argument, i64, loop
@@ -54,7 +54,7 @@ def test_store_in_a_parallel_loop() -> None:
 
 
 def test_masked_off_lanes_may_point_anywhere() -> None:
-    mask = op("lt", Ramp(INT64, 4, i64(0), i64(1)), const(2, INT64, 4))
+    mask = op("lt", Ramp(INDEX, 4, i64(0), i64(1)), const(2, INDEX, 4))
     body = Store("out", (ramp(i64(6), 1, 4),), const(5, INT32, 4), mask)
     assert checked(body, *arrays())[0] == 0
 

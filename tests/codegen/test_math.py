@@ -20,7 +20,7 @@ from pantile.codegen.target import host
 from pantile.errors import InternalError
 from pantile.expr.build import ramp
 from pantile.expr.nodes import OPS, Cast, Const, Expr, Load, Op, Var, const, op, var
-from pantile.expr.types import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, DType
+from pantile.expr.types import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INDEX, DType
 from pantile.expr.visit import walk
 from pantile.ir.nodes import BufferArg, For, Kind, Program, Store
 
@@ -74,7 +74,7 @@ def kernel(name: str, t: DType, strict: bool) -> LoadedCode:
     names = ("a", "b")[: OPS[name]]
     index = ramp(var("i") * LANES, 1, LANES)
     value = op(name, *(Load(t, LANES, n, (index,)) for n in names))
-    loop = For("i", const(0, INT64), var("out.shape.0") // LANES, Kind.SERIAL, Store("out", (index,), value))
+    loop = For("i", const(0, INDEX), var("out.shape.0") // LANES, Kind.SERIAL, Store("out", (index,), value))
     buffers = tuple(BufferArg(n, t, 1, n == "out", (1,)) for n in (*names, "out"))
     text = emit(Program("kernel", buffers, (), loop), host(), strict=strict)
     return load(compile_object(text, host()), "kernel", {})

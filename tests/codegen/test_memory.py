@@ -12,7 +12,7 @@ from pantile.codegen.emit import emit
 from pantile.codegen.target import NAMED, host
 from pantile.expr.build import broadcast, cast, ramp
 from pantile.expr.nodes import Broadcast, Expr, Load, Op, Ramp, Shuffle, const, op, var
-from pantile.expr.types import INT64, UINT8, dtype
+from pantile.expr.types import INDEX, UINT8, dtype
 from pantile.ir.nodes import Block, Prefetch, Program, Stmt, Store
 
 from .kernels import Array, argument, dense, i64, run
@@ -75,7 +75,7 @@ def test_neighbouring_columns_are_rows_transposed(t: str, lanes: int, columns: i
     apart = i64(step) if stride else var("a.shape.0") - (a.size - step)
 
     def column(k: int) -> Load:
-        return Load(dtype(t), lanes, "a", (Ramp(INT64, lanes, i64(k), apart),))
+        return Load(dtype(t), lanes, "a", (Ramp(INDEX, lanes, i64(k), apart),))
 
     stores = tuple(store_all(f"out{k}", column(k)) for k in range(columns))
     assert run(Block(stores), {"a": a, **outs}, list(outs)) == 0
@@ -88,7 +88,7 @@ def test_neighbouring_columns_are_rows_transposed(t: str, lanes: int, columns: i
 def test_gather_with_data_dependent_index() -> None:
     table, a = np.arange(256, dtype=np.uint16) ** 2, np.array([3, 255, 0, 7, 9, 200, 1, 1], np.uint8)
     out = np.zeros(8, np.uint16)
-    index = cast(INT64, dense("uint8", "a", i64(0), 8))
+    index = cast(INDEX, dense("uint8", "a", i64(0), 8))
     e = Load(dtype("uint16"), 8, "table", (index,))
     assert run(store_all("out", e), {"table": table, "a": a, "out": out}, ["out"]) == 0
     assert np.array_equal(out, table[a])
@@ -96,7 +96,7 @@ def test_gather_with_data_dependent_index() -> None:
 
 def test_gather_adds_a_ramp_to_data() -> None:
     a, table, out = np.array([3, 2, 0, 7], np.int32), np.arange(64.0), np.zeros(4)
-    index = cast(INT64, dense("int32", "a", i64(0), 4)) + Ramp(INT64, 4, i64(8), i64(10))
+    index = cast(INDEX, dense("int32", "a", i64(0), 4)) + Ramp(INDEX, 4, i64(8), i64(10))
     assert (
         run(store_all("out", Load(dtype("float64"), 4, "t", (index,))), {"a": a, "t": table, "out": out}, ["out"]) == 0
     )
@@ -118,7 +118,7 @@ def test_gathers_of_neighbours_share_loads(t: str, lanes: int, offsets: list[int
     where = np.arange(lanes, dtype=np.int32)[::-1] * 3
     table = before_unmapped_page(values(t, 1 + 3 * (lanes - 1) + max(offsets) + 1))
     outs = {f"out{k}": np.zeros(lanes, t) for k in offsets}
-    base = cast(INT64, dense("int32", "where", i64(0), lanes)) + broadcast(i64(1), lanes)
+    base = cast(INDEX, dense("int32", "where", i64(0), lanes)) + broadcast(i64(1), lanes)
 
     def store(k: int) -> Stmt:
         return store_all(f"out{k}", Load(dtype(t), lanes, "table", (base + broadcast(i64(k), lanes),)))
@@ -134,8 +134,8 @@ def test_gathers_of_neighbours_share_loads(t: str, lanes: int, offsets: list[int
 
 def test_gather_adds_a_shuffled_ramp_to_data() -> None:
     a, table, out = np.array([3, 2, 0, 7], np.int32), np.arange(64.0), np.zeros(4)
-    places = Shuffle(INT64, 4, (Ramp(INT64, 3, i64(8), i64(10)), i64(50)), (0, 2, 1, 3))
-    index = places + cast(INT64, dense("int32", "a", i64(0), 4)) - Broadcast(INT64, 4, i64(2))
+    places = Shuffle(INDEX, 4, (Ramp(INDEX, 3, i64(8), i64(10)), i64(50)), (0, 2, 1, 3))
+    index = places + cast(INDEX, dense("int32", "a", i64(0), 4)) - Broadcast(INDEX, 4, i64(2))
     assert (
         run(store_all("out", Load(dtype("float64"), 4, "t", (index,))), {"a": a, "t": table, "out": out}, ["out"]) == 0
     )
@@ -145,7 +145,7 @@ def test_gather_adds_a_shuffled_ramp_to_data() -> None:
 def test_ramp_with_a_run_time_stride() -> None:
     a, out = np.arange(40, dtype=np.int32), np.zeros(4, np.int32)
     stride = var("a.shape.0") // 8
-    shifted = Op(INT64, 4, "add", (Ramp(INT64, 4, i64(1), stride), Broadcast(INT64, 4, stride)))
+    shifted = Op(INDEX, 4, "add", (Ramp(INDEX, 4, i64(1), stride), Broadcast(INDEX, 4, stride)))
     assert run(store_all("out", Load(dtype("int32"), 4, "a", (shifted,))), {"a": a, "out": out}, ["out"]) == 0
     assert out.tolist() == [6, 11, 16, 21]
 
@@ -161,7 +161,7 @@ def test_masked_loads_and_stores_touch_only_their_lanes(t: str, stride: int, lan
     kept = out.copy()
     copy = np.ones(lanes, t)
     index = ramp(i64(first), stride, lanes)
-    mask = op("lt", Ramp(INT64, lanes, i64(0), i64(1)), const(on, INT64, lanes))
+    mask = op("lt", Ramp(INDEX, lanes, i64(0), i64(1)), const(on, INDEX, lanes))
     load = Load(dtype(t), lanes, "a", (index,), mask)
     body = Block((Store("out", (index,), load, mask), store_all("copy", load)))
     assert run(body, {"a": a, "out": out, "copy": copy}, ["out", "copy"]) == 0
@@ -193,7 +193,7 @@ def test_stores(stride: int) -> None:
 
 def test_scatter_keeps_the_last_of_equal_lanes() -> None:
     where, out = np.array([2, 0, 2, 2], np.int32), np.zeros(3, np.int32)
-    body = Store("out", (cast(INT64, dense("int32", "where", i64(0), 4)),), cast("int32", ramp(i64(10), 1, 4)))
+    body = Store("out", (cast(INDEX, dense("int32", "where", i64(0), 4)),), cast("int32", ramp(i64(10), 1, 4)))
     assert run(body, {"where": where, "out": out}, ["out"]) == 0
     assert out.tolist() == [11, 0, 13]
 

@@ -9,9 +9,10 @@ import pytest
 
 import pantile as pt
 from pantile.errors import InternalError
-from pantile.expr.nodes import Load, Ramp, coordinate
+from pantile.expr.build import cast
+from pantile.expr.nodes import Load, Ramp, Var, coordinate
 from pantile.expr.nodes import const as number
-from pantile.expr.types import BOOL, FLOAT32, INT32
+from pantile.expr.types import BOOL, FLOAT32, INDEX, INT32
 from pantile.graph.build import build
 from pantile.graph.nodes import Graph, Output, Stage
 from pantile.graph.verify import verify
@@ -49,13 +50,14 @@ BROKEN: dict[str, tuple[Callable[[], Graph], str]] = {
     "dims": (lambda: change("f", lambda s: replace(s, dims=("y", "y"))), "dims are not distinct"),
     "scalar dim": (lambda: change("f", lambda s: replace(s, dims=("y", "gain"))), "name of a scalar"),
     "pure indices": (lambda: change("f", lambda s: replace(s, dims=("y", "z"))), "indices are not the dims"),
+    "coordinate": (lambda: with_value(Var(INT32, 1, "x")), "is used as int32"),
     "types": (lambda: with_value(number(1, FLOAT32)), "values have types"),
-    "unbound": (lambda: with_value(coordinate("z")), "z is not bound"),
+    "unbound": (lambda: with_value(cast("int32", coordinate("z"))), "z is not bound"),
     "language": (lambda: with_value(pt.Input("img", "int32", 1)[0]), r"Read\) is not an expression of a graph"),
-    "vector": (lambda: with_value(replace(Y, lanes=2)), "is a vector"),
+    "vector": (lambda: with_value(replace(number(1, INT32), lanes=2)), "is a vector"),
     "ramp": (lambda: with_value(Ramp(INT32, 4, Y, X)), "Ramp"),
     "rank": (lambda: with_value(Load(INT32, 1, "img", (Y,))), "1 indices, img has 2 dims"),
-    "load type": (lambda: with_value(Load(INT32, 1, "img", (number(0.5, FLOAT32), X))), "not an integer"),
+    "load type": (lambda: with_value(Load(INT32, 1, "img", (number(0.5, FLOAT32), X))), "not of type index"),
     "mask": (lambda: with_value(Load(INT32, 1, "img", (Y, X), number(True, BOOL))), "mask"),
     "self": (lambda: with_value(Load(INT32, 1, "f", (Y, X))), "not computed yet"),
     "across": (lambda: with_update(values=(Load(INT32, 1, "g", (X, X)),), indices=(Y, X)), "has no order"),
@@ -66,7 +68,7 @@ BROKEN: dict[str, tuple[Callable[[], Graph], str]] = {
     "no stage": (lambda: replace(sound(), outputs=(Output("h", ()),)), "h is not a stage"),
     "shape rank": (lambda: replace(sound(), outputs=(Output("g", ()),)), "another rank"),
     "shape data": (
-        lambda: replace(sound(), outputs=(Output("g", (number(1, INT32), Load(INT32, 1, "f", (Y, X)))),)),
+        lambda: replace(sound(), outputs=(Output("g", (number(1, INDEX), cast(INDEX, Load(INT32, 1, "f", (Y, X))))),)),
         "depends on data",
     ),
 }

@@ -7,13 +7,13 @@ import pytest
 from pantile.errors import InternalError
 from pantile.expr.build import ramp
 from pantile.expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const, op, var
-from pantile.expr.types import BOOL, FLOAT32, INT32, INT64, UINT8
+from pantile.expr.types import BOOL, FLOAT32, INDEX, INT32, UINT8
 from pantile.ir.nodes import Alloc, Block, BufferArg, For, If, Kind, Let, Memory, Program, Realize, Stmt, Store
 from pantile.ir.verify import verify
 
 x = var("x")
-ZERO = const(0, INT64)
-EIGHT = const(8, INT64)
+ZERO = const(0, INDEX)
+EIGHT = const(8, INDEX)
 ONE_BYTE = const(1, UINT8)
 
 
@@ -48,7 +48,7 @@ WRONG: dict[str, tuple[Stmt, str]] = {
         Alloc("out", UINT8, EIGHT, Memory.HEAP, None, store(ONE_BYTE)),
         "the buffer out is defined twice",
     ),
-    "type of a name": (loop(store(Var(UINT8, 1, "x"))), "x is int64 with 1 lanes but is used as uint8"),
+    "type of a name": (loop(store(Var(UINT8, 1, "x"))), "x is index with 1 lanes but is used as uint8"),
     "stored type": (store(const(1, INT32)), "a int32 is stored into out, which holds uint8"),
     "loaded type": (
         store(Op(UINT8, 1, "neg", (Load(FLOAT32, 1, "out", (ZERO,)),))),
@@ -65,7 +65,7 @@ WRONG: dict[str, tuple[Stmt, str]] = {
     "extent": (For("x", ZERO, const(8, INT32), Kind.SERIAL, store(ONE_BYTE)), "the extent of loop x is int32"),
     "condition": (If(ONE_BYTE, store(ONE_BYTE)), "is uint8, not a scalar bool"),
     "index type": (store(ONE_BYTE, const(0, FLOAT32)), "the index 0 of out is float32"),
-    "ramp": (store(const(1, UINT8, 2), Ramp(INT64, 2, const(0, INT64, 2), ZERO)), "base and stride of"),
+    "ramp": (store(const(1, UINT8, 2), Ramp(INDEX, 2, const(0, INDEX, 2), ZERO)), "base and stride of"),
     "shuffle": (store(Shuffle(UINT8, 1, (ONE_BYTE,), (1,))), "picks lanes outside 0..1"),
 }
 WRONG_WHEN_FLAT: dict[str, tuple[Stmt, str]] = {

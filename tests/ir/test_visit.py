@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pantile.expr.nodes import Load, Var, const, var
-from pantile.expr.types import INT32, INT64, UINT8
+from pantile.expr.types import INDEX, INT32, UINT8
 from pantile.expr.visit import substitute
 from pantile.ir.nodes import (
     Alloc,
@@ -29,7 +29,7 @@ from pantile.ir.show import show, show_program
 from pantile.ir.visit import all_expressions, block, map_exprs, transform, walk
 
 x, y, h = var("x"), var("y"), var("h")
-ZERO = const(0, INT64)
+ZERO = const(0, INDEX)
 STORE = Store("f", (y, x), Load(UINT8, 1, "img", (y, x + 1)), x < h)
 EVERYTHING = Produce("f", For("y", ZERO, h, Kind.PARALLEL, Realize("g", UINT8, ((ZERO, h), (y, h)), Memory.AUTO, Let(
     "t", y + 1, For("x", y, h, Kind.SERIAL, If(x < h, Block((STORE, Prefetch("img", (y, x)))), Alloc(

@@ -12,7 +12,7 @@ from pantile.analysis.interval import Interval
 from pantile.expr.build import logical_and, ramp, select
 from pantile.expr.linear import Facts
 from pantile.expr.nodes import Const, Expr, Load, Op, Ramp, Shuffle, const, var
-from pantile.expr.types import FLOAT32, INT64
+from pantile.expr.types import FLOAT32, INDEX
 from pantile.expr.visit import same, walk
 from pantile.ir.nodes import For, If, Produce
 from pantile.ir.visit import expressions
@@ -39,7 +39,7 @@ def load(index: Expr, buffer: str = "img") -> Load:
 
 
 ZERO = const(0.0, FLOAT32)
-WHOLE = {"x": Interval(const(0, INT64), n - 1)}
+WHOLE = {"x": Interval(const(0, INDEX), n - 1)}
 ANY = Facts({"img.shape.0": (1, None)})
 
 
@@ -103,7 +103,7 @@ def test_a_number_added_to_data_that_cannot_wrap_stays_apart() -> None:
     table, wraps = pt.Func("table"), pt.Func("wraps")
     table[Y, X] = IMG[Y, level + 1]
     wraps[Y, X] = IMG[Y, pt.within(pt.cast("int32", IMG[Y, X]) + 1, 0, 6)]
-    for f, expected in ((table, "max(min(int32(img"), (wraps, "int64(within(int32(img")):
+    for f, expected in ((table, "max(min(int32(img"), (wraps, "index(within(int32(img")):
         p = pt.Pipeline(f, shape=(3, 5))
         (column,) = (i for i in _indices(p) if "int32" in str(i))
         assert (" + 1" in str(column)) and expected in str(column)
@@ -113,7 +113,7 @@ def test_a_number_added_to_data_that_cannot_wrap_stays_apart() -> None:
 def _indices(p: pt.Pipeline) -> list[Expr]:
     graph = p.graph
     at = {d: var(d) for d in graph.stages[0].dims}
-    value = Lowered(at).value(graph.stages[0].definitions[0].values[0])
+    value = Lowered(at).expression(graph.stages[0].definitions[0].values[0])
     return [node.indices[1] for node in walk(value) if isinstance(node, Load)]
 
 
@@ -153,7 +153,7 @@ LEARNED: dict[str, tuple[Expr, dict[str, int], tuple[int | None, int | None]]] =
     "more": (n > 64, {}, (65, None)),
     "at most": (n <= 64, {}, (2, 64)),
     "less": (n < 64, {}, (2, 63)),
-    "mirrored": (const(64, INT64) <= n, {}, (64, None)),
+    "mirrored": (const(64, INDEX) <= n, {}, (64, None)),
     "both": (logical_and(n >= 8, n < 32), {}, (8, 31)),
     "what is known already": (n >= 1, {}, (2, None)),
     "either": ((n >= 8) | (n < 4), {}, (2, None)),

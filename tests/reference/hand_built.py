@@ -1,4 +1,7 @@
-"""Graphs written down by hand, so that the evaluator's tests need neither the language nor the graph builder."""
+"""Graphs written down by hand, so that the evaluator's tests need neither the language nor the graph builder.
+
+Coordinates are int32, as users' are, until the graph is complete.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from pantile.expr.build import expr
 from pantile.expr.nodes import Expr, ExprLike, Load
 from pantile.expr.types import INT32, DType, dtype
 from pantile.graph.nodes import Definition, Graph, InputInfo, Output, ParamInfo, ReductionDim, Stage
+from pantile.graph.widen import Widened
 
 HERE = Location("picture.py", 7)
-Y, X, R = nodes.coordinate("y"), nodes.coordinate("x"), nodes.coordinate("r.0")
+Y, X, R = (nodes.Var(INT32, 1, name) for name in ("y", "x", "r.0"))
 
 
 def load(buffer: str, t: str, *indices: ExprLike) -> Load:
@@ -18,7 +22,7 @@ def load(buffer: str, t: str, *indices: ExprLike) -> Load:
 
 
 def pure(dims: tuple[str, ...], *values: Expr) -> Definition:
-    return Definition(tuple(nodes.coordinate(d) for d in dims), values, (), None, HERE)
+    return Definition(tuple(nodes.Var(INT32, 1, d) for d in dims), values, (), None, HERE)
 
 
 def update(
@@ -42,12 +46,13 @@ def graph(
     *stages: Stage, out: tuple[tuple[str, tuple[ExprLike, ...]], ...],
     inputs: dict[str, tuple[str, int]] | None = None, params: dict[str, str] | None = None,
 ) -> Graph:  # fmt: skip
+    widened = Widened(params or ())
     return Graph(
         "test",
         tuple(InputInfo(n, dtype(t), ndim, HERE) for n, (t, ndim) in (inputs or {}).items()),
         tuple(ParamInfo(n, dtype(t), None, HERE) for n, t in (params or {}).items()),
-        stages,
-        tuple(Output(n, tuple(expr(e) for e in shape)) for n, shape in out),
+        tuple(map(widened.stage, stages)),
+        tuple(Output(n, tuple(widened.index(expr(e)) for e in shape)) for n, shape in out),
     )
 
 

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from pantile.expr.nodes import COMPARISON, FIXED_POINT, Bits, Cast, Const, Expr, Load, Op, Var
-from pantile.expr.types import INT32, INT64, DType
-from pantile.expr.visit import children
+from pantile.expr.types import DType
 from pantile.graph.nodes import Definition, Graph, Stage
 
 Point = tuple[int, ...]
@@ -51,7 +50,7 @@ class Oracle:
         return found
 
     def number(self, e: Expr) -> int:
-        return int(self.evaluate(e, {}, None, wide=True))
+        return int(self.evaluate(e, {}, None))
 
     def at(self, stage: Stage, point: Point, layer: int | None = None) -> Values:
         """The values at `point` after `layer` updates (after all by default)."""
@@ -87,32 +86,26 @@ class Oracle:
         for r in product(*(range(low, low + extent) for low, extent in bounds)):
             here = env | {d.name: v for d, v in zip(update.domain, r, strict=True)}
             if update.condition is None or self.evaluate(update.condition, here, (stage, own)):
-                place = tuple(int(self.evaluate(i, here, (stage, own), wide=True)) for i in update.indices)
+                place = tuple(int(self.evaluate(i, here, (stage, own))) for i in update.indices)
                 writes[place] = tuple(self.evaluate(v, here, (stage, own)) for v in update.values)
         return writes
 
-    def evaluate(self, e: Expr, env: dict[str, int], own: Any, wide: bool = False) -> Any:
-        """`wide`: inside an index, where int32 arithmetic on coordinates does not wrap."""
-        wide = wide and free(e)
-        t = INT64 if wide and e.dtype == INT32 else e.dtype
+    def evaluate(self, e: Expr, env: dict[str, int], own: Any) -> Any:
         if isinstance(e, Const):
-            return fit(e.value, t)
+            return fit(e.value, e.dtype)
         if isinstance(e, Var):
-            return fit(env[e.name], t) if e.name in env else self.scalars[e.name]
+            return fit(env[e.name], e.dtype) if e.name in env else self.scalars[e.name]
         if isinstance(e, Load):
             return self.load(e, env, own)
         if isinstance(e, Cast):
-            return cast(self.evaluate(e.value, env, own, wide), e.value.dtype, e.dtype)
+            return cast(self.evaluate(e.value, env, own), e.value.dtype, e.dtype)
         if isinstance(e, Bits):
             return bits(self.evaluate(e.value, env, own), e.value.dtype, e.dtype)
         assert isinstance(e, Op)
-        wide = wide and e.op not in FIXED_POINT
-        args = [self.evaluate(a, env, own, wide) for a in e.args]
-        argument = e.args[-1].dtype
-        return apply(e.op, INT64 if wide and argument == INT32 else argument, args)
+        return apply(e.op, e.args[-1].dtype, [self.evaluate(a, env, own) for a in e.args])
 
     def load(self, e: Load, env: dict[str, int], own: Any) -> Any:
-        point = tuple(int(self.evaluate(i, env, own, wide=True)) for i in e.indices)
+        point = tuple(int(self.evaluate(i, env, own)) for i in e.indices)
         if e.buffer in self.inputs:
             array = self.inputs[e.buffer]
             inside = tuple(min(max(p, 0), n - 1) for p, n in zip(point, array.shape, strict=True))
@@ -125,11 +118,6 @@ class Oracle:
             bounds = [(self.number(low), self.number(extent)) for low, extent in stage.domain]
             point = tuple(min(max(p, low), low + n - 1) for p, (low, n) in zip(point, bounds, strict=True))
         return self.at(stage, point)[which]
-
-
-def free(e: Expr) -> bool:
-    """Whether a coordinate or scalar occurs outside of loads."""
-    return isinstance(e, Var) or (not isinstance(e, Load) and any(map(free, children(e))))
 
 
 # ---- numbers

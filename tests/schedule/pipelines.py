@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pantile.expr.nodes import Expr, coordinate, op
+from pantile.expr.nodes import Expr, Var, op
+from pantile.expr.types import INT32
 from pantile.graph.nodes import Graph
 from tests.reference.hand_built import X, Y, const, graph, load, stage, update
 
-RY, RX = coordinate("r.y"), coordinate("r.x")
-ROW, COL, K = coordinate("i"), coordinate("j"), coordinate("k")
+RY, RX, ROW, COL, K = (Var(INT32, 1, name) for name in ("r.y", "r.x", "i", "j", "k"))
 FLOATS = {"img": ("float32", 2)}
 BYTES = {"img": ("uint8", 2)}
 

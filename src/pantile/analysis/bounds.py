@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from math import prod
 
 from ..expr.depth import deep_expressions
+from ..expr.magnitude import COORDINATE, MAY_OVERFLOW
 from ..expr.nodes import Expr, Load, Number, Op
+from ..expr.types import INDEX
 from ..expr.visit import variables, walk
 from ..graph.nodes import Definition, Graph, Stage
 from . import messages
@@ -76,6 +78,7 @@ class _Place:
 
 class _Check:
     def __init__(self, graph: Graph, shapes: Mapping[str, tuple[int, ...]], scope: Scope) -> None:
+        self.graph = graph
         self.scope = scope
         self.asked = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in shapes.items()}
         self.boxes = required(graph, self.asked, scope)
@@ -116,8 +119,10 @@ class _Check:
     def reads(self, stage: Stage) -> None:
         """All reads of inputs, and of stages with a stated domain, stay inside."""
         if stage.name in self.boxes:
-            for place in self._places(stage, self.boxes[stage.name], stage.definitions):
+            box = self.boxes[stage.name]
+            for place in self._places(stage, box, stage.definitions):
                 self._loads(place, self.rooms)
+                self._arithmetic(place, box)
 
     def storage(self, stage: Stage) -> None:
         """A stage with memory of its own needs a bounded amount of it."""
@@ -143,6 +148,14 @@ class _Check:
             witness = find_witness(indices, array.limits, at.scope, at.guards)
             raise messages.written_outside(at.stage, at.definition, shape, witness)
 
+    def _arithmetic(self, at: _Place, box: Box) -> None:
+        """All index arithmetic stays within 64 bits, as code relies on; by types alone, unless coordinates are far."""
+        near = all(r.bounded and max(-r.low, r.high) <= COORDINATE for r in box)
+        for e in self.graph.unproved.get(id(at.definition), ()) if near else _index_arithmetic(at.definition):
+            found = interval(e, at.scope)
+            if not found.bounded or not INDEX.min <= found.low <= found.high <= INDEX.max:
+                raise messages.overflows(at.stage, at.definition, e)
+
     def _loads(self, at: _Place, rooms: Mapping[str, Room]) -> None:
         """All reads of the rooms' buffers stay inside. Those in the definition's own condition count as if it held."""
 
@@ -154,6 +167,11 @@ class _Check:
                 raise messages.read_outside(at.stage, at.definition, load, box, room, witness)
 
         each_load(expressions(at.definition), at.scope, seen)
+
+
+def _index_arithmetic(d: Definition) -> Iterable[Op]:
+    operations = (e for e in walk(*d.expressions) if isinstance(e, Op) and e.dtype is INDEX)
+    return (e for e in operations if e.op in MAY_OVERFLOW)
 
 
 def _is_empty(ranges: Iterable[Interval]) -> bool:

@@ -5,7 +5,9 @@ many candidate tiles at once, given expressions it builds the arithmetic that co
 
     interval(2*x + 1, {"x": Interval(0, 9)})  ->  Interval(1, 19)
 
-Constants stay Python numbers in every mode. A bound of None is unknown (plus or minus infinity).
+Constants stay Python numbers in every mode. A bound of None is unknown (plus or minus infinity). Arithmetic of type
+index is exact. That of data wraps: its result is known only where it provably stays within its type. Ends that are
+expressions are always indices.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ import numpy as np
 
 from ..expr import build
 from ..expr.linear import linear
-from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Var
-from ..expr.types import INT64, UINT64, DType
-from ..expr.visit import is_index, names
+from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Var, const
+from ..expr.types import INDEX, INT64, UINT64, DType
+from ..expr.visit import loaded, names, walk
 
 # int | float | np.ndarray | Expr | None
 Scalar = Any
@@ -143,10 +145,10 @@ class _Evaluator:
         if isinstance(e, Const):
             value = int(e.value) if e.dtype.is_bool else e.value
             return _rounded(Interval.point(value), e.dtype) if e.dtype.is_float else Interval.point(value)
-        if is_index(e) and names(e) and names(e).isdisjoint(self.scope):
-            return Interval.point(e)  # and not a copy of it for each end, which what is built from it would copy again
-        if isinstance(e, Var):
-            return self.scope[e.name] if e.name in self.scope else _itself(e)
+        if isinstance(e, Var) and e.name in self.scope:
+            return self.scope[e.name]
+        if self.is_scalar(e):  # not a copy of it for each end, which what is built from it would copy again
+            return Interval.point(build.cast(INDEX, e))
         if isinstance(e, Op):
             return self.operation(e)
         if isinstance(e, Cast):
@@ -160,19 +162,39 @@ class _Evaluator:
             return _OPS["add"](self.visit(e.base), step)
         return EVERYTHING
 
+    def is_scalar(self, e: Expr) -> bool:
+        """Whether this is one number at run time, computed there as it is here: it stands for itself, wrapped or not.
+
+        Floats may be rounded otherwise at the next place, and uint64 has numbers that no index has.
+        """
+        own = names(e)
+        if not own or not own.isdisjoint(self.scope) or not e.dtype.is_int or e.dtype is UINT64 or e.lanes > 1:
+            return False
+        return not loaded(e) and (e.dtype is INDEX or not any(n.dtype.is_float for n in walk(e)))
+
     def operation(self, e: Op) -> Interval:
         if e.op in COMPARISON or e.dtype.is_bool:
             return Interval(0, 1)
         if e.op == "select":
             return self.select(e)
+        if e.dtype.is_float:
+            return self.float_operation(e)
         rule = _OPS.get(e.op)
         if rule is None:
             return type_range(e.dtype)
         result = rule(*[self.visit(a) for a in e.args])
-        if e.dtype.is_float:
-            rounded = _rounded(result, e.dtype)
-            return _one_ulp_more(rounded, e.dtype) if _may_be_rounded_otherwise(e) else rounded
-        return _wrapped(result, e.dtype) if e.op in _MAY_WRAP else result
+        if e.dtype is INDEX:
+            return result
+        return _wrapped(result, e.dtype) if e.op in _MAY_WRAP else _held(result, e.dtype)
+
+    def float_operation(self, e: Op) -> Interval:
+        rule = _FLOAT_OPS.get(e.op)
+        if rule is None:
+            return EVERYTHING
+        rounded = _rounded(rule(*[self.visit(a) for a in e.args]), e.dtype)
+        if _may_be_rounded_otherwise(e):
+            rounded = _one_ulp_more(rounded, e.dtype)
+        return _FLOAT_OPS["floor"](rounded) if e.op == "floordiv" else rounded
 
     def select(self, e: Op) -> Interval:
         condition, then, otherwise = e.args
@@ -182,13 +204,6 @@ class _Evaluator:
 
 
 _MAY_WRAP = {"add", "sub", "neg", "mul", "floordiv", "abs", "shl"}
-
-
-def _itself(e: Var) -> Interval:
-    """A scalar that stands for itself, in 64 bits so that arithmetic on it does not wrap."""
-    if e.dtype.is_bool:
-        return Interval(0, 1)
-    return Interval.point(build.cast(INT64, e)) if e.dtype.is_int and e.dtype != UINT64 else EVERYTHING
 
 
 def type_range(t: DType) -> Interval:
@@ -213,15 +228,14 @@ def _rounded_end(end: Scalar, t: DType) -> Scalar:
 
 
 def _may_be_rounded_otherwise(e: Op) -> bool:
-    """Unless code is strict, a product in a sum may be fused, and a quotient may be a product with the reciprocal."""
-    if e.op == "div":
+    """Unless code is strict, a product in a sum may be fused, so that neither is rounded as written, and a quotient may
+    be a product with the reciprocal."""
+    if e.op in ("div", "floordiv"):
         return not (isinstance(e.args[1], Const) and math.frexp(e.args[1].value)[0] in (0.5, -0.5))
-    return e.op in ("add", "sub") and any(isinstance(a, Op) and a.op == "mul" for a in e.args)
+    return e.op == "mul" or e.op in ("add", "sub") and any(isinstance(a, Op) and a.op == "mul" for a in e.args)
 
 
 def _one_ulp_more(r: Interval, t: DType) -> Interval:
-    if r.is_point:
-        return r
     low = None if r.low is None else r.low - abs(r.low) * t.epsilon
     return Interval(low, None if r.high is None else r.high + abs(r.high) * t.epsilon)
 
@@ -232,30 +246,40 @@ def _constant(r: Interval) -> int | float | None:
 
 
 def _wrapped(r: Interval, t: DType) -> Interval:
-    """Integers wrap: keep the result only where it fits. Ends that are no numbers are of coordinates and extents, which
-    do not wrap in 32 bits; int64 never does."""
-    if t == INT64:
+    """Arithmetic on data wraps: keep the result where it fits, and the one number that a number wraps to."""
+    if not (_is_number(r.low) and _is_number(r.high)):
+        return type_range(t)
+    if t.min <= r.low and r.high <= t.max:
         return r
-    if _is_number(r.low) and _is_number(r.high):
-        return r if t.min <= r.low and r.high <= t.max else type_range(t)
-    if t.is_signed:
-        return type_range(t) if t.bits < 32 or (r.low is None and r.high is None) else r
-    return r if t.bits >= 32 and r.bounded and _is_number(r.low) and r.low >= 0 else type_range(t)
+    return Interval.point(const(r.low, t).value) if r.low == r.high else type_range(t)
+
+
+def _held(r: Interval, t: DType) -> Interval:
+    """What is not known is bounded by the type."""
+    whole = type_range(t)
+    return Interval(whole.low if r.low is None else r.low, whole.high if r.high is None else r.high)
 
 
 def _cast(r: Interval, source: DType, to: DType) -> Interval:
     if to.is_float:
         return _rounded(r, to)
+    if to.is_bool:
+        return Interval(0, 1)
     if source.is_float:
-        if not (_is_number(r.low) and _is_number(r.high)):
-            return type_range(to)
-        limits = type_range(to) if to.bits <= 32 else Interval(-(1 << 62), 1 << 62)
-        # NaN becomes 0, so 0 is always possible.
-        low, high = (int(min(max(v, limits.low), limits.high)) for v in (r.low, r.high))
-        return Interval(min(low, 0), max(high, 0))
-    if not r.bounded:
-        r = type_range(source)
+        return _truncated(r, to)
+    if {source, to} == {INDEX, INT64}:
+        return r
+    if to is INDEX and source is not UINT64:
+        return _held(r, source)
     return _wrapped(r, to)
+
+
+def _truncated(r: Interval, to: DType) -> Interval:
+    """Of floats, held to the range of the type. NaN becomes 0, so 0 is always possible."""
+    if not (_is_number(r.low) and _is_number(r.high)):
+        return type_range(to)
+    low, high = (to.min if v <= to.min else to.max if v >= to.max else int(v) for v in (r.low, r.high))
+    return Interval(min(low, 0), max(high, 0))
 
 
 def _ends(f: Callable[[Scalar, Scalar], Scalar], low: tuple[Scalar, Scalar], high: tuple[Scalar, Scalar]) -> Interval:
@@ -387,9 +411,12 @@ def _monotone(f: Callable[[float], float]) -> Callable[[Interval], Interval]:
 
 _OPS: dict[str, Callable[..., Interval]] = {
     "add": _add, "sub": _sub, "neg": _neg, "mul": _mul, "floordiv": _floordiv, "mod": _mod, "min": _min, "max": _max,
-    "abs": _abs, "shl": _shl, "shr": _shr, "and": _and, "within": _within, "div": _div,
-    "floor": _monotone(math.floor), "ceil": _monotone(math.ceil), "round": _monotone(round),
-    "trunc": _monotone(math.trunc),
+    "abs": _abs, "shl": _shl, "shr": _shr, "and": _and, "within": _within,
+}  # fmt: skip
+_FLOAT_OPS: dict[str, Callable[..., Interval]] = {
+    "add": _add, "sub": _sub, "neg": _neg, "mul": _mul, "min": _min, "max": _max, "abs": _abs, "within": _within,
+    "div": _div, "floordiv": _div, "floor": _monotone(math.floor), "ceil": _monotone(math.ceil),
+    "round": _monotone(round), "trunc": _monotone(math.trunc),
 }  # fmt: skip
 
 
@@ -401,7 +428,7 @@ def refine(scope: Scope, condition: Expr, holds: bool) -> Scope:
         return refine(scope, condition.args[0], not holds)
     if condition.op == ("and" if holds else "or"):
         return refine(refine(scope, condition.args[0], holds), condition.args[1], holds)
-    if condition.op not in COMPARISON or not condition.args[0].dtype.is_int:
+    if condition.op not in COMPARISON or condition.args[0].dtype is not INDEX:
         return scope
     name = condition.op if holds else _OPPOSITE[condition.op]
     a, b = condition.args
@@ -411,6 +438,7 @@ def refine(scope: Scope, condition: Expr, holds: bool) -> Scope:
     return scope
 
 
+_NEVER = "#never"  # in the scope of what certainly is not evaluated; it has no values
 _OPPOSITE = {"le": "gt", "lt": "ge", "ge": "lt", "gt": "le", "eq": "ne", "ne": "eq"}
 
 
@@ -418,8 +446,12 @@ def _refine_le(scope: Scope, a: Expr, b: Expr, strict: int) -> Scope:
     """Use a + strict <= b, that is c*v + rest <= 0 for each variable v."""
     form = linear(a).plus(linear(b), -1)
     result = dict(scope)
+    if not any(_named(atom) in scope for atom, _ in form.terms.values()):
+        low = interval(form.expr(), scope).low
+        return {**scope, _NEVER: Interval(1, 0)} if _is_number(low) and low + strict > 0 else scope
     for k, (atom, c) in form.terms.items():
-        if isinstance(atom, Var) and atom.name in scope:
+        name = _named(atom)
+        if name in scope:
             rest = form.without(k)
             low = interval(rest.expr(), scope).low
             if low is None:
@@ -429,5 +461,11 @@ def _refine_le(scope: Scope, a: Expr, b: Expr, strict: int) -> Scope:
                 found = Interval(None, limit // c)
             else:
                 found = Interval(0 - limit // (0 - c), None)
-            result[atom.name] = result[atom.name].meet(found)
+            result[name] = result[name].meet(found)
     return result
+
+
+def _named(atom: Expr) -> str:
+    """The variable that an atom is: a coordinate, or a param as an index."""
+    e = atom.value if isinstance(atom, Cast) else atom
+    return e.name if isinstance(e, Var) else ""

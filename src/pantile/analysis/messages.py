@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import UserError
-from ..expr.nodes import Load
+from ..expr.nodes import Expr, Load, Op
+from ..expr.show import as_written
 from ..graph.nodes import Definition, Stage
 from .interval import Interval
 from .touched import Box
@@ -44,8 +45,9 @@ def describe(stage: Stage) -> str:
 
 
 def readable(text: object) -> str:
-    """An expression or listing, with extents as users write them."""
-    return re.sub(r"\.shape\.(\d+)", r".shape[\1]", str(text))
+    """An expression or listing as users write it."""
+    plain = as_written(text) if isinstance(text, Expr) else str(text)
+    return re.sub(r"\.shape\.(\d+)", r".shape[\1]", plain)
 
 
 def place(name: str, indices: Sequence[object]) -> str:
@@ -112,6 +114,14 @@ def too_large(stage: Stage, extents: Sequence[int]) -> UserError:
     """The refusal of storing more than there can be memory."""
     size = " x ".join(map(str, extents))
     return UserError(f"{describe(stage)} would hold {size} values, more than memory can; ask for a smaller shape=")
+
+
+def overflows(stage: Stage, d: Definition, e: Op) -> UserError:
+    """The refusal of index arithmetic that would leave 64 bits."""
+    return UserError(
+        f"{describe(stage)} computes the index {readable(e)} at {d.where}, which may leave 64 bits in this call; limit "
+        "what it is made of with pt.clamp, or promise its range with pt.within"
+    )
 
 
 def range_text(r: Interval) -> str:

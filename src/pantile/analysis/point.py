@@ -1,5 +1,4 @@
-"""The exact value of an index at one point, in Python's numbers: small integers wrap, int32 does not (it is an index),
-floats are rounded to their type.
+"""The exact value of an expression at one point, in Python's numbers: data wraps, floats are rounded to their type.
 
     value_at(2*x + 1, {"x": 3})  ->  7
 """
@@ -13,7 +12,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ..expr.nodes import Cast, Const, Expr, Load, Number, Op, Var, const
-from ..expr.types import INT32, DType
+from ..expr.types import DType
 
 # Variables by name, and loads by the id of their node.
 Point = Mapping[str | int, Number]
@@ -55,7 +54,7 @@ def _converted(value: Number | None, to: DType) -> Number | None:
         return float(value if to.kind == "bfloat" else to.numpy.type(value))
     if isinstance(value, float):
         return 0 if math.isnan(value) else int(min(max(value, to.min), to.max))
-    return int(value) if to == INT32 else const(value, to).value
+    return const(int(value), to).value
 
 
 def _floordiv(a: Number, b: Number) -> Number:

@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import InternalError
-from ..expr.build import cast, select
+from ..expr.build import select
 from ..expr.nodes import Const, Expr, Load, const
-from ..expr.types import INT32
+from ..expr.types import INDEX
 from ..expr.visit import key, loaded, substitute, transform
 from ..graph.nodes import Definition, Graph, Stage
 from .regions import expressions
@@ -119,7 +119,7 @@ class _Inlined:
 
 def point_of(stage: Stage, indices: tuple[Expr, ...]) -> Mapping[str, Expr]:
     """The dims of a stage where it is read at these indices."""
-    return {d: cast(INT32, i) for d, i in zip(stage.dims, indices, strict=True)}
+    return dict(zip(stage.dims, indices, strict=True))
 
 
 def closed_form(stage: Stage) -> tuple[Expr, ...]:
@@ -142,7 +142,7 @@ def _points(stage: Stage, d: Definition) -> list[tuple[int, ...]]:
 
 def _apply(stage: Stage, d: Definition, point: tuple[int, ...], before: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """The values after one step of the update."""
-    at = {r.name: const(v, INT32) for r, v in zip(d.domain, point, strict=True)}
+    at = {r.name: const(v, INDEX) for r, v in zip(d.domain, point, strict=True)}
     own = dict(zip(stage.buffers, before, strict=True))
 
     def step(e: Expr) -> Expr:

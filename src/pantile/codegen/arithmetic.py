@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..expr.nodes import COMPARISON, Const, Op
-from ..expr.types import DType
+from ..expr.types import INDEX, DType
 from .context import Context
 from .division import write_floordiv, write_mod
 from .fixed_point import FIXED_POINT_WRITERS
@@ -16,9 +16,6 @@ from .rounding import fma_16bit, round_bfloat
 from .types import constant, integer, mangled, value_type
 
 Writer = Callable[[Context, Op, list[str]], str]
-
-# A constant factor beyond this is data (a hash, a scale), not index arithmetic.
-_LARGEST_INDEX_FACTOR = 1 << 32
 
 
 def write(ctx: Context, e: Op, args: list[str]) -> str:
@@ -43,17 +40,10 @@ def _arithmetic(on_ints: str, on_floats: str) -> Writer:
     def writer(ctx: Context, e: Op, args: list[str]) -> str:
         if e.dtype.is_float:
             return ctx.fn.value(f"{on_floats} {ctx.flags}{_type(e)} {args[0]}, {args[1]}")
-        if e.dtype.bits == 64 and e.lanes == 1 and e.dtype.is_signed and _is_index_arithmetic(ctx, on_ints, args):
-            return ctx.fn.index_value(f"{on_ints} nsw i64 {args[0]}, {args[1]}")
-        return ctx.fn.value(f"{on_ints} {_type(e)} {args[0]}, {args[1]}")
+        flag = "nsw " if e.dtype is INDEX and e.lanes == 1 else ""  # indices never overflow; data wraps
+        return ctx.fn.value(f"{on_ints} {flag}{_type(e)} {args[0]}, {args[1]}")
 
     return writer
-
-
-def _is_index_arithmetic(ctx: Context, name: str, args: list[str]) -> bool:
-    if not (ctx.fn.is_index(args[0]) and ctx.fn.is_index(args[1])):
-        return False
-    return name != "mul" or all(a[0] == "%" or abs(int(a)) <= _LARGEST_INDEX_FACTOR for a in args)
 
 
 def _div(ctx: Context, e: Op, args: list[str]) -> str:

@@ -43,19 +43,19 @@ class Arguments:
     """The frame of a kernel: its argument slots."""
 
     def __init__(self, program: Program) -> None:
-        self.places: dict[str, tuple[int, bool]] = {}
+        self.places: dict[str, int] = {}
         for b in program.buffers:
             self._add(buffer_pointer(b.name))
             for name in [*map(b.extent, range(b.ndim)), *map(b.stride, range(b.ndim))]:
-                self._add(name, is_index=True)
+                self._add(name)
         for a in program.scalars:
             self._add(a.name)
         self._add(REPORT)
 
-    def _add(self, name: str, *, is_index: bool = False) -> None:
-        self.places[name] = (len(self.places) * _SLOT, is_index)
+    def _add(self, name: str) -> None:
+        self.places[name] = len(self.places) * _SLOT
 
-    def place(self, name: str, type_: str) -> tuple[int, bool]:
+    def place(self, name: str, type_: str) -> int:
         if name not in self.places:
             raise InternalError(f"{name} is used but never defined")
         return self.places[name]

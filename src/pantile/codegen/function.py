@@ -19,8 +19,8 @@ from typing import Protocol
 class Frame(Protocol):
     """Where a function finds what it did not compute itself."""
 
-    def place(self, name: str, type_: str) -> tuple[int, bool]:
-        """The byte at which the value `name` of LLVM type `type_` lies, and whether it is an index value."""
+    def place(self, name: str, type_: str) -> int:
+        """The byte at which the value `name` of LLVM type `type_` lies."""
 
 
 class Function:
@@ -38,7 +38,6 @@ class Function:
         self._numbers: dict[str, str] = {}
         self._added: list[str] = []
         self._loads: dict[str, dict[str, str]] = {}
-        self._index_values: set[str] = set()
         self._count = 0
 
     # Instructions
@@ -58,19 +57,6 @@ class Function:
             self._numbers[instruction] = name
             self._added.append(instruction)
         return name
-
-    def index_value(self, instruction: str) -> str:
-        """Like `value`, remembered as index arithmetic, which never overflows."""
-        name = self.value(instruction)
-        self._index_values.add(name)
-        return name
-
-    def is_index(self, operand: str) -> bool:
-        """Whether a 64-bit operand is a literal or comes from coordinates and extents alone."""
-        return operand in self._index_values or operand[0] != "%"
-
-    def mark_index(self, operand: str) -> None:
-        self._index_values.add(operand)
 
     def load(self, buffer: str, instruction: str, note: str) -> str:
         """The name of a load; `note` (metadata) follows it in the text."""
@@ -149,12 +135,10 @@ class Function:
         return operand
 
     def _from_frame(self, name: str, type_: str) -> str:
-        place, is_index = self.frame.place(name, type_)
+        place = self.frame.place(name, type_)
         operand = self.fresh(readable(name))
         self.entry.append(f"  {operand}.slot = getelementptr inbounds i8, ptr {self.frame_pointer}, i64 {place}")
         self.entry.append(f"  {operand} = load {type_}, ptr {operand}.slot, align 8, !invariant.load !0")
-        if is_index:
-            self.mark_index(operand)
         return operand
 
     def alloca(self, type_: str, hint: str) -> str:

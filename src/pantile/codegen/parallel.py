@@ -23,9 +23,8 @@ class Closure:
         self.captured: list[tuple[int, str, str]] = []  # byte, LLVM type, operand
         self.size = 0
 
-    def place(self, name: str, type_: str) -> tuple[int, bool]:
-        operand = self.outer.resolve(name, type_)
-        return self.add(type_, operand), type_ == "i64" and self.outer.is_index(operand)
+    def place(self, name: str, type_: str) -> int:
+        return self.add(type_, self.outer.resolve(name, type_))
 
     def add(self, type_: str, operand: str) -> int:
         """One more value; the byte at which it lies."""
@@ -47,11 +46,10 @@ def begin_body(ctx: Context, loop: For) -> tuple[Function, Closure]:
     head = f"define internal i32 @{name}(ptr noalias %closure, i64 %index, ptr noalias %scratch) #0"
     body = Function(head, closure, "%closure")
     body.bind(SCRATCH, "%scratch")
-    body.mark_index("%index")
     first = f"#first {loop.var}"
     ctx.fn.bind(first, ctx.value(loop.min))
     low = body.resolve(first, "i64") if ctx.fn.names[first] != "0" else "0"
-    body.bind(loop.var, "%index" if low == "0" else body.index_value(f"add nsw i64 %index, {low}"))
+    body.bind(loop.var, "%index" if low == "0" else body.value(f"add nsw i64 %index, {low}"))
     return body, closure
 
 

@@ -114,7 +114,6 @@ def _serial_for(ctx: Context, s: For) -> None:
     fn.lines.append("")  # known once the body's last block is
     variable = fn.fresh(readable(s.var))
     fn.bind(s.var, variable)
-    fn.mark_index(variable)
     with fn.scope():
         write_run(ctx, s.body)
     following = fn.effect_value(f"add nsw i64 {variable}, 1")

@@ -26,7 +26,7 @@ from .nodes import (
     const,
     op,
 )
-from .types import BOOL, FLOAT32, INT32, INT64, DType, DTypeLike, dtype, promote
+from .types import BOOL, FLOAT32, INDEX, INT32, INT64, UINT64, DType, DTypeLike, dtype, promote
 
 _SHIFTS = ("shl", "shr")
 _LARGEST_PRODUCT = 16  # x ** n multiplies up to this exponent
@@ -111,6 +111,10 @@ def cast(to: DTypeLike, value: ExprLike) -> Expr:
             return Const(to, e.lanes, folded)
     if isinstance(e, Broadcast):
         return Broadcast(to, e.lanes, cast(to, e.value))
+    if isinstance(e, Cast) and e.dtype is INDEX and e.value.dtype.is_int and (to.is_int or e.value.dtype is not UINT64):
+        return cast(to, e.value)  # an index holds every other number, and of that type the same bits
+    if isinstance(e, Cast) and e.dtype is INT64 and to is INDEX and e.value.dtype.is_int:
+        return cast(to, e.value)
     return Cast(to, e.lanes, e)
 
 

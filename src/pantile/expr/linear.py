@@ -1,6 +1,6 @@
 """Integer expressions as linear sums, and what can be proved with them.
 
-`linear(e)` writes an int64 expression as  constant + sum(coefficient * atom)  where an atom is a variable or an
+`linear(e)` writes an index expression as  constant + sum(coefficient * atom)  where an atom is a variable or an
 opaque subexpression; equal atoms cancel. `Facts` hold known bounds of variables. From these, `lower` and `upper`
 find constant bounds, which is all that lowering needs to make extents static and to drop clamps.
 """
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from .build import binary
 from .congruence import Class, known_remainder
 from .nodes import Cast, Const, Expr, Op, Var, const, once_per_node, op
-from .types import INT64
+from .types import INDEX, UINT64
 from .visit import Key, children, key, names, rebuild, same
 
 _LINEAR = frozenset({"add", "sub", "neg", "mul"})
@@ -60,13 +60,13 @@ class Linear:
             else:
                 result = op("add" if c > 0 else "sub", result, term)
         if result is None:
-            return const(self.constant, INT64)
+            return const(self.constant, INDEX)
         return op("add", result, const(self.constant, result.dtype)) if self.constant else result
 
 
 def linear(e: Expr) -> Linear:
-    """The linear form of a scalar integer expression."""
-    if isinstance(e, Op) and e.op in _LINEAR:
+    """The linear form of a scalar index expression. Data wraps, so that a sum of it is one atom."""
+    if isinstance(e, Op) and e.op in _LINEAR and e.dtype is INDEX:
         return _linear_sum(e)
     if isinstance(e, Const):
         return Linear(int(e.value))
@@ -196,12 +196,17 @@ class Facts:
         if isinstance(atom, Var):
             low, high = self.bounds.get(atom.name, (None, None))
             return high if side > 0 else low
-        if isinstance(atom, Cast) and atom.value.dtype.is_int and atom.value.dtype.bits < 64:
-            t = atom.value.dtype
-            return t.max if side > 0 else t.min
+        if isinstance(atom, Cast) and atom.value.dtype.is_int and atom.value.dtype is not UINT64:
+            return self._bound_data(atom.value, side)
         if isinstance(atom, Op):
             return self._bound_nonlinear(atom, side)
         return None
+
+    def _bound_data(self, data: Expr, side: int) -> int | None:
+        """By what is known of a param, else by its type."""
+        known = self.bounds.get(data.name, (None, None)) if isinstance(data, Var) else (None, None)
+        limit, t = known[side > 0], data.dtype
+        return limit if limit is not None else None if t.bits == 64 else t.max if side > 0 else t.min
 
     def _bound_nonlinear(self, atom: Op, side: int) -> int | None:
         if atom.op == "mod" and isinstance(atom.args[1], Const) and int(atom.args[1].value) > 0:
@@ -227,7 +232,7 @@ NO_FACTS = Facts()
 
 
 def simplify(e: Expr, facts: Facts = NO_FACTS) -> Expr:
-    """An equal index expression (int64, scalar), shorter: sums cancelled, provable min/max and conditions dropped."""
+    """An equal expression, its indices shorter: sums cancelled, provable min/max and conditions dropped."""
     return (Simplifier(facts) if facts is NO_FACTS else _Remembering(facts)).visit(e)
 
 
@@ -250,7 +255,7 @@ class Simplifier:
     def node(self, e: Expr) -> Expr:
         if isinstance(e, Var):
             return self.names.get(e.name, e)
-        if isinstance(e, Op) and e.op in _LINEAR and e.dtype == INT64 and e.lanes == 1:
+        if isinstance(e, Op) and e.op in _LINEAR and e.dtype == INDEX and e.lanes == 1:
             return self.sum(e)
         old = children(e)
         if not old:
@@ -272,7 +277,7 @@ class Simplifier:
 
     def rewrite(self, e: Expr) -> Expr:
         """The node itself, its operands being simple already."""
-        if not isinstance(e, Op) or e.lanes > 1 or e.args[-1].dtype != INT64:
+        if not isinstance(e, Op) or e.lanes > 1 or e.args[-1].dtype != INDEX:
             return e
         if e.op in ("min", "max"):
             return self.min_max(e)
@@ -304,10 +309,10 @@ class Simplifier:
             low, high = self.facts.lower(e.args[0]), self.facts.upper(e.args[0])
             if low is not None and high is not None and low // d == high // d:
                 q = low // d
-                return const(q, INT64) if e.op == "floordiv" else binary("sub", e.args[0], const(q * d, INT64))
+                return const(q, INDEX) if e.op == "floordiv" else binary("sub", e.args[0], const(q * d, INDEX))
             return self.divide_known(e, form, d)
         rest = form.plus(whole, -1).expr()
-        divisor = const(d, INT64)
+        divisor = const(d, INDEX)
         if e.op == "mod":
             return self.rewrite(binary("mod", rest, divisor))
         quotient = Linear(whole.constant // d, {k: (a, c // d) for k, (a, c) in whole.terms.items()})
@@ -321,10 +326,10 @@ class Simplifier:
         if left is None:
             return self.divide_again(e, form, d)
         if e.op == "mod":
-            return const((left + form.constant) % d, INT64)
+            return const((left + form.constant) % d, INDEX)
         if not form.constant:
             return self.divide_again(e, form, d)
-        quotient = binary("floordiv", atoms, const(d, INT64))
+        quotient = binary("floordiv", atoms, const(d, INDEX))
         return linear(quotient).plus(Linear((left + form.constant) // d)).expr()
 
     def divide_again(self, e: Op, form: Linear, d: int) -> Expr:
@@ -334,13 +339,13 @@ class Simplifier:
             m = _divisor(atom)
             if m is not None and c == 1:
                 whole = linear(children(atom)[0]).plus(Linear(form.constant * m))
-                return self.rewrite(binary("floordiv", whole.expr(), const(m * d, INT64)))
+                return self.rewrite(binary("floordiv", whole.expr(), const(m * d, INDEX)))
         return e
 
     def divide_groups(self, name: str, form: Linear, d: int, n: int) -> Expr:
         """(n*a + k) // (n*b) == a // b and (n*a + k) % (n*b) == n*(a % b) + k, where 0 <= k < n."""
         group = Linear(form.constant // n, {k: (atom, c // n) for k, (atom, c) in form.terms.items()})
-        result = self.rewrite(binary(name, group.expr(), const(d // n, INT64)))
+        result = self.rewrite(binary(name, group.expr(), const(d // n, INDEX)))
         return result if name == "floordiv" else Linear(form.constant % n).plus(linear(result), n).expr()
 
     def compare(self, e: Op) -> Expr:

@@ -24,7 +24,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ..errors import UserError
-from .types import BOOL, INT32, INT64, DType
+from .types import BOOL, INDEX, DType
 
 Number = bool | int | float
 # What may stand where an expression is expected.
@@ -50,7 +50,7 @@ else:
 class _Notes:
     """Room in a node for what is found out about it once; see `once_per_node`."""
 
-    __slots__ = ("_is_index", "_key", "_linear", "_loaded", "_names")
+    __slots__ = ("_key", "_linear", "_loaded", "_names")
 
 
 def once_per_node(slot: str) -> Callable[[Callable[[Any], T]], Callable[[Expr], T]]:
@@ -216,7 +216,7 @@ class Const(Expr):
 
 @node()
 class Var(Expr):
-    """A named scalar. Language coordinates are int32; loop-IR names are int64 unless stated."""
+    """A named scalar. A user's coordinates are int32; those of graphs and loops are indices."""
 
     name: str
 
@@ -342,14 +342,14 @@ def const(value: Number, dtype: DType, lanes: int = 1) -> Const:
     return Const(dtype, lanes, value)
 
 
-def var(name: str, dtype: DType = INT64, lanes: int = 1) -> Var:
+def var(name: str, dtype: DType = INDEX, lanes: int = 1) -> Var:
     """A loop-IR name."""
     return Var(dtype, lanes, name)
 
 
 def coordinate(name: str) -> Var:
-    """A language-level pixel coordinate."""
-    return Var(INT32, 1, name)
+    """A coordinate, or an extent, of a graph."""
+    return Var(INDEX, 1, name)
 
 
 def op(name: str, *args: Expr) -> Op:

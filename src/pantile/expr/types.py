@@ -1,6 +1,10 @@
 """Scalar types: NumPy's dtypes plus bfloat16, and how two of them meet.
 
 An integer meeting a float takes the float's type; two integers meet as in NumPy; bool gives way to anything.
+
+`INDEX` is the type of coordinates, extents and of all arithmetic that finds places in memory: 64 bits, and known never
+to overflow, so that it may be rearranged. Users have no values of it. Data, of int64 too, wraps; it becomes an index by
+a cast alone.
 """
 
 from __future__ import annotations
@@ -11,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UserError
+from ..errors import InternalError, UserError
 
 _made: dict[tuple[str, int], DType] = {}
 
 
 @dataclass(frozen=True, eq=False)
 class DType:
-    """A scalar type. `kind` is one of bool, int, uint, float, bfloat. Equal types are one object."""
+    """A scalar type. `kind` is one of bool, int, uint, float, bfloat, index. Equal types are one object."""
 
     kind: str
     bits: int
@@ -31,7 +35,7 @@ class DType:
 
     @cached_property
     def name(self) -> str:
-        return "bool" if self.kind == "bool" else f"{self.kind}{self.bits}"
+        return self.kind if self.kind in ("bool", "index") else f"{self.kind}{self.bits}"
 
     def __str__(self) -> str:
         return self.name
@@ -46,11 +50,11 @@ class DType:
     @cached_property
     def is_int(self) -> bool:
         """Signed or unsigned integer (not bool)."""
-        return self.kind in ("int", "uint")
+        return self.kind in ("int", "uint", "index")
 
     @cached_property
     def is_signed(self) -> bool:
-        return self.kind == "int"
+        return self.kind in ("int", "index")
 
     @cached_property
     def is_bool(self) -> bool:
@@ -64,12 +68,12 @@ class DType:
     @cached_property
     def min(self) -> int:
         """Smallest value of an integer (or bool) type."""
-        return -(1 << (self.bits - 1)) if self.kind == "int" else 0
+        return -(1 << (self.bits - 1)) if self.is_signed else 0
 
     @cached_property
     def max(self) -> int:
         """Largest value of an integer (or bool) type."""
-        return (1 << (self.bits - 1)) - 1 if self.kind == "int" else (1 << self.bits) - 1
+        return (1 << (self.bits - 1)) - 1 if self.is_signed else (1 << self.bits) - 1
 
     @cached_property
     def epsilon(self) -> float:
@@ -79,7 +83,7 @@ class DType:
     @cached_property
     def numpy(self) -> np.dtype[Any]:
         """NumPy's type of the same memory layout; bfloat16 has none of NumPy's own and is held as uint16 bits."""
-        return np.dtype("uint16" if self.kind == "bfloat" else self.name)
+        return np.dtype({"bfloat": "uint16", "index": "int64"}.get(self.kind, self.name))
 
 
 BOOL = DType("bool", 1)
@@ -87,6 +91,7 @@ INT8, INT16, INT32, INT64 = (DType("int", b) for b in (8, 16, 32, 64))
 UINT8, UINT16, UINT32, UINT64 = (DType("uint", b) for b in (8, 16, 32, 64))
 FLOAT16, FLOAT32, FLOAT64 = (DType("float", b) for b in (16, 32, 64))
 BFLOAT16 = DType("bfloat", 16)
+INDEX = DType("index", 64)
 
 ALL = (BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
 _BY_NAME = {t.name: t for t in ALL}
@@ -113,6 +118,8 @@ def promote(a: DType, b: DType) -> DType:
     """The type of an operation on `a` and `b`."""
     if a == b:
         return a
+    if INDEX in (a, b):
+        raise InternalError(f"{a} and {b} meet without a cast; data becomes an index by a cast alone")
     if a.is_bool or b.is_bool:
         return b if a.is_bool else a
     if a.is_float != b.is_float:

@@ -25,7 +25,7 @@ from .nodes import (
     once_per_node,
     op,
 )
-from .types import INT64, DType
+from .types import DType
 
 Key = bytes  # of an expression, see `key`
 
@@ -165,17 +165,6 @@ def names(e: Expr) -> frozenset[str]:
     if isinstance(e, Var):
         return frozenset((e.name,))
     return frozenset().union(*map(names, children(e)))
-
-
-_INDEX = frozenset({"add", "sub", "neg", "mul", "floordiv", "mod", "min", "max"})
-
-
-@once_per_node("_is_index")
-def is_index(e: Expr) -> bool:
-    """Whether this is exact 64-bit arithmetic on variables and nothing else."""
-    if isinstance(e, (Var, Const)):
-        return e.dtype == INT64 and e.lanes == 1
-    return isinstance(e, Op) and e.op in _INDEX and all(map(is_index, e.args))
 
 
 @once_per_node("_loaded")

@@ -33,8 +33,8 @@ def build(outputs: Func | Sequence[Func], shapes: Any = None, name: str | None =
     full = [_default_shape(f, inputs) if s is None else s for f, s in zip(funcs, given, strict=True)]
     names, stage_names = _named(order, inputs, params)
     _check_coordinates(order, params)
-    scalars = [p.name for p in params] + [e.name for i in inputs for e in i.shape]
-    translator = Translator(names, _buffers(order, stage_names, inputs), scalars, order)
+    extents = [e.name for i in inputs for e in i.shape]
+    translator = Translator(names, _buffers(order, stage_names, inputs), [p.name for p in params], extents, order)
     for func in order:
         translator.add(func, stage_names[id(func)])
     return Graph(
@@ -43,7 +43,7 @@ def build(outputs: Func | Sequence[Func], shapes: Any = None, name: str | None =
         tuple(ParamInfo(p.name, p.dtype, p.default, p.where) for p in params),
         tuple(translator.stages),
         tuple(
-            Output(stage_names[id(f)], tuple(translator.expr(e) for e in shape))
+            Output(stage_names[id(f)], tuple(translator.extent(e) for e in shape))
             for f, shape in zip(funcs, full, strict=True)
         ),
     )

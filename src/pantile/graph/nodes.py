@@ -6,7 +6,8 @@
 
 In a graph's expressions every read of an Input or Func is a `Load` of a buffer by name (see `Stage.buffers`),
 reductions have become stages of their own, and scalars are `Var`s: coordinates by their dim's name, params by their
-name, input extents as "img.shape.0". Coordinates are int32; inside an index, int32 arithmetic means 64-bit arithmetic.
+name, input extents as "img.shape.0". Coordinates, extents and all indices are of type `index` (see `widen`); a pixel
+uses a coordinate by a cast to int32.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..errors import Location
-from ..expr.nodes import Expr, Load
-from ..expr.types import DType
+from ..expr.magnitude import MAY_OVERFLOW, Magnitudes
+from ..expr.nodes import Expr, Load, Op
+from ..expr.types import INDEX, DType
 from ..expr.visit import walk
 
 
@@ -62,6 +64,12 @@ class Definition:
     domain: tuple[ReductionDim, ...]
     condition: Expr | None
     where: Location
+
+    @property
+    def expressions(self) -> list[Expr]:
+        """All that a definition consists of, the bounds of its domain too."""
+        bounds = [e for r in self.domain for e in (r.min, r.extent)]
+        return [*self.indices, *self.values, *bounds, *([] if self.condition is None else [self.condition])]
 
     @cached_property
     def loads(self) -> tuple[Load, ...]:
@@ -139,6 +147,18 @@ class Graph:
     def output(self) -> dict[str, Output]:
         """Outputs by stage name."""
         return {o.stage: o for o in self.outputs}
+
+    @cached_property
+    def unproved(self) -> dict[int, tuple[Op, ...]]:
+        """Index arithmetic that types alone do not keep within 64 bits, by the id of its definition; mostly none."""
+        magnitudes = Magnitudes()
+
+        def far(roots: list[Expr]) -> tuple[Op, ...]:
+            operations = (e for e in walk(*roots) if isinstance(e, Op) and e.dtype is INDEX and e.op in MAY_OVERFLOW)
+            return tuple(e for e in operations if not magnitudes.fits(e))
+
+        found = {id(d): far(d.expressions) for s in self.stages for d in s.definitions}
+        return {k: operations for k, operations in found.items() if operations}
 
     @cached_property
     def consumers(self) -> dict[str, tuple[str, ...]]:

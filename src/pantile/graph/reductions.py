@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ..errors import Location
 from ..expr.build import binary, cast, maximum, minimum, select
-from ..expr.nodes import Expr, Load, Var, const, coordinate
+from ..expr.nodes import Expr, Load, Var, const
 from ..expr.types import INT32, DType
 from .nodes import Definition, ReductionDim, Stage
 
@@ -49,7 +49,7 @@ _SEARCHES = {
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A reduction of the language with its expressions already those of the graph."""
+    """A reduction of the language with its reads already those of the graph."""
 
     kind: str
     value: Expr
@@ -57,8 +57,8 @@ class Reduction:
     condition: Expr | None
 
     def stage(self, name: str, dims: tuple[str, ...], where: Location) -> Stage:
-        """The stage `name` over `dims` that computes it."""
-        indices = tuple(coordinate(d) for d in dims)
+        """The stage `name` over `dims` that computes it, with int32 coordinates."""
+        indices = tuple(Var(INT32, 1, d) for d in dims)
         dtypes = result_types(self.kind, self.value.dtype, len(self.domain))
         pure = Definition(indices, self._start(), (), None, where)
         stage = Stage(name, dims, dtypes, pure, (), where, helper=True)

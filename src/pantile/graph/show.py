@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..expr.nodes import Expr
+from ..expr.show import as_written
 from .nodes import Definition, Graph, Output, ParamInfo, Stage
 
 
@@ -38,15 +39,16 @@ def _right(d: Definition) -> str:
 def _stated(s: Stage) -> str:
     if s.domain is None:
         return ""
-    ranges = (f"{d} in {low} .. {low + extent}" for d, (low, extent) in zip(s.dims, s.domain, strict=True))
+    bounds = zip(s.dims, s.domain, strict=True)
+    ranges = (f"{d} in {as_written(low)} .. {as_written(low + extent)}" for d, (low, extent) in bounds)
     return f"  for {', '.join(ranges)}"
 
 
 def _domain(d: Definition) -> str:
     if not d.domain:
         return ""
-    over = ", ".join(f"{r.name} in {r.min} .. {r.min + r.extent}" for r in d.domain)
-    return f"  over {over}" + (f" where {d.condition}" if d.condition is not None else "")
+    over = ", ".join(f"{r.name} in {as_written(r.min)} .. {as_written(r.min + r.extent)}" for r in d.domain)
+    return f"  over {over}" + (f" where {as_written(d.condition)}" if d.condition is not None else "")
 
 
 def _output(graph: Graph, o: Output) -> str:
@@ -54,4 +56,4 @@ def _output(graph: Graph, o: Output) -> str:
 
 
 def _list(items: tuple[Expr, ...]) -> str:
-    return ", ".join(str(e) for e in items)
+    return ", ".join(map(as_written, items))

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 
 from ..errors import Location
 from ..expr.build import logical_and
-from ..expr.nodes import Expr, Load, Op, Read, Reduce, coordinate
+from ..expr.nodes import Expr, Load, Op, Read, Reduce
 from ..expr.nodes import Var as PlainVar
+from ..expr.types import INT32
 from ..expr.visit import substitute, transform, variables
 from ..lang.func import Equation, Func
 from ..lang.inputs import Extent, Input
@@ -24,6 +25,7 @@ from ..lang.variables import Param, Var
 from .names import Names, first_free
 from .nodes import Definition, ReductionDim, Stage
 from .reductions import Reduction, result_types
+from .widen import Widened
 
 
 @dataclass(frozen=True)
@@ -45,15 +47,17 @@ class _Helper:
 
 
 class Translator:
-    """Turns `funcs` (producers first) into `stages`. `scalars` are the names of params and input extents."""
+    """Turns `funcs` (producers first) into `stages`."""
 
     def __init__(
-        self, names: Names, buffers: dict[int, tuple[str, ...]], scalars: Iterable[str], funcs: Iterable[Func]
-    ) -> None:
+        self, names: Names, buffers: dict[int, tuple[str, ...]], params: Iterable[str], extents: Iterable[str],
+        funcs: Iterable[Func],
+    ) -> None:  # fmt: skip
         self.stages: list[Stage] = []
         self._names = names
         self._buffers = buffers  # id of an Input or Func -> its buffers' names
-        self._scalars = frozenset(scalars)
+        self._widened = Widened(frozenset(params))
+        self._scalars = frozenset((*params, *extents))
         self._loops = _loop_names(funcs)
         self._helpers: dict[tuple[str, int, int], _Helper] = {}
         self._memo: dict[int, Expr] = {}  # of expressions that the Funcs keep alive
@@ -62,8 +66,12 @@ class Translator:
             Read: self._load, Reduce: self._load_helper, RVar: self._rvar, Param: _plain, Extent: _plain, Var: _plain,
         }  # fmt: skip
 
-    def expr(self, e: Expr) -> Expr:
-        """An expression of the language as one of the graph."""
+    def extent(self, e: Expr) -> Expr:
+        """An extent of the language as one of the graph."""
+        return self._widened.index(self._expr(e))
+
+    def _expr(self, e: Expr) -> Expr:
+        """The reads of an expression of the language as loads. Coordinates are int32 until its stage is complete."""
         return transform(e, self._change, self._memo)
 
     def add(self, func: Func, name: str) -> None:
@@ -76,12 +84,15 @@ class Translator:
         else:
             stage = self._reduction(whole).stage(name, func.dims, pure.where)
         later = tuple(self._definition(u) for u in updates)
-        domain = None if func.domain is None else tuple((self.expr(a), self.expr(b)) for a, b in func.domain)
-        self.stages.append(replace(stage, updates=stage.updates + later, domain=domain, helper=func.helper))
+        domain = None if func.domain is None else tuple((self._expr(a), self._expr(b)) for a, b in func.domain)
+        self._complete(replace(stage, updates=stage.updates + later, domain=domain, helper=func.helper))
+
+    def _complete(self, stage: Stage) -> None:
+        self.stages.append(self._widened.stage(stage))
 
     def _definition(self, equation: Equation) -> Definition:
-        indices = tuple(self.expr(i) for i in equation.indices)
-        values = tuple(self.expr(v) for v in equation.values)
+        indices = tuple(self._expr(i) for i in equation.indices)
+        values = tuple(self._expr(v) for v in equation.values)
         if equation.domain is None:
             return Definition(indices, values, (), None, equation.where)
         domain, condition = self._domain(equation.domain), self._condition(equation.domain)
@@ -98,21 +109,21 @@ class Translator:
         return Load(e.dtype, 1, self._buffers[id(source)][e.which], e.indices)
 
     def _rvar(self, e: RVar) -> Expr:
-        return coordinate(self._loops[id(e.domain.loops)][e.axis])
+        return _coordinate(self._loops[id(e.domain.loops)][e.axis])
 
     # ---- reductions
 
     def _domain(self, domain: RDom) -> tuple[ReductionDim, ...]:
         bounds = zip(self._loops[id(domain.loops)], domain.loops.bounds, strict=True)
-        return tuple(ReductionDim(n, self.expr(low), self.expr(extent)) for n, (low, extent) in bounds)
+        return tuple(ReductionDim(n, self._expr(low), self._expr(extent)) for n, (low, extent) in bounds)
 
     def _condition(self, domain: RDom) -> Expr | None:
         if not domain.predicates:
             return None
-        return logical_and(*(self.expr(p) for p in domain.predicates))
+        return logical_and(*(self._expr(p) for p in domain.predicates))
 
     def _reduction(self, e: Reduce) -> Reduction:
-        return Reduction(e.kind, self.expr(e.value), self._domain(e.domain), self._condition(e.domain))
+        return Reduction(e.kind, self._expr(e.value), self._domain(e.domain), self._condition(e.domain))
 
     def _load_helper(self, e: Reduce) -> Expr:
         """A read of the stage that computes `e`, whose value has been translated already."""
@@ -120,7 +131,7 @@ class Translator:
         helper = self._helpers.get(key)
         if helper is None:
             helper = self._helpers[key] = self._make_helper(e)
-            self.stages.append(helper.stage)
+            self._complete(helper.stage)
         return Load(e.dtype, 1, helper.stage.buffers[e.which], helper.indices)
 
     def _make_helper(self, e: Reduce) -> _Helper:
@@ -128,11 +139,11 @@ class Translator:
         reduction = Reduction(e.kind, e.value, self._domain(e.domain), self._condition(e.domain))
         free = self._free(reduction)
         dims = _dims_for(free)
-        renamed = {old: coordinate(new) for old, new in zip(free, dims, strict=True) if old != new}
+        renamed = {old: _coordinate(new) for old, new in zip(free, dims, strict=True) if old != new}
         condition = None if reduction.condition is None else substitute(reduction.condition, renamed)
         reduction = replace(reduction, value=substitute(e.value, renamed), condition=condition)
         name = self._names.fresh(f"{self._site.name}_{e.kind}")
-        return _Helper(reduction.stage(name, dims, self._site.where), tuple(coordinate(n) for n in free), e)
+        return _Helper(reduction.stage(name, dims, self._site.where), tuple(_coordinate(n) for n in free), e)
 
     def _free(self, reduction: Reduction) -> list[str]:
         """The coordinates a reduction depends on: those of the definition around it in order, then others."""
@@ -158,6 +169,10 @@ def _loop_names(funcs: Iterable[Func]) -> dict[int, tuple[str, ...]]:
     for one, loops in found.items():
         names[one] = first_free(loops.name, {names[other] for other in together[one] if other in names})
     return {one: tuple(f"{names[one]}.{n}" for n in loops.names) for one, loops in found.items()}
+
+
+def _coordinate(name: str) -> Expr:
+    return PlainVar(INT32, 1, name)
 
 
 def _plain(e: PlainVar) -> Expr:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ..errors import InternalError
 from ..expr.nodes import Bits, Cast, Const, Expr, Load, Op, Var
-from ..expr.types import BOOL, DType
+from ..expr.types import BOOL, INDEX, DType
 from ..expr.visit import walk
 from .nodes import Definition, Graph, Stage
 
@@ -21,8 +21,8 @@ def verify(graph: Graph) -> None:
 class _Verifier:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.scalars: dict[str, DType | None] = {p.name: p.dtype for p in graph.params}
-        self.scalars |= {i.extent(k): None for i in graph.inputs for k in range(i.ndim)}
+        self.scalars: dict[str, DType] = {p.name: p.dtype for p in graph.params}
+        self.scalars |= {i.extent(k): INDEX for i in graph.inputs for k in range(i.ndim)}
         # buffers that may be read so far: rank and type
         self.readable = {i.name: (i.ndim, i.dtype) for i in graph.inputs}
         self.at = graph.name
@@ -85,14 +85,14 @@ class _Verifier:
     def definition(self, s: Stage, d: Definition, bound: set[str]) -> None:
         types = tuple(v.dtype for v in d.values)
         self.require(types == s.dtypes, f"values have types {types}, the stage {s.dtypes}")
-        self.require(all(i.dtype.is_int for i in d.indices), "an index is not an integer")
+        self.require(all(i.dtype is INDEX for i in d.indices), "a place is not of type index")
         self.require(d.condition is None or d.condition.dtype == BOOL, "a condition is not bool")
         self.expressions(_roots(d), bound)
 
     def scalar(self, exprs: Iterable[Expr]) -> None:
         """Known at the call: no coordinates, no loads."""
         roots = tuple(exprs)
-        self.require(all(e.dtype.is_int for e in roots), "an extent is not an integer")
+        self.require(all(e.dtype is INDEX for e in roots), "an extent is not of type index")
         self.require(not any(isinstance(e, Load) for e in walk(*roots)), "an extent depends on data")
         self.expressions(roots, set())
 
@@ -110,6 +110,8 @@ class _Verifier:
             return "is a vector"
         if isinstance(e, Var) and e.name not in bound and e.name not in self.scalars:
             return "is not bound"
+        if isinstance(e, Var) and e.dtype is not self.scalars.get(e.name, INDEX):
+            return f"is used as {e.dtype}"
         return self.wrong_load(e) if isinstance(e, Load) else None
 
     def wrong_load(self, e: Load) -> str | None:
@@ -120,8 +122,8 @@ class _Verifier:
             return f"has {len(e.indices)} indices, {e.buffer} has {ndim} dims"
         if e.dtype != dtype:
             return f"is {e.dtype}, {e.buffer} holds {dtype}"
-        if not all(i.dtype.is_int for i in e.indices):
-            return "has an index that is not an integer"
+        if not all(i.dtype is INDEX for i in e.indices):
+            return "has a place that is not of type index"
         return None if e.mask is None else "has a mask"
 
 

@@ -11,7 +11,7 @@
          | Prefetch(buffer, indices)
          | Call(name, args)                      an effect of the runtime, by name
 
-Names are unique within a program. Loop variables and let names are int64 `Var`s unless their value has another type.
+Names are unique within a program. Loop variables and let names are index `Var`s unless their value has another type.
 After `flatten`, every Load and Store has one index, counted in elements from the buffer's base pointer.
 """
 

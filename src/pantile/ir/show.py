@@ -17,6 +17,7 @@ from typing import Any
 from ..expr.build import binary
 from ..expr.nodes import Const, Expr
 from ..expr.show import show as show_expr
+from ..expr.types import INDEX
 from .nodes import (
     Alloc,
     Block,
@@ -81,7 +82,7 @@ def _end(low: Expr, extent: Expr) -> str:
 
 
 def _show_let(s: Let) -> list[str]:
-    kind = "" if s.value.dtype.name == "int64" and s.value.lanes == 1 else f": {_type(s.value)}"
+    kind = "" if s.value.dtype is INDEX and s.value.lanes == 1 else f": {_type(s.value)}"
     return [f"let {s.name}{kind} = {show_expr(s.value)}", *_lines(s.body)]
 
 

@@ -1,7 +1,7 @@
 """The loop-IR verifier: a Program in, nothing out, an InternalError for the first thing that is wrong.
 
 Checked: every name is defined around its use and hides no other, types and lanes agree in every expression, bounds
-are int64 scalars, stores match their buffer. With `flat=True` also what codegen relies on: one int64 index per access,
+are index scalars, stores match their buffer. With `flat=True` also what codegen relies on: one index per access,
 no vector or unrolled loops left, storage allocated.
 """
 
@@ -27,7 +27,7 @@ from ..expr.nodes import (
     Var,
     result_type,
 )
-from ..expr.types import INT64, DType
+from ..expr.types import INDEX, DType
 from ..expr.visit import children as operands
 from .nodes import Alloc, For, If, Kind, Let, Prefetch, Program, Realize, Stmt, Store
 from .visit import children, expressions
@@ -50,8 +50,8 @@ class _Verifier:
         for b in self.program.buffers:
             self.add_buffer(b.name, b.dtype)
             for axis in range(b.ndim):
-                self.add_scalar(b.extent(axis), INT64, 1)
-                self.add_scalar(b.stride(axis), INT64, 1)
+                self.add_scalar(b.extent(axis), INDEX, 1)
+                self.add_scalar(b.stride(axis), INDEX, 1)
         for a in self.program.scalars:
             self.add_scalar(a.name, a.dtype, 1)
         self.statement(self.program.body)
@@ -82,7 +82,7 @@ class _Verifier:
 
     def inside(self, s: Stmt) -> None:
         if isinstance(s, For):
-            self.add_scalar(s.var, INT64, 1)
+            self.add_scalar(s.var, INDEX, 1)
         elif isinstance(s, Let):
             self.add_scalar(s.name, s.value.dtype, s.value.lanes)
         elif isinstance(s, (Alloc, Realize)):
@@ -99,7 +99,7 @@ class _Verifier:
     def loop(self, s: For) -> None:
         for role, e in (("min", s.min), ("extent", s.extent), ("scratch", s.scratch)):
             if e is not None:
-                self.int64(e, f"the {role} of loop {s.var}")
+                self.index(e, f"the {role} of loop {s.var}")
         if self.flat and s.kind not in (Kind.SERIAL, Kind.PARALLEL):
             raise self.fail(f"loop {s.var} is still marked {s.kind.value}")
 
@@ -120,13 +120,13 @@ class _Verifier:
         if self.flat:
             raise self.fail(f"{s.buffer} is realized but not allocated")
         for low, extent in s.box:
-            self.int64(low, f"a bound of {s.buffer}")
-            self.int64(extent, f"an extent of {s.buffer}")
+            self.index(low, f"a bound of {s.buffer}")
+            self.index(extent, f"an extent of {s.buffer}")
 
     def alloc(self, s: Alloc) -> None:
-        self.int64(s.size, f"the size of {s.buffer}")
+        self.index(s.size, f"the size of {s.buffer}")
         if s.offset is not None:
-            self.int64(s.offset, f"the offset of {s.buffer}")
+            self.index(s.offset, f"the offset of {s.buffer}")
         if s.memory.value in ("stack", "register") and not isinstance(s.size, Const):
             raise self.fail(f"{s.buffer} lives in {s.memory.value} but its size {s.size} is not constant")
 
@@ -210,7 +210,7 @@ class _Verifier:
     def indices(self, buffer: str, indices: tuple[Expr, ...]) -> int:
         """Check an access's indices; the number of lanes it touches."""
         for i in indices:
-            if not i.dtype.is_int or (self.flat and i.dtype != INT64):
+            if not i.dtype.is_int or (self.flat and i.dtype != INDEX):
                 raise self.fail(f"the index {i} of {buffer} is {i.dtype}")
         if self.flat and len(indices) != 1:
             raise self.fail(f"{buffer} is accessed with {len(indices)} indices after flattening")
@@ -223,9 +223,9 @@ class _Verifier:
         if mask is not None and (not mask.dtype.is_bool or mask.lanes != lanes):
             raise self.fail(f"the mask {mask} is {_type(mask)} for {lanes} lanes")
 
-    def int64(self, e: Expr, role: str) -> None:
-        if e.dtype != INT64 or e.lanes != 1:
-            raise self.fail(f"{role} is {_type(e)}, not an int64 scalar: {e}")
+    def index(self, e: Expr, role: str) -> None:
+        if e.dtype != INDEX or e.lanes != 1:
+            raise self.fail(f"{role} is {_type(e)}, not an index scalar: {e}")
 
 
 def _type(e: Expr) -> str:

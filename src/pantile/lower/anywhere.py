@@ -12,10 +12,9 @@ from ..analysis.touched import Box
 from ..expr.build import expr
 from ..expr.linear import Facts
 from ..expr.nodes import const, var
-from ..expr.types import INT64
+from ..expr.types import INDEX
 from ..expr.visit import same
 from ..graph.nodes import Graph, InputInfo, Stage
-from .widen import Lowered
 
 
 def computable_anywhere(graph: Graph, stage: Stage, k: int, facts: Facts) -> bool:
@@ -32,9 +31,9 @@ def _inside(box: Box, usual: Box, source: InputInfo, facts: Facts) -> bool:
     for axis, (side, other) in enumerate(zip(box, usual, strict=True)):
         if not side.bounded:
             return False
-        low, high, *others = (Lowered({}).index(expr(e, INT64)) for e in (side.low, side.high, other.low, other.high))
+        low, high, *others = (expr(e, INDEX) for e in (side.low, side.high, other.low, other.high))
         if all(map(same, (low, high), others)):
             continue
-        if not (facts.ge(low, const(0, INT64)) and facts.ge(var(source.extent(axis)) - 1, high)):
+        if not (facts.ge(low, const(0, INDEX)) and facts.ge(var(source.extent(axis)) - 1, high)):
             return False
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..expr.nodes import Cast, Const, Expr, Op, Var
+from ..expr.types import INDEX, UINT64
 
 Bounds = dict[str, tuple[int | None, int | None]]
 _MIRROR = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt", "eq": "eq"}
@@ -36,10 +37,15 @@ def _comparison(e: Expr) -> tuple[Var, str, Const] | None:
     """A condition of the form variable <op> constant."""
     if not (isinstance(e, Op) and e.op in _MIRROR):
         return None
-    a, b = (x.value if isinstance(x, Cast) else x for x in e.args)
+    a, b = (x.value if isinstance(x, Cast) and _keeps(x) else x for x in e.args)
     if isinstance(a, Var) and isinstance(b, Const):
         return a, e.op, b
     return (b, _MIRROR[e.op], a) if isinstance(b, Var) and isinstance(a, Const) else None
+
+
+def _keeps(e: Cast) -> bool:
+    """Whether a cast changes no number."""
+    return e.dtype is INDEX and e.value.dtype.is_int and e.value.dtype is not UINT64
 
 
 def _narrow(old: tuple[int | None, int | None], op: str, value: int) -> tuple[int | None, int | None]:

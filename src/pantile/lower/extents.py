@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..expr.linear import Facts, linear, simplify
 from ..expr.nodes import Const, Expr, Op, const
-from ..expr.types import INT64
+from ..expr.types import INDEX
 from ..expr.visit import Key
 
 
@@ -49,7 +49,7 @@ class Extents:
 
     def follows(self, extent: Expr) -> bool:
         """Whether an extent is not negative, as one of the others is not."""
-        zero = const(0, INT64)
+        zero = const(0, INDEX)
         for bound in self.bounds:
             least = _bounded(extent, False, bound)
             if least is not extent and self.facts.ge(simplify(least, self.facts), zero):

@@ -14,7 +14,6 @@ from dataclasses import replace
 from ..expr.linear import Facts, simplify
 from ..graph.nodes import Graph, Output, Stage
 from ..schedule.plan import Fuse, Nest, Plan, Split
-from .widen import Lowered
 
 
 def fit(graph: Graph, plan: Plan, facts: Facts) -> Plan:
@@ -29,8 +28,7 @@ def fit(graph: Graph, plan: Plan, facts: Facts) -> Plan:
 
 def _least_extents(stage: Stage, output: Output, facts: Facts) -> dict[str, int | None]:
     """Dim -> what its extent is at least, where that is known."""
-    lowered = Lowered({})
-    return {d: facts.lower(simplify(lowered.index(n), facts)) for d, n in zip(stage.dims, output.shape, strict=True)}
+    return {d: facts.lower(simplify(n, facts)) for d, n in zip(stage.dims, output.shape, strict=True)}
 
 
 def _fit_nest(nest: Nest, extents: dict[str, int | None]) -> Nest:

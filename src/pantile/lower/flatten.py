@@ -16,7 +16,7 @@ from ..errors import UserError
 from ..expr.build import binary, expr, maximum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Load, Op, const, var
-from ..expr.types import INT64, DType
+from ..expr.types import INDEX, DType
 from ..expr.visit import transform
 from ..graph.nodes import Graph
 from ..ir import visit as ir
@@ -51,7 +51,7 @@ class _Arena:
 
     def most(self) -> Expr:
         """What the loop needs at most."""
-        result: Expr = const(0, INT64)
+        result: Expr = const(0, INDEX)
         for p in self.peaks:
             result = maximum(result, p)
         return result
@@ -79,7 +79,7 @@ class _Flattener:
         return s
 
     def parallel(self, s: For) -> Stmt:
-        arena = _Arena(const(0, INT64), [])
+        arena = _Arena(const(0, INDEX), [])
         low, extent = self.expression(s.min), self.expression(s.extent)
         ((body, scope),) = step(s, {})
         inside = self.visit(body, scope, arena)
@@ -98,7 +98,7 @@ class _Flattener:
             if most is None:
                 memory = Memory.HEAP
             else:
-                arena, offset = self.take(arena, expr(most, INT64), s.dtype), arena.used
+                arena, offset = self.take(arena, expr(most, INDEX), s.dtype), arena.used
         result: Stmt = Alloc(s.buffer, s.dtype, size, memory, offset, self.visit(s.body, inner, arena))
         for name, value in reversed(lets):
             result = Let(name, value, result)
@@ -132,7 +132,7 @@ class _Flattener:
         order = self.memory_order(s)
         strides: list[Expr | None] = [None] * len(s.box)
         lets: list[tuple[str, Expr]] = []
-        size: Expr = const(1, INT64)
+        size: Expr = const(1, INDEX)
         for depth, k in enumerate(reversed(order)):
             if depth:
                 strides[k] = self.named(f"{s.buffer}.stride.{k}", size, lets)
@@ -141,7 +141,7 @@ class _Flattener:
             if depth < len(order) - 1 and not whole_lines:
                 size = simplify(_padded(size, s.dtype), self.facts)
         if isinstance(size, Const) and int(size.value) < 1:  # conditions left nothing to compute
-            size = const(1, INT64)
+            size = const(1, INDEX)
         mins = [self.named(f"{s.buffer}.min.{k}", self.expression(low), lets) for k, (low, _) in enumerate(s.box)]
         return lets, _Layout(tuple(mins), tuple(strides)), size
 
@@ -169,7 +169,7 @@ class _Flattener:
     def index(self, buffer: str, indices: tuple[Expr, ...]) -> Expr:
         """Offset in elements from the buffer's base pointer."""
         layout = self.layouts[buffer]
-        total: Expr = const(0, INT64)
+        total: Expr = const(0, INDEX)
         for i, low, stride in zip(indices, layout.mins, layout.strides, strict=True):
             term = i if low is None else _combine("sub", i, low)
             term = term if stride is None else _combine("mul", term, stride)
@@ -185,7 +185,7 @@ def _stride(b: BufferArg, axis: int, known: int | None) -> Expr | None:
     """None stands for 1."""
     if known is None:
         return var(b.stride(axis))
-    return None if known == 1 else const(known, INT64)
+    return None if known == 1 else const(known, INDEX)
 
 
 def _less_than_a_line(size: Expr, dtype: DType) -> bool:
@@ -199,7 +199,7 @@ def _padded(size: Expr, dtype: DType) -> Expr:
     """
     line = _LINE // dtype.bytes
     if _less_than_a_line(size, dtype):
-        return const(1 << (int(size.value) - 1).bit_length(), INT64) if isinstance(size, Const) and size.value else size
+        return const(1 << (int(size.value) - 1).bit_length(), INDEX) if isinstance(size, Const) and size.value else size
     return (size + (2 * line - 1)) // line * line if not isinstance(size, Const) else (size + (line - 1)) // line * line
 
 

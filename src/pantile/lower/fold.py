@@ -14,7 +14,7 @@ from math import gcd
 
 from ..expr.linear import linear, simplify
 from ..expr.nodes import Const, Expr, Load, Var, const, var
-from ..expr.types import INT64
+from ..expr.types import INDEX
 from ..expr.visit import substitute, transform, walk
 from ..ir import visit as ir
 from ..ir.nodes import For, Kind, Let, Realize, Stmt, Store
@@ -48,7 +48,7 @@ class _Folder:
         if isinstance(s, Store):
             return Store(s.buffer, self.circular(s.buffer, s.indices, lets), s.value, s.mask, s.nontemporal)
         if isinstance(s, Realize):
-            box = tuple((const(0, INT64), const(self.wanted[s.buffer, k], INT64)) if (s.buffer, k) in self.wanted
+            box = tuple((const(0, INDEX), const(self.wanted[s.buffer, k], INDEX)) if (s.buffer, k) in self.wanted
                         else side for k, side in enumerate(s.box))  # fmt: skip
             return Realize(s.buffer, s.dtype, box, s.memory, s.body)
         return s
@@ -71,7 +71,7 @@ class _Folder:
 
 def _inside(s: Stmt, lets: _Lets) -> _Lets:
     """Let and unrolled names inside `s` in terms of other names; of an unrolled loop its step stays, v - min."""
-    if isinstance(s, Let) and s.value.dtype == INT64:
+    if isinstance(s, Let) and s.value.dtype == INDEX:
         return {**lets, s.name: substitute(s.value, lets)}
     if isinstance(s, For) and s.kind is Kind.UNROLL:
         return {**lets, s.var: substitute(s.min, lets) + (var(s.var) - s.min)}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ..analysis.interval import Interval, Later, Scope, interval, refine
+from ..analysis.interval import Interval, Later, Scope, interval, refine, type_range
 from ..analysis.touched import Box, hull, touched
 from ..expr.nodes import COMPARISON, Expr, Op
-from ..expr.types import INT64
+from ..expr.types import INDEX
 from ..expr.visit import conjuncts, depends, loaded, same, walk
 from ..graph.nodes import Stage
 from ..ir.nodes import For, If, Let, Produce, Stmt
@@ -78,8 +78,8 @@ def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt
     if isinstance(s, For):
         return [(s.body, {**scope, s.var: Later(lambda: reach.loop(s, scope))})]
     if isinstance(s, Let):
-        value = Later(lambda: reach.let(s, scope))
-        return [(s.body, {**scope, s.name: value} if s.value.dtype == INT64 else scope)]
+        value = Later(lambda: reach.let(s, scope)) if s.value.dtype is INDEX else type_range(s.value.dtype)
+        return [(s.body, {**scope, s.name: value})]
     if isinstance(s, If):
         inside = [(s.then, refine(scope, s.condition, True))]
         return inside if s.otherwise is None else [*inside, (s.otherwise, refine(scope, s.condition, False))]

@@ -17,7 +17,7 @@ from ..errors import InternalError
 from ..expr.build import minimum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Var, const, var
-from ..expr.types import INT64
+from ..expr.types import INDEX
 from ..expr.visit import depends, substitute
 from ..graph.nodes import Definition, Stage
 from ..ir.nodes import Kind
@@ -194,14 +194,14 @@ class _Split(_Step):
         return "peel" if _must_be_constant(self.loops.nest, self.s) else "clip"
 
     def set_ranges(self) -> None:
-        s, ranges, zero = self.s, self.loops.ranges, const(0, INT64)
+        s, ranges, zero = self.s, self.loops.ranges, const(0, INDEX)
         blocks = (self.extent + (s.factor - 1 if self.style != "peel" else 0)) // s.factor
         last = simplify(blocks - 1, self.facts)
         ranges[s.outer] = Range(zero, last)
         if isinstance(last, Const):
             self.facts.bounds[self.loops.var(s.outer).name] = (0, int(last.value))
         if self.relative:
-            ranges[s.inner] = Range(zero, const(s.factor - 1, INT64))
+            ranges[s.inner] = Range(zero, const(s.factor - 1, INDEX))
             return
         first = var(self.name)
         end = first + (s.factor - 1)
@@ -236,7 +236,7 @@ class _Fuse(_Step):
         self.outer, self.inner = loops.ranges.pop(f.outer), loops.ranges.pop(f.inner)
         self.width = simplify(self.inner.high - self.inner.low + 1, facts)
         height = simplify(self.outer.high - self.outer.low + 1, facts)
-        loops.ranges[f.fused] = Range(const(0, INT64), simplify(height * self.width - 1, facts))
+        loops.ranges[f.fused] = Range(const(0, INDEX), simplify(height * self.width - 1, facts))
 
     def bind(self, values: dict[str, Expr]) -> None:
         fused = values.pop(self.f.fused)

@@ -14,7 +14,7 @@ from ..analysis.interval import Interval, Scope, interval, refine
 from ..expr.build import binary, expr, unary
 from ..expr.linear import Facts
 from ..expr.nodes import Const, Expr, Load, Op, Var, var
-from ..expr.types import INT64
+from ..expr.types import INDEX
 from ..expr.visit import children, rebuild, transform
 from ..graph.nodes import Stage
 
@@ -103,7 +103,7 @@ class _Masker:
         """Whether a certainly lies in b."""
         if not (a.bounded and b.bounded):
             return False
-        low, high = ([expr(v, INT64) for v in ends] for ends in ((a.low, b.low), (b.high, a.high)))
+        low, high = ([expr(v, INDEX) for v in ends] for ends in ((a.low, b.low), (b.high, a.high)))
         return self.facts.ge(low[0], low[1]) and self.facts.ge(high[0], high[1])
 
 

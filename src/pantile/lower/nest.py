@@ -30,7 +30,7 @@ from ..analysis.touched import Box
 from ..expr.build import expr, logical_and, maximum, minimum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, Var, const, var
-from ..expr.types import INT64
+from ..expr.types import INDEX
 from ..expr.visit import depends, loaded, same, substitute, variables, walk
 from ..graph.nodes import Graph, Stage
 from ..ir import visit as ir
@@ -189,7 +189,7 @@ class _Builder:
         """Conditions may leave nothing to compute: then the extent is 0, which loops and their splits rely on."""
         extent = simplify(side.high - side.low + 1, self.facts)
         limits = any(isinstance(e, Op) and e.op in ("min", "max", "select") for e in walk(extent))
-        if not limits or self.facts.ge(extent, const(0, INT64)) or self.extents.follows(extent):
+        if not limits or self.facts.ge(extent, const(0, INDEX)) or self.extents.follows(extent):
             return side
         return Interval(side.low, maximum(side.high, side.low - 1))
 
@@ -268,13 +268,13 @@ class _Builder:
         return len(a) == len(b) and all(self.facts.ge(x, y) and self.facts.ge(y, x) for x, y in ends)
 
     def output_box(self, stage: Stage) -> Box:
-        zero = const(0, INT64)
-        return tuple(Interval(zero, Lowered({}).index(n) - 1) for n in self.graph.output[stage.name].shape)
+        zero = const(0, INDEX)
+        return tuple(Interval(zero, n - 1) for n in self.graph.output[stage.name].shape)
 
     def tidy(self, stage: Stage, k: int, side: Interval) -> Interval:
         if not side.bounded or any(isinstance(e, int) and abs(e) > _FARTHEST for e in (side.low, side.high)):
             raise unbounded(stage, k)
-        ends = (Lowered({}).index(expr(e, INT64)) for e in (side.low, side.high))
+        ends = (expr(e, INDEX) for e in (side.low, side.high))
         return Interval(*(simplify(substitute(e, self.values), self.facts) for e in ends))
 
     def store(self, stage: Stage, p: StagePlan, body: Stmt) -> Stmt:
@@ -291,7 +291,7 @@ class _Builder:
     def extent(self, stage: Stage, p: StagePlan, k: int, side: Interval) -> Expr:
         """Of the memory along one dim: what was clipped off may be a constant extent, and that is simpler."""
         most = self.most.get(stage.name, {}).get(k) if p.compute == p.store else None
-        return simplify(side.high - side.low + 1, self.facts) if most is None else const(most, INT64)
+        return simplify(side.high - side.low + 1, self.facts) if most is None else const(most, INDEX)
 
     # Loops of a stage
 
@@ -299,7 +299,7 @@ class _Builder:
         """A version of its own for where each condition holds, tried in order, and the general one."""
         if not conditions:
             return self.produce(stage)
-        condition = Lowered({}).value(conditions[0])
+        condition = conditions[0]
         bounds = self.facts.bounds
         with self.no_sliding_outside():
             known, self.facts.bounds = assume(condition, bounds)
@@ -317,10 +317,9 @@ class _Builder:
     def loops(self, stage: Stage, index: int) -> Loops:
         nest = self.plan.stages[stage.name].nests[index]
         ranges = {dim: self.region(stage, dim) for dim in pure_dims(stage, index)}
-        lowered = Lowered({})
         for r in stage.definitions[index].domain:
-            low = simplify(lowered.index(r.min), self.facts)
-            ranges[r.name] = Range(low, simplify(low + lowered.index(r.extent) - 1, self.facts))
+            low = simplify(r.min, self.facts)
+            ranges[r.name] = Range(low, simplify(low + r.extent - 1, self.facts))
         loops = make_loops(stage, index, nest, ranges, self.facts, self.at_least)
         self.covered.update(loops.covered)
         return loops
@@ -333,7 +332,7 @@ class _Builder:
         return Range(first, simplify(first + extent - 1, self.facts) if isinstance(extent, Const) else high)
 
     def at_least(self, extent: Expr, n: int) -> bool:
-        return self.facts.ge(substitute(extent, self.closed), const(n, INT64))
+        return self.facts.ge(substitute(extent, self.closed), const(n, INDEX))
 
     def ready(self, loops: Loops, depth: int) -> list[tuple[str, Expr]]:
         """The lets whose loops are open, that is, above `depth`; they are not pending any more."""
@@ -475,15 +474,15 @@ class _Builder:
     def leaf(self, loops: Loops) -> Stmt:
         """The stores of one point, where the definition's condition holds: in those lanes, if it varies among them."""
         d = loops.definition
-        lowered = Lowered(loops.at)
-        indices = tuple(simplify(lowered.index(i), self.facts) for i in d.indices)
+        lowered = Lowered(loops.at).expression
+        indices = tuple(simplify(lowered(i), self.facts) for i in d.indices)
         for k, i in enumerate(indices):
             if not self.made_of(i).isdisjoint(self.lanes(loops)):
                 self.rows.in_lanes(loops.stage, k)
-        condition = None if d.condition is None else lowered.value(d.condition)
+        condition = None if d.condition is None else lowered(d.condition)
         mask = condition if condition is not None and self.varies_by_lane(loops, condition) else None
         scope = self.everywhere(loops)
-        values = [mask_loads(lowered.value(v), scope, self.graph.input, self.facts) for v in d.values]
+        values = [mask_loads(lowered(v), scope, self.graph.input, self.facts) for v in d.values]
         if mask is not None:
             known = {n: Interval(*(substitute(e, self.values) for e in (r.low, r.high))) for n, r in scope.items()}
             by_lane = functools.partial(depends, wanted=self.lanes(loops))
@@ -510,8 +509,7 @@ class _Builder:
         """The coordinates of a definition, each over its whole range."""
         ranges = {dim: Interval(*region_names(loops.stage.name, dim)) for dim in loops.stage.dims}
         for r in loops.definition.domain:
-            low = Lowered({}).index(r.min)
-            ranges[r.name] = Interval(low, low + Lowered({}).index(r.extent) - 1)
+            ranges[r.name] = Interval(r.min, r.min + r.extent - 1)
         return {at.name: ranges[dim] for dim, at in loops.at.items() if isinstance(at, Var)}
 
     def stores(self, loops: Loops, indices: tuple[Expr, ...], values: list[Expr], mask: Expr | None) -> Stmt:

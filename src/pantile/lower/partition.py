@@ -18,7 +18,7 @@ from ..analysis.interval import Interval, Scope, interval
 from ..expr.build import expr, maximum, minimum, select
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Load, Op, Var, const, var
-from ..expr.types import BOOL, INT64
+from ..expr.types import BOOL, INDEX
 from ..expr.visit import children, depends, key
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Stmt, Store
@@ -85,7 +85,7 @@ class _Partitioner:
         edge = var(f"{s.var}.edge")
         count = simplify(low - s.min + (end - high), self.facts)
         where = select(edge < low - s.min, s.min + edge, high - low + s.min + edge)
-        return Block((middle, For(edge.name, const(0, INT64), count, s.kind, Let(s.var, where, rest))))
+        return Block((middle, For(edge.name, const(0, INDEX), count, s.kind, Let(s.var, where, rest))))
 
 
 def _edge(body: Stmt) -> Stmt:
@@ -132,7 +132,7 @@ class _Steady:
             return
         for e in ir.expressions(s):
             self.expression(e, scope)
-        if isinstance(s, Let) and s.value.dtype == INT64:
+        if isinstance(s, Let) and s.value.dtype == INDEX:
             self.statement(s.body, {**scope, s.name: interval(Decided(self.choices).expression(s.value), scope)})
             return
         for inner, inner_scope in step(s, scope):
@@ -141,7 +141,7 @@ class _Steady:
     def expression(self, e: Expr, scope: Scope) -> None:
         for node in _bottom_up(e):
             if isinstance(node, Op) and node.lanes == 1 and id(node) not in self.choices:
-                if node.op in ("min", "max") and node.dtype == INT64:
+                if node.op in ("min", "max") and node.dtype == INDEX:
                     self.clamp(node, scope)
                 elif is_comparison(node):
                     self.settle(node, scope)
@@ -154,7 +154,7 @@ class _Steady:
             return
         k = 0 if moving[0] else 1
         mover, limit = sides[k], sides[1 - k]
-        holds = limit.low - expr(mover.high, INT64) if node.op == "min" else expr(mover.low, INT64) - limit.high
+        holds = limit.low - expr(mover.high, INDEX) if node.op == "min" else expr(mover.low, INDEX) - limit.high
         if self.require(holds):
             self.choices[id(node)] = (node, node.args[k])
 
@@ -177,7 +177,7 @@ class _Steady:
             return False
         strict = 1 if node.op in ("lt", "gt") else 0
         small, large = (a, b) if node.op in ("le", "lt") else (b, a)
-        if not self.require(large.low - expr(small.high, INT64) - strict):
+        if not self.require(large.low - expr(small.high, INDEX) - strict):
             return False
         self.choices[id(node)] = (node, const(True, BOOL))
         return True

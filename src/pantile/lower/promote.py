@@ -23,7 +23,7 @@ from itertools import combinations
 from ..expr.build import ramp, select
 from ..expr.linear import linear
 from ..expr.nodes import Const, Expr, Load, Ramp, const
-from ..expr.types import INT64, DType
+from ..expr.types import INDEX, DType
 from ..expr.visit import key, loaded, names, transform, walk
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Prefetch, Realize, Stmt, Store
@@ -89,7 +89,7 @@ class _Place:
 
     def held(self) -> Expr:
         """Its index among the accumulators held."""
-        first = const(self.first, INT64)
+        first = const(self.first, INDEX)
         return first if self.lanes == 1 else ramp(first, 1, self.lanes)
 
 
@@ -126,7 +126,7 @@ class _Held:
         """From memory to registers, the loop, and back."""
         fill = [Store(self.name, (p.held(),), Load(p.dtype, p.lanes, self.buffer, p.indices)) for p in self.all]
         drain = [Store(self.buffer, p.indices, Load(p.dtype, p.lanes, self.name, (p.held(),))) for p in self.all]
-        box = ((const(0, INT64), const(sum(p.lanes for p in self.all), INT64)),)
+        box = ((const(0, INDEX), const(sum(p.lanes for p in self.all), INDEX)),)
         return Realize(self.name, self.all[0].dtype, box, Memory.REGISTER, ir.block(*fill, loop, *drain))
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..expr.build import expr
 from ..expr.linear import Facts, Linear, linear, simplify
 from ..expr.nodes import Const, Expr, Op, Var
-from ..expr.types import INT64
+from ..expr.types import INDEX
 from ..expr.visit import children, depends, rebuild
 from ..ir import visit as ir
 from ..ir.nodes import If, Stmt, Store
@@ -17,7 +17,7 @@ COMPARED = ("le", "lt", "ge", "gt")
 
 def is_comparison(e: Expr) -> bool:
     """Whether it orders two index expressions."""
-    return isinstance(e, Op) and e.op in COMPARED and e.args[0].dtype == INT64 and e.lanes == 1
+    return isinstance(e, Op) and e.op in COMPARED and e.args[0].dtype == INDEX and e.lanes == 1
 
 
 def limit(holds: Expr, name: str, facts: Facts) -> tuple[bool, Expr] | None:
@@ -25,7 +25,7 @@ def limit(holds: Expr, name: str, facts: Facts) -> tuple[bool, Expr] | None:
 
     None where that is not linear in the variable.
     """
-    form = linear(simplify(expr(holds, INT64), facts))
+    form = linear(simplify(expr(holds, INDEX), facts))
     c = form.coefficient(name)
     others = {k: t for k, t in form.terms.items() if not (isinstance(t[0], Var) and t[0].name == name)}
     if c == 0 or any(depends(atom, [name]) for atom, _ in others.values()):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..expr.congruence import congruence
 from ..expr.linear import Facts, Simplifier, linear
 from ..expr.nodes import Const, Expr, Var, var
-from ..expr.types import INT64
+from ..expr.types import INDEX
 from ..expr.visit import Key, depends, key
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Stmt, Store
@@ -60,7 +60,7 @@ class _Simplify:
         value = Simplifier(self.facts, scope.names).visit(s.value)
         if isinstance(value, Const):
             return self.statement(s.body, scope.alias(s.name, value))
-        if value.dtype == INT64 and value.lanes == 1:
+        if value.dtype == INDEX and value.lanes == 1:
             holder = scope.holders.get(key(value))
             if holder is not None or _is_offset(value):
                 return self.statement(s.body, scope.alias(s.name, value if holder is None else holder))

@@ -21,7 +21,7 @@ from ..analysis.touched import Box
 from ..expr.build import expr, maximum, minimum
 from ..expr.linear import Facts, linear, simplify
 from ..expr.nodes import Const, Expr, Load, Op, Var, var
-from ..expr.types import INT64
+from ..expr.types import INDEX
 from ..expr.visit import depends, substitute
 from ..graph.nodes import Stage
 from ..ir.nodes import If, Kind, Produce, Stmt
@@ -146,7 +146,7 @@ def _start(gap: Expr, advance: Expr, rate: Fraction, facts: Facts,
 
 
 def _least(values: list[Expr], facts: Facts) -> Expr:
-    result = expr(values[0], INT64)
+    result = expr(values[0], INDEX)
     for x in values[1:]:
         result = minimum(result, x)
     return simplify(result, facts)

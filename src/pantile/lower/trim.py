@@ -17,7 +17,7 @@ from ..analysis.interval import EVERYTHING, Interval, Scope, interval
 from ..expr.build import expr, logical_and, maximum, minimum
 from ..expr.linear import Facts, linear, simplify
 from ..expr.nodes import Expr, Op, const
-from ..expr.types import BOOL, INT64
+from ..expr.types import BOOL, INDEX
 from ..expr.visit import Key, depends, key, loaded
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Produce, Realize, Stmt, Store
@@ -66,7 +66,7 @@ def _trimmed(s: For, needs: dict[Key, _Need], facts: Facts, granted: frozenset[K
     if not met:
         return ir.rebuild(s, ir.expressions(s), (_visit(s.body, facts, granted),))
     low = simplify(low, facts)
-    extent = simplify(maximum(end - low, const(0, INT64)), facts)
+    extent = simplify(maximum(end - low, const(0, INDEX)), facts)
     true = {id(c): (c, const(True, BOOL)) for need in met.values() for c in need.settles}
     body = _visit(Decided(true).statement(s.body), facts, granted | met.keys())
     loop = For(s.var, low, extent, s.kind, body, s.scratch)
@@ -99,7 +99,7 @@ def _needs(s: Stmt, at: _Inside) -> dict[Key, _Need]:
         return _of_condition(s.mask, at)
     if isinstance(s, If) and s.otherwise is None:
         return _of_condition(s.condition, at)
-    if isinstance(s, (For, Produce, Realize)) or isinstance(s, Let) and s.value.dtype == INT64:
+    if isinstance(s, (For, Produce, Realize)) or isinstance(s, Let) and s.value.dtype == INDEX:
         ((inside, scope),) = step(s, at.scope)
         return _needs(inside, at.enter(s, scope))
     if isinstance(s, Block) and s.stmts:
@@ -123,7 +123,7 @@ def _of_condition(condition: Expr, at: _Inside) -> dict[Key, _Need]:
     if small.low is None or large.high is None:
         return {}
     strictly = 1 if condition.op in ("lt", "gt") else 0
-    gap = linear(expr(large.high, INT64) - expr(small.low, INT64) - strictly).expr()
+    gap = linear(expr(large.high, INDEX) - expr(small.low, INDEX) - strictly).expr()
     settles = (condition,) if small.is_point and large.is_point else ()
     return {key(gap): _Need(gap, settles, depends(condition, at.loops))}
 

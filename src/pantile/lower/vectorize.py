@@ -19,7 +19,7 @@ from ..errors import InternalError
 from ..expr.build import broadcast, cast, ramp
 from ..expr.congruence import Class, congruence, known_remainder
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const, var
-from ..expr.types import INT64
+from ..expr.types import INDEX
 from ..expr.visit import children, depends, transform, walk
 from ..ir import visit as ir
 from ..ir.nodes import For, If, Kind, Let, Realize, Stmt, Store
@@ -43,7 +43,7 @@ def _promised(e: Expr) -> Expr | None:
 
 def _visit(s: Stmt, lets: Classes) -> Stmt:
     """`lets`: the index lets around; they tell how ramps are aligned."""
-    if isinstance(s, Let) and s.value.dtype == INT64 and s.value.lanes == 1:
+    if isinstance(s, Let) and s.value.dtype == INDEX and s.value.lanes == 1:
         return Let(s.name, s.value, _visit(s.body, {**lets, s.name: congruence(s.value, lets)}))
     inside = tuple(_visit(c, lets) for c in ir.children(s))
     s = ir.rebuild(s, ir.expressions(s), inside)
@@ -165,7 +165,7 @@ class _Vectorizer:
 
 def fold_ramp(e: Op, lets: Classes = MappingProxyType({})) -> Expr | None:
     """Arithmetic on ramps that is again a ramp, or a shuffle of one. `lets`: what is known of names."""
-    if e.dtype != INT64 or e.op not in ("add", "sub", "mul", "neg", "floordiv", "mod"):
+    if e.dtype != INDEX or e.op not in ("add", "sub", "mul", "neg", "floordiv", "mod"):
         return None
     a, b = e.args[0], e.args[-1]
     if e.op == "neg":
@@ -199,7 +199,7 @@ def _fold_sum(name: str, a: Expr, b: Expr) -> Expr | None:
     if ub is not None:
         return _on_ramp(a, lambda r: ramp(combine(r.base, ub), r.stride, r.lanes))
     if ua is not None:
-        return _on_ramp(b, lambda r: ramp(combine(ua, r.base), combine(const(0, INT64), r.stride), r.lanes))
+        return _on_ramp(b, lambda r: ramp(combine(ua, r.base), combine(const(0, INDEX), r.stride), r.lanes))
     steps_a, steps_b = _steps(a), _steps(b)
     if steps_a is None or steps_b is None:
         return None
@@ -234,7 +234,7 @@ def _stepped(base: Expr, steps: list[int]) -> Expr:
         return ramp(base + steps[0], apart, len(steps)) if apart else broadcast(base + steps[0], len(steps))
     least = min(steps)
     source = ramp(base + least, 1, max(steps) - least + 1)
-    return Shuffle(INT64, len(steps), (source,), tuple(step - least for step in steps))
+    return Shuffle(INDEX, len(steps), (source,), tuple(step - least for step in steps))
 
 
 def _fold_division(name: str, a: Ramp, d: int, lets: Classes) -> Expr | None:
@@ -251,7 +251,7 @@ def _fold_division(name: str, a: Ramp, d: int, lets: Classes) -> Expr | None:
             return ramp(base, stride // d, a.lanes)
         order = [(phase + i * stride) // d for i in range(a.lanes)]
     else:
-        base = const(0, INT64)
+        base = const(0, INDEX)
         order = [(phase + i * stride) % d for i in range(a.lanes)]
     return _stepped(base, order)
 

@@ -22,7 +22,7 @@ def evaluate(graph: Graph, inputs: Mapping[str, Array], params: Mapping[str, Num
     scalars = {p.name: _param(p, params) for p in graph.params}
     for info in graph.inputs:
         for axis, extent in enumerate(arrays[info.name].shape):
-            scalars[info.extent(axis)] = np.asarray(extent, np.int32)
+            scalars[info.extent(axis)] = np.asarray(extent, np.int64)
     with np.errstate(all="ignore"):
         stages = Stages(graph, arrays, scalars)
         return [a for name, box in _outputs(graph, stages) for a in _values(graph, stages, name, box)]

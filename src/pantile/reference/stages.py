@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import InternalError, UserError
 from ..expr.nodes import Expr, Load, Op
+from ..expr.show import as_written
 from ..expr.visit import walk
 from ..graph.nodes import Definition, Graph, Stage
 from .boxes import Array, Box, hull, sized, spanned
@@ -55,7 +56,7 @@ class Stages:
 
     def number(self, e: Expr) -> int:
         """The value of an expression of params and extents alone."""
-        return int(Evaluator({}, self._scalars, _no_data, _keep).index(e))
+        return int(Evaluator({}, self._scalars, _no_data, _keep).value(e))
 
     def plan(self, asked: Iterable[tuple[str, Box]]) -> None:
         """Record the box of every stage that the asked boxes need."""
@@ -118,7 +119,7 @@ class Stages:
                         definition.where,
                     )
                 continue
-            indices = tuple(evaluator.index(i) for i in load.indices)
+            indices = tuple(evaluator.value(i) for i in load.indices)
             read = spanned(self._held_to_domain(producer, indices))
             if read is not None:
                 needed[producer.name] = hull(needed.get(producer.name), read)
@@ -157,7 +158,8 @@ class Stages:
             if broken.any():
                 found = np.broadcast_to(value, broken.shape)[broken].flat[0]
                 raise UserError(
-                    f"{stage.name}: {e} promised a value that is not: {found}; widen the range or use pt.clamp",
+                    f"{stage.name}: {as_written(e)} promised a value that is not: {found}; widen the range or use "
+                    "pt.clamp",
                     definition.where,
                 )
             return value

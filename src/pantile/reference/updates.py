@@ -86,7 +86,7 @@ def run_update(
             continue
         evaluator = evaluator_at(active)
         shape = np.broadcast_shapes((), *(a.shape for a in active.values()))
-        indices = tuple(np.broadcast_to(evaluator.index(i), shape) for i in update.indices)
+        indices = tuple(np.broadcast_to(evaluator.value(i), shape) for i in update.indices)
         inside = np.broadcast_to(box.contains(indices), shape)
         places = _flat(box, [i[inside] for i in indices], int(inside.sum()))
         if accumulation:

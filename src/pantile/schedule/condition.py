@@ -12,6 +12,7 @@ from ..expr import build
 from ..expr.nodes import Expr, var
 from ..expr.types import INT32
 from ..graph.nodes import Graph
+from ..graph.widen import Widened
 
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -47,7 +48,7 @@ def parse(condition: str, graph: Graph) -> Expr:
         raise UserError(f"{condition} has no value: {error}") from error
     if not value.dtype.is_bool:
         raise UserError(f"{condition} is {value.dtype}, not a condition; compare it with something")
-    return value
+    return Widened(frozenset(p.name for p in graph.params)).value(value)
 
 
 class _Reader:

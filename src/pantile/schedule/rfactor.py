@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from ..errors import UserError
 from ..expr import build
 from ..expr.nodes import Expr, Load, const, coordinate, op
-from ..expr.types import INT32, DType
+from ..expr.types import INDEX, DType
 from ..expr.visit import substitute
 from ..graph.nodes import Definition, Graph, ReductionDim, Stage
 from .directives import Directive, StageSchedule
@@ -159,11 +159,11 @@ class _Rfactor:
 
 def split_domain(update: Definition, dim: ReductionDim, outer: str, inner: str, factor: int) -> Definition:
     """r in min..min+n becomes outer in 0..ceil(n/factor), inner in 0..factor, where outer*factor + inner < n."""
-    low, length = build.cast(INT32, dim.min), build.cast(INT32, dim.extent)
+    low, length = dim.min, dim.extent
     extent = constant(length)
-    count = (length + (factor - 1)) // factor if extent is None else const(math.ceil(extent / factor), INT32)
+    count = (length + (factor - 1)) // factor if extent is None else const(math.ceil(extent / factor), INDEX)
     step = coordinate(outer) * factor + coordinate(inner)
-    parts = (ReductionDim(outer, const(0, INT32), count), ReductionDim(inner, const(0, INT32), const(factor, INT32)))
+    parts = (ReductionDim(outer, const(0, INDEX), count), ReductionDim(inner, const(0, INDEX), const(factor, INDEX)))
     domain = tuple(p for r in update.domain for p in (parts if r is dim else (r,)))
     whole = extent is not None and extent % factor == 0
     # Past the end nothing is read: the promise keeps the region that the update needs as it was. The condition that

@@ -1,0 +1,160 @@
+"""Integers of all types at their ends, compiled: as pixels, and as indices of arrays that end at forbidden memory.
+
+Each expression of data, params and coordinates is evaluated as a pixel, looked up in an input and in a stage that is
+stored, under several schedules, and compared with the reference.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pantile as pt
+from pantile.expr.nodes import Expr
+from pantile.expr.types import INT32, DType
+from tests.expr.integers import TYPES, integers, some_extreme
+
+from ..analysis.indices import cases
+from .guarded import guarded
+from .isolate import isolated
+
+Y, X = pt.vars("y x")
+WIDTH = 37
+ON = "pixel", "found", "kept"
+
+
+def schedules(p: pt.Pipeline) -> list[pt.Pipeline]:
+    """The default, plain loops, and vectors in blocks with tails."""
+    blocks = [pt.on(n).split("x", "xo", "xi", 8).vectorize("xi") for n in ON]
+    plain = pt.Schedule(*(pt.on(n) for n in ON), pt.on("table").compute_root())
+    return [p, p.with_schedule(plain), p.with_schedule(pt.Schedule(*blocks, pt.on("table").compute_root()))]
+
+
+def pipeline(e: Expr) -> pt.Pipeline:
+    lut = pt.Input("lut", "int32", 1)
+    pixel, found, kept, table = (pt.Func(n) for n in (*ON, "table"))
+    pixel[Y, X] = e
+    low, high = max(-3, e.dtype.min), 5
+    table[X] = X * 7 - 3
+    found[Y, X] = lut[pt.clamp(e, pt.cast(e.dtype, 0), pt.cast(e.dtype, high))]
+    kept[Y, X] = table[pt.clamp(e, pt.cast(e.dtype, low), pt.cast(e.dtype, high))]
+    return pt.Pipeline([pixel, found, kept], shape=[(3, WIDTH)] * 3)
+
+
+def arguments(p: pt.Pipeline, seed: int) -> dict[str, Any]:
+    rng = Random(seed)
+    given: dict[str, Any] = {}
+    for i in p.graph.inputs:
+        numbers = [some_extreme(rng, i.dtype) for _ in range(WIDTH)] if i.name != "lut" else list(range(6))
+        given[i.name] = guarded(np.array(numbers, i.dtype.numpy), at_end=bool(seed % 2))
+    return given | {q.name: some_extreme(rng, q.dtype) for q in p.graph.params}
+
+
+def agrees(p: pt.Pipeline, seed: int) -> None:
+    """Whatever is not refused equals the reference."""
+    given = arguments(p, seed)
+    for scheduled in schedules(p):
+        try:
+            results = scheduled(**given)
+        except pt.UserError as refused:
+            assert "may leave 64 bits" in str(refused)
+            return
+        for name, a, b in zip(ON, results, p.reference(**given), strict=True):
+            np.testing.assert_array_equal(a, b, f"{name} of {p} under {scheduled.schedule} for {given}")
+
+
+def leaf(draw: st.DrawFn, t: DType) -> Expr | None:
+    if t is INT32 and draw(st.booleans()):
+        return draw(st.sampled_from([Y, X]))
+    return PARAMS[t] if draw(st.booleans()) else ARRAYS[t][X]
+
+
+PARAMS = {t: pt.Param(f"p_{t}", t) for t in TYPES}
+ARRAYS = {t: pt.Input(f"d_{t}", t, 1) for t in TYPES}
+
+
+@cases(30)
+@given(st.sampled_from(TYPES).flatmap(lambda t: integers(leaf, t, 3)), st.integers(0, 1 << 20))
+def test_random_arithmetic(e: Expr, seed: int) -> None:
+    isolated(lambda: agrees(pipeline(e), seed))
+
+
+A, U8, U32, B = (pt.Input(n, t, 1) for n, t in (("a", "int64"), ("u8", "uint8"), ("u32", "uint32"), ("b", "int32")))
+K, N, M, N64 = (pt.Param(n, t) for n, t in (("k", "uint32"), ("n", "int32"), ("m", "int32"), ("n64", "int64")))
+WIDE = pt.cast("int64", U32[X])
+EXAMPLES: dict[str, Expr] = {
+    "doubled and halved": A[X] * 2 // 2,
+    "linear congruential": A[X] * 6364136223846793005 + 1442695040888963407,
+    "a multiple of it": (A[X] * 6364136223846793005 + 1442695040888963407) % 1000,
+    "scaled pixel": pt.maximum(pt.cast("int64", U8[X]) * 2**56, 0),
+    "larger of two": pt.maximum(A[X], A[X] + 2),
+    "the same difference": (A[X] + 5) - A[X] * 3 + A[X] * 2,
+    "compared sum": pt.select(A[X] + 1 > A[X], A[X], 7),
+    "square": WIDE * WIDE,
+    "wrapped param": pt.cast("int32", K),
+    "param and one": N + 1,
+    "negated param": -N,
+    "difference of params": N - M,
+    "product of params": N * M,
+    "sum of squares": N * N + M * M,
+    "absolute param": abs(N),
+    "wide param and one": N64 + 1,
+    "shifted by a coordinate": B[X] << Y,
+    "shifted far": B[X] << (Y * 40) >> (Y * 33),
+    "data and coordinate": B[X] + Y,
+    "condition on data and coordinate": pt.select(B[X] + Y > 0, 1, Y),
+    "condition on coordinates": pt.select(X * 65536 * 65536 > 0, X * 65536, 4),
+    "condition on params": pt.select(N + 1 > 0, N - 1, M),
+    "product with a coordinate": N64 * 3 + X,
+    "half of the smallest": B[X] // -1,
+    "by zero": B[X] // (B[X] & 1) + B[X] % (B[X] & 1),
+    "narrow": pt.cast("int8", U8[X]) * pt.cast("int8", U8[X]),
+    "difference in bytes": U8[X] - 200,
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples(name: str) -> None:
+    p = pipeline(EXAMPLES[name])
+    for seed in range(4):
+        isolated(lambda seed=seed: agrees(p, seed))  # type: ignore[misc]
+
+
+def test_a_value_keeps_its_type_where_it_is_inlined_into_an_index() -> None:
+    lut, far, found = pt.Input("lut", "int32", 1), pt.Func("far"), pt.Func("found")
+    far[X] = X + 2147483640
+    found[X] = lut[pt.clamp(far[X], 0, 9)] + pt.select(far[X] > 0, 100, 0)
+    p = pt.Pipeline(found, shape=(20,))
+    np.testing.assert_array_equal(p(lut=np.arange(10, dtype=np.int32)), [109] * 8 + [0] * 12)
+
+
+def test_index_arithmetic_that_would_overflow_is_refused() -> None:
+    lut, found = pt.Input("lut", "int32", 1), pt.Func("found")
+    found[X] = lut[pt.clamp((X + N64) * 4, 0, 9)]
+    p = pt.Pipeline(found, shape=(20,))
+    table = np.arange(10, dtype=np.int32)
+    for n in (-3, 2**60, -(2**60)):
+        np.testing.assert_array_equal(p(lut=table, n64=n), p.reference(lut=table, n64=n))
+    for n in (2**63 - 1, 2**61, -(2**61) - 1):
+        with pytest.raises(pt.UserError, match=r"computes the index .*, which may leave 64 bits in this call"):
+            p(lut=table, n64=n)
+
+
+def test_coordinates_that_data_decides_do_not_overflow() -> None:
+    """A stage that is inlined has coordinates of any size, on which index arithmetic is refused unless it is bounded."""
+    a, lut = pt.Input("a", "int64", 1), pt.Input("lut", "int32", 1)
+    twice, near, found = pt.Func("twice"), pt.Func("near"), pt.Func("found")
+    twice[X] = lut[pt.clamp(X * 2, 0, 9)]
+    near[X] = lut[pt.clamp(X, 0, 9)]
+    data, table = np.array([0, 3, 2**62, -(2**63), 2**63 - 1], np.int64), np.arange(10, dtype=np.int32)
+    found[X] = near[a[X]]
+    np.testing.assert_array_equal(pt.Pipeline(found, shape=(5,))(a=data, lut=table), [0, 3, 9, 0, 9])
+    other = pt.Func("other")
+    other[X] = twice[a[X]]
+    with pytest.raises(pt.UserError, match="may leave 64 bits"):
+        pt.Pipeline(other, shape=(5,))(a=data, lut=table)
