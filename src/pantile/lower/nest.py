@@ -91,11 +91,12 @@ class _Builder:
                 self.fused.setdefault(p.with_stage, []).append(p.name)
         self.ordered: set[str] = set()
         self.floor = 0  # open loops below this depth are not slid along
+        self.gone: frozenset[str] = frozenset()  # loops of which only what whole blocks leave over is being built
         self.extents = Extents(self.facts)
 
     def reach(self) -> Reach:
         """What is known about whole loops, where the open ones are not whole."""
-        return Reach(self.covered, (loop.var.name for loop in self.open), self.contents)
+        return Reach(self.covered, self.gone.union(loop.var.name for loop in self.open), self.contents)
 
     # Stages at a site
 
@@ -316,6 +317,8 @@ class _Builder:
 
     def loops(self, stage: Stage, index: int) -> Loops:
         nest = self.plan.stages[stage.name].nests[index]
+        for loop in nest.loops:  # another version of them may have been built before, with other bounds
+            self.facts.bounds.pop(f"{prefix(stage, index)}.{loop.name}", None)
         ranges = {dim: self.region(stage, dim) for dim in pure_dims(stage, index)}
         lowered = Lowered({})
         for r in stage.definitions[index].domain:
@@ -371,13 +374,24 @@ class _Builder:
         if loop.name not in loops.peel:
             return self.loop(loops, depth, loop)
         rest, name, first = loops.tail(loop.name)
-        whole = self.open_loop(loops.whole(loop.name), depth)
-        with self.no_sliding_outside():
+        with self.extents.of_a_version():
+            whole = self.open_loop(loops.whole(loop.name), depth)
+        with self.no_sliding_outside(), self.left_over(rest, name, first):
             tail: Stmt = Let(name, first, self.inside(rest, depth, loop.name))
         for around in self.open:
             if around.start(whole) > around.current:
                 tail = around.guarded(tail, around.current)
         return Block((whole, tail))
+
+    @contextmanager
+    def left_over(self, rest: Loops, name: str, first: Expr) -> Iterator[None]:
+        """What whole blocks leave over is built: from `first` on, without the loop over blocks."""
+        before, self.gone = self.gone, self.gone.union(rest.var(x).name for x in rest.gone)
+        self.values[name] = simplify(substitute(first, self.values), self.facts)
+        with self.extents.of_a_version():
+            yield
+        del self.values[name]
+        self.gone = before
 
     def loop(self, loops: Loops, depth: int, loop: Loop) -> Stmt:
         r = loops.ranges[loop.name]
@@ -386,7 +400,9 @@ class _Builder:
         extent = simplify(r.high - r.low + 1, self.facts)
         if isinstance(extent, Const) and int(extent.value) == 1:
             self.values[name] = simplify(substitute(r.low, self.values), self.facts)
-            return Let(name, r.low, self.inside(loops, depth, loop.name))
+            body = self.inside(loops, depth, loop.name)
+            del self.values[name]  # another version may have a loop of this name
+            return Let(name, r.low, body)
         around = OpenLoop(name, r.low, extent, kind)
         self.learn(name, r.low, extent, self.may_start_early(around))
         self.open.append(around)
