@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..analysis.interval import Interval
-from ..analysis.regions import required, with_own_updates
+from ..analysis.regions import with_own_updates
 from ..analysis.touched import Box
 from ..expr.build import expr, logical_and, maximum, minimum
 from ..expr.linear import Facts, simplify
@@ -36,7 +36,6 @@ from ..graph.nodes import Graph, Stage
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
 from ..schedule.plan import Loop, Plan, Site, StagePlan
-from .anywhere import computable_anywhere
 from .assume import assume
 from .extents import Extents
 from .footprint import Contents, Reach, computed, read_by, read_if, read_when
@@ -46,6 +45,7 @@ from .names import region_names
 from .order import execution_order
 from .prefetch import prefetches
 from .refuse import different_regions, unbounded
+from .required import Required
 from .rows import Rows
 from .slide import OpenLoop, Sliding, slide
 from .widen import Lowered
@@ -93,6 +93,8 @@ class _Builder:
         self.floor = 0  # open loops below this depth are not slid along
         self.gone: frozenset[str] = frozenset()  # loops of which only what whole blocks leave over is being built
         self.extents = Extents(self.facts)
+        self.once: list[str] = []  # variables of the loops of one iteration around the statement being built
+        self.required = Required(graph, {s: self.output_box(graph.stage[s]) for s in graph.output}, facts)
 
     def reach(self) -> Reach:
         """What is known about whole loops, where the open ones are not whole."""
@@ -146,7 +148,7 @@ class _Builder:
 
     def anywhere(self, members: list[Stage], k: int) -> bool:
         """Whether the stages can be computed at any position along dim k."""
-        return all(computable_anywhere(self.graph, m, k, self.facts) for m in members)
+        return all(self.required.anywhere(m, k) for m in members)
 
     def clipped(self, members: list[Stage], box: Box, rest: Stmt, granted: list[Expr]) -> Box:
         """The box without what only iterations ask for in which a condition fails: there may be no input for it.
@@ -154,20 +156,23 @@ class _Builder:
         Neither the conditions `granted` nor those on when a loop starts are such."""
         for m in members:
             self.most.pop(m.name, None)
-        loops = {loop.var.name for loop in self.open}
-        names = loops | {name for name, value in self.values.items() if depends(value, loops)}
+        loops = {name for loop in self.open for name in (loop.var.name, *loop.parts)}
+        names = loops.union(self.once, (name for name, value in self.values.items() if depends(value, loops)))
         starts = {loop.first.name for loop in self.open}
 
         def counts(c: Expr) -> bool:
             return depends(c, names) and not (loaded(c) or depends(c, starts) or any(same(c, g) for g in granted))
 
         if not read_if(rest, tuple(b for m in members for b in m.buffers), counts, self.contents):
-            return box
+            if not self.may_be_nothing(members):
+                return box
         return tuple(side if self.anywhere(members, k) else self.clipped_side(members, k, side)
                      for k, side in enumerate(box))  # fmt: skip
 
     def clipped_side(self, members: list[Stage], k: int, side: Interval) -> Interval:
-        wholes = [self.tidy(m, k, self.required[m.name][k]) for m in members]
+        if not all(self.required.of(m)[k].bounded for m in members):
+            return side
+        wholes = [self.tidy(m, k, self.required.of(m)[k]) for m in members]
         low = functools.reduce(minimum, (w.low for w in wholes))
         high = functools.reduce(maximum, (w.high for w in wholes))
         for m in members:
@@ -176,10 +181,9 @@ class _Builder:
         last = minimum(maximum(side.high, low - 1), high)
         return Interval(simplify(first, self.facts), simplify(last, self.facts))
 
-    @functools.cached_property
-    def required(self) -> dict[str, Box]:
-        """The box of every stage that the outputs need, over all loops: the one that each call is checked for."""
-        return required(self.graph, {s: self.output_box(self.graph.stage[s]) for s in self.graph.output}, {})
+    def may_be_nothing(self, members: list[Stage]) -> bool:
+        """Whether there are calls that need nothing of the stages, so that there may be no input for any of it."""
+        return any(self.required.may_be_nothing(m) for m in members)
 
     def conditions(self, members: list[Stage], rest: Stmt) -> list[Expr]:
         """What must hold for `rest` to read the stages, apart from when a loop around it starts."""
@@ -190,7 +194,9 @@ class _Builder:
         """Conditions may leave nothing to compute: then the extent is 0, which loops and their splits rely on."""
         extent = simplify(side.high - side.low + 1, self.facts)
         limits = any(isinstance(e, Op) and e.op in ("min", "max", "select") for e in walk(extent))
-        if not limits or self.facts.ge(extent, const(0, INT64)) or self.extents.follows(extent):
+        if not (limits or self.required.is_conditional):
+            return side
+        if self.facts.ge(extent, const(0, INT64)) or self.extents.follows(extent):
             return side
         return Interval(side.low, maximum(side.high, side.low - 1))
 
@@ -400,7 +406,9 @@ class _Builder:
         extent = simplify(r.high - r.low + 1, self.facts)
         if isinstance(extent, Const) and int(extent.value) == 1:
             self.values[name] = simplify(substitute(r.low, self.values), self.facts)
+            self.once.append(name)
             body = self.inside(loops, depth, loop.name)
+            self.once.pop()
             del self.values[name]  # another version may have a loop of this name
             return Let(name, r.low, body)
         around = OpenLoop(name, r.low, extent, kind)
@@ -491,15 +499,18 @@ class _Builder:
     def leaf(self, loops: Loops) -> Stmt:
         """The stores of one point, where the definition's condition holds: in those lanes, if it varies among them."""
         d = loops.definition
-        lowered = Lowered(loops.at)
-        indices = tuple(simplify(lowered.index(i), self.facts) for i in d.indices)
+        lowered, scope = Lowered(loops.at), self.everywhere(loops)
+
+        def masked(e: Expr) -> Expr:
+            return mask_loads(e, scope, self.graph.input, self.facts)
+
+        indices = tuple(simplify(masked(lowered.index(i)), self.facts) for i in d.indices)
         for k, i in enumerate(indices):
             if not self.made_of(i).isdisjoint(self.lanes(loops)):
                 self.rows.in_lanes(loops.stage, k)
-        condition = None if d.condition is None else lowered.value(d.condition)
+        condition = None if d.condition is None else masked(lowered.value(d.condition))
         mask = condition if condition is not None and self.varies_by_lane(loops, condition) else None
-        scope = self.everywhere(loops)
-        values = [mask_loads(lowered.value(v), scope, self.graph.input, self.facts) for v in d.values]
+        values = [masked(lowered.value(v)) for v in d.values]
         if mask is not None:
             known = {n: Interval(*(substitute(e, self.values) for e in (r.low, r.high))) for n, r in scope.items()}
             by_lane = functools.partial(depends, wanted=self.lanes(loops))
