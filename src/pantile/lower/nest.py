@@ -93,7 +93,9 @@ class _Builder:
         self.floor = 0  # open loops below this depth are not slid along
         self.gone: frozenset[str] = frozenset()  # loops of which only what whole blocks leave over is being built
         self.extents = Extents(self.facts)
-        self.once: list[str] = []  # variables of the loops of one iteration around the statement being built
+        # Variable of each loop around the statement being built -> open loops down to it. Loops of one iteration, and
+        # those that a peeled tail does without, are not open, but stages are stored and computed there all the same.
+        self.around: dict[str, int] = {}
         self.required = Required(graph, {s: self.output_box(graph.stage[s]) for s in graph.output}, facts)
 
     def reach(self) -> Reach:
@@ -157,7 +159,7 @@ class _Builder:
         for m in members:
             self.most.pop(m.name, None)
         loops = {name for loop in self.open for name in (loop.var.name, *loop.parts)}
-        names = loops.union(self.once, (name for name, value in self.values.items() if depends(value, loops)))
+        names = loops.union(self.around, (name for name, value in self.values.items() if depends(value, loops)))
         starts = {loop.first.name for loop in self.open}
 
         def counts(c: Expr) -> bool:
@@ -227,11 +229,8 @@ class _Builder:
 
     def loops_inside(self, site: Site | None) -> list[OpenLoop]:
         """The open loops inside a site, outermost first."""
-        depth = -1
-        if site is not None:
-            name = self.variable(site)
-            depth = next((k for k, loop in enumerate(self.open) if loop.var.name == name), -1)
-        return self.open[max(depth + 1, self.floor) :]
+        depth = 0 if site is None else self.around[self.variable(site)]
+        return self.open[max(depth, self.floor) :]
 
     @contextmanager
     def no_sliding_outside(self) -> Iterator[None]:
@@ -406,9 +405,7 @@ class _Builder:
         extent = simplify(r.high - r.low + 1, self.facts)
         if isinstance(extent, Const) and int(extent.value) == 1:
             self.values[name] = simplify(substitute(r.low, self.values), self.facts)
-            self.once.append(name)
             body = self.inside(loops, depth, loop.name)
-            self.once.pop()
             del self.values[name]  # another version may have a loop of this name
             return Let(name, r.low, body)
         around = OpenLoop(name, r.low, extent, kind)
@@ -426,11 +423,14 @@ class _Builder:
 
     def inside(self, loops: Loops, depth: int, loop: str) -> Stmt:
         """The body of the loop at `depth`: what is computed there, the stages fused into it, the loops inside."""
+        name = loops.var(loop).name
+        self.around[name] = len(self.open)
         parts = self.parts(loops, depth + 1)
         body = self.open_lets(loops, depth + 1)
         body = self.run_companions(loops, loop, body)
         body = self.place(Site(loops.stage.name, loops.index, loop), body)
         body = self.prefetched(loops, body) if depth == loops.innermost() else body
+        del self.around[name]
         for name, value in reversed(parts):
             body = Let(name, value, body)
         return body
@@ -474,10 +474,9 @@ class _Builder:
 
     def may_start_early(self, loop: OpenLoop) -> bool:
         """Whether some stage may slide along the loop that is being opened: it is stored outside."""
-        outside = {o.var.name for o in self.open}
         return loop.serial and any(
-            p.compute is not None and p.compute != p.store and self.variable(p.compute) not in outside
-            and (p.store is None or self.variable(p.store) in outside)
+            p.compute is not None and p.compute != p.store and self.variable(p.compute) not in self.around
+            and (p.store is None or self.variable(p.store) in self.around)
             for p in self.plan.stages.values()
         )  # fmt: skip
 
