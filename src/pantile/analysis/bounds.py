@@ -21,7 +21,7 @@ from . import messages
 from .empty import how_to_fill
 from .interval import Interval, Scope, interval, refine
 from .messages import MOST, Room
-from .regions import definition_scope, expressions, required
+from .regions import Rules, definition_scope, expressions, required
 from .touched import Box, each_load
 from .witness import find_witness, guards_of
 
@@ -81,7 +81,7 @@ class _Check:
         self.graph = graph
         self.scope = scope
         self.asked = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in shapes.items()}
-        self.boxes = required(graph, self.asked, scope)
+        self.boxes = required(graph, self.asked, scope, _EXACT)
         self.rooms = {r.buffer: r for r in (*self._inputs(graph), *self._domains(graph))}
 
     def _inputs(self, graph: Graph) -> Iterable[Room]:
@@ -161,7 +161,7 @@ class _Check:
 
         def seen(load: Load, box: Box, scope: Scope) -> None:
             room = rooms.get(load.buffer)
-            if room is not None and not room.holds(box) and not _is_empty(scope.values()):
+            if room is not None and not (room.holds(box) and room.size) and not _is_empty(scope.values()):
                 guards = [*at.guards, *guards_of(expressions(at.definition), load)]
                 witness = find_witness(load.indices, room.limits, scope, guards)
                 raise messages.read_outside(at.stage, at.definition, load, box, room, witness)
@@ -177,3 +177,6 @@ def _index_arithmetic(d: Definition) -> Iterable[Op]:
 def _is_empty(ranges: Iterable[Interval]) -> bool:
     """Whether some range has no values."""
     return any(r.bounded and bool(r.low > r.high) for r in ranges)
+
+
+_EXACT = Rules(missing=lambda ranges: int(_is_empty(ranges)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from ..errors import UserError
 from ..expr.nodes import Expr, Load, Op
@@ -28,6 +29,11 @@ class Room:
     limits: tuple[tuple[int, int], ...]
     remedy: str
     when_empty: str = "pass an array that is not empty"
+
+    @property
+    def size(self) -> int:
+        """How many indices there are."""
+        return prod(max(0, high - low + 1) for low, high in self.limits)
 
     def holds(self, box: Box) -> bool:
         """Whether all of the box is inside."""
@@ -62,8 +68,11 @@ def limits_text(limits: Limits) -> str:
 
 def read_outside(stage: Stage, d: Definition, load: Load, box: Box, room: Room, witness: Witness | None) -> UserError:
     """The refusal of a read whose box is not inside its room."""
-    axis = next(k for k, r in enumerate(box) if not room.holds_axis(k, r))
     start = f"{describe(stage)} reads {readable(load)}"
+    if witness is None and not room.size:
+        empty = next(k for k, (low, high) in enumerate(room.limits) if low > high)
+        return UserError(f"{start}, which leaves {room.owner}: axis {empty} has no indices; {room.when_empty}")
+    axis = next((k for k, r in enumerate(box) if not room.holds_axis(k, r)), 0)
     if witness is not None:
         wrong = next(k for k, i in enumerate(witness.indices) if not _in(i, room.limits[k]))
         low, high = room.limits[wrong]

@@ -5,12 +5,30 @@ Generic in its scalars: ints for checking a call, NumPy arrays for pricing tiles
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
-from ..expr.nodes import Expr
+from ..expr.nodes import Expr, Load
 from ..graph.nodes import Definition, Graph, Stage
-from .interval import Interval, Scope, interval, refine
-from .touched import Box, hull, touched
+from .interval import Interval, Scalar, Scope, interval, refine
+from .touched import Box, each_load, hull
+
+_FAR = 1 << 40  # beyond any coordinate
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What counts besides the ends of ranges.
+
+    missing   1 where one of some ranges has no values, else 0: nothing is read there, wherever the ends are
+    computed  what is computed of a stage of which a box is needed
+    """
+
+    missing: Callable[[Iterable[Interval]], Scalar] = lambda _: 0
+    computed: Callable[[Stage, Box], Box] = lambda _, box: box
+
+
+ENDS_ONLY = Rules()
 
 
 def expressions(d: Definition) -> list[Expr]:
@@ -34,15 +52,15 @@ def where_it_holds(d: Definition, scope: Scope) -> Scope:
     return scope if d.condition is None else refine(scope, d.condition, True)
 
 
-def with_own_updates(stage: Stage, box: Box, scope: Scope) -> Box:
+def with_own_updates(stage: Stage, box: Box, scope: Scope, rules: Rules = ENDS_ONLY) -> Box:
     """The box extended by what the stage's updates write and read of the stage itself."""
     for d in stage.updates:
         inner = where_it_holds(d, definition_scope(stage, d, box, scope))
         written = tuple(interval(i, inner) for i in d.indices)
-        box = _extend(box, written, stage, d)
-        own = [b for name, b in touched(expressions(d), inner).items() if name in stage.buffers]
-        for b in own:
-            box = _extend(box, b, stage, d)
+        box = _extend(box, _unless(_missing(stage, d, inner, rules), written), stage, d)
+        for name, b in _reads(stage, d, expressions(d), inner, rules).items():
+            if name in stage.buffers:
+                box = _extend(box, b, stage, d)
     return box
 
 
@@ -55,27 +73,56 @@ def _extend(box: Box, other: Box, stage: Stage, d: Definition) -> Box:
     )
 
 
-def stage_reads(stage: Stage, box: Box, scope: Scope) -> dict[str, Box]:
+def stage_reads(stage: Stage, box: Box, scope: Scope, rules: Rules = ENDS_ONLY) -> dict[str, Box]:
     """Boxes of the other buffers that computing the stage over `box` reads."""
     reads: dict[str, Box] = {}
     for d in stage.definitions:
         everywhere = definition_scope(stage, d, box, scope)
-        tested = touched([] if d.condition is None else [d.condition], everywhere)
-        for found in (tested, touched([*d.indices, *d.values], where_it_holds(d, everywhere))):
+        tested = _reads(stage, d, [] if d.condition is None else [d.condition], everywhere, rules)
+        used = _reads(stage, d, [*d.indices, *d.values], where_it_holds(d, everywhere), rules)
+        for found in (tested, used):
             for name, b in found.items():
                 if name not in stage.buffers:
                     reads[name] = hull(reads[name], b) if name in reads else b
     return reads
 
 
-def required(graph: Graph, outputs: Mapping[str, Box], scope: Scope) -> dict[str, Box]:
+def _reads(stage: Stage, d: Definition, roots: list[Expr], scope: Scope, rules: Rules) -> dict[str, Box]:
+    """Buffer name -> hull of all its loads in some expressions of a definition."""
+    boxes: dict[str, Box] = {}
+    missing: dict[int, Scalar] = {}
+
+    def seen(load: Load, box: Box, inner: Scope) -> None:
+        if id(inner) not in missing:
+            missing[id(inner)] = _missing(stage, d, inner, rules)
+        box = _unless(missing[id(inner)], box)
+        boxes[load.buffer] = hull(boxes[load.buffer], box) if load.buffer in boxes else box
+
+    each_load(roots, scope, seen)
+    return boxes
+
+
+def _missing(stage: Stage, d: Definition, scope: Scope, rules: Rules) -> Scalar:
+    """1 where a definition has no points in the scope. What scalars alone decide is not looked at."""
+    return rules.missing([scope[name] for name in (*stage.dims, *(r.name for r in d.domain))])
+
+
+def _unless(missing: Scalar, box: Box) -> Box:
+    """The box, or where it is missing one that adds nothing to a hull."""
+    if isinstance(missing, int) and missing == 0:
+        return box
+    far = missing * _FAR
+    return tuple(Interval(*(None if e is None else e + by for e, by in ((r.low, far), (r.high, 0 - far)))) for r in box)
+
+
+def required(graph: Graph, outputs: Mapping[str, Box], scope: Scope, rules: Rules = ENDS_ONLY) -> dict[str, Box]:
     """Boxes of all stages and inputs, by stage or input name."""
     boxes: dict[str, Box] = dict(outputs)
     for stage in reversed(graph.stages):
         if stage.name not in boxes:
             continue
-        box = boxes[stage.name] = with_own_updates(stage, boxes[stage.name], scope)
-        for buffer, b in stage_reads(stage, box, scope).items():
+        box = boxes[stage.name] = rules.computed(stage, with_own_updates(stage, boxes[stage.name], scope, rules))
+        for buffer, b in stage_reads(stage, box, scope, rules).items():
             name = graph.producer[buffer].name if buffer in graph.producer else buffer
             boxes[name] = hull(boxes[name], b) if name in boxes else b
     return boxes

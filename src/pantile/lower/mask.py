@@ -9,19 +9,20 @@ mask where its indices provably stay in the same bounds without the condition. P
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 from ..analysis.interval import Interval, Scope, interval, refine
 from ..expr.build import binary, expr, unary
-from ..expr.linear import Facts
-from ..expr.nodes import Const, Expr, Load, Op, Var, var
+from ..expr.linear import Facts, linear
+from ..expr.nodes import COMPARISON, Const, Expr, Load, Op, Var, var
 from ..expr.types import INDEX
-from ..expr.visit import children, rebuild, transform
+from ..expr.visit import children, names, rebuild, transform
 from ..graph.nodes import Stage
 
 
 def mask_loads(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts) -> Expr:
     """The expression with masks on the loads that need them. `scope`: what its variables range over."""
-    return _Masker(scope, inputs, facts).visit(e, scope, None)
+    return _Masker(scope, inputs, facts).visit(e, _Path(scope, None, False))
 
 
 def mask_lanes(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, mask: Expr, own: Stage,
@@ -43,6 +44,16 @@ def mask_lanes(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, mas
     return transform(e, change)
 
 
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """The way to a part of an expression: what variables range over there, the condition under which it is taken, and
+    whether scalars alone may rule that out."""
+
+    scope: Scope
+    taken: Expr | None
+    by_scalars: bool
+
+
 class _Masker:
     def __init__(self, scope: Scope, inputs: Collection[str], facts: Facts) -> None:
         self.whole = scope
@@ -51,43 +62,48 @@ class _Masker:
         self.memo: dict[tuple[int, int], Expr] = {}
         self.keep: list[object] = []
 
-    def visit(self, e: Expr, scope: Scope, taken: Expr | None) -> Expr:
+    def visit(self, e: Expr, path: _Path) -> Expr:
         if isinstance(e, (Const, Var)):
             return e
-        key = (id(e), id(taken))
+        key = (id(e), id(path))
         found = self.memo.get(key)
         if found is None:
-            found = self.memo[key] = self.node(e, scope, taken)
-            self.keep.append((e, taken))
+            found = self.memo[key] = self.node(e, path)
+            self.keep.append((e, path))
         return found
 
-    def node(self, e: Expr, scope: Scope, taken: Expr | None) -> Expr:
+    def node(self, e: Expr, path: _Path) -> Expr:
         if isinstance(e, Op) and e.op == "select":
-            return self.select(e, scope, taken)
+            return self.select(e, path)
         old = children(e)
-        new = tuple([self.visit(c, scope, taken) for c in old])
+        new = tuple([self.visit(c, path) for c in old])
         result = e if all(a is b for a, b in zip(new, old, strict=True)) else rebuild(e, new)
-        if isinstance(result, Load) and taken is not None and not self.safe(result, scope):
-            return Load(result.dtype, result.lanes, result.buffer, result.indices, taken)
+        if isinstance(result, Load) and path.taken is not None and not self.safe(result, path):
+            return Load(result.dtype, result.lanes, result.buffer, result.indices, path.taken)
         return result
 
-    def select(self, e: Op, scope: Scope, taken: Expr | None) -> Expr:
-        condition = self.visit(e.args[0], scope, taken)
+    def select(self, e: Op, path: _Path) -> Expr:
+        condition = self.visit(e.args[0], path)
         branches = []
         for branch, holds in ((e.args[1], True), (e.args[2], False)):
-            inner = refine(scope, condition, holds)
-            if inner is scope:
-                branches.append(self.visit(branch, scope, taken))
+            inner = refine(path.scope, condition, holds)
+            if inner is path.scope:
+                branches.append(self.visit(branch, path))
             else:
                 here = condition if holds else unary("not", condition)
-                branches.append(self.visit(branch, inner, here if taken is None else binary("and", taken, here)))
+                taken = here if path.taken is None else binary("and", path.taken, here)
+                by_scalars = path.by_scalars or _asks_scalars(condition, holds, self.whole)
+                branches.append(self.visit(branch, _Path(inner, taken, by_scalars)))
         return rebuild(e, (condition, *branches))
 
-    def safe(self, load: Load, scope: Scope) -> bool:
+    def safe(self, load: Load, path: _Path) -> bool:
         """Whether the load reads no further without the conditions around it."""
+        if path.by_scalars and load.buffer in self.inputs:
+            return self.holds(load)
         for k, i in enumerate(load.indices):
-            if not self.inside(interval(i, self.whole), interval(i, scope)) and not self.holds_along(load.buffer, k, i):
-                return False
+            if not self.inside(interval(i, self.whole), interval(i, path.scope)):
+                if not self.holds_along(load.buffer, k, i):
+                    return False
         return True
 
     def holds(self, load: Load) -> bool:
@@ -105,6 +121,21 @@ class _Masker:
             return False
         low, high = ([expr(v, INDEX) for v in ends] for ends in ((a.low, b.low), (b.high, a.high)))
         return self.facts.ge(low[0], low[1]) and self.facts.ge(high[0], high[1])
+
+
+def _asks_scalars(condition: Expr, holds: bool, coordinates: Scope) -> bool:
+    """Whether a comparison that `refine` would use is of scalars, so that no range shows where it rules all out."""
+    if not isinstance(condition, Op):
+        return False
+    if condition.op == "not":
+        return _asks_scalars(condition.args[0], not holds, coordinates)
+    if condition.op == ("and" if holds else "or"):
+        return any(_asks_scalars(c, holds, coordinates) for c in condition.args)
+    if condition.op not in COMPARISON or not condition.args[0].dtype.is_int:
+        return False
+    terms = linear(condition.args[0]).plus(linear(condition.args[1]), -1).terms.values()
+    moves = any(isinstance(atom, Var) and atom.name in coordinates for atom, _ in terms)
+    return not moves and any(not names(atom) <= coordinates.keys() for atom, _ in terms)
 
 
 def _unpromised(e: Expr) -> Expr | None:

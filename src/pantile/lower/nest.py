@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..analysis.interval import Interval
-from ..analysis.regions import required, with_own_updates
+from ..analysis.regions import with_own_updates
 from ..analysis.touched import Box
 from ..expr.build import expr, logical_and, maximum, minimum
 from ..expr.linear import Facts, simplify
@@ -36,7 +36,6 @@ from ..graph.nodes import Graph, Stage
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
 from ..schedule.plan import Loop, Plan, Site, StagePlan
-from .anywhere import computable_anywhere
 from .assume import assume
 from .extents import Extents
 from .footprint import Contents, Reach, computed, read_by, read_if, read_when
@@ -46,6 +45,7 @@ from .names import region_names
 from .order import execution_order
 from .prefetch import prefetches
 from .refuse import different_regions, unbounded
+from .required import Required
 from .rows import Rows
 from .slide import OpenLoop, Sliding, slide
 from .widen import Lowered
@@ -91,11 +91,16 @@ class _Builder:
                 self.fused.setdefault(p.with_stage, []).append(p.name)
         self.ordered: set[str] = set()
         self.floor = 0  # open loops below this depth are not slid along
+        self.gone: frozenset[str] = frozenset()  # loops of which only what whole blocks leave over is being built
         self.extents = Extents(self.facts)
+        # Variable of each loop around the statement being built -> open loops down to it. Loops of one iteration, and
+        # those that a peeled tail does without, are not open, but stages are stored and computed there all the same.
+        self.around: dict[str, int] = {}
+        self.required = Required(graph, {s: self.output_box(graph.stage[s]) for s in graph.output}, facts)
 
     def reach(self) -> Reach:
         """What is known about whole loops, where the open ones are not whole."""
-        return Reach(self.covered, (loop.var.name for loop in self.open), self.contents)
+        return Reach(self.covered, self.gone.union(loop.var.name for loop in self.open), self.contents)
 
     # Stages at a site
 
@@ -145,7 +150,7 @@ class _Builder:
 
     def anywhere(self, members: list[Stage], k: int) -> bool:
         """Whether the stages can be computed at any position along dim k."""
-        return all(computable_anywhere(self.graph, m, k, self.facts) for m in members)
+        return all(self.required.anywhere(m, k) for m in members)
 
     def clipped(self, members: list[Stage], box: Box, rest: Stmt, granted: list[Expr]) -> Box:
         """The box without what only iterations ask for in which a condition fails: there may be no input for it.
@@ -153,20 +158,23 @@ class _Builder:
         Neither the conditions `granted` nor those on when a loop starts are such."""
         for m in members:
             self.most.pop(m.name, None)
-        loops = {loop.var.name for loop in self.open}
-        names = loops | {name for name, value in self.values.items() if depends(value, loops)}
+        loops = {name for loop in self.open for name in (loop.var.name, *loop.parts)}
+        names = loops.union(self.around, (name for name, value in self.values.items() if depends(value, loops)))
         starts = {loop.first.name for loop in self.open}
 
         def counts(c: Expr) -> bool:
             return depends(c, names) and not (loaded(c) or depends(c, starts) or any(same(c, g) for g in granted))
 
         if not read_if(rest, tuple(b for m in members for b in m.buffers), counts, self.contents):
-            return box
+            if not self.may_be_nothing(members):
+                return box
         return tuple(side if self.anywhere(members, k) else self.clipped_side(members, k, side)
                      for k, side in enumerate(box))  # fmt: skip
 
     def clipped_side(self, members: list[Stage], k: int, side: Interval) -> Interval:
-        wholes = [self.tidy(m, k, self.required[m.name][k]) for m in members]
+        if not all(self.required.of(m)[k].bounded for m in members):
+            return side
+        wholes = [self.tidy(m, k, self.required.of(m)[k]) for m in members]
         low = functools.reduce(minimum, (w.low for w in wholes))
         high = functools.reduce(maximum, (w.high for w in wholes))
         for m in members:
@@ -175,10 +183,9 @@ class _Builder:
         last = minimum(maximum(side.high, low - 1), high)
         return Interval(simplify(first, self.facts), simplify(last, self.facts))
 
-    @functools.cached_property
-    def required(self) -> dict[str, Box]:
-        """The box of every stage that the outputs need, over all loops: the one that each call is checked for."""
-        return required(self.graph, {s: self.output_box(self.graph.stage[s]) for s in self.graph.output}, {})
+    def may_be_nothing(self, members: list[Stage]) -> bool:
+        """Whether there are calls that need nothing of the stages, so that there may be no input for any of it."""
+        return any(self.required.may_be_nothing(m) for m in members)
 
     def conditions(self, members: list[Stage], rest: Stmt) -> list[Expr]:
         """What must hold for `rest` to read the stages, apart from when a loop around it starts."""
@@ -189,7 +196,9 @@ class _Builder:
         """Conditions may leave nothing to compute: then the extent is 0, which loops and their splits rely on."""
         extent = simplify(side.high - side.low + 1, self.facts)
         limits = any(isinstance(e, Op) and e.op in ("min", "max", "select") for e in walk(extent))
-        if not limits or self.facts.ge(extent, const(0, INDEX)) or self.extents.follows(extent):
+        if not (limits or self.required.is_conditional):
+            return side
+        if self.facts.ge(extent, const(0, INDEX)) or self.extents.follows(extent):
             return side
         return Interval(side.low, maximum(side.high, side.low - 1))
 
@@ -220,11 +229,8 @@ class _Builder:
 
     def loops_inside(self, site: Site | None) -> list[OpenLoop]:
         """The open loops inside a site, outermost first."""
-        depth = -1
-        if site is not None:
-            name = self.variable(site)
-            depth = next((k for k, loop in enumerate(self.open) if loop.var.name == name), -1)
-        return self.open[max(depth + 1, self.floor) :]
+        depth = 0 if site is None else self.around[self.variable(site)]
+        return self.open[max(depth, self.floor) :]
 
     @contextmanager
     def no_sliding_outside(self) -> Iterator[None]:
@@ -316,6 +322,8 @@ class _Builder:
 
     def loops(self, stage: Stage, index: int) -> Loops:
         nest = self.plan.stages[stage.name].nests[index]
+        for loop in nest.loops:  # another version of them may have been built before, with other bounds
+            self.facts.bounds.pop(f"{prefix(stage, index)}.{loop.name}", None)
         ranges = {dim: self.region(stage, dim) for dim in pure_dims(stage, index)}
         for r in stage.definitions[index].domain:
             low = simplify(r.min, self.facts)
@@ -370,13 +378,24 @@ class _Builder:
         if loop.name not in loops.peel:
             return self.loop(loops, depth, loop)
         rest, name, first = loops.tail(loop.name)
-        whole = self.open_loop(loops.whole(loop.name), depth)
-        with self.no_sliding_outside():
+        with self.extents.of_a_version():
+            whole = self.open_loop(loops.whole(loop.name), depth)
+        with self.no_sliding_outside(), self.left_over(rest, name, first):
             tail: Stmt = Let(name, first, self.inside(rest, depth, loop.name))
         for around in self.open:
             if around.start(whole) > around.current:
                 tail = around.guarded(tail, around.current)
         return Block((whole, tail))
+
+    @contextmanager
+    def left_over(self, rest: Loops, name: str, first: Expr) -> Iterator[None]:
+        """What whole blocks leave over is built: from `first` on, without the loop over blocks."""
+        before, self.gone = self.gone, self.gone.union(rest.var(x).name for x in rest.gone)
+        self.values[name] = simplify(substitute(first, self.values), self.facts)
+        with self.extents.of_a_version():
+            yield
+        del self.values[name]
+        self.gone = before
 
     def loop(self, loops: Loops, depth: int, loop: Loop) -> Stmt:
         r = loops.ranges[loop.name]
@@ -385,7 +404,9 @@ class _Builder:
         extent = simplify(r.high - r.low + 1, self.facts)
         if isinstance(extent, Const) and int(extent.value) == 1:
             self.values[name] = simplify(substitute(r.low, self.values), self.facts)
-            return Let(name, r.low, self.inside(loops, depth, loop.name))
+            body = self.inside(loops, depth, loop.name)
+            del self.values[name]  # another version may have a loop of this name
+            return Let(name, r.low, body)
         around = OpenLoop(name, r.low, extent, kind)
         self.learn(name, r.low, extent, self.may_start_early(around))
         self.open.append(around)
@@ -401,11 +422,14 @@ class _Builder:
 
     def inside(self, loops: Loops, depth: int, loop: str) -> Stmt:
         """The body of the loop at `depth`: what is computed there, the stages fused into it, the loops inside."""
+        name = loops.var(loop).name
+        self.around[name] = len(self.open)
         parts = self.parts(loops, depth + 1)
         body = self.open_lets(loops, depth + 1)
         body = self.run_companions(loops, loop, body)
         body = self.place(Site(loops.stage.name, loops.index, loop), body)
         body = self.prefetched(loops, body) if depth == loops.innermost() else body
+        del self.around[name]
         for name, value in reversed(parts):
             body = Let(name, value, body)
         return body
@@ -449,10 +473,9 @@ class _Builder:
 
     def may_start_early(self, loop: OpenLoop) -> bool:
         """Whether some stage may slide along the loop that is being opened: it is stored outside."""
-        outside = {o.var.name for o in self.open}
         return loop.serial and any(
-            p.compute is not None and p.compute != p.store and self.variable(p.compute) not in outside
-            and (p.store is None or self.variable(p.store) in outside)
+            p.compute is not None and p.compute != p.store and self.variable(p.compute) not in self.around
+            and (p.store is None or self.variable(p.store) in self.around)
             for p in self.plan.stages.values()
         )  # fmt: skip
 
@@ -474,15 +497,18 @@ class _Builder:
     def leaf(self, loops: Loops) -> Stmt:
         """The stores of one point, where the definition's condition holds: in those lanes, if it varies among them."""
         d = loops.definition
-        lowered = Lowered(loops.at).expression
-        indices = tuple(simplify(lowered(i), self.facts) for i in d.indices)
+        lowered, scope = Lowered(loops.at).expression, self.everywhere(loops)
+
+        def masked(e: Expr) -> Expr:
+            return mask_loads(lowered(e), scope, self.graph.input, self.facts)
+
+        indices = tuple(simplify(masked(i), self.facts) for i in d.indices)
         for k, i in enumerate(indices):
             if not self.made_of(i).isdisjoint(self.lanes(loops)):
                 self.rows.in_lanes(loops.stage, k)
-        condition = None if d.condition is None else lowered(d.condition)
+        condition = None if d.condition is None else masked(d.condition)
         mask = condition if condition is not None and self.varies_by_lane(loops, condition) else None
-        scope = self.everywhere(loops)
-        values = [mask_loads(lowered(v), scope, self.graph.input, self.facts) for v in d.values]
+        values = [masked(v) for v in d.values]
         if mask is not None:
             known = {n: Interval(*(substitute(e, self.values) for e in (r.low, r.high))) for n, r in scope.items()}
             by_lane = functools.partial(depends, wanted=self.lanes(loops))

@@ -1,0 +1,129 @@
+"""What a call needs of every stage: the box that the check of a call looks at, in terms of extents and params.
+
+No tile computes more, unless that can be done anywhere. A call may need nothing of a stage, for instance if an image is
+too small for `select(x < w - 3, g[x + 3], 0)` to read g at all: then what g reads need not be there.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+
+from ..analysis.interval import EVERYTHING, Interval
+from ..analysis.regions import Rules, expressions, required
+from ..analysis.touched import Box
+from ..expr.build import expr, maximum, minimum
+from ..expr.linear import Facts, simplify
+from ..expr.nodes import Const, Expr, Op, const
+from ..expr.types import INT64
+from ..expr.visit import loaded, names, same, walk
+from ..graph.nodes import Definition, Graph, Stage
+from .anywhere import computable_anywhere
+from .widen import Lowered
+
+_LARGEST = 64  # extents that are needed for an output to have a pixel are looked for up to here
+
+
+class Required:
+    """The boxes of a pipeline, found when first asked for. `facts`: what all calls have in common."""
+
+    def __init__(self, graph: Graph, outputs: Mapping[str, Box], facts: Facts) -> None:
+        self.graph = graph
+        self.outputs = outputs
+        self.facts = Facts(facts.bounds)
+        self._steps: list[Expr] = []  # from the first to the last value of an output's dims: not negative
+        for side in _never_empty(outputs):
+            low, high = _ends(side)
+            self._steps.append(high - low)
+            self._learn(self._steps[-1])
+        self._anywhere: dict[tuple[str, int], bool] = {}
+
+    def of(self, stage: Stage) -> Box:
+        """What may be computed of a stage: all that is needed of it, and EVERYTHING where it can be anywhere."""
+        return self._boxes[stage.name]
+
+    def anywhere(self, stage: Stage, k: int) -> bool:
+        """Whether the stage can be computed at any position along dim k."""
+        found = self._anywhere.get((stage.name, k))
+        if found is None:
+            found = self._anywhere[stage.name, k] = computable_anywhere(self.graph, stage, k, self.facts)
+        return found
+
+    def may_be_nothing(self, stage: Stage) -> bool:
+        """Whether nothing may be needed of the stage."""
+        return self.is_conditional and not all(self._has_values(side) for side in self.of(stage))
+
+    @functools.cached_property
+    def _boxes(self) -> dict[str, Box]:
+        return required(self.graph, self.outputs, {}, Rules(self._missing, self._computed))
+
+    def _computed(self, stage: Stage, box: Box) -> Box:
+        return tuple(EVERYTHING if self.anywhere(stage, k) else side for k, side in enumerate(box))
+
+    def _missing(self, ranges: Iterable[Interval]) -> Expr | int:
+        """1 where one of the ranges has no values, else 0."""
+        short: Expr = const(0, INT64)
+        for r in ranges:
+            if not self._has_values(r):
+                low, high = _ends(r)
+                short = short + maximum(low - high, const(0, INT64))
+        short = simplify(short, self.facts)
+        return int(short.value > 0) if isinstance(short, Const) else minimum(short, const(1, INT64))
+
+    def _has_values(self, r: Interval) -> bool:
+        """Whether that is certain."""
+        if not r.bounded:
+            return True
+        low, high = _ends(r)
+        return self.facts.ge(high, low) or any(self.facts.ge(high - low, step) for step in self._steps)
+
+    def _learn(self, steps: Expr) -> None:
+        """What it means for the one extent in an expression that this is not negative: h - 3 >= 0 is h >= 3."""
+        found = names(steps)
+        if len(found) != 1:
+            return
+        (name,) = found
+        low, high = self.facts.bounds.get(name, (None, None))
+        least = 0 if low is None else low
+        while least < _LARGEST and self._below(steps, name, least):
+            least += 1
+        self.facts.bounds[name] = (least, high)
+
+    def _below(self, steps: Expr, name: str, most: int) -> bool:
+        """Whether an expression is negative wherever an extent is at most `most`."""
+        upper = Facts({**self.facts.bounds, name: (0, most)}).upper(steps)
+        return upper is not None and upper < 0
+
+    @functools.cached_property
+    def is_conditional(self) -> bool:
+        """Whether nothing may be needed of some stage: an output may be empty, or there are conditions."""
+        if not all(self._has_values(side) for box in self.outputs.values() for side in box):
+            return True
+        return any(self._reads_if(d) for s in self.graph.stages for d in s.definitions)
+
+    def _reads_if(self, d: Definition) -> bool:
+        """Whether a definition reads a stage, perhaps, depending on its coordinates."""
+        if not any(self._reads_stage(e) for e in expressions(d)):
+            return False
+        if d.condition is not None or not all(isinstance(r.extent, Const) and r.extent.value > 0 for r in d.domain):
+            return True
+        return any(isinstance(e, Op) and e.op == "select" and any(map(self._reads_stage, e.args[1:]))
+                   for e in walk(*expressions(d)))  # fmt: skip
+
+    def _reads_stage(self, e: Expr) -> bool:
+        return not loaded(e).isdisjoint(self.graph.producer)
+
+
+def _never_empty(outputs: Mapping[str, Box]) -> Iterator[Interval]:
+    """The sides of outputs that have values whenever code runs: it does not where all are empty."""
+    first, *others = outputs.values()
+    ends = [_ends(side) for side in first]
+    for box in others:
+        if len(box) != len(first) or not all(map(same, sum(ends, ()), sum(map(_ends, box), ()))):
+            return
+    yield from first
+
+
+def _ends(r: Interval) -> tuple[Expr, Expr]:
+    low, high = (Lowered({}).index(expr(e, INT64)) for e in (r.low, r.high))
+    return low, high
