@@ -163,8 +163,8 @@ RFACTOR: list[Case] = [
      "the stage of partial results would be called 'total_u', which exists"),
     (pipelines.total, (pt.on("total").update().unroll("r.x", 2).rfactor("r.y", "u"),),
      '.unroll("r.x", 2) comes before it on the same update, and only splits of reduction loops may'),
-    (pipelines.total, (pt.on("total").update().split("r.x", "r.y", "v", 2).rfactor("v", "u"),),
-     '.split("r.x", "r.y", "v", 2) before it uses a name twice'),
+    (pipelines.total, (pt.on("total").update().split("r.x", "v", "v", 2).rfactor("v", "u"),),
+     '.split("r.x", "v", "v", 2) before it uses a name twice'),
 ]  # fmt: skip
 
 
