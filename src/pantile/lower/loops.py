@@ -198,7 +198,7 @@ class _Split(_Step):
         blocks = (self.extent + (s.factor - 1 if self.style != "peel" else 0)) // s.factor
         last = simplify(blocks - 1, self.facts)
         ranges[s.outer] = Range(zero, last)
-        if isinstance(last, Const):
+        if isinstance(last, Const) and _stays(self.loops.nest, s, s.outer):
             self.facts.bounds[self.loops.var(s.outer).name] = (0, int(last.value))
         if self.relative:
             ranges[s.inner] = Range(zero, const(s.factor - 1, INT64))
@@ -293,6 +293,11 @@ def _later(nest: Nest, rewrite: Split | Fuse) -> list[tuple[set[str], set[str]]]
         ({r.old}, {r.outer, r.inner}) if isinstance(r, Split) else ({r.outer, r.inner}, {r.fused})
         for r in nest.rewrites[place + 1 :]
     ]
+
+
+def _stays(nest: Nest, rewrite: Split | Fuse, name: str) -> bool:
+    """Whether the loop made by `rewrite` is there in the end; a later one may have its name."""
+    return not any(name in old for old, _ in _later(nest, rewrite))
 
 
 def _made_of(nest: Nest, dims: Iterable[str]) -> dict[str, set[str]]:
