@@ -51,14 +51,14 @@ def updated(first: str, second: str) -> pt.Pipeline:
     return pt.Pipeline(g, shape=(37, 22))
 
 
-# Every word that lowering makes names of, and some that it does not.
-WORDS = ["out", "shape", "stride", "min", "max", "value", "held", "u1", "u2", "lo", "at", "rest", "row", "column",
-         "first", "steady", "steady_end", "edge", "f", "img", "d0"]  # fmt: skip
+# Every word that lowering makes names of, and some that it does not; u1 and min beside each other.
+WORDS = ["out", "min", "u1", "max", "shape", "stride", "value", "held", "lo", "at", "rest", "row", "column", "first",
+         "steady", "steady_end", "edge", "f", "img", "d0"]  # fmt: skip
 
 
 def test_coordinates_may_have_any_name() -> None:
     def check() -> None:
-        for a, b in itertools.pairwise([*WORDS, *reversed(WORDS[:-1])]):
+        for a, b in itertools.pairwise(WORDS):
             right(updated(a, b), pt.on("g"), pt.on("f").compute_at("g", "y"), img=PICTURE)
 
     isolated(check)
@@ -66,7 +66,7 @@ def test_coordinates_may_have_any_name() -> None:
 
 def test_new_loops_may_have_any_name() -> None:
     def check() -> None:
-        for a, b in itertools.pairwise(WORDS):
+        for a, b in zip(WORDS[::2], WORDS[1::2], strict=True):
             blocks = pt.on("f").split("x", a, b, 4, tail="guard").split(b, b, "lo2", 3).vectorize("lo2")
             right(doubled(), blocks, img=PICTURE)
             fused = pt.on("f").split("x", "xo", b, 4).fuse("y", "xo", a).parallel(a, 2)
@@ -75,11 +75,11 @@ def test_new_loops_may_have_any_name() -> None:
     isolated(check)
 
 
-@pytest.mark.parametrize("names", ["min max", "lo row", "shape stride", "u1 out", "r f"])
+@pytest.mark.parametrize("names", ["min max", "lo rest", "shape stride", "u1 out"])
 def test_loops_of_reductions_may_have_any_name(names: str) -> None:
     def check() -> None:
         x = pt.Var("x")
-        for domain in [*WORDS, "r"]:
+        for domain in ("r", "min", "shape", "u1", "f"):
             r = pt.RDom((0, 5), (0, 3), name=domain, names=names)
             f = pt.Func("f")
             f[x] = 0

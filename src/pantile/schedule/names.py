@@ -15,7 +15,7 @@ from ..lang.names import LONGEST, is_normal
 # A stage, loop, dim or buffer: its name, or the object that has it.
 Named = Any
 
-_MOST = 5 * LONGEST  # characters: stages of partial results are called after what they are made of
+_MOST = 5 * LONGEST  # characters: loops and stages of partial results may be called after what they are made of
 
 
 def name_of(thing: Named) -> str:
@@ -38,10 +38,9 @@ def name_of(thing: Named) -> str:
 def new_name(thing: Named, *old: str) -> str:
     """The name of a new loop; it may be that of one of the `old` ones, which are gone then."""
     name = name_of(thing)
-    if name not in old and (not _is_word(name) or len(name) > LONGEST):
+    if name not in old and "." in name:
         raise UserError(
-            f"{shown(name)} cannot be the name of a new loop; use letters, digits and _, as for a Python variable "
-            f"(at most {LONGEST})",
+            f"{shown(name)} cannot be the name of a new loop; use letters, digits and _, as for a Python variable",
             here(),
         )
     return name
