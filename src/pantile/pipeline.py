@@ -87,7 +87,7 @@ class Pipeline:
     # ---- running
 
     def __call__(
-        self, *positional: Any, out: Any = None, num_threads: int | None = None, **arguments: Any
+        self, /, *positional: Any, out: Any = None, num_threads: int | None = None, **arguments: Any
     ) -> Any:
         """Run the pipeline: `p(img=picture, gain=1.5)` returns an array, or a tuple of arrays for several outputs.
 
@@ -99,12 +99,12 @@ class Pipeline:
         self._find(arguments)
         return _single(self._calls.run(arguments, out, num_threads))
 
-    def reference(self, *positional: Any, **arguments: Any) -> Any:
+    def reference(self, /, *positional: Any, **arguments: Any) -> Any:
         """The meaning of the pipeline: the same call, evaluated plainly in NumPy. Slow and right."""
         _by_name(positional)
         return _single(evaluate(self.graph, *self._calls.check(arguments)))
 
-    def compile(self, **arguments: Any) -> Pipeline:
+    def compile(self, /, **arguments: Any) -> Pipeline:
         """Compile now what a call with such arguments would compile, and return the pipeline.
 
         `p.compile(img=(1080, 1920, 3), gain=1.0)`: a shape stands for an array in C order. Without arguments, the code
@@ -115,7 +115,7 @@ class Pipeline:
         self._ready().compile(arguments)
         return self
 
-    def work(self, **arguments: Any) -> Work:
+    def work(self, /, **arguments: Any) -> Work:
         """How much work such a call is, whatever the schedule: bytes to move, operations by kind and width.
 
         `p.work(img=(1080, 1920, 3), gain=1.0)`: a shape stands for an array.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -18,6 +19,10 @@ Case = tuple[Callable[[], Graph], tuple[StageSchedule, ...], str]
 
 def f32_total() -> Graph:
     return pipelines.total("float32")
+
+
+def total_with_param() -> Graph:
+    return replace(pipelines.total(), params=pipelines.blur().params)
 
 
 def big_box() -> Graph:
@@ -135,6 +140,8 @@ MEMORY: list[Case] = [
     (pipelines.blur, (BLUR_Y.specialize("gain ** 2 > 1"),), "gain ** 2 cannot stand in a condition"),
     (pipelines.blur, (BLUR_Y.specialize("gain == 'a'"),), "'a' cannot stand in a condition"),
     (pipelines.blur, (BLUR_Y.specialize("1 // 0 == gain"),), "1 // 0 == gain has no value"),
+    (pipelines.blur, (BLUR_Y.specialize("img.shape[True] > 1"),), "img.shape[True] is not the extent of an input"),
+    (pipelines.blur, (BLUR_Y.specialize("__import__('os').system('ls')"),), "cannot stand in a condition"),
 ]  # fmt: skip
 
 TOGETHER: list[Case] = [
@@ -161,14 +168,50 @@ RFACTOR: list[Case] = [
     (pipelines.histogram, (pt.on("hist").update().rfactor("r.y", "i"),), "'i' already names a loop of hist"),
     (pipelines.total, (pt.on("total").update().rfactor("r.y", "u").rfactor("r.y", "u"),),
      "the stage of partial results would be called 'total_u', which exists"),
+    (total_with_param, (pt.on("total").update().rfactor("r.y", "gain"),), "'gain' already names a param"),
     (pipelines.total, (pt.on("total").update().unroll("r.x", 2).rfactor("r.y", "u"),),
      '.unroll("r.x", 2) comes before it on the same update, and only splits of reduction loops may'),
-    (pipelines.total, (pt.on("total").update().split("r.x", "r.y", "v", 2).rfactor("v", "u"),),
-     '.split("r.x", "r.y", "v", 2) before it uses a name twice'),
+    (pipelines.total, (pt.on("total").update().split("r.x", "v", "v", 2).rfactor("v", "u"),),
+     '.split("r.x", "v", "v", 2) before it uses a name twice'),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("make", "asked", "text"), [*LOOPS, *ORDER, *PLACES, *MEMORY, *TOGETHER, *RFACTOR])
+
+
+def many_splits() -> StageSchedule:
+    chain = BLUR_Y
+    for k in range(63):
+        chain = chain.split("x", "x", f"x{k}", 2)
+    return chain
+
+
+def many_versions(stage: StageSchedule, count: int) -> StageSchedule:
+    for k in range(count):
+        stage = stage.specialize(f"gain > {k}")
+    return stage
+
+
+SIZES: list[Case] = [
+    (pipelines.blur, (BLUR_Y.unroll("x", 64).unroll("y", 64),),
+     'pt.on("blur_y").unroll("x", 64): unrolled loops around it would make 4096 copies of the pure definition; unroll '
+     "to at most 256 altogether"),
+    (pipelines.blur, (BLUR_Y.unroll("y", 32), BLUR_X.compute_at("blur_y", "y_u").unroll("x", 32)),
+     'pt.on("blur_x").unroll("x", 32): unrolled loops around it would make 1024 copies of the pure definition'),
+    (pipelines.blur, (BLUR_Y.split("x", "xo", "xi", 1000).unroll("xi"),), "would make 1000 copies"),
+    (pipelines.blur, (BLUR_Y.split("x", "xo", "xi", 512).vectorize("xi"),),
+     'pt.on("blur_y").vectorize("xi"): vectors of the pure definition would have 512 lanes; use at most 256'),
+    (pipelines.blur, (BLUR_Y.vectorize("x", 256).unroll("y", 64).reorder("y", "x", "y_u", "x_v"),),
+     ("would make 64 copies of the pure definition, of 256 lanes each; unroll and vectorize to at most 8192 values "
+     "altogether")),
+    (pipelines.blur, (many_splits(),), "the pure definition has 64 loops already; split less often"),
+    (pipelines.blur, (many_versions(BLUR_Y, 32),),
+     "there would be 33 versions of blur_y; specialize for less, to at most 32 altogether"),
+    (pipelines.blur, (many_versions(BLUR_Y, 5), many_versions(BLUR_X.compute_at("blur_y", "y"), 6)),
+     "there would be 42 versions of blur_x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "asked", "text"), [*SIZES, *LOOPS, *ORDER, *PLACES, *MEMORY, *TOGETHER, *RFACTOR])
 def test_refused(make: Callable[[], Graph], asked: tuple[StageSchedule, ...], text: str) -> None:
     with pytest.raises(UserError) as caught:
         resolve(make(), Schedule(*asked))
@@ -197,6 +240,24 @@ def test_refused_when_strict(make: Callable[[], Graph], asked: tuple[StageSchedu
     ("write", "text"),
     [
         (lambda: pt.on(3), "3 is not a name"),
+        (lambda: pt.on(""), "'' is not a name"),
+        (lambda: pt.on("a b"), "'a b' cannot be the name of a stage, loop, dim or buffer; those are words of letters"),
+        (lambda: pt.on('f"\n'), "'f\"\\n' cannot be the name of a stage"),
+        (lambda: pt.on("x" * 100_000), "xxx' cannot be the name of a stage"),
+        (lambda: BLUR_X.split("x", "x.lo", "xi", 4), "'x.lo' cannot be the name of a new loop; use letters, digits"),
+        (lambda: BLUR_X.unroll("x", 10**6), 'pt.on("blur_x").unroll: the factor is 1000000; give at most 256'),
+        (lambda: BLUR_X.vectorize("x", 257), "the factor is 257; give at most 256"),
+        (lambda: BLUR_X.split("x", "xo", "xi", 2**31), "the factor is 2147483648; give at most 1073741824"),
+        (lambda: BLUR_X.split("x", "xo", "xi", 10**5000), "the factor is an integer of 16610 bits; give at most"),
+        (lambda: BLUR_X.fold_storage("y", 2**60), "the extent is 1152921504606846976; give at most 1048576"),
+        (lambda: BLUR_X.prefetch("img", "y", 2**60), "the distance is 1152921504606846976; give at most 1048576"),
+        (lambda: BLUR_X.update(10**5000), "the number of the update is an integer of 16610 bits; give at most"),
+        (lambda: BLUR_X.store_in(["stack"]), "memory is ['stack']; use one of"),  # type: ignore[arg-type]
+        (lambda: BLUR_X.specialize("1 + " * 300 + "1 > 0"), "has 1205 characters; use at most 1000"),
+        (lambda: BLUR_X.specialize("-" * 500 + "1 > 0"), "has operations more than 100 deep inside each other; write"),
+        (lambda: BLUR_X.specialize("(" * 300 + "1" + ")" * 300), "is not a Python expression: too many nested"),
+        (lambda: BLUR_X.specialize("'\udc80' == 1"), "is not a Python expression"),
+        (lambda: Schedule.from_json("[" * 100_000), "its lists lie too deep inside each other"),
         (
             lambda: BLUR_X.split("x", "xo", "xi", 0),
             'pt.on("blur_x").split: the factor is 0; give an integer of at least 1',

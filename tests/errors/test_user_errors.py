@@ -55,6 +55,21 @@ def vars_of_no_string() -> object:
     return pt.vars(5)  # type: ignore[arg-type]
 
 
+@must_fail("cannot be the name of a Func: it has 100000 characters; use at most 200")
+def long_name() -> object:
+    return pt.Func("f" * 100_000)
+
+
+@must_fail("'\ufb01' cannot be the name of an Input: Python reads it as 'fi' where it is written as a keyword; write that")
+def name_that_is_another_as_a_keyword() -> object:
+    return pt.Input("\ufb01", "uint8", 2)
+
+
+@must_fail("'\\\\udc80' cannot be the name of a Param; use letters")
+def surrogate_as_name() -> object:
+    return pt.Param("\udc80", "int32")
+
+
 @must_fail("'lambda' cannot be the name of a Func")
 def keyword_as_name() -> object:
     return pt.Func("lambda")

@@ -14,7 +14,7 @@ from pantile.expr.linear import Facts
 from pantile.expr.nodes import Const, Expr, Load, Op, Ramp, Shuffle, const, var
 from pantile.expr.types import FLOAT32, INDEX
 from pantile.expr.visit import same, walk
-from pantile.ir.nodes import For, If, Produce
+from pantile.ir.nodes import Alloc, For, If, Memory, Produce
 from pantile.ir.visit import expressions
 from pantile.ir.visit import walk as statements
 from pantile.lower.assume import assume
@@ -249,13 +249,18 @@ def test_results_of_shared_loops(loop: str, place: str) -> None:
 # ---- refusals that only lowering can see
 
 
-def pairs() -> pt.Pipeline:
+def pairs(*shape: int) -> pt.Pipeline:
     """Two stages that are needed over different rows."""
     f, g, out = pt.Func("f"), pt.Func("g"), pt.Func("out")
     f[Y, X] = IMG[Y, X] * 2.0
     g[Y, X] = IMG[Y, X] * 3.0
     out[Y, X] = f[Y, X] + g[Y + 1, X]
-    return pt.Pipeline(out, shape=(IMG.shape[0] - 1, IMG.shape[1]))
+    return pt.Pipeline(out, shape=shape or (IMG.shape[0] - 1, IMG.shape[1]))
+
+
+def large_pairs() -> pt.Pipeline:
+    """The same, over a large number of pixels that is known."""
+    return pairs(1, 1 << 20)
 
 
 def unknown_index() -> pt.Pipeline:
@@ -267,6 +272,7 @@ def unknown_index() -> pt.Pipeline:
 
 
 S = pt.Schedule
+LARGE_BLOCKS = S(pt.on("out").split("x", "xo", "xi", 1 << 19), pt.on("f").compute_at("out", "xo"))
 REFUSED: dict[str, tuple[Callable[[], pt.Pipeline], pt.Schedule, list[str]]] = {
     "no constant size on the stack": (pairs, S(pt.on("f").store_in("stack")), [
         'pt.on("f").store_in("stack"): the region of f that is kept has no constant size there; ',
@@ -275,6 +281,17 @@ REFUSED: dict[str, tuple[Callable[[], pt.Pipeline], pt.Schedule, list[str]]] = {
     "no constant size in registers": (pairs, S(pt.on("out"), pt.on("f").compute_at("out", "y").store_in("register")), [
         'pt.on("f").store_in("register"): the region of f that is kept has no constant size there',
     ]),
+    "too much on the stack": (large_pairs, LARGE_BLOCKS.replace(LARGE_BLOCKS.on("f").store_in("stack")), [
+        'pt.on("f").store_in("stack"): 2097152 bytes of f would be on the stack, with 0 of other buffers, and there is '
+        "room for 262144; compute it in smaller blocks, or leave store_in out",
+    ]),
+    "too much in registers": (large_pairs, LARGE_BLOCKS.replace(LARGE_BLOCKS.on("f").store_in("register")), [
+        'pt.on("f").store_in("register"): 2097152 bytes of f would be on the stack',
+    ]),
+    "too much on the stack together": (large_pairs, S(
+        pt.on("out").split("x", "xo", "xi", 40000),
+        *(pt.on(n).compute_at("out", "xo").store_in("stack") for n in "fg"),
+    ), ['pt.on("f").store_in("stack"): 160000 bytes of f would be on the stack, with 160000 of other buffers']),
     "shared loops over different regions": (pairs, S(pt.on("f"), pt.on("g").compute_with("f", "y")), [
         'pt.on("g").compute_with("f", ...): g and f (defined at ', "test_pieces.py:",
         ") are needed over different regions, so their loops cannot be shared; compute them one after the other",
@@ -299,6 +316,21 @@ def test_refused_by_lowering(name: str) -> None:
 def test_the_same_where_the_size_is_constant() -> None:
     schedule = S(pt.on("out").split("x", "xo", "xi", 8), pt.on("f").compute_at("out", "xo").store_in("stack"))
     assert "in stack" in str(lowered(pairs().with_schedule(schedule))["flatten"])
+
+
+def test_small_buffers_are_on_the_stack_while_there_is_room() -> None:
+    """Each would fit, but all of them would be more than a thread's stack may have."""
+    stages = [IMG]
+    for k in range(40):
+        stages.append(pt.Func(f"f{k}"))
+        stages[-1][Y, X] = stages[-2][Y, X] * 2.0 + stages[-2][Y, X + 1]
+    p = pt.Pipeline(stages[-1], shape=(IMG.shape[0], IMG.shape[1] - 40))
+    inner = [pt.on(f.name).compute_at("f39", "xo") for f in stages[1:-1]]
+    serial = lowered(p.with_schedule(S(pt.on("f39").split("x", "xo", "xi", 3000), *inner)))["flatten"]
+    memories = [s.memory for s in statements(serial) if isinstance(s, Alloc)]
+    assert len(memories) == 39
+    assert memories.count(Memory.STACK) == 262144 // (3040 * 4)
+    assert memories.count(Memory.HEAP) == 39 - memories.count(Memory.STACK)
 
 
 def test_a_stage_inside_a_fused_loop_covers_what_its_iteration_needs() -> None:

@@ -29,15 +29,15 @@ def schedules(draw: st.DrawFn) -> tuple[Graph, Schedule]:
     graph = make()
     names = sorted({d for s in graph.stages for d in s.dims} | {"r.y", "r.x", "k", "u", "v", "w", "x_v", "y_p"})
     loop, stage = st.sampled_from(names), st.sampled_from(sorted(graph.stage))
-    factor = st.integers(1, 9)
+    factor, new = st.integers(1, 9), st.sampled_from([n for n in names if "." not in n])
     calls: Any = st.one_of(
-        st.tuples(st.just("split"), st.tuples(loop, loop, loop, factor)),
-        st.tuples(st.just("tile"), st.tuples(loop, loop, loop, loop, loop, loop, factor, factor)),
+        st.tuples(st.just("split"), st.tuples(loop, new, new, factor)),
+        st.tuples(st.just("tile"), st.tuples(loop, loop, new, new, new, new, factor, factor)),
         st.tuples(st.just("reorder"), st.lists(loop, min_size=2, max_size=3, unique=True).map(tuple)),
-        st.tuples(st.just("fuse"), st.tuples(loop, loop, loop)),
+        st.tuples(st.just("fuse"), st.tuples(loop, loop, new)),
         st.tuples(st.sampled_from(["vectorize", "unroll", "parallel"]), st.tuples(loop, factor) | st.tuples(loop)),
         st.tuples(st.sampled_from(["compute_at", "store_at", "compute_with"]), st.tuples(stage, loop)),
-        st.tuples(st.just("rfactor"), st.tuples(loop, loop)),
+        st.tuples(st.just("rfactor"), st.tuples(loop, new)),
         st.tuples(st.just("fold_storage"), st.tuples(loop, factor)),
         st.tuples(st.sampled_from(WITHOUT_ARGUMENTS), st.just(())),
     )

@@ -19,6 +19,7 @@ from .equal import Bodies
 from .expressions import write_expression
 from .function import Function
 from .memory import buffer_pointer
+from .names import symbol
 from .parallel import THREADS
 from .rounding import bfloat_from_bits
 from .statements import write_run
@@ -92,7 +93,7 @@ def _prefetches(program: Program) -> bool:
 
 
 def _kernel(program: Program, module: Module) -> str:
-    head = f'define i32 @"{program.name}"(ptr noalias readonly %args, i64 %num_threads) #0'
+    head = f"define i32 {symbol(program.name)}(ptr noalias readonly %args, i64 %num_threads) #0"
     fn = Function(head, Arguments(program), "%args")
     fn.bind(THREADS, "%num_threads")
     ctx = Context(module, fn, write_expression)

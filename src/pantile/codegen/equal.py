@@ -105,7 +105,7 @@ class Bodies:
         constants = tuple(int(found[5]) for found in _CONSTANT.finditer(text))
         self._find_family(shape, text, constants)
         family = next((f for f in self._known.get(shape, ()) if constants in f.members), Family((constants,), ()))
-        name = body.head.split("@")[1].split("(")[0]
+        name = "@" + body.head.split("@")[1].split("(")[0]
         found = self._names.setdefault((shape, family.members), name)
         if found == name:
             self.texts.append(family.function(text, place) if len(family.members) > 1 else text)

@@ -10,10 +10,11 @@ frame (the kernel's argument slots or a parallel body's closure), loaded once, o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
+
+from .names import readable
 
 
 class Frame(Protocol):
@@ -151,7 +152,3 @@ class Function:
         """The finished function."""
         return "\n".join([f"{self.head} {{", "entry:", *self.entry, *self.lines, "}", ""])
 
-
-def readable(name: str) -> str:
-    """A name of the program as part of an SSA name; ends in a dot, so that a number may follow."""
-    return re.sub(r"[^\w.]", "_", name) + "."

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..ir.nodes import For
 from .context import Context
 from .function import Function
+from .names import symbol
 
 THREADS = "#threads"
 SCRATCH = "#scratch"
@@ -42,8 +43,8 @@ def _slots(type_: str) -> int:
 def begin_body(ctx: Context, loop: For) -> tuple[Function, Closure]:
     """The function of a parallel loop's body, with its loop variable bound."""
     closure = Closure(ctx.fn)
-    name = f'"{ctx.module.name}.{loop.var}.{ctx.module.bodies.new_number()}"'
-    head = f"define internal i32 @{name}(ptr noalias %closure, i64 %index, ptr noalias %scratch) #0"
+    name = symbol(f"{ctx.module.name}.{loop.var}.{ctx.module.bodies.new_number()}")
+    head = f"define internal i32 {name}(ptr noalias %closure, i64 %index, ptr noalias %scratch) #0"
     body = Function(head, closure, "%closure")
     body.bind(SCRATCH, "%scratch")
     first = f"#first {loop.var}"
@@ -66,6 +67,6 @@ def write_region(ctx: Context, loop: For, body: Function, closure: Closure) -> N
     count = fn.value(f"call i64 @llvm.smax.i64(i64 {ctx.value(loop.extent)}, i64 0)")
     scratch = "0" if loop.scratch is None else ctx.value(loop.scratch)
     threads = fn.resolve(THREADS, "i64")
-    operands = f"ptr @{name}, ptr {memory}, i64 {count}, i64 {scratch}, i64 {threads}"
+    operands = f"ptr {name}, ptr {memory}, i64 {count}, i64 {scratch}, i64 {threads}"
     code = fn.effect_value(f"call i32 @pantile_parallel_for({operands})")
     fn.fail_if(fn.effect_value(f"icmp ne i32 {code}, 0"), code)

@@ -10,9 +10,9 @@ from ..expr.nodes import Const, Expr, Op
 from ..ir.nodes import Alloc, Block, Call, For, If, Kind, Let, Memory, Prefetch, Produce, Stmt, Store
 from .checks import bind_alloc_limits
 from .context import Context
-from .function import readable
 from .lanes import Neighbours
 from .memory import buffer_pointer, write_prefetch, write_store
+from .names import readable
 from .parallel import SCRATCH, begin_body, write_region
 from .strided import Groups
 from .types import memory_type

@@ -16,6 +16,9 @@ from types import FrameType
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SHIPPED_PROGRAMS = (_PACKAGE + "apps" + os.sep, _PACKAGE + "cli" + os.sep, _PACKAGE + "bench" + os.sep)
 
+_MOST_SHOWN = 200  # characters of a value
+_MOST_BITS = 128  # of an integer that is written out
+
 
 @dataclass(frozen=True)
 class Location:
@@ -46,6 +49,17 @@ class RunError(PantileError):
 
 class InternalError(PantileError):
     """A bug in Pantile itself."""
+
+
+def shown(value: object) -> str:
+    """A value that a user gave, as a message shows it: on one line, and short, whatever it is."""
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except Exception:  # whatever a foreign __repr__ does, and numbers of thousands of digits inside
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN // 2]}...{text[-_MOST_SHOWN // 4 :]}"
 
 
 def here() -> Location:

@@ -20,6 +20,7 @@ from ..expr.types import INT32
 from ..expr.visit import substitute, transform, variables
 from ..lang.func import Equation, Func
 from ..lang.inputs import Extent, Input
+from ..lang.names import derived
 from ..lang.rdom import Loops, RDom, RVar
 from ..lang.variables import Param, Var
 from .names import Names, first_free
@@ -138,11 +139,11 @@ class Translator:
         assert self._site is not None
         reduction = Reduction(e.kind, e.value, self._domain(e.domain), self._condition(e.domain))
         free = self._free(reduction)
-        dims = _dims_for(free)
+        dims = _dims_for(free, self._scalars)
         renamed = {old: _coordinate(new) for old, new in zip(free, dims, strict=True) if old != new}
         condition = None if reduction.condition is None else substitute(reduction.condition, renamed)
         reduction = replace(reduction, value=substitute(e.value, renamed), condition=condition)
-        name = self._names.fresh(f"{self._site.name}_{e.kind}")
+        name = self._names.fresh(derived(self._site.name, e.kind))
         return _Helper(reduction.stage(name, dims, self._site.where), tuple(_coordinate(n) for n in free), e)
 
     def _free(self, reduction: Reduction) -> list[str]:
@@ -179,10 +180,12 @@ def _plain(e: PlainVar) -> Expr:
     return PlainVar(e.dtype, 1, e.name)
 
 
-def _dims_for(free: list[str]) -> tuple[str, ...]:
-    """Names of dims; a variable "r.0" of a reduction around becomes the dim "r_0"."""
-    names = Names()
-    return tuple(names.fresh(n.replace(".", "_")) for n in free)
+def _dims_for(free: list[str], taken: frozenset[str]) -> tuple[str, ...]:
+    """Names of dims; a variable "r.0" of a reduction around becomes the dim "r_0", or another if that is a param."""
+    names: list[str] = []
+    for n in free:
+        names.append(first_free(n.replace(".", "_"), {*taken, *names}))
+    return tuple(names)
 
 
 def _whole_reduction(equation: Equation) -> Reduce | None:

@@ -23,6 +23,7 @@ from ..expr.types import INT32
 from .func import Bounds, Func, Values
 from .inputs import Input
 from .math import clamp, minimum, within
+from .names import derived
 from .variables import Var
 
 # index, min, extent -> the index of the pixel to read
@@ -77,7 +78,7 @@ def _extended(kind: str, source: Input | Func, axes: Sequence[int] | None, rule:
 
 
 def _begin(kind: str, source: Input | Func) -> tuple[Func, tuple[Var, ...]]:
-    return Func.made(f"{source.name}_{kind}"), tuple(Var(d) for d in source.dims)
+    return Func.made(derived(source.name, kind)), tuple(Var(d) for d in source.dims)
 
 
 def _domain_of(kind: str, source: Any) -> Bounds:

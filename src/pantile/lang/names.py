@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 import keyword
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from ..errors import UserError
+from ..errors import UserError, shown
 
 # Inputs and params are passed by keyword beside these options of a call.
 _CALL_OPTIONS = frozenset({"out", "num_threads"})
+
+# Characters of a name: more would only fill listings.
+LONGEST = 200
 
 # Inputs and params are listed in the order in which they were declared.
 declaration_order = itertools.count()
@@ -22,8 +26,34 @@ _suffix: ContextVar[str] = ContextVar("_suffix", default="")
 def identifier(name: object, what: str) -> str:
     """`name`, if it can be a name in Python; `what` says whose name it is."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
-        raise UserError(f"{name!r} cannot be the name of {what}; use letters, digits and _, as for a Python variable")
+        raise UserError(
+            f"{shown(name)} cannot be the name of {what}; use letters, digits and _, as for a Python variable"
+        )
+    if len(name) > LONGEST:
+        raise UserError(
+            f"{shown(name)} cannot be the name of {what}: it has {len(name)} characters; use at most {LONGEST}"
+        )
+    if not is_normal(name):
+        raise UserError(
+            f"{shown(name)} cannot be the name of {what}: Python reads it as {normal(name)!r} where it is written as a "
+            "keyword; write that"
+        )
     return name
+
+
+def normal(name: str) -> str:
+    """The name as Python reads it: "ﬁ" (one character) is "fi"."""
+    return unicodedata.normalize("NFKC", name)
+
+
+def is_normal(name: str) -> bool:
+    """Whether Python reads the name as it is written."""
+    return name.isascii() or normal(name) == name
+
+
+def derived(name: str, kind: str) -> str:
+    """The name of what Pantile makes for the sake of something called `name`: img_edge, f_sum."""
+    return f"{name[:LONGEST - len(kind) - 1]}_{kind}"
 
 
 def argument(name: object, what: str) -> str:
@@ -38,7 +68,9 @@ def words(names: object, what: str) -> tuple[str, ...]:
     if isinstance(names, str):
         names = names.replace(",", " ").split()
     if not isinstance(names, (tuple, list)):
-        raise UserError(f"{names!r} cannot be the name of {what}; write names with spaces between them, like 'y x'")
+        raise UserError(
+            f"{shown(names)} cannot be the name of {what}; write names with spaces between them, like 'y x'"
+        )
     return tuple(identifier(n, what) for n in names)
 
 

@@ -23,9 +23,11 @@ from ..ir import visit as ir
 from ..ir.nodes import Alloc, BufferArg, For, Kind, Let, Memory, Prefetch, Realize, Stmt, Store
 from ..schedule.plan import Plan
 from .footprint import step
+from .names import of_buffer
 from .vectorize import fold_ramp
 
-STACK_LIMIT = 16 * 1024
+STACK_LIMIT = 16 * 1024  # bytes of a buffer that is put on the stack unasked
+STACK_ROOM = 256 * 1024  # bytes of all buffers of one function: threads may have stacks of no more than twice that
 _LINE = 64
 
 
@@ -63,6 +65,7 @@ class _Flattener:
         self.plan = plan
         self.facts = facts
         self.layouts: dict[str, _Layout] = {b.name: _argument(b) for b in buffers}
+        self.on_stack = 0  # bytes, in the function that is being made
 
     def visit(self, s: Stmt, scope: Scope, arena: _Arena | None) -> Stmt:
         if isinstance(s, Realize):
@@ -82,7 +85,9 @@ class _Flattener:
         arena = _Arena(const(0, INDEX), [])
         low, extent = self.expression(s.min), self.expression(s.extent)
         ((body, scope),) = step(s, {})
+        around, self.on_stack = self.on_stack, 0  # a function of its own
         inside = self.visit(body, scope, arena)
+        self.on_stack = around
         return For(s.var, low, extent, s.kind, inside, simplify(arena.most(), self.facts))
 
     def realize(self, s: Realize, scope: Scope, arena: _Arena | None) -> Stmt:
@@ -111,13 +116,29 @@ class _Flattener:
         return _Arena(end, arena.peaks)
 
     def memory(self, s: Realize, size: Expr, arena: _Arena | None) -> Memory:
-        if s.memory is not Memory.AUTO:
-            if s.memory in (Memory.STACK, Memory.REGISTER) and not isinstance(size, Const):
+        number = int(size.value) * s.dtype.bytes if isinstance(size, Const) else None
+        if s.memory in (Memory.STACK, Memory.REGISTER):
+            if number is None:
                 raise self.not_constant(s)
+            return self.take_stack(s, s.memory, number)
+        if s.memory is not Memory.AUTO:
             return s.memory
-        if isinstance(size, Const) and int(size.value) * s.dtype.bytes <= STACK_LIMIT:
-            return Memory.STACK
+        if number is not None and number <= STACK_LIMIT and self.on_stack + number <= STACK_ROOM:
+            return self.take_stack(s, Memory.STACK, number)
         return Memory.HEAP if arena is None else Memory.SCRATCH
+
+    def take_stack(self, s: Realize, memory: Memory, number: int) -> Memory:
+        """Memory that the function has as long as it runs. What lowering itself holds in registers is little."""
+        stage = self.graph.producer.get(s.buffer)
+        if stage is not None and self.on_stack + number > STACK_ROOM:
+            raise UserError(
+                f'pt.on("{stage.name}").store_in("{memory.value}"): {number} bytes of {stage.name} would be on the '
+                f"stack, with {self.on_stack} of other buffers, and there is room for {STACK_ROOM}; compute it in "
+                f"smaller blocks, or leave store_in out",
+                stage.where,
+            )
+        self.on_stack += number
+        return memory
 
     def not_constant(self, s: Realize) -> UserError:
         stage = self.graph.producer[s.buffer]
@@ -135,14 +156,15 @@ class _Flattener:
         size: Expr = const(1, INDEX)
         for depth, k in enumerate(reversed(order)):
             if depth:
-                strides[k] = self.named(f"{s.buffer}.stride.{k}", size, lets)
+                strides[k] = self.named(of_buffer(s.buffer, "stride", k), size, lets)
             whole_lines = depth > 0 and not _less_than_a_line(size, s.dtype)
             size = simplify(size * self.expression(s.box[k][1]), self.facts)
             if depth < len(order) - 1 and not whole_lines:
                 size = simplify(_padded(size, s.dtype), self.facts)
         if isinstance(size, Const) and int(size.value) < 1:  # conditions left nothing to compute
             size = const(1, INDEX)
-        mins = [self.named(f"{s.buffer}.min.{k}", self.expression(low), lets) for k, (low, _) in enumerate(s.box)]
+        lows = [self.expression(low) for low, _ in s.box]
+        mins = [self.named(of_buffer(s.buffer, "min", k), low, lets) for k, low in enumerate(lows)]
         return lets, _Layout(tuple(mins), tuple(strides)), size
 
     def memory_order(self, s: Realize) -> list[int]:

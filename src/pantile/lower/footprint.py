@@ -103,7 +103,7 @@ def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
     """The box of `stage` that a statement computes, over all its loops."""
     if isinstance(s, Produce) and s.stage == stage.name:
         sides = [(interval(low, scope), interval(high, scope))
-                 for low, high in (region_names(stage.name, d) for d in stage.dims)]  # fmt: skip
+                 for low, high in (region_names(stage, d) for d in stage.dims)]  # fmt: skip
         return tuple(Interval(low.low, high.high) for low, high in sides)
     if stage.name not in reach.contents.stages(s):
         return None

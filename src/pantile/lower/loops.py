@@ -22,6 +22,7 @@ from ..expr.visit import depends, substitute
 from ..graph.nodes import Definition, Stage
 from ..ir.nodes import Kind
 from ..schedule.plan import Fuse, Loop, Nest, Split
+from .names import loop_name, of_loop, prefix
 
 _STATIC = (Kind.VECTOR.value, Kind.UNROLL.value)
 
@@ -72,7 +73,11 @@ class Loops:
 
     def var(self, loop: str) -> Var:
         """The loop's variable."""
-        return var(f"{self.prefix}.{loop}")
+        return var(loop_name(self.stage, self.index, loop))
+
+    def of_loop(self, loop: str, word: str, number: int | None = None) -> str:
+        """The name of something about a loop."""
+        return of_loop(self.var(loop).name, word, number)
 
     def is_vector(self, loop: Loop) -> bool:
         """Whether the loop's iterations become lanes."""
@@ -104,7 +109,7 @@ class Loops:
         names = [x.name for x in result.nest.loops]
         shared = names[: names.index(loop) + 1]
         values: dict[str, Expr] = {result.var(n).name: host.var(n) for n in shared}
-        values |= {f"{result.prefix}.{n}.rest": var(f"{host.prefix}.{n}.rest") for n in names}
+        values |= {result.of_loop(n, "rest"): var(host.of_loop(n, "rest")) for n in names}
         result.rename(values)
         return result
 
@@ -114,8 +119,8 @@ class Loops:
         blocks, parts = _parts(self.nest, split, split.outer), _parts(self.nest, split, split.inner)
         run = parts[0]
         gone = set(blocks) | set(parts) - {run}
-        dropped = {f"{self.prefix}.{name}" for name in _lets(self.nest, split)}
-        start = var(f"{self.prefix}.{split.inner}.rest")
+        dropped = {self.of_loop(*let) for let in _lets(self.nest, split)}
+        start = var(self.of_loop(split.inner, "rest"))
         rest = replace(
             self,
             ranges={**self.ranges, run: Range(start, left.high)},
@@ -133,11 +138,6 @@ class Loops:
         """The loops for the whole blocks of the same split."""
         others = {n: p[1:] if n == outermost else p for n, p in self.peel.items()}
         return replace(self, peel={n: p for n, p in others.items() if p})
-
-
-def prefix(stage: Stage, index: int) -> str:
-    """How loop variables of a definition begin: the stage's name, and u1, u2, ... for updates."""
-    return stage.name if index == 0 else f"{stage.name}.u{index}"
 
 
 def pure_dims(stage: Stage, index: int) -> list[str]:
@@ -178,7 +178,7 @@ class _Split(_Step):
         self.loops, self.s, self.facts = loops, s, facts
         self.old = loops.ranges.pop(s.old)
         self.extent = simplify(self.old.high - self.old.low + 1, facts)
-        self.name = f"{loops.prefix}.{s.inner}.lo"
+        self.name = loops.of_loop(s.inner, "lo")
         self.style = "relative" if _inside_out(loops.nest, s) else self.tail(at_least)
         if self.style == "peel" and _is_fused(loops.nest, s):
             self.style = "relative"
@@ -198,7 +198,7 @@ class _Split(_Step):
         blocks = (self.extent + (s.factor - 1 if self.style != "peel" else 0)) // s.factor
         last = simplify(blocks - 1, self.facts)
         ranges[s.outer] = Range(zero, last)
-        if isinstance(last, Const):
+        if isinstance(last, Const) and _stays(self.loops.nest, s, s.outer):
             self.facts.bounds[self.loops.var(s.outer).name] = (0, int(last.value))
         if self.relative:
             ranges[s.inner] = Range(zero, const(s.factor - 1, INDEX))
@@ -214,7 +214,7 @@ class _Split(_Step):
         outer, inner = values.pop(s.outer), values.pop(s.inner)
         start = simplify(self.old.low + outer * s.factor, self.facts)
         if self.relative:
-            at = var(f"{self.loops.prefix}.{s.inner}.at")  # inner names are unique, old ones may come again
+            at = var(self.loops.of_loop(s.inner, "at"))  # inner names are unique, old ones may come again
             self.loops.lets.append((at.name, start + inner))
             values[s.old] = at
             if not (isinstance(self.extent, Const) and int(self.extent.value) % s.factor == 0):
@@ -233,6 +233,7 @@ class _Split(_Step):
 class _Fuse(_Step):
     def __init__(self, loops: Loops, f: Fuse, facts: Facts) -> None:
         self.loops, self.f, self.facts = loops, f, facts
+        self.again = _times_before(loops.nest, f)
         self.outer, self.inner = loops.ranges.pop(f.outer), loops.ranges.pop(f.inner)
         self.width = simplify(self.inner.high - self.inner.low + 1, facts)
         height = simplify(self.outer.high - self.outer.low + 1, facts)
@@ -243,7 +244,7 @@ class _Fuse(_Step):
         made_of = frozenset(self.loops.var(n).name for n in _parts(self.loops.nest, self.f, self.f.fused))
         for part, name, old, step in (("row", self.f.outer, self.outer, fused // self.width),
                                       ("column", self.f.inner, self.inner, fused % self.width)):  # fmt: skip
-            at = var(f"{self.loops.prefix}.{self.f.fused}.{part}")
+            at = var(self.loops.of_loop(self.f.fused, part, self.again))
             self.loops.lets.append((at.name, simplify(old.low + step, self.facts)))
             self.loops.fused.add(at.name)
             self.loops.covered[at.name] = Covered(old, made_of)
@@ -266,17 +267,23 @@ def _names(nest: Nest, split: Split, name: str) -> set[str]:
     return made
 
 
-def _lets(nest: Nest, split: Split) -> set[str]:
-    """The lets of a split, and of all that is made of its two loops."""
+def _lets(nest: Nest, split: Split) -> set[tuple[str, str, int | None]]:
+    """The lets of a split, and of all that is made of its two loops: loop, word and number (see `of_loop`)."""
     made = _names(nest, split, split.outer) | _names(nest, split, split.inner)
     place = next(k for k, r in enumerate(nest.rewrites) if r is split)
-    found = {f"{split.inner}.lo", f"{split.inner}.at"}
+    found: set[tuple[str, str, int | None]] = {(split.inner, "lo", None), (split.inner, "at", None)}
     for r in nest.rewrites[place + 1 :]:
         if isinstance(r, Split) and r.old in made:
-            found |= {f"{r.inner}.lo", f"{r.inner}.at"}
+            found |= {(r.inner, "lo", None), (r.inner, "at", None)}
         if isinstance(r, Fuse) and made & {r.outer, r.inner}:
-            found |= {f"{r.fused}.row", f"{r.fused}.column"}
+            found |= {(r.fused, part, _times_before(nest, r)) for part in ("row", "column")}
     return found
+
+
+def _times_before(nest: Nest, f: Fuse) -> int | None:
+    """How often loops were fused to one of this name before; None for never."""
+    earlier = nest.rewrites[: next(k for k, r in enumerate(nest.rewrites) if r is f)]
+    return sum(isinstance(r, Fuse) and r.fused == f.fused for r in earlier) or None
 
 
 def _later(nest: Nest, rewrite: Split | Fuse) -> list[tuple[set[str], set[str]]]:
@@ -286,6 +293,11 @@ def _later(nest: Nest, rewrite: Split | Fuse) -> list[tuple[set[str], set[str]]]
         ({r.old}, {r.outer, r.inner}) if isinstance(r, Split) else ({r.outer, r.inner}, {r.fused})
         for r in nest.rewrites[place + 1 :]
     ]
+
+
+def _stays(nest: Nest, rewrite: Split | Fuse, name: str) -> bool:
+    """Whether the loop made by `rewrite` is there in the end; a later one may have its name."""
+    return not any(name in old for old, _ in _later(nest, rewrite))
 
 
 def _made_of(nest: Nest, dims: Iterable[str]) -> dict[str, set[str]]:

@@ -18,6 +18,7 @@ from ..expr.nodes import COMPARISON, Const, Expr, Load, Op, Var, var
 from ..expr.types import INDEX
 from ..expr.visit import children, names, rebuild, transform
 from ..graph.nodes import Stage
+from .names import of_buffer
 
 
 def mask_loads(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts) -> Expr:
@@ -113,7 +114,7 @@ class _Masker:
     def holds_along(self, buffer: str, k: int, index: Expr) -> bool:
         if buffer not in self.inputs:
             return False
-        return self.inside(interval(index, self.whole), Interval(0, var(f"{buffer}.shape.{k}") - 1))
+        return self.inside(interval(index, self.whole), Interval(0, var(of_buffer(buffer, "shape", k)) - 1))
 
     def inside(self, a: Interval, b: Interval) -> bool:
         """Whether a certainly lies in b."""

@@ -1,10 +1,64 @@
-"""Names that several passes agree on."""
+"""Names of the loop IR: what users called things, and what lowering adds to that, kept apart.
+
+    f, f.1, f.out     buffers: of an input, of a stage or of one value of it, and the copy of it that the caller gets
+    f.stride.0        what belongs to a buffer or a definition: its name, a word of ours, perhaps a number
+    f.x, f.u1.r.x     loop variables: of the pure definition of f, of its first update
+    f.x.min           what belongs to a loop: its name, a word of ours, perhaps a number
+
+A word of a loop's name that is one of ours in that place gets a prime: the loop `min` of f is f.min'. So no two things
+can have the same name, whatever users call theirs: their words have neither primes nor dots, nor begin with a digit.
+"""
 
 from __future__ import annotations
 
+import re
+
+from ..errors import InternalError
 from ..expr.nodes import Var, var
+from ..graph.nodes import Stage
+
+# Every word that a made-up name can contain, by what it follows.
+_OF_BUFFERS = frozenset({"out", "shape", "stride", "min", "value", "held"})
+_OF_LOOPS = frozenset(
+    {"min", "max", "lo", "at", "rest", "row", "column", "first", "steady", "steady_end", "edge"}
+)
+_UPDATE = re.compile(r"u\d+")
 
 
-def region_names(stage: str, dim: str) -> tuple[Var, Var]:
+def prefix(stage: Stage, definition: int) -> str:
+    """How loop variables of a definition begin: the stage's name, and u1, u2, ... for updates."""
+    return stage.name if definition == 0 else f"{stage.name}.u{definition}"
+
+
+def loop_name(stage: Stage, definition: int, loop: str) -> str:
+    """The variable of a loop, as a name."""
+    first, *others = loop.split(".")
+    words = [_apart(first, first in _OF_BUFFERS or _UPDATE.fullmatch(first) is not None)]
+    words += [_apart(word, word in _OF_LOOPS) for word in others]
+    return ".".join([prefix(stage, definition), *words])
+
+
+def _apart(word: str, ours: bool) -> str:
+    return f"{word}'" if ours else word
+
+
+def of_buffer(name: str, word: str, number: int | None = None) -> str:
+    """The name of something that belongs to a buffer or a definition."""
+    return _made(name, word, number, _OF_BUFFERS)
+
+
+def of_loop(variable: str, word: str, number: int | None = None) -> str:
+    """The name of something that belongs to a loop."""
+    return _made(variable, word, number, _OF_LOOPS)
+
+
+def _made(name: str, word: str, number: int | None, words: frozenset[str]) -> str:
+    if word not in words:
+        raise InternalError(f"{word!r} is not a word that names are made of: a user's name could be the same")
+    return f"{name}.{word}" if number is None else f"{name}.{word}.{number}"
+
+
+def region_names(stage: Stage, dim: str) -> tuple[Var, Var]:
     """The names of the first and last coordinate a stage is computed over."""
-    return var(f"{stage}.{dim}.min"), var(f"{stage}.{dim}.max")
+    loop = loop_name(stage, 0, dim)
+    return var(of_loop(loop, "min")), var(of_loop(loop, "max"))

@@ -39,9 +39,9 @@ from ..schedule.plan import Loop, Plan, Site, StagePlan
 from .assume import assume
 from .extents import Extents
 from .footprint import Contents, Reach, computed, read_by, read_if, read_when
-from .loops import Covered, Loops, Range, make_loops, prefix, pure_dims
+from .loops import Covered, Loops, Range, make_loops, pure_dims
 from .mask import mask_lanes, mask_loads
-from .names import region_names
+from .names import loop_name, of_buffer, region_names
 from .order import execution_order
 from .prefetch import prefetches
 from .refuse import different_regions, unbounded
@@ -135,16 +135,14 @@ class _Builder:
         if sliding is not None and sliding.never_negative:
             self.extents.learn(box[sliding.dim].high - box[sliding.dim].low + 1)
         box = tuple(self.not_negative(side) for side in self.clipped(members, box, rest, needed_when))
-        lets = [(m.name, dim, side) for m in members for dim, side in zip(m.dims, box, strict=True)]
-        for name, dim, side in lets:
-            low, high = region_names(name, dim)
+        lets = [(*region_names(m, dim), side) for m in members for dim, side in zip(m.dims, box, strict=True)]
+        for low, high, side in lets:
             for end, value in ((low.name, side.low), (high.name, side.high)):
                 self.closed[end] = self.values[end] = value
                 self.facts.bounds[end] = (self.facts.lower(value), self.facts.upper(value))
         produce, rest = self.started(members, p, sliding, rest)
         result: Stmt = Block((If(logical_and(*needed_when), produce) if needed_when else produce, rest))
-        for name, dim, side in reversed(lets):
-            low, high = region_names(name, dim)
+        for low, high, side in reversed(lets):
             result = Let(low.name, side.low, Let(high.name, side.high, result))
         return result
 
@@ -323,7 +321,7 @@ class _Builder:
     def loops(self, stage: Stage, index: int) -> Loops:
         nest = self.plan.stages[stage.name].nests[index]
         for loop in nest.loops:  # another version of them may have been built before, with other bounds
-            self.facts.bounds.pop(f"{prefix(stage, index)}.{loop.name}", None)
+            self.facts.bounds.pop(loop_name(stage, index, loop.name), None)
         ranges = {dim: self.region(stage, dim) for dim in pure_dims(stage, index)}
         for r in stage.definitions[index].domain:
             low = simplify(r.min, self.facts)
@@ -334,7 +332,7 @@ class _Builder:
 
     def region(self, stage: Stage, dim: str) -> Range:
         """The range of a dim: constants where they are known, else by name."""
-        low, high = region_names(stage.name, dim)
+        low, high = region_names(stage, dim)
         extent = simplify(self.closed[high.name] - self.closed[low.name] + 1, self.facts)
         first = self.closed[low.name] if isinstance(self.closed[low.name], Const) else low
         return Range(first, simplify(first + extent - 1, self.facts) if isinstance(extent, Const) else high)
@@ -481,7 +479,7 @@ class _Builder:
 
     def variable(self, site: Site) -> str:
         """The loop variable of a site."""
-        return f"{prefix(self.graph.stage[site.stage], site.definition)}.{site.loop}"
+        return loop_name(self.graph.stage[site.stage], site.definition, site.loop)
 
     def run_companions(self, loops: Loops, loop: str, body: Stmt) -> Stmt:
         """compute_with: the other stages' inner loops run in this loop, after this stage's."""
@@ -533,7 +531,7 @@ class _Builder:
 
     def everywhere(self, loops: Loops) -> dict[str, Interval]:
         """The coordinates of a definition, each over its whole range."""
-        ranges = {dim: Interval(*region_names(loops.stage.name, dim)) for dim in loops.stage.dims}
+        ranges = {dim: Interval(*region_names(loops.stage, dim)) for dim in loops.stage.dims}
         for r in loops.definition.domain:
             ranges[r.name] = Interval(r.min, r.min + r.extent - 1)
         return {at.name: ranges[dim] for dim, at in loops.at.items() if isinstance(at, Var)}
@@ -543,7 +541,7 @@ class _Builder:
         if len(values) == 1 or loops.index == 0:
             return ir.block(*(Store(b, indices, v, mask, stream) for b, v in zip(buffers, values, strict=True)))
         # An update may read what it writes: all values are computed before any is stored.
-        names: list[Var] = [var(f"{loops.prefix}.value.{k}", v.dtype) for k, v in enumerate(values)]
+        names: list[Var] = [var(of_buffer(loops.prefix, "value", k), v.dtype) for k, v in enumerate(values)]
         body: Stmt = Block(tuple(Store(b, indices, n, mask, stream) for b, n in zip(buffers, names, strict=True)))
         for name, value in reversed(list(zip(names, values, strict=True))):
             body = Let(name.name, value, body)

@@ -23,6 +23,7 @@ from ..expr.visit import children, depends, key
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Stmt, Store
 from .footprint import step
+from .names import of_loop
 from .settle import Decided, is_comparison, limit
 from .unswitch import branch
 
@@ -66,7 +67,7 @@ class _Partitioner:
         for bound in found.upper:
             high = minimum(high, bound)
         low = simplify(minimum(low, end), self.facts) if found.lower else s.min
-        name_low, name_high = var(f"{s.var}.steady"), var(f"{s.var}.steady_end")
+        name_low, name_high = (var(of_loop(s.var, word)) for word in ("steady", "steady_end"))
         high = simplify(maximum(high, name_low), self.facts) if found.upper else end
         parts = self.parts(s, steady, name_low, name_high, end, bool(found.lower), bool(found.upper))
         return Let(name_low.name, low, Let(name_high.name, high, parts))
@@ -82,7 +83,7 @@ class _Partitioner:
             return Block((piece(s.min, low, rest), middle))
         if s.var in self.ordered:
             return Block((piece(s.min, low, rest), middle, piece(high, end, rest)))
-        edge = var(f"{s.var}.edge")
+        edge = var(of_loop(s.var, "edge"))
         count = simplify(low - s.min + (end - high), self.facts)
         where = select(edge < low - s.min, s.min + edge, high - low + s.min + edge)
         return Block((middle, For(edge.name, const(0, INDEX), count, s.kind, Let(s.var, where, rest))))

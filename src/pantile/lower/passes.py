@@ -21,6 +21,7 @@ from .fit import fit
 from .flatten import flatten
 from .fold import fold_storage
 from .inline import inline
+from .names import loop_name
 from .nest import build_nest
 from .partition import partition
 from .promote import promote
@@ -105,6 +106,5 @@ def partition_modes(graph: Graph, plan: Plan) -> dict[str, str]:
     modes = {}
     for stage in graph.stages:
         for k, nest in enumerate(plan.stages[stage.name].nests):
-            prefix = stage.name if k == 0 else f"{stage.name}.u{k}"
-            modes.update({f"{prefix}.{x.name}": x.partition for x in nest.loops if x.partition != "auto"})
+            modes.update({loop_name(stage, k, x.name): x.partition for x in nest.loops if x.partition != "auto"})
     return modes

@@ -27,6 +27,7 @@ from ..expr.types import INDEX, DType
 from ..expr.visit import key, loaded, names, transform, walk
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Prefetch, Realize, Stmt, Store
+from .names import of_buffer
 
 # As large as register files get; more accumulators than that are better off in memory.
 MOST_BYTES = 2048
@@ -102,7 +103,7 @@ class _Held:
 
     @property
     def name(self) -> str:
-        return f"{self.buffer}.held"
+        return of_buffer(self.buffer, "held")
 
     def inside(self, s: Stmt) -> Stmt:
         """The loop with registers instead of memory."""

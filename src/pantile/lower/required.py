@@ -15,11 +15,10 @@ from ..analysis.touched import Box
 from ..expr.build import expr, maximum, minimum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, const
-from ..expr.types import INT64
+from ..expr.types import INDEX
 from ..expr.visit import loaded, names, same, walk
 from ..graph.nodes import Definition, Graph, Stage
 from .anywhere import computable_anywhere
-from .widen import Lowered
 
 _LARGEST = 64  # extents that are needed for an output to have a pixel are looked for up to here
 
@@ -62,13 +61,13 @@ class Required:
 
     def _missing(self, ranges: Iterable[Interval]) -> Expr | int:
         """1 where one of the ranges has no values, else 0."""
-        short: Expr = const(0, INT64)
+        short: Expr = const(0, INDEX)
         for r in ranges:
             if not self._has_values(r):
                 low, high = _ends(r)
-                short = short + maximum(low - high, const(0, INT64))
+                short = short + maximum(low - high, const(0, INDEX))
         short = simplify(short, self.facts)
-        return int(short.value > 0) if isinstance(short, Const) else minimum(short, const(1, INT64))
+        return int(short.value > 0) if isinstance(short, Const) else minimum(short, const(1, INDEX))
 
     def _has_values(self, r: Interval) -> bool:
         """Whether that is certain."""
@@ -125,5 +124,4 @@ def _never_empty(outputs: Mapping[str, Box]) -> Iterator[Interval]:
 
 
 def _ends(r: Interval) -> tuple[Expr, Expr]:
-    low, high = (Lowered({}).index(expr(e, INT64)) for e in (r.low, r.high))
-    return low, high
+    return expr(r.low, INDEX), expr(r.high, INDEX)

@@ -27,6 +27,7 @@ from ..graph.nodes import Stage
 from ..ir.nodes import If, Kind, Produce, Stmt
 from ..ir.visit import all_expressions, walk
 from .footprint import Reach, read_by
+from .names import of_loop
 
 
 class OpenLoop:
@@ -36,7 +37,7 @@ class OpenLoop:
         self.var = var(name)
         self.parts: list[str] = []  # lets that take this loop apart, if two were fused into it
         self.low = low
-        self.first = var(f"{name}.first")
+        self.first = var(of_loop(name, "first"))
         self.last = low + extent - 1
         self.serial = kind is Kind.SERIAL
         self.starts: dict[str, int] = {}  # stage computed inside -> iterations it starts early

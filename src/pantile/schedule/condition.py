@@ -7,12 +7,13 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import UserError, here
+from ..errors import UserError, here, shown
 from ..expr import build
 from ..expr.nodes import Expr, var
 from ..expr.types import INT32
 from ..graph.nodes import Graph
 from ..graph.widen import Widened
+from .limits import DEEPEST_CONDITION, LONGEST_CONDITION
 
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -34,17 +35,39 @@ def canonical(condition: str) -> str:
             'such as "img.shape[1] >= 64 and gain == 1.0"',
             here(),
         )
+    if len(condition) > LONGEST_CONDITION:
+        raise UserError(
+            f"the condition {shown(condition)} has {len(condition)} characters; use at most {LONGEST_CONDITION}", here()
+        )
     try:
-        return ast.unparse(ast.parse(condition.strip(), mode="eval"))
-    except (SyntaxError, ValueError) as error:
-        raise UserError(f"the condition {condition!r} is not a Python expression: {error}", here()) from error
+        tree = ast.parse(condition.strip(), mode="eval")
+        if _depth(tree) <= DEEPEST_CONDITION:
+            return ast.unparse(tree)
+    except (SyntaxError, ValueError, MemoryError) as error:
+        raise UserError(f"the condition {shown(condition)} is not a Python expression: {error}", here()) from error
+    except RecursionError:
+        pass
+    raise UserError(
+        f"the condition {shown(condition)} has operations more than {DEEPEST_CONDITION} deep inside each other; "
+        "write it with fewer, or join parts by and",
+        here(),
+    )
+
+
+def _depth(tree: ast.AST) -> int:
+    """How deep nodes lie inside each other; without recursion, since that is what it is about."""
+    deepest, nodes = 0, [tree]
+    while nodes:
+        deepest += 1
+        nodes = [c for n in nodes for c in ast.iter_child_nodes(n)]
+    return deepest
 
 
 def parse(condition: str, graph: Graph) -> Expr:
     """The condition as an expression over the graph's scalars."""
     try:
         value = build.expr(_Reader(graph).read(ast.parse(condition, mode="eval").body))
-    except (ArithmeticError, TypeError) as error:
+    except (ArithmeticError, TypeError, ValueError) as error:
         raise UserError(f"{condition} has no value: {error}") from error
     if not value.dtype.is_bool:
         raise UserError(f"{condition} is {value.dtype}, not a condition; compare it with something")
@@ -80,7 +103,7 @@ class _Reader:
         array, axis = node.value, node.slice
         if isinstance(array, ast.Attribute) and array.attr == "shape" and isinstance(array.value, ast.Name):
             source = self.graph.input.get(array.value.id)
-            number = axis.value if isinstance(axis, ast.Constant) and isinstance(axis.value, int) else -1
+            number = axis.value if isinstance(axis, ast.Constant) and type(axis.value) is int else -1
             if source is not None and 0 <= number < source.ndim:
                 return var(source.extent(number), INT32)
         known = ", ".join(f"{i.name}.shape[0..{i.ndim - 1}]" for i in self.graph.inputs) or "none"

@@ -18,17 +18,17 @@ import operator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import Location, UserError, here
+from ..errors import Location, UserError, here, shown
 from .condition import canonical
-
-# A stage, loop, dim or buffer: its name, or the object that has it.
-Named = Any
+from .limits import FARTHEST_PREFETCH, LARGEST_FACTOR, LARGEST_FOLD, MOST_COPIES, MOST_DIRECTIVES, MOST_LANES
+from .names import Named, name_of, new_name
 
 TAILS = ("auto", "shift", "guard")
 MEMORIES = ("auto", "heap", "stack", "register")
 PARTITIONS = ("auto", "never", "always")
 # The suffix of the inner loop that vectorize, unroll and parallel make when given a factor.
 SUFFIX = {"vectorize": "_v", "unroll": "_u", "parallel": "_p"}
+_LARGEST_FACTORS = {"vectorize": MOST_LANES, "unroll": MOST_COPIES}
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,6 @@ class Directive:
 
 def _literal(value: str | int) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def name_of(thing: Named) -> str:
-    """The name of a stage, loop, dim or buffer, given as a string or as the object itself."""
-    name = thing if isinstance(thing, str) else getattr(thing, "name", None)
-    if not isinstance(name, str) or not name:
-        raise UserError(f"{thing!r} is not a name; give a string or an object with a name, such as a Func", here())
-    return name
 
 
 def on(stage: Named) -> StageSchedule:
@@ -85,24 +77,30 @@ class StageSchedule:
 
     def _with(self, verb: str, *args: str | int, tail: str = "auto") -> StageSchedule:
         self._choice(verb, "tail", tail, TAILS)
+        if len(self.directives) == MOST_DIRECTIVES:
+            raise UserError(f"{self.head}.{verb}: the stage has {MOST_DIRECTIVES} directives already", here())
         return StageSchedule(self.name, (*self.directives, Directive(verb, args, tail, here())))
 
     def _choice(self, verb: str, what: str, value: str, choices: tuple[str, ...]) -> str:
-        if value not in choices:
-            raise UserError(f"{self.head}.{verb}: {what} is {value!r}; use one of {', '.join(choices)}", here())
+        if not isinstance(value, str) or value not in choices:
+            raise UserError(f"{self.head}.{verb}: {what} is {shown(value)}; use one of {', '.join(choices)}", here())
         return value
 
-    def _at_least(self, least: int, verb: str, what: str, value: int) -> int:
+    def _number(self, verb: str, what: str, value: int, least: int, most: int) -> int:
         try:
             number = operator.index(value)
         except TypeError:
             number = least - 1
         if number < least or isinstance(value, bool):
-            raise UserError(f"{self.head}.{verb}: the {what} is {value!r}; give an integer of at least {least}", here())
+            raise UserError(
+                f"{self.head}.{verb}: the {what} is {shown(value)}; give an integer of at least {least}", here()
+            )
+        if number > most:
+            raise UserError(f"{self.head}.{verb}: the {what} is {shown(value)}; give at most {most}", here())
         return number
 
     def _factor(self, verb: str, factor: int) -> int:
-        return self._at_least(1, verb, "factor", factor)
+        return self._number(verb, "factor", factor, 1, _LARGEST_FACTORS.get(verb, LARGEST_FACTOR))
 
     # ---- which definition
 
@@ -112,7 +110,7 @@ class StageSchedule:
         hist[i] = 0                        pt.on("hist").vectorize("i", 8)            loops of this one
         hist[img[r.y, r.x]] += 1           .update().unroll("r.x", 4)                 loops of that one
         """
-        return self._with("update", self._at_least(0, "update", "number of the update", k))
+        return self._with("update", self._number("update", "number of the update", k, 0, LARGEST_FACTOR))
 
     def pure(self) -> StageSchedule:
         """Directives about loops that follow apply to the pure definition again (as they do at the start)."""
@@ -131,9 +129,9 @@ class StageSchedule:
         points again), "guard" computes each point once, "auto"
         shifts pure definitions and guards updates. `outer` may be the name `old` again.
         """
-        return self._with(
-            "split", name_of(old), name_of(outer), name_of(inner), self._factor("split", factor), tail=tail
-        )
+        loop = name_of(old)
+        names = (loop, new_name(outer, loop), new_name(inner))
+        return self._with("split", *names, self._factor("split", factor), tail=tail)
 
     def tile(self, *names_and_factors: Any, tail: str = "auto") -> StageSchedule:
         """Split each loop and put the outer ones outside. tile("y", "x", "yo", "xo", "yi", "xi", 32, 64):
@@ -153,9 +151,11 @@ class StageSchedule:
                 'and n factors, such as .tile("y", "x", "yo", "xo", "yi", "xi", 32, 64)',
                 here(),
             )
-        names = [name_of(a) for a in names_and_factors[: 3 * n]]
+        old = [name_of(a) for a in names_and_factors[:n]]
+        outer = [new_name(a, loop) for loop, a in zip(old, names_and_factors[n : 2 * n], strict=True)]
+        inner = [new_name(a) for a in names_and_factors[2 * n : 3 * n]]
         factors = [self._factor("tile", a) for a in names_and_factors[3 * n :]]
-        return self._with("tile", *names, *factors, tail=tail)
+        return self._with("tile", *old, *outer, *inner, *factors, tail=tail)
 
     def reorder(self, *loops: Named) -> StageSchedule:
         """Put loops in this order, outermost first. reorder("x", "y"):
@@ -175,7 +175,8 @@ class StageSchedule:
             for x in 0..w:   ->       f[p // w, p % w]
                 f[y, x]
         """
-        return self._with("fuse", name_of(outer), name_of(inner), name_of(fused))
+        loops = (name_of(outer), name_of(inner))
+        return self._with("fuse", *loops, new_name(fused, *loops))
 
     # ---- how loops run
 
@@ -301,7 +302,9 @@ class StageSchedule:
 
         Without it, as many as are in use at one time are kept; that many are kept in any case.
         """
-        return self._with("fold_storage", name_of(dim), self._at_least(1, "fold_storage", "extent", extent))
+        return self._with(
+            "fold_storage", name_of(dim), self._number("fold_storage", "extent", extent, 1, LARGEST_FOLD)
+        )
 
     def nontemporal(self) -> StageSchedule:
         """Stores go past the caches, for results that nothing reads again soon.
@@ -319,9 +322,8 @@ class StageSchedule:
 
         A hint: nothing is asked for where an iteration reads no constant number of cache lines, or more than 64.
         """
-        return self._with(
-            "prefetch", name_of(buffer), name_of(loop), self._at_least(1, "prefetch", "distance", distance)
-        )
+        ahead = self._number("prefetch", "distance", distance, 1, FARTHEST_PREFETCH)
+        return self._with("prefetch", name_of(buffer), name_of(loop), ahead)
 
     # ---- other programs for the same values
 
@@ -349,7 +351,7 @@ class StageSchedule:
         written before. Only for updates that combine with +, *, minimum, maximum, &, | or ^; strict
         pipelines refuse it for + and * of floats.
         """
-        return self._with("rfactor", name_of(reduction_loop), name_of(new_var))
+        return self._with("rfactor", name_of(reduction_loop), new_name(new_var))
 
 
 VERBS = frozenset(name for name in vars(StageSchedule) if not name.startswith("_")) - {"name", "directives", "head"}

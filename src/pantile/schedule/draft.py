@@ -34,6 +34,7 @@ class StageDraft:
     folds: dict[str, Directive] = field(default_factory=dict)
     prefetches: list[Directive] = field(default_factory=list)
     conditions: list[Expr] = field(default_factory=list)
+    specialized: Directive | None = None  # the last one that gave a condition
     current: int = 0  # the definition that directives about loops apply to
 
     @property
@@ -134,10 +135,11 @@ def _prefetch(s: StageDraft, d: Directive) -> None:
 
 
 def _specialize(s: StageDraft, d: Directive) -> None:
+    s.specialized = d
     try:
         s.conditions.append(parse(str(d.args[0]), s.graph))
     except UserError as error:
-        raise s.no(d, str(error), "a condition is over the pipeline's params and input shapes") from error
+        raise s.no(d, str(error).removeprefix(f"{error.where}: "), "a condition is over the pipeline's params and input shapes") from error
 
 
 def _rfactor(s: StageDraft, d: Directive) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ..errors import UserError
 from ..graph.nodes import Graph, Stage
 from .directives import SUFFIX, Directive
+from .limits import MOST_LOOPS
 from .plan import Fuse, Loop, Nest, Split
 from .refuse import did_you_mean, refuse
 from .updates import accumulation, constant, is_independent, loop_names
@@ -96,6 +97,8 @@ def _split(nest: NestDraft, d: Directive, old: str, outer: str, inner: str, fact
     loop = nest.loops[at]
     if loop.kind != "serial":
         raise nest.no(d, f"loop {old} is already {loop.kind}", f"write the split before {loop.mark}")
+    if len(nest.loops) >= MOST_LOOPS:
+        raise nest.no(d, f"{nest.title} has {len(nest.loops)} loops already", "split less often")
     _new_name(nest, d, inner)
     if outer != old:
         _new_name(nest, d, outer)

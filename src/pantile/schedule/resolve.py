@@ -16,6 +16,7 @@ from .plan import Plan, PrefetchPlan, StagePlan
 from .refuse import did_you_mean
 from .rfactor import factor_reductions
 from .schedule import Schedule
+from .sizes import check_sizes
 
 
 @deep_expressions()
@@ -27,6 +28,7 @@ def resolve(graph: Graph, schedule: Schedule, *, strict: bool = False, vector_bi
     drafts = {s.name: draft(graph, s, schedule[s.name], strict) for s in graph.stages}
     placement = Placement(graph, drafts)
     placement.check()
+    check_sizes(drafts, placement)
     return graph, Plan({name: _finish(s, placement) for name, s in drafts.items() if not s.is_inline})
 
 

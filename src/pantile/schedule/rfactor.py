@@ -95,6 +95,11 @@ class _Rfactor:
     def no(self, why: str, remedy: str) -> UserError:
         return refuse(self.stage, self.directive, why, remedy)
 
+    @property
+    def _params(self) -> set[str]:
+        """Names that mean something else in every definition: what is made here becomes coordinates there."""
+        return {p.name for p in self.graph.params}
+
     def _find(self, update: Definition, loop: str, d: Directive) -> ReductionDim:
         for r in update.domain:
             if r.name == loop:
@@ -120,7 +125,7 @@ class _Rfactor:
         old, outer, inner, factor = str(d.args[0]), str(d.args[1]), str(d.args[2]), int(d.args[3])
         dim = self._find(update, old, d)
         names = [r.name for r in update.domain if r is not dim]
-        if outer == inner or {outer, inner} & {*names, *self.stage.dims}:
+        if outer == inner or {outer, inner} & {*names, *self.stage.dims, *self._params}:
             raise self.no(f"{d} before it uses a name twice", "choose other names")
         return split_domain(update, dim, outer, inner, factor)
 
@@ -129,7 +134,9 @@ class _Rfactor:
         taken = {*stage.dims, *(r.name for r in update.domain if r is not dim)}
         if var in taken:
             raise self.no(f"{var!r} already names a loop of {stage.name}", "choose another name")
-        if name in self.graph.stage or name in self.graph.input:
+        if var in self._params:
+            raise self.no(f"{var!r} already names a param", "choose another name")
+        if name in {*self.graph.stage, *self.graph.input, *self._params}:
             raise self.no(f"the stage of partial results would be called {name!r}, which exists", "choose another name")
         dims = (var, *stage.dims)
         point = tuple(map(coordinate, dims))

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import UserError, here
-from .directives import VERBS, Directive, Named, StageSchedule, name_of, on
+from ..errors import UserError, here, shown
+from .directives import VERBS, Directive, StageSchedule, on
+from .names import Named, name_of
 
 FORMAT = 1
 _WIDTH = 110
@@ -30,10 +31,10 @@ class Schedule(Mapping[str, StageSchedule]):
         by_name: dict[str, StageSchedule] = {}
         for s in stages:
             if not isinstance(s, StageSchedule):
-                raise UserError(f"a Schedule is made of pt.on(...) chains, not of {s!r}", here())
+                raise UserError(f"a Schedule is made of pt.on(...) chains, not of {shown(s)}", here())
             if s.name in by_name:
                 raise UserError(
-                    f"stage {s.name!r} is scheduled twice; write one chain {s.head}..., or override with .replace",
+                    f"stage {shown(s.name)} is scheduled twice; write one chain {s.head}..., or override with .replace",
                     here(),
                 )
             by_name[s.name] = s
@@ -80,14 +81,8 @@ class Schedule(Mapping[str, StageSchedule]):
 
     @staticmethod
     def from_json(text: str) -> Schedule:
-        """The schedule that `to_json` wrote."""
-        try:
-            data = json.loads(text)
-            if not isinstance(data, dict) or data.get("format") != FORMAT:
-                raise ValueError(f'a schedule has "format": {FORMAT}')
-            return Schedule(*(_from_lists(name, lists) for name, lists in data["stages"].items()))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"this is not a saved schedule: {error}", here()) from error
+        """The schedule that `to_json` wrote. Whatever the text is, nothing but a schedule comes out of it."""
+        return Schedule(*(_read_stage(name, lists) for name, lists in _read(text).items()))
 
 
 def _chain(s: StageSchedule) -> str:
@@ -100,11 +95,61 @@ def _to_list(d: Directive) -> list[Any]:
     return [d.verb, *d.args, *([{"tail": d.tail}] if d.tail != "auto" else [])]
 
 
-def _from_lists(name: str, lists: list[list[Any]]) -> StageSchedule:
+# ---- reading JSON: text from anywhere
+
+
+def _read(text: str) -> dict[str, Any]:
+    """The directives of every stage, as they are written."""
+    try:
+        data = json.loads(text, object_pairs_hook=_without_twins, parse_constant=_no_number)
+    except RecursionError:
+        raise _not_saved("its lists lie too deep inside each other") from None
+    except (ValueError, TypeError) as error:
+        raise _not_saved(str(error)) from error
+    if not isinstance(data, dict) or type(data.get("format")) is not int or data["format"] != FORMAT:
+        raise _not_saved(f'a schedule has "format": {FORMAT}')
+    stages = data.get("stages")
+    if not isinstance(stages, dict) or len(data) > 2:
+        raise _not_saved('besides, it has "stages", an object with a list of directives for each')
+    return stages
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{shown(next(n for n in names if names.count(n) > 1))} comes twice")
+    return found
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is not a number")
+
+
+def _read_stage(name: str, lists: Any) -> StageSchedule:
     chain = on(name)
-    for verb, *args in lists:
-        if verb not in VERBS:
-            raise ValueError(f"there is no directive {verb!r}")
-        options = args.pop() if args and isinstance(args[-1], dict) else {}
-        chain = getattr(chain, verb)(*args, **options)
+    if not isinstance(lists, list):
+        raise _not_saved(f"stage {shown(name)} has {shown(lists)} instead of a list of directives")
+    for d in lists:
+        chain = _read_directive(chain, d)
     return chain
+
+
+def _read_directive(chain: StageSchedule, d: Any) -> StageSchedule:
+    if not isinstance(d, list) or not d or not isinstance(d[0], str):
+        raise _not_saved(f"{shown(d)} is not a directive, such as [\"parallel\", \"y\"]")
+    verb, *args = d
+    if verb not in VERBS:
+        raise _not_saved(f"there is no directive {shown(verb)}")
+    options = args.pop() if args and isinstance(args[-1], dict) else {}
+    if not options.keys() <= {"tail"} or not all(isinstance(a, (str, int)) for a in args):
+        raise _not_saved(f"{shown(d)} has more than names and numbers, and a tail at its end")
+    try:
+        added: StageSchedule = getattr(chain, verb)(*args, **options)
+    except TypeError as error:  # too many of them, or too few
+        raise _not_saved(f"{shown(d)}: {error}") from error
+    return added
+
+
+def _not_saved(why: str) -> UserError:
+    return UserError(f"this is not a saved schedule: {why}", here())

@@ -1,0 +1,25 @@
+"""The largest sizes that directives may ask for: what lies beyond would take the compiler minutes or kill the process.
+
+All are far above what pays; docs/schedule.md states them.
+"""
+
+from __future__ import annotations
+
+# Iterations of a block: more than any axis of an image that fits in memory has.
+LARGEST_FACTOR = 1 << 30
+# Lanes of a vector: four registers of the widest kind full of bytes.
+MOST_LANES = 256
+# Copies of a statement that unrolled loops around it make together; the same with every lane of a vector counted.
+MOST_COPIES = 256
+MOST_VALUES = 1 << 13
+# Rows of a circular buffer, and iterations that a prefetch looks ahead.
+LARGEST_FOLD = 1 << 20
+FARTHEST_PREFETCH = 1 << 20
+# Versions of a statement that the conditions of specialize make together.
+MOST_VERSIONS = 32
+# Characters of a condition, and operations one inside the other.
+LONGEST_CONDITION = 1000
+DEEPEST_CONDITION = 100
+# Directives of one stage, and loops of one definition.
+MOST_DIRECTIVES = 1000
+MOST_LOOPS = 64

@@ -1,0 +1,54 @@
+"""Names in schedules: how those of stages, loops, dims and buffers may be spelled. A schedule is data from strangers.
+
+A name is one or more Python identifiers with dots between: "x" is somebody's, "r.x" or "r.0" the loop of a reduction,
+"f.out" a stage and "f.1" a buffer that Pantile made. New loops get names without dots, so that a name with dots is
+always one that was there before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import UserError, here, shown
+from ..lang.names import LONGEST, is_normal
+
+# A stage, loop, dim or buffer: its name, or the object that has it.
+Named = Any
+
+_MOST = 5 * LONGEST  # characters: loops and stages of partial results may be called after what they are made of
+
+
+def name_of(thing: Named) -> str:
+    """The name of a stage, loop, dim or buffer, given as a string or as the object itself."""
+    name = thing if isinstance(thing, str) else getattr(thing, "name", None)
+    if not isinstance(name, str) or not name:
+        raise UserError(
+            f"{shown(thing)} is not a name; give a string or an object with a name, such as a Func", here()
+        )
+    first, *others = name[: _MOST + 1].split(".")
+    if len(name) > _MOST or not _is_word(first) or not all(_is_word(w) or _is_number(w) for w in others):
+        raise UserError(
+            f"{shown(name)} cannot be the name of a stage, loop, dim or buffer; those are words of letters, digits "
+            'and _, some with dots between, such as "x" or "r.x"',
+            here(),
+        )
+    return name
+
+
+def new_name(thing: Named, *old: str) -> str:
+    """The name of a new loop; it may be that of one of the `old` ones, which are gone then."""
+    name = name_of(thing)
+    if name not in old and "." in name:
+        raise UserError(
+            f"{shown(name)} cannot be the name of a new loop; use letters, digits and _, as for a Python variable",
+            here(),
+        )
+    return name
+
+
+def _is_word(word: str) -> bool:
+    return word.isidentifier() and is_normal(word)
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit()

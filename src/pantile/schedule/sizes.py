@@ -1,0 +1,58 @@
+"""How much code a schedule asks for: the copies, lanes and versions of each statement, all loops around it counted."""
+
+from __future__ import annotations
+
+import math
+
+from ..errors import shown
+from .draft import StageDraft
+from .limits import MOST_COPIES, MOST_LANES, MOST_VALUES, MOST_VERSIONS
+from .nest import LoopDraft, NestDraft
+from .placement import Placement
+from .plan import Site
+
+
+def check_sizes(drafts: dict[str, StageDraft], placement: Placement) -> None:
+    """Refuse what would take the compiler minutes."""
+    sizes = _Sizes(drafts, placement)
+    for s in drafts.values():
+        if not s.is_inline:
+            sizes.check_versions(s)
+            for nest in s.nests:
+                sizes.check_nest(s, nest)
+
+
+class _Sizes:
+    def __init__(self, drafts: dict[str, StageDraft], placement: Placement) -> None:
+        self.drafts = drafts
+        self.placement = placement
+
+    def loop(self, site: Site) -> LoopDraft:
+        nest = self.drafts[site.stage].nests[site.definition]
+        return nest.loops[nest.names.index(site.loop)]
+
+    def check_nest(self, s: StageDraft, nest: NestDraft) -> None:
+        if not any(x.kind in ("unroll", "vector") for x in nest.loops):
+            return  # whatever is around it was checked there
+        around = [self.loop(site) for site in self.placement.around_body((s.stage.name, nest.index))]
+        copies = math.prod(x.extent or 1 for x in around if x.kind == "unroll")
+        lanes = math.prod(x.extent or 1 for x in around if x.kind == "vector")
+        d = next(x.mark for x in reversed(nest.loops) if x.kind in ("unroll", "vector"))
+        assert d is not None
+        if lanes > MOST_LANES:
+            raise s.no(d, f"vectors of {nest.title} would have {shown(lanes)} lanes", f"use at most {MOST_LANES}")
+        if copies > MOST_COPIES:
+            raise s.no(d, f"unrolled loops around it would make {shown(copies)} copies of {nest.title}",
+                       f"unroll to at most {MOST_COPIES} altogether")  # fmt: skip
+        if copies * lanes > MOST_VALUES:
+            raise s.no(d, f"unrolled loops around it would make {copies} copies of {nest.title}, of {lanes} lanes each",
+                       f"unroll and vectorize to at most {MOST_VALUES} values altogether")  # fmt: skip
+
+    def check_versions(self, s: StageDraft) -> None:
+        if s.specialized is None:
+            return  # whatever is around it was checked there
+        hosts = {site.stage: None for site in self.placement.around_stage(s.stage.name)}
+        versions = math.prod(1 + len(self.drafts[n].conditions) for n in (*hosts, s.stage.name))
+        if versions > MOST_VERSIONS:
+            raise s.no(s.specialized, f"there would be {shown(versions)} versions of {s.stage.name}",
+                       f"specialize for less, to at most {MOST_VERSIONS} altogether")  # fmt: skip
