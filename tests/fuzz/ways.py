@@ -1,0 +1,154 @@
+"""One case of a campaign: a new pipeline, run in many ways, each compared with the reference.
+
+The ways are the default, random schedules, and what every strategy finds for a machine so small that the pipeline is
+large for it. Arrays lie against unmapped pages, with many layouts, before them and behind them by turns.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from pantile.autoschedule import STRATEGIES, Problem
+from pantile.errors import UserError
+from pantile.machine import Cache, named
+from pantile.pipeline import Pipeline
+from pantile.reference import evaluate
+from pantile.schedule.schedule import Schedule
+
+from .arrays import outputs_like
+from .grammar import Draw
+from .guarded import guarded
+from .harness import compare, pipeline_of, program, refused_late
+from .interior import interior_pipelines
+from .pipelines import Case, pipelines
+from .schedules import schedules
+from .seeded import seeded
+
+TINY = replace(
+    named("neoverse-n1"), cores=2, threads=2, vector_bits=64,
+    caches=(Cache(1 << 10, 64, 2, 1, 1e9), Cache(1 << 12, 64, 4, 1, 1e9)),
+)  # fmt: skip
+MODELS = sorted(name for name in STRATEGIES if not name.endswith("tuned"))  # the tuned ones measure
+RANDOM_SCHEDULES = 2
+
+# What became of a way. Only the first three are as it should be.
+RIGHT, SAME, REFUSED, MISMATCH, EXCEPTION = "right", "same", "refused", "mismatch", "exception"
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A step of a case has begun; if nothing else is heard of it, `source` shows what it was."""
+
+    step: int
+    label: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    step: int
+    label: str
+    outcome: str
+    detail: str = ""
+
+
+Tell = Callable[[Begun | Ended], None]
+
+
+def cases() -> st.SearchStrategy[Case]:
+    return st.one_of(*[pipelines("all", "any", most=3)] * 4, interior_pipelines())
+
+
+def run_case(seed: int, strategies: int, skip: int, tell: Tell) -> None:
+    """Run the case of this seed in all ways but the first `skip`, telling what begins and how it ends.
+
+    `strategies` of them are asked, each case others."""
+    tell(Begun(0, "prepare", f"# seed {seed}"))
+    try:
+        prepared = _Prepared(seed)
+    except UserError as refusal:
+        tell(Ended(0, "prepare", EXCEPTION, f"{refusal}\n{traceback.format_exc()}"))
+        return
+    except Exception:
+        tell(Ended(0, "prepare", EXCEPTION, traceback.format_exc()))
+        return
+    tell(Ended(0, "prepare", RIGHT))
+    for step, (label, find) in enumerate(_ways(prepared, strategies), 1):
+        if step >= skip:
+            prepared.run(step, label, find, tell)
+
+
+class _Prepared:
+    """A pipeline with its arguments and the results to expect."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.case: Case = seeded(seed)(cases())
+        self.pipeline = pipeline_of(self.case)
+        self.inputs, self.params = self.case.values(self.pipeline.graph)
+        self.expected = evaluate(self.pipeline.graph, self.inputs, self.params)
+        self.tried: set[str] = set()
+
+    def draw(self, label: str) -> Draw:
+        """Choices of a way are its own: skipping others does not change them."""
+        return seeded(f"{self.seed} {label}")
+
+    def run(self, step: int, label: str, find: Callable[[_Prepared], Schedule], tell: Tell) -> None:
+        draw = self.draw(f"{label} arrays")
+        threads, debug = draw(st.sampled_from([1, 2, 3])), draw(st.integers(0, 7)) == 7
+        shown = f"# {label}, to be found"
+        tell(Begun(step, label, program(self.case, self.pipeline.graph, f"None {shown}", threads, debug)))
+        try:
+            schedule = find(self)
+            shown = program(self.case, self.pipeline.graph, repr(schedule), threads, debug)
+            tell(Begun(step, label, shown))
+            scheduled = self.pipeline.with_schedule(schedule).with_options(debug=debug)
+            if repr(scheduled.schedule) in self.tried:
+                tell(Ended(step, label, SAME))
+                return
+            self.tried.add(repr(scheduled.schedule))
+            self.compared(scheduled, threads, draw)
+        except AssertionError as wrong:
+            tell(Ended(step, label, MISMATCH, str(wrong) or traceback.format_exc()))
+        except UserError as refusal:
+            expected = refused_late(refusal)
+            tell(Ended(step, label, REFUSED if expected else EXCEPTION, "" if expected else traceback.format_exc()))
+        except Exception:
+            tell(Ended(step, label, EXCEPTION, traceback.format_exc()))
+        else:
+            tell(Ended(step, label, RIGHT))
+
+    def compared(self, pipeline: Pipeline, threads: int, draw: Draw) -> None:
+        """Run against unmapped pages and compare."""
+        at_end = draw(st.booleans())
+        layouts = [draw(st.sampled_from([0, *range(9)])) for _ in self.expected]
+        out = [guarded(a, at_end) for a in outputs_like(self.expected, layouts)]
+        inputs = {name: guarded(a, at_end) for name, a in self.inputs.items()}
+        found = pipeline(**inputs, **self.params, num_threads=threads, out=out)
+        compare(pipeline.graph, self.expected, list(found) if isinstance(found, tuple) else [found], self.case.slack)
+        for name, a in self.inputs.items():
+            assert np.array_equal(a, inputs[name], equal_nan=a.dtype.kind == "f"), f"{name} was written to"
+
+
+def _ways(prepared: _Prepared, strategies: int) -> Iterator[tuple[str, Callable[[_Prepared], Schedule]]]:
+    yield "default", lambda p: Schedule()
+    for k in range(RANDOM_SCHEDULES):
+        yield f"random {k + 1}", lambda p, k=k: p.draw(f"random {k}")(schedules(p.pipeline.graph, p.case.strict))
+    for k in range(strategies):
+        name = MODELS[(prepared.seed * strategies + k) % len(MODELS)]
+        yield name, lambda p, name=name: _found(p, name)
+
+
+def _found(p: _Prepared, name: str) -> Schedule:
+    """The schedule that a strategy finds; none for arrays without pixels, as where it is asked by a call."""
+    shapes, scalars = p.pipeline._calls.sizes({**p.inputs, **p.params})
+    if any(0 in shape for shape in shapes.values()):
+        return Schedule()
+    problem = Problem(p.pipeline.graph, shapes, scalars, TINY, p.case.strict)
+    return STRATEGIES[name]().find(problem).schedule
