@@ -17,7 +17,7 @@ from pantile.reference.floats import from_bfloat_bits
 from pantile.schedule.schedule import Schedule
 
 from .arrays import outputs_like
-from .grammar import Draw
+from .draws import Draw
 from .guarded import guarded
 from .pipelines import Case, pipelines
 from .schedules import schedules
@@ -69,6 +69,15 @@ def pipeline_of(case: Case, schedule: Schedule | None = None, debug: bool = Fals
     """The case as a compiled pipeline."""
     funcs, shape = case.funcs(case.defined())
     return Pipeline(funcs, shape=shape, schedule=schedule, strict=case.strict, debug=debug)
+
+
+def refused_call(pipeline: Pipeline, inputs: dict[str, np.ndarray], params: dict[str, Any]) -> bool:
+    """Whether such arguments are refused before anything runs, as empty arrays often are."""
+    try:
+        pipeline._calls.check({**inputs, **params})
+    except UserError:
+        return True
+    return False
 
 
 def refused_late(refusal: UserError) -> bool:

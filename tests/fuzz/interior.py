@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pantile.expr.types import FLOAT32, INT32, UINT8, UINT16
 
 from .arrays import array
-from .grammar import Draw
+from .draws import Draw
 from .pipelines import Case
 from .terms import Regime, Term, integer
 from .writer import Writer

@@ -14,7 +14,8 @@ from pantile.graph.build import build
 from pantile.graph.nodes import Graph
 
 from .arrays import array
-from .grammar import Draw
+from .draws import Draw
+from .extremes import extremes
 from .kinds import KINDS
 from .stages import boundary
 from .terms import Regime, Term, integer
@@ -129,7 +130,7 @@ def _params(w: Writer) -> dict[str, str]:
 def _number(w: Writer, t: DType) -> Any:
     if t.is_bool:
         return w.chance(50)
-    return w.pick([0.5, 1.0, -3.25]) if t.is_float else w.pick([0, 1, 3, t.max, t.min])
+    return w.pick([0.5, 1.0, -3.25]) if t.is_float else w.pick([0, 1, 3, *[w.pick(extremes(t))] * 4])
 
 
 def _outputs(w: Writer) -> tuple[tuple[str, ...], str | None, tuple[float, ...]]:

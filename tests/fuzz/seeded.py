@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.internal.conjecture.providers import PrimitiveProvider
 
-from .grammar import Draw
+from .draws import Draw
 
 _MOST_CHOICES = 1 << 20  # a case takes some hundreds
 
@@ -33,9 +33,7 @@ class _Uniform(PrimitiveProvider):
     def draw_boolean(self, p: float = 0.5) -> bool:
         return self.random.random() < p
 
-    def draw_integer(
-        self, min_value: int | None = None, max_value: int | None = None, *, weights: Any = None, shrink_towards: int = 0
-    ) -> int:
+    def draw_integer(self, min_value: int | None = None, max_value: int | None = None, **more: Any) -> int:
         assert min_value is not None and max_value is not None, "integers need bounds here"
         return self.random.randint(min_value, max_value)
 

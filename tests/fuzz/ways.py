@@ -6,10 +6,10 @@ large for it. Arrays lie against unmapped pages, with many layouts, before them 
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -22,9 +22,9 @@ from pantile.reference import evaluate
 from pantile.schedule.schedule import Schedule
 
 from .arrays import outputs_like
-from .grammar import Draw
+from .draws import Draw
 from .guarded import guarded
-from .harness import compare, pipeline_of, program, refused_late
+from .harness import compare, pipeline_of, program, refused_call, refused_late
 from .interior import interior_pipelines
 from .pipelines import Case, pipelines
 from .schedules import schedules
@@ -61,6 +61,14 @@ class Ended:
 Tell = Callable[[Begun | Ended], None]
 
 
+def _trace() -> str:
+    """The exception at hand, without the notes of Hypothesis, which show whole graphs."""
+    error = sys.exc_info()[1]
+    assert error is not None
+    error.__notes__ = []
+    return "".join(traceback.format_exception(error))
+
+
 def cases() -> st.SearchStrategy[Case]:
     return st.one_of(*[pipelines("all", "any", most=3)] * 4, interior_pipelines())
 
@@ -71,28 +79,27 @@ def run_case(seed: int, strategies: int, skip: int, tell: Tell) -> None:
     `strategies` of them are asked, each case others."""
     tell(Begun(0, "prepare", f"# seed {seed}"))
     try:
-        prepared = _Prepared(seed)
-    except UserError as refusal:
-        tell(Ended(0, "prepare", EXCEPTION, f"{refusal}\n{traceback.format_exc()}"))
-        return
+        case: Case = seeded(seed)(cases())
+        tell(Begun(0, "prepare", case.source))
+        prepared = _Prepared(seed, case)
     except Exception:
-        tell(Ended(0, "prepare", EXCEPTION, traceback.format_exc()))
+        tell(Ended(0, "prepare", EXCEPTION, _trace()))
         return
-    tell(Ended(0, "prepare", RIGHT))
+    tell(Ended(0, "prepare", REFUSED if prepared.refused else RIGHT))
     for step, (label, find) in enumerate(_ways(prepared, strategies), 1):
         if step >= skip:
             prepared.run(step, label, find, tell)
 
 
 class _Prepared:
-    """A pipeline with its arguments and the results to expect."""
+    """A pipeline with its arguments and the results to expect; none if such a call is refused."""
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.case: Case = seeded(seed)(cases())
+    def __init__(self, seed: int, case: Case) -> None:
+        self.seed, self.case = seed, case
         self.pipeline = pipeline_of(self.case)
         self.inputs, self.params = self.case.values(self.pipeline.graph)
-        self.expected = evaluate(self.pipeline.graph, self.inputs, self.params)
+        self.refused = refused_call(self.pipeline, self.inputs, self.params)
+        self.expected = [] if self.refused else evaluate(self.pipeline.graph, self.inputs, self.params)
         self.tried: set[str] = set()
 
     def draw(self, label: str) -> Draw:
@@ -115,17 +122,20 @@ class _Prepared:
             self.tried.add(repr(scheduled.schedule))
             self.compared(scheduled, threads, draw)
         except AssertionError as wrong:
-            tell(Ended(step, label, MISMATCH, str(wrong) or traceback.format_exc()))
+            tell(Ended(step, label, MISMATCH, str(wrong) or _trace()))
         except UserError as refusal:
-            expected = refused_late(refusal)
-            tell(Ended(step, label, REFUSED if expected else EXCEPTION, "" if expected else traceback.format_exc()))
+            expected = self.refused or refused_late(refusal)
+            tell(Ended(step, label, REFUSED if expected else EXCEPTION, "" if expected else _trace()))
         except Exception:
-            tell(Ended(step, label, EXCEPTION, traceback.format_exc()))
+            tell(Ended(step, label, EXCEPTION, _trace()))
         else:
             tell(Ended(step, label, RIGHT))
 
     def compared(self, pipeline: Pipeline, threads: int, draw: Draw) -> None:
         """Run against unmapped pages and compare."""
+        if self.refused:
+            pipeline(**self.inputs, **self.params)
+            return
         at_end = draw(st.booleans())
         layouts = [draw(st.sampled_from([0, *range(9)])) for _ in self.expected]
         out = [guarded(a, at_end) for a in outputs_like(self.expected, layouts)]
