@@ -23,6 +23,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
+import pantile as pt
+
 from .isolate import ended, forked
 from .ways import EXCEPTION, MISMATCH, MODELS, Begun, Ended, run_case
 
@@ -126,7 +128,8 @@ class Campaign:
             self.out.mkdir(parents=True, exist_ok=True)
             path = self.out / f"{seed}-{end.label.replace(' ', '')}-{end.outcome}.py"
             comment = "".join(f"# {line}\n" for line in end.detail.splitlines())
-            path.write_text(f"# seed {seed}, {end.label}: {end.outcome}\n{comment}{begun.source}\n")
+            text = f"# seed {seed}, {end.label}: {end.outcome}\n{comment}{begun.source}\n"
+            path.write_text(text, "utf-8", errors="backslashreplace")
 
     def failed(self) -> int:
         return sum(n for (_, outcome), n in self.outcomes.items() if outcome in FAILURES)
@@ -161,6 +164,7 @@ def main() -> int:
     parser.add_argument("--case", type=int, help="run the case of this seed only, and show how each way ended")
     given = parser.parse_args()
     os.environ["PANTILE_CACHE_DIR"] = os.devnull  # each case is new
+    _warm_up()
     one = given.case is not None
     seeds = iter([given.case] if one else range(given.seed, given.seed + given.cases))
     campaign = Campaign(given.jobs, given.limit, given.strategies, given.out, verbose=one)
@@ -171,6 +175,14 @@ def main() -> int:
     print(campaign.table())
     print(campaign.summary())
     return 1 if campaign.failed() else 0
+
+
+def _warm_up() -> None:
+    """What every child would do once: load the compiler."""
+    x = pt.Var("x")
+    f = pt.Func("f")
+    f[x] = x
+    pt.Pipeline(f, shape=(1,))(num_threads=1)
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def pipelines(
     `focus` is a key of `KINDS`; `floats` is wild, tame or any (see `terms`).
     """
     w = _begin(draw, floats)
-    shape = [draw(st.sampled_from(sizes)) for _ in range(2)]
+    shape = [w.pick(sizes) if w.chance(94) else w.pick([0, 1, 2]) for _ in range(2)]
     arguments = _inputs(w, shape)
     arguments |= _params(w)
     for _ in range(w.pick([1, *range(2, most + 1), *range(2, most + 1)])):
@@ -170,5 +170,5 @@ def _shape(w: Writer, ndim: int) -> list[str]:
     extents = [*w.extents[:2], "7", "5"]
     forms = ["{n}", "{n}", "{n}", "{n} // 2 + 1", "{n} + 3", "2 * {n}"]
     shape = [w.pick(forms).format(n=extents[k]) for k in range(min(ndim, 2))]
-    shape = [e if w.chance(85) else str(w.pick([1, 3, 8, 13])) for e in shape]
+    shape = [e if w.chance(80) else w.pick([str(w.pick([0, 1, 3, 8, 13])), w.bound(0, 9)]) for e in shape]
     return [*shape, str(w.number(1, 4))] if ndim == 3 else shape

@@ -64,14 +64,14 @@ class Writer(Grammar):
     def small_domain(self) -> tuple[str, tuple[str, ...], int]:
         """A small domain: its name, its coordinates, and how many points it has at most."""
         extents = [self.pick([1, 2, 3, 3, 4, 5]) for _ in range(self.pick([1, 1, 2]))]
-        bounds = [f"({self._bound(-2, self.number(-2, 1))}, {self._bound(self.number(0, 1), n)})" for n in extents]
+        bounds = [f"({self.bound(-2, self.number(-2, 1))}, {self.bound(self.number(0, 1), n)})" for n in extents]
         name = self.fresh("r")
         names = ", names='a b'" if len(extents) == 2 and self.chance(30) else ""
         self.lines.append(f"{name} = pt.RDom({', '.join(bounds)}{names})")
         loops = (f"{name}.a", f"{name}.b") if names else tuple(f"{name}[{k}]" for k in range(len(extents)))
         return name, loops, prod(extents)
 
-    def _bound(self, least: int, most: int) -> str:
+    def bound(self, least: int, most: int) -> str:
         """`most`, or something between that Params decide."""
         if not self.params or least > most or self.chance(85):
             return str(most)
