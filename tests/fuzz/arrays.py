@@ -23,7 +23,7 @@ def array(g: Grammar, t: DType, shape: tuple[int, ...], tame: bool) -> str:
 
 def _contents(g: Grammar, t: DType, shape: tuple[int, ...], tame: bool) -> str:
     rng = f"np.random.default_rng({g.number(0, 9)})"
-    kind = g.pick(["random", "random", "extreme", "extreme", "zeros", "ramp"])
+    kind = g.pick(["random", "random", *["extreme"] * (4 if t.bits == 64 else 2), "zeros", "ramp"])
     if kind == "zeros":
         return f"np.zeros({shape}, {t.numpy.name!r})"
     if t.kind == "bfloat":

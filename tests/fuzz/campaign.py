@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import pickle
+import resource
 import selectors
 import signal
 import sys
@@ -51,8 +52,9 @@ class _Child:
 class Campaign:
     """Runs cases, `jobs` at a time, and counts how each way of each case ends."""
 
-    def __init__(self, jobs: int, seconds: int, strategies: int, out: Path, verbose: bool) -> None:
-        self.jobs, self.seconds, self.strategies, self.out, self.verbose = jobs, seconds, strategies, out, verbose
+    def __init__(self, given: argparse.Namespace) -> None:
+        self.jobs, self.limit, self.out, self.verbose = given.jobs, given.limit, given.out, given.case is not None
+        self.ways = (given.schedules, given.strategies)
         self.cases = 0
         self.outcomes: Counter[tuple[str, str]] = Counter()  # of what way, and how it ended
         self.children: dict[int, _Child] = {}  # by the end of the pipe to read
@@ -86,9 +88,9 @@ class Campaign:
                 pickle.dump(message, pipe)
                 pipe.flush()
 
-            run_case(seed, self.strategies, skip, tell)
+            run_case(seed, *self.ways, skip, tell)
 
-        process, reader = forked(work, self.seconds)
+        process, reader = forked(work, self.limit)
         self.children[reader] = _Child(process, seed)
         self.selector.register(reader, selectors.EVENT_READ)
 
@@ -156,24 +158,25 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first case (%(default)s)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no case after so long")
     parser.add_argument("--limit", type=int, default=120, help="seconds for one case (%(default)s)")
+    parser.add_argument("--schedules", type=int, default=2, help="random schedules per case (%(default)s)")
     parser.add_argument(
-        "--strategies", type=int, choices=range(len(MODELS) + 1), default=len(MODELS), metavar="N",
-        help="how many strategies per case, by turns (%(default)s: all)",
+        "--strategies", type=int, choices=range(len(MODELS) + 1), default=2, metavar="N",
+        help=f"strategies per case, by turns (%(default)s; {len(MODELS)} are all)",
     )  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("failures"), help="folder for failures (%(default)s)")
     parser.add_argument("--case", type=int, help="run the case of this seed only, and show how each way ended")
     given = parser.parse_args()
     os.environ["PANTILE_CACHE_DIR"] = os.devnull  # each case is new
     _warm_up()
-    one = given.case is not None
-    seeds = iter([given.case] if one else range(given.seed, given.seed + given.cases))
-    campaign = Campaign(given.jobs, given.limit, given.strategies, given.out, verbose=one)
+    seeds = range(given.seed, given.seed + given.cases) if given.case is None else [given.case]
+    campaign = Campaign(given)
     try:
-        campaign.run(seeds, time.monotonic() + given.seconds)
+        campaign.run(iter(seeds), time.monotonic() + given.seconds)
     except KeyboardInterrupt:
         print("interrupted")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(campaign.table())
-    print(campaign.summary())
+    print(f"{campaign.summary()}; {(used.ru_utime + used.ru_stime) / max(campaign.cases, 1):.2f} s of CPU per case")
     return 1 if campaign.failed() else 0
 
 

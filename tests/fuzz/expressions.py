@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pantile.expr.nodes import FIXED_POINT
-from pantile.expr.types import BOOL, FLOAT32, INT32, UINT8, DType
+from pantile.expr.types import BOOL, FLOAT32, INT32, INT64, UINT8, DType
 
 from .conditions import condition
 from .extremes import extremes
@@ -117,6 +117,21 @@ def _fixed_point(g: Grammar, scope: Scope) -> Term:
     return integer(f"pt.{name}({a.text}, {b.text}{shift})", DType("uint", t.bits) if name == "absd" else t)
 
 
+def undone(g: Grammar, scope: Scope) -> Term:
+    """What would be simple if nothing wrapped: a change and its inverse, or a value beside a changed one."""
+    a = g.exact_int(scope)
+    t = a.dtype if g.chance(60) else g.pick([INT32, INT64, INT64])
+    a = g.cast(a, t, scope)
+    c = g.pick([2, 3, 8, *[g.pick(extremes(t)) or 1] * 3])
+    n = g.number(0, t.bits + 1)
+    form = g.pick([
+        "({a} * {c} // {c})", "({a} // {c} * {c})", "({a} * {c} % {c})", "({a} + {c} - {a})", "({a} << {n} >> {n})",
+        "pt.minimum({a}, {a} + {c})", "pt.maximum({a} - {c}, {a})", "pt.maximum({a} * {c}, 0)", "pt.abs({a} - {c})",
+        "pt.select({a} + {c} > {a}, {a}, 1)", "pt.select({a} * {c} == {a}, 1, {a})", "pt.minimum({a} + {c}, {c})",
+    ])  # fmt: skip
+    return integer(form.format(a=a.text, c=c, n=n), t)
+
+
 def _conversion(g: Grammar, scope: Scope) -> Term:
     a = g.term(scope)
     t = g.pick([*g.palette, *INTS, FLOAT32])
@@ -202,7 +217,7 @@ def _transcendental(g: Grammar, scope: Scope) -> Term:
 
 KINDS: list[Callable[[Grammar, Scope], Term]] = [
     *[_arithmetic] * 6, *[_with_number] * 2, _divide, _floor_divide, *[_floor_divide_number] * 2, *[_extremum] * 2,
-    *[_clamp] * 2, _unary, _bitwise, _shift, *[_fixed_point] * 2, *[_conversion] * 3, condition, *[_select] * 4,
-    _rounding, _root, _lerp, _bits, _promise,
+    *[_clamp] * 2, _unary, _bitwise, _shift, *[_fixed_point] * 2, *[undone] * 3, *[_conversion] * 3, condition,
+    *[_select] * 4, _rounding, _root, _lerp, _bits, _promise,
 ]  # fmt: skip
 KINDS_WITH_MATH = [*KINDS, *[_transcendental] * 6]

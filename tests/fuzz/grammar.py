@@ -71,6 +71,10 @@ class Grammar(Drawer):
         """A read of a source."""
         raise NotImplementedError
 
+    def undone(self, scope: Scope) -> Term:
+        """An integer that would be simple if nothing wrapped."""
+        raise NotImplementedError
+
     def source(self) -> Source:
         """Something to read, the latest more often, so that pipelines are deep rather than wide."""
         found = self.pick([*self.sources, *self.sources[-2:] * 2])

@@ -33,8 +33,8 @@ def read(g: Grammar, scope: Scope) -> Term:
 
 def index(g: Grammar, scope: Scope, source: Source, axis: int) -> str:
     """An index that keeps the region of `source` small."""
-    if source.table or not scope.coordinates or g.chance(6):
-        return g.pick([data_index, data_index, scalar_index])(g, scope)
+    if source.table or not scope.coordinates or g.chance(8):
+        return g.pick([data_index, scalar_index])(g, scope)
     # Mostly the coordinate of the same place, so that stencils and pointwise stages prevail.
     v = scope.pure[axis % len(scope.pure)] if scope.pure and g.chance(85) else g.pick(scope.coordinates)
     form, growth = g.pick(_FORMS)
@@ -49,12 +49,16 @@ def index(g: Grammar, scope: Scope, source: Source, axis: int) -> str:
 
 def data_index(g: Grammar, scope: Scope) -> str:
     """An index that depends on data."""
-    return bounded(g, g.exact_int(replace(scope, depth=min(scope.depth, 2) - 1)), scope)
+    return bounded(g, _integer(g, replace(scope, depth=min(scope.depth, 2) - 1)), scope)
 
 
 def scalar_index(g: Grammar, scope: Scope) -> str:
     """An index that Params decide, with arithmetic that may wrap."""
-    return bounded(g, g.exact_int(SCALAR), SCALAR)
+    return bounded(g, _integer(g, SCALAR), SCALAR)
+
+
+def _integer(g: Grammar, scope: Scope) -> Term:
+    return g.undone(scope.deeper()) if g.chance(25) else g.exact_int(scope)
 
 
 def bounded(g: Grammar, e: Term, scope: Scope) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import pantile as pt
-from pantile.expr.types import ALL, FLOAT32, INT32, UINT8, DType
+from pantile.expr.types import ALL, FLOAT32, INT32, INT64, UINT8, UINT32, UINT64, DType
 from pantile.graph.build import build
 from pantile.graph.nodes import Graph
 
@@ -23,6 +23,7 @@ from .writer import RawInput, Writer
 
 _SIZES = (1, 2, 3, 5, 7, 8, 11, 13, 16, 17, 23, 31, 37)
 _COMMON = [UINT8, INT32, FLOAT32]
+_WIDE = [UINT8, INT32, INT64, INT64, UINT32, UINT64]  # what wraps in 64 bits, or does not
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def pipelines(
 def _begin(draw: Draw, floats: str) -> Writer:
     tame = floats == "tame" or (floats == "any" and draw(st.booleans()))
     regime = Regime(tame, strict=not tame or draw(st.booleans()))
-    palette = tuple(draw(st.lists(st.sampled_from([*_COMMON, *ALL]), min_size=2, max_size=3)))
+    kinds = draw(st.sampled_from([[*_COMMON, *ALL], [*_COMMON, *ALL], _WIDE]))
+    palette = tuple(draw(st.lists(st.sampled_from(kinds), min_size=2, max_size=3)))
     w = Writer(draw, regime, palette, transcendental=False)
     w.transcendental = tame and w.chance(25)
     w.lines.append('y, x, c = pt.vars("y x c")')

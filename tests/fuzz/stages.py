@@ -14,7 +14,8 @@ from .writer import DIMS, Writer
 def pointwise(w: Writer) -> None:
     """Any expression of reads near the pixel: pointwise stages, stencils, resampling, look-ups."""
     dims = w.dims()
-    value = w.term(Scope(dims, depth=w.pick([1, 2, 2, 3])))
+    scope = Scope(dims, depth=w.pick([1, 2, 2, 3]))
+    value = w.undone(replace(scope, depth=1)) if w.chance(15) else w.term(scope)
     name = w.func()
     w.lines.append(f"{name}[{', '.join(dims)}] = {value.text}")
     w.add(name, value, ndim=len(dims))

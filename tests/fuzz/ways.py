@@ -35,7 +35,6 @@ TINY = replace(
     caches=(Cache(1 << 10, 64, 2, 1, 1e9), Cache(1 << 12, 64, 4, 1, 1e9)),
 )  # fmt: skip
 MODELS = sorted(name for name in STRATEGIES if not name.endswith("tuned"))  # the tuned ones measure
-RANDOM_SCHEDULES = 2
 
 # What became of a way. Only the first three are as it should be.
 RIGHT, SAME, REFUSED, MISMATCH, EXCEPTION = "right", "same", "refused", "mismatch", "exception"
@@ -70,13 +69,17 @@ def _trace() -> str:
 
 
 def cases() -> st.SearchStrategy[Case]:
-    return st.one_of(*[pipelines("all", "any", most=3)] * 4, interior_pipelines())
+    """Small ones of every kind: most of the time goes into compiling."""
+    kinds = ["all", "all", "pure", "reductions", "updates"]
+    return st.sampled_from([*kinds, ""]).flatmap(
+        lambda kind: pipelines(kind, "any", most=3 if kind == "all" else 2) if kind else interior_pipelines()
+    )
 
 
-def run_case(seed: int, strategies: int, skip: int, tell: Tell) -> None:
+def run_case(seed: int, schedules: int, strategies: int, skip: int, tell: Tell) -> None:
     """Run the case of this seed in all ways but the first `skip`, telling what begins and how it ends.
 
-    `strategies` of them are asked, each case others."""
+    Beside the default, these are so many random schedules, and what so many strategies find, each case others."""
     tell(Begun(0, "prepare", f"# seed {seed}"))
     try:
         case: Case = seeded(seed)(cases())
@@ -86,7 +89,7 @@ def run_case(seed: int, strategies: int, skip: int, tell: Tell) -> None:
         tell(Ended(0, "prepare", EXCEPTION, _trace()))
         return
     tell(Ended(0, "prepare", REFUSED if prepared.refused else RIGHT))
-    for step, (label, find) in enumerate(_ways(prepared, strategies), 1):
+    for step, (label, find) in enumerate(_ways(prepared, schedules, strategies), 1):
         if step >= skip:
             prepared.run(step, label, find, tell)
 
@@ -146,12 +149,12 @@ class _Prepared:
             assert np.array_equal(a, inputs[name], equal_nan=a.dtype.kind == "f"), f"{name} was written to"
 
 
-def _ways(prepared: _Prepared, strategies: int) -> Iterator[tuple[str, Callable[[_Prepared], Schedule]]]:
+def _ways(p: _Prepared, drawn: int, strategies: int) -> Iterator[tuple[str, Callable[[_Prepared], Schedule]]]:
     yield "default", lambda p: Schedule()
-    for k in range(RANDOM_SCHEDULES):
+    for k in range(drawn):
         yield f"random {k + 1}", lambda p, k=k: p.draw(f"random {k}")(schedules(p.pipeline.graph, p.case.strict))
     for k in range(strategies):
-        name = MODELS[(prepared.seed * strategies + k) % len(MODELS)]
+        name = MODELS[(p.seed * strategies + k) % len(MODELS)]
         yield name, lambda p, name=name: _found(p, name)
 
 

@@ -9,7 +9,7 @@ from math import prod
 from pantile.expr.types import INT32, DType
 
 from .conditions import condition
-from .expressions import KINDS, KINDS_WITH_MATH
+from .expressions import KINDS, KINDS_WITH_MATH, undone
 from .grammar import SCALAR, Grammar, Scope, Source
 from .indices import read
 from .terms import Term
@@ -43,6 +43,9 @@ class Writer(Grammar):
 
     def read(self, scope: Scope) -> Term:
         return read(self, scope)
+
+    def undone(self, scope: Scope) -> Term:
+        return undone(self, scope)
 
     def fresh(self, prefix: str) -> str:
         self._count += 1
