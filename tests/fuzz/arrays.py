@@ -7,6 +7,7 @@ from typing import Any
 
 from pantile.expr.types import DType
 
+from .extremes import extremes
 from .grammar import Grammar
 
 # Bits of bfloat16 values of moderate size: 0, 1, -1, 2, 0.1, -12.5, 50
@@ -22,7 +23,7 @@ def array(g: Grammar, t: DType, shape: tuple[int, ...], tame: bool) -> str:
 
 def _contents(g: Grammar, t: DType, shape: tuple[int, ...], tame: bool) -> str:
     rng = f"np.random.default_rng({g.number(0, 9)})"
-    kind = g.pick(["random", "random", "extreme", "zeros", "ramp"])
+    kind = g.pick(["random", "random", *["extreme"] * (4 if t.bits == 64 else 2), "zeros", "ramp"])
     if kind == "zeros":
         return f"np.zeros({shape}, {t.numpy.name!r})"
     if t.kind == "bfloat":
@@ -38,8 +39,7 @@ def _contents(g: Grammar, t: DType, shape: tuple[int, ...], tame: bool) -> str:
             return f"{rng}.uniform(-50, 50, {shape}).astype({t.name!r})"
         return f"{rng}.choice(np.array({_WILD}).astype({t.name!r}), {shape})"
     if kind == "extreme":
-        values = sorted({t.min, t.max, 0, 1, t.max // 2})
-        return f"{rng}.choice(np.array({values}, {t.name!r}), {shape})"
+        return f"{rng}.choice(np.array({extremes(t)}, {t.name!r}), {shape})"
     return f"{rng}.integers({t.min}, {t.max}, {shape}, {t.name!r}, endpoint=True)"
 
 

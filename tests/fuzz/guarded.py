@@ -11,17 +11,27 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def guarded(array: np.ndarray, at_end: bool) -> np.ndarray:
-    """A C-contiguous copy that ends where a forbidden page starts (or starts where one ends)."""
+    """A copy with the same strides, whose memory ends where a forbidden page starts (or starts where one ends)."""
     page = mmap.PAGESIZE
-    room = -(-max(array.nbytes, 1) // page) * page
+    before, size = _extent(array)
+    room = -(-max(size, 1) // page) * page
     block = mmap.mmap(-1, room + 2 * page)
     view = np.frombuffer(block, np.uint8)
     for start in (0, page + room):
         _forbid(view.ctypes.data + start, page)
-    first = page + room - array.nbytes if at_end else page
-    copy = view[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    first = page + room - size if at_end else page
+    copy: np.ndarray = np.ndarray(array.shape, array.dtype, view[: page + room], first + before, array.strides)
     copy[...] = array
     return copy
+
+
+def _extent(array: np.ndarray) -> tuple[int, int]:
+    """How many bytes an array has before its first element, and in all."""
+    if array.size == 0:
+        return 0, 0
+    reach = [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]
+    before = -sum(r for r in reach if r < 0)
+    return before, before + sum(r for r in reach if r > 0) + array.itemsize
 
 
 def _forbid(address: int, size: int) -> None:

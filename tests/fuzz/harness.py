@@ -17,7 +17,7 @@ from pantile.reference.floats import from_bfloat_bits
 from pantile.schedule.schedule import Schedule
 
 from .arrays import outputs_like
-from .grammar import Draw
+from .draws import Draw
 from .guarded import guarded
 from .pipelines import Case, pipelines
 from .schedules import schedules
@@ -35,16 +35,21 @@ class Trial:
     @property
     def source(self) -> str:
         """Python that anyone can paste; it ends with the compiled and the expected result."""
-        graph = self.case.graph()
-        given = "".join(f"{a.name}={a.name}, " for a in (*graph.inputs, *graph.params))
-        return "\n".join([
-            self.case.source, f"pipeline = pipeline.with_schedule({self.schedule!r})",
-            f"found = pipeline({given}num_threads={self.threads})", f"expected = pipeline.reference({given})", "",
-        ])  # fmt: skip
+        return program(self.case, self.case.graph(), repr(self.schedule), self.threads)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """How Hypothesis shows a failing trial."""
         printer.text(f"\n{self.source}")
+
+
+def program(case: Case, graph: Graph, schedule: str, threads: int, debug: bool = False) -> str:
+    """A whole program that runs a case under the schedule that this text makes."""
+    given = "".join(f"{a.name}={a.name}, " for a in (*graph.inputs, *graph.params))
+    checked = ".with_options(debug=True)" if debug else ""
+    return "\n".join([
+        case.source, f"pipeline = pipeline.with_schedule({schedule}){checked}",
+        f"found = pipeline({given}num_threads={threads})", f"expected = pipeline.reference({given})", "",
+    ])  # fmt: skip
 
 
 @st.composite
@@ -66,23 +71,36 @@ def pipeline_of(case: Case, schedule: Schedule | None = None, debug: bool = Fals
     return Pipeline(funcs, shape=shape, schedule=schedule, strict=case.strict, debug=debug)
 
 
-# Reasons to refuse a schedule that only lowering can see.
-LATE_REFUSALS = ("has no constant size there", "are needed over different regions", "that has no known bounds")
+def refused_call(pipeline: Pipeline, inputs: dict[str, np.ndarray], params: dict[str, Any]) -> bool:
+    """Whether such arguments are refused before anything runs, as empty arrays often are."""
+    try:
+        pipeline._calls.check({**inputs, **params})
+    except UserError:
+        return True
+    return False
+
+
+def refused_late(refusal: UserError) -> bool:
+    """Whether a legal schedule was refused for a reason that only lowering can see."""
+    reasons = ("has no constant size there", "are needed over different regions", "that has no known bounds")
+    return any(reason in str(refusal) for reason in reasons)
 
 
 def check(trial: Trial, debug: bool = False, guard: str | None = None) -> None:
     """Run compiled code and compare. `guard` places all arrays before ("end") or behind ("start") an unmapped page."""
     pipeline = pipeline_of(trial.case, trial.schedule, debug)
     inputs, params = trial.case.values(pipeline.graph)
+    if refused_call(pipeline, inputs, params):
+        return
     expected = evaluate(pipeline.graph, inputs, params)
     out = None if trial.layouts is None else outputs_like(expected, list(trial.layouts))
     if guard is not None:
         inputs = {name: guarded(a, guard == "end") for name, a in inputs.items()}
-        out = [guarded(np.zeros_like(a), guard == "end") for a in expected]
+        out = [guarded(a, guard == "end") for a in out or [np.zeros_like(a) for a in expected]]
     try:
         found = pipeline(**inputs, **params, num_threads=trial.threads, out=out)
     except UserError as refusal:
-        if any(reason in str(refusal) for reason in LATE_REFUSALS):
+        if refused_late(refusal):
             return
         raise
     compare(pipeline.graph, expected, list(found) if isinstance(found, tuple) else [found], trial.case.slack)

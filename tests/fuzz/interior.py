@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pantile.expr.types import FLOAT32, INT32, UINT8, UINT16
 
 from .arrays import array
-from .grammar import Draw
+from .draws import Draw
 from .pipelines import Case
 from .terms import Regime, Term, integer
 from .writer import Writer
@@ -26,7 +26,7 @@ def interior_pipelines(draw: Draw) -> Case:
     for _ in range(w.number(1, 4)):
         last, value = _stencil(w, last, value, reach)
     border = reach[last]
-    shape = tuple(w.pick([1, 2, 7, 13, 16, 31]) + b for b in border)
+    shape = tuple(w.pick([0, 1, 1, 2, 2, 3, 4, 5, 7, 13, 16, 31]) + b for b in border)
     arguments = {"img": array(w, t, shape, tame=True)}
     shapes = f"[(img.shape[0] - {border[0]}, img.shape[1] - {border[1]})]"
     return Case(tuple(w.lines), (last,), shapes, arguments, (value.slack,), strict=True)
@@ -55,8 +55,22 @@ def _tap(w: Writer, source: str, reach: dict[str, tuple[int, int]], value: Term)
         at.append(f"{name} {'-' if kind == 'before' else '+'} {d}")
         end.append({"plain": far + d, "before": max(0, far - d), "after": 0}[kind])
         if kind != "plain":
-            tests.append(f"({name} >= {d})" if kind == "before" else f"({name} < img.shape[{axis}] - {far + d})")
-    read = f"{source}[{', '.join(at)}]"
-    if tests:
-        read = f"pt.select({' & '.join(tests)}, {read}, pt.cast({value.dtype.name!r}, 7))"
-    return read, (end[0], end[1])
+            more = w.pick([0, 0, 1, 2])  # pixels that could be read and are not
+            tests.append(
+                f"{name} >= {d + more}" if kind == "before" else f"{name} < img.shape[{axis}] - {far + d + more}"
+            )
+    return _where(w, tests, f"{source}[{', '.join(at)}]", value), (end[0], end[1])
+
+
+def _where(w: Writer, tests: list[str], read: str, value: Term) -> str:
+    """`read` where all tests hold: as one condition, its negation, or one inside the other."""
+    other = f"pt.cast({value.dtype.name!r}, 7)"
+    if not tests:
+        return read
+    if w.chance(25):
+        return f"pt.select({' | '.join(f'~({t})' for t in tests)}, {other}, {read})"
+    if w.chance(50):
+        return f"pt.select({' & '.join(f'({t})' for t in tests)}, {read}, {other})"
+    for t in tests:
+        read = f"pt.select({t}, {read}, {other})"
+    return read

@@ -1,5 +1,5 @@
-"""Running a check in a process of its own: a crash or an endless loop of compiled code becomes an ordinary failure,
-which Hypothesis can shrink."""
+"""Running things in a process of their own: a crash or an endless loop of compiled code becomes an ordinary failure,
+which Hypothesis can shrink and a campaign can count."""
 
 from __future__ import annotations
 
@@ -9,40 +9,56 @@ import signal
 import traceback
 import warnings
 from collections.abc import Callable
+from typing import BinaryIO
 
 _SECONDS = 60
 
 
 def isolated(check: Callable[[], None]) -> None:
     """Run `check` in a child process; raise AssertionError if it fails in any way."""
-    reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the child uses none of them
-        child = os.fork()
-    if child == 0:
-        os.close(reader)
-        _run(check, writer)
-    os.close(writer)
+    child, reader = forked(lambda pipe: pickle.dump(_failure(check), pipe), _SECONDS)
     with os.fdopen(reader, "rb") as pipe:
         data = pipe.read()
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        what = f"ran longer than {_SECONDS} s" if number == signal.SIGALRM else f"died of {signal.Signals(number).name}"
-        raise AssertionError(f"the compiled pipeline {what}")
+    _, death = ended(child)
+    if death is not None:
+        raise AssertionError(f"the compiled pipeline {death}")
     failure = pickle.loads(data)
     if failure is not None:
         raise AssertionError(failure)
 
 
-def _run(check: Callable[[], None], writer: int) -> None:
-    """In the child: report and leave without the clean-up that belongs to the parent."""
-    signal.alarm(_SECONDS)
-    failure = None
+def forked(work: Callable[[BinaryIO], None], seconds: int) -> tuple[int, int]:
+    """A child that does `work` and writes to a pipe, for so many seconds at most: its id, and where to read."""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside threads: the child uses none of them
+        child = os.fork()
+    if child:
+        os.close(writer)
+        return child, reader
+    try:
+        os.close(reader)
+        signal.alarm(seconds)
+        with os.fdopen(writer, "wb") as pipe:
+            work(pipe)
+    finally:
+        os._exit(0)  # without the clean-up that belongs to the parent
+
+
+def ended(child: int) -> tuple[str, str | None]:
+    """Wait for a child: whether it came to a normal end, a crash or a timeout, and what to say of it."""
+    _, status = os.waitpid(child, 0)
+    if not os.WIFSIGNALED(status):
+        return "normal", None
+    number = os.WTERMSIG(status)
+    if number == signal.SIGALRM:
+        return "timeout", "ran for too long"
+    return "crash", f"died of {signal.Signals(number).name}"
+
+
+def _failure(check: Callable[[], None]) -> str | None:
     try:
         check()
     except BaseException:
-        failure = traceback.format_exc()
-    with os.fdopen(writer, "wb") as pipe:
-        pickle.dump(failure, pipe)
-    os._exit(0)
+        return traceback.format_exc()
+    return None

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .reductions import matrix_product, over_image, reduction
-from .stages import bounded, iterated, look_up_table, mosaic, multi_valued, pointwise, stencil
+from .stages import bounded, iterated, look_up_table, mosaic, multi_valued, one_of_several, pointwise, stencil
 from .updates import histogram, updated
 from .writer import Writer
 
 KINDS: dict[str, list[Callable[[Writer], None]]] = {
-    "pure": [pointwise, pointwise, stencil, stencil, mosaic, look_up_table, bounded, multi_valued],
+    "pure": [pointwise, pointwise, stencil, stencil, mosaic, look_up_table, bounded, multi_valued, one_of_several],
     "reductions": [reduction, reduction, over_image, matrix_product, stencil, pointwise],
     "updates": [updated, updated, updated, histogram, pointwise],
     "all": [
-        *[pointwise] * 3, *[stencil] * 2, mosaic, multi_valued, look_up_table, bounded, iterated, *[reduction] * 2,
-        over_image, matrix_product, *[updated] * 2, histogram,
+        *[pointwise] * 3, *[stencil] * 2, mosaic, multi_valued, one_of_several, look_up_table, bounded, iterated,
+        *[reduction] * 2, over_image, matrix_product, *[updated] * 2, histogram,
     ],
 }  # fmt: skip

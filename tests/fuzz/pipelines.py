@@ -9,12 +9,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 import pantile as pt
-from pantile.expr.types import ALL, FLOAT32, INT32, UINT8, DType
+from pantile.expr.types import ALL, FLOAT32, INT32, INT64, UINT8, UINT32, UINT64, DType
 from pantile.graph.build import build
 from pantile.graph.nodes import Graph
 
 from .arrays import array
-from .grammar import Draw
+from .draws import Draw
+from .extremes import extremes
 from .kinds import KINDS
 from .stages import boundary
 from .terms import Regime, Term, integer
@@ -22,6 +23,7 @@ from .writer import RawInput, Writer
 
 _SIZES = (1, 2, 3, 5, 7, 8, 11, 13, 16, 17, 23, 31, 37)
 _COMMON = [UINT8, INT32, FLOAT32]
+_WIDE = [UINT8, INT32, INT64, INT64, UINT32, UINT64]  # what wraps in 64 bits, or does not
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def pipelines(
     `focus` is a key of `KINDS`; `floats` is wild, tame or any (see `terms`).
     """
     w = _begin(draw, floats)
-    shape = [draw(st.sampled_from(sizes)) for _ in range(2)]
+    shape = [w.pick(sizes) if w.chance(94) else w.pick([0, 1, 2]) for _ in range(2)]
     arguments = _inputs(w, shape)
     arguments |= _params(w)
     for _ in range(w.pick([1, *range(2, most + 1), *range(2, most + 1)])):
@@ -90,7 +92,8 @@ def pipelines(
 def _begin(draw: Draw, floats: str) -> Writer:
     tame = floats == "tame" or (floats == "any" and draw(st.booleans()))
     regime = Regime(tame, strict=not tame or draw(st.booleans()))
-    palette = tuple(draw(st.lists(st.sampled_from([*_COMMON, *ALL]), min_size=2, max_size=3)))
+    kinds = draw(st.sampled_from([[*_COMMON, *ALL], [*_COMMON, *ALL], _WIDE]))
+    palette = tuple(draw(st.lists(st.sampled_from(kinds), min_size=2, max_size=3)))
     w = Writer(draw, regime, palette, transcendental=False)
     w.transcendental = tame and w.chance(25)
     w.lines.append('y, x, c = pt.vars("y x c")')
@@ -129,7 +132,7 @@ def _params(w: Writer) -> dict[str, str]:
 def _number(w: Writer, t: DType) -> Any:
     if t.is_bool:
         return w.chance(50)
-    return w.pick([0.5, 1.0, -3.25]) if t.is_float else w.pick([0, 1, 3, t.max, t.min])
+    return w.pick([0.5, 1.0, -3.25]) if t.is_float else w.pick([0, 1, 3, *[w.pick(extremes(t))] * 4])
 
 
 def _outputs(w: Writer) -> tuple[tuple[str, ...], str | None, tuple[float, ...]]:
@@ -169,5 +172,5 @@ def _shape(w: Writer, ndim: int) -> list[str]:
     extents = [*w.extents[:2], "7", "5"]
     forms = ["{n}", "{n}", "{n}", "{n} // 2 + 1", "{n} + 3", "2 * {n}"]
     shape = [w.pick(forms).format(n=extents[k]) for k in range(min(ndim, 2))]
-    shape = [e if w.chance(85) else str(w.pick([1, 3, 8, 13])) for e in shape]
+    shape = [e if w.chance(80) else w.pick([str(w.pick([0, 1, 3, 8, 13])), w.bound(0, 9)]) for e in shape]
     return [*shape, str(w.number(1, 4))] if ndim == 3 else shape

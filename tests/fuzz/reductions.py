@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from pantile.expr.types import BOOL, INT32, DType
 
-from .grammar import Scope, condition
+from .conditions import condition
+from .grammar import Scope
 from .terms import Term, integer, unit
 from .writer import Writer
 

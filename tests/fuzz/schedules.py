@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable
 
 from hypothesis import strategies as st
 
@@ -14,9 +13,8 @@ from pantile.schedule.plan import Plan
 from pantile.schedule.resolve import resolve
 from pantile.schedule.schedule import Schedule
 
-from .grammar import Draw
-
-T = TypeVar("T")
+from .draws import Draw, Drawer
+from .loop_names import loop_name
 
 _FACTORS = [2, 4, 8, 16, 3, 1, 5]
 _VECTORS = [4, 8, 16, 2, 32]
@@ -34,28 +32,27 @@ def schedules(draw: Draw, graph: Graph, strict: bool) -> Schedule:
     return scheduler.schedule
 
 
-class _Scheduler:
+class _Scheduler(Drawer):
     def __init__(self, draw: Draw, graph: Graph, strict: bool) -> None:
-        self.draw, self.graph, self.strict = draw, graph, strict
+        super().__init__(draw)
+        self.graph, self.strict = graph, strict
         self.schedule = Schedule()
         self.plan: Plan = resolve(graph, self.schedule, strict=strict)[1]
         self.names = 0
 
-    def pick(self, options: Sequence[T]) -> T:
-        return self.draw(st.sampled_from(options))
-
-    def number(self, low: int, high: int) -> int:
-        return int(self.draw(st.integers(low, high)))
-
     def fresh(self, loop: str) -> str:
         self.names += 1
-        return f"{loop.replace('.', '_')}_{self.names}"
+        return loop_name(self, self.graph, f"{loop.replace('.', '_')}_{self.names}")
 
     def schedule_stage(self, stage: Stage) -> None:
         """Where it is computed, then its loops, then its memory."""
-        if self.number(0, 5) == 0 and self.attempt(on(stage.name).compute_inline()):
+        if self.number(0, 5) == 0 and self.attempt(lambda: on(stage.name).compute_inline()):
             return
-        self.attempt(on(stage.name).compute_root())
+        self.attempt(lambda: on(stage.name).compute_root())
+        readers = [self.graph.stage[n] for n in self.graph.consumers[stage.name] if self.loops(n)]
+        if readers and self.loops(stage.name) and self.chance(25):
+            self.pick(_MOTIFS)(self, stage, self.pick(readers))
+            return
         if self.number(0, 2) > 0:
             self.place(stage)
         for k in range(len(stage.definitions)):
@@ -64,10 +61,10 @@ class _Scheduler:
         for _ in range(self.pick([0, 0, 1, 2])):
             self.pick(_STORAGE)(self, stage)
 
-    def attempt(self, chain: StageSchedule) -> bool:
+    def attempt(self, ask: Callable[[], StageSchedule]) -> bool:
         """Keep these directives of a stage if they are legal."""
-        asked = self.schedule.replace(chain)
         try:
+            asked = self.schedule.replace(ask())
             plan = resolve(self.graph, asked, strict=self.strict)[1]
         except UserError:
             return False
@@ -96,20 +93,22 @@ class _Scheduler:
         if self.number(0, 7) == 0 and self.share(stage, host):
             return
         loop = self.pick(loops)
-        if self.attempt(on(stage.name).compute_at(host, loop)):
+        if self.attempt(lambda: on(stage.name).compute_at(host, loop)):
             at = self.number(0, 3)
             if at == 0:
-                self.attempt(self.chain(stage).store_root())
+                self.attempt(lambda: self.chain(stage).store_root())
             elif at == 1:
-                self.attempt(self.chain(stage).store_at(host, self.pick(loops)))
+                self.attempt(lambda: self.chain(stage).store_at(host, self.pick(loops)))
             if at <= 1 and stage.dims and self.number(0, 4) == 0:
-                self.attempt(self.chain(stage).fold_storage(self.pick(stage.dims), self.pick(_EXTENTS)))
+                self.attempt(lambda: self.chain(stage).fold_storage(self.pick(stage.dims), self.pick(_EXTENTS)))
 
     def share(self, stage: Stage, host: str) -> bool:
         """Loops of the same shape as those of another stage, fused with them."""
         alike = [d for d in self.schedule.on(host).directives if d.verb in _SHAPING]
         chain = StageSchedule(stage.name, tuple(alike))
-        return self.attempt(chain) and self.attempt(chain.compute_with(host, self.pick(self.loops(host))))
+        if not self.attempt(lambda: chain):
+            return False
+        return self.attempt(lambda: chain.compute_with(host, self.pick(self.loops(host))))
 
     # ---- loops
 
@@ -117,7 +116,7 @@ class _Scheduler:
         loops = self.loops(stage.name, k)
         if loops:
             chain = self.chain(stage)
-            self.attempt(self.pick(_LOOPS)(self, chain.update(k - 1) if k else chain.pure(), loops))
+            self.attempt(lambda: self.pick(_LOOPS)(self, chain.update(k - 1) if k else chain.pure(), loops))
 
 
 # ---- directives about loops: what is asked, given the loops so far
@@ -161,7 +160,7 @@ def _vectorize_outer(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> S
 
 
 def _unroll(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
-    return chain.unroll(s.pick(loops), s.pick([2, 3, 4]))
+    return chain.unroll(s.pick(loops), s.pick([2, 3, 4, 8]))
 
 
 def _unroll_whole(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
@@ -192,32 +191,82 @@ _LOOPS: list[Callable[[_Scheduler, StageSchedule, list[str]], StageSchedule]] = 
 
 
 def _store_in(s: _Scheduler, stage: Stage) -> None:
-    s.attempt(s.chain(stage).store_in(s.pick(["heap", "stack"])))
+    s.attempt(lambda: s.chain(stage).store_in(s.pick(["heap", "stack"])))
 
 
 def _reorder_storage(s: _Scheduler, stage: Stage) -> None:
     if stage.dims:
-        s.attempt(s.chain(stage).reorder_storage(*s.draw(st.permutations(stage.dims))))
+        s.attempt(lambda: s.chain(stage).reorder_storage(*s.draw(st.permutations(stage.dims))))
 
 
 def _nontemporal(s: _Scheduler, stage: Stage) -> None:
-    s.attempt(s.chain(stage).nontemporal())
+    s.attempt(lambda: s.chain(stage).nontemporal())
 
 
 def _prefetch(s: _Scheduler, stage: Stage) -> None:
     loops, inputs = s.loops(stage.name), list(s.graph.input)
     if loops and inputs:
-        s.attempt(s.chain(stage).pure().prefetch(s.pick(inputs), s.pick(loops), s.number(1, 4)))
+        s.attempt(lambda: s.chain(stage).pure().prefetch(s.pick(inputs), s.pick(loops), s.number(1, 4)))
 
 
 def _specialize(s: _Scheduler, stage: Stage) -> None:
-    inputs: list[Any] = list(s.graph.inputs)
-    if inputs:
-        i = s.pick(inputs)
-        condition = f"{i.name}.shape[{s.number(0, i.ndim - 1)}] {s.pick(['>=', '%'])} {s.pick([4, 8])}"
-        s.attempt(s.chain(stage).specialize(condition if "%" not in condition else f"{condition} == 0"))
+    tests = [_test(s) for _ in range(s.pick([1, 1, 2]))]
+    if "" not in tests:
+        s.attempt(lambda: s.chain(stage).specialize(s.pick([" and ", " or "]).join(tests)))
+
+
+def _test(s: _Scheduler) -> str:
+    """A condition on the extent of an input or on a param; none if there are none."""
+    extents = [f"{i.name}.shape[{k}]" for i in s.graph.inputs for k in range(i.ndim)]
+    numbers = [p.name for p in s.graph.params if p.dtype.is_int]
+    if not extents and not numbers:
+        return ""
+    e, n = s.pick([*extents, *numbers]), s.pick([1, 2, 4, 8])
+    return s.pick([f"{e} >= {n}", f"{e} < {n}", f"{e} % {n} == 0", f"not {e} == {n}"])
 
 
 _STORAGE: list[Callable[[_Scheduler, Stage], None]] = [
     _store_in, _reorder_storage, _reorder_storage, _nontemporal, _prefetch, _specialize,
+]  # fmt: skip
+
+
+# ---- directives that are seldom drawn together, about a stage and one that reads it
+
+
+def _in_an_unrolled_update(s: _Scheduler, stage: Stage, host: Stage) -> None:
+    """A producer with loops that are split, inside copies of a loop and its rest."""
+    k = len(host.definitions) - 1
+    if s.chance(50):
+        s.attempt(lambda: _split(s, s.chain(host).pure(), s.loops(host.name)))
+    loops = s.loops(host.name, k)
+    if loops:
+        loop = s.pick(loops)
+        chain = s.chain(host).update(k - 1) if k else s.chain(host).pure()
+        copies = s.pick([2, 3, 8])
+        s.attempt(lambda: chain.unroll(loop, copies) if s.chance(70) else chain.vectorize(loop, copies))
+        s.attempt(lambda: on(stage.name).compute_at(host.name, s.pick([loop, *s.loops(host.name, k)])))
+        s.attempt(lambda: _split(s, s.chain(stage).pure(), s.loops(stage.name)))
+
+
+def _sliding_and_special(s: _Scheduler, stage: Stage, host: Stage) -> None:
+    """A producer that keeps what it computed before, and versions of the loops for some sizes."""
+    s.attempt(lambda: _split(s, s.chain(host).pure(), s.loops(host.name)[:1]))
+    loops = s.loops(host.name)
+    at = s.number(0, len(loops) - 1)
+    s.attempt(lambda: on(stage.name).compute_at(host.name, loops[at]))
+    s.attempt(lambda: s.chain(stage).store_at(host.name, loops[at - 1]) if at else s.chain(stage).store_root())
+    _specialize(s, s.pick([host, host, stage]))
+    if s.chance(50):
+        s.shape_loops(stage, 0)
+
+
+def _at_a_fused_loop(s: _Scheduler, stage: Stage, host: Stage) -> None:
+    s.attempt(lambda: _fuse(s, s.chain(host).pure(), s.loops(host.name)))
+    s.attempt(lambda: on(stage.name).compute_at(host.name, s.pick(s.loops(host.name))))
+    if s.chance(50):
+        s.shape_loops(stage, 0)
+
+
+_MOTIFS: list[Callable[[_Scheduler, Stage, Stage], None]] = [
+    _in_an_unrolled_update, _sliding_and_special, _at_a_fused_loop,
 ]  # fmt: skip

@@ -14,7 +14,8 @@ from .writer import DIMS, Writer
 def pointwise(w: Writer) -> None:
     """Any expression of reads near the pixel: pointwise stages, stencils, resampling, look-ups."""
     dims = w.dims()
-    value = w.term(Scope(dims))
+    scope = Scope(dims, depth=w.pick([1, 2, 2, 3]))
+    value = w.undone(replace(scope, depth=1)) if w.chance(15) else w.term(scope)
     name = w.func()
     w.lines.append(f"{name}[{', '.join(dims)}] = {value.text}")
     w.add(name, value, ndim=len(dims))
@@ -86,6 +87,26 @@ def multi_valued(w: Writer) -> None:
         values = new
     w.add(name, *values, ndim=len(dims))
     w.outputs[name] = None
+
+
+def one_of_several(w: Writer) -> None:
+    """Several values, perhaps with a recurrence, of which only one is read."""
+    dims = w.dims()
+    types = [w.pick([t for t in w.palette if t.is_int] or [INT32]) for _ in range(w.number(2, 3))]
+    values = [w.of_type(Scope(dims, depth=1), t) for t in types]
+    name = w.func("m")
+    w.lines.append(f"{name}[{', '.join(dims)}] = ({', '.join(v.text for v in values)})")
+    if w.chance(50):
+        r = w.fresh("r")
+        here, before = (f"{name}[{', '.join((*dims[:-1], i))}]" for i in (f"{r}[0]", f"{r}[0] - 1"))
+        new = [f"{before}[{w.pick([k, k, 0])}] * 3 + {here}[{k}]" for k in range(len(types))]
+        new = [f"pt.cast({t.name!r}, {e})" for t, e in zip(types, new, strict=True)]
+        w.lines += [f"{r} = pt.RDom((1, {w.bound(0, 6)}))", f"{here} = ({', '.join(new)})"]
+    which = w.number(0, len(types) - 1)
+    result, place = w.func("v"), ", ".join((*dims[:-1], f"{dims[-1]} + {w.number(-1, 1)}"))
+    w.lines.append(f"{result}[{', '.join(dims)}] = {name}[{place}][{which}]")
+    w.add(result, values[which], ndim=len(dims))
+    w.outputs[result] = None
 
 
 def look_up_table(w: Writer) -> None:

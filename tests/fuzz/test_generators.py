@@ -10,6 +10,7 @@ from pantile.graph.verify import verify
 from pantile.reference import evaluate
 
 from ..reference.oracle import brute_force
+from .harness import pipeline_of, refused_call
 from .kinds import KINDS
 from .pipelines import Case, pipelines
 
@@ -22,6 +23,8 @@ def test_reference_agrees_with_the_oracle(focus: str, floats: str) -> None:
         graph = case.graph()
         verify(graph)
         inputs, params = case.values(graph)
+        if refused_call(pipeline_of(case), inputs, params):
+            return
         found, expected = evaluate(graph, inputs, params), brute_force(graph, inputs, params)
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_array_equal(a, b)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pantile.expr.types import INT32
 
 from .grammar import Scope
+from .indices import data_index
 from .reductions import accumulated, small_enough
 from .terms import Term, integer, unit
 from .writer import Writer
@@ -87,7 +88,7 @@ def _scatter(w: Writer, name: str, dims: tuple[str, ...], old: Term) -> Term:
     domain, loops, points = w.small_domain()
     domain, loops = w.restricted(domain, loops, ())
     rest = tuple(d for k, d in enumerate(dims) if k != axis)
-    index = w.data_index(Scope(rest[:0], loops, depth=1))
+    index = data_index(w, Scope(rest[:0], loops, depth=1))
     at = f"{name}[{', '.join([*dims[:axis], index, *dims[axis + 1 :]])}]"
     e = w.of_type(Scope(rest, loops, depth=1), old.dtype)
     e = small_enough(w, e, "sum", points) if e.dtype.is_float else e

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from pantile.expr.types import DType
+from pantile.expr.types import INT32, DType
 
-from .grammar import Grammar, Scope, Source, condition
+from .conditions import condition
+from .expressions import KINDS, KINDS_WITH_MATH, undone
+from .grammar import SCALAR, Grammar, Scope, Source
+from .indices import read
 from .terms import Term
 
 DIMS = {1: ("x",), 2: ("y", "x"), 3: ("y", "x", "c")}
@@ -34,6 +38,15 @@ class Writer(Grammar):
     outputs: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     _count: int = 0
 
+    def kinds(self) -> Sequence[Callable[[Grammar, Scope], Term]]:
+        return KINDS_WITH_MATH if self.transcendental else KINDS
+
+    def read(self, scope: Scope) -> Term:
+        return read(self, scope)
+
+    def undone(self, scope: Scope) -> Term:
+        return undone(self, scope)
+
     def fresh(self, prefix: str) -> str:
         self._count += 1
         return f"{prefix}{self._count}"
@@ -52,20 +65,27 @@ class Writer(Grammar):
         self.sources.append(Source(name, bare, ndim, self.taken_growth(), table))
 
     def small_domain(self) -> tuple[str, tuple[str, ...], int]:
-        """A domain of constant size: its name, its coordinates, and how many points it has."""
+        """A small domain: its name, its coordinates, and how many points it has at most."""
         extents = [self.pick([1, 2, 3, 3, 4, 5]) for _ in range(self.pick([1, 1, 2]))]
-        bounds = [f"({self.number(-2, 1)}, {n})" for n in extents]
+        bounds = [f"({self.bound(-2, self.number(-2, 1))}, {self.bound(self.number(0, 1), n)})" for n in extents]
         name = self.fresh("r")
         names = ", names='a b'" if len(extents) == 2 and self.chance(30) else ""
         self.lines.append(f"{name} = pt.RDom({', '.join(bounds)}{names})")
         loops = (f"{name}.a", f"{name}.b") if names else tuple(f"{name}[{k}]" for k in range(len(extents)))
         return name, loops, prod(extents)
 
+    def bound(self, least: int, most: int) -> str:
+        """`most`, or something between that Params decide."""
+        if not self.params or least > most or self.chance(85):
+            return str(most)
+        return f"pt.cast('int32', pt.clamp({self.cast(self.exact_int(SCALAR), INT32, SCALAR).text}, {least}, {most}))"
+
     def image_domain(self) -> tuple[str, tuple[str, ...], RawInput]:
-        """A domain over the extents of an input."""
+        """A domain over the extents of an input, or over a part of it that may be empty."""
         raw = self.pick(self.raw)
         name = self.fresh("r")
-        bounds = ", ".join(f"(0, {raw.name}.shape[{k}])" for k in range(raw.ndim))
+        forms = [*["(0, {n})"] * 7, "(1, {n} - 1)", "(1, {n} - 2)", "({n} // 2, {n} - {n} // 2)", "(0, {n} // 3)"]
+        bounds = ", ".join(self.pick(forms).format(n=f"{raw.name}.shape[{k}]") for k in range(raw.ndim))
         self.lines.append(f"{name} = pt.RDom({bounds})")
         return name, tuple(f"{name}[{k}]" for k in range(raw.ndim)), raw
 
@@ -73,7 +93,7 @@ class Writer(Grammar):
         """The same domain, sometimes at some of its points only."""
         if not self.chance(25):
             return name, loops
-        where = condition(self, Scope(pure, loops, 1))
+        where = condition(self, Scope(pure, loops, self.pick([0, 1, 1, 2])))
         other = self.fresh("r")
         self.lines.append(f"{other} = {name}.where({where.text})")
         return other, tuple(loop.replace(name, other, 1) for loop in loops)

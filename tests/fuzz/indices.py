@@ -1,0 +1,83 @@
+"""Random reads: where they are, by coordinates, by Params and by data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pantile.expr.types import INT32, DType
+
+from .grammar import SCALAR, Grammar, Scope, Source
+from .terms import Term
+
+MOST_GROWTH = 4  # how much wider a producer's region may be than the output's, per axis
+
+# form of an index in {v} (a coordinate), {w} (another) and {c} (a number), and how it widens a region
+_FORMS = [
+    *[("{v}", 1)] * 5, *[("{v} + {c}", 1)] * 5, ("{v} - {c}", 1), ("2*{v} + {c}", 2), ("2*{v}", 2), ("2*{v} + 1", 2),
+    ("{v}//2", 1), ("({v} + {c})//2", 1), ("{v}//2 + {c}", 1), ("{v}//3", 1), ("3*{v} - {c}", 3), ("{c} - {v}", 1),
+    ("{v} % 4", 1), ("{v} + {w}", 2), ("pt.clamp({v} + {c}, 0, 6)", 1), ("{c}", 1), ("(2*{v} + {c})//3", 1),
+]  # fmt: skip
+
+
+def read(g: Grammar, scope: Scope) -> Term:
+    """A read of a source; now and then of the neighbours of what data decides."""
+    source = g.source()
+    indices = [index(g, scope, source, axis) for axis in range(source.ndim)]
+    which = g.number(0, len(source.values) - 1)
+    value = source.values[which]
+    text = f"{source.name}[{', '.join(indices)}]" + (f"[{which}]" if len(source.values) > 1 else "")
+    if source.table and g.chance(40):
+        text = f"pt.maximum({text}, {source.name}[{indices[0]} + {g.number(1, 3)}])"
+    return g.regime.scaled(Term(text, value.dtype, value.size, value.slack))
+
+
+def index(g: Grammar, scope: Scope, source: Source, axis: int) -> str:
+    """An index that keeps the region of `source` small."""
+    if source.table or not scope.coordinates or g.chance(8):
+        return g.pick([data_index, scalar_index])(g, scope)
+    # Mostly the coordinate of the same place, so that stencils and pointwise stages prevail.
+    v = scope.pure[axis % len(scope.pure)] if scope.pure and g.chance(85) else g.pick(scope.coordinates)
+    form, growth = g.pick(_FORMS)
+    if source.growth * growth > MOST_GROWTH:
+        form, growth = "{v} + {c}", 1
+    g.grow(source.growth * growth)
+    text = form.format(v=v, c=g.number(-2, 3), w=g.pick(scope.coordinates))
+    if g.chance(4):
+        text = f"{text} + pt.cast('int32', {g.pick([data_index, scalar_index])(g, scope)})"
+    return f"{text} + {g.pick(scope.reduction)}" if scope.reduction and g.chance(60) else text
+
+
+def data_index(g: Grammar, scope: Scope) -> str:
+    """An index that depends on data."""
+    return bounded(g, _integer(g, replace(scope, depth=min(scope.depth, 2) - 1)), scope)
+
+
+def scalar_index(g: Grammar, scope: Scope) -> str:
+    """An index that Params decide, with arithmetic that may wrap."""
+    return bounded(g, _integer(g, SCALAR), SCALAR)
+
+
+def _integer(g: Grammar, scope: Scope) -> Term:
+    return g.undone(scope.deeper()) if g.chance(25) else g.exact_int(scope)
+
+
+def bounded(g: Grammar, e: Term, scope: Scope) -> str:
+    """An integer brought into a small range by a clamp, a mask, a remainder, a promise, or its type."""
+    if g.chance(50):
+        e = g.cast(e, INT32, scope)
+    low, high = g.pick([0, -2]) if e.dtype.min else 0, g.pick([1, 3, 7, 15])
+    return g.pick([
+        f"pt.clamp({e.text}, 0, {high})",
+        f"pt.clamp({e.text}, {low}, {high})",
+        f"pt.minimum(pt.maximum({e.text}, {low}), {high})",
+        f"pt.maximum(pt.minimum({e.text}, {high}), {low})",
+        f"pt.within({e.text} & {high}, 0, {high})",
+        f"(({e.text}) % {high + 1})",
+        f"(({e.text}) >> {e.dtype.bits - 3})",
+        _below(e, e.dtype, high),
+    ])  # fmt: skip
+
+
+def _below(e: Term, t: DType, high: int) -> str:
+    """Bounded from above by the text, from below by the type."""
+    return f"pt.minimum({e.text}, {high})" if t.kind == "uint" else f"(({e.text}) & {high})"

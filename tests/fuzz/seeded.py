@@ -1,0 +1,47 @@
+"""Drawing one value of a Hypothesis strategy from a seed, without a search around it.
+
+Draws are uniform, unlike those of Hypothesis itself, and depend on nothing but the seed: the same case comes out beside
+any other cases, and with any modules loaded.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from hypothesis.internal.conjecture.data import ConjectureData
+from hypothesis.internal.conjecture.providers import PrimitiveProvider
+
+from .draws import Draw
+
+_MOST_CHOICES = 1 << 20  # a case takes some hundreds
+
+
+def seeded(seed: int | str) -> Draw:
+    """A function that draws from strategies, always the same values for the same seed."""
+    data = ConjectureData(random=None, provider=_Uniform(Random(seed)), max_choices=_MOST_CHOICES)
+    return data.draw
+
+
+class _Uniform(PrimitiveProvider):
+    """Uniform choices of the kinds that our strategies make."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__(None)
+        self.random = random
+
+    def draw_boolean(self, p: float = 0.5) -> bool:
+        return self.random.random() < p
+
+    def draw_integer(self, min_value: int | None = None, max_value: int | None = None, **more: Any) -> int:
+        assert min_value is not None and max_value is not None, "integers need bounds here"
+        return self.random.randint(min_value, max_value)
+
+    def draw_float(self, **bounds: Any) -> float:
+        raise NotImplementedError("floats are picked from lists")
+
+    def draw_string(self, intervals: Any, **sizes: Any) -> str:
+        raise NotImplementedError("strings are picked from lists")
+
+    def draw_bytes(self, *sizes: Any, **more: Any) -> bytes:
+        raise NotImplementedError("bytes are picked from lists")

@@ -1,0 +1,167 @@
+"""One case of a campaign: a new pipeline, run in many ways, each compared with the reference.
+
+The ways are the default, random schedules, and what every strategy finds for a machine so small that the pipeline is
+large for it. Arrays lie against unmapped pages, with many layouts, before them and behind them by turns.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from pantile.autoschedule import STRATEGIES, Problem
+from pantile.errors import UserError
+from pantile.machine import Cache, named
+from pantile.pipeline import Pipeline
+from pantile.reference import evaluate
+from pantile.schedule.schedule import Schedule
+
+from .arrays import outputs_like
+from .draws import Draw
+from .guarded import guarded
+from .harness import compare, pipeline_of, program, refused_call, refused_late
+from .interior import interior_pipelines
+from .pipelines import Case, pipelines
+from .schedules import schedules
+from .seeded import seeded
+
+TINY = replace(
+    named("neoverse-n1"), cores=2, threads=2, vector_bits=64,
+    caches=(Cache(1 << 10, 64, 2, 1, 1e9), Cache(1 << 12, 64, 4, 1, 1e9)),
+)  # fmt: skip
+MODELS = sorted(name for name in STRATEGIES if not name.endswith("tuned"))  # the tuned ones measure
+
+# What became of a way. Only the first three are as it should be.
+RIGHT, SAME, REFUSED, MISMATCH, EXCEPTION = "right", "same", "refused", "mismatch", "exception"
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A step of a case has begun; if nothing else is heard of it, `source` shows what it was."""
+
+    step: int
+    label: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    step: int
+    label: str
+    outcome: str
+    detail: str = ""
+
+
+Tell = Callable[[Begun | Ended], None]
+
+
+def _trace() -> str:
+    """The exception at hand, without the notes of Hypothesis, which show whole graphs."""
+    error = sys.exc_info()[1]
+    assert error is not None
+    error.__notes__ = []
+    return "".join(traceback.format_exception(error))
+
+
+def cases() -> st.SearchStrategy[Case]:
+    """Small ones of every kind: most of the time goes into compiling."""
+    kinds = ["all", "all", "pure", "reductions", "updates"]
+    return st.sampled_from([*kinds, ""]).flatmap(
+        lambda kind: pipelines(kind, "any", most=3 if kind == "all" else 2) if kind else interior_pipelines()
+    )
+
+
+def run_case(seed: int, schedules: int, strategies: int, skip: int, tell: Tell) -> None:
+    """Run the case of this seed in all ways but the first `skip`, telling what begins and how it ends.
+
+    Beside the default, these are so many random schedules, and what so many strategies find, each case others."""
+    tell(Begun(0, "prepare", f"# seed {seed}"))
+    try:
+        case: Case = seeded(seed)(cases())
+        tell(Begun(0, "prepare", case.source))
+        prepared = _Prepared(seed, case)
+    except Exception:
+        tell(Ended(0, "prepare", EXCEPTION, _trace()))
+        return
+    tell(Ended(0, "prepare", REFUSED if prepared.refused else RIGHT))
+    for step, (label, find) in enumerate(_ways(prepared, schedules, strategies), 1):
+        if step >= skip:
+            prepared.run(step, label, find, tell)
+
+
+class _Prepared:
+    """A pipeline with its arguments and the results to expect; none if such a call is refused."""
+
+    def __init__(self, seed: int, case: Case) -> None:
+        self.seed, self.case = seed, case
+        self.pipeline = pipeline_of(self.case)
+        self.inputs, self.params = self.case.values(self.pipeline.graph)
+        self.refused = refused_call(self.pipeline, self.inputs, self.params)
+        self.expected = [] if self.refused else evaluate(self.pipeline.graph, self.inputs, self.params)
+        self.tried: set[str] = set()
+
+    def draw(self, label: str) -> Draw:
+        """Choices of a way are its own: skipping others does not change them."""
+        return seeded(f"{self.seed} {label}")
+
+    def run(self, step: int, label: str, find: Callable[[_Prepared], Schedule], tell: Tell) -> None:
+        draw = self.draw(f"{label} arrays")
+        threads, debug = draw(st.sampled_from([1, 2, 3])), draw(st.integers(0, 7)) == 7
+        shown = f"# {label}, to be found"
+        tell(Begun(step, label, program(self.case, self.pipeline.graph, f"None {shown}", threads, debug)))
+        try:
+            schedule = find(self)
+            shown = program(self.case, self.pipeline.graph, repr(schedule), threads, debug)
+            tell(Begun(step, label, shown))
+            scheduled = self.pipeline.with_schedule(schedule).with_options(debug=debug)
+            if repr(scheduled.schedule) in self.tried:
+                tell(Ended(step, label, SAME))
+                return
+            self.tried.add(repr(scheduled.schedule))
+            self.compared(scheduled, threads, draw)
+        except AssertionError as wrong:
+            tell(Ended(step, label, MISMATCH, str(wrong) or _trace()))
+        except UserError as refusal:
+            expected = self.refused or refused_late(refusal)
+            tell(Ended(step, label, REFUSED if expected else EXCEPTION, "" if expected else _trace()))
+        except Exception:
+            tell(Ended(step, label, EXCEPTION, _trace()))
+        else:
+            tell(Ended(step, label, RIGHT))
+
+    def compared(self, pipeline: Pipeline, threads: int, draw: Draw) -> None:
+        """Run against unmapped pages and compare."""
+        if self.refused:
+            pipeline(**self.inputs, **self.params)
+            return
+        at_end = draw(st.booleans())
+        layouts = [draw(st.sampled_from([0, *range(9)])) for _ in self.expected]
+        out = [guarded(a, at_end) for a in outputs_like(self.expected, layouts)]
+        inputs = {name: guarded(a, at_end) for name, a in self.inputs.items()}
+        found = pipeline(**inputs, **self.params, num_threads=threads, out=out)
+        compare(pipeline.graph, self.expected, list(found) if isinstance(found, tuple) else [found], self.case.slack)
+        for name, a in self.inputs.items():
+            assert np.array_equal(a, inputs[name], equal_nan=a.dtype.kind == "f"), f"{name} was written to"
+
+
+def _ways(p: _Prepared, drawn: int, strategies: int) -> Iterator[tuple[str, Callable[[_Prepared], Schedule]]]:
+    yield "default", lambda p: Schedule()
+    for k in range(drawn):
+        yield f"random {k + 1}", lambda p, k=k: p.draw(f"random {k}")(schedules(p.pipeline.graph, p.case.strict))
+    for k in range(strategies):
+        name = MODELS[(p.seed * strategies + k) % len(MODELS)]
+        yield name, lambda p, name=name: _found(p, name)
+
+
+def _found(p: _Prepared, name: str) -> Schedule:
+    """The schedule that a strategy finds; none for arrays without pixels, as where it is asked by a call."""
+    shapes, scalars = p.pipeline._calls.sizes({**p.inputs, **p.params})
+    if any(0 in shape for shape in shapes.values()):
+        return Schedule()
+    problem = Problem(p.pipeline.graph, shapes, scalars, TINY, p.case.strict)
+    return STRATEGIES[name]().find(problem).schedule
