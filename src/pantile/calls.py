@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from .analysis.bounds import check_regions, region_scalars
 from .analysis.messages import describe, readable
 from .analysis.work import Work, count_work
+from .cached import cached_property
 from .codegen.target import host
 from .compile import Options, compile_kernel, kernel_key
 from .errors import UserError

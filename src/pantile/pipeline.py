@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from .calls import Calls
 from .codegen.target import target as target_named
 from .compile import Options, to_assembly, to_llvm, to_loops
 from .errors import UserError
+from .forks import Lock
 from .graph.build import build
 from .graph.nodes import Graph
 from .graph.outputs import separate_outputs
@@ -78,7 +78,7 @@ class Pipeline:
         self._asked = _asked(schedule)
         self._estimates, self._machine = estimates, machine
         self._found: Found | None = None
-        self._finding = threading.Lock()
+        self._finding = Lock()
         # Until a strategy has found a schedule, the default one stands in for all but running.
         self._calls = _scheduled(graph, self._asked if isinstance(self._asked, Schedule) else Schedule(), options)
         if estimates is not None:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from itertools import permutations
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..cached import cached_property
 from ..graph.nodes import Stage
 from ..machine.description import Machine
 from ..schedule.default import mark_loops

@@ -24,13 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from math import prod
 from typing import ClassVar
 
 import islpy as isl
 
 from ..analysis.polyhedra import Statement, bounding_box, box_set, rectangular, simplified
+from ..cached import cached_property
 from ..machine.description import Machine
 from .common.legal import legal
 from .common.tiles import Group, Style, scheduled

@@ -10,10 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar
 
 from ..analysis.substituted import substituted
+from ..cached import cached_property
 from ..errors import UserError
 from ..expr.nodes import Number
 from ..graph.nodes import Graph

@@ -7,16 +7,15 @@ made no loop that was measured clearly faster.
 
 from __future__ import annotations
 
-import threading
-
 import llvmlite.binding as llvm
 
 from ..errors import InternalError
+from ..forks import Lock, check_llvm
 from .target import Target
 
 _OPTIMIZE = 1
 _SELECT = 3  # instructions, registers and their order: what makes loops fast
-_lock = threading.Lock()
+_lock = Lock()
 _initialized = False
 
 
@@ -69,6 +68,7 @@ def optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
 
 def _initialize() -> None:
     global _initialized
+    check_llvm()
     with _lock:
         if not _initialized:
             llvm.initialize_all_targets()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
-import threading
 from collections.abc import Mapping
 
 import llvmlite.binding as llvm
 
 from ..errors import InternalError
+from ..forks import Lock, check_llvm
 from .compile import target_machine
 from .target import host
 
@@ -30,22 +29,14 @@ class _Linker:
         self.numbers = itertools.count()
 
 
-_lock = threading.Lock()
+_lock = Lock()
 _linker: _Linker | None = None
-
-
-def _replace_lock_in_child() -> None:
-    """A thread that was linking at the fork will not finish, nor let go of the lock."""
-    global _lock
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_replace_lock_in_child)
 
 
 def load(object_code: bytes, name: str, symbols: Mapping[str, int]) -> LoadedCode:
     """Link a kernel's object code; `symbols` are the addresses of the runtime functions it calls."""
     global _linker
+    check_llvm()
     with _lock:
         if _linker is None:
             _linker = _Linker()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
 import llvmlite.binding as llvm
 
+from ..cached import cached_property
 from ..errors import UserError
 from ..machine.isa import vector_bits
 

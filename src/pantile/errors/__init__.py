@@ -1,7 +1,8 @@
 """The three kinds of error, and the user's own source lines.
 
 `UserError`      a mistake in a definition, a schedule or a call; says what to write instead.
-`RunError`       a failure while compiled code ran (out of memory, a checked access out of bounds).
+`RunError`       a failure while compiled code ran (out of memory, a checked access out of bounds), or that a forked
+                 process cannot compile any.
 `InternalError`  a bug of ours: an invariant between two passes does not hold.
 """
 

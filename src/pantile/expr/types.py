@@ -6,11 +6,11 @@ An integer meeting a float takes the float's type; two integers meet as in NumPy
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..cached import cached_property
 from ..errors import UserError
 
 _made: dict[tuple[str, int], DType] = {}

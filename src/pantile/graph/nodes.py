@@ -12,8 +12,8 @@ name, input extents as "img.shape.0". Coordinates are int32; inside an index, in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from ..cached import cached_property
 from ..errors import Location
 from ..expr.nodes import Expr, Load
 from ..expr.types import DType

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from ..analysis.interval import Interval
 from ..analysis.regions import required, with_own_updates
 from ..analysis.touched import Box
+from ..cached import cached_property
 from ..expr.build import expr, logical_and, maximum, minimum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, Var, const, var
@@ -175,7 +176,7 @@ class _Builder:
         last = minimum(maximum(side.high, low - 1), high)
         return Interval(simplify(first, self.facts), simplify(last, self.facts))
 
-    @functools.cached_property
+    @cached_property
     def required(self) -> dict[str, Box]:
         """The box of every stage that the outputs need, over all loops: the one that each call is checked for."""
         return required(self.graph, {s: self.output_box(self.graph.stage[s]) for s in self.graph.output}, {})

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 import numpy as np
 
+from ..forks import check_llvm
 from .description import Issue
 
 COPIED_BYTES = 128 << 20  # more than caches hold
@@ -94,6 +95,7 @@ def _chains(engine: llvm.ExecutionEngine, name: str) -> Callable[[], object]:
 
 
 def _compiled(text: str) -> llvm.ExecutionEngine:
+    check_llvm()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features().flatten()
