@@ -8,6 +8,7 @@ made no loop that was measured clearly faster.
 from __future__ import annotations
 
 import llvmlite.binding as llvm
+from llvmlite.binding.newpassmanagers import ModulePassManager, NewPassManager
 
 from ..errors import InternalError
 from ..forks import Lock, check_llvm
@@ -62,8 +63,16 @@ def optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     options.slp_vectorization = False
     options.loop_interleaving = False
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    passes = builder.getModulePassManager()
+    passes.run(module, builder)
+    _dispose(passes)
     return module
+
+
+def _dispose(passes: ModulePassManager) -> None:
+    """Free the passes and what they remember, some 60 KiB: `close` does not (its bases are in the wrong order)."""
+    NewPassManager._dispose(passes)
+    passes.detach()
 
 
 def _initialize() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 
 import llvmlite.binding as llvm
@@ -22,11 +21,18 @@ class LoadedCode:
 
 
 class _Linker:
-    """The process's one in-memory linker."""
+    """An in-memory linker. Of each kernel it keeps a little for as long as it lives itself (2.7 KiB, the library that it
+    was linked as), so it is given up after some; it then lives on until the last kernel that it linked is gone."""
+
+    MOST = 64
 
     def __init__(self) -> None:
         self.jit = llvm.create_lljit_compiler(target_machine(host()), use_jit_link=True)
-        self.numbers = itertools.count()
+        self.linked = 0
+
+    def link(self, library: llvm.JITLibraryBuilder) -> llvm.ResourceTracker:
+        self.linked += 1
+        return library.link(self.jit, f"pantile.{self.linked}")
 
 
 _lock = Lock()
@@ -37,13 +43,13 @@ def load(object_code: bytes, name: str, symbols: Mapping[str, int]) -> LoadedCod
     """Link a kernel's object code; `symbols` are the addresses of the runtime functions it calls."""
     global _linker
     check_llvm()
+    library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process().export_symbol(name)
+    for symbol, address in symbols.items():
+        library.import_symbol(symbol, address)
     with _lock:
-        if _linker is None:
+        if _linker is None or _linker.linked >= _Linker.MOST:
             _linker = _Linker()
-        library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process().export_symbol(name)
-        for symbol, address in symbols.items():
-            library.import_symbol(symbol, address)
         try:
-            return LoadedCode(library.link(_linker.jit, f"pantile.{next(_linker.numbers)}"), name)
+            return LoadedCode(_linker.link(library), name)
         except RuntimeError as error:
             raise InternalError(f"generated code does not link: {error}") from None
