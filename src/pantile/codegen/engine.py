@@ -21,8 +21,8 @@ class LoadedCode:
 
 
 class _Linker:
-    """An in-memory linker. Of each kernel it keeps a little for as long as it lives itself (2.7 KiB, the library that it
-    was linked as), so it is given up after some; it then lives on until the last kernel that it linked is gone."""
+    """An in-memory linker. What it keeps of each kernel (2.7 KiB, the library that it was linked as) it keeps until it
+    ends itself. So it is given up after some, and ends with the last kernel that it linked."""
 
     MOST = 64
 

@@ -9,12 +9,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import sys
 from dataclasses import dataclass
 from types import FrameType
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_HELPERS = (contextlib.__file__, dataclasses.__file__)
 _SHIPPED_PROGRAMS = (_PACKAGE + "apps" + os.sep, _PACKAGE + "cli" + os.sep, _PACKAGE + "bench" + os.sep)
 
 
@@ -64,4 +66,4 @@ def _is_ours(frame: FrameType) -> bool:
     file = frame.f_code.co_filename
     if file == "<string>":
         return str(frame.f_globals.get("__name__")).startswith("pantile.")
-    return file == contextlib.__file__ or (file.startswith(_PACKAGE) and not file.startswith(_SHIPPED_PROGRAMS))
+    return file in _HELPERS or (file.startswith(_PACKAGE) and not file.startswith(_SHIPPED_PROGRAMS))
