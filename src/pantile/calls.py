@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from .analysis.bounds import check_regions, region_scalars
 from .analysis.messages import describe, readable
 from .analysis.work import Work, count_work
+from .cached import cached_property
 from .codegen.target import host
 from .compile import Options, compile_kernel, kernel_key
 from .errors import UserError
@@ -28,7 +28,7 @@ from .reference.stages import Stages
 from .runtime import kernels
 from .runtime.arguments import Arguments, Array, NDArray, Number, check_array, known_strides
 from .runtime.kernel import Kernel, Report, failure
-from .runtime.outputs import Shape, check_apart, check_output, check_shape, given_outputs, new_array
+from .runtime.outputs import Shape, check_apart, check_output, check_shape, given_outputs, new_array, stated_shape
 from .runtime.packing import Packing
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.plan import Plan
@@ -179,7 +179,10 @@ class Calls:
     def _with_stand_ins(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Arrays in the place of shapes."""
         shapes = {a.name: a for a in self.arguments.arrays if _is_shape(given.get(a.name))}
-        return {name: _stand_in(shapes[name], value) if name in shapes else value for name, value in given.items()}
+        return {
+            name: _stand_in(shapes[name], stated_shape(shapes[name], value)) if name in shapes else value
+            for name, value in given.items()
+        }
 
     def _shapes(self, scalars: Mapping[str, Any]) -> dict[str, Shape]:
         values = Stages(self.graph, {}, {n: np.asarray(v) for n, v in scalars.items()})
@@ -240,7 +243,8 @@ def _outputs(graph: Graph) -> tuple[Array, ...]:
 
 
 def _is_shape(value: Any) -> bool:
-    return isinstance(value, tuple) and all(isinstance(n, int) and n >= 0 for n in value)
+    """Whether it stands for an array: rows in a tuple are an array themselves."""
+    return isinstance(value, tuple) and not any(isinstance(n, (tuple, list, np.ndarray)) for n in value)
 
 
 def _stand_in(wanted: Array, shape: Shape) -> NDArray:

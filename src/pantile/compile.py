@@ -8,11 +8,13 @@ from .analysis.fingerprint import fingerprint
 from .codegen.compile import assembly, compile_object
 from .codegen.emit import buffer_names, emit
 from .codegen.target import Target
+from .errors import UserError
 from .expr.depth import deep_expressions
 from .expr.garbage import rare_collections
 from .graph.nodes import Graph
 from .ir.nodes import Program
 from .lower.passes import Trace, lower
+from .parameters import shown
 from .runtime import cache
 from .runtime.kernel import ObjectCode
 from .schedule.resolve import resolve
@@ -27,6 +29,11 @@ class Options:
     target: Target
     strict: bool = False
     debug: bool = False
+
+    def __post_init__(self) -> None:
+        for name, given in (("strict", self.strict), ("debug", self.debug)):
+            if type(given) is not bool:
+                raise UserError(f"{name}={shown(given)}: pass True or False")
 
 
 @deep_expressions()

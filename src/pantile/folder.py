@@ -9,14 +9,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import secrets
 import stat
-import tempfile
 import warnings
 from pathlib import Path
 
 DIRECTORY_VARIABLE = "PANTILE_CACHE_DIR"
 UNFINISHED = ".part"  # suffix of files that are being written
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+# Whatever lies in the place of a file, nobody waits for it, and no link is followed.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def directory() -> Path | None:
@@ -29,9 +32,26 @@ def is_ours(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE_BY_OTHERS
 
 
+def read(path: Path, limit: int, used: bool = False) -> bytes | None:
+    """A file of the directory, of so many bytes at most; None if there is none that is ours. `used`: note that."""
+    try:
+        with open(os.open(path, _READ), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not (is_ours(status) and stat.S_ISREG(status.st_mode) and status.st_size <= limit):
+                return None
+            content = file.read(limit + 1)
+            if used:
+                with contextlib.suppress(OSError):
+                    os.utime(file.fileno())
+            return content
+    except OSError:
+        return None
+
+
 def write(path: Path, content: bytes) -> None:
     """Write a file of the directory, for this user only. Others see the old content or the new, never a part."""
-    handle, unfinished = tempfile.mkstemp(UNFINISHED, "", path.parent)
+    unfinished = path.with_name(secrets.token_hex(16) + UNFINISHED)
+    handle = os.open(unfinished, _WRITE, 0o600)
     try:
         with open(handle, "wb") as file:
             file.write(content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from .calls import Calls
 from .codegen.target import target as target_named
 from .compile import Options, to_assembly, to_llvm, to_loops
 from .errors import UserError
+from .forks import Lock
 from .graph.build import build
 from .graph.nodes import Graph
 from .graph.outputs import separate_outputs
@@ -26,6 +26,7 @@ from .lang.func import Func
 from .lang.names import identifier
 from .lower.passes import Trace
 from .machine import Machine, detect
+from .parameters import shown
 from .reference.evaluate import evaluate
 from .schedule.default import complete
 from .schedule.resolve import resolve
@@ -68,21 +69,21 @@ class Pipeline:
         target: str | None = None,
     ) -> None:
         name = None if name is None else identifier(name, "a Pipeline")
-        graph = separate_outputs(build(outputs, shape, name))
-        self._set(graph, Options(target_named(target or "host"), strict, debug), schedule, estimates, machine)
+        options = Options(target_named("host" if target is None else target), strict, debug)
+        self._set(separate_outputs(build(outputs, shape, name)), options, schedule, estimates, machine)
 
     def _set(
         self, graph: Graph, options: Options, schedule: Schedule | Strategy | str | None,
         estimates: Mapping[str, Any] | None, machine: Machine | None,
     ) -> None:  # fmt: skip
         self._asked = _asked(schedule)
-        self._estimates, self._machine = estimates, machine
+        self._estimates, self._machine = _checked_estimates(estimates), _checked_machine(machine)
         self._found: Found | None = None
-        self._finding = threading.Lock()
+        self._finding = Lock()
         # Until a strategy has found a schedule, the default one stands in for all but running.
         self._calls = _scheduled(graph, self._asked if isinstance(self._asked, Schedule) else Schedule(), options)
-        if estimates is not None:
-            self._find(estimates)
+        if self._estimates is not None:
+            self._find(self._estimates)
 
     # ---- running
 
@@ -257,6 +258,26 @@ def _asked(schedule: Schedule | Strategy | str | None) -> Schedule | Strategy:
             f"{', '.join(map(repr, STRATEGIES))}"
         )
     return schedule
+
+
+def _checked_estimates(estimates: Any) -> dict[str, Any] | None:
+    if estimates is None:
+        return None
+    if not isinstance(estimates, Mapping) or not all(isinstance(name, str) for name in estimates):
+        raise UserError(
+            f"estimates={shown(estimates)} are not arguments by name; pass shapes of inputs and values of params, "
+            'such as {"img": (1080, 1920), "gain": 1.5}'
+        )
+    return dict(estimates)
+
+
+def _checked_machine(machine: Any) -> Machine | None:
+    if machine is not None and not isinstance(machine, Machine):
+        raise UserError(
+            f"machine={shown(machine)} is not a machine; pass pt.machine.detect(), or one by name such as "
+            "pt.machine.named('i7-6700')"
+        )
+    return machine
 
 
 def _shapes(graph: Graph) -> str:

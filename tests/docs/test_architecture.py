@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,3 +20,10 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert "\ntests/run\n" in (ROOT / "README.md").read_text()
     commands = [s for s in (ROOT / ".ci/run").read_text().splitlines() if s and not s.startswith("#")]
     assert commands == ['exec "$(dirname "$0")/../tests/run" </dev/null']
+
+
+def test_properties_are_cached_without_a_lock() -> None:
+    """See `cached`; benchmarks are programs of their own, which do not fork."""
+    files = [f for f in (ROOT / "src/pantile").rglob("*.py") if f.parent.name != "bench" and f.name != "cached.py"]
+    of_python = [f.name for f in files if re.search(r"functools.*cached_property", f.read_text())]
+    assert not of_python, "from ..cached import cached_property, instead of that of functools"

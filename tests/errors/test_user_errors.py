@@ -85,7 +85,7 @@ def unknown_type() -> object:
     return pt.Input("a", "uint9", 2)
 
 
-@must_fail(r"Input 'a' has ndim=0; write how many axes it has \(for none, use pt.Param\)")
+@must_fail(r"Input 'a' has ndim=0; write how many axes it has, at most 32 \(for none, use pt.Param\)")
 def input_without_axes() -> object:
     return pt.Input("a", "uint8", 0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pantile import UserError
 from pantile.machine import NAMED, named
 
 DOCUMENTS = (
@@ -35,5 +36,5 @@ def test_the_widest_vectors() -> None:
 
 
 def test_unknown() -> None:
-    with pytest.raises(ValueError, match="'pentium' is not a machine that is known by name; use one of haswell"):
+    with pytest.raises(UserError, match="'pentium' is not a machine that is known by name; use one of haswell"):
         named("pentium")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,52 @@ def test_a_link_in_its_place(directory: Path, tmp_path: Path) -> None:
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
     assert cache.read(NAME) is None
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path, 0o600)
+
+
+def socket_file(path: Path) -> None:
+    here = os.getcwd()
+    os.chdir(path.parent)  # names of sockets are short
+    try:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+def loop(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def huge(path: Path) -> None:
+    path.touch(0o600)
+    os.truncate(path, 1 << 40)
+
+
+def unreadable(path: Path) -> None:
+    path.touch(0o000)
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("make", [fifo, socket_file, loop, huge, unreadable, device])
+def test_no_file_in_its_place(directory: Path, make: Callable[[Path], None]) -> None:
+    """Nobody waits for it: a pipe without a writer would be waited for until there is one."""
+    cache.write(NAME, b"content")
+    path = file(directory)
+    path.unlink()
+    make(path)
+    assert cache.read(NAME) is None
+    assert cache.fetch(NAME, lambda: b"made again") == b"made again" == cache.read(NAME)
+    path.unlink()
+    make(path)
+    cache.info()
+    assert cache.clear() == 1 and not list(directory.iterdir())
 
 
 def test_a_file_that_others_may_write_is_refused(directory: Path) -> None:

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import asdict, dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from ..errors import UserError
 from ..machine.description import Machine
+from ..parameters import Count, OneOf, Weight
 from .common.legal import Part, legal
 from .common.tiles import Group, Style, scheduled
 from .fusion.aligned import Stages
@@ -45,23 +45,18 @@ class Dp(Strategy):
     """The weights of equation 2, the other parameters of Algorithms 2 and 5, and the switches of §7.4.3."""
 
     name: ClassVar[str] = "dp"
-    w1: float | None = None
-    w2: float | None = None
-    w3: float | None = None
-    w4: float | None = None
-    innermost_tile_size: int | None = None
-    fusion: str = "dp"  # or "greedy"
-    inlining: str = FULL  # or "pointwise" (line 8 of Algorithm 3 only) or "none"
+    w1: Weight | None = None
+    w2: Weight | None = None
+    w3: Weight | None = None
+    w4: Weight | None = None
+    innermost_tile_size: Count | None = None
+    fusion: Annotated[str, OneOf(*FUSIONS)] = "dp"
+    inlining: Annotated[str, OneOf(*INLININGS)] = FULL  # "pointwise": line 8 of Algorithm 3 only
     multi_level: bool = True
     loop_fusion: bool = True
-    group_limit: int | None = None  # initialLimit of Algorithm 5; None: none, or as it takes to stay below most_states
-    step: int | None = None  # of Algorithm 5; None: the second round has no limit
-    most_states: int = 2000
-
-    def __post_init__(self) -> None:
-        for what, given, known in (("fusion", self.fusion, FUSIONS), ("inlining", self.inlining, INLININGS)):
-            if given not in known:
-                raise UserError(f"Dp({what}={given!r}): choose one of {', '.join(map(repr, known))}")
+    group_limit: Count | None = None  # initialLimit of Algorithm 5; None: none, or what keeps below most_states
+    step: Count | None = None  # of Algorithm 5; None: the second round has no limit
+    most_states: Count = 2000
 
     def find(self, problem: Problem) -> Found:
         return self._for(problem.machine)._find(problem)

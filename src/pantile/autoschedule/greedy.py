@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..analysis.touched import Box
+from ..parameters import Bytes, Count, Weight
 from .common import footprint
 from .common.facts import Facts
 from .common.inlining import Inlining
@@ -44,10 +45,10 @@ class Greedy(Strategy):
 
     name: ClassVar[str] = "greedy"
 
-    vector_width: int | None = None  # twice the native width for 32-bit data
-    parallelism_threshold: int | None = None  # "a small multiple of core count"
-    cache_size: int | None = None  # per-core fraction of L2
-    load_cost: float = 10.0
+    vector_width: Count | None = None  # twice the native width for 32-bit data
+    parallelism_threshold: Count | None = None  # "a small multiple of core count"
+    cache_size: Bytes | None = None  # per-core fraction of L2
+    load_cost: Weight = 10.0
 
     def find(self, problem: Problem) -> Found:
         return _Search(problem, self._for(problem)).found()
@@ -68,8 +69,8 @@ class TunedGreedy(Strategy):
 
     name: ClassVar[str] = "greedy_tuned"
 
-    cache_sizes: tuple[int, ...] = (32 * KB, 128 * KB, 256 * KB)
-    load_costs: tuple[float, ...] = (10.0, 20.0)
+    cache_sizes: tuple[Bytes, ...] = (32 * KB, 128 * KB, 256 * KB)
+    load_costs: tuple[Weight, ...] = (10.0, 20.0)
 
     def find(self, problem: Problem) -> Found:
         points = [Greedy(cache_size=size, load_cost=cost) for size in self.cache_sizes for cost in self.load_costs]

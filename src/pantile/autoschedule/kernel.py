@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from itertools import permutations
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..cached import cached_property
 from ..graph.nodes import Stage
 from ..machine.description import Machine
+from ..parameters import Amount, Weight
 from ..schedule.default import mark_loops
 from ..schedule.directives import StageSchedule, on
 from .common.inlining import Inlining
@@ -49,12 +50,12 @@ class Kernel(Strategy):
 
     name: ClassVar[str] = "kernel"
 
-    a2: float | None = None
-    a3: float | None = None
-    l2_prefetches: int = 2  # per access
-    l2_prefetch_distance: int = 20  # lines
+    a2: Weight | None = None
+    a3: Weight | None = None
+    l2_prefetches: Amount = 2  # per access
+    l2_prefetch_distance: Amount = 20  # lines
     nontemporal: bool = True  # whether to use stores that bypass the caches
-    load_cost: float = 10.0  # of a value, relative to an operation: what is cheaper to repeat than to load is inlined
+    load_cost: Weight = 10.0  # of a value, relative to an operation: what is cheaper to repeat than to load is inlined
 
     def find(self, problem: Problem) -> Found:
         inlined = tuple(Inlining(problem, self.load_cost).names)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
 from typing import ClassVar
 
+from ..parameters import Count, Weight
 from ..schedule.schedule import Schedule
 from .common.legal import legal
 from .common.progress import within
@@ -34,8 +35,8 @@ class Polymage(Strategy):
     """Tile sizes of the two outermost dims that are long, and the greatest overlap as a fraction of a tile."""
 
     name: ClassVar[str] = "polymage"
-    tile_sizes: tuple[int, int] = (32, 256)
-    tolerance: float = 0.4
+    tile_sizes: tuple[Count, Count] = (32, 256)
+    tolerance: Weight = 0.4
 
     def find(self, problem: Problem) -> Found:
         before = problem.facts.trivial
@@ -117,9 +118,9 @@ class TunedPolymage(Strategy):
     """
 
     name: ClassVar[str] = "polymage_tuned"
-    tile_sizes: tuple[int, ...] = TILE_SIZES
-    tolerances: tuple[float, ...] = TOLERANCES
-    budget: float = 120.0
+    tile_sizes: tuple[Count, ...] = TILE_SIZES
+    tolerances: tuple[Weight, ...] = TOLERANCES
+    budget: Weight = 120.0
 
     def find(self, problem: Problem) -> Found:
         measured: dict[Schedule, tuple[float, Found]] = {}

@@ -24,14 +24,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from math import prod
 from typing import ClassVar
 
 import islpy as isl
 
 from ..analysis.polyhedra import Statement, bounding_box, box_set, rectangular, simplified
+from ..cached import cached_property
 from ..machine.description import Machine
+from ..parameters import Amount, Count, Weight
 from .common.legal import legal
 from .common.tiles import Group, Style, scheduled
 from .exact.spaces import Program, Space, inlined_at_startup, spaces
@@ -50,15 +51,15 @@ class PostTile(Strategy):
 
     name: ClassVar[str] = "posttile"
 
-    tile_sizes: tuple[int, ...] | None = None
-    candidates: tuple[int, ...] = (8, 16, 32, 64, 128, 256, 512)
+    tile_sizes: tuple[Count, ...] | None = None
+    candidates: tuple[Count, ...] = (8, 16, 32, 64, 128, 256, 512)
     # How many instructions may be run again in the overlaps of tiles, relative to those of a group and of one space.
-    most_recomputed: float = 0.25
-    most_recomputed_of_one: float = 4.0
+    most_recomputed: Weight = 0.25
+    most_recomputed_of_one: Weight = 4.0
     # Loops that are tiled and stay parallel: m of Algorithm 1 at most. The paper allows 1 on CPUs; None: all of them.
-    parallel_loops: int | None = None
+    parallel_loops: Amount | None = None
 
-    most_stored: float | None = None  # bytes of intermediate values per tile; None: a core's part of L2
+    most_stored: Weight | None = None  # bytes of intermediate values per tile; None: a core's part of L2
 
     def limits(self, machine: Machine) -> Limits:
         stored = machine.l2.per_core if self.most_stored is None else self.most_stored

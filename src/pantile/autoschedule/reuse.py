@@ -30,6 +30,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..parameters import Amount, Bytes, Count, Weight
 from .common.facts import Facts
 from .common.legal import legal
 from .report import Report
@@ -52,10 +53,10 @@ class Reuse(Strategy):
 
     name: ClassVar[str] = "reuse"
 
-    w: float = 10.0  # the cost of a load that misses, relative to an operation
-    cache_size: int | None = None  # csize: of the last-level cache
-    max_split: int = 1  # stages of the smallest segment
-    most_stored: int = 8  # stages of a segment that are not inlined: more of them in one loop take long to compile
+    w: Weight = 10.0  # the cost of a load that misses, relative to an operation
+    cache_size: Bytes | None = None  # csize: of the last-level cache
+    max_split: Count = 1  # stages of the smallest segment
+    most_stored: Amount = 8  # stages of a segment that are not inlined: more of them in one loop take long to compile
 
     def find(self, problem: Problem) -> Found:
         return _Search(problem, self).found()

@@ -10,14 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar
 
 from ..analysis.substituted import substituted, without_unread
+from ..cached import cached_property
 from ..errors import UserError
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
 from ..machine.description import Machine
+from ..parameters import check_fields
 from ..schedule.schedule import Schedule
 from .common.facts import Facts
 from .report import Report
@@ -59,9 +60,15 @@ class Found:
 
 
 class Strategy(ABC):
-    """Subclasses are frozen dataclasses, one per file; None for a parameter means: from the machine."""
+    """Subclasses are frozen dataclasses, one per file; None for a parameter means: from the machine.
+
+    What a parameter may be is said in its annotation (`parameters`).
+    """
 
     name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @abstractmethod
     def find(self, problem: Problem) -> Found:

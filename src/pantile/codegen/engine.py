@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-import threading
 from collections.abc import Mapping
 
 import llvmlite.binding as llvm
 
 from ..errors import InternalError
+from ..forks import Lock, check_llvm
 from .compile import target_machine
 from .target import host
 
@@ -23,36 +21,35 @@ class LoadedCode:
 
 
 class _Linker:
-    """The process's one in-memory linker."""
+    """An in-memory linker. What it keeps of each kernel (2.7 KiB, the library that it was linked as) it keeps until it
+    ends itself. So it is given up after some, and ends with the last kernel that it linked."""
+
+    MOST = 64
 
     def __init__(self) -> None:
         self.jit = llvm.create_lljit_compiler(target_machine(host()), use_jit_link=True)
-        self.numbers = itertools.count()
+        self.linked = 0
+
+    def link(self, library: llvm.JITLibraryBuilder) -> llvm.ResourceTracker:
+        self.linked += 1
+        return library.link(self.jit, f"pantile.{self.linked}")
 
 
-_lock = threading.Lock()
+_lock = Lock()
 _linker: _Linker | None = None
-
-
-def _replace_lock_in_child() -> None:
-    """A thread that was linking at the fork will not finish, nor let go of the lock."""
-    global _lock
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_replace_lock_in_child)
 
 
 def load(object_code: bytes, name: str, symbols: Mapping[str, int]) -> LoadedCode:
     """Link a kernel's object code; `symbols` are the addresses of the runtime functions it calls."""
     global _linker
+    check_llvm()
+    library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process().export_symbol(name)
+    for symbol, address in symbols.items():
+        library.import_symbol(symbol, address)
     with _lock:
-        if _linker is None:
+        if _linker is None or _linker.linked >= _Linker.MOST:
             _linker = _Linker()
-        library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process().export_symbol(name)
-        for symbol, address in symbols.items():
-            library.import_symbol(symbol, address)
         try:
-            return LoadedCode(library.link(_linker.jit, f"pantile.{next(_linker.numbers)}"), name)
+            return LoadedCode(_linker.link(library), name)
         except RuntimeError as error:
             raise InternalError(f"generated code does not link: {error}") from None

@@ -7,8 +7,7 @@ of the vector unit as the multiplication itself.
 
 from __future__ import annotations
 
-from functools import cached_property
-
+from ..cached import cached_property
 from ..expr.nodes import Broadcast, Load
 from ..expr.types import DType
 from ..expr.visit import key

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeVar
 
+from ..cached import cached_property
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, const
 from ..expr.visit import key, walk
 from ..ir.nodes import For, If, Stmt

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
 import llvmlite.binding as llvm
 
+from ..cached import cached_property
 from ..errors import UserError
 from ..machine.isa import vector_bits
+from ..parameters import shown
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,8 @@ def host() -> Target:
 
 def target(name: str) -> Target:
     """A target by name: "host" or one of `NAMED`."""
+    if not isinstance(name, str) or name not in ("host", *NAMED):
+        raise UserError(f"{shown(name)} is not a target; use one of host, {', '.join(NAMED)}")
     if name == "host":
         return host()
-    if name not in NAMED:
-        raise UserError(f"{name!r} is not a target; use one of host, {', '.join(NAMED)}")
     return NAMED[name]

@@ -1,19 +1,22 @@
 """The three kinds of error, and the user's own source lines.
 
 `UserError`      a mistake in a definition, a schedule or a call; says what to write instead.
-`RunError`       a failure while compiled code ran (out of memory, a checked access out of bounds).
+`RunError`       a failure while compiled code ran (out of memory, a checked access out of bounds), or that a forked
+                 process cannot compile any.
 `InternalError`  a bug of ours: an invariant between two passes does not hold.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import sys
 from dataclasses import dataclass
 from types import FrameType
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_HELPERS = (contextlib.__file__, dataclasses.__file__)
 _SHIPPED_PROGRAMS = (_PACKAGE + "apps" + os.sep, _PACKAGE + "cli" + os.sep, _PACKAGE + "bench" + os.sep)
 
 _MOST_SHOWN = 200  # characters of a value
@@ -77,4 +80,4 @@ def _is_ours(frame: FrameType) -> bool:
     file = frame.f_code.co_filename
     if file == "<string>":
         return str(frame.f_globals.get("__name__")).startswith("pantile.")
-    return file == contextlib.__file__ or (file.startswith(_PACKAGE) and not file.startswith(_SHIPPED_PROGRAMS))
+    return file in _HELPERS or (file.startswith(_PACKAGE) and not file.startswith(_SHIPPED_PROGRAMS))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import threading
+import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Generic, TypeVar
+
+from ..forks import Lock
 
 T = TypeVar("T")
 
@@ -15,20 +19,35 @@ class Meanwhile(Generic[T]):
 
     def __init__(self, read: Callable[[], T], write: Callable[[T], object], changed: Callable[[T], T]) -> None:
         self._read, self._write, self._changed = read, write, changed
-        self._lock = threading.Lock()
-        self._inside = 0
+        self._lock = Lock()
+        self._inside: Counter[int] = Counter()  # how often each thread has entered
+        self._usual: T | None = None  # known while somebody is inside
+        os.register_at_fork(after_in_child=self._alone)
 
     @contextmanager
     def inside(self) -> Iterator[None]:
+        me = get_ident()
         with self._lock:
-            if self._inside == 0:
+            if not self._inside:
                 self._usual = self._read()
                 self._write(self._changed(self._usual))
-            self._inside += 1
+            self._inside[me] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._inside -= 1
-                if self._inside == 0:
-                    self._write(self._usual)
+                self._inside[me] -= 1
+                self._left()
+
+    def _alone(self) -> None:
+        """In a forked child: threads that were inside will not leave."""
+        me = get_ident()
+        self._inside = Counter({me: self._inside[me]})
+        self._left()
+
+    def _left(self) -> None:
+        """Restore the setting if nobody is inside."""
+        self._inside = +self._inside
+        if not self._inside and self._usual is not None:
+            self._write(self._usual)
+            self._usual = None

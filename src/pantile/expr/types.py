@@ -10,11 +10,11 @@ a cast alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..cached import cached_property
 from ..errors import InternalError, UserError
 
 _made: dict[tuple[str, int], DType] = {}

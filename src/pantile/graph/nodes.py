@@ -13,8 +13,8 @@ uses a coordinate by a cast to int32.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from ..cached import cached_property
 from ..errors import Location
 from ..expr.magnitude import MAY_OVERFLOW, Magnitudes
 from ..expr.nodes import Expr, Load, Op

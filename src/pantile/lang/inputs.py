@@ -9,9 +9,12 @@ from ..expr import nodes
 from ..expr.nodes import Expr, Read
 from ..expr.types import INT32, DTypeLike
 from ..expr.types import dtype as as_dtype
+from ..parameters import plain, shown
 from . import names
 from .indexing import Source, check_rank, indices_of
 from .variables import Scalar
+
+MOST_AXES = 32  # that all versions of NumPy have
 
 
 @nodes.node(init=False)
@@ -27,6 +30,20 @@ class Extent(Scalar):
         object.__setattr__(self, "axis", axis)
 
 
+class Shape(tuple[Extent, ...]):
+    """The extents of an Input: a tuple that says what an index may be."""
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Shape(super().__getitem__(index))
+        axis, axes = plain(index), len(self)
+        if type(axis) is not int or not -axes <= axis < axes:
+            raise UserError(
+                f"shape[{shown(index)}] is not the extent of an axis; the axes are numbered from 0 to {axes - 1}"
+            )
+        return super().__getitem__(axis)
+
+
 class Input(Source):
     """An array of pixels, passed by name at the call and read as `img[y, x]`, in NumPy's order of axes.
 
@@ -38,12 +55,15 @@ class Input(Source):
     def __init__(self, name: str, dtype: DTypeLike, ndim: int) -> None:
         self.name = names.argument(name, "an Input")
         self.dtype = as_dtype(dtype)
-        if not isinstance(ndim, int) or ndim < 1:
-            raise UserError(f"Input {name!r} has ndim={ndim!r}; write how many axes it has (for none, use pt.Param)")
+        if type(ndim) is not int or not 1 <= ndim <= MOST_AXES:
+            raise UserError(
+                f"Input {name!r} has ndim={shown(ndim)}; write how many axes it has, at most {MOST_AXES} "
+                "(for none, use pt.Param)"
+            )
         self.ndim = ndim
         self.where = here()
         self.order = next(names.declaration_order)
-        self.shape: tuple[Extent, ...] = tuple(Extent(self, k) for k in range(ndim))
+        self.shape = Shape(Extent(self, k) for k in range(ndim))
 
     @property
     def dims(self) -> tuple[str, ...]:

@@ -12,9 +12,9 @@ instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
 from types import MappingProxyType
 
+from ..cached import cached_property
 from ..errors import InternalError
 from ..expr.build import broadcast, cast, ramp
 from ..expr.congruence import Class, congruence, known_remainder

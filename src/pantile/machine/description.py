@@ -6,32 +6,46 @@ Rates are of one core that runs alone, unless they say otherwise; sizes are in b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from ..errors import UserError
+from ..parameters import Between, Bytes, Count, OneOf, Rate, check_fields
+
+Cores = Annotated[int, Between(1, 1 << 20)]
+SLOWEST = 1.0  # bytes per second
+PerCycle = Annotated[float, Between(1e-3, 1e3)]
 
 
 @dataclass(frozen=True)
 class Cache:
     """A cache of data."""
 
-    size: int
-    line: int
-    ways: int  # associativity
-    shared_by: int  # cores that share one
-    bandwidth: float  # at which one core reads what is in it
+    size: Bytes
+    line: Count
+    ways: Count  # associativity
+    shared_by: Cores  # cores that share one
+    bandwidth: Annotated[float, Between(0, 1e18)]  # at which one core reads what is in it; 0: unknown
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def per_core(self) -> int:
         """The part of it that one of the cores that share it can count on."""
-        return self.size // self.shared_by
+        return max(1, self.size // self.shared_by)
 
 
 @dataclass(frozen=True)
 class Issue:
     """Vector instructions that a core starts per cycle, at most."""
 
-    fma: float  # multiplications, additions and both in one, of floats
-    int: float
-    load: float
-    store: float
+    fma: PerCycle  # multiplications, additions and both in one, of floats
+    int: PerCycle
+    load: PerCycle
+    store: PerCycle
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True)
@@ -40,14 +54,19 @@ class Machine:
 
     name: str
     architecture: str
-    cores: int
-    threads: int  # that its cores run at a time
-    ghz: float
-    vector_bits: int
+    cores: Cores
+    threads: Cores  # that its cores run at a time
+    ghz: Annotated[float, Between(1e-3, 1e3)]
+    vector_bits: Annotated[int, OneOf(32, 64, 128, 256, 512, 1024, 2048)]
     issue: Issue
     caches: tuple[Cache, ...]  # nearest first, at least one
-    core_bandwidth: float  # of memory, for one core
-    bandwidth: float  # of memory, for all cores
+    core_bandwidth: Rate  # of memory, for one core
+    bandwidth: Rate  # of memory, for all cores
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if any(cache.bandwidth < SLOWEST for cache in self.caches):
+            raise UserError(f"Machine(caches=...): the bandwidth of a cache is below {SLOWEST}; pass bytes per second")
 
     @property
     def l1(self) -> Cache:

@@ -13,6 +13,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from .. import folder
+from ..errors import UserError
 from .description import Cache, Issue, Machine
 from .isa import vector_bits
 from .measure import Rates, measure
@@ -21,6 +22,7 @@ from .quiet import NOTICEABLE, busy_cores
 CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
 CPU_INFO = Path("/proc/cpuinfo")
 FILE_NAME = "machine.json"
+_LARGEST_FILE = 1 << 20
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 # Of a system that tells nothing about its caches.
@@ -69,12 +71,13 @@ def _is_quiet() -> bool:
 
 def _read(kept: Path | None) -> dict[str, Rates]:
     """What was measured before; a file that is not there, or not ours, is nothing."""
+    text = None if kept is None else folder.read(kept / FILE_NAME, _LARGEST_FILE)
     try:
-        found = json.loads("{}" if kept is None else (kept / FILE_NAME).read_text())
+        found = json.loads(text or b"{}")
         return {
             key: Rates(**{**r, "issue": Issue(**r["issue"]), "caches": tuple(r["caches"])}) for key, r in found.items()
         }
-    except (OSError, ValueError, TypeError, AttributeError, KeyError):
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError, UserError):
         return {}
 
 

@@ -7,6 +7,8 @@ carry, those of memory what its channels do at peak.
 
 from __future__ import annotations
 
+from ..errors import UserError
+from ..parameters import shown
 from .description import Cache, Issue, Machine
 
 _K, _M, _G = 1 << 10, 1 << 20, 1e9
@@ -85,6 +87,6 @@ NAMED = {
 
 def named(name: str) -> Machine:
     """A machine of `NAMED`."""
-    if name not in NAMED:
-        raise ValueError(f"{name!r} is not a machine that is known by name; use one of {', '.join(NAMED)}")
+    if not isinstance(name, str) or name not in NAMED:
+        raise UserError(f"{shown(name)} is not a machine that is known by name; use one of {', '.join(NAMED)}")
     return NAMED[name]

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 import numpy as np
 
+from ..forks import check_llvm
+from ..parameters import Rate, check_fields
 from .description import Issue
 
 COPIED_BYTES = 128 << 20  # more than caches hold
@@ -30,12 +32,15 @@ _SERIAL = 4  # steps of the one chain that tells the clock, per iteration
 class Rates:
     """As in `Machine`; `caches` are the bandwidths of caches."""
 
-    ghz: float
+    ghz: Rate
     issue: Issue
-    caches: tuple[float, ...]
-    core_bandwidth: float
-    bandwidth: float
+    caches: tuple[Rate, ...]
+    core_bandwidth: Rate
+    bandwidth: Rate
     quiet: bool = True  # whether nobody else was busy then
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int) -> Rates:
@@ -94,6 +99,7 @@ def _chains(engine: llvm.ExecutionEngine, name: str) -> Callable[[], object]:
 
 
 def _compiled(text: str) -> llvm.ExecutionEngine:
+    check_llvm()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features().flatten()

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import Location, UserError
 from ..expr.types import DType
+from ..parameters import shown
 
 NDArray = np.ndarray[Any, np.dtype[Any]]
 LARGEST_EXTENT = (1 << 31) - 1  # coordinates are int32
@@ -72,7 +73,7 @@ class Arguments:
     def _unknown(self, name: str) -> UserError:
         close = get_close_matches(name, self._names, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"it takes {', '.join(self._names) or 'no arguments'}"
-        return UserError(f"the pipeline has no argument {name!r}; {hint}")
+        return UserError(f"the pipeline has no argument {shown(name)}; {hint}")
 
 
 # ---- arrays
@@ -82,6 +83,7 @@ def as_array(wanted: Array, given: Any) -> NDArray:
     """What was given, as a NumPy array; other array types are viewed through their own protocols."""
     if type(given) is np.ndarray:
         return given
+    check_unmasked(wanted, given)
     if given is None:
         raise UserError(f"{wanted.label} is missing; pass {wanted.name}=<array of {wanted.dtype.numpy}>")
     try:
@@ -90,6 +92,13 @@ def as_array(wanted: Array, given: Any) -> NDArray:
         return np.asarray(given)
     except Exception as error:
         raise UserError(f"{wanted.label} is given {type(given).__name__}, which is not an array: {error}") from error
+
+
+def check_unmasked(wanted: Array, given: Any) -> None:
+    """Refuse an array of which some elements do not count."""
+    if any(isinstance(a, np.ma.MaskedArray) for a in (given, *(given if isinstance(given, (list, tuple)) else ()))):
+        instead = f"{wanted.name}.filled(...)" if wanted.kind == "Input" else "the .data of it"
+        raise UserError(f"{wanted.label} is given a masked array, whose mask would be ignored; pass {instead}")
 
 
 def check_array(wanted: Array, a: NDArray) -> None:
@@ -153,9 +162,10 @@ def as_number(wanted: Number, given: Any) -> bool | int | float:
     """The number in its param's type: checked for range, rounded."""
     if given is None:
         raise UserError(f"{wanted.label} is missing; pass {wanted.name}=<{wanted.dtype}>")
-    value = given.item() if isinstance(given, (np.generic, np.ndarray)) and given.ndim == 0 else given
+    is_scalar = isinstance(given, (np.generic, np.ndarray)) and given.ndim == 0 and given is not np.ma.masked
+    value = given.item() if is_scalar and given.dtype.kind not in "mM" else given
     if not isinstance(value, (bool, int, float)):
-        raise UserError(f"{wanted.label} is given {given!r}, which is not a number of {wanted.dtype}")
+        raise UserError(f"{wanted.label} is given {shown(given)}, which is not a number of {wanted.dtype}")
     if wanted.dtype.is_float:
         return _as_float(wanted, value)
     return _as_bool(wanted, value) if wanted.dtype.is_bool else _as_int(wanted, value)
@@ -163,7 +173,7 @@ def as_number(wanted: Number, given: Any) -> bool | int | float:
 
 def _as_bool(wanted: Number, value: bool | int | float) -> bool:
     if not isinstance(value, bool):
-        raise UserError(f"{wanted.label} is given {value!r}, but it is a bool; pass True or False")
+        raise UserError(f"{wanted.label} is given {shown(value)}, but it is a bool; pass True or False")
     return value
 
 
@@ -172,7 +182,7 @@ def _as_int(wanted: Number, value: bool | int | float) -> int:
         raise UserError(f"{wanted.label} is given {value!r}, but it is an {wanted.dtype}; pass an integer")
     if not wanted.dtype.min <= value <= wanted.dtype.max:
         raise UserError(
-            f"{wanted.label} is given {value}, but {wanted.dtype} holds {wanted.dtype.min} .. {wanted.dtype.max}"
+            f"{wanted.label} is given {shown(value)}, but {wanted.dtype} holds {wanted.dtype.min} .. {wanted.dtype.max}"
         )
     return int(value)
 
@@ -182,9 +192,9 @@ def _as_float(wanted: Number, value: bool | int | float) -> float:
         if wanted.dtype.kind == "bfloat":
             return from_bfloat_bits(to_bfloat_bits(float(value)))
         code = _FLOAT_CODES[wanted.dtype.bits]
-        return float(struct.unpack(code, struct.pack(code, value))[0])
+        return float(struct.unpack(code, struct.pack(code, float(value)))[0])
     except OverflowError:
-        raise UserError(f"{wanted.label} is given {value!r}, which is too large for {wanted.dtype}") from None
+        raise UserError(f"{wanted.label} is given {shown(value)}, which is too large for {wanted.dtype}") from None
 
 
 _FLOAT_CODES = {16: "=e", 32: "=f", 64: "=d"}  # with "=", what does not fit is an OverflowError

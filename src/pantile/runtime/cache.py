@@ -11,7 +11,6 @@ import contextlib
 import functools
 import hashlib
 import os
-import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -127,18 +126,8 @@ class Directory:
                         yield status.st_mtime, status.st_size, file.path
 
     def read(self, name: str) -> bytes | None:
-        try:
-            handle = os.open(self._file(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            with open(handle, "rb") as file:
-                status = os.fstat(file.fileno())
-                if not folder.is_ours(status) or not stat.S_ISREG(status.st_mode):
-                    return None
-                data = file.read()
-                with contextlib.suppress(OSError):
-                    os.utime(file.fileno())  # it was used now
-        except OSError:
-            return None
-        return _content(name, data)
+        data = folder.read(self._file(name), self.limit, used=True)
+        return None if data is None else _content(name, data)
 
     def write(self, name: str, content: bytes) -> None:
         with contextlib.suppress(OSError):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
+from ..forks import Lock
 from . import cache
 from .kernel import Kernel, ObjectCode
 
@@ -15,8 +14,8 @@ from .kernel import Kernel, ObjectCode
 Timed = Callable[[str, Callable[[], Any]], Any]
 
 _kernels: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
-_locks: dict[str, threading.Lock] = {}
-_lock = threading.Lock()  # of the two above
+_locks: WeakValueDictionary[str, Lock] = WeakValueDictionary()  # each as long as somebody holds it or waits
+_lock = Lock()  # of the locks
 
 
 def kernel(key: str, compile: Callable[[], ObjectCode], timed: Timed) -> Kernel:
@@ -25,14 +24,12 @@ def kernel(key: str, compile: Callable[[], ObjectCode], timed: Timed) -> Kernel:
     if found is not None:
         return found
     with _lock:
-        mine = _locks.setdefault(key, threading.Lock())
+        mine = _locks.setdefault(key, Lock())
     with mine:
         found = _kernels.get(key)
         if found is None:
             compiled = timed("cache", lambda: _on_disk(key)) or _compiled(key, compile)
             found = _kernels[key] = timed("load", lambda: Kernel(compiled))
-    with _lock:
-        _locks.pop(key, None)
     return found
 
 
@@ -45,13 +42,3 @@ def _compiled(key: str, compile: Callable[[], ObjectCode]) -> ObjectCode:
     compiled = compile()
     cache.write(key, compiled.to_bytes())
     return compiled
-
-
-def _forget_locks() -> None:
-    """In a forked child, the threads that held them are gone."""
-    global _lock
-    _lock = threading.Lock()
-    _locks.clear()
-
-
-os.register_at_fork(after_in_child=_forget_locks)

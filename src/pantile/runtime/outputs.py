@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import UserError
-from .arguments import LARGEST_EXTENT, Array, NDArray, check_array
+from ..parameters import plain, shown
+from .arguments import LARGEST_EXTENT, Array, NDArray, check_array, check_unmasked
 
 LARGEST_BYTES = 1 << 47  # what addresses can reach
 _OVERLAP_WORK = 1000  # steps that NumPy may spend on deciding whether two interleaved views share an element
@@ -29,7 +30,21 @@ def given_outputs(wanted: Sequence[Array], out: Any) -> list[NDArray | None]:
     for a, o in zip(wanted, given, strict=True):
         if o is not None and not isinstance(o, np.ndarray):
             raise UserError(f"{a.label} cannot be written into {type(o).__name__}; pass a NumPy array as out=")
+        check_unmasked(a, o)
     return given
+
+
+def stated_shape(wanted: Array, shape: tuple[Any, ...]) -> Shape:
+    """A shape that stands for an array: refused if there is no such array."""
+    extents = [n for n in map(plain, shape) if type(n) is int and 0 <= n <= LARGEST_EXTENT]
+    if len(extents) < len(shape) or len(shape) != wanted.ndim:
+        raise UserError(
+            f"{wanted.label} has {wanted.ndim} axes, but is given the shape {shown(shape)}; pass as many extents, each "
+            f"an integer of 0 to {LARGEST_EXTENT}"
+        )
+    if prod(extents) * wanted.dtype.bytes > LARGEST_BYTES:
+        raise UserError(f"{wanted.label} is given the shape {shape}, more than memory can hold")
+    return tuple(extents)
 
 
 def check_shape(wanted: Array, shape: Shape, written: str) -> None:

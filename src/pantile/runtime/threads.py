@@ -19,12 +19,12 @@ Do not fork from inside a body. From anywhere else a fork is fine, and the child
 
 import ctypes
 import os
-import threading
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import llvmlite.binding as llvm
 
+from pantile.forks import Lock, check_llvm
 from pantile.runtime.pool_ir import EXPORTS, pool_ir
 from pantile.runtime.pool_ir.platform import CACHE_LIMIT, MAX_THREADS, OUT_OF_MEMORY
 
@@ -78,6 +78,7 @@ class ThreadPool:
 
 def compile_pool() -> bytes:
     """Object code of the pool for this machine; it may be kept and given to a later process's `pool`."""
+    check_llvm()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     module = llvm.parse_assembly(pool_ir(llvm.get_process_triple()))
@@ -85,7 +86,7 @@ def compile_pool() -> bytes:
 
 
 _pool: ThreadPool | None = None
-_pool_lock = threading.Lock()
+_pool_lock = Lock()
 
 
 def pool(object_code: Callable[[], bytes] = compile_pool) -> ThreadPool:
@@ -98,15 +99,6 @@ def pool(object_code: Callable[[], bytes] = compile_pool) -> ThreadPool:
     return _pool
 
 
-def _replace_lock_in_child() -> None:
-    """A thread that was loading the pool at the fork will not finish, nor let go of the lock."""
-    global _pool_lock
-    _pool_lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_replace_lock_in_child)
-
-
 def _target_machine() -> llvm.TargetMachine:
     """No optimisation: the text is written as it should run, and optimising it triples the time it takes."""
     target = llvm.Target.from_triple(llvm.get_process_triple())
@@ -117,6 +109,7 @@ def _target_machine() -> llvm.TargetMachine:
 
 def _load(object_code: bytes) -> dict[str, int]:
     """Link the object into this process for good: sleeping workers are inside its code until the very end."""
+    check_llvm()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())

@@ -7,8 +7,7 @@ if that is in the chain of its own place. Both checks are look-ups in these chai
 
 from __future__ import annotations
 
-from functools import cached_property
-
+from ..cached import cached_property
 from ..graph.nodes import Graph
 from .directives import Directive
 from .draft import StageDraft

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import cached_property, wraps
+from functools import wraps
 from math import prod
 from operator import itemgetter
 from typing import Any, TypeVar, cast
@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 from ...analysis.interval import Interval
 from ...analysis.regions import definition_scope, required
 from ...analysis.touched import Box
+from ...cached import cached_property
 from ...expr.depth import deep_expressions
 from ...expr.nodes import Load, Number
 from ...expr.visit import key, variables, walk

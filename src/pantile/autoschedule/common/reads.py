@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from ...analysis.interval import Interval, Scope, interval, refine
 from ...analysis.regions import definition_scope
 from ...analysis.touched import Box, hull
+from ...cached import cached_property
 from ...expr.linear import linear
 from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var
 from ...expr.visit import children

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from math import isqrt
 
 from ...analysis.access import accesses
+from ...cached import cached_property
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Stage
 from ...machine.description import Machine

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property
 
 from ...analysis.access import Access, Index, accesses
 from ...analysis.alignment import Reads, align
+from ...cached import cached_property
 from ...expr.depth import deep_expressions
 from ...graph.nodes import Definition, Stage
 from ...schedule.updates import is_independent, pure_dims

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
 
 from ...analysis.alignment import Alignment
+from ...cached import cached_property
 
 if TYPE_CHECKING:
     from .aligned import Stages

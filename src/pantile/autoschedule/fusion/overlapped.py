@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
+from ...cached import cached_property
 from .aligned import SHORT
 from .aligned_group import AlignedGroup
 from .expression_inlining import ExpressionInlining

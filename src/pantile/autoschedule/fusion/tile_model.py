@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import ceil, inf, prod, sqrt
 
+from ...cached import cached_property
 from .aligned import Stages
 from .aligned_group import AlignedGroup
 from .dag import Group

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
+from ...cached import cached_property
 from ...machine.description import Machine
 from .emulation import Prefetcher, most_rows
 from .references import Numbers

@@ -17,6 +17,8 @@ import numpy as np
 
 from ...machine.description import Cache
 
+MOST_LINES = 1 << 20  # that are looked at; of an L2, usually 2^15
+
 
 @dataclass(frozen=True)
 class Prefetcher:
@@ -46,7 +48,7 @@ def most_rows(
 
 def _fetched(sets: int, ways: int, lines: int, pitch: int, per_line: int, prefetcher: Prefetcher | None) -> int:
     """Lines 9 to 30, for all rows at once: one more than fits in any case is enough."""
-    count = sets * ways // lines + 1
+    count = min(sets * ways, MOST_LINES) // lines + 1
     first = -(-np.arange(count) * pitch // per_line)
     order = ((first[:, None] + np.arange(lines)) % sets).ravel()  # the set of each line that is fetched
     met = _earlier(order)

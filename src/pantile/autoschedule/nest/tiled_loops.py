@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from ...cached import cached_property
 from ...schedule.directives import SUFFIX, StageSchedule
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
+from ...cached import cached_property
 from ..report import GroupReport
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from ...cached import cached_property
 from ...graph.nodes import Stage
 from ...schedule.default import lanes
 from ...schedule.directives import StageSchedule, on

@@ -8,7 +8,6 @@ buffers hold (sioutas-thesis §5.3), for all sizes at once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from math import ceil
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from ...analysis.interval import Interval
 from ...analysis.touched import Box
+from ...cached import cached_property
 from ...schedule.default import lanes
 from ..common import footprint
 from ..common.facts import Facts

@@ -3,9 +3,8 @@ are, and which of them can be fused into what reads them at all."""
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from ...analysis.access import accesses_of
+from ...cached import cached_property
 from ...expr.nodes import Op
 from ...expr.visit import variables, walk
 from ...graph.nodes import Stage

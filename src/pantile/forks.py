@@ -1,0 +1,81 @@
+"""Forks: a child has the memory of all threads, but only the thread that forked is there to go on.
+
+What others were in the middle of stays so in the child for ever. Three remedies, in this order:
+- what is guarded by a `Lock` is right at every moment, so the child just opens the lock;
+- LLVM is not (it has locks and caches of its own), so a fork waits until no thread is inside it;
+- where that takes longer than a fork may take, the child runs what is compiled and refuses to compile more.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from types import TracebackType
+from weakref import WeakSet
+
+from llvmlite.binding import ffi
+
+from .errors import RunError
+
+PATIENCE = 30.0  # seconds that a fork waits for LLVM; single calls of it take that long for enormous kernels only
+
+
+class Lock:
+    """A reentrant lock that a forked child finds open, unless the thread that forked holds it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        _locks.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._lock.release()
+
+    def open_in_child(self) -> None:
+        """Make the lock anew if a thread that is not there holds it."""
+        if self._lock.acquire(blocking=False):
+            self._lock.release()
+        else:
+            self._lock = threading.RLock()
+
+
+_locks: WeakSet[Lock] = WeakSet()
+
+
+def check_llvm() -> None:
+    """Raise an error where LLVM cannot be used: before anything is compiled or loaded."""
+    if _llvm_is_broken:
+        raise RunError(
+            "this process was forked while another thread was compiling, and cannot compile; fork before, wait for "
+            "that thread, or start processes afresh, as multiprocessing.get_context('spawn') does"
+        )
+
+
+# ---- llvmlite has a lock around every call into LLVM; whoever holds it knows that nobody else is inside.
+
+_llvm_is_broken = False
+_forking = threading.local()
+
+
+def _wait_for_llvm() -> None:
+    _forking.holds_llvm = ffi.lib._lock._lock.acquire(timeout=PATIENCE)
+
+
+def _let_go_of_llvm() -> None:
+    if _forking.holds_llvm:
+        ffi.lib._lock._lock.release()
+
+
+def _start_child() -> None:
+    global _llvm_is_broken
+    if not _forking.holds_llvm:
+        _llvm_is_broken = True
+        ffi.lib._lock._lock = threading.RLock()  # LLVM's objects are still disposed of, which takes the lock
+    _let_go_of_llvm()
+    for lock in list(_locks):
+        lock.open_in_child()
+
+
+os.register_at_fork(before=_wait_for_llvm, after_in_parent=_let_go_of_llvm, after_in_child=_start_child)

@@ -1,0 +1,110 @@
+"""Every parameter of every strategy and every field of a machine, with odd values: it works, or it is a UserError."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import Field, fields, replace
+from typing import Any
+
+import pytest
+
+import pantile as pt
+from pantile.autoschedule import STRATEGIES, Problem, Strategy
+from pantile.machine import Cache, Issue, Machine
+
+from ..odd_values import ODD
+
+MACHINE = pt.machine.named("i7-6700")
+UNTUNED = [s for s in STRATEGIES.values() if not s.name.endswith("_tuned")]
+Y, X = pt.vars("y x")
+
+
+def pipeline(**options: Any) -> pt.Pipeline:
+    """Two stencils, and a product that has a reduction."""
+    img, across, down, product = pt.Input("img", "float32", 2), pt.Func("across"), pt.Func("down"), pt.Func("product")
+    r = pt.RDom((0, 7), name="r")
+    across[Y, X] = img[Y, X] + img[Y, X + 1] * 2.0
+    down[Y, X] = across[Y, X] + across[Y + 1, X] * 3.0
+    product[Y, X] = 0.0
+    product[Y, X] += down[Y, r[0]] * down[r[0], X]
+    return pt.Pipeline(product, (30, 40), **options)
+
+
+GRAPH = pipeline().graph
+
+
+def try_out(strategy: Strategy, machine: Machine) -> None:
+    """Find a schedule, and let its legality be checked."""
+    scalars = {"img.shape.0": 31, "img.shape.1": 41}
+    found = strategy.find(Problem(GRAPH, {"product": (30, 40)}, scalars, machine, measure=lambda _: 1.0))
+    pipeline(schedule=found.schedule)
+    assert str(found.report)
+
+
+def refused_or_made(make: Callable[[], Any]) -> Any:
+    """None if it is refused, which is at a line of this file."""
+    try:
+        return make()
+    except pt.UserError as error:
+        assert error.where.file == __file__
+        assert len(str(error)) < 500
+        return None
+
+
+PARAMETERS = [pytest.param(s, f, id=f"{s.name}.{f.name}") for s in STRATEGIES.values() for f in fields(s)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("strategy", "field"), PARAMETERS)
+def test_of_a_strategy(strategy: Callable[..., Strategy], field: Field[Any]) -> None:
+    tried = 0
+    for value in ODD:
+        made = refused_or_made(lambda value=value: strategy(**{field.name: value}))
+        if made is not None:
+            try_out(made, MACHINE)
+            tried += 1
+    assert tried > 0
+    assert refused_or_made(lambda: strategy(**{field.name: object()})) is None
+
+
+@pytest.mark.parametrize("strategy", [s for s in STRATEGIES.values() if fields(s)], ids=lambda s: s.name)  # type: ignore[arg-type]
+def test_a_replaced_parameter_is_checked(strategy: Callable[..., Strategy]) -> None:
+    made = strategy()
+    for field in fields(made):  # type: ignore[arg-type]
+        assert refused_or_made(lambda field=field: replace(made, **{field.name: object()})) is None  # type: ignore[type-var]
+
+
+def of_machine(name: str, value: object) -> Machine:
+    return replace(MACHINE, **{name: value})
+
+
+def of_issue(name: str, value: object) -> Machine:
+    return replace(MACHINE, issue=replace(MACHINE.issue, **{name: value}))
+
+
+def of_l1(name: str, value: object) -> Machine:
+    return replace(MACHINE, caches=(replace(MACHINE.l1, **{name: value}), *MACHINE.caches[1:]))
+
+
+def of_l2(name: str, value: object) -> Machine:
+    return replace(MACHINE, caches=(MACHINE.l1, replace(MACHINE.l2, **{name: value}), *MACHINE.caches[2:]))
+
+
+KINDS = ((of_machine, Machine), (of_issue, Issue), (of_l1, Cache), (of_l2, Cache))
+FIELDS = [pytest.param(make, f.name, id=f"{make.__name__}.{f.name}") for make, kind in KINDS for f in fields(kind)]
+
+
+@pytest.mark.parametrize(("make", "name"), FIELDS)
+def test_of_a_machine(make: Callable[[str, object], Machine], name: str) -> None:
+    strategies = itertools.cycle(UNTUNED)
+    for value in ODD:
+        made = refused_or_made(lambda value=value: make(name, value))
+        for strategy in itertools.islice(strategies, len(UNTUNED) if made is not None else 0):
+            try_out(strategy(), made)
+
+
+@pytest.mark.parametrize("caches", [1, 2, 4])
+def test_machines_with_few_or_many_caches(caches: int) -> None:
+    machine = replace(MACHINE, caches=(*MACHINE.caches, replace(MACHINE.last, size=1 << 30))[:caches])
+    for strategy in UNTUNED:
+        try_out(strategy(), machine)
