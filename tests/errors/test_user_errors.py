@@ -60,7 +60,9 @@ def long_name() -> object:
     return pt.Func("f" * 100_000)
 
 
-@must_fail("'\ufb01' cannot be the name of an Input: Python reads it as 'fi' where it is written as a keyword; write that")
+@must_fail(
+    "'\ufb01' cannot be the name of an Input: Python reads it as 'fi' where it is written as a keyword; write that"
+)
 def name_that_is_another_as_a_keyword() -> object:
     return pt.Input("\ufb01", "uint8", 2)
 

@@ -62,8 +62,9 @@ def agrees(p: pt.Pipeline, seed: int) -> None:
         try:
             results = scheduled(**given)
         except pt.UserError as refused:
-            assert "may leave 64 bits" in str(refused)
-            return
+            if "may leave 64 bits" in str(refused):
+                return
+            raise
         for name, a, b in zip(ON, results, p.reference(**given), strict=True):
             np.testing.assert_array_equal(a, b, f"{name} of {p} under {scheduled.schedule} for {given}")
 

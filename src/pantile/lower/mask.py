@@ -101,11 +101,10 @@ class _Masker:
         """Whether the load reads no further without the conditions around it."""
         if path.by_scalars and load.buffer in self.inputs:
             return self.holds(load)
-        for k, i in enumerate(load.indices):
-            if not self.inside(interval(i, self.whole), interval(i, path.scope)):
-                if not self.holds_along(load.buffer, k, i):
-                    return False
-        return True
+        return all(
+            self.inside(interval(i, self.whole), interval(i, path.scope)) or self.holds_along(load.buffer, k, i)
+            for k, i in enumerate(load.indices)
+        )
 
     def holds(self, load: Load) -> bool:
         """Whether an input certainly has all elements that the load may read, promised or not."""

@@ -163,9 +163,9 @@ class _Builder:
         def counts(c: Expr) -> bool:
             return depends(c, names) and not (loaded(c) or depends(c, starts) or any(same(c, g) for g in granted))
 
-        if not read_if(rest, tuple(b for m in members for b in m.buffers), counts, self.contents):
-            if not self.may_be_nothing(members):
-                return box
+        buffers = tuple(b for m in members for b in m.buffers)
+        if not read_if(rest, buffers, counts, self.contents) and not self.may_be_nothing(members):
+            return box
         return tuple(side if self.anywhere(members, k) else self.clipped_side(members, k, side)
                      for k, side in enumerate(box))  # fmt: skip
 

@@ -139,7 +139,8 @@ def _specialize(s: StageDraft, d: Directive) -> None:
     try:
         s.conditions.append(parse(str(d.args[0]), s.graph))
     except UserError as error:
-        raise s.no(d, str(error).removeprefix(f"{error.where}: "), "a condition is over the pipeline's params and input shapes") from error
+        reason = str(error).removeprefix(f"{error.where}: ")
+        raise s.no(d, reason, "a condition is over the pipeline's params and input shapes") from error
 
 
 def _rfactor(s: StageDraft, d: Directive) -> None:
