@@ -129,3 +129,9 @@ def test_printing_and_saving_lose_nothing(stages: dict[str, list[tuple[str, tupl
     assert eval(str(s), {"pt": pt}) == s
     assert Schedule.from_json(s.to_json()) == s
     assert hash(Schedule.from_json(s.to_json())) == hash(s)
+
+
+def test_halves_of_reduction_loops_have_names() -> None:
+    """Numbered ones too: `unroll("r.0", 4)` makes a loop "r.0_u", which other directives name."""
+    chain = pt.on("total").update().unroll("r.0", 4).reorder("r.1", "r.0", "r.0_u")
+    assert pt.Schedule.from_json(pt.Schedule(chain).to_json()) == pt.Schedule(chain)

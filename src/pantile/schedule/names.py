@@ -26,7 +26,8 @@ def name_of(thing: Named) -> str:
             f"{shown(thing)} is not a name; give a string or an object with a name, such as a Func", here()
         )
     first, *others = name[: _MOST + 1].split(".")
-    if len(name) > _MOST or not _is_word(first) or not all(_is_word(w) or _is_number(w) for w in others):
+    # What follows a dot may be a number, with a suffix if half of a split loop is meant: "r.0_u".
+    if len(name) > _MOST or not _is_word(first) or not all(_is_word(f"_{w}") for w in others):
         raise UserError(
             f"{shown(name)} cannot be the name of a stage, loop, dim or buffer; those are words of letters, digits "
             'and _, some with dots between, such as "x" or "r.x"',
@@ -48,7 +49,3 @@ def new_name(thing: Named, *old: str) -> str:
 
 def _is_word(word: str) -> bool:
     return word.isidentifier() and is_normal(word)
-
-
-def _is_number(word: str) -> bool:
-    return word.isascii() and word.isdigit()

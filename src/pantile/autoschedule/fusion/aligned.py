@@ -6,6 +6,7 @@ Many sets of the same stages are looked at, so what is known of single stages is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from ...analysis.access import Access, Index, accesses
@@ -150,7 +151,7 @@ class Stages:
             return access
         anywhere = Index(None, Fraction(0), Fraction(0), Fraction(SHORT))
         dims = zip(self.problem.graph.stage[name].dims, access.indices, strict=True)
-        return Access(access.buffer, tuple(anywhere if d in loose else i for d, i in dims))
+        return replace(access, indices=tuple(anywhere if d in loose else i for d, i in dims))
 
     @cached_property
     def _loose(self) -> dict[str, set[str]]:
@@ -256,7 +257,7 @@ def _components(group: Group, near: Sequence[Group]) -> tuple[Group, ...]:
 
 def _hull(a: Access, b: Access) -> Access:
     pairs = zip(a.indices, b.indices, strict=True)
-    return Access(a.buffer, tuple(None if i is None or j is None else _wider(i, j) for i, j in pairs))
+    return replace(a, indices=tuple(None if i is None or j is None else _wider(i, j) for i, j in pairs))
 
 
 def _wider(a: Index, b: Index) -> Index:

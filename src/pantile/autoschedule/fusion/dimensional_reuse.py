@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from ...analysis.access import Access, Index, accesses
@@ -22,7 +23,7 @@ def _shifted(a: Access, dim: str) -> Access:
     moved = (
         i if i is None or i.dim != dim else Index(dim, i.scale, i.low + i.scale, i.high + i.scale) for i in a.indices
     )
-    return Access(a.buffer, tuple(moved))
+    return replace(a, indices=tuple(moved))
 
 
 def _points(a: Access) -> int:
