@@ -10,10 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_waiting = threading.local()  # `where`: the line that waits for what this thread does
 _SHIPPED_PROGRAMS = (_PACKAGE + "apps" + os.sep, _PACKAGE + "cli" + os.sep, _PACKAGE + "bench" + os.sep)
 
 
@@ -55,7 +58,20 @@ def here() -> Location:
         if not _is_ours(frame):
             break
         frame = frame.f_back
+    where: Location | None = getattr(_waiting, "where", None)
+    if where is not None and frame.f_code.co_filename == threading.__file__:
+        return where
     return Location(frame.f_code.co_filename, frame.f_lineno)
+
+
+@contextlib.contextmanager
+def on_behalf_of(where: Location) -> Iterator[None]:
+    """A thread of ours works for a line of the user's program, which errors are to point at."""
+    _waiting.where = where
+    try:
+        yield
+    finally:
+        _waiting.where = None
 
 
 def _is_ours(frame: FrameType) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,14 @@ class Meanwhile(Generic[T]):
         self._read, self._write, self._changed = read, write, changed
         self._lock = threading.Lock()
         self._inside = 0
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        """The others are not there any more."""
+        self._lock = threading.Lock()
+        if self._inside:
+            self._inside = 0
+            self._write(self._usual)
 
     @contextmanager
     def inside(self) -> Iterator[None]:
@@ -29,6 +38,6 @@ class Meanwhile(Generic[T]):
             yield
         finally:
             with self._lock:
-                self._inside -= 1
+                self._inside = max(0, self._inside - 1)
                 if self._inside == 0:
                     self._write(self._usual)

@@ -1,4 +1,4 @@
-"""Expressions as people would write them."""
+"""Expressions as people would write them, and no longer than people would read."""
 
 from __future__ import annotations
 
@@ -12,22 +12,40 @@ _INFIX = {
 }  # fmt: skip
 _PREFIX = {"neg": "-", "not": "~"}
 _ATOM = 9
+_LONGEST = 20_000  # characters: written out, what an expression shares may take any number
+
+_Part = str | tuple[Expr, int]  # an operand is put in parentheses unless it binds at least as tight as the number
 
 
 def show(e: Expr) -> str:
-    """One line of text; fully parenthesised only where Python's precedence needs it."""
-    return _show(e)[0]
+    """One line of text; fully parenthesised only where Python's precedence needs it. What is too long ends in dots."""
+    text: list[str] = []
+    size = 0
+    stack: list[_Part] = [(e, 0)]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, str):
+            text.append(part)
+            size += len(part)
+            if size > _LONGEST:
+                return "".join(text)[:_LONGEST] + "..."
+            continue
+        node, level = part
+        parts, own = _parts(node)
+        stack += reversed(parts if own >= level else ["(", *parts, ")"])
+    return "".join(text)
 
 
-def _show(e: Expr) -> tuple[str, int]:
+def _parts(e: Expr) -> tuple[list[_Part], int]:
+    """What a node is written with, and how tight it binds."""
     if isinstance(e, Const):
         text = _number(e)
-        return text, _ATOM if not text.startswith("-") else 7
+        return [text], _ATOM if not text.startswith("-") else 7
     if isinstance(e, Var):
-        return e.name, _ATOM
+        return [e.name], _ATOM
     if isinstance(e, Op):
-        return _show_op(e)
-    return _show_other(e), _ATOM
+        return _op(e)
+    return _other(e), _ATOM
 
 
 def _number(e: Const) -> str:
@@ -36,45 +54,43 @@ def _number(e: Const) -> str:
     return str(e.value)
 
 
-def _show_op(e: Op) -> tuple[str, int]:
+def _op(e: Op) -> tuple[list[_Part], int]:
     if e.op in _INFIX:
         symbol, level = _INFIX[e.op]
         left, right = e.args
         if e.op == "add" and isinstance(right, Const) and not right.dtype.is_bool and right.value < 0:
-            return f"{_wrap(left, level)} - {_number(Const(right.dtype, 1, -right.value))}", level
+            return [(left, level), f" - {_number(Const(right.dtype, 1, -right.value))}"], level
         space = "" if level >= 7 else " "
-        return f"{_wrap(left, level)}{space}{symbol}{space}{_wrap(right, level + 1)}", level
+        return [(left, level), f"{space}{symbol}{space}", (right, level + 1)], level
     if e.op in _PREFIX:
-        return f"{_PREFIX[e.op]}{_wrap(e.args[0], 8)}", 8
-    return f"{e.op}({', '.join(show(a) for a in e.args)})", _ATOM
+        return [_PREFIX[e.op], (e.args[0], 8)], 8
+    return [f"{e.op}(", *_list(e.args), ")"], _ATOM
 
 
-def _wrap(e: Expr, level: int) -> str:
-    text, own = _show(e)
-    return text if own >= level else f"({text})"
-
-
-def _show_other(e: Expr) -> str:
+def _other(e: Expr) -> list[_Part]:
     if isinstance(e, Cast):
-        return f"{e.dtype}({show(e.value)})"
+        return [f"{e.dtype}(", (e.value, 0), ")"]
     if isinstance(e, Bits):
-        return f"bits_{e.dtype}({show(e.value)})"
+        return [f"bits_{e.dtype}(", (e.value, 0), ")"]
     if isinstance(e, Read):
         suffix = f".{e.which}" if getattr(e.source, "arity", 1) > 1 else ""
-        return f"{e.source.name}{suffix}[{_list(e.indices)}]"
+        return [f"{e.source.name}{suffix}[", *_list(e.indices), "]"]
     if isinstance(e, Reduce):
-        return f"{e.kind}({show(e.value)}, over={e.domain})"
+        return [f"{e.kind}(", (e.value, 0), f", over={e.domain})"]
     if isinstance(e, Load):
-        mask = f" if {show(e.mask)}" if e.mask is not None else ""
-        return f"{e.buffer}[{_list(e.indices)}]{mask}"
+        mask: list[_Part] = [] if e.mask is None else [" if ", (e.mask, 0)]
+        return [f"{e.buffer}[", *_list(e.indices), "]", *mask]
     if isinstance(e, Ramp):
-        return f"ramp({show(e.base)}, {show(e.stride)}, {e.lanes})"
+        return ["ramp(", *_list((e.base, e.stride)), f", {e.lanes})"]
     if isinstance(e, Broadcast):
-        return f"x{e.lanes}({show(e.value)})"
+        return [f"x{e.lanes}(", (e.value, 0), ")"]
     if isinstance(e, Shuffle):
-        return f"shuffle({_list(e.vectors)}, {list(e.order)})"
-    return f"<{type(e).__name__}>"
+        return ["shuffle(", *_list(e.vectors), f", {list(e.order)})"]
+    return [f"<{type(e).__name__}>"]
 
 
-def _list(items: tuple[Expr, ...]) -> str:
-    return ", ".join(show(i) for i in items)
+def _list(items: tuple[Expr, ...]) -> list[_Part]:
+    parts: list[_Part] = []
+    for i in items:
+        parts += [", ", (i, 0)] if parts else [(i, 0)]
+    return parts

@@ -80,7 +80,12 @@ def each_once(e: Expr, memo: dict[int, T], visit: Callable[[Expr], T], operands:
 def operands_first(e: Expr, operands: Operands = children) -> list[Expr]:
     """Every node once, in the order of `each_once`."""
     found: list[Expr] = []
-    each_once(e, {}, lambda node: found.append(node) or True, operands)
+
+    def visit(node: Expr) -> bool:
+        found.append(node)
+        return True
+
+    each_once(e, {}, visit, operands)
     return found
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..expr.nodes import FIXED_POINT, Bits, Cast, Const, Expr, Load, Op, Var
 from ..expr.types import INT32, INT64, DType
-from ..expr.visit import children
+from ..expr.visit import children, once_per_node
 from .boxes import Array
 from .floats import held, rounded
 from .operations import apply, convert, reinterpret
@@ -43,12 +43,21 @@ class Evaluator:
         return self._evaluate(e, True).astype(np.int64)
 
     def _evaluate(self, e: Expr, wide: bool) -> Array:
-        if wide and not (e.dtype == INT32 or _mentions_coordinates(e)):
-            wide = False
-        key = (id(e), wide)
-        if key not in self._memo:
-            self._memo[key] = _RULES[type(e)](self, e, wide)
-        return self._memo[key]
+        """Operands first, without recursion: what a rule asks for has been evaluated already."""
+        wanted = (e, _is_wide(e, wide))
+        stack = [wanted]
+        while stack:
+            node, in_index = stack[-1]
+            if (id(node), in_index) in self._memo:
+                stack.pop()
+                continue
+            waiting = [(c, w) for c, w in _operands(node, in_index) if (id(c), w) not in self._memo]
+            if waiting:
+                stack += waiting[::-1]
+            else:
+                stack.pop()
+                self._memo[id(node), in_index] = _RULES[type(node)](self, node, in_index)
+        return self._memo[id(e), wanted[1]]
 
     def _const(self, e: Const, wide: bool) -> Array:
         number = np.asarray(e.value)
@@ -74,7 +83,7 @@ class Evaluator:
         return result.astype(held(_widened(e.dtype, wide)))
 
     def _op(self, e: Op, wide: bool) -> Array:
-        if wide and (e.op in FIXED_POINT or not _mentions_coordinates(e)):
+        if wide and _is_narrow(e):
             return self.value(e).astype(held(_widened(e.dtype, wide)))
         args = [self._evaluate(a, wide) for a in e.args]
         if e.op == "within":
@@ -86,11 +95,35 @@ def _widened(t: DType, wide: bool) -> DType:
     return INT64 if wide and t == INT32 else t
 
 
+def _outside_loads(e: Expr) -> tuple[Expr, ...]:
+    return () if isinstance(e, Load) else children(e)
+
+
+@once_per_node("_mentions_coordinates", _outside_loads)
 def _mentions_coordinates(e: Expr) -> bool:
     """Whether the value depends on a coordinate or scalar other than through the index of a load."""
-    if isinstance(e, Var):
-        return True
-    return not isinstance(e, Load) and any(_mentions_coordinates(c) for c in children(e))
+    return isinstance(e, Var) or any(map(_mentions_coordinates, _outside_loads(e)))
+
+
+def _is_wide(e: Expr, in_index: bool) -> bool:
+    """Whether an operand of arithmetic in an index is 64-bit arithmetic itself."""
+    return in_index and (e.dtype == INT32 or _mentions_coordinates(e))
+
+
+def _is_narrow(e: Op) -> bool:
+    """Whether an operation keeps its type in an index."""
+    return e.op in FIXED_POINT or not _mentions_coordinates(e)
+
+
+def _operands(e: Expr, wide: bool) -> list[tuple[Expr, bool]]:
+    """What the rule of a node asks for, and whether as part of an index."""
+    if isinstance(e, Load):
+        return [(i, _is_wide(i, True)) for i in e.indices]
+    if isinstance(e, Bits):
+        return [(e.value, False)]
+    if isinstance(e, Op) and wide and _is_narrow(e):
+        return [(e, False)]
+    return [(c, _is_wide(c, wide)) for c in children(e)]
 
 
 _RULES: dict[type[Expr], Callable[..., Array]] = {
