@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial, wraps
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from ..errors import here, on_behalf_of
 from .meanwhile import Meanwhile
