@@ -20,14 +20,12 @@ from tests.fuzz.isolate import isolated
 from tests.schedule.hostile import PLACES, TEXTS, filled
 
 PICTURE = np.arange(37 * 23, dtype=np.int32).reshape(37, 23)
-Chains = Callable[[], tuple[Any, ...]]
 
 
 def right(pipeline: pt.Pipeline, *chains: Any, **arguments: Any) -> None:
-    """The pipeline computes what it means, under the schedule and by default."""
-    for p in (pipeline, pipeline.with_schedule(pt.Schedule(*chains))):
-        found, wanted = (np.atleast_1d(f(**arguments)) for f in (p, p.reference))
-        assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
+    """The pipeline computes what it means, under its own schedule or the one given."""
+    p = pipeline.with_schedule(pt.Schedule(*chains)) if chains else pipeline
+    assert np.array_equal(p(**arguments), p.reference(**arguments))
 
 
 def img() -> pt.Input:
@@ -193,24 +191,9 @@ def test_names_made_of_others_stay_short() -> None:
 
 # ---- any text in any place of a schedule
 
-THERE = st.sampled_from(["f", "g", "y", "x", "r.x", "r.0", "img", "u1", "min", "lo", "xi", "größe", "f.out", "g.0"])
-HOSTILE = st.sampled_from([t for t in TEXTS.values() if len(t) < 1000])
-NUMBERS = st.sampled_from([1, 2, 3, 8, 64, 256, 1024, 2**20, 2**30, 2**63, 10**30])
-CONDITIONS = st.sampled_from(["img.shape[0] > 30", "k == 1", "k * img.shape[1] // 3 < 2 or not k > 2", "r.x > 1", "x"])
-FIELDS = THERE | THERE | THERE | HOSTILE | st.text(max_size=5) | NUMBERS | NUMBERS | CONDITIONS
 
-
-@st.composite
-def any_schedules(draw: st.DrawFn) -> str:
-    """Directives with one field drawn, the others as in `PLACES`, as JSON."""
-    directive = st.tuples(st.sampled_from(PLACES), FIELDS).map(lambda p: filled(*p))
-    stages = draw(st.lists(THERE | st.just("f") | st.just("g"), max_size=2, unique=True))
-    return json.dumps({"format": 1, "stages": {s: draw(st.lists(directive, max_size=3)) for s in stages}})
-
-
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
-@given(any_schedules())
-def test_any_schedule_is_refused_or_right(text: str) -> None:
+def check_saved(text: str) -> None:
+    """The saved schedule is refused, or right."""
     y, x, k, r = pt.Var("y"), pt.Var("x"), pt.Param("k", "int32", 2), pt.RDom((0, 3), names="x")
     f, g = pt.Func("f"), pt.Func("g")
     f[y, x] = img()[y, x] * k
@@ -223,3 +206,58 @@ def test_any_schedule_is_refused_or_right(text: str) -> None:
     except pt.UserError:
         return
     isolated(lambda: right(scheduled, img=PICTURE))
+
+
+THERE = st.sampled_from(["f", "g", "y", "x", "r.x", "r.0", "img", "u1", "min", "lo", "xi", "größe", "f.out", "g.0"])
+HOSTILE = st.sampled_from([t for t in TEXTS.values() if len(t) < 1000])
+NUMBERS = st.sampled_from([1, 2, 3, 8, 64, 256, 1024, 2**20, 2**30, 2**63, 10**30])
+CONDITIONS = st.sampled_from(["img.shape[0] > 30", "k == 1", "k * img.shape[1] // 3 < 2 or not k > 2", "r.x > 1", "x"])
+FIELDS = THERE | THERE | THERE | HOSTILE | st.text(max_size=5) | NUMBERS | NUMBERS | CONDITIONS
+SETTINGS = settings(max_examples=50, deadline=None, derandomize=True, database=None)
+
+
+@st.composite
+def any_fields(draw: st.DrawFn) -> str:
+    """Directives with one field drawn, the others as in `PLACES`; most are refused."""
+    directive = st.tuples(st.sampled_from(PLACES), FIELDS).map(lambda p: filled(*p))
+    stages = draw(st.lists(st.sampled_from("fg") | THERE, max_size=2, unique=True))
+    return json.dumps({"format": 1, "stages": {s: draw(st.lists(directive, max_size=3)) for s in stages}})
+
+
+@SETTINGS
+@given(any_fields())
+def test_any_field_is_refused_or_right(text: str) -> None:
+    check_saved(text)
+
+
+LETTERS = st.text(st.characters(max_codepoint=0x2FF, categories=["Lu", "Ll"]), min_size=1, max_size=4)
+PROPER = st.sampled_from([*WORDS, "k", "r", "x_v", "x_u", "u3"]) | LETTERS
+ODD = st.text(max_size=5) | HOSTILE | THERE
+
+
+@st.composite
+def any_names(draw: st.DrawFn) -> str:
+    """Directives that fit together, whose new loops have any names."""
+    names = draw(st.lists(PROPER, min_size=5, max_size=5, unique=True))
+    if draw(st.integers(0, 3)) == 0:
+        names[draw(st.integers(0, 4))] = draw(ODD)
+    a, b, c, d, u = names
+    pure = draw(st.sampled_from([
+        [["split", "x", a, b, 8], ["vectorize", b], ["parallel", "y"]],
+        [["tile", "y", "x", a, b, c, d, 4, 8], ["unroll", c, 2], ["parallel", a]],
+        [["fuse", "y", "x", a], ["split", a, b, c, 16], ["split", c, c, d, 4], ["parallel", b]],
+        [["split", "x", "x", a, 4], ["split", a, a, b, 2], ["fuse", "y", "x", c], ["partition", b, "always"]],
+    ]))  # fmt: skip
+    update = draw(st.sampled_from([
+        [["tile", "y", "x", a, b, c, d, 4, 8], ["parallel", a]],
+        [["split", "r.x", a, b, 2], ["unroll", b], ["split", "x", c, d, 5], ["reorder", a, c]],
+        [["rfactor", "r.x", u], ["fuse", "y", "x", d], ["parallel", d, 7]],
+    ]))  # fmt: skip
+    inner = draw(st.sampled_from([[], [["compute_at", "g", a]], [["split", "y", u, b, 3], ["vectorize", "x", 4]]]))
+    return json.dumps({"format": 1, "stages": {"g": [*pure, ["update", 0], *update], "f": inner}})
+
+
+@SETTINGS
+@given(any_names())
+def test_any_new_name_is_refused_or_right(text: str) -> None:
+    check_saved(text)

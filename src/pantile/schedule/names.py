@@ -27,7 +27,7 @@ def name_of(thing: Named) -> str:
         )
     first, *others = name[: _MOST + 1].split(".")
     # What follows a dot may be a number, with a suffix if half of a split loop is meant: "r.0_u".
-    if len(name) > _MOST or not _is_word(first) or not all(_is_word(f"_{w}") for w in others):
+    if len(name) > _MOST or not _is_word(first) or not all(w and _is_word(f"_{w}") for w in others):
         raise UserError(
             f"{shown(name)} cannot be the name of a stage, loop, dim or buffer; those are words of letters, digits "
             'and _, some with dots between, such as "x" or "r.x"',
