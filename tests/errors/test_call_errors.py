@@ -493,7 +493,7 @@ def compiling_for_the_same() -> object:
     return pipeline(lambda img: img[Y, X + 2]).compile(img=(8, 9))
 
 
-@must_fail(r"Input 'img' .* has 2 axes, but is given an array of shape \(8, 9, 3\)")
+@must_fail(r"Input 'img' .* has 2 axes, but is given the shape \(8, 9, 3\); pass as many extents")
 def compiling_for_another_rank() -> object:
     return pipeline().compile(img=(8, 9, 3))
 
