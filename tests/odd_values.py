@@ -16,7 +16,8 @@ T = TypeVar("T")
 NAN, INF = float("nan"), float("inf")
 NUMBERS: list[object] = [
     True, False, 0, 1, -1, 2, 3, 7, 64, 1000, 2**31 - 1, 2**31, 2**50, 2**63, 2**128, 10**400, 10**5000,
-    0.0, -0.0, 0.3, 1.0, -1.5, 1e-300, 1e-9, 1e-4, 1e9, 1e12, 1e18, 1e300, NAN, INF, -INF, 1j, Decimal(3), Decimal("NaN"), Fraction(1, 3),
+    0.0, -0.0, 0.3, 1.0, -1.5, 1e-300, 1e-9, 1e-4, 1e9, 1e12, 1e18, 1e300,
+    NAN, INF, -INF, 1j, Decimal(3), Decimal("NaN"), Fraction(1, 3),
     np.int32(4), np.uint64(2**64 - 1), np.float32(0.5), np.float64(NAN), np.longdouble(2), np.bool_(True),
     np.timedelta64(5, "ns"), np.ma.masked, np.array(3), np.array([1, 2]),
 ]  # fmt: skip

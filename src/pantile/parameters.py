@@ -141,7 +141,7 @@ def _kind(wanted: Any) -> str:
         return f"a tuple of at least one, each {_kind(parts[0])}"
     if origin is tuple:
         return f"a tuple of {len(parts)}: {', '.join(map(_kind, parts))}"
-    return _KINDS.get(wanted) or f"a {wanted.__name__}"
+    return _KINDS.get(wanted) or f"pt.machine.{wanted.__name__}(...)"
 
 
 def _parts(wanted: Any) -> Iterable[Any]:
