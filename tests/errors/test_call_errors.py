@@ -622,7 +622,7 @@ def machine_without_units() -> object:
     return replace(pt.machine.named("i7-6700"), issue=2)
 
 
-@must_fail(r"Machine\(caches=...\): a cache has less than 1e-09 bytes per second; pass what it has$")
+@must_fail(r"Machine\(caches=...\): a cache has less than 1e-09 bytes a second; pass what it has$")
 def cache_without_bandwidth() -> object:
     return replace(pt.machine.named("i7-6700"), caches=(pt.machine.Cache(32768, 64, 8, 1, 0.0),))
 

@@ -64,7 +64,7 @@ class Machine:
     def __post_init__(self) -> None:
         check_fields(self)
         if any(cache.bandwidth < SLOWEST for cache in self.caches):
-            raise UserError(f"Machine(caches=...): a cache has less than {SLOWEST:g} bytes per second; pass what it has")
+            raise UserError(f"Machine(caches=...): a cache has less than {SLOWEST:g} bytes a second; pass what it has")
 
     @property
     def l1(self) -> Cache:
