@@ -8,13 +8,12 @@ from .analysis.fingerprint import fingerprint
 from .codegen.compile import assembly, compile_object
 from .codegen.emit import buffer_names, emit
 from .codegen.target import Target
-from .errors import UserError
+from .errors import UserError, shown
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
 from .graph.nodes import Graph
 from .ir.nodes import Program
 from .lower.passes import Trace, lower
-from .parameters import shown
 from .runtime import cache
 from .runtime.kernel import ObjectCode
 from .schedule.resolve import resolve

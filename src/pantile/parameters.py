@@ -19,10 +19,11 @@ import types
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from numbers import Real
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from .errors import UserError
+import numpy as np
+
+from .errors import UserError, shown
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,11 @@ class OneOf:
         self.values = values
 
 
+SLOWEST, FASTEST = 1e-9, 1e18
 Count = Annotated[int, Between(1, 2**31 - 1)]  # of loop iterations, lanes, stages
 Amount = Annotated[int, Between(0, 2**31 - 1)]
 Bytes = Annotated[int, Between(1, 2**50)]
-Rate = Annotated[float, Between(1e-3, 1e18)]
+Rate = Annotated[float, Between(SLOWEST, FASTEST)]  # what is measured lies inside, even on a machine that stalls
 Weight = Annotated[float, Between(0, 1e12)]
 
 
@@ -70,18 +72,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple):
         found = tuple(plain(v) for v in value)
         return value if all(a is b for a, b in zip(found, value, strict=True)) else found
-    if type(value) in (bool, int, float) or not isinstance(value, Real) or not hasattr(value, "item"):
-        return value
-    return value.item()
-
-
-def shown(value: object) -> str:
-    """For messages: never longer than a line, whatever it is."""
-    try:
-        text = repr(value)
-    except Exception:  # of an integer with thousands of digits, among others
-        return f"<{type(value).__name__}>"
-    return text if len(text) <= 80 else f"{text[:60]}...{text[-12:]}"
+    is_number = isinstance(value, (np.bool_, np.number)) and not isinstance(value, np.timedelta64)
+    return value.item() if is_number else value
 
 
 @cache
@@ -149,7 +141,7 @@ def _kind(wanted: Any) -> str:
         return f"a tuple of at least one, each {_kind(parts[0])}"
     if origin is tuple:
         return f"a tuple of {len(parts)}: {', '.join(map(_kind, parts))}"
-    return _KINDS.get(wanted) or f"a {wanted.__name__}"
+    return _KINDS.get(wanted) or f"pt.machine.{wanted.__name__}(...)"
 
 
 def _parts(wanted: Any) -> Iterable[Any]:

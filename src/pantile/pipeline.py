@@ -14,7 +14,7 @@ from .autoschedule import STRATEGIES, VARIANTS, Found, Problem, Strategy
 from .calls import Calls
 from .codegen.target import target as target_named
 from .compile import Options, to_assembly, to_llvm, to_loops
-from .errors import UserError
+from .errors import UserError, shown
 from .expr.depth import on_deep_stack
 from .forks import Lock
 from .graph.build import build
@@ -27,7 +27,6 @@ from .lang.func import Func
 from .lang.names import identifier
 from .lower.passes import Trace
 from .machine import Machine, detect
-from .parameters import shown
 from .reference.evaluate import evaluate
 from .schedule.default import complete
 from .schedule.resolve import resolve
@@ -256,7 +255,7 @@ def _asked(schedule: Schedule | Strategy | str | None) -> Schedule | Strategy:
         return VARIANTS[schedule]
     if not isinstance(schedule, (Schedule, Strategy)):
         raise UserError(
-            f"schedule={schedule!r} is not a schedule; pass pt.Schedule(pt.on(...)...), or one of "
+            f"schedule={shown(schedule)} is not a schedule; pass pt.Schedule(pt.on(...)...), or one of "
             f"{', '.join(map(repr, STRATEGIES))}"
         )
     return schedule

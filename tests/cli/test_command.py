@@ -66,6 +66,25 @@ def test_a_wrong_size_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'big' is not a size; write it like 1536x1024" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "text"),
+    [
+        ("--size", "999999999x3", "'999999999x3' is too large; a side has up to 16384 pixels"),
+        ("--size", "9" * 5000 + "x3", "--size"),
+        ("--amount", "nan", "'nan' is not an amount; write a number from 0 to 2"),
+        ("--amount", "inf", "'inf' is not an amount"),
+        ("--amount", "-0.5", "'-0.5' is not an amount"),
+        ("--amount", "much", "'much' is not an amount"),
+        ("--threads", "9" * 5000, "--threads"),
+        ("--threads", "-1", "'-1' is not a number from 1 on"),
+    ],
+)
+def test_numbers_that_are_none(option: str, value: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["demo", f"{option}={value}"])
+    assert text in capsys.readouterr().err
+
+
 def test_png_is_what_was_written(tmp_path: Path) -> None:
     picture = np.random.default_rng(0).integers(0, 256, (7, 5, 3), dtype=np.uint8)
     write_png(tmp_path / "a.png", picture)

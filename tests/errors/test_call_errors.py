@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -163,7 +164,27 @@ def strides_too_long() -> object:
     return line(lambda img: img[0])(img=far)
 
 
+@must_fail(r"Input 'img' .* is given a masked array, whose mask would be ignored; pass img.filled\(...\)")
+def masked_input() -> object:
+    return pipeline()(img=np.ma.masked_equal(picture(), 3))
+
+
+@must_fail(r"Input 'img' .* is given a masked array, whose mask would be ignored; pass img.filled\(...\)")
+def rows_of_masked_arrays() -> object:
+    return pipeline()(img=[np.ma.masked_equal(picture(4), 1), picture(4)])
+
+
+@must_fail("output 'f' .* is given a masked array, whose mask would be ignored; pass the .data of it")
+def masked_output() -> object:
+    return pipeline()(img=picture(), out=np.ma.masked_equal(picture(), 3))
+
+
 # ---- params
+
+
+@must_fail("Param 'p' .* is given masked, which is not a number of float32")
+def masked_param() -> object:
+    return with_param("float32")(img=picture(), p=np.ma.masked)
 
 
 @must_fail("Param 'p' .* is given 'two', which is not a number of float32")
@@ -194,6 +215,26 @@ def param_out_of_range() -> object:
 @must_fail(r"is given 1e\+39, which is too large for float32")
 def float_out_of_range() -> object:
     return with_param("float32")(img=picture(), p=1e39)
+
+
+@must_fail("is given an integer of 129 bits, which is too large for float32")
+def integer_too_large_for_a_float() -> object:
+    return with_param("float32")(img=picture(), p=2**128)
+
+
+@must_fail("is given an integer of 1329 bits, which is too large for float64")
+def integer_too_large_for_any_float() -> object:
+    return with_param("float64")(img=picture(), p=10**400)
+
+
+@must_fail("is given an integer of 1329 bits, but int32 holds ")
+def integer_too_large_for_any_integer() -> object:
+    return with_param("int32")(img=picture(), p=10**400)
+
+
+@must_fail(r"is given 2j, which is not a number of float32")
+def complex_param() -> object:
+    return with_param("float32")(img=picture(), p=2j)
 
 
 @must_fail("is given 70000.0, which is too large for float16")
@@ -493,14 +534,115 @@ def compiling_for_the_same() -> object:
     return pipeline(lambda img: img[Y, X + 2]).compile(img=(8, 9))
 
 
-@must_fail(r"Input 'img' .* has 2 axes, but is given an array of shape \(8, 9, 3\)")
+@must_fail(r"Input 'img' .* has 2 axes, but is given the shape \(8, 9, 3\); pass as many extents")
 def compiling_for_another_rank() -> object:
     return pipeline().compile(img=(8, 9, 3))
+
+
+@must_fail(r"has 2 axes, but is given the shape \(8, -9\); pass as many extents, each an integer of 0 to 2147483647")
+def compiling_for_a_negative_extent() -> object:
+    return pipeline().compile(img=(8, -9))
+
+
+@must_fail(r"Input 'img' .* is given the shape \(2000000000, 2000000000\), more than memory can hold")
+def compiling_for_more_than_memory() -> object:
+    return pipeline().compile(img=(2 * 10**9, 2 * 10**9))
 
 
 @must_fail("Input 'img' .* holds uint8, but is given an array of int64")
 def compiling_for_a_number() -> object:
     return pipeline().compile(img=480)
+
+
+# ---- strategies and machines
+
+
+@must_fail("estimates=5 are not arguments by name; pass shapes of inputs and values of params, such as {")
+def estimates_of_no_kind() -> object:
+    return pt.Pipeline(func(), (3, 3), schedule="greedy", estimates=5)  # type: ignore[arg-type]
+
+
+@must_fail("estimates={5: .*} are not arguments by name")
+def estimates_without_names() -> object:
+    return pt.Pipeline(func(), (3, 3), schedule="greedy", estimates={5: (8, 9)})  # type: ignore[arg-type]
+
+
+@must_fail("machine='i7-6700' is not a machine; pass pt.machine.detect")
+def machine_of_no_kind() -> object:
+    return pt.Pipeline(func(), (3, 3), machine="i7-6700")  # type: ignore[arg-type]
+
+
+@must_fail("'pentium' is not a machine that is known by name; use one of haswell-e5-2630-v3, ")
+def unknown_machine() -> object:
+    return pt.machine.named("pentium")
+
+
+@must_fail(r"Dp\(innermost_tile_size=0\): pass an integer of 1 to 2147483647, or None$")
+def tile_of_no_size() -> object:
+    return pt.autoschedule.Dp(innermost_tile_size=0)
+
+
+@must_fail(r"Dp\(fusion='none'\): choose one of 'dp', 'greedy'$")
+def unknown_choice() -> object:
+    return pt.autoschedule.Dp(fusion="none")
+
+
+@must_fail(r"Dp\(multi_level=1\): pass True or False$")
+def number_for_a_switch() -> object:
+    return pt.autoschedule.Dp(multi_level=1)  # type: ignore[arg-type]
+
+
+@must_fail(r"Greedy\(load_cost=nan\): pass a number of 0 to 1e\+12$")
+def cost_that_is_none() -> object:
+    return pt.autoschedule.Greedy(load_cost=float("nan"))
+
+
+@must_fail(r"Polymage\(tile_sizes=\(8,\)\): pass a tuple of 2: an integer of 1 to 2147483647, an integer of 1 to ")
+def too_few_sizes() -> object:
+    return pt.autoschedule.Polymage(tile_sizes=(8,))  # type: ignore[arg-type]
+
+
+@must_fail(r"PostTile\(candidates=\(\)\): pass a tuple of at least one, each an integer of 1 to 2147483647$")
+def no_candidates() -> object:
+    return pt.autoschedule.PostTile(candidates=())
+
+
+@must_fail(r"Machine\(cores=0\): pass an integer of 1 to 1048576$")
+def machine_without_cores() -> object:
+    return replace(pt.machine.named("i7-6700"), cores=0)
+
+
+@must_fail(r"Machine\(vector_bits=100\): choose one of 32, 64, 128, 256, 512, 1024, 2048$")
+def vectors_of_no_width() -> object:
+    return replace(pt.machine.named("i7-6700"), vector_bits=100)
+
+
+@must_fail(r"Machine\(issue=2\): pass pt.machine.Issue\(...\)$")
+def machine_without_units() -> object:
+    return replace(pt.machine.named("i7-6700"), issue=2)
+
+
+@must_fail(r"Machine\(caches=...\): a cache has less than 1e-09 bytes a second; pass what it has$")
+def cache_without_bandwidth() -> object:
+    return replace(pt.machine.named("i7-6700"), caches=(pt.machine.Cache(32768, 64, 8, 1, 0.0),))
+
+
+# ---- options
+
+
+@must_fail("strict=1: pass True or False$")
+def number_for_strict() -> object:
+    return pt.Pipeline(func(), (3, 3), strict=1)  # type: ignore[arg-type]
+
+
+@must_fail("debug=None: pass True or False$")
+def nothing_for_debug() -> object:
+    return pt.Pipeline(func(), (3, 3), debug=None)  # type: ignore[arg-type]
+
+
+@must_fail("5 is not a target; use one of host, ")
+def target_of_no_name() -> object:
+    return pt.Pipeline(func(), (3, 3), target=5)  # type: ignore[arg-type]
 
 
 # ---- targets

@@ -92,6 +92,41 @@ def input_without_axes() -> object:
     return pt.Input("a", "uint8", 0)
 
 
+@must_fail("Input 'a' has ndim=True; write how many axes it has")
+def truth_as_a_rank() -> object:
+    return pt.Input("a", "uint8", True)
+
+
+@must_fail(r"shape\[True\] is not the extent of an axis; the axes are numbered from 0 to 1")
+def truth_as_an_axis() -> object:
+    return IMG.shape[True]
+
+
+@must_fail(r"shape\[1.0\] is not the extent of an axis")
+def float_as_an_axis() -> object:
+    return IMG.shape[1.0]
+
+
+@must_fail(r"shape\[2\] is not the extent of an axis; the axes are numbered from 0 to 1")
+def axis_that_is_not_there() -> object:
+    return IMG.shape[2]
+
+
+@must_fail("18446744073709551616 does not fit int64; write it as a float, or as np.uint64")
+def index_that_no_type_holds() -> object:
+    return IMG[2**64, X]
+
+
+@must_fail("an integer of 1329 bits does not fit float32, the type it is combined with")
+def integer_that_no_float_holds() -> object:
+    return FLOATS[Y, X] * 10**400
+
+
+@must_fail("an integer of 1329 bits does not fit float32")
+def default_that_no_float_holds() -> object:
+    return pt.Param("p", "float32", 10**400)
+
+
 @must_fail("Input 'img' is given by the caller and cannot be assigned to; define a pt.Func")
 def assigning_to_an_input() -> None:
     IMG[Y, X] = 3

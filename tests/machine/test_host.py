@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from pantile.bench.machine import describe
+from pantile.errors import shown
 from pantile.machine import Cache, Issue, Machine, detect, host, measure, quiet
 from pantile.machine.measure import Rates
 
+from ..odd_values import ODD
+
 RATES = Rates(2.0, Issue(2, 2, 2, 1), (64e9, 32e9), 10e9, 15e9)
+
+
+def is_json(value: object) -> bool:
+    return type(value) in (bool, int, float, str, list, dict, type(None)) and value != 10**5000
+
+
+def is_a_number(value: object) -> bool:
+    return type(value) in (int, float)
 
 
 @pytest.fixture
@@ -62,11 +74,34 @@ def test_measured_once(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert again() == first
 
 
-@pytest.mark.parametrize("content", ["", "nonsense", "[]", json.dumps({"a": {"b": 1}})])
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize("content", ["", "nonsense", "[]", "5", "null", "\0", DEEP, json.dumps({"a": {"b": 1}})])
 def test_a_file_that_is_not_ours_is_measured_anew(content: str, system: Path) -> None:
     write(system, {f"kept/{host.FILE_NAME}": content})
     (system / "kept").chmod(0o700)
     assert detect().ghz == 2.0
+
+
+@pytest.mark.parametrize("wrong", [w for w in ODD if is_json(w) and w not in (True, RATES.ghz)], ids=shown)
+@pytest.mark.parametrize("name", [f.name for f in fields(Rates)])
+def test_a_file_with_wrong_types_is_measured_anew(name: str, wrong: object, system: Path) -> None:
+    """What fits, such as another clock, counts: nobody can tell that it is not true."""
+    first = detect()
+    path = system / "kept" / host.FILE_NAME
+    ((key, kept),) = json.loads(path.read_text()).items()
+    path.write_text(json.dumps({key: {**kept, name: wrong}}))
+    found = again()
+    assert found == first or is_a_number(wrong)
+
+
+def test_a_pipe_in_the_place_of_the_file(system: Path) -> None:
+    first = detect()
+    path = system / "kept" / host.FILE_NAME
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    assert again() == first
 
 
 def test_a_busy_machine_is_measured_again_when_it_is_quiet(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ Image pipelines as functions of pixel coordinates, compiled to fast native code.
   pantile show blur                    an app's schedule and the loops it becomes
   pantile bench blur --rivals halide   measure apps beside other systems
 """
+_LARGEST_SIDE = 1 << 14  # of a picture that is made up: 800 MB
 _SCHEDULE_HELP = "expert (by hand), default, or a strategy such as greedy; %(default)s"
 
 
@@ -85,7 +86,7 @@ def _add_demo(commands: _Commands) -> None:
     demo.add_argument(
         "--output", type=Path, metavar="PNG", default=Path("pantile-demo.png"), help="what to write; %(default)s"
     )
-    demo.add_argument("--amount", type=float, metavar="A", default=0.8, help="how strong, from 0 to 2; %(default)s")
+    demo.add_argument("--amount", type=_amount, metavar="A", default=0.8, help="how strong, from 0 to 2; %(default)s")
     demo.add_argument("--size", type=_size, metavar="WxH", default=(1536, 1024), help="of a picture made up; 1536x1024")
     demo.add_argument("--threads", type=_positive, metavar="N", help="how many to run on; one per core")
     demo.add_argument("--compare", action="store_true", help="write the picture before and after, side by side")
@@ -135,7 +136,19 @@ def _size(text: str) -> tuple[int, int]:
     width, _, height = text.partition("x")
     if not (width.isdecimal() and height.isdecimal() and int(width) >= 1 and int(height) >= 1):
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it like 1536x1024")
+    if max(int(width), int(height)) > _LARGEST_SIDE:
+        raise argparse.ArgumentTypeError(f"{text!r} is too large; a side has up to {_LARGEST_SIDE} pixels")
     return int(width), int(height)
+
+
+def _amount(text: str) -> float:
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = -1.0
+    if not 0 <= amount <= 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount; write a number from 0 to 2")
+    return amount
 
 
 def _positive(text: str) -> int:

@@ -8,9 +8,8 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from ..cached import cached_property
-from ..errors import UserError
+from ..errors import UserError, shown
 from ..machine.isa import vector_bits
-from ..parameters import shown
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..errors import UserError
+from ..errors import UserError, shown
 from . import nodes
 from .nodes import (
     BITWISE,
@@ -29,6 +30,7 @@ from .nodes import (
 from .types import BOOL, FLOAT32, INDEX, INT32, INT64, UINT64, DType, DTypeLike, dtype, promote
 
 _SHIFTS = ("shl", "shr")
+_LARGEST_FLOAT = sys.float_info.max
 _LARGEST_PRODUCT = 16  # x ** n multiplies up to this exponent
 
 
@@ -52,17 +54,22 @@ def expr(value: ExprLike, like: DType | None = None) -> Expr:
             f"a NumPy array of shape {value.shape} cannot be part of an expression; declare a pt.Input, "
             "read it at a coordinate, and pass the array when you call the pipeline"
         )
-    raise UserError(f"{value!r} ({type(value).__name__}) cannot be used in an expression; use numbers and expressions")
+    kind = type(value).__name__
+    raise UserError(f"{shown(value)} ({kind}) cannot be used in an expression; use numbers and expressions")
 
 
 def _weak_int(value: int, like: DType | None) -> Const:
     if like is None or like.is_bool:
+        if not INT64.min <= value <= INT64.max:
+            raise UserError(f"{shown(value)} does not fit int64; write it as a float, or as np.uint64(...)")
         return const(value, INT32 if INT32.min <= value <= INT32.max else INT64)
     if like.is_int and not like.min <= value <= like.max:
         raise UserError(
-            f"{value} does not fit {like}, the type it is combined with; widen the other side first, "
+            f"{shown(value)} does not fit {like}, the type it is combined with; widen the other side first, "
             f"for example pt.cast('int32', ...)"
         )
+    if like.is_float and abs(value) > _LARGEST_FLOAT:
+        raise UserError(f"{shown(value)} does not fit {like}, the type it is combined with")
     return const(value, like)
 
 

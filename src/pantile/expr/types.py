@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..cached import cached_property
-from ..errors import InternalError, UserError
+from ..errors import InternalError, UserError, shown
 
 _made: dict[tuple[str, int], DType] = {}
 
@@ -107,10 +107,10 @@ def dtype(like: DTypeLike) -> DType:
         return _BY_NAME[like]
     try:
         found = _BY_NAME.get(np.dtype(like).name)
-    except TypeError:
+    except (TypeError, ValueError):
         found = None
     if found is None:
-        raise UserError(f"{like!r} is not a pixel type; use one of {', '.join(_BY_NAME)}")
+        raise UserError(f"{shown(like)} is not a pixel type; use one of {', '.join(_BY_NAME)}")
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..errors import UserError
+from ..errors import UserError, shown
 from ..expr.nodes import Const, Expr
 from ..lang.func import Func
 from ..lang.inputs import Extent, Input
@@ -53,7 +53,9 @@ def _outputs(outputs: Any) -> list[Func]:
         raise UserError("a pipeline needs at least one output Func")
     for k, func in enumerate(funcs):
         if not isinstance(func, Func):
-            raise UserError(f"an output of a pipeline must be a Func, not {func!r}; define one, like f[y, x] = ...")
+            raise UserError(
+                f"an output of a pipeline must be a Func, not {shown(func)}; define one, like f[y, x] = ..."
+            )
         if not func.defined:
             raise UserError(f"{func} (made at {func.where}) is an output but not defined; write {func.name}[...] = ...")
         if any(func is other for other in funcs[:k]):
@@ -95,7 +97,7 @@ def _shapes(funcs: list[Func], shapes: Any) -> list[Shape | None]:
     if shapes is None:
         return [None] * len(funcs)
     if not isinstance(shapes, (tuple, list)) or len(shapes) != len(funcs):
-        raise UserError(f"shape={shapes!r} must hold one shape per output, and there are {len(funcs)} outputs")
+        raise UserError(f"shape={shown(shapes)} must hold one shape per output, and there are {len(funcs)} outputs")
     return [None if s is None else _shape(f, s) for f, s in zip(funcs, shapes, strict=True)]
 
 
@@ -115,7 +117,7 @@ def _shape(func: Func, shape: Any) -> Shape:
 
 
 def _show(shape: Iterable[Any]) -> str:
-    return f"({', '.join(str(e) for e in shape)})"
+    return f"({', '.join(str(e) if isinstance(e, Expr) else shown(e) for e in shape)})"
 
 
 def _default_shape(func: Func, inputs: list[Input]) -> Shape:

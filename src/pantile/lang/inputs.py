@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import UserError, here
+from ..errors import UserError, here, shown
 from ..expr import nodes
 from ..expr.nodes import Expr, Read
 from ..expr.types import INT32, DTypeLike
 from ..expr.types import dtype as as_dtype
-from ..parameters import plain, shown
+from ..parameters import plain
 from . import names
 from .indexing import Source, check_rank, indices_of
 from .variables import Scalar

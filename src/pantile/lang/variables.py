@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..errors import Location, UserError, here
+from ..errors import Location, UserError, here, shown
 from ..expr import nodes
 from ..expr.build import expr
 from ..expr.nodes import Expr, ExprLike, Number, Read, Reduce
 from ..expr.types import INT32, DType, DTypeLike, dtype, promote
 from ..expr.visit import walk
+from ..parameters import plain
 from . import names
 
 
@@ -51,12 +50,12 @@ _dtype = dtype  # Param's own argument has this name
 
 
 def _default(name: str, value: object, kind: DType) -> Number:
-    number = value.item() if isinstance(value, np.generic) else value
+    number = plain(value)
     if not isinstance(number, (bool, int, float)):
-        raise UserError(f"the default of Param {name!r} is {value!r}, which is not a number")
+        raise UserError(f"the default of Param {name!r} is {shown(value)}, which is not a number")
     natural = expr(number, kind).dtype
     if natural != kind and promote(natural, kind) != kind:
-        raise UserError(f"the default of Param {name!r} is {number!r}, which is not of its type {kind}")
+        raise UserError(f"the default of Param {name!r} is {shown(number)}, which is not of its type {kind}")
     return number
 
 

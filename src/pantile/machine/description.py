@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ..errors import UserError
-from ..parameters import Between, Bytes, Count, OneOf, Rate, check_fields
+from ..parameters import FASTEST, SLOWEST, Between, Bytes, Count, OneOf, Rate, check_fields
 
 Cores = Annotated[int, Between(1, 1 << 20)]
-SLOWEST = 1.0  # bytes per second
-PerCycle = Annotated[float, Between(1e-3, 1e3)]
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class Cache:
     line: Count
     ways: Count  # associativity
     shared_by: Cores  # cores that share one
-    bandwidth: Annotated[float, Between(0, 1e18)]  # at which one core reads what is in it; 0: unknown
+    bandwidth: Annotated[float, Between(0, FASTEST)]  # at which one core reads what is in it; 0: unknown
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -39,10 +37,10 @@ class Cache:
 class Issue:
     """Vector instructions that a core starts per cycle, at most."""
 
-    fma: PerCycle  # multiplications, additions and both in one, of floats
-    int: PerCycle
-    load: PerCycle
-    store: PerCycle
+    fma: Rate  # multiplications, additions and both in one, of floats
+    int: Rate
+    load: Rate
+    store: Rate
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -56,7 +54,7 @@ class Machine:
     architecture: str
     cores: Cores
     threads: Cores  # that its cores run at a time
-    ghz: Annotated[float, Between(1e-3, 1e3)]
+    ghz: Rate
     vector_bits: Annotated[int, OneOf(32, 64, 128, 256, 512, 1024, 2048)]
     issue: Issue
     caches: tuple[Cache, ...]  # nearest first, at least one
@@ -66,7 +64,7 @@ class Machine:
     def __post_init__(self) -> None:
         check_fields(self)
         if any(cache.bandwidth < SLOWEST for cache in self.caches):
-            raise UserError(f"Machine(caches=...): the bandwidth of a cache is below {SLOWEST}; pass bytes per second")
+            raise UserError(f"Machine(caches=...): a cache has less than {SLOWEST:g} bytes a second; pass what it has")
 
     @property
     def l1(self) -> Cache:

@@ -7,8 +7,7 @@ carry, those of memory what its channels do at peak.
 
 from __future__ import annotations
 
-from ..errors import UserError
-from ..parameters import shown
+from ..errors import UserError, shown
 from .description import Cache, Issue, Machine
 
 _K, _M, _G = 1 << 10, 1 << 20, 1e9

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Location, UserError
+from ..errors import Location, UserError, shown
 from ..expr.types import DType
-from ..parameters import shown
 
 NDArray = np.ndarray[Any, np.dtype[Any]]
 LARGEST_EXTENT = (1 << 31) - 1  # coordinates are int32

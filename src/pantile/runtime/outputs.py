@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UserError
-from ..parameters import plain, shown
+from ..errors import UserError, shown
+from ..parameters import plain
 from .arguments import LARGEST_EXTENT, Array, NDArray, check_array, check_unmasked
 
 LARGEST_BYTES = 1 << 47  # what addresses can reach

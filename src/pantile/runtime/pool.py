@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..codegen.target import host
-from ..errors import UserError
+from ..errors import UserError, shown
 from . import cache
 from .threads import MAX_THREADS, ThreadPool, compile_pool, pool
 
@@ -34,5 +34,5 @@ def set_num_threads(count: int) -> None:
 def checked_num_threads(count: object) -> int:
     """The number of threads of a call."""
     if type(count) is not int or not 1 <= count <= MAX_THREADS:
-        raise UserError(f"the number of threads is {count!r}; pass an integer of 1 to {MAX_THREADS}")
+        raise UserError(f"the number of threads is {shown(count)}; pass an integer of 1 to {MAX_THREADS}")
     return count
