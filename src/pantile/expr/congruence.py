@@ -11,6 +11,7 @@ from functools import reduce
 from math import gcd
 
 from .nodes import Const, Expr, Op, Var
+from .types import INDEX
 
 Class = tuple[int, int]
 _ANY: Class = (1, 0)
@@ -23,7 +24,7 @@ def known_remainder(e: Expr, divisor: int, names: Mapping[str, Class]) -> int | 
 
 
 def congruence(e: Expr, names: Mapping[str, Class]) -> Class:
-    """The smallest class that an integer expression is known to be in."""
+    """The smallest class that an index expression is known to be in."""
     return _congruence(e, names, {})
 
 
@@ -33,8 +34,8 @@ def _congruence(e: Expr, names: Mapping[str, Class], found: dict[int, Class]) ->
         return (0, int(e.value))
     if isinstance(e, Var):
         return names.get(e.name, _ANY)
-    if not isinstance(e, Op):
-        return _ANY
+    if not isinstance(e, Op) or e.dtype is not INDEX:
+        return _ANY  # what wraps forgets its class
     if id(e) not in found:
         found[id(e)] = _operation(e, lambda a: _congruence(a, names, found))
     return found[id(e)]
