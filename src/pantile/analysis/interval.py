@@ -448,7 +448,8 @@ def _refine_le(scope: Scope, a: Expr, b: Expr, strict: int) -> Scope:
     result = dict(scope)
     if not any(_named(atom) in scope for atom, _ in form.terms.values()):
         low = interval(form.expr(), scope).low
-        return {**scope, _NEVER: Interval(1, 0)} if _is_number(low) and low + strict > 0 else scope
+        if _is_number(low) and low + strict > 0:
+            result[_NEVER] = Interval(1, 0)
     for k, (atom, c) in form.terms.items():
         name = _named(atom)
         if name in scope:
