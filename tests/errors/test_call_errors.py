@@ -401,8 +401,8 @@ def table_too_short() -> object:
 
 
 @must_fail(
-    rf"Func 'f' \(defined at {HERE}\) computes the index \(x \+ n\)\*4 at {HERE}, which may leave 64 bits in this call; "
-    r"limit what it is made of with pt.clamp, or promise its range with pt.within"
+    rf"Func 'f' \(defined at {HERE}\) computes the index \(x \+ n\)\*4 at {HERE}, which may leave 64 bits in this "
+    r"call; limit what it is made of with pt.clamp, or promise its range with pt.within"
 )
 def index_that_overflows() -> object:
     n = pt.Param("n", "int64")

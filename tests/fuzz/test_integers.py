@@ -171,7 +171,7 @@ def test_index_arithmetic_that_would_overflow_is_refused() -> None:
 
 
 def test_coordinates_that_data_decides_do_not_overflow() -> None:
-    """A stage that is inlined has coordinates of any size, on which index arithmetic is refused unless it is bounded."""
+    """A stage that is inlined has coordinates of any size; index arithmetic on them is refused unless it is bounded."""
     a, lut = pt.Input("a", "int64", 1), pt.Input("lut", "int32", 1)
     twice, near, found = pt.Func("twice"), pt.Func("near"), pt.Func("found")
     twice[X] = lut[pt.clamp(X * 2, 0, 9)]

@@ -274,7 +274,10 @@ def _cast(r: Interval, source: DType, to: DType) -> Interval:
 
 
 def _near(r: Interval) -> Interval:
-    """Data as an index. Beyond what memory has, ends are as good as unknown, and arithmetic on them might overflow."""
+    """Data as an index. Beyond what memory has, ends are as good as unknown, and arithmetic on them might overflow; one
+    number is a param of a call, whose arithmetic is checked."""
+    if _constant(r) is not None:
+        return r
     low, high = (None if _is_number(end) and abs(end) > _FARTHEST else end for end in (r.low, r.high))
     return Interval(low, high)
 
