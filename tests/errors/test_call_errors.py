@@ -442,6 +442,15 @@ def table_too_short() -> object:
 
 
 @must_fail(
+    rf"Func 'f' \(defined at {HERE}\) computes the index \(x \+ n\)\*4 at {HERE}, which may leave 64 bits in this "
+    r"call; limit what it is made of with pt.clamp, or promise its range with pt.within"
+)
+def index_that_overflows() -> object:
+    n = pt.Param("n", "int64")
+    return line(lambda img: img[pt.clamp((X + n) * 4, 0, 8)])(img=picture(9), n=2**62)
+
+
+@must_fail(
     r"reads img\[at\[x\]\], where at\[x\] depends on data and may be anything; limit it with pt.clamp, or "
     r"promise its range with pt.within, to stay inside Input 'img' .*, indices 0 .. 9"
 )

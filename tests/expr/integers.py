@@ -14,7 +14,8 @@ from pantile.expr.types import INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32,
 Exprs = st.SearchStrategy[Expr]
 TYPES = (INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64)
 _BINARY = ("add", "sub", "mul", "floordiv", "mod", "min", "max", "and", "or", "xor", "shl", "shr")
-_FIXED = ("halving_add", "rounding_halving_add", "saturating_add", "saturating_sub")
+_SHIFTED = ("mul_shift", "rounding_mul_shift")
+_FIXED = ("halving_add", "rounding_halving_add", "saturating_add", "saturating_sub", *_SHIFTED)
 _COMPARED = ("le", "lt", "ge", "gt", "eq", "ne")
 
 
@@ -52,7 +53,9 @@ def integers(draw: st.DrawFn, leaf: Callable[[st.DrawFn, DType], Expr | None], t
         of = draw(st.sampled_from(TYPES))
         return select(binary(draw(st.sampled_from(_COMPARED)), part(of), part(of)), part(), part())
     if kind == "fixed":
-        return op(draw(st.sampled_from(_FIXED)), part(), part())
+        name = draw(st.sampled_from(_FIXED if t.is_signed else (*_FIXED, "absd")))
+        shift = (const(draw(st.integers(0, t.bits)), t),) if name in _SHIFTED else ()
+        return op(name, part(), part(), *shift)
     if kind == "clamp":
         low, high = sorted((draw(extremes(t)), draw(extremes(t))))
         return binary("max", binary("min", part(), const(high, t)), const(low, t))

@@ -126,6 +126,30 @@ def test_examples(name: str) -> None:
         isolated(lambda seed=seed: agrees(p, seed))  # type: ignore[misc]
 
 
+ENDS = (-(2**31), -1, 0, 1, 2**31 - 1)
+OF_PARAMS = {
+    "plus one": N + 1, "minus one": N - 1, "negated": -N, "difference": N - M, "product": N * M, "cube": N * M * N,
+    "squares": N * N + M * M, "absolute": abs(N), "shifted": N << M, "quotient": N // M, "remainder": N % M,
+    "chosen": pt.select(N + 1 > M, N - M, M), "unsigned": pt.cast("int32", pt.cast("uint32", N) + 1),
+    "byte": pt.cast("int32", pt.cast("uint8", N) + 1), "bits": N ^ M,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_PARAMS)
+def test_params_in_indices_at_the_ends_of_their_type(name: str) -> None:
+    """What a stage is computed over is what is read of it, whether it is stored or not."""
+    table, row, used = pt.Func("table"), pt.Func("row"), pt.Func("used")
+    table[Y, X] = Y * 100 + X
+    row[X] = table[pt.clamp(OF_PARAMS[name], -2, 3), X]
+    used[X] = row[X] + M
+    p = pt.Pipeline(used, shape=(20,))
+    for scheduled in (p, p.with_schedule(pt.Schedule(pt.on("table").compute_root(), pt.on("row").compute_root()))):
+        for n in ENDS:
+            for m in ENDS:
+                given = {"n": n, "m": m}
+                np.testing.assert_array_equal(scheduled(**given), p.reference(**given), str(given))
+
+
 def test_a_value_keeps_its_type_where_it_is_inlined_into_an_index() -> None:
     lut, far, found = pt.Input("lut", "int32", 1), pt.Func("far"), pt.Func("found")
     far[X] = X + 2147483640
@@ -147,7 +171,7 @@ def test_index_arithmetic_that_would_overflow_is_refused() -> None:
 
 
 def test_coordinates_that_data_decides_do_not_overflow() -> None:
-    """A stage that is inlined has coordinates of any size, on which index arithmetic is refused unless it is bounded."""
+    """A stage that is inlined has coordinates of any size; index arithmetic on them is refused unless it is bounded."""
     a, lut = pt.Input("a", "int64", 1), pt.Input("lut", "int32", 1)
     twice, near, found = pt.Func("twice"), pt.Func("near"), pt.Func("found")
     twice[X] = lut[pt.clamp(X * 2, 0, 9)]

@@ -255,14 +255,13 @@ class Evaluator:
         return a.hull(b)
 
 
+_FARTHEST = 1 << 40
 _MAY_WRAP = {"add", "sub", "neg", "mul", "floordiv", "abs", "shl"}
 
 
 def type_range(t: DType) -> Interval:
-    """All values of a type; 64-bit and floating types count as unbounded."""
-    if t.is_float or t.bits > 32:
-        return EVERYTHING
-    return Interval(t.min, t.max)
+    """All values of a type; floats count as unbounded."""
+    return EVERYTHING if t.is_float else Interval(t.min, t.max)
 
 
 def _is_number(x: Scalar) -> bool:
@@ -319,11 +318,20 @@ def _cast(r: Interval, source: DType, to: DType) -> Interval:
         return Interval(0, 1)
     if source.is_float:
         return _truncated(r, to)
-    if {source, to} == {INDEX, INT64}:
+    if source is INDEX and to is INT64:
         return r
-    if to is INDEX and source is not UINT64:
-        return _held(r, source)
+    if to is INDEX:
+        return _near(_wrapped(r, INDEX) if source is UINT64 else r)
     return _wrapped(r, to)
+
+
+def _near(r: Interval) -> Interval:
+    """Data as an index. Beyond what memory has, ends are as good as unknown, and arithmetic on them might overflow; one
+    number is a param of a call, whose arithmetic is checked."""
+    if _constant(r) is not None:
+        return r
+    low, high = (None if _is_number(end) and abs(end) > _FARTHEST else end for end in (r.low, r.high))
+    return Interval(low, high)
 
 
 def _truncated(r: Interval, to: DType) -> Interval:

@@ -78,6 +78,14 @@ def _mod(a: Number, b: Number) -> Number:
     return a % b if b else 0
 
 
+def _shl(a: Number, b: Number) -> Number:
+    return int(a) << int(b) if 0 <= b < 64 else 0
+
+
+def _shr(a: Number, b: Number) -> Number:
+    return int(a) >> (int(b) if 0 <= b < 64 else 64)
+
+
 def _not(a: Number) -> Number:
     return not a if isinstance(a, bool) else ~int(a)
 
@@ -86,6 +94,6 @@ _RULES: dict[str, Callable[..., Number]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": _floordiv, "mod": _mod, "min": min,
     "max": max, "neg": operator.neg, "abs": abs, "div": operator.truediv, "floor": np.floor, "ceil": np.ceil,
     "round": np.rint, "trunc": np.trunc, "and": operator.and_, "or": operator.or_, "xor": operator.xor,
-    "shl": operator.lshift, "shr": operator.rshift, "eq": operator.eq, "ne": operator.ne, "lt": operator.lt,
+    "shl": _shl, "shr": _shr, "eq": operator.eq, "ne": operator.ne, "lt": operator.lt,
     "le": operator.le, "gt": operator.gt, "ge": operator.ge, "not": _not,
 }  # fmt: skip

@@ -58,7 +58,7 @@ def _ranges(exprs: Sequence[Expr], scope: Scope) -> dict[str | int, list[int]]:
     ranges: dict[str | int, list[int]] = {}
     for e in _outside_loads(exprs):
         if isinstance(e, Load):
-            ranges[id(e)] = _values(type_range(e.dtype))
+            ranges[id(e)] = _values(type_range(e.dtype)) if e.dtype.bits <= 32 else []
         elif isinstance(e, Var) and e.name in scope and not scope[e.name].is_point:
             ranges[e.name] = _values(scope[e.name])
     return ranges

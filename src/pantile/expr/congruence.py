@@ -11,6 +11,7 @@ from functools import reduce
 from math import gcd
 
 from .nodes import Const, Expr, Op, Var
+from .types import INDEX
 from .visit import each_once
 
 Class = tuple[int, int]
@@ -24,7 +25,7 @@ def known_remainder(e: Expr, divisor: int, names: Mapping[str, Class]) -> int | 
 
 
 def congruence(e: Expr, names: Mapping[str, Class]) -> Class:
-    """The smallest class that an integer expression is known to be in."""
+    """The smallest class that an index expression is known to be in."""
     found: dict[int, Class] = {}
 
     def visit(node: Expr) -> Class:
@@ -32,14 +33,16 @@ def congruence(e: Expr, names: Mapping[str, Class]) -> Class:
             return (0, int(node.value))
         if isinstance(node, Var):
             return names.get(node.name, _ANY)
-        return _operation(node, lambda a: found[id(a)]) if isinstance(node, Op) else _ANY
+        if not isinstance(node, Op) or node.dtype is not INDEX:
+            return _ANY  # what wraps forgets its class
+        return _operation(node, lambda a: found[id(a)])
 
     return each_once(e, found, visit, _deciding)
 
 
 def _deciding(e: Expr) -> tuple[Expr, ...]:
     """The operands that the class of an expression follows from."""
-    if not isinstance(e, Op):
+    if not isinstance(e, Op) or e.dtype is not INDEX:
         return ()
     if e.op in ("floordiv", "mod"):
         return e.args[:1] if _is_positive(e.args[1]) else ()

@@ -17,7 +17,7 @@ from ..analysis.interval import interval
 from ..expr.build import binary, cast
 from ..expr.nodes import COMPARISON, Cast, Const, Expr, Op, Var
 from ..expr.types import INDEX, promote
-from ..expr.visit import transform
+from ..expr.visit import loaded, transform
 
 
 class Lowered:
@@ -38,7 +38,7 @@ class Lowered:
         if isinstance(e, Cast) and e.dtype is INDEX and isinstance(e.value, Op) and _never_wraps(e.value):
             data, by = e.value.args
             return binary(e.value.op, cast(INDEX, data), cast(INDEX, by))
-        if isinstance(e, Op) and e.op in COMPARISON and e.args[0].dtype is INDEX:
+        if isinstance(e, Op) and e.op in COMPARISON and e.args[0].dtype is INDEX and loaded(e):
             return _compared_as_data(e)
         return None
 
