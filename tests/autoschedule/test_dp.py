@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
-from math import inf
+from math import ceil, inf
 from random import Random
 from typing import Any
 
@@ -16,9 +16,9 @@ import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import VARIANTS, Dp, Report
 from pantile.autoschedule.fusion.aligned import Stages
+from pantile.autoschedule.fusion.bounded import MOST_MERGED, greedily, grouped
 from pantile.autoschedule.fusion.dag import Dag, Group, size, vertices
 from pantile.autoschedule.fusion.dp_machines import Limits
-from pantile.autoschedule.fusion.bounded import MOST_MERGED, greedily, grouped
 from pantile.autoschedule.fusion.grouping import DpGrouping
 from pantile.autoschedule.fusion.tile_model import TileModel
 from pantile.machine import named
@@ -177,7 +177,8 @@ class Sums(Anything):
 
 def random_dag(count: int, seed: int) -> Dag:
     draw = Random(seed)
-    return Dag.of(count, [(a, b) for b in range(1, count) for a in draw.sample(range(b), min(b, draw.choice((1, 1, 2))))])
+    reads = [draw.sample(range(b), min(b, draw.choice((1, 1, 2)))) for b in range(count)]
+    return Dag.of(count, [(a, b) for b, before in enumerate(reads) for a in before])
 
 
 @pytest.mark.parametrize("limit", [None, 2, 3])
@@ -319,6 +320,66 @@ def test_stencils_do_not_repeat_much() -> None:
     assert any("gray" in g.members for g in found.groups)
 
 
+# ---- what is printed, and what is scaled
+
+
+def two_stencils() -> pt.Pipeline:
+    """b sums three rows of a, which sums three rows of img; 1000 x 1024 of b are asked for."""
+    y, x = pt.vars("y x")
+    img, a, b = pt.Input("img", "float32", ndim=2), pt.Func("a"), pt.Func("b")
+    a[y, x] = img[y, x] + img[y + 1, x] + img[y + 2, x]
+    b[y, x] = a[y, x] + a[y + 1, x] + a[y + 2, x]
+    return pt.Pipeline(b, shape=(img.shape[0] - 4, img.shape[1]))
+
+
+def model_of(pipeline: pt.Pipeline, terms: str, inlining: str, **shapes: tuple[int, ...]) -> TileModel:
+    """On 16 cores with 32 KB of L1 and 256 KB of L2 each, with the weights of the Xeon."""
+    limits = Limits(32 << 10, 256 << 10, 16)
+    return TileModel(Stages(_small(pipeline, **shapes)), limits, inlining=inlining, terms=terms)
+
+
+def test_terms_as_printed() -> None:
+    """Algorithm 2 by hand. Two buffers of 4 bytes in 32 KB, rows of 256: tiles of 16 x 256."""
+    found = model_of(two_stencils(), "printed", "none", img=(1004, 1024)).costed(0b11)
+    assert found.levels == ({"y": 16, "x": 256},)
+    tile = 16 * 256 * 4
+    live_in, live_out, computed = tile + 4 * 256 * 4, tile, 2 * tile  # lines 15-17
+    tiles = ceil((1002 + 1000) * 1024 * 4 / 32768)  # line 18
+    assert tiles == 251
+    assert found.terms == pytest.approx({
+        "w1 live data / computation": 1.0 * (live_in + live_out) / computed,
+        "w2 cleanup tiles": -100.0 * ((251 + 16 - 1) % 16),
+        "w3 overlap": 46_875 * (2 * 256 * 4) / 32768,  # two more rows of a
+        "w4 dim sizes": 1.5 * 1.0,  # 1002 and 1000 rows
+    })  # fmt: skip
+
+
+def test_terms_as_scaled() -> None:
+    """The first over all live data, the second over the cores; the others are the same."""
+    both = (model_of(two_stencils(), terms, "none", img=(1004, 1024)) for terms in ("printed", "scaled"))
+    printed, scaled = (model.costed(0b11) for model in both)
+    assert scaled.terms["w1 live data / computation"] == pytest.approx((1004 + 1000) * 1024 * 4 / 32768)
+    assert scaled.terms["w2 cleanup tiles"] == printed.terms["w2 cleanup tiles"] / 16
+    assert {k: v for k, v in scaled.terms.items() if k[:2] in ("w3", "w4")} == {
+        k: v for k, v in printed.terms.items() if k[:2] in ("w3", "w4")
+    }
+
+
+def test_what_overlap_is_compared_with() -> None:
+    """Line 5. Harris corners in six buffers overlap in L1 by more than one of them, and less than all."""
+    everything = (1 << 11) - 1
+    for terms, levels in (("printed", [5]), ("scaled", [42, 5])):
+        found = model_of(harris(), terms, "pointwise", img=HARRIS_SIZE).costed(everything)
+        assert [level["y"] for level in found.levels] == levels
+
+
+def test_why_terms_are_scaled() -> None:
+    """Tables 6 and 7 have unsharp mask and Harris corners as one group each; as printed, nothing is grouped."""
+    assert len(report(APPS["unsharp_polymage"].build(), Dp(terms="printed"), img=UNSHARP_SIZE).groups) == 4
+    assert len(report(harris(), Dp(terms="printed"), img=HARRIS_SIZE).groups) == 11
+    assert VARIANTS["dp-printed"] == Dp(terms="printed")
+
+
 def test_numbers_of_machines() -> None:
     """Table 2 and §7.1; given ones count."""
     chosen = {m: Dp(w4=3.0).find(problem_of(chain(2), named(m), img=(500, 500))).report.parameters
@@ -386,7 +447,7 @@ def test_parallelograms_and_shared_loops() -> None:
     assert "compute_with" not in text
 
 
-@pytest.mark.parametrize("what", ["fusion", "inlining"])
+@pytest.mark.parametrize("what", ["fusion", "inlining", "terms"])
 def test_parts_that_there_are_none_of(what: str) -> None:
     with pytest.raises(pt.UserError, match=f"test_dp.py:.*Dp\\({what}='gredy'\\): choose one of"):
         Dp(**{what: "gredy"})
