@@ -7,11 +7,12 @@
 | line 5, TILEVOLUME | of all buffers | of one buffer, as tileVol in line 26 |
 
 Why scaled, which is the default:
-- Per tile, the first term is about 1 whatever is grouped, and the others are hundreds. Table 3 gives the first one 47
-  times the influence of the second. The authors' published code (polymage-ppopp-2018-ae, dpfusion.cpp) divides data of
-  the whole group by the bytes of a tile, and the cleanup tiles by the cores.
-- Overlap is hardly ever more than a whole tile, so tiles would always be for L1. Table 7 has Harris corners in tiles of
-  42 x 256 for L2: six buffers of which a tile for L1 overlaps by more than one.
+- Per tile, the first term is about 1 to 3 whatever is grouped, and overlap costs hundreds: nothing that overlaps would be
+  grouped, neither the unsharp mask of Table 6 nor the Harris corners of Table 7. Table 3 gives the first term 47 times
+  the influence of the second. The authors' published code (polymage-ppopp-2018-ae, dpfusion.cpp) divides data of the
+  whole group by the bytes of a tile, and the cleanup tiles by the cores.
+- Table 7 has Harris corners in tiles of 42 x 256 for L2: six buffers of which a tile for L1 overlaps by more than one,
+  and by less than all.
 """
 
 from __future__ import annotations
