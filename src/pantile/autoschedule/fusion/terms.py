@@ -7,10 +7,10 @@
 | line 5, TILEVOLUME | of all buffers | of one buffer, as tileVol in line 26 |
 
 Why scaled, which is the default:
-- Per tile, the first term is about 1 to 3 whatever is grouped, and overlap costs hundreds: nothing that overlaps would be
-  grouped, neither the unsharp mask of Table 6 nor the Harris corners of Table 7. Table 3 gives the first term 47 times
-  the influence of the second. The authors' published code (polymage-ppopp-2018-ae, dpfusion.cpp) divides data of the
-  whole group by the bytes of a tile, and the cleanup tiles by the cores.
+- Per tile, the first term is about 1 to 3 whatever is grouped, and overlap costs hundreds: nothing that overlaps would
+  be grouped, neither the unsharp mask of Table 6 nor the Harris corners of Table 7. Table 3 gives the first term 47
+  times the influence of the second. The authors' published code (polymage-ppopp-2018-ae, dpfusion.cpp) divides data of
+  the whole group by the bytes of a tile, and the cleanup tiles by the cores.
 - Table 7 has Harris corners in tiles of 42 x 256 for L2: six buffers of which a tile for L1 overlaps by more than one,
   and by less than all.
 """
