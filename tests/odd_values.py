@@ -22,10 +22,9 @@ NUMBERS: list[object] = [
     np.timedelta64(5, "ns"), np.ma.masked, np.array(3), np.array([1, 2]),
 ]  # fmt: skip
 OTHERS: list[object] = [
-    None, "", "dp", "none", "i7-6700", "3", "x\ny\0", b"", [], [8], {}, {"img": 3}, set(), object(), int, len,
-    slice(None),
-    (), (0,), (1,), (8, 16), (16, 8, 4), (True,), ("a",), (NAN,), (10**400,), (-1, 8), (np.int64(8), np.int64(8)),
-    (None,), ((8,),), ((8, 16), (8, 16)),
+    None, "", "dp", "none", "printed", "i7-6700", "3", "x\ny\0", b"", [], [8], {}, {"img": 3}, set(), object(), int,
+    len, slice(None), (), (0,), (1,), (8, 16), (16, 8, 4), (True,), ("a",), (NAN,), (10**400,), (-1, 8),
+    (np.int64(8), np.int64(8)), (None,), ((8,),), ((8, 16), (8, 16)),
 ]  # fmt: skip
 ODD = [*NUMBERS, *OTHERS]
 

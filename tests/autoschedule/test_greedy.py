@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule.common.locality import overlaps
-from pantile.autoschedule.greedy import Greedy, _Search
+from pantile.autoschedule.greedy import Greedy, TunedGreedy, _Search
 from pantile.machine import named
+from pantile.schedule.schedule import Schedule
 
 from .problems import matrix_product, problem_of
 
@@ -124,8 +129,25 @@ def test_the_cache_limits_tiles() -> None:
     assert areas[0] < areas[1]
 
 
-def test_six_points_are_measured() -> None:
-    """§5.1: CACHE_SIZE (32, 128, 256 KB) x LOAD_COST (10, 20); the fastest is kept."""
+@pytest.mark.parametrize(("app", "different"), [("interpolate", 6), ("blur", 3)])
+def test_six_points_are_measured(app: str, different: int) -> None:
+    """§5.1: CACHE_SIZE (32, 128, 256 KB) x LOAD_COST (10, 20), equal schedules once; the fastest is kept."""
+    problem = problem_of(APPS[app].build(), XEON, **APPS[app].sizes["paper"])
+    points = [Greedy(cache_size=kb << 10, load_cost=cost) for kb in (32, 128, 256) for cost in (10.0, 20.0)]
+    schedules = [p.find(problem).schedule for p in points]
+    measured: list[Schedule] = []
+
+    def seconds(schedule: Schedule) -> float:
+        measured.append(schedule)
+        return 1.0 if schedule == schedules[-1] else 2.0
+
+    found = TunedGreedy().find(replace(problem, measure=seconds))
+    assert len(measured) == different == found.report.counts["schedules tried"]
+    assert set(measured) == set(schedules)
+    assert found.schedule == schedules[-1]
+
+
+def test_tuning_runs_the_pipeline() -> None:
     app = APPS["blur"]
     pipeline = app.build().with_schedule("greedy_tuned", machine=XEON)
     pipeline(**app.inputs("small"))

@@ -62,6 +62,29 @@ def test_tuning_keeps_the_fastest() -> None:
     assert len(measured) == len(set(measured)) == found.report.counts["schedules tried"]
 
 
+def test_the_points_of_the_tuner() -> None:
+    """§2.4: 147 choices, 7^2 tile sizes and three tolerances; §7.4.1 names 24 among them. Every one is tried."""
+    points = list(TunedPolymage()._points())
+    sizes = (8, 16, 24, 32, 64, 128, 256)
+    assert len(points) == len(set(points)) == 147
+    assert {p.tile_sizes for p in points} == {(y, x) for y in sizes for x in sizes}
+    assert {p.tolerance for p in points} == {0.2, 0.4, 0.5}
+
+
+def test_all_points_are_measured() -> None:
+    """Of a single stage, all tolerances give the same schedule: 49 are left."""
+    measured: list[Schedule] = []
+
+    def seconds(schedule: Schedule) -> float:
+        measured.append(schedule)
+        return 2.0 - ('"y_o", "y_i", 24' in str(schedule)) - ('"x_o", "x_i", 24' in str(schedule)) / 2
+
+    problem = replace(problem_of(chain(1), HASWELL, img=(2000, 2000)), measure=seconds)
+    found = TunedPolymage().find(problem)
+    assert len(measured) == len(set(measured)) == 49 == found.report.counts["schedules tried"]
+    assert found.report.groups[0].levels == ({"y": 24, "x": 24},)
+
+
 def test_the_keyboard_ends_tuning() -> None:
     """With the best so far; before there is any, as always."""
     times = iter([3.0, 2.0, KeyboardInterrupt])

@@ -66,6 +66,7 @@ class _Aligning:
     def __init__(self, graph: Graph, members: Collection[str], reads: Reads) -> None:
         self.reads = reads
         self.stages = [s for s in reversed(graph.stages) if s.name in members]
+        self.names = {s.name for s in self.stages}
         self.graph = graph
         self.axes: dict[str, dict[str, Axis]] = {}
         self.rank = 0
@@ -96,7 +97,7 @@ class _Aligning:
     def _inside(self, stage: Stage, access: Access) -> bool:
         """Whether a read is of another stage of the group."""
         producer = self.graph.producer.get(access.buffer)
-        return producer is not None and producer is not stage and producer in self.stages
+        return producer is not None and producer is not stage and producer.name in self.names
 
     def _start(self, stage: Stage) -> None:
         self.axes[stage.name] = {d: (k, Fraction(1)) for k, d in enumerate(stage.dims)}

@@ -5,7 +5,7 @@ A strategy with other parameters than its own is given as a value: `schedule=pt.
 
 from __future__ import annotations
 
-from .dp import ABLATION, Dp
+from .dp import ABLATION, AS_PRINTED, Dp
 from .greedy import Greedy, TunedGreedy
 from .kernel import Kernel
 from .naive import Naive
@@ -19,7 +19,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     s.name: s for s in (Naive, Greedy, TunedGreedy, Dp, Polymage, TunedPolymage, PostTile, Kernel, Reuse)
 }
 # Strategies with other parameters than their own that have names, to be compared with them.
-VARIANTS: dict[str, Strategy] = ABLATION
+VARIANTS: dict[str, Strategy] = {**ABLATION, **AS_PRINTED}
 
 __all__ = [
     "STRATEGIES", "VARIANTS", "Dp", "Found", "Greedy", "GroupReport", "Kernel", "Naive", "Polymage", "PostTile",

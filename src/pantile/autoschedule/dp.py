@@ -2,8 +2,8 @@
 
 The steps, and where they are:
     alignment and scaling to constant dependence vectors     aligned (analysis.alignment)
-    Algorithms 1 and 5, grouping                              grouping
-    Algorithms 2 and 4, cost and tile sizes of a group        tile_model, on the overlap of overlapped
+    Algorithms 1 and 5, grouping                              grouping, bounded
+    Algorithms 2 and 4, cost and tile sizes of a group        tile_model with terms, on the overlap of overlapped
     Algorithm 3, expression inlining inside the cost          expression_inlining
     §5.2, parallelogram tiles inside overlapped ones          parallelogram
     §5.3, intra-tile loop fusion                              loop_fusion
@@ -11,13 +11,14 @@ The steps, and where they are:
 
 Where this differs from the paper: a group has one live-out, since a stage is computed in one place; stages that are no
 functions over known boxes (scatter, scans, reads that data decide) are scheduled on their own, as PolyMage does with
-reductions; pipelines for which the table of Algorithm 1 would grow too large are grouped with ever tighter bounds;
-and stencils do not repeat pointwise producers of more than one operation.
+reductions; pipelines for which the table of Algorithm 1 would grow too large are grouped with ever tighter bounds, or
+greedily; stencils do not repeat pointwise producers of more than one operation; and three terms of the cost are scaled
+(see `terms`), unless they are asked for as printed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, ClassVar
 
@@ -26,12 +27,14 @@ from ..parameters import Count, OneOf, Weight
 from .common.legal import Part, legal
 from .common.tiles import Group, Style, scheduled
 from .fusion.aligned import Stages
+from .fusion.bounded import MOST_MERGED, Grouping, greedily, grouped
 from .fusion.crops import cropped
 from .fusion.dp_machines import Weights, limits_for, weights_for
 from .fusion.expression_inlining import FULL, INLININGS, NONE
-from .fusion.grouping import Grouping, greedily, grouped
+from .fusion.grouping import MOST_PARTITIONED
 from .fusion.loop_fusion import with_fused_loops
 from .fusion.parallelogram import parallelograms
+from .fusion.terms import PRINTED, SCALED, TERMS
 from .fusion.tile_model import Costed, TileModel
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
@@ -54,9 +57,10 @@ class Dp(Strategy):
     inlining: Annotated[str, OneOf(*INLININGS)] = FULL  # "pointwise": line 8 of Algorithm 3 only
     multi_level: bool = True
     loop_fusion: bool = True
+    terms: Annotated[str, OneOf(*TERMS)] = SCALED  # of Algorithm 2
     group_limit: Count | None = None  # initialLimit of Algorithm 5; None: none, or what keeps below most_states
-    step: Count | None = None  # of Algorithm 5; None: the second round has no limit
-    most_states: Count = 2000
+    step: Count | None = None  # of Algorithm 5; None: the same for later rounds
+    most_states: Count = 2000  # per round; if there are more, groups are merged greedily
 
     def find(self, problem: Problem) -> Found:
         return self._for(problem.machine)._find(problem)
@@ -84,7 +88,7 @@ class Dp(Strategy):
         assert self.innermost_tile_size is not None
         limits = replace(limits_for(machine), innermost=self.innermost_tile_size)
         weights = Weights(self.w1, self.w2, self.w3, self.w4)
-        return TileModel(stages, limits, weights, self.inlining, self.multi_level)
+        return TileModel(stages, limits, weights, self.inlining, self.multi_level, self.terms)
 
     def _grouping(self, stages: Stages, model: TileModel) -> Grouping:
         if self.fusion == "greedy":
@@ -103,12 +107,11 @@ class Dp(Strategy):
             refined = [best if honoured else (part, ()) for honoured, best, part in parts]
             result = legal(problem, [part for part, _ in refined], inlined)
         reports = tuple(_report(g, remarks) for g, (_, remarks) in zip(groups, refined, strict=True))
-        counts = {
-            "states explored": grouping.states,
-            "stages": sum(1 + len(g.members) + len(g.inlined) for g in groups),
-        }
+        merges, states = grouping.merges, grouping.states
+        searched = {"states explored": states} if merges is None else {"merges evaluated": merges}
+        counts = {**searched, "stages": sum(1 + len(g.members) + len(g.inlined) for g in groups)}
         report = Report(self.name, problem.machine.name, asdict(self), reports, inlined, counts,
-                        (*_bounds(grouping), *result.remarks))  # fmt: skip
+                        (*self._bounds(grouping), *result.remarks))  # fmt: skip
         return Found(result.schedule, report)
 
     def _refined(self, problem: Problem, group: Costed, part: Part) -> tuple[Part, tuple[str, ...]]:
@@ -120,6 +123,18 @@ class Dp(Strategy):
             part, shared = with_fused_loops(problem.graph, part)
             remarks += shared
         return part, remarks
+
+    def _bounds(self, grouping: Grouping) -> Iterator[str]:
+        """What Algorithm 1 did not consider."""
+        if grouping.merges is not None:
+            bounds = f"groups were merged greedily, up to {MOST_MERGED} stages"
+            yield bounds if self.fusion == "greedy" else f"more than {self.most_states} states: {bounds}"
+        elif grouping.limits != (None,):
+            first, *later = ("any number" if n is None else f"at most {n}" for n in grouping.limits)
+            rounds = "".join(f", then of {bound} of those" for bound in later)
+            yield f"Algorithm 5: groups of {first} stages{rounds}"
+        if not grouping.has_all_partitions:
+            yield f"of more than {MOST_PARTITIONED} successors, two partitions were considered"
 
 
 def _among(stages: Container[str], group: Costed) -> Costed:
@@ -137,14 +152,6 @@ def _report(group: Costed, remarks: tuple[str, ...]) -> GroupReport:
     return GroupReport(group.output, group.members, group.levels, {"cost": group.cost, **group.terms}, said)
 
 
-def _bounds(grouping: Grouping) -> tuple[str, ...]:
-    """What Algorithm 1 did not consider."""
-    if grouping.partitions:
-        return ()
-    bounded = "" if grouping.limit is None else f", groups of at most {grouping.limit} stages first (Algorithm 5)"
-    return (f"successors were not partitioned in every way, but went on one by one{bounded}",)
-
-
 # The configurations of §7.4.3: PolyMageDP, that with one part more, and PolyMage+G+TC.
 BASE = Dp(inlining=NONE, multi_level=False, loop_fusion=False)
 ABLATION: dict[str, Strategy] = {
@@ -154,3 +161,5 @@ ABLATION: dict[str, Strategy] = {
     "dp-base+I": replace(BASE, inlining=FULL),
     "dp-greedy": Dp(fusion="greedy", loop_fusion=False),
 }
+# Beside the default: Algorithm 2 to the letter.
+AS_PRINTED: dict[str, Strategy] = {"dp-printed": Dp(terms=PRINTED)}

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
 from typing import ClassVar
 
+from ..cached import cached_property
 from ..parameters import Count, Weight
 from ..schedule.schedule import Schedule
 from .common.legal import legal
@@ -26,7 +27,8 @@ from .fusion.overlapped import OverlappedTiles, Tile
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 
-TILE_SIZES = (8, 16, 32, 64, 128, 256, 512)  # seven per dim; §7.4.1 names five of them
+# "Seven tile sizes" (§7.4.1, §7.5): five are named there, 24 among them, and six here, seven in all.
+TILE_SIZES = (8, 16, 24, 32, 64, 128, 256)
 TOLERANCES = (0.2, 0.4, 0.5)
 
 
@@ -59,6 +61,7 @@ class _Merging:
         self.parameters = parameters
         self.groups: list[Set] = [1 << v for v in range(stages.dag.count)]
         self.merges = 0
+        self._overlaps: dict[Set, float | None] = {}
         while (pair := self._next()) is not None:
             self.groups = [*(g for g in self.groups if g not in pair), pair[0] | pair[1]]
             self.merges += 1
@@ -73,14 +76,22 @@ class _Merging:
         return next(((g, child) for g, child in by_size if self._may_merge(g | child)), None)
 
     def _size(self, group: Set) -> int:
-        return sum(map(self.stages.facts.size, self.stages.members(group)))
+        return sum(self._sizes[v] for v in vertices(group))
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        return [self.stages.size[name] for name in self.stages.names]
 
     def _may_merge(self, union: Set) -> bool:
-        # An output of the pipeline inside the group would be a second live-out.
-        if len(self.stages.live_outs(union)) > 1 or self.stages.is_hopeless(union):
-            return False
-        shape = self._shape(union)
-        return shape is not None and self._relative_overlap(shape) < self.parameters.tolerance
+        if union not in self._overlaps:
+            self._overlaps[union] = self._merged_overlap(union)
+        overlap = self._overlaps[union]
+        return overlap is not None and overlap < self.parameters.tolerance
+
+    def _merged_overlap(self, union: Set) -> float | None:
+        """None for what cannot be a group; an output of the pipeline inside it would be a second live-out."""
+        shape = self._shape(union) if len(self.stages.live_outs(union)) == 1 else None
+        return None if shape is None else self._relative_overlap(shape)
 
     def _shape(self, group: Set) -> OverlappedTiles | None:
         aligned = None if self.stages.is_hopeless(group) else self.stages.aligned(group)

@@ -5,7 +5,7 @@ Many sets of the same stages are looked at, so what is known of single stages is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -32,6 +32,7 @@ class Stages:
         self.facts = problem.facts
         self.names = tuple(s.name for s in problem.graph.stages)
         self._hulls: dict[Definition, list[Access]] = {}
+        self._sources: dict[Definition, dict[str, list[Access]]] = {}
         self._aligned: dict[Group, AlignedGroup | None] = {}
         self._separate: dict[Group, tuple[Group, ...]] = {}
 
@@ -76,9 +77,13 @@ class Stages:
     def separate(self, group: Group) -> tuple[Group, ...]:
         """Its connected parts."""
         if group not in self._separate:
-            near = [before | after for before, after in zip(self.dag.predecessors, self.dag.successors, strict=True)]
-            self._separate[group] = _components(group, near)
+            self._separate[group] = _components(group, self._near)
         return self._separate[group]
+
+    @cached_property
+    def _near(self) -> list[Group]:
+        """Per vertex, those it reads or is read by."""
+        return [before | after for before, after in zip(self.dag.predecessors, self.dag.successors, strict=True)]
 
     def aligned(self, group: Group) -> AlignedGroup | None:
         """A connected set in one space, if there is one with constant dependence vectors."""
@@ -107,10 +112,13 @@ class Stages:
         found = [0] * len(self.names)
         for v in vertices(self._able):
             for s in vertices(self.dag.successors[v] & self._able):
-                if self._space((self.names[v], self.names[s])) is None:
+                if self._pair_space(self.names[v], self.names[s]) is None:
                     found[v] |= 1 << s
                     found[s] |= 1 << v
         return found
+
+    def _pair_space(self, producer: str, consumer: str) -> Space | None:
+        return self._space((producer, consumer), lambda stage, d: self._by_source(stage, d).get(producer, ()))
 
     @cached_property
     def _spaces(self) -> list[tuple[Group, Space]]:
@@ -118,10 +126,11 @@ class Stages:
         at = {name: v for v, name in enumerate(self.names)}
 
         def constant(stage: Stage, definition: Definition) -> Sequence[Access]:
-            sources = ((a, at.get(self.facts.source(a.buffer))) for a in self._along_axes(stage, definition))
-            return [a for a, v in sources if v is None or not self._apart[v] >> at[stage.name] & 1]
+            apart = self._apart[at[stage.name]]
+            sources = self._by_source(stage, definition).items()
+            return [a for name, found in sources if name not in at or not apart >> at[name] & 1 for a in found]
 
-        near = [(self.dag.successors[v] | self.dag.predecessors[v]) & ~self._apart[v] for v in range(len(self.names))]
+        near = [close & ~apart for close, apart in zip(self._near, self._apart, strict=True)]
         spaces = [(part, self._space(self.members(part), constant)) for part in _components(self._able, near)]
         return [(part, space) for part, space in spaces if space is not None]
 
@@ -142,7 +151,16 @@ class Stages:
 
     def _along_axes(self, stage: Stage, definition: Definition) -> Sequence[Access]:
         """The reads as far as tiles are concerned."""
-        return [self._without_loose_dims(a) for a in self.reads(stage, definition)]
+        return [a for found in self._by_source(stage, definition).values() for a in found]
+
+    def _by_source(self, stage: Stage, definition: Definition) -> dict[str, list[Access]]:
+        """The same by the stage or input that is read."""
+        if definition not in self._sources:
+            found: dict[str, list[Access]] = {}
+            for access in self.reads(stage, definition):
+                found.setdefault(self.facts.source(access.buffer), []).append(self._without_loose_dims(access))
+            self._sources[definition] = found
+        return self._sources[definition]
 
     def _without_loose_dims(self, access: Access) -> Access:
         name = self.facts.source(access.buffer)
@@ -158,25 +176,31 @@ class Stages:
         """Short dims of stages that are read at constants too, such as the alpha channel, and those that go with them:
         no distances are constant along them, and none need be."""
         found: dict[str, set[str]] = {}
-        links: list[tuple[tuple[str, str], tuple[str, str]]] = []
+        beside: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        pending: list[tuple[str, str]] = []
+        for consumer, access in self._between:
+            name = self.facts.source(access.buffer)
+            for dim, i in zip(self.problem.graph.stage[name].dims, access.indices, strict=True):
+                if i is not None and i.dim is None:
+                    pending.append((name, dim))
+                elif i is not None and i.dim is not None:
+                    beside.setdefault((name, dim), []).append((consumer, i.dim))
+                    beside.setdefault((consumer, i.dim), []).append((name, dim))
+        while pending:
+            name, dim = pending.pop()
+            if self._is_short(name, dim) and dim not in found.setdefault(name, set()):
+                found[name].add(dim)
+                pending += beside.get((name, dim), ())
+        return found
+
+    @property
+    def _between(self) -> Iterator[tuple[str, Access]]:
+        """Stages that read others, and how."""
         for consumer in self.problem.graph.stages:
             for access in (a for d in consumer.definitions for a in self.reads(consumer, d)):
-                name = self.facts.source(access.buffer)
-                if name in self.extents and name != consumer.name:
-                    for dim, i in zip(self.problem.graph.stage[name].dims, access.indices, strict=True):
-                        if i is not None and i.dim is None and self._is_short(name, dim):
-                            found.setdefault(name, set()).add(dim)
-                        elif i is not None and i.dim is not None:
-                            links.append(((name, dim), (consumer.name, i.dim)))
-        links += [(b, a) for a, b in links]
-        pending = True
-        while pending:
-            new = [b for a, b in links if a[1] in found.get(a[0], ()) and b[1] not in found.get(b[0], ())]
-            pending = [(name, dim) for name, dim in new if self._is_short(name, dim)] != []
-            for name, dim in new:
-                if self._is_short(name, dim):
-                    found.setdefault(name, set()).add(dim)
-        return found
+                source = self.facts.source(access.buffer)
+                if source in self.extents and source != consumer.name:
+                    yield consumer.name, access
 
     def _is_short(self, name: str, dim: str) -> bool:
         return self.extents[name][self.problem.graph.stage[name].dims.index(dim)] <= SHORT
@@ -186,6 +210,10 @@ class Stages:
     @cached_property
     def extents(self) -> dict[str, tuple[int, ...]]:
         return {name: self.facts.extents(name) for name in self.names}
+
+    @cached_property
+    def inlinable(self) -> frozenset[str]:
+        return frozenset(filter(self.facts.can_be_inlined, self.names))
 
     @cached_property
     def size(self) -> dict[str, int]:

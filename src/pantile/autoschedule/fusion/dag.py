@@ -45,23 +45,19 @@ class Dag:
         return tuple(found)
 
     def _order(self) -> list[int]:
-        order: list[int] = []
-        placed = 0
-        while len(order) < self.count:
-            ready = [v for v in range(self.count) if not placed >> v & 1 and not self.predecessors[v] & ~placed]
-            if not ready:
-                raise ValueError("the graph has a cycle")
-            order += ready
-            placed |= sum(1 << v for v in ready)
+        """Producers before consumers, as far as none of them needs another in a circle."""
+        waiting = [before.bit_count() for before in self.predecessors]
+        order = [v for v, n in enumerate(waiting) if n == 0]
+        for v in order:
+            for s in vertices(self.successors[v]):
+                waiting[s] -= 1
+                if not waiting[s]:
+                    order.append(s)
         return order
 
     @property
     def is_acyclic(self) -> bool:
-        try:
-            self._order()
-        except ValueError:
-            return False
-        return True
+        return len(self._order()) == self.count
 
     def after(self, group: Group) -> Group:
         """SUCC(H): the direct successors outside of it."""
@@ -96,6 +92,11 @@ def vertices(group: Group) -> Iterator[int]:
         lowest = group & -group
         yield lowest.bit_length() - 1
         group ^= lowest
+
+
+def first(group: Group) -> int:
+    """To sort groups by: that of their members which comes first."""
+    return group & -group
 
 
 def size(group: Group) -> int:

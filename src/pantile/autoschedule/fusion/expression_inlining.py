@@ -9,6 +9,7 @@ Nothing is substituted here: who reads whom, and how far, follows from the depen
 from __future__ import annotations
 
 from fractions import Fraction
+from heapq import heappop, heappush
 
 from .aligned_group import AlignedGroup, Distance
 
@@ -24,49 +25,69 @@ INLININGS = NONE, POINTWISE, FULL = "none", "pointwise", "full"
 
 
 class ExpressionInlining:
-    """`inlined` are the stages that Algorithm 3 inlines, `dependences` those that remain between the others."""
+    """`inlined` are the stages that Algorithm 3 inlines, `dependences` those that remain between the others.
+
+    The paper goes through all nodes again and again (lines 2-5). A stage that was refused is looked at again only if
+    what it is read by has changed: pointwise ones never, since their consumers only grow by inlining.
+    """
 
     def __init__(self, group: AlignedGroup, how: str) -> None:
         self.group = group
         self.stages = group.stages
-        self.how = how
         self.dependences: dict[tuple[str, str], Distance] = dict(group.dependences)
-        self.inlined: list[str] = []
+        self.inlined: dict[str, None] = {}
         self._plain = {n: n in self.stages.pointwise for n in group.names}
         self._operations = {n: self.stages.operations[n] + 1 for n in group.names}
         self._loads = {pair: self.stages.loads[pair] for pair in self.dependences}
-        while how != NONE and self._pass():  # lines 2-4
-            pass
+        self._consumers: dict[str, dict[str, None]] = {n: {} for n in group.names}
+        self._producers: dict[str, dict[str, None]] = {n: {} for n in group.names}
+        for p, c in self.dependences:
+            self._consumers[p][c] = self._producers[c][p] = None
+        if how != NONE:
+            self._inline_pointwise()
+        if how == FULL:
+            self._inline_what_is_read_once()
 
-    def _pass(self) -> bool:
-        """Lines 5-16: whether anything was inlined. Pointwise producers first: what has absorbed a stencil is none."""
-        left = [n for n in self.group.names if n != self.group.output and n not in self.inlined]  # line 6
-        left = [n for n in left if self.stages.facts.can_be_inlined(n)]
-        pointwise = [n for n in left if self._plain[n] and self._is_cheap(n) and self._stays_small(n)]  # line 8
-        others = [] if self.how == POINTWISE or pointwise else [n for n in left if self._is_read_once(n)]
-        for name in (pointwise or others)[:1]:
-            self._inline(name)
-        return bool(pointwise or others)
+    def _able(self) -> list[str]:
+        """Line 6."""
+        return [n for n in self.group.names if n != self.group.output and n in self.stages.inlinable]
+
+    def _inline_pointwise(self) -> None:
+        """Line 8. These come first: what has absorbed a stencil is not pointwise any more."""
+        for name in self._able():
+            if self._plain[name] and self._is_cheap(name) and self._stays_small(name):
+                self._inline(name)
+
+    def _inline_what_is_read_once(self) -> None:
+        """Lines 11 and 14."""
+        at = {name: k for k, name in enumerate(self.group.names)}
+        able = {name: None for name in self._able() if name not in self.inlined}
+        pending = [at[name] for name in able]
+        while pending:
+            name = self.group.names[heappop(pending)]
+            if name not in self.inlined and self._is_read_once(name):
+                producers = list(self._producers[name])
+                self._inline(name)
+                for p in producers:  # these have another consumer now
+                    if p in able:
+                        heappush(pending, at[p])
 
     def _is_cheap(self, name: str) -> bool:
         """Whether inlining repeats nothing, or no more than loading takes."""
-        loads = (self._loads[name, c] for c in self.consumers(name))
+        loads = (self._loads[name, c] for c in self._consumers[name])
         return self._operations[name] <= CHEAP or all(n == 1 for n in loads)
 
     def _is_read_once(self, name: str) -> bool:
         """Whether no value is read twice, so that inlining computes nothing twice."""
-        consumers = self.consumers(name)
+        consumers = list(self._consumers[name])
         if not self._stays_small(name):
             return False
         if len(consumers) == 1:  # line 11
             return self._reads_pointwise(name, consumers[0])
         return self._do_not_overlap(name, consumers)  # line 14
 
-    def consumers(self, name: str) -> list[str]:
-        return [c for p, c in self.dependences if p == name]
-
     def _stays_small(self, name: str) -> bool:
-        consumers = self.consumers(name)
+        consumers = self._consumers[name]
         grown = (self._operations[c] + self._loads[name, c] * self._operations[name] for c in consumers)
         return all(n <= MOST_OPERATIONS for n in grown)
 
@@ -88,21 +109,24 @@ class ExpressionInlining:
         return all(not a & b for k, a in enumerate(parts) for b in parts[:k])
 
     def _inline(self, name: str) -> None:
-        consumers = self.consumers(name)
-        producers = [p for p, c in self.dependences if c == name]
-        for c in consumers:
+        for c in self._consumers[name]:
             onward, loads = self.dependences.pop((name, c)), self._loads[name, c]
             self._plain[c] = self._plain[c] and self._plain[name]
             self._operations[c] += loads * self._operations[name]
-            for p in producers:
-                through = tuple(
-                    (a + s, b + t) for (a, b), (s, t) in zip(self.dependences[p, name], onward, strict=True)
-                )
-                known = self.dependences.get((p, c), through)
-                self.dependences[p, c] = tuple(
-                    (min(a, s), max(b, t)) for (a, b), (s, t) in zip(known, through, strict=True)
-                )
+            del self._producers[c][name]
+            for p in self._producers[name]:
+                self._consumers[p][c] = self._producers[c][p] = None
+                through = _sum(self.dependences[p, name], onward)
+                self.dependences[p, c] = _hull(self.dependences.get((p, c), through), through)
                 self._loads[p, c] = self._loads.get((p, c), 0) + loads * self._loads[p, name]
-        for p in producers:
-            del self.dependences[p, name]
-        self.inlined.append(name)
+        for p in self._producers[name]:
+            del self.dependences[p, name], self._consumers[p][name]
+        self.inlined[name] = None
+
+
+def _sum(a: Distance, b: Distance) -> Distance:
+    return tuple((low + s, high + t) for (low, high), (s, t) in zip(a, b, strict=True))
+
+
+def _hull(a: Distance, b: Distance) -> Distance:
+    return tuple((min(low, s), max(high, t)) for (low, high), (s, t) in zip(a, b, strict=True))

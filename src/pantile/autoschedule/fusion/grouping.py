@@ -1,25 +1,23 @@
-"""Which stages to group: the dynamic programme of polymage-plus (Figure 5, Algorithms 1 and 5), and greedy merging.
+"""Which stages to group: the dynamic programme of polymage-plus (Figure 5, Algorithm 1).
 
 Vertices are numbered, producers before consumers; a group is a set of vertices, the bits of an int. What a group costs
 is the model's affair:
 
-    grouped(Dag.of(3, [(0, 1), (1, 2)]), model).groups  ->  (0b011, 0b100)
+    DpGrouping(Dag.of(3, [(0, 1), (1, 2)]), model).best()  ->  (0b011, 0b100)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
-from ...expr.depth import deep_expressions
-from .dag import Dag, Group, size, union, vertices
+from ...cached import cached_property
+from .dag import Dag, Group, first, size, union, vertices
 
 State = tuple[Group, ...]  # G of the paper: disjoint groups that are not taken apart again, in order
 
-# Bounds of Algorithm 5: one of those that Table 1 tries, and one for pipelines that are wider than the paper's.
-LIMITS = (None, 16, 4)
 # Sets with more elements are not partitioned in every way: there are more than 200 ways for six.
 MOST_PARTITIONED = 5
 
@@ -34,81 +32,92 @@ class Model(Protocol):
         """Whether neither this set nor any larger one can be a group."""
 
 
-class TooManyStates(Exception):
-    """The table grew beyond what is allowed."""
+@dataclass(frozen=True)
+class Solution:
+    """F(G): the least cost found, the groups of the state that has it, and what follows them."""
+
+    cost: float
+    groups: State
+    rest: Solution | None = None
+
+    @property
+    def all_groups(self) -> Iterator[Group]:
+        found: Solution | None = self
+        while found is not None:
+            yield from found.groups
+            found = found.rest
 
 
 @dataclass(frozen=True)
-class Solution:
-    """F(G): the least cost found, and the groups that have it."""
+class _Ways:
+    """Where a state leads: Case I, one of its groups merged with a successor, and Case II, what may follow it."""
 
-    cost: float
-    groups: frozenset[Group]
+    merged: list[State]
+    following: list[State]
 
 
 class DpGrouping:
-    """Algorithm 1. With `partitions`, Case II goes on with every partition of the successors, as it is printed;
-    without, with each successor on its own, so that every state is one group: so the numbers of Table 1 were counted.
+    """Algorithm 1, or DP-GROUPING-BOUNDED of Algorithm 5 if groups have a `limit`.
+
+    Groups of a state are disjoint, and all that is reached from it comes after it: no stage counts twice.
 
     A merge is allowed only if all that the successor reads has its place already, or is not reached from G: that
     contains the test of lines 9-13, and keeps groups from needing each other through stages that come later.
     """
 
-    def __init__(
-        self, dag: Dag, model: Model, limit: int | None = None, partitions: bool = True, most_states: int | None = None
-    ) -> None:
+    def __init__(self, dag: Dag, model: Model, limit: int | None = None, most_states: int | None = None) -> None:
         sources = [v for v in range(dag.count) if not dag.predecessors[v]]
         self.dummy = 1 << dag.count if len(sources) > 1 else 0  # §3.1: a source of cost zero before several
         self.dag = dag.with_source() if self.dummy else dag
         self.start: State = (self.dummy or 1 << sources[0],) if sources else ()
         self.model = model
         self.limit = limit
-        self.partitions = partitions
         self.most_states = most_states
-        self.table: dict[State, Solution] = {}  # T
-        self._costs: dict[Group, float] = {}
+        self.has_all_partitions = True
+        self._hopeless: dict[Group, bool] = {}
 
-    @deep_expressions()
     def best(self) -> tuple[Group, ...]:
         """The groups of all vertices."""
         if not self.start:
             return ()
-        found = self._solve(self.start).groups
-        return self._disjoint(sorted((g & ~self.dummy for g in found if g & ~self.dummy), key=_first))
+        found = self.solution.all_groups
+        return tuple(sorted((g & ~self.dummy for g in found if g & ~self.dummy), key=first))
 
-    def _solve(self, state: State) -> Solution:
-        """DP-GROUPING(G, T)."""
-        if state in self.table:  # line 2
-            return self.table[state]
-        if self.most_states is not None and len(self.table) >= self.most_states:
-            raise TooManyStates
-        self.table[state] = Solution(inf, frozenset(state))
+    # ---- the states, without costs: if there are too many, none has been worked out in vain
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there are at most `most_states`."""
+        return self.most_states is None or len(self.states) <= self.most_states
+
+    @cached_property
+    def states(self) -> dict[State, _Ways]:
+        """All that are reached from the source, the keys of T; one more than `most_states` if there are more."""
+        most = inf if self.most_states is None else self.most_states
+        found: dict[State, _Ways] = {self.start: _Ways([], [])}
+        for state in (pending := [self.start]):
+            ways = found[state]
+            for case, following in ((ways.merged, self._merged(state)), (ways.following, self._following(state))):
+                for other in following:
+                    case.append(other)
+                    if other not in found:
+                        found[other] = _Ways([], [])
+                        pending.append(other)
+                    if len(found) > most:
+                        return found
+        return found
+
+    def _merged(self, state: State) -> Iterator[State]:
+        """Case I (lines 7-16)."""
         placed = sum(state)
-        after = self.dag.after(placed)
-        if not after:  # lines 3-5
-            best = Solution(self._sum(state), frozenset(state))
-        else:
-            best = self._merged(state, placed)
-            rest = self._finalized(placed, after)
-            cost = self._sum(state) + rest.cost  # line 24
-            if cost < best.cost or not best.groups:
-                best = Solution(cost, rest.groups | set(state))
-        self.table[state] = best
-        return best
-
-    def _merged(self, state: State, placed: Group) -> Solution:
-        """Case I (lines 6-18): the best way to merge one group with one of its successors."""
-        best = Solution(inf, frozenset())
+        unplaced = self.dag.below(placed)
         for k, group in enumerate(state):
             if self.limit is not None and size(group & ~self.dummy) >= self.limit:
                 continue
-            unplaced = self.dag.below(placed if self.partitions else group)
             for s in vertices(self.dag.after(group) & ~placed):
                 larger = group | 1 << s
                 if self._may_merge(state, group, s, unplaced) and not self._is_hopeless(larger):
-                    found = self._solve(tuple(sorted((*state[:k], larger, *state[k + 1 :]))))
-                    best = min(best, found, key=lambda f: f.cost)
-        return best
+                    yield tuple(sorted((*state[:k], larger, *state[k + 1 :])))
 
     def _may_merge(self, state: State, group: Group, s: int, unplaced: Group) -> bool:
         """Lines 9-13, for the other groups of the state too."""
@@ -125,21 +134,20 @@ class DpGrouping:
                 reached |= self.dag.after(g) if g & reached else 0
         return bool(end & reached)
 
-    def _finalized(self, placed: Group, after: Group) -> Solution:
-        """Case II (lines 19-23): the state is not touched again; the best of all that can follow."""
-        if not self.partitions:
-            found = [self._solve((1 << s,)) for s in vertices(after)]
-            return Solution(sum(f.cost for f in found), frozenset[Group]().union(*(f.groups for f in found)))
+    def _following(self, state: State) -> Iterator[State]:
+        """Case II (lines 20-21): the state is not touched again. Successors that others of them lead to come later."""
+        placed = sum(state)
         unplaced = self.dag.below(placed)
-        ready = [s for s in vertices(after) if not self.dag.predecessors[s] & unplaced]
-        found = [self._solve(tuple(sorted(p))) for p in self._partitions(ready)]
-        return min(found, key=lambda f: f.cost)
+        ready = [s for s in vertices(self.dag.after(placed)) if not self.dag.predecessors[s] & unplaced]
+        if ready:
+            yield from (tuple(sorted(way)) for way in self._partitions(ready))
 
     def _partitions(self, elements: Sequence[int]) -> Iterator[list[Group]]:
         """PARTS(S) without what cannot be a group; of large sets only the finest and one by common successors."""
         if len(elements) <= MOST_PARTITIONED:
             ways = _partitions([1 << s for s in elements])
         else:
+            self.has_all_partitions = False
             ways = iter([[1 << s for s in elements], self._related(elements)])
         for way in ways:
             if not any(self._is_hopeless(g) or (self.limit is not None and size(g) > self.limit) for g in way):
@@ -153,144 +161,43 @@ class DpGrouping:
             groups = [g for g in groups if g not in joined] + [sum(joined) | 1 << s]
         return groups
 
-    # ---- costs
-
-    def _sum(self, state: State) -> float:
-        return sum(self._cost(g) for g in state)
-
-    def _cost(self, group: Group) -> float:
-        if group not in self._costs:
-            real = group & ~self.dummy
-            self._costs[group] = self.model.cost(real) if real else 0.0
-        return self._costs[group]
-
     def _is_hopeless(self, group: Group) -> bool:
         real = group & ~self.dummy
-        return size(real) > 1 and self.model.is_hopeless(real)
+        if size(real) < 2:
+            return False
+        if real not in self._hopeless:
+            self._hopeless[real] = self.model.is_hopeless(real)
+        return self._hopeless[real]
 
-    # ---- the result
+    # ---- their costs
 
-    def _disjoint(self, found: Sequence[Group]) -> tuple[Group, ...]:
-        """Every vertex in one group, none needing another in a circle; groups that are in the way are taken apart.
+    @cached_property
+    def solution(self) -> Solution:
+        """F of the source. Each way leads to states from which fewer stages are reached, so those come first."""
+        table: dict[State, Solution] = {}
+        for state in sorted(self.states, key=lambda s: size(self.dag.below(sum(s)))):
+            ways = self.states[state]
+            rest = min((table[s] for s in ways.following), key=_cost, default=None)  # lines 19-23
+            own = sum(map(self._cost, state))
+            alone = Solution(own + (0.0 if rest is None else rest.cost), state, rest)  # lines 4 and 24
+            table[state] = min([*(table[s] for s in ways.merged), alone], key=_cost)  # lines 17-18, 25-26
+        return table[self.start]
 
-        Where each successor goes on by itself, two of them may both have claimed what comes after them.
-        """
-        count = self.dag.count - (1 if self.dummy else 0)
-        dag = Dag(self.dag.successors[:count])
-        chosen: list[Group] = []
-        for group in found:
-            group &= ~sum(chosen)
-            others = ((1 << count) - 1) & ~sum(chosen) & ~group
-            around = [*chosen, *(1 << v for v in vertices(others))]
-            if size(group) > 1 and self.model.cost(group) < inf and dag.contracted([*around, group]).is_acyclic:
-                chosen.append(group)
-        covered = sum(chosen)
-        return tuple(sorted([*chosen, *(1 << v for v in range(count) if not covered >> v & 1)], key=_first))
+    def _cost(self, group: Group) -> float:
+        real = group & ~self.dummy
+        return self.model.cost(real) if real else 0.0
 
 
-def _first(group: Group) -> int:
-    return group & -group
+def _cost(solution: Solution) -> float:
+    return solution.cost
 
 
 def _partitions(elements: list[Group]) -> Iterator[list[Group]]:
     if not elements:
         yield []
         return
-    first, rest = elements[0], elements[1:]
+    head, rest = elements[0], elements[1:]
     for others in _partitions(rest):
-        yield [first, *others]
+        yield [head, *others]
         for k, other in enumerate(others):
-            yield [*others[:k], other | first, *others[k + 1 :]]
-
-
-# ---- Algorithm 5
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """The groups of all vertices, and how they were found."""
-
-    groups: tuple[Group, ...]
-    states: int  # of the tables of all rounds
-    limit: int | None = None
-    partitions: bool = True
-
-
-@dataclass(frozen=True)
-class _Coarse:
-    """The model of a graph whose vertices are groups of another."""
-
-    model: Model
-    parts: tuple[Group, ...]
-
-    def expanded(self, group: Group) -> Group:
-        return union(self.parts, group)
-
-    def cost(self, group: Group) -> float:
-        return self.model.cost(self.expanded(group))
-
-    def is_hopeless(self, group: Group) -> bool:
-        return self.model.is_hopeless(self.expanded(group))
-
-
-def incremental(
-    dag: Dag, model: Model, limit: int | None, step: int | None, partitions: bool, most_states: int | None
-) -> Grouping:
-    """INC-GROUPING: groups of at most `limit` vertices, then of at most `step` such groups, until all could be in one.
-
-    Without a step the second round has no bound, as for Table 1.
-    """
-    parts = tuple(1 << v for v in range(dag.count))
-    largest, states, bound = limit, 0, limit
-    while True:
-        coarse = _Coarse(model, parts)
-        table = DpGrouping(dag.contracted(parts), coarse, bound, partitions, most_states)
-        try:
-            parts = tuple(coarse.expanded(g) for g in table.best())
-        except TooManyStates:
-            if not states:
-                raise
-            return Grouping(parts, states, limit, partitions)  # that of the rounds before
-        states += len(table.table)
-        if bound is None or largest is None or largest >= dag.count:
-            return Grouping(parts, states, limit, partitions)
-        bound = step
-        largest = largest * step if step is not None else None
-
-
-def grouped(
-    dag: Dag, model: Model, limit: int | None = None, step: int | None = None, most_states: int | None = None
-) -> Grouping:
-    """Algorithm 1 as it is printed if its table stays small enough; else without partitions, ever more bounded."""
-    if limit is not None:
-        return incremental(dag, model, limit, step, False, None)
-    attempts = [(None, True), *((bound, False) for bound in LIMITS)]
-    for bound, partitions in attempts:
-        try:
-            return incremental(dag, model, bound, step, partitions, most_states)
-        except TooManyStates:
-            continue
-    return greedily(dag, model)
-
-
-# ---- greedy fusion
-
-
-def greedily(dag: Dag, model: Model, may_merge: Callable[[Group, Group], bool] = lambda a, b: True) -> Grouping:
-    """PolyMage+G+TC (§7.4.3): again and again the merge of a producer with a consumer that saves most (§2.3)."""
-    groups = [1 << v for v in range(dag.count)]
-    evaluated = 0
-    while True:
-        best, benefit = None, 0.0
-        for a in groups:
-            for b in groups:
-                if a == b or not dag.after(a) & b or not may_merge(a, b) or model.is_hopeless(a | b):
-                    continue
-                evaluated += 1
-                saved = model.cost(a) + model.cost(b) - model.cost(a | b)
-                rest = [g for g in groups if g not in (a, b)]
-                if saved > benefit and dag.contracted([*rest, a | b]).is_acyclic:
-                    best, benefit = (a, b), saved
-        if best is None:
-            return Grouping(tuple(sorted(groups, key=_first)), evaluated, None, False)
-        groups = [g for g in groups if g not in best] + [best[0] | best[1]]
+            yield [*others[:k], other | head, *others[k + 1 :]]

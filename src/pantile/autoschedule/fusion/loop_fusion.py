@@ -9,13 +9,14 @@ The bounds are the same if both are read at the same places by the same stages, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ...cached import cached_property
 from ...expr.depth import deep_expressions
-from ...expr.nodes import Load, Op
+from ...expr.nodes import Op
 from ...expr.visit import key, walk
 from ...graph.nodes import Graph, Stage
 from ...schedule.directives import StageSchedule
-
-Uses = frozenset[object]
 
 
 @deep_expressions()
@@ -24,13 +25,15 @@ def with_fused_loops(
 ) -> tuple[tuple[StageSchedule, ...], tuple[str, ...]]:
     """The directives of a group, its output first, and a remark for every member that shares loops."""
     host, *members = part
-    uses = _Uses(graph, host.name)
-    leaders: list[StageSchedule] = []
+    uses = _Uses(graph, host.name, [m.name for m in members])
+    leaders: dict[object, list[StageSchedule]] = {}
     found, remarks = [host], []
     for chain in members:
-        leader = next((c for c in leaders if _may_share(graph, uses, c, chain)), None)
+        stage = graph.stage[chain.name]
+        alike = leaders.setdefault((uses.of[chain.name], stage.dims, chain.directives), [])
+        leader = next((c for c in alike if _may_share(uses, graph.stage[c.name], stage)), None)
         if leader is None:
-            leaders.append(chain)
+            alike.append(chain)
             found.append(chain)
         else:
             found.append(chain.compute_with(leader.name, _innermost(graph.stage[leader.name], leader)))
@@ -38,16 +41,9 @@ def with_fused_loops(
     return tuple(found), tuple(remarks)
 
 
-def _may_share(graph: Graph, uses: _Uses, a: StageSchedule, b: StageSchedule) -> bool:
-    one, two = graph.stage[a.name], graph.stage[b.name]
-    same_loops = one.dims == two.dims and a.directives == b.directives and not one.updates and not two.updates
-    return same_loops and bool(_reads(one) & _reads(two)) and uses.of(a.name) == uses.of(b.name)
-
-
-def _reads(stage: Stage) -> set[object]:
-    """The values that an iteration reads."""
-    loads = (e for e in walk(*stage.pure.values) if isinstance(e, Load))
-    return {(e.buffer, *map(key, e.indices)) for e in loads}
+def _may_share(uses: _Uses, one: Stage, two: Stage) -> bool:
+    """Of two stages with the same loops: whether an iteration of both reads something in common."""
+    return not one.updates and not two.updates and not uses.reads(one).isdisjoint(uses.reads(two))
 
 
 def _innermost(stage: Stage, chain: StageSchedule) -> str:
@@ -58,28 +54,47 @@ def _innermost(stage: Stage, chain: StageSchedule) -> str:
 
 
 class _Uses:
-    """Where stages are needed, for a tile of the output: two with equal uses are needed over the same box."""
+    """Where the members of a group are needed, for a tile of its output; every consumer is looked at once."""
 
-    def __init__(self, graph: Graph, output: str) -> None:
+    def __init__(self, graph: Graph, output: str, members: Sequence[str]) -> None:
         self.graph = graph
-        self._found: dict[str, Uses] = {output: frozenset([output])}
+        self.output = output
+        self.members = members  # producers before consumers
+        self._reads: dict[Stage, frozenset[object]] = {}
+        self._places: dict[Stage, dict[str, frozenset[object]]] = {}
+        self._narrows: dict[Stage, bool] = {}
 
-    def of(self, name: str) -> Uses:
-        if name not in self._found:
+    @cached_property
+    def of(self) -> dict[str, int]:
+        """By stage: two with the same number are needed over the same box."""
+        numbers: dict[object, int] = {self.output: 0}
+        found = {self.output: 0}
+        for name in reversed(self.members):
             stage = self.graph.stage[name]
             consumers = [self.graph.stage[c] for c in self.graph.consumers[name]]
-            uncertain = stage.domain is not None or len(stage.buffers) > 1 or any(map(_may_narrow, consumers))
-            self._found[name] = (
-                frozenset([name]) if uncertain else frozenset((self.of(c.name), _at(c, name)) for c in consumers)
-            )
-        return self._found[name]
+            uncertain = stage.domain is not None or len(stage.buffers) > 1 or any(map(self._may_narrow, consumers))
+            use = name if uncertain else frozenset((found[c.name], self._at(c)[name]) for c in consumers)
+            found[name] = numbers.setdefault(use, len(numbers))
+        return found
 
+    def reads(self, stage: Stage) -> frozenset[object]:
+        """The values that an iteration reads."""
+        if stage not in self._reads:
+            self._reads[stage] = frozenset((e.buffer, *map(key, e.indices)) for e in stage.pure.loads)
+        return self._reads[stage]
 
-def _may_narrow(consumer: Stage) -> bool:
-    """Whether conditions decide what it reads."""
-    return bool(consumer.updates) or any(isinstance(e, Op) and e.op == "select" for e in walk(*consumer.pure.values))
+    def _at(self, consumer: Stage) -> dict[str, frozenset[object]]:
+        """Where it reads each buffer."""
+        if consumer not in self._places:
+            places: dict[str, set[object]] = {}
+            for e in consumer.pure.loads:
+                places.setdefault(e.buffer, set()).add(tuple(map(key, e.indices)))
+            self._places[consumer] = {buffer: frozenset(at) for buffer, at in places.items()}
+        return self._places[consumer]
 
-
-def _at(consumer: Stage, name: str) -> frozenset[object]:
-    loads = (e for e in walk(*consumer.pure.values) if isinstance(e, Load) and e.buffer == name)
-    return frozenset(tuple(map(key, e.indices)) for e in loads)
+    def _may_narrow(self, consumer: Stage) -> bool:
+        """Whether conditions decide what it reads."""
+        if consumer not in self._narrows:
+            selects = (isinstance(e, Op) and e.op == "select" for e in walk(*consumer.pure.values))
+            self._narrows[consumer] = bool(consumer.updates) or any(selects)
+        return self._narrows[consumer]

@@ -99,9 +99,12 @@ class OverlappedTiles:
     @cached_property
     def _level(self) -> dict[str, int]:
         """The longest way to each stage from the sources of the group."""
+        producers: dict[str, list[str]] = {name: [] for name in self.buffers}
+        for p, c in self._flow.dependences:
+            producers[c].append(p)
         found: dict[str, int] = {}
         for name in self.buffers:
-            found[name] = max([found[p] + 1 for p, c in self._flow.dependences if c == name], default=0)
+            found[name] = max([found[p] + 1 for p in producers[name]], default=0)
         return found
 
     @cached_property

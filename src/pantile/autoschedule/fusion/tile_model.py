@@ -1,17 +1,13 @@
 """What a group costs, and its tile sizes: polymage-plus §4 (Algorithm 2) and §5.2 (Algorithm 4).
 
-Where the paper leaves a quantity open, it is read so that its own tables come out:
-- "ratio of live-in/live-out data to computation" is all such data of the group over the computation of one tile, and
-  the number of cleanup tiles is a fraction of the cores. Only so are the first and the second term as 47 to 1, as
-  Table 3 says: per tile, the ratio would always be about 1.
-- TILEVOLUME is, as tileVol in line 26, that of one buffer.
+What of the cost differs between the paper's text and its tables is in `terms`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import ceil, inf, prod, sqrt
+from math import inf, prod, sqrt
 
 from ...cached import cached_property
 from .aligned import Stages
@@ -20,6 +16,7 @@ from .dag import Group
 from .dp_machines import XEON, Limits, Weights
 from .expression_inlining import FULL
 from .overlapped import OverlappedTiles, Tile
+from .terms import SCALED, Terms
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,7 @@ class TileModel:
     weights: Weights = XEON.weights
     inlining: str = FULL
     multi_level: bool = True
+    terms: str = SCALED
     _found: dict[Group, Costed] = field(default_factory=dict)
 
     def cost(self, group: Group) -> float:
@@ -76,21 +74,15 @@ class TileModel:
         return Costed(inf) if aligned is None else self._tiled(group, aligned)
 
     def _tiled(self, group: Group, aligned: AlignedGroup) -> Costed:
-        fused = _Fused(aligned, self.inlining, self._live(group), self.weights, self.limits)
+        shape = OverlappedTiles(aligned, self.inlining)
+        fused = _Fused(aligned, shape, Terms(self.terms, shape, self._live(group)), self.weights, self.limits)
         chosen = fused.for_cache(self.limits.l1)
         inner: Tile = {}
         if chosen.overlap > chosen.volume:  # line 5; Algorithm 4, line 6
             chosen = fused.for_cache(self.limits.l2)
-            inner = fused.slab(chosen.tile) if self.multi_level and fused.shape.members else {}
+            inner = fused.slab(chosen.tile) if self.multi_level and shape.members else {}
         levels = tuple(tile for tile in (chosen.tile, inner) if tile)
-        return Costed(
-            chosen.cost,
-            aligned.output,
-            fused.shape.members,
-            fused.shape.inlined,
-            levels,
-            chosen.terms,
-        )
+        return Costed(chosen.cost, aligned.output, shape.members, shape.inlined, levels, chosen.terms)
 
     def _live(self, group: Group) -> int:
         """Bytes of live-ins and live-outs."""
@@ -103,7 +95,7 @@ class _ForCache:
 
     tile: Tile
     overlap: float  # bytes that a tile computes and its neighbours too
-    volume: float  # bytes of a tile of one buffer
+    volume: float  # TILEVOLUME
     terms: Mapping[str, float]
 
     @property
@@ -116,14 +108,10 @@ class _Fused:
     """A group of which something is inlined."""
 
     group: AlignedGroup
-    inlining: str
-    live: int
+    shape: OverlappedTiles
+    terms: Terms
     weights: Weights
     limits: Limits
-
-    @cached_property
-    def shape(self) -> OverlappedTiles:
-        return OverlappedTiles(self.group, self.inlining)
 
     def for_cache(self, cache_size: int) -> _ForCache:
         """COSTFORCACHESIZE: lines 10-23."""
@@ -131,15 +119,14 @@ class _Fused:
         total = sum(size[name] for name in self.shape.buffers)  # lines 11-12
         footprint = min(total / cores, cache_size)  # line 13
         tile = self.tile_sizes(footprint)  # line 14
-        tiles = ceil(total / footprint)  # line 18
         overlap = self.shape.overlap(tile)  # line 19
         terms = {  # line 22
-            "w1 live data / computation": w.w1 * self.live / footprint,
-            "w2 cleanup tiles": -w.w2 * ((tiles + cores - 1) % cores) / cores,
+            "w1 live data / computation": w.w1 * self.terms.live_ratio(tile, footprint),
+            "w2 cleanup tiles": -w.w2 * self.terms.cleanup_tiles(total / footprint, cores),
             "w3 overlap": w.w3 * overlap / footprint,
             "w4 dim sizes": w.w4 * self._dim_difference(),
         }
-        return _ForCache(tile, overlap, self.shape.bytes(tile) / len(self.shape.buffers), terms)
+        return _ForCache(tile, overlap, self.terms.tile_volume(tile), terms)
 
     # ---- tile sizes
 
