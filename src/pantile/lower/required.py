@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ..analysis.interval import EVERYTHING, Interval
 from ..analysis.regions import Rules, expressions, required
 from ..analysis.touched import Box
+from ..cached import cached_property
 from ..expr.build import expr, maximum, minimum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, const
@@ -52,7 +53,7 @@ class Required:
         """Whether nothing may be needed of the stage."""
         return self.is_conditional and not all(self._has_values(side) for side in self.of(stage))
 
-    @functools.cached_property
+    @cached_property
     def _boxes(self) -> dict[str, Box]:
         return required(self.graph, self.outputs, {}, Rules(self._missing, self._computed))
 
@@ -93,7 +94,7 @@ class Required:
         upper = Facts({**self.facts.bounds, name: (0, most)}).upper(steps)
         return upper is not None and upper < 0
 
-    @functools.cached_property
+    @cached_property
     def is_conditional(self) -> bool:
         """Whether nothing may be needed of some stage: an output may be empty, or there are conditions."""
         if not all(self._has_values(side) for box in self.outputs.values() for side in box):
