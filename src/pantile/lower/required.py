@@ -6,7 +6,6 @@ too small for `select(x < w - 3, g[x + 3], 0)` to read g at all: then what g rea
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..analysis.interval import EVERYTHING, Interval
