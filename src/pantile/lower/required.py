@@ -6,12 +6,12 @@ too small for `select(x < w - 3, g[x + 3], 0)` to read g at all: then what g rea
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..analysis.interval import EVERYTHING, Interval
 from ..analysis.regions import FAR, Rules, expressions, required
 from ..analysis.touched import Box
+from ..cached import cached_property
 from ..expr.build import expr, maximum, minimum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, const
@@ -55,7 +55,7 @@ class Required:
         what reads it."""
         return self.is_conditional and bool(self._boxes) and stage.name in self._limited
 
-    @functools.cached_property
+    @cached_property
     def _boxes(self) -> dict[str, Box]:
         return required(self.graph, self.outputs, {}, Rules(self._missing, self._computed))
 
@@ -106,7 +106,7 @@ class Required:
         upper = Facts({**self.facts.bounds, name: (0, most)}).upper(steps)
         return upper is not None and upper < 0
 
-    @functools.cached_property
+    @cached_property
     def is_conditional(self) -> bool:
         """Whether nothing may be needed of some stage: an output may be empty, or there are conditions."""
         if not all(self._has_values(side) for box in self.outputs.values() for side in box):
