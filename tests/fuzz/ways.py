@@ -98,6 +98,7 @@ class _Prepared:
         self.refused = refused_call(self.pipeline, self.inputs, self.params)
         self.expected = [] if self.refused else evaluate(self.pipeline.graph, self.inputs, self.params)
         self.tried: set[str] = set()
+        self.default_refused = False
 
     def draw(self, label: str) -> Draw:
         """Choices of a way are its own: skipping others does not change them."""
@@ -121,12 +122,20 @@ class _Prepared:
         except AssertionError as wrong:
             tell(Ended(step, label, MISMATCH, str(wrong) or _trace()))
         except UserError as refusal:
-            expected = self.refused or refused_late(refusal)
+            expected = self.refused or (refused_late(refusal) and self.may_refuse(label))
             tell(Ended(step, label, REFUSED if expected else EXCEPTION, "" if expected else _trace()))
         except Exception:
             tell(Ended(step, label, EXCEPTION, _trace()))
         else:
             tell(Ended(step, label, RIGHT))
+
+    def may_refuse(self, label: str) -> bool:
+        """Whether only lowering may find out that a schedule cannot be honoured: one that a strategy found can be,
+        unless that pipeline has none at all."""
+        if label in MODELS:
+            return self.default_refused
+        self.default_refused |= label == "default"
+        return True
 
     def compared(self, pipeline: Pipeline, threads: int, draw: Draw) -> None:
         """Run against unmapped pages and compare."""
