@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pantile as pt
 from pantile.autoschedule import STRATEGIES, Problem
-from pantile.machine import Machine, named
+from pantile.machine import Cache, Machine, named
 
 HASWELL = named("haswell-e5-2630-v3")
+ORDINARY = named("neoverse-n1")
+# Small pipelines are large for this one.
+TINY = replace(
+    ORDINARY, cores=2, threads=2, vector_bits=64, caches=(Cache(1 << 10, 64, 2, 1, 1e9), Cache(1 << 12, 64, 4, 1, 1e9))
+)
 # Strategies that need not measure; those that tune choose among what these find.
 MODELS = sorted(name for name in STRATEGIES if not name.endswith("tuned"))
 

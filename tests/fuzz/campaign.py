@@ -26,8 +26,9 @@ from typing import BinaryIO
 
 import pantile as pt
 
+from ..autoschedule.problems import MODELS
 from .isolate import ended, forked
-from .ways import EXCEPTION, MISMATCH, MODELS, Begun, Ended, run_case
+from .ways import EXCEPTION, MISMATCH, Begun, Ended, run_case
 
 FAILURES = (MISMATCH, EXCEPTION, "crash", "timeout")
 

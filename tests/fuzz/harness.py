@@ -82,8 +82,13 @@ def refused_call(pipeline: Pipeline, inputs: dict[str, np.ndarray], params: dict
 
 def refused_late(refusal: UserError) -> bool:
     """Whether a legal schedule was refused for a reason that only lowering can see."""
-    reasons = ("has no constant size there", "are needed over different regions", "that has no known bounds")
-    return any(reason in str(refusal) for reason in reasons)
+    return any(reason in str(refusal) for reason in _LATE)
+
+
+_LATE = (
+    "has no constant size there", "are needed over different regions", "that has no known bounds",
+    "is computed before it is read, but what is read of it has no known limits",
+)  # fmt: skip
 
 
 def check(trial: Trial, debug: bool = False, guard: str | None = None) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 import pantile as pt
+from pantile.errors import UserError
 from pantile.expr.types import ALL, FLOAT32, INT32, INT64, UINT8, UINT32, UINT64, DType
 from pantile.graph.build import build
 from pantile.graph.nodes import Graph
@@ -86,7 +87,18 @@ def pipelines(
     for _ in range(w.pick([1, *range(2, most + 1), *range(2, most + 1)])):
         w.pick(KINDS[focus])(w)
     outputs, shapes, slack = _outputs(w)
-    return Case(tuple(w.lines), outputs, shapes, arguments, slack, w.regime.strict)
+    case = Case(tuple(w.lines), outputs, shapes, arguments, slack, w.regime.strict)
+    return _by_default(case) if len(outputs) == 1 and w.outputs[outputs[0]] is None and w.chance(15) else case
+
+
+def _by_default(case: Case) -> Case:
+    """The same with its output's shape left out, if there is an Input to take it from."""
+    shapeless = replace(case, shapes=None)
+    try:
+        shapeless.graph()
+    except UserError:
+        return case
+    return shapeless
 
 
 def _begin(draw: Draw, floats: str) -> Writer:
@@ -135,7 +147,7 @@ def _number(w: Writer, t: DType) -> Any:
     return w.pick([0.5, 1.0, -3.25]) if t.is_float else w.pick([0, 1, 3, *[w.pick(extremes(t))] * 4])
 
 
-def _outputs(w: Writer) -> tuple[tuple[str, ...], str | None, tuple[float, ...]]:
+def _outputs(w: Writer) -> tuple[tuple[str, ...], str, tuple[float, ...]]:
     """Funcs that nothing reads, and perhaps another; those that need it are copied into a Func of their own."""
     by_name = {s.name: s for s in w.sources if not s.name.endswith("_b")}
     chosen = [n for n in by_name if n not in w.consumed][-3:]
@@ -150,15 +162,7 @@ def _outputs(w: Writer) -> tuple[tuple[str, ...], str | None, tuple[float, ...]]
         names.append(name)
         needed = w.outputs[name]
         shapes.append(f"({', '.join(needed or _shape(w, source.ndim))},)")
-    if len(names) == 1 and w.outputs[names[0]] is None and _default_is_possible(w, by_name[chosen[0]].ndim):
-        return tuple(names), None, tuple(slack)
     return tuple(names), f"[{', '.join(shapes)}]", tuple(slack)
-
-
-def _default_is_possible(w: Writer, ndim: int) -> bool:
-    """Whether the only output may take its shape from the only input, if its last definition surely reads it."""
-    reads_it = w.raw[0].name in w.lines[-1]
-    return w.raw[0].ndim == ndim and len(w.raw) == 1 and reads_it and w.chance(40)
 
 
 def _copied(w: Writer, name: str, ndim: int) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
+from pantile.codegen.target import host
 from pantile.errors import UserError
 from pantile.graph.nodes import Graph, Stage
+from pantile.schedule.default import complete
 from pantile.schedule.directives import StageSchedule, on
 from pantile.schedule.plan import Plan
 from pantile.schedule.resolve import resolve
@@ -29,7 +31,22 @@ def schedules(draw: Draw, graph: Graph, strict: bool) -> Schedule:
     for stage in reversed(graph.stages):  # consumers first: producers are placed in their loops
         if scheduler.number(0, 3) > 0:
             scheduler.schedule_stage(stage)
-    return scheduler.schedule
+    return _completable(graph, scheduler.schedule, strict)
+
+
+def _completable(graph: Graph, schedule: Schedule, strict: bool) -> Schedule:
+    """As much of a schedule as is legal beside the defaults of the stages that it does not name."""
+    vector_bits = host().vector_bits
+    for name in [None, *schedule]:
+        schedule = schedule if name is None else schedule.without(name)
+        try:
+            completed = complete(graph, schedule, vector_bits)
+            made = [schedule.on(n) for n in schedule if n not in completed]
+            resolve(graph, Schedule(*completed.values(), *made), strict=strict, vector_bits=vector_bits)
+        except UserError:
+            continue
+        return schedule
+    return Schedule()
 
 
 class _Scheduler(Drawer):

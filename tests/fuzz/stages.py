@@ -99,8 +99,7 @@ def one_of_several(w: Writer) -> None:
     if w.chance(50):
         r = w.fresh("r")
         here, before = (f"{name}[{', '.join((*dims[:-1], i))}]" for i in (f"{r}[0]", f"{r}[0] - 1"))
-        new = [f"{before}[{w.pick([k, k, 0])}] * 3 + {here}[{k}]" for k in range(len(types))]
-        new = [f"pt.cast({t.name!r}, {e})" for t, e in zip(types, new, strict=True)]
+        new = [f"pt.cast({t.name!r}, {before}[{w.pick([k, k, 0])}]) * 3 + {here}[{k}]" for k, t in enumerate(types)]
         w.lines += [f"{r} = pt.RDom((1, {w.bound(0, 6)}))", f"{here} = ({', '.join(new)})"]
     which = w.number(0, len(types) - 1)
     result, place = w.func("v"), ", ".join((*dims[:-1], f"{dims[-1]} + {w.number(-1, 1)}"))

@@ -9,18 +9,18 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
 
-from pantile.autoschedule import STRATEGIES, Problem
+from pantile.autoschedule import STRATEGIES
 from pantile.errors import UserError
-from pantile.machine import Cache, named
 from pantile.pipeline import Pipeline
 from pantile.reference import evaluate
 from pantile.schedule.schedule import Schedule
 
+from ..autoschedule.problems import MODELS, TINY, problem_of
 from .arrays import outputs_like
 from .draws import Draw
 from .guarded import guarded
@@ -29,12 +29,6 @@ from .interior import interior_pipelines
 from .pipelines import Case, pipelines
 from .schedules import schedules
 from .seeded import seeded
-
-TINY = replace(
-    named("neoverse-n1"), cores=2, threads=2, vector_bits=64,
-    caches=(Cache(1 << 10, 64, 2, 1, 1e9), Cache(1 << 12, 64, 4, 1, 1e9)),
-)  # fmt: skip
-MODELS = sorted(name for name in STRATEGIES if not name.endswith("tuned"))  # the tuned ones measure
 
 # What became of a way. Only the first three are as it should be.
 RIGHT, SAME, REFUSED, MISMATCH, EXCEPTION = "right", "same", "refused", "mismatch", "exception"
@@ -104,6 +98,7 @@ class _Prepared:
         self.refused = refused_call(self.pipeline, self.inputs, self.params)
         self.expected = [] if self.refused else evaluate(self.pipeline.graph, self.inputs, self.params)
         self.tried: set[str] = set()
+        self.default_refused = False
 
     def draw(self, label: str) -> Draw:
         """Choices of a way are its own: skipping others does not change them."""
@@ -127,12 +122,20 @@ class _Prepared:
         except AssertionError as wrong:
             tell(Ended(step, label, MISMATCH, str(wrong) or _trace()))
         except UserError as refusal:
-            expected = self.refused or refused_late(refusal)
+            expected = self.refused or (refused_late(refusal) and self.may_refuse(label))
             tell(Ended(step, label, REFUSED if expected else EXCEPTION, "" if expected else _trace()))
         except Exception:
             tell(Ended(step, label, EXCEPTION, _trace()))
         else:
             tell(Ended(step, label, RIGHT))
+
+    def may_refuse(self, label: str) -> bool:
+        """Whether only lowering may find out that a schedule cannot be honoured: one that a strategy found can be,
+        unless that pipeline has none at all."""
+        if label in MODELS:
+            return self.default_refused
+        self.default_refused |= label == "default"
+        return True
 
     def compared(self, pipeline: Pipeline, threads: int, draw: Draw) -> None:
         """Run against unmapped pages and compare."""
@@ -160,8 +163,7 @@ def _ways(p: _Prepared, drawn: int, strategies: int) -> Iterator[tuple[str, Call
 
 def _found(p: _Prepared, name: str) -> Schedule:
     """The schedule that a strategy finds; none for arrays without pixels, as where it is asked by a call."""
-    shapes, scalars = p.pipeline._calls.sizes({**p.inputs, **p.params})
-    if any(0 in shape for shape in shapes.values()):
+    problem = problem_of(p.pipeline, TINY, **p.inputs, **p.params)
+    if any(0 in shape for shape in problem.shapes.values()):
         return Schedule()
-    problem = Problem(p.pipeline.graph, shapes, scalars, TINY, p.case.strict)
     return STRATEGIES[name]().find(problem).schedule

@@ -1,0 +1,77 @@
+"""Campaigns: cases that are the same each time, deaths that are counted, failures that are shown and made small."""
+
+from __future__ import annotations
+
+import os
+import signal
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from . import campaign
+from .campaign import Campaign
+from .harness import pipeline_of
+from .reduce import outcome, reduced
+from .schedules import schedules
+from .seeded import seeded
+from .ways import MISMATCH, REFUSED, RIGHT, SAME, Begun, Ended, Tell, cases
+
+
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, work: object, seeds: list[int]) -> Campaign:
+    if work is not None:
+        monkeypatch.setattr(campaign, "run_case", work)
+    found = Campaign(Namespace(jobs=2, limit=60, out=tmp_path, case=None, schedules=1, strategies=1))
+    found.run(iter(seeds), float("inf"))
+    return found
+
+
+def test_every_seed_is_a_case() -> None:
+    """The generators raise nothing, and draw the same for the same seed."""
+    for seed in range(60):
+        case = seeded(seed)(cases())
+        assert case == seeded(seed)(cases())
+        assert str(seeded(seed)(schedules(pipeline_of(case).graph, case.strict)))
+
+
+def test_ways_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = run(monkeypatch, tmp_path, None, [1, 2])
+    assert found.cases == 2
+    assert sum(found.outcomes.values()) == 2 * 4
+    assert {outcome for _, outcome in found.outcomes} <= {RIGHT, SAME, REFUSED}
+    assert not list(tmp_path.iterdir())
+
+
+def test_behind_a_crash_the_other_ways_are_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def dies(seed: int, schedules: int, strategies: int, skip: int, tell: Tell) -> None:
+        for step, label in enumerate(["prepare", "default", "random 1", "dp"]):
+            if step >= skip:
+                tell(Begun(step, label, f"# {label}"))
+                if label == "random 1":
+                    os.kill(os.getpid(), signal.SIGSEGV)
+                tell(Ended(step, label, MISMATCH if label == "dp" else RIGHT, "differs"))
+
+    found = run(monkeypatch, tmp_path, dies, [5])
+    assert found.cases == 1
+    assert found.outcomes == {
+        ("prepare", RIGHT): 1, ("default", RIGHT): 1, ("random 1", "crash"): 1, ("dp", MISMATCH): 1
+    }  # fmt: skip
+    assert found.failed() == 2
+    written = {p.name: p.read_text() for p in tmp_path.iterdir()}
+    assert written == {
+        "5-random1-crash.py": "# seed 5, random 1: crash\n# died of SIGSEGV\n# random 1\n",
+        "5-dp-mismatch.py": "# seed 5, dp: mismatch\n# differs\n# dp\n",
+    }
+
+
+def test_failures_are_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that the failure does not need is left out."""
+    text = "\n".join([
+        "import numpy as np", "import pantile as pt", "x = pt.Var('x')", "a = pt.Input('a', 'int32', ndim=1)",
+        "f = pt.Func('f')", "f[x] = (a[x] + 3) // 7", "pipeline = pt.Pipeline(f)", "a = np.arange(9, dtype='int32')",
+        "found = pipeline(a=a, num_threads=1)", "expected = pipeline.reference(a=a)",
+    ])  # fmt: skip
+    assert outcome(text) == "right"
+    assert reduced(text) == text
+    monkeypatch.setattr("tests.fuzz.reduce.outcome", lambda text: "mismatch" if "//" in text else "right")
+    assert reduced(text).splitlines()[:-2] == ["# mismatch", "a // 1"]
