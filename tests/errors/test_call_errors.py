@@ -364,6 +364,31 @@ def read_of_an_empty_input() -> object:
     return line(lambda img: pt.edge(img)[X], (3,))(img=picture(0))
 
 
+@must_fail(r"stage 'img_mirror' .* leaves Input 'img' .*: axis 0 has no indices; pass an array that is not empty$")
+def mirror_of_an_empty_input() -> object:
+    return line(lambda img: pt.mirror(img)[X], (3,))(img=picture(0))
+
+
+@must_fail(r"stage 'img_reflect' .* leaves Input 'img' .*: axis 0 has no indices; pass an array that is not empty$")
+def reflection_of_an_empty_input() -> object:
+    return line(lambda img: pt.reflect(img)[X], (3,))(img=picture(0))
+
+
+@must_fail(r"stage 'img_wrap' .* leaves Input 'img' .*: axis 0 has no indices; pass an array that is not empty$")
+def wrapped_empty_input() -> object:
+    return line(lambda img: pt.wrap(img)[X], (3,))(img=picture(0))
+
+
+@must_fail(r"leaves the domain of Func 'half' .*: axis 0 has no indices; img.shape\[0\]//2 is 0: pass arrays with ")
+def wrapped_empty_func() -> object:
+    def wrapped(img: pt.Input) -> pt.Expr:
+        half = pt.Func("half", domain=((0, img.shape[0] // 2),))
+        half[X] = img[X * 2]
+        return pt.wrap(half)[X]
+
+    return line(wrapped, (3,))(img=picture(1))
+
+
 def every_fourth(domain: tuple[object, ...], img: pt.Input) -> pt.Pipeline:
     """Every fourth pixel, where there is one by the stated domain."""
     small, f = pt.Func("small", domain=((0, domain[0]), (0, domain[1]))), pt.Func("f")

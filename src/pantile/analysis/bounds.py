@@ -179,4 +179,9 @@ def _is_empty(ranges: Iterable[Interval]) -> bool:
     return any(r.bounded and bool(r.low > r.high) for r in ranges)
 
 
-_EXACT = Rules(missing=lambda ranges: int(_is_empty(ranges)))
+def _computed(_: Stage, box: Box) -> Box:
+    """Of nothing, nothing is computed, wherever it would be."""
+    return tuple(Interval(0, -1) for _ in box) if _is_empty(box) else box
+
+
+_EXACT = Rules(lambda ranges: int(_is_empty(ranges)), _computed)

@@ -13,7 +13,7 @@ from ..graph.nodes import Definition, Graph, Stage
 from .interval import Interval, Scalar, Scope, interval, refine
 from .touched import Box, each_load, hull
 
-_FAR = 1 << 40  # beyond any coordinate
+FAR = 1 << 33  # farther apart than any coordinates
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _unless(missing: Scalar, box: Box) -> Box:
     """The box, or where it is missing one that adds nothing to a hull."""
     if isinstance(missing, int) and missing == 0:
         return box
-    far = missing * _FAR
+    far = missing * FAR
     return tuple(Interval(*(None if e is None else e + by for e, by in ((r.low, far), (r.high, 0 - far)))) for r in box)
 
 

@@ -163,10 +163,10 @@ class _Builder:
         def counts(c: Expr) -> bool:
             return depends(c, names) and not (loaded(c) or depends(c, starts) or any(same(c, g) for g in granted))
 
-        buffers = tuple(b for m in members for b in m.buffers)
-        if not read_if(rest, buffers, counts, self.contents) and not self.may_be_nothing(members):
-            return box
-        return tuple(side if self.anywhere(members, k) else self.clipped_side(members, k, side)
+        reads = tuple(b for m in members for b in m.buffers)
+        whole = read_if(rest, reads, counts, self.contents) or any(map(self.required.is_limited, members))
+        return tuple(self.clipped_side(members, k, side)
+                     if (whole or self.may_be_empty(side)) and not self.anywhere(members, k) else side
                      for k, side in enumerate(box))  # fmt: skip
 
     def clipped_side(self, members: list[Stage], k: int, side: Interval) -> Interval:
@@ -176,14 +176,11 @@ class _Builder:
         low = functools.reduce(minimum, (w.low for w in wholes))
         high = functools.reduce(maximum, (w.high for w in wholes))
         for m in members:
-            self.most.setdefault(m.name, {})[k] = self.facts.upper(side.high - side.low + 1)
+            most = None if self.required.is_limited(m) else self.facts.upper(side.high - side.low + 1)
+            self.most.setdefault(m.name, {})[k] = most
         first = minimum(maximum(side.low, low), high + 1)  # both ends, so that nothing at all is an extent of 0
         last = minimum(maximum(side.high, low - 1), high)
         return Interval(simplify(first, self.facts), simplify(last, self.facts))
-
-    def may_be_nothing(self, members: list[Stage]) -> bool:
-        """Whether there are calls that need nothing of the stages, so that there may be no input for any of it."""
-        return any(self.required.may_be_nothing(m) for m in members)
 
     def conditions(self, members: list[Stage], rest: Stmt) -> list[Expr]:
         """What must hold for `rest` to read the stages, apart from when a loop around it starts."""
@@ -194,11 +191,16 @@ class _Builder:
         """Conditions may leave nothing to compute: then the extent is 0, which loops and their splits rely on."""
         extent = simplify(side.high - side.low + 1, self.facts)
         limits = any(isinstance(e, Op) and e.op in ("min", "max", "select") for e in walk(extent))
-        if not (limits or self.required.is_conditional):
-            return side
-        if self.facts.ge(extent, const(0, INDEX)) or self.extents.follows(extent):
+        if not (limits or self.required.is_conditional) or self.never_negative(extent):
             return side
         return Interval(side.low, maximum(side.high, side.low - 1))
+
+    def may_be_empty(self, side: Interval) -> bool:
+        """Whether conditions may leave nothing: then its ends may be anywhere, and what is read for it, too."""
+        return self.required.is_conditional and not self.never_negative(simplify(side.high - side.low + 1, self.facts))
+
+    def never_negative(self, extent: Expr) -> bool:
+        return self.facts.ge(extent, const(0, INDEX)) or self.extents.follows(extent)
 
     def started(self, members: list[Stage], p: StagePlan, sliding: Sliding | None, rest: Stmt) -> tuple[Stmt, Stmt]:
         """The stage's loops and what follows them, each guarded until its first iteration of every loop around.

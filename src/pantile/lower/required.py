@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..analysis.interval import EVERYTHING, Interval
-from ..analysis.regions import Rules, expressions, required
+from ..analysis.regions import FAR, Rules, expressions, required
 from ..analysis.touched import Box
 from ..expr.build import expr, maximum, minimum
 from ..expr.linear import Facts, simplify
@@ -20,6 +20,7 @@ from ..expr.visit import loaded, names, same, walk
 from ..graph.nodes import Definition, Graph, Stage
 from .anywhere import computable_anywhere
 
+_BEHIND = 1 << 31  # all coordinates
 _LARGEST = 64  # extents that are needed for an output to have a pixel are looked for up to here
 
 
@@ -35,6 +36,7 @@ class Required:
             low, high = _ends(side)
             self._steps.append(high - low)
             self._learn(self._steps[-1])
+        self._limited: set[str] = set()
         self._anywhere: dict[tuple[str, int], bool] = {}
 
     def of(self, stage: Stage) -> Box:
@@ -48,16 +50,27 @@ class Required:
             found = self._anywhere[stage.name, k] = computable_anywhere(self.graph, stage, k, self.facts)
         return found
 
-    def may_be_nothing(self, stage: Stage) -> bool:
-        """Whether nothing may be needed of the stage."""
-        return self.is_conditional and not all(self._has_values(side) for side in self.of(stage))
+    def is_limited(self, stage: Stage) -> bool:
+        """Whether in some calls less is needed of the stage than the ends of what reads it say, perhaps nothing; or of
+        what reads it."""
+        return self.is_conditional and bool(self._boxes) and stage.name in self._limited
 
     @functools.cached_property
     def _boxes(self) -> dict[str, Box]:
         return required(self.graph, self.outputs, {}, Rules(self._missing, self._computed))
 
+    def _simple(self, side: Interval) -> Interval:
+        return Interval(*(simplify(e, self.facts) for e in _ends(side))) if side.bounded else side
+
     def _computed(self, stage: Stage, box: Box) -> Box:
-        return tuple(EVERYTHING if self.anywhere(stage, k) else side for k, side in enumerate(box))
+        sides = [EVERYTHING if self.anywhere(stage, k) else self._simple(side) for k, side in enumerate(box)]
+        if any(map(_is_far, sides)):
+            self._limited.add(stage.name)
+            sides = list(map(_near, sides))
+        if stage.name in self._limited:
+            read = (b for d in stage.definitions for e in expressions(d) for b in loaded(e))
+            self._limited.update(self.graph.producer[b].name for b in read if b in self.graph.producer)
+        return tuple(sides)
 
     def _missing(self, ranges: Iterable[Interval]) -> Expr | int:
         """1 where one of the ranges has no values, else 0."""
@@ -111,6 +124,20 @@ class Required:
 
     def _reads_stage(self, e: Expr) -> bool:
         return not loaded(e).isdisjoint(self.graph.producer)
+
+
+def _is_far(side: Interval) -> bool:
+    """Whether an end says where something may be missing."""
+    return side.bounded and any(isinstance(e, Const) and e.dtype.is_int and abs(int(e.value)) >= FAR
+                                for e in walk(side.low, side.high))  # fmt: skip
+
+
+def _near(side: Interval) -> Interval:
+    """The side; where all is missing, nothing behind the last coordinate there can be."""
+    if not side.bounded:
+        return side
+    low = minimum(side.low, const(_BEHIND, INDEX))
+    return Interval(low, maximum(side.high, low - 1))
 
 
 def _never_empty(outputs: Mapping[str, Box]) -> Iterator[Interval]:

@@ -1,0 +1,176 @@
+"""Images so small that conditions leave nothing to read, one size after the other, with every access checked.
+
+What a call needs nothing of is not computed, and what only a condition lets be read is not read without it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import pantile as pt
+
+y, x = pt.vars("y x")
+SIZES = [(3, width) for width in range(1, 6)]
+
+
+class Made:
+    """The Funcs of a pipeline in the order in which they are named."""
+
+    def __init__(self) -> None:
+        self.img = pt.Input("img", "float32", ndim=2)
+        self.height, self.width = self.img.shape
+        self.f, self.g, self.h = (pt.Func(n) for n in "fgh")
+
+
+def nested(m: Made) -> None:
+    m.g[y, x] = m.img[y, x] + m.img[y, x + 1]
+    m.h[y, x] = m.g[y, x] + pt.select(x > 1, m.g[y, x - 1], 1.0)
+    m.f[y, x] = pt.select(x < m.width - 3, m.h[y, x + 1], 7.0)
+
+
+def two_at_different_places(m: Made) -> None:
+    m.g[y, x] = m.img[y, x]
+    m.f[y, x] = pt.select(x < m.width - 2, m.g[y, x + 2], 0.0) + pt.select(x > 9, m.g[y, x - 20], 1.0)
+
+
+def limited_index_of_nothing(m: Made) -> None:
+    m.g[y, x] = m.img[y, x]
+    m.h[y, x] = m.g[y, pt.clamp(x, 2, 3)] + m.g[y, x // 2]
+    m.f[y, x] = pt.select(x < m.width - 4, m.h[y, x + 4], 3.0)
+
+
+def anywhere(m: Made) -> None:
+    inside = pt.edge(m.img)
+    m.g[y, x] = inside[y, x - 1] + inside[y, x + 1]
+    m.h[y, x] = m.g[y, x] + m.g[y, x + 1]
+    m.f[y, x] = pt.select(x < m.width - 3, m.h[y, x + 1], 7.0) + pt.select(y > 2, m.h[y - 3, x], 2.0)
+
+
+def stored_below_what_is_anywhere(m: Made) -> None:
+    def inside(at: pt.Expr) -> pt.Expr:
+        return pt.clamp(at, 0, m.width - 1)
+
+    m.g[y, x] = m.img[y, x]
+    m.h[y, x] = m.g[y, inside(x)] + pt.select(x > 0, m.g[y, inside(x - 1)], 0.0)
+    m.f[y, x] = pt.select(x < m.width - 3, m.h[y, x + 2], 0.0)
+
+
+def condition_of_extents(m: Made) -> None:
+    m.f[y, x] = pt.select(m.width > 3, m.img[y, pt.minimum(x, 3)], 0.0)
+
+
+def condition_of_a_param(m: Made) -> None:
+    m.f[y, x] = pt.select(pt.Param("k", "int32", default=0) > 0, m.img[y, x + 3], 0.0)
+
+
+def select_in_where(m: Made) -> None:
+    m.g[y, x] = m.img[y, x]
+    r = pt.RDom((0, 3)).where(pt.select(x > 0, m.g[y, x - 1], 0.0) < 9.0)
+    m.f[y, x] = 0.0
+    m.f[y, x] += m.img[y, x] * pt.cast("float32", r[0])
+
+
+def select_in_an_index(m: Made) -> None:
+    m.g[y, x] = pt.cast("int32", m.img[y, x]) % 2
+    m.f[y, x] = 0.0
+    r = pt.RDom((0, m.width))
+    place = pt.select(r[0] > 0, m.g[y, r[0] - 1], 0)
+    m.f[y, pt.clamp(place, 0, m.width - 1)] += 1.0
+
+
+def domain_of_nothing(m: Made) -> None:
+    m.g[y, x] = m.img[y, x] + m.img[y, x + 1]
+    m.f[y, x] = 0.0
+    m.f[y, x] += m.g[y, pt.RDom((0, pt.maximum(m.width - 3, 0)))[0] + 1]
+
+
+PIPELINES = [
+    nested, two_at_different_places, limited_index_of_nothing, anywhere, stored_below_what_is_anywhere,
+    condition_of_extents, condition_of_a_param,
+]  # fmt: skip
+UPDATES = [select_in_where, select_in_an_index, domain_of_nothing]
+
+SCHEDULES: dict[str, Callable[[list[str]], pt.Schedule]] = {
+    "default": lambda _: pt.Schedule(),
+    "root": lambda others: pt.Schedule(*(pt.on(n).compute_root().split("x", "xo", "xi", 4) for n in others)),
+    "vectors": lambda others: pt.Schedule(
+        pt.on("f").vectorize("x", 4, tail="guard"),
+        *(pt.on(n).compute_root().vectorize("x", 4, tail="guard") for n in others),
+    ),
+    "rows": lambda others: pt.Schedule(
+        pt.on("f").split("y", "yo", "yi", 2, tail="guard"),
+        *(pt.on(n).compute_at("f", "yi").unroll("x", 3, tail="guard") for n in others),
+    ),
+    "blocks": lambda others: pt.Schedule(
+        pt.on("f").split("x", "xo", "xi", 3, tail="guard"), *(pt.on(n).compute_at("f", "xo") for n in others)
+    ),
+    "points": lambda others: pt.Schedule(pt.on("f"), *(pt.on(n).compute_at("f", "x") for n in others)),
+    "fused": lambda others: pt.Schedule(
+        pt.on("f").fuse("y", "x", "p"), *(pt.on(n).compute_at("f", "p") for n in others)
+    ),
+    "sliding": lambda others: pt.Schedule(
+        pt.on("f"), *(pt.on(n).store_root().compute_at("f", "y") for n in others)
+    ),
+}  # fmt: skip
+
+
+CASES = [*itertools.product(PIPELINES, SCHEDULES), *itertools.product(UPDATES, ["default", "root", "vectors"])]
+
+
+@pytest.mark.parametrize(("define", "schedule"), CASES, ids=lambda v: getattr(v, "__name__", v))
+def test_sizes(define: Callable[[Made], None], schedule: str) -> None:
+    made = Made()
+    define(made)
+    others = [f.name for f in (made.g, made.h) if f.defined]
+    p = pt.Pipeline(made.f, shape=(made.height, made.width)).with_options(debug=True)
+    scheduled = p.with_schedule(SCHEDULES[schedule](others))
+    for size in SIZES:
+        img = np.arange(size[0] * size[1], dtype=np.float32).reshape(size)
+        np.testing.assert_allclose(scheduled(img=img), p.reference(img=img), rtol=1e-6, err_msg=str(size))
+
+
+def test_dims_of_one_pixel() -> None:
+    """A loop of one iteration is no loop, but a condition on its variable is one all the same."""
+    m = Made()
+    m.g[y, x] = m.img[y, x] * 2.0
+    m.f[y, x] = pt.select(x < m.width - 3, m.g[y, x + 3], 1.0)
+    p = pt.Pipeline(m.f, shape=(m.height, 1)).with_options(debug=True)
+    for site in ("y", "x"):
+        scheduled = p.with_schedule(pt.Schedule(pt.on("g").compute_at("f", site)))
+        for size in SIZES:
+            img = np.arange(size[0] * size[1], dtype=np.float32).reshape(size)
+            np.testing.assert_array_equal(scheduled(img=img), p.reference(img=img))
+
+
+@pytest.mark.parametrize("width", range(3, 8))
+def test_one_of_the_outputs_is_empty(width: int) -> None:
+    m, few = Made(), pt.Func("few")
+    m.g[x] = m.img[0, x + 1]
+    m.f[y, x] = m.img[y, x]
+    few[x] = m.g[x] + m.g[x + 1]
+    p = pt.Pipeline([few, m.f], shape=[(m.width - 3,), (m.height, m.width)]).with_options(debug=True)
+    img = np.arange(2 * width, dtype=np.float32).reshape(2, width)
+    scheduled = p.with_schedule(pt.Schedule(pt.on("g").compute_root().vectorize("x", 4)))
+    for found, expected in zip(scheduled(img=img), p.reference(img=img), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("extend", [pt.edge, pt.mirror, pt.reflect, pt.wrap, pt.constant])
+@pytest.mark.parametrize("size", [(0, 0), (0, 3), (3, 0)])
+def test_around_nothing(extend: Callable[..., pt.Func], size: tuple[int, int]) -> None:
+    """Only a constant can surround an array that has no pixels."""
+    m = Made()
+    around = extend(m.img, 5.0) if extend is pt.constant else extend(m.img)
+    m.f[y, x] = around[y - 1, x - 1] + around[y + 1, x + 2]
+    p = pt.Pipeline(m.f, shape=(m.height + 2, m.width + 2)).with_options(debug=True)
+    img = np.zeros(size, np.float32)
+    for run in (p, p.reference):
+        if extend is pt.constant:
+            np.testing.assert_array_equal(run(img=img), np.full((size[0] + 2, size[1] + 2), 10, np.float32))
+        else:
+            with pytest.raises(pt.UserError, match="has no indices; pass an array that is not empty"):
+                run(img=img)

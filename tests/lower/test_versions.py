@@ -1,0 +1,83 @@
+"""The same loops built several times: for whole blocks and for what they leave over, for special cases and in general.
+
+What is known of one version does not hold in another, and a stage stored inside a loop does not slide along it, even if
+the loop has one iteration or is not there in that version. Every access is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import pantile as pt
+
+Y, X = pt.vars("y x")
+
+
+def accumulated() -> pt.Pipeline:
+    img = pt.Input("img", "float32", ndim=2)
+    b, q = pt.Func("b"), pt.Func("q")
+    b[Y, X] = img[Y, X] * 2.0
+    q[Y, X] = 0.0
+    q[Y, X] += b[Y, X]
+    return pt.Pipeline(q, shape=img.shape)
+
+
+def smoothed() -> pt.Pipeline:
+    img = pt.Input("img", "float32", ndim=2)
+    b, q = pt.Func("b"), pt.Func("q")
+    b[Y, X] = img[Y, X] * 2.0
+    q[Y, X] = b[Y, X] + b[Y + 1, X] + b[Y + 2, X + 1]
+    return pt.Pipeline(q, shape=(img.shape[0] - 2, img.shape[1] - 1))
+
+
+def check(p: pt.Pipeline, schedule: pt.Schedule, sizes: Sequence[tuple[int, int]]) -> None:
+    scheduled = p.with_schedule(schedule).with_options(debug=True)
+    for size in sizes:
+        img = np.arange(size[0] * size[1], dtype=np.float32).reshape(size)
+        np.testing.assert_array_equal(scheduled(img=img), p.reference(img=img), err_msg=str(size))
+
+
+SIZES = [(37, 11), (16, 3), (15, 5), (9, 4), (8, 2), (7, 3), (3, 7), (4, 2), (3, 2)]
+
+
+@pytest.mark.parametrize("kind", ["unroll", "vectorize"])
+@pytest.mark.parametrize("tail", ["guard", "shift"])
+@pytest.mark.parametrize("site", ["y", "y_t", "x"])
+def test_producers_in_what_blocks_leave_over(kind: str, tail: str, site: str) -> None:
+    host = pt.on("q").split("y", "y1", "y2", 16).update(0)
+    host = host.unroll("y", 8) if kind == "unroll" else host.reorder("x", "y").vectorize("y", 8)
+    inner = {"unroll": "y_u", "vectorize": "y_v"}[kind] if site == "y_t" else site
+    if kind == "vectorize" and site == "y_t":
+        pytest.skip("nothing is computed at the lanes of a vector")
+    check(accumulated(), pt.Schedule(host, pt.on("b").compute_at("q", inner).split("y", "yo", "yi", 4, tail)), SIZES)
+
+
+def test_what_blocks_leave_over_needs_no_more() -> None:
+    """The producer of the rest is computed over the rest, not over all rows again."""
+    p = accumulated().with_schedule(
+        pt.Schedule(pt.on("q").update(0).unroll("y", 8), pt.on("b").compute_at("q", "y"))
+    )  # fmt: skip
+    assert "b: float32[((img.shape.1 + 15)//16*16 + 16)*(img.shape.0 - img.shape.0//8*8)]" in str(p.loops())
+
+
+@pytest.mark.parametrize("condition", ["img.shape[0] >= 8", "img.shape[0] == 37", "img.shape[1] == 11"])
+def test_special_cases_with_blocks(condition: str) -> None:
+    host = pt.on("q").split("y", "yo", "yi", 4, tail="guard").unroll("x", 3, tail="guard").specialize(condition)
+    for b in (pt.on("b").compute_at("q", "yi"), pt.on("b").store_at("q", "yo").compute_at("q", "yi")):
+        check(smoothed(), pt.Schedule(host, b.split("y", "b1", "b2", 2).split("x", "c1", "c2", 4)), SIZES)
+
+
+@pytest.mark.parametrize("one", ["y3", "y2"])
+def test_stored_in_a_loop_of_one_iteration(one: str) -> None:
+    host = pt.on("q").split("y", "y1", "y2", 5, tail="guard").split("y2", "y2", "y3", 1)
+    check(smoothed(), pt.Schedule(host, pt.on("b").store_at("q", one).compute_at("q", "x")), SIZES)
+
+
+def test_stored_where_the_rest_has_no_loop() -> None:
+    """In the rest of a block of 8, its parts of 4 have no loop; what is stored there is new in each iteration."""
+    host = pt.on("q").split("y", "yo", "yi", 8, tail="guard").split("yi", "ym", "yl", 4).unroll("yl").unroll("ym")
+    for site in ("yo", "ym", "yl"):
+        check(smoothed(), pt.Schedule(host, pt.on("b").store_at("q", site).compute_at("q", "x")), SIZES)
