@@ -81,6 +81,8 @@ def new_array(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
 
 def _overlaps_itself(a: NDArray) -> bool:
     """Whether some elements may share memory: an axis steps over less than the axes inside it span."""
+    if a.size == 0:
+        return False
     span = a.itemsize
     for step, n in sorted((abs(s), n) for s, n in zip(a.strides, a.shape, strict=True) if n > 1):
         if step < span:
