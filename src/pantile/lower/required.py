@@ -37,7 +37,6 @@ class Required:
             self._steps.append(high - low)
             self._learn(self._steps[-1])
         self._limited: set[str] = set()
-        self._anywhere: dict[tuple[str, int], bool] = {}
 
     def of(self, stage: Stage) -> Box:
         """What may be computed of a stage: all that is needed of it, and EVERYTHING where it can be anywhere."""
@@ -45,15 +44,16 @@ class Required:
 
     def anywhere(self, stage: Stage, k: int) -> bool:
         """Whether the stage can be computed at any position along dim k."""
-        found = self._anywhere.get((stage.name, k))
-        if found is None:
-            found = self._anywhere[stage.name, k] = computable_anywhere(self.graph, stage, k, self.facts)
-        return found
+        return (stage.name, k) in self._anywhere
 
     def is_limited(self, stage: Stage) -> bool:
         """Whether in some calls less is needed of the stage than the ends of what reads it say, perhaps nothing; or of
         what reads it."""
         return self.is_conditional and bool(self._boxes) and stage.name in self._limited
+
+    @functools.cached_property
+    def _anywhere(self) -> set[tuple[str, int]]:
+        return computable_anywhere(self.graph, self.facts)
 
     @functools.cached_property
     def _boxes(self) -> dict[str, Box]:
