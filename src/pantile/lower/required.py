@@ -13,8 +13,8 @@ from ..analysis.interval import EVERYTHING, Interval
 from ..analysis.regions import FAR, Rules, expressions, required
 from ..analysis.touched import Box
 from ..expr.build import expr, maximum, minimum
-from ..expr.linear import Facts, simplify
-from ..expr.nodes import Const, Expr, Op, const
+from ..expr.linear import Facts, linear, simplify
+from ..expr.nodes import COMPARISON, Const, Expr, Op, Var, const
 from ..expr.types import INDEX
 from ..expr.visit import loaded, names, same, walk
 from ..graph.nodes import Definition, Graph, Stage
@@ -120,10 +120,16 @@ class Required:
         if d.condition is not None or not all(isinstance(r.extent, Const) and r.extent.value > 0 for r in d.domain):
             return True
         return any(isinstance(e, Op) and e.op == "select" and any(map(self._reads_stage, e.args[1:]))
-                   for e in walk(*expressions(d)))  # fmt: skip
+                   and _is_of_coordinates(e.args[0]) for e in walk(*expressions(d)))  # fmt: skip
 
     def _reads_stage(self, e: Expr) -> bool:
         return not loaded(e).isdisjoint(self.graph.producer)
+
+
+def _is_of_coordinates(condition: Expr) -> bool:
+    """Whether it compares coordinates, so that it limits what is read."""
+    compared = (c for c in walk(condition) if isinstance(c, Op) and c.op in COMPARISON and c.args[0].dtype is INDEX)
+    return any(isinstance(atom, Var) for c in compared for side in c.args for atom, _ in linear(side).terms.values())
 
 
 def _is_far(side: Interval) -> bool:
