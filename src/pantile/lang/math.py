@@ -36,7 +36,9 @@ def unify(*values: ExprLike) -> tuple[Expr, ...]:
 
 def cast(to: DTypeLike, value: ExprLike) -> Expr:
     """Convert by value. Integers wrap; float to integer truncates towards zero and saturates, and NaN gives 0."""
-    return build.cast(to, expr(value))
+    to = dtype(to)
+    holds = isinstance(value, int) and to.is_int and to.min <= value <= to.max
+    return build.cast(to, expr(value, to if holds else None))
 
 
 def saturating_cast(to: DTypeLike, value: ExprLike) -> Expr:

@@ -6,34 +6,82 @@ may begin with rows that nobody needs if it can be computed anywhere; then every
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from ..analysis.interval import EVERYTHING, Interval
-from ..analysis.regions import required
+from ..analysis.regions import expressions, required, stage_reads, with_own_updates
 from ..analysis.touched import Box
 from ..expr.build import expr
 from ..expr.linear import Facts
 from ..expr.nodes import const, var
 from ..expr.types import INDEX
-from ..expr.visit import same
+from ..expr.visit import loaded, same
 from ..graph.nodes import Graph, InputInfo, Stage
 
 
-def computable_anywhere(graph: Graph, stage: Stage, k: int, facts: Facts) -> bool:
-    """Whether no input is read beyond its extents, and no stage beyond its stated domain, wherever dim `k` is."""
+def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
+    """The stages and dims along which no input is read beyond its extents, and no stage beyond its stated domain.
+
+    Most follow from those of the stages read; only where such a read is limited, all stages behind it are looked at.
+    """
+    found: set[tuple[str, int]] = set()
+    stated: set[str] = set()  # stages that have a domain, or read of one that has
+    for stage in graph.stages:
+        read = {graph.producer[b].name for d in stage.definitions for e in expressions(d) for b in loaded(e)
+                if b in graph.producer}  # fmt: skip
+        if stage.domain is not None or not stated.isdisjoint(read):
+            stated.add(stage.name)
+            continue
+        for k in range(len(stage.dims)):
+            follows = _follows(graph, stage, k, found, facts)
+            if follows or follows is None and _found_by_looking(graph, stage, k, facts):
+                found.add((stage.name, k))
+    return found
+
+
+def _boxes(stage: Stage, k: int) -> tuple[Box, Box]:
+    """One point of a stage, and all that differ from it along one dim."""
     here: Box = tuple(Interval.point(var(dim)) for dim in stage.dims)
-    anywhere = tuple(EVERYTHING if j == k else side for j, side in enumerate(here))
-    usual, boxes = (required(graph, {stage.name: box}, {}) for box in (here, anywhere))
-    defined = all(graph.stage[n].domain is None for n in boxes if n in graph.stage)
-    return defined and all(_inside(boxes[i.name], usual[i.name], i, facts) for i in graph.inputs if i.name in boxes)
+    return here, tuple(EVERYTHING if j == k else side for j, side in enumerate(here))
+
+
+def _follows(graph: Graph, stage: Stage, k: int, found: Container[tuple[str, int]], facts: Facts) -> bool | None:
+    """Whether what is known of the stages read decides it, and how."""
+    usual, boxes = (stage_reads(stage, with_own_updates(stage, box, {}), {}) for box in _boxes(stage, k))
+    limited = False
+    for buffer, box in boxes.items():
+        if buffer in graph.input:
+            if not _inside(box, usual[buffer], graph.input[buffer], facts):
+                return False
+            continue
+        for j, (side, other) in enumerate(zip(box, usual[buffer], strict=True)):
+            if _is_same(side, other) or (graph.producer[buffer].name, j) in found:
+                continue
+            if not side.bounded:
+                return False
+            limited = True
+    return None if limited else True
+
+
+def _found_by_looking(graph: Graph, stage: Stage, k: int, facts: Facts) -> bool:
+    usual, boxes = (required(graph, {stage.name: box}, {}) for box in _boxes(stage, k))
+    return all(_inside(boxes[i.name], usual[i.name], i, facts) for i in graph.inputs if i.name in boxes)
 
 
 def _inside(box: Box, usual: Box, source: InputInfo, facts: Facts) -> bool:
     """Whether each side of the box is the usual one, and so does not depend on the dim, or inside the input."""
     for axis, (side, other) in enumerate(zip(box, usual, strict=True)):
+        if _is_same(side, other):
+            continue
         if not side.bounded:
             return False
-        low, high, *others = (expr(e, INDEX) for e in (side.low, side.high, other.low, other.high))
-        if all(map(same, (low, high), others)):
-            continue
+        low, high = (expr(e, INDEX) for e in (side.low, side.high))
         if not (facts.ge(low, const(0, INDEX)) and facts.ge(var(source.extent(axis)) - 1, high)):
             return False
     return True
+
+
+def _is_same(a: Interval, b: Interval) -> bool:
+    if not (a.bounded and b.bounded):
+        return False
+    return all(same(expr(x, INDEX), expr(y, INDEX)) for x, y in ((a.low, b.low), (a.high, b.high)))

@@ -16,7 +16,7 @@ from ..expr.build import binary, expr, unary
 from ..expr.linear import Facts, linear
 from ..expr.nodes import COMPARISON, Const, Expr, Load, Op, Var, var
 from ..expr.types import INDEX
-from ..expr.visit import children, names, rebuild, transform
+from ..expr.visit import children, loaded, names, rebuild, transform
 from ..graph.nodes import Stage
 from .names import of_buffer
 
@@ -87,14 +87,13 @@ class _Masker:
         condition = self.visit(e.args[0], path)
         branches = []
         for branch, holds in ((e.args[1], True), (e.args[2], False)):
-            inner = refine(path.scope, condition, holds)
-            if inner is path.scope:
+            inner, by_scalars = refine(path.scope, condition, holds), _asks_scalars(condition, holds, self.whole)
+            if inner is path.scope and not by_scalars:
                 branches.append(self.visit(branch, path))
             else:
                 here = condition if holds else unary("not", condition)
                 taken = here if path.taken is None else binary("and", path.taken, here)
-                by_scalars = path.by_scalars or _asks_scalars(condition, holds, self.whole)
-                branches.append(self.visit(branch, _Path(inner, taken, by_scalars)))
+                branches.append(self.visit(branch, _Path(inner, taken, path.by_scalars or by_scalars)))
         return rebuild(e, (condition, *branches))
 
     def safe(self, load: Load, path: _Path) -> bool:
@@ -131,7 +130,7 @@ def _asks_scalars(condition: Expr, holds: bool, coordinates: Scope) -> bool:
         return _asks_scalars(condition.args[0], not holds, coordinates)
     if condition.op == ("and" if holds else "or"):
         return any(_asks_scalars(c, holds, coordinates) for c in condition.args)
-    if condition.op not in COMPARISON or not condition.args[0].dtype.is_int:
+    if condition.op not in COMPARISON or not condition.args[0].dtype.is_int or loaded(condition):
         return False
     terms = linear(condition.args[0]).plus(linear(condition.args[1]), -1).terms.values()
     moves = any(isinstance(atom, Var) and atom.name in coordinates for atom, _ in terms)

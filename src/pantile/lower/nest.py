@@ -402,6 +402,8 @@ class _Builder:
         kind = Kind.SERIAL if loop.name in loops.serial else Kind(loop.kind)
         name = loops.var(loop.name).name
         extent = simplify(r.high - r.low + 1, self.facts)
+        if isinstance(extent, Const) and int(extent.value) <= 0:
+            return Block(())
         if isinstance(extent, Const) and int(extent.value) == 1:
             self.values[name] = simplify(substitute(r.low, self.values), self.facts)
             body = self.inside(loops, depth, loop.name)
@@ -418,7 +420,10 @@ class _Builder:
             return For(name, r.low, extent, kind, body)
         early = around.warm_up
         self.covered = {v: c for v, c in self.covered.items() if name not in c.loops}  # it now covers more than its dim
-        return Let(around.first.name, r.low, For(name, around.first - early, extent + early, kind, body))
+        started: Stmt = For(name, around.first - early, extent + early, kind, body)
+        if not self.at_least(extent, 1):  # what has no iterations does not start early, either
+            started = If(extent > 0, started)
+        return Let(around.first.name, r.low, started)
 
     def inside(self, loops: Loops, depth: int, loop: str) -> Stmt:
         """The body of the loop at `depth`: what is computed there, the stages fused into it, the loops inside."""

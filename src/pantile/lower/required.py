@@ -13,8 +13,8 @@ from ..analysis.regions import FAR, Rules, expressions, required
 from ..analysis.touched import Box
 from ..cached import cached_property
 from ..expr.build import expr, maximum, minimum
-from ..expr.linear import Facts, simplify
-from ..expr.nodes import Const, Expr, Op, const
+from ..expr.linear import Facts, linear, simplify
+from ..expr.nodes import COMPARISON, Const, Expr, Op, Var, const
 from ..expr.types import INDEX
 from ..expr.visit import loaded, names, same, walk
 from ..graph.nodes import Definition, Graph, Stage
@@ -37,7 +37,6 @@ class Required:
             self._steps.append(high - low)
             self._learn(self._steps[-1])
         self._limited: set[str] = set()
-        self._anywhere: dict[tuple[str, int], bool] = {}
 
     def of(self, stage: Stage) -> Box:
         """What may be computed of a stage: all that is needed of it, and EVERYTHING where it can be anywhere."""
@@ -45,15 +44,16 @@ class Required:
 
     def anywhere(self, stage: Stage, k: int) -> bool:
         """Whether the stage can be computed at any position along dim k."""
-        found = self._anywhere.get((stage.name, k))
-        if found is None:
-            found = self._anywhere[stage.name, k] = computable_anywhere(self.graph, stage, k, self.facts)
-        return found
+        return (stage.name, k) in self._anywhere
 
     def is_limited(self, stage: Stage) -> bool:
         """Whether in some calls less is needed of the stage than the ends of what reads it say, perhaps nothing; or of
         what reads it."""
         return self.is_conditional and bool(self._boxes) and stage.name in self._limited
+
+    @cached_property
+    def _anywhere(self) -> set[tuple[str, int]]:
+        return computable_anywhere(self.graph, self.facts)
 
     @cached_property
     def _boxes(self) -> dict[str, Box]:
@@ -120,10 +120,16 @@ class Required:
         if d.condition is not None or not all(isinstance(r.extent, Const) and r.extent.value > 0 for r in d.domain):
             return True
         return any(isinstance(e, Op) and e.op == "select" and any(map(self._reads_stage, e.args[1:]))
-                   for e in walk(*expressions(d)))  # fmt: skip
+                   and _is_of_coordinates(e.args[0]) for e in walk(*expressions(d)))  # fmt: skip
 
     def _reads_stage(self, e: Expr) -> bool:
         return not loaded(e).isdisjoint(self.graph.producer)
+
+
+def _is_of_coordinates(condition: Expr) -> bool:
+    """Whether it compares coordinates, so that it limits what is read."""
+    compared = (c for c in walk(condition) if isinstance(c, Op) and c.op in COMPARISON and c.args[0].dtype is INDEX)
+    return any(isinstance(atom, Var) for c in compared for side in c.args for atom, _ in linear(side).terms.values())
 
 
 def _is_far(side: Interval) -> bool:
