@@ -170,6 +170,31 @@ def test_index_arithmetic_that_would_overflow_is_refused() -> None:
             p(lut=table, n64=n)
 
 
+def test_places_to_write_are_bounded_by_what_they_really_are() -> None:
+    """The square of a number of 32 bits may be negative in 64."""
+    counts, found = pt.Func("counts"), pt.Func("found")
+    r = pt.RDom((0, U32.shape[0]))
+    square = pt.cast("int64", U32[r[0]]) * pt.cast("int64", U32[r[0]])
+    data = np.array([0, 3, 9, 10, 2**16, 2**32 - 1, 2**31, 3037000500], np.uint32)
+    counts[X] = 0
+    counts[pt.clamp(square, 0, 99)] += 1
+    found[X] = 0
+    found[pt.minimum(square, 99)] += 1
+    p = pt.Pipeline(counts, shape=(100,))
+    isolated(lambda: np.testing.assert_array_equal(p(u32=guarded(data, at_end=True)), p.reference(u32=data)))
+    with pytest.raises(pt.UserError, match="may write outside of it"):
+        pt.Pipeline(found, shape=(100,))(u32=data)
+
+
+def test_what_might_overflow_is_checked_at_each_call() -> None:
+    f = pt.Func("f")
+    f[X] = pt.cast("int32", (X + N64) * 4 > 20)
+    p = pt.Pipeline(f, shape=(20,))
+    np.testing.assert_array_equal(p(n64=0), np.arange(20) > 5)
+    with pytest.raises(pt.UserError, match="may leave 64 bits"):
+        p(n64=2**62)
+
+
 def test_coordinates_that_data_decides_do_not_overflow() -> None:
     """A stage that is inlined has coordinates of any size; index arithmetic on them is refused unless it is bounded."""
     a, lut = pt.Input("a", "int64", 1), pt.Input("lut", "int32", 1)

@@ -46,8 +46,9 @@ def check_regions(
 
 
 def region_scalars(graph: Graph) -> set[str]:
-    """The scalars that shapes and regions may depend on."""
+    """The scalars that the check of a call may depend on: those of shapes, of regions and of what might overflow."""
     roots = [e for o in graph.outputs for e in o.shape]
+    roots += [e for operations in graph.unproved.values() for e in operations]
     for s in graph.stages:
         roots += [e for bound in s.domain or () for e in bound]
         for d in s.definitions:
