@@ -9,7 +9,7 @@ from .codegen.compile import assembly, compile_object
 from .codegen.emit import buffer_names, emit
 from .codegen.target import Target
 from .errors import UserError
-from .expr.depth import deep_expressions
+from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
 from .graph.nodes import Graph
 from .ir.nodes import Program
@@ -36,7 +36,7 @@ class Options:
                 raise UserError(f"{name}={shown(given)}: pass True or False")
 
 
-@deep_expressions()
+@on_deep_stack
 @rare_collections()
 def to_loops(graph: Graph, schedule: Schedule, variant: Variant, options: Options, trace: Trace) -> Program:
     """Schedule and lower."""
@@ -47,7 +47,7 @@ def to_loops(graph: Graph, schedule: Schedule, variant: Variant, options: Option
     return lower(graph, plan, dict(variant.strides), variant.facts(), trace)
 
 
-@deep_expressions()
+@on_deep_stack
 @rare_collections()
 def to_llvm(program: Program, options: Options, trace: Trace) -> str:
     """Emit LLVM text."""
@@ -56,11 +56,13 @@ def to_llvm(program: Program, options: Options, trace: Trace) -> str:
     return trace.run("emit", lambda: emit(program, options.target, strict=options.strict, debug=options.debug))
 
 
+@on_deep_stack
 def to_object(text: str, options: Options, trace: Trace) -> bytes:
     """Optimize and assemble."""
     return trace.run("llvm", lambda: compile_object(text, options.target))
 
 
+@on_deep_stack
 def to_assembly(text: str, options: Options) -> str:
     """The same, readable."""
     return assembly(text, options.target)
@@ -71,6 +73,7 @@ def symbol(name: str) -> str:
     return f"pantile.{name}"
 
 
+@on_deep_stack
 def compile_kernel(
     graph: Graph, schedule: Schedule, variant: Variant, options: Options, trace: Trace
 ) -> ObjectCode:
@@ -80,7 +83,6 @@ def compile_kernel(
     return ObjectCode(symbol(graph.name), buffer_names(program), code)
 
 
-@deep_expressions()
 def kernel_key(graph: Graph, schedule: Schedule, variant: Variant, options: Options) -> str:
     """What the code of a variant depends on, as a key of the compile cache; known without compiling anything."""
     return cache.key(fingerprint(graph), repr(schedule), repr(variant), repr(options))

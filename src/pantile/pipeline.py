@@ -15,6 +15,7 @@ from .calls import Calls
 from .codegen.target import target as target_named
 from .compile import Options, to_assembly, to_llvm, to_loops
 from .errors import UserError
+from .expr.depth import on_deep_stack
 from .forks import Lock
 from .graph.build import build
 from .graph.nodes import Graph
@@ -188,7 +189,8 @@ class Pipeline:
             bits = self.options.target.vector_bits
             machine = replace(detect(), vector_bits=bits) if self._machine is None else self._machine
             measure = partial(self._seconds, arguments)
-            found = self._asked.find(Problem(self.graph, shapes, scalars, machine, self.options.strict, measure))
+            problem = Problem(self.graph, shapes, scalars, machine, self.options.strict, measure)
+            found = on_deep_stack(self._asked.find)(problem)
             self._calls = _scheduled(self.graph, found.schedule, self.options)
             self._found = found
 
@@ -219,7 +221,7 @@ class Pipeline:
 
     def loops(self) -> str:
         """The loop nest as pseudo-code."""
-        return show_program(self._program(self._ready()))
+        return on_deep_stack(show_program)(self._program(self._ready()))
 
     def llvm(self) -> str:
         """The code as LLVM text, before LLVM optimizes it."""

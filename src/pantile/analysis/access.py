@@ -14,6 +14,7 @@ from fractions import Fraction
 from weakref import WeakKeyDictionary
 
 from ..expr.nodes import Cast, Const, Expr, Load, Op, Var
+from ..expr.visit import children, each_once
 from ..graph.nodes import Definition, Stage
 
 
@@ -81,17 +82,30 @@ def _constant(low: int | Fraction, high: int | Fraction) -> Index:
 
 def _index(e: Expr, ranges: Mapping[str, Index]) -> Index | None:
     """The form of an index, if it has one."""
+    forms: dict[int, tuple[Index | None]] = {}
+
+    def visit(node: Expr) -> tuple[Index | None]:
+        return (_node(node, ranges, [forms[id(c)][0] for c in _arithmetic(node)]),)
+
+    return each_once(e, forms, visit, _arithmetic)[0]
+
+
+def _arithmetic(e: Expr) -> tuple[Expr, ...]:
+    """The operands that the form of an index is made of."""
+    return children(e) if isinstance(e, (Cast, Op)) else ()
+
+
+def _node(e: Expr, ranges: Mapping[str, Index], parts: list[Index | None]) -> Index | None:
     if isinstance(e, Const):
         return _constant(int(e.value), int(e.value))
     if isinstance(e, Var):
         return ranges.get(e.name)
     if isinstance(e, Cast):
-        return _index(e.value, ranges) if e.dtype.is_int and e.value.dtype.is_int else None
+        return parts[0] if e.dtype.is_int and e.value.dtype.is_int else None
     if not isinstance(e, Op):
         return None
     if e.op in ("min", "max", "within"):
-        return _clamped([_index(a, ranges) for a in e.args])
-    parts = [_index(a, ranges) for a in e.args]
+        return _clamped(parts)
     known = [p for p in parts if p is not None]
     return _RULES[e.op](*known) if e.op in _RULES and len(known) == len(parts) else None
 

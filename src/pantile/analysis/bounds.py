@@ -11,7 +11,6 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from ..expr.depth import deep_expressions
 from ..expr.magnitude import COORDINATE, MAY_OVERFLOW
 from ..expr.nodes import Expr, Load, Number, Op
 from ..expr.types import INDEX
@@ -29,7 +28,6 @@ _LARGEST_BYTES = 1 << 47  # what addresses can reach
 _OWN_REMEDY = "ask for a larger shape=, or make another Func that reads it the output"
 
 
-@deep_expressions()
 def check_regions(
     graph: Graph, shapes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number], stored: Container[str]
 ) -> None:

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable
 
 from ..expr.nodes import Const, Expr, Load, Op, Var
-from ..expr.visit import children
+from ..expr.visit import children, each_once
 from ..graph.nodes import Definition, Graph, Stage
 
 
@@ -48,11 +48,12 @@ class _Writer:
 
     def expression(self, e: Expr) -> int:
         """The number of the expression's line."""
-        number = self.known.get(id(e))
-        if number is None:
-            line = f"{type(e).__name__} {e.dtype} {_attribute(e)} {self.expressions(children(e))}"
-            number = self.known[id(e)] = self.lines.setdefault(line, len(self.lines))
-        return number
+        return each_once(e, self.known, self.line)
+
+    def line(self, e: Expr) -> int:
+        operands = [self.known[id(c)] for c in children(e)]
+        line = f"{type(e).__name__} {e.dtype} {_attribute(e)} {operands}"
+        return self.lines.setdefault(line, len(self.lines))
 
 
 def _attribute(e: Expr) -> str:

@@ -23,13 +23,14 @@ import numpy as np
 from ..cached import cached_property
 from ..expr import build
 from ..expr.linear import linear
-from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Var, const
+from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Var, const, op
 from ..expr.types import INDEX, INT64, UINT64, DType
-from ..expr.visit import loaded, names, walk
+from ..expr.visit import children, loaded, names, walk
 
 # int | float | np.ndarray | Expr | None
 Scalar = Any
 Scope = Mapping[str, "Interval"]
+MOST_SCOPES = 32  # that an expression is evaluated in, one for each way to it through selects
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,21 +126,69 @@ def _lift(f: Callable[[Scalar, Scalar], Scalar], a: Scalar, b: Scalar) -> Scalar
 
 def interval(e: Expr, scope: Scope) -> Interval:
     """The values of `e`; a variable that is not in scope stands for itself."""
-    return _Evaluator(scope).visit(e)
+    return Evaluator(scope).visit(e)
 
 
-class _Evaluator:
-    """Visits an expression once per shared node."""
+class Evaluator:
+    """Visits an expression once per shared node, without recursion; branches of selects under what their conditions
+    imply, each by an evaluator of its own.
 
-    def __init__(self, scope: Scope) -> None:
+    What is nested in many such branches, and shared between them, is evaluated under some of their conditions and then
+    under none: there may be as many conditions as there are ways through the selects.
+    """
+
+    def __init__(self, scope: Scope, outermost: Evaluator | None = None) -> None:
         self.scope = scope
         self.memo: dict[int, Interval] = {}
+        self.outermost: Evaluator = self if outermost is None else outermost
+        self.often: dict[int, int] = {} if outermost is None else outermost.often
+        self.branches: dict[tuple[int, bool], tuple[Expr, Evaluator]] = {}
 
     def visit(self, e: Expr) -> Interval:
         found = self.memo.get(id(e))
-        if found is None:
-            found = self.memo[id(e)] = self.node(e)
-        return found
+        stack = [(self, e)] if found is None else []
+        while stack:
+            at, node = stack[-1]
+            if id(node) in at.memo:
+                stack.pop()
+                continue
+            waiting = [(by, c) for by, c in at.operands(node) if id(c) not in by.memo]
+            if waiting:
+                stack += reversed(waiting)
+                continue
+            stack.pop()
+            at.memo[id(node)] = at.node(node)
+            self.often[id(node)] = self.often.get(id(node), 0) + 1
+        return self.memo[id(e)]
+
+    def within(self, condition: Expr, holds: bool) -> Evaluator:
+        """The evaluator of a branch that is taken where `condition` holds (or does not)."""
+        known = (id(condition), holds)
+        if known not in self.branches:
+            scope = refine(self.scope, condition, holds)
+            inner = self if scope is self.scope else Evaluator(scope, self.outermost)
+            self.branches[known] = (condition, inner)
+        return self.branches[known][1]
+
+    def of(self, e: Expr) -> Evaluator:
+        """The evaluator that evaluates what is met here."""
+        return self if id(e) in self.memo or self.often.get(id(e), 0) < MOST_SCOPES else self.outermost
+
+    def operands(self, e: Expr) -> list[tuple[Evaluator, Expr]]:
+        """What `node` asks for, and of whom."""
+        if not isinstance(e, (Op, Cast, Broadcast, Ramp)) or e.dtype.is_bool or self.is_scalar(e):
+            return []
+        if isinstance(e, Op) and e.op == "select":
+            condition, then, otherwise = e.args
+            sides = [(self.within(condition, True), then), (self.within(condition, False), otherwise)]
+            return [(by.of(c), c) for by, c in sides]
+        if isinstance(e, Op) and e.op not in (_FLOAT_OPS if e.dtype.is_float else _OPS):
+            return []
+        return [(self.of(c), c) for c in children(e)]
+
+    def known(self, e: Expr) -> Interval:
+        """Of an operand."""
+        return self.of(e).memo[id(e)]
 
     def node(self, e: Expr) -> Interval:
         if isinstance(e, Const):
@@ -152,14 +201,14 @@ class _Evaluator:
         if isinstance(e, Op):
             return self.operation(e)
         if isinstance(e, Cast):
-            return _cast(self.visit(e.value), e.value.dtype, e.dtype)
+            return _cast(self.known(e.value), e.value.dtype, e.dtype)
         if isinstance(e, (Load, Bits)):
             return type_range(e.dtype)
         if isinstance(e, Broadcast):
-            return self.visit(e.value)
+            return self.known(e.value)
         if isinstance(e, Ramp):
-            step = _OPS["mul"](self.visit(e.stride), Interval(0, e.lanes - 1))
-            return _OPS["add"](self.visit(e.base), step)
+            step = _OPS["mul"](self.known(e.stride), Interval(0, e.lanes - 1))
+            return _OPS["add"](self.known(e.base), step)
         return EVERYTHING
 
     def is_scalar(self, e: Expr) -> bool:
@@ -168,7 +217,7 @@ class _Evaluator:
         Floats may be rounded otherwise at the next place, and uint64 has numbers that no index has.
         """
         own = names(e)
-        if not own or not own.isdisjoint(self.scope) or not e.dtype.is_int or e.dtype is UINT64 or e.lanes > 1:
+        if not own or any(name in self.scope for name in own) or not e.dtype.is_int or e.dtype is UINT64 or e.lanes > 1:
             return False
         return not loaded(e) and (e.dtype is INDEX or not any(n.dtype.is_float for n in walk(e)))
 
@@ -182,7 +231,7 @@ class _Evaluator:
         rule = _OPS.get(e.op)
         if rule is None:
             return type_range(e.dtype)
-        result = rule(*[self.visit(a) for a in e.args])
+        result = rule(*[self.known(a) for a in e.args])
         if e.dtype is INDEX:
             return result
         return _wrapped(result, e.dtype) if e.op in _MAY_WRAP else _held(result, e.dtype)
@@ -191,15 +240,14 @@ class _Evaluator:
         rule = _FLOAT_OPS.get(e.op)
         if rule is None:
             return EVERYTHING
-        rounded = _rounded(rule(*[self.visit(a) for a in e.args]), e.dtype)
+        rounded = _rounded(rule(*[self.known(a) for a in e.args]), e.dtype)
         if _may_be_rounded_otherwise(e):
             rounded = _one_ulp_more(rounded, e.dtype)
         return _FLOAT_OPS["floor"](rounded) if e.op == "floordiv" else rounded
 
     def select(self, e: Op) -> Interval:
         condition, then, otherwise = e.args
-        a = interval(then, refine(self.scope, condition, True))
-        b = interval(otherwise, refine(self.scope, condition, False))
+        a, b = self.within(condition, True).known(then), self.within(condition, False).known(otherwise)
         return a.hull(b)
 
 
@@ -421,19 +469,25 @@ _FLOAT_OPS: dict[str, Callable[..., Interval]] = {
 
 
 def refine(scope: Scope, condition: Expr, holds: bool) -> Scope:
-    """The scope where `condition` holds (or does not): variables bounded by its comparisons."""
-    if not isinstance(condition, Op):
-        return scope
-    if condition.op == "not":
-        return refine(scope, condition.args[0], not holds)
-    if condition.op == ("and" if holds else "or"):
-        return refine(refine(scope, condition.args[0], holds), condition.args[1], holds)
-    if condition.op not in COMPARISON or condition.args[0].dtype is not INDEX:
-        return scope
-    name = condition.op if holds else _OPPOSITE[condition.op]
-    a, b = condition.args
+    """The scope where `condition` holds (or does not): variables bounded by its comparisons; itself if none is."""
+    stack = [(condition, holds)]
+    while stack:
+        c, wanted = stack.pop()
+        if not isinstance(c, Op):
+            continue
+        if c.op == "not":
+            stack.append((c.args[0], not wanted))
+        elif c.op == ("and" if wanted else "or"):
+            stack += [(c.args[1], wanted), (c.args[0], wanted)]
+        elif c.op in COMPARISON and c.args[0].dtype is INDEX:
+            scope = _refine_comparison(scope, c if wanted else op(_OPPOSITE[c.op], *c.args))
+    return scope
+
+
+def _refine_comparison(scope: Scope, c: Op) -> Scope:
+    a, b = c.args
     for x, y, strict in {"le": [(a, b, 0)], "lt": [(a, b, 1)], "ge": [(b, a, 0)], "gt": [(b, a, 1)],
-                         "eq": [(a, b, 0), (b, a, 0)], "ne": []}[name]:  # fmt: skip
+                         "eq": [(a, b, 0), (b, a, 0)], "ne": []}[c.op]:  # fmt: skip
         scope = _refine_le(scope, x, y, strict)
     return scope
 
@@ -445,7 +499,7 @@ _OPPOSITE = {"le": "gt", "lt": "ge", "ge": "lt", "gt": "le", "eq": "ne", "ne": "
 def _refine_le(scope: Scope, a: Expr, b: Expr, strict: int) -> Scope:
     """Use a + strict <= b, that is c*v + rest <= 0 for each variable v."""
     form = linear(a).plus(linear(b), -1)
-    result = dict(scope)
+    found: dict[str, Interval] = {}
     if not any(_named(atom) in scope for atom, _ in form.terms.values()):
         low = interval(form.expr(), scope).low
         return {**scope, _NEVER: Interval(1, 0)} if _is_number(low) and low + strict > 0 else scope
@@ -457,12 +511,9 @@ def _refine_le(scope: Scope, a: Expr, b: Expr, strict: int) -> Scope:
             if low is None:
                 continue
             limit = 0 - (low + strict)
-            if c > 0:
-                found = Interval(None, limit // c)
-            else:
-                found = Interval(0 - limit // (0 - c), None)
-            result[name] = result[name].meet(found)
-    return result
+            side = Interval(None, limit // c) if c > 0 else Interval(0 - limit // (0 - c), None)
+            found[name] = found.get(name, scope[name]).meet(side)
+    return {**scope, **found} if found else scope
 
 
 def _named(atom: Expr) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..expr.nodes import Cast, Const, Expr, Load, Number, Op, Var, const
 from ..expr.types import DType
+from ..expr.visit import children, each_once
 
 # Variables by name, and loads by the id of their node.
 Point = Mapping[str | int, Number]
@@ -20,22 +21,34 @@ Point = Mapping[str | int, Number]
 
 def value_at(e: Expr, point: Point) -> Number | None:
     """The value of `e`, or None where it depends on something that the point does not give."""
+    found: dict[int, tuple[Number | None]] = {}
+
+    def visit(node: Expr) -> tuple[Number | None]:
+        return (_value(node, point, [found[id(c)][0] for c in _operands(node)]),)
+
+    return each_once(e, found, visit, _operands)[0]
+
+
+def _operands(e: Expr) -> tuple[Expr, ...]:
+    return children(e) if isinstance(e, (Cast, Op)) else ()
+
+
+def _value(e: Expr, point: Point, args: list[Number | None]) -> Number | None:
     if isinstance(e, Const):
         return e.value
     if isinstance(e, (Var, Load)):
         return point.get(e.name if isinstance(e, Var) else id(e))
     if isinstance(e, Cast):
-        return _converted(value_at(e.value, point), e.dtype)
-    return _operation(e, point) if isinstance(e, Op) else None
+        return _converted(args[0], e.dtype)
+    return _operation(e, args) if isinstance(e, Op) else None
 
 
-def _operation(e: Op, point: Point) -> Number | None:
+def _operation(e: Op, args: list[Number | None]) -> Number | None:
     if e.op == "select":
-        condition = value_at(e.args[0], point)
-        return None if condition is None else value_at(e.args[1 if condition else 2], point)
+        return None if args[0] is None else args[1 if args[0] else 2]
     if e.op == "within":
-        return value_at(e.args[0], point)
-    rule, args = _RULES.get(e.op), [value_at(a, point) for a in e.args]
+        return args[0]
+    rule = _RULES.get(e.op)
     if rule is None or None in args:
         return None
     try:

@@ -16,7 +16,6 @@ from functools import reduce
 
 import islpy as isl
 
-from ..expr.depth import deep_expressions
 from ..expr.nodes import Cast, Const, Expr, Load, Op, Var
 from ..expr.visit import key
 from ..graph.nodes import Definition, Graph, Stage
@@ -43,7 +42,6 @@ class Statement:
     reads: Mapping[str, isl.Map]
 
 
-@deep_expressions()
 def statements(graph: Graph, stage: Stage, box: Box, scope: Scope) -> tuple[Statement, ...]:
     """The statements of a stage that is computed over a box; `scope` has the values of params and input extents."""
     return tuple(

@@ -3,16 +3,18 @@
     touched([g[y-1, x] + g[y+1, x]], {y: [0, 9], x: [0, 4]})  ->  {"g": ([-1, 10], [0, 4])}
 
 The branches of a select are visited with the scope its condition leaves them, so `select(x > 0, f[x-1], 0)`
-does not read f[-1]. Scalars are generic, as in `interval`.
+does not read f[-1]. Scalars are generic, as in `interval`, and as there what many branches share is visited under some
+of their conditions and then under none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 
 from ..expr.nodes import Const, Expr, Load, Op, Var
-from ..expr.visit import children
-from .interval import Interval, Scope, _Evaluator, refine
+from ..expr.visit import children, loaded
+from .interval import MOST_SCOPES, Evaluator, Interval, Scope
 
 Box = tuple[Interval, ...]
 
@@ -22,38 +24,47 @@ def hull(a: Box, b: Box) -> Box:
     return tuple(x.hull(y) for x, y in zip(a, b, strict=True))
 
 
-def touched(roots: Iterable[Expr], scope: Scope) -> dict[str, Box]:
-    """Buffer name -> hull of all its loads in the expressions."""
+def touched(roots: Iterable[Expr], scope: Scope, wanted: Collection[str] | None = None) -> dict[str, Box]:
+    """Buffer name -> hull of all its loads in the expressions; only of those wanted, if any are named."""
     boxes: dict[str, Box] = {}
 
     def seen(load: Load, box: Box, _: Scope) -> None:
         boxes[load.buffer] = hull(boxes[load.buffer], box) if load.buffer in boxes else box
 
-    each_load(roots, scope, seen)
+    each_load(roots, scope, seen, wanted)
     return boxes
 
 
-def each_load(roots: Iterable[Expr], scope: Scope, report: Callable[[Load, Box, Scope], None]) -> None:
-    """Call report(load, box, scope) for every load, with the box of its indices over the scope it is read in."""
+def each_load(
+    roots: Iterable[Expr], scope: Scope, report: Callable[[Load, Box, Scope], None],
+    wanted: Collection[str] | None = None,
+) -> None:  # fmt: skip
+    """Call report(load, box, scope) for every load (of wanted buffers), with the box of its indices over the scope it
+    is read in."""
+    top = Evaluator(scope)
     done: set[tuple[int, int]] = set()
-    alive: list[Scope] = []
+    often: Counter[int] = Counter()
+    stack = [(e, top, False) for e in reversed(list(roots))]
+    while stack:
+        e, evaluator, ready = stack.pop()
+        if ready and isinstance(e, Load) and (wanted is None or e.buffer in wanted):
+            report(e, tuple([evaluator.visit(i) for i in e.indices]), evaluator.scope)
+        if ready or isinstance(e, (Const, Var)) or wanted is not None and loaded(e).isdisjoint(wanted):
+            continue
+        if often[id(e)] >= MOST_SCOPES:
+            evaluator = top
+        if (id(e), id(evaluator)) in done:
+            continue
+        done.add((id(e), id(evaluator)))
+        often[id(e)] += 1
+        stack.append((e, evaluator, True))
+        stack += [(c, inner, False) for c, inner in reversed(_inside(e, evaluator))]
 
-    def visit(e: Expr, evaluator: _Evaluator) -> None:
-        if isinstance(e, (Const, Var)) or (id(e), id(evaluator.scope)) in done:
-            return
-        done.add((id(e), id(evaluator.scope)))
-        if isinstance(e, Op) and e.op == "select":
-            visit(e.args[0], evaluator)
-            for branch, holds in ((e.args[1], True), (e.args[2], False)):
-                inner = refine(evaluator.scope, e.args[0], holds)
-                alive.append(inner)
-                visit(branch, evaluator if inner is evaluator.scope else _Evaluator(inner))
-            return
-        for c in children(e):
-            visit(c, evaluator)
-        if isinstance(e, Load):
-            report(e, tuple(evaluator.visit(i) for i in e.indices), evaluator.scope)
 
-    top = _Evaluator(scope)
-    for root in roots:
-        visit(root, top)
+def _inside(e: Expr, evaluator: Evaluator) -> list[tuple[Expr, Evaluator]]:
+    """The operands, each with the evaluator for the scope that it is read in."""
+    if not (isinstance(e, Op) and e.op == "select"):
+        return [(c, evaluator) for c in children(e)]
+    condition, then, otherwise = e.args
+    branches = (then, evaluator.within(condition, True)), (otherwise, evaluator.within(condition, False))
+    return [(condition, evaluator), *branches]

@@ -67,11 +67,14 @@ def _ranges(exprs: Sequence[Expr], scope: Scope) -> dict[str | int, list[int]]:
 def _outside_loads(exprs: Sequence[Expr]) -> Iterator[Expr]:
     """Every node that is not inside a load."""
     stack = list(exprs)
+    seen: set[int] = set()
     while stack:
         e = stack.pop()
-        yield e
-        if not isinstance(e, Load):
-            stack.extend(children(e))
+        if id(e) not in seen:
+            seen.add(id(e))
+            yield e
+            if not isinstance(e, Load):
+                stack.extend(children(e))
 
 
 def _values(r: Interval) -> list[int]:
@@ -92,20 +95,27 @@ def _corners_first(ranges: dict[str | int, list[int]]) -> Iterator[dict[str | in
 
 def guards_of(roots: Sequence[Expr], load: Load) -> list[Expr]:
     """The conditions of the selects around a load, as they must hold for it to be read."""
-    dead: set[int] = set()  # nodes without the load, so that shared ones are searched once
-
-    def search(e: Expr) -> list[Expr] | None:
+    above: dict[int, tuple[Expr, Expr | None] | None] = {}  # of each node that by which it was found, and under what
+    stack: list[tuple[Expr, tuple[Expr, Expr | None] | None]] = [(r, None) for r in reversed(roots)]
+    while stack:
+        e, found = stack.pop()
+        if id(e) in above:
+            continue
+        above[id(e)] = found
         if e is load:
-            return []
-        if id(e) not in dead:
-            for child, guard in _branches(e):
-                inner = search(child)
-                if inner is not None:
-                    return inner if guard is None else [guard, *inner]
-            dead.add(id(e))
-        return None
+            break
+        stack += [(child, (e, guard)) for child, guard in reversed(_branches(e))]
+    return _guards_above(load, above)
 
-    return next((found for r in roots if (found := search(r)) is not None), [])
+
+def _guards_above(load: Load, above: dict[int, tuple[Expr, Expr | None] | None]) -> list[Expr]:
+    guards: list[Expr] = []
+    at = above.get(id(load))
+    while at is not None:
+        parent, guard = at
+        guards += [] if guard is None else [guard]
+        at = above[id(parent)]
+    return guards[::-1]
 
 
 def _branches(e: Expr) -> list[tuple[Expr, Expr | None]]:

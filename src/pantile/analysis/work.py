@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from ..expr.depth import deep_expressions
 from ..expr.nodes import Const, Expr, Load, Number, Op, Var
 from ..expr.types import DType
 from ..expr.visit import children, loaded
@@ -38,7 +37,6 @@ class Work:
     operations: Mapping[tuple[str, int], int]
 
 
-@deep_expressions()
 def count_work(graph: Graph, shapes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number]) -> Work:
     """The work of a call: `shapes` are those of the outputs by stage, `scalars` the params and input extents."""
     scope = {name: Interval.point(value) for name, value in scalars.items()}

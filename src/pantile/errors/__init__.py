@@ -12,11 +12,14 @@ import contextlib
 import dataclasses
 import os
 import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _HELPERS = (contextlib.__file__, dataclasses.__file__)
+_waiting = threading.local()  # `where`: the line that waits for what this thread does
 _SHIPPED_PROGRAMS = (_PACKAGE + "apps" + os.sep, _PACKAGE + "cli" + os.sep, _PACKAGE + "bench" + os.sep)
 
 _MOST_SHOWN = 200  # characters of a value
@@ -72,7 +75,20 @@ def here() -> Location:
         if not _is_ours(frame):
             break
         frame = frame.f_back
+    where: Location | None = getattr(_waiting, "where", None)
+    if where is not None and frame.f_code.co_filename == threading.__file__:
+        return where
     return Location(frame.f_code.co_filename, frame.f_lineno)
+
+
+@contextlib.contextmanager
+def on_behalf_of(where: Location) -> Iterator[None]:
+    """A thread of ours works for a line of the user's program, which errors are to point at."""
+    _waiting.where = where
+    try:
+        yield
+    finally:
+        _waiting.where = None
 
 
 def _is_ours(frame: FrameType) -> bool:

@@ -11,6 +11,7 @@ from functools import reduce
 from math import gcd
 
 from .nodes import Const, Expr, Op, Var
+from .visit import each_once
 
 Class = tuple[int, int]
 _ANY: Class = (1, 0)
@@ -24,27 +25,38 @@ def known_remainder(e: Expr, divisor: int, names: Mapping[str, Class]) -> int | 
 
 def congruence(e: Expr, names: Mapping[str, Class]) -> Class:
     """The smallest class that an integer expression is known to be in."""
-    return _congruence(e, names, {})
+    found: dict[int, Class] = {}
+
+    def visit(node: Expr) -> Class:
+        if isinstance(node, Const):
+            return (0, int(node.value))
+        if isinstance(node, Var):
+            return names.get(node.name, _ANY)
+        return _operation(node, lambda a: found[id(a)]) if isinstance(node, Op) else _ANY
+
+    return each_once(e, found, visit, _deciding)
 
 
-def _congruence(e: Expr, names: Mapping[str, Class], found: dict[int, Class]) -> Class:
-    """`found`: by id of operations within one expression, each of which is looked at once."""
-    if isinstance(e, Const):
-        return (0, int(e.value))
-    if isinstance(e, Var):
-        return names.get(e.name, _ANY)
+def _deciding(e: Expr) -> tuple[Expr, ...]:
+    """The operands that the class of an expression follows from."""
     if not isinstance(e, Op):
-        return _ANY
-    if id(e) not in found:
-        found[id(e)] = _operation(e, lambda a: _congruence(a, names, found))
-    return found[id(e)]
+        return ()
+    if e.op in ("floordiv", "mod"):
+        return e.args[:1] if _is_positive(e.args[1]) else ()
+    return e.args[e.op == "select" :] if e.op in _COMBINED else ()
+
+
+def _is_positive(e: Expr) -> bool:
+    return isinstance(e, Const) and int(e.value) > 0
 
 
 def _operation(e: Op, of: Callable[[Expr], Class]) -> Class:
-    if e.op in ("floordiv", "mod") and isinstance(e.args[1], Const) and int(e.args[1].value) > 0:
-        return _division(e.op, of(e.args[0]), int(e.args[1].value))
-    combine = _COMBINED.get(e.op)
-    return _ANY if combine is None else reduce(combine, map(of, e.args[e.op == "select" :]))
+    operands = _deciding(e)
+    if not operands:
+        return _ANY
+    if isinstance(e.args[1], Const) and e.op in ("floordiv", "mod"):
+        return _division(e.op, of(operands[0]), int(e.args[1].value))
+    return reduce(_COMBINED[e.op], map(of, operands))
 
 
 def _class(modulus: int, r: int) -> Class:

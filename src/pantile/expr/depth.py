@@ -1,12 +1,119 @@
-"""Expressions are walked recursively; here Python is told to follow as deep as people write them."""
+"""A stack for what nests as deep as a pipeline is long.
+
+Expressions are walked without recursion (see `visit`). Statements of the loop IR lie inside each other by the thousand
+where stages do, code is written along them, and LLVM follows expressions as deep as they go: that work runs on a thread
+of its own, with a stack that is large enough whatever the caller's is.
+"""
 
 from __future__ import annotations
 
+import contextvars
+import ctypes
+import os
 import sys
+import threading
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Generic, ParamSpec, TypeVar
 
+from ..errors import here, on_behalf_of
 from .meanwhile import Meanwhile
 
-_DEEPEST = 20_000  # nested operands: a sum of n terms written out nests n deep
+P = ParamSpec("P")
+T = TypeVar("T")
 
-# Around statements, or as a decorator: with deep_expressions(): ...
-deep_expressions = Meanwhile(sys.getrecursionlimit, sys.setrecursionlimit, lambda usual: max(usual, _DEEPEST)).inside
+_STACK = 512 << 20  # bytes of addresses; memory is what is used of it
+_DEEPEST = 300_000  # calls, each of which takes up to a kilobyte and a half of the stack
+
+_deep_calls = Meanwhile(sys.getrecursionlimit, sys.setrecursionlimit, lambda usual: max(usual, _DEEPEST)).inside
+deep_expressions = _deep_calls
+_starting = threading.Lock()
+_this_thread = threading.local()
+
+
+def on_deep_stack(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, run where calls may nest deep. It ends with the caller when that is interrupted."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        if getattr(_this_thread, "is_deep", False):
+            return function(*args, **kwargs)
+        return _waited_for(partial(function, *args, **kwargs))
+
+    return call
+
+
+class _Work(Generic[T]):
+    """A call on behalf of a waiting thread, in its context and with its line for messages."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call, self._context, self._where = call, contextvars.copy_context(), here()
+        self._error: BaseException | None = None
+        self._result: list[T] = []
+        # Waited for instead of the thread: Python 3.11 takes a thread for ended if `join` is interrupted.
+        self.running = threading.Lock()
+        self.running.acquire()
+
+    def run(self) -> None:
+        _this_thread.is_deep = True
+        try:
+            with on_behalf_of(self._where), _deep_calls():
+                self._result.append(self._context.run(self._call))
+        except BaseException as error:
+            self._error = error
+        finally:
+            self.running.release()
+
+    def result(self) -> T:
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                self._error = None  # or the traceback would keep itself alive
+        return self._result[0]
+
+
+def _waited_for(call: Callable[[], T]) -> T:
+    work = _Work(call)
+    thread = _started(work.run)
+    if thread is None:
+        return call()
+    try:
+        work.running.acquire()
+    except BaseException:
+        _interrupt(thread)
+        work.running.acquire()
+        raise
+    thread.join()
+    return work.result()
+
+
+def _started(run: Callable[[], None]) -> threading.Thread | None:
+    """A running thread with a large stack; None where there is none to be had."""
+    thread = threading.Thread(target=run, name="pantile", daemon=True)
+    with _starting:
+        usual = threading.stack_size(_STACK)
+        try:
+            thread.start()
+        except RuntimeError:
+            return None
+        finally:
+            threading.stack_size(usual)
+    return thread
+
+
+def _interrupt(thread: threading.Thread) -> None:
+    """End what the thread does, between two steps of Python."""
+    if thread.ident is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(KeyboardInterrupt))
+
+
+def _after_fork() -> None:
+    """A child of a process that was just starting a thread elsewhere."""
+    global _starting
+    if _starting.locked():
+        threading.stack_size(0)
+    _starting = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

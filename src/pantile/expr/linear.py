@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from .build import binary
 from .congruence import Class, known_remainder
-from .nodes import Cast, Const, Expr, Op, Var, const, once_per_node, op
+from .nodes import Cast, Const, Expr, Op, Var, const, op
 from .types import INDEX, UINT64
-from .visit import Key, children, key, names, rebuild, same
+from .visit import Key, children, key, names, once_per_node, operands_first, rebuild, same
 
 _LINEAR = frozenset({"add", "sub", "neg", "mul"})
 # A proof may look at this many linear forms; expressions that need more are left as they are.
@@ -64,6 +64,35 @@ class Linear:
         return op("add", result, const(self.constant, result.dtype)) if self.constant else result
 
 
+class _Terms:
+    """The terms of a sum while it is added up; one that has cancelled is gone, and comes last if it comes again."""
+
+    def __init__(self) -> None:
+        self.constant = 0
+        self.terms: dict[Key, tuple[Expr, int]] = {}
+
+    def add(self, k: Key, atom: Expr, c: int) -> None:
+        before, total = self.terms.get(k, (atom, 0))
+        if total + c:
+            self.terms[k] = (before, total + c)
+        else:
+            self.terms.pop(k, None)
+
+    def add_part(self, part: Expr, c: int) -> None:
+        if isinstance(part, Const):
+            self.constant += c * int(part.value)
+        else:
+            self.add(key(part), part, c)
+
+    def add_form(self, form: Linear, c: int) -> None:
+        self.constant += c * form.constant
+        for k, (atom, times) in form.terms.items():
+            self.add(k, atom, c * times)
+
+    def form(self) -> Linear:
+        return Linear(self.constant, self.terms)
+
+
 def linear(e: Expr) -> Linear:
     """The linear form of a scalar index expression. Data wraps, so that a sum of it is one atom."""
     if isinstance(e, Op) and e.op in _LINEAR and e.dtype is INDEX:
@@ -73,18 +102,49 @@ def linear(e: Expr) -> Linear:
     return Linear(0, {key(e): (e, 1)})
 
 
-@once_per_node("_linear")
-def _linear_sum(e: Op) -> Linear:
-    if e.op == "add":
-        return linear(e.args[0]).plus(linear(e.args[1]))
-    if e.op == "sub":
-        return linear(e.args[0]).plus(linear(e.args[1]), -1)
+def _scaled_parts(e: Expr) -> list[tuple[Expr, int]]:
+    """What a sum consists of, and how often; nothing if this is none, such as a product of variables."""
+    if not (isinstance(e, Op) and e.op in _LINEAR):
+        return []
+    if e.op == "mul":
+        a, b = e.args if isinstance(e.args[1], Const) else e.args[::-1]
+        return [(a, int(b.value))] if isinstance(b, Const) else []
     if e.op == "neg":
-        return Linear(0).plus(linear(e.args[0]), -1)
-    for a, b in (e.args, e.args[::-1]):
-        if isinstance(b, Const):
-            return Linear(0).plus(linear(a), int(b.value))
-    return Linear(0, {key(e): (e, 1)})  # a product of variables
+        return [(e.args[0], -1)]
+    return [(e.args[0], 1), (e.args[1], 1 if e.op == "add" else -1)]
+
+
+@once_per_node("_linear", lambda _: ())
+def _linear_sum(e: Op) -> Linear:
+    """The whole sum at once: a form for each partial sum, with all of its terms, would add up to a square of them."""
+    found = _Terms()
+    seen: set[int] = set()
+    stack: list[tuple[Expr, int]] = [(e, 1)]
+    while stack:
+        part, c = stack.pop()
+        parts = _scaled_parts(part)
+        if not parts:
+            found.add_part(part, c)
+        elif id(part) in seen:
+            return _sum_of_shared(e)
+        else:
+            seen.add(id(part))
+            stack += [(inner, c * scale) for inner, scale in reversed(parts)]
+    return found.form()
+
+
+def _sum_of_shared(e: Op) -> Linear:
+    """The same where partial sums are shared: how often each one counts is known before it is taken apart."""
+    inside = operands_first(e, lambda s: [part for part, _ in _scaled_parts(s)])
+    times = {id(e): 1}
+    for s in reversed(inside):
+        for part, scale in _scaled_parts(s):
+            times[id(part)] = times.get(id(part), 0) + times[id(s)] * scale
+    found = _Terms()
+    for s in inside:
+        if not _scaled_parts(s):
+            found.add_part(s, times[id(s)])
+    return found.form()
 
 
 class _Simplified(NamedTuple):
@@ -267,13 +327,14 @@ class Simplifier:
     def sum(self, e: Op) -> Expr:
         """A whole sum at once: its atoms simplified, equal ones cancelled."""
         form = linear(e)
-        total = Linear(form.constant)
+        total = _Terms()
+        total.constant = form.constant
         for atom, c in form.terms.values():
             if atom is e:  # a product of variables
                 new = tuple([self.visit(a) for a in e.args])
                 return e if all(map(is_, new, e.args)) else linear(rebuild(e, new)).expr()
-            total = total.plus(linear(self.visit(atom)), c)
-        return total.expr()
+            total.add_form(linear(self.visit(atom)), c)
+        return total.form().expr()
 
     def rewrite(self, e: Expr) -> Expr:
         """The node itself, its operands being simple already."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ..errors import UserError
@@ -48,26 +47,9 @@ else:
 
 
 class _Notes:
-    """Room in a node for what is found out about it once; see `once_per_node`."""
+    """Room in a node for what is found out about it once; see `once_per_node` in `visit`."""
 
     __slots__ = ("_key", "_linear", "_loaded", "_names")
-
-
-def once_per_node(slot: str) -> Callable[[Callable[[Any], T]], Callable[[Expr], T]]:
-    """Makes a function of a node remember its result, in the node."""
-
-    def remembering(function: Callable[[Any], T]) -> Callable[[Expr], T]:
-        @wraps(function)
-        def remembered(e: Expr) -> T:
-            found: T | None = getattr(e, slot, None)
-            if found is None:
-                found = function(e)
-                setattr(e, slot, found)
-            return found
-
-        return remembered
-
-    return remembering
 
 
 @node()

@@ -1,11 +1,17 @@
-"""Walking expressions: children, rebuilding, substitution, structural equality. Shared nodes are visited once."""
+"""Walking expressions: children, rebuilding, substitution, structural equality.
+
+Every walk goes through `each_once`, `once_per_node` or `walk`: a shared node is visited once, so that a walk takes as
+long as there are nodes, however large they are when written out; and none recurses, so that expressions may be nested
+as deep as memory allows, in threads with small stacks too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
 from hashlib import blake2b
 from operator import attrgetter, is_
-from typing import Any
+from typing import Any, TypeVar
 
 from . import build
 from .nodes import (
@@ -22,12 +28,13 @@ from .nodes import (
     Shuffle,
     Var,
     const,
-    once_per_node,
     op,
 )
 from .types import DType
 
 Key = bytes  # of an expression, see `key`
+T = TypeVar("T")
+Operands = Callable[[Expr], Iterable[Expr]]
 
 # By kind of node; constants and variables (and the language's own kinds of variables) have none.
 _OPERANDS: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
@@ -47,6 +54,68 @@ def children(e: Expr) -> tuple[Expr, ...]:
     """The direct operands of a node."""
     operands = _OPERANDS.get(type(e))
     return () if operands is None else operands(e)
+
+
+def each_once(e: Expr, memo: dict[int, T], visit: Callable[[Expr], T], operands: Operands = children) -> T:
+    """What `visit` makes of a node, after all below it: memo[id(node)] is there for each of a node's operands.
+
+    `memo` must not outlive the expressions; no result is None. `operands`: those that `visit` asks for.
+    """
+    stack, opened = [e], set[int]()
+    while stack:
+        node = stack[-1]
+        if id(node) in memo:
+            stack.pop()
+        elif id(node) in opened:
+            stack.pop()
+            memo[id(node)] = visit(node)
+        else:
+            opened.add(id(node))
+            for c in reversed(tuple(operands(node))):
+                if id(c) not in memo:
+                    stack.append(c)
+    return memo[id(e)]
+
+
+def operands_first(e: Expr, operands: Operands = children) -> list[Expr]:
+    """Every node once, in the order of `each_once`."""
+    found: list[Expr] = []
+
+    def visit(node: Expr) -> bool:
+        found.append(node)
+        return True
+
+    each_once(e, {}, visit, operands)
+    return found
+
+
+def once_per_node(slot: str, operands: Operands = children) -> Callable[[Callable[[Any], T]], Callable[[Expr], T]]:
+    """Makes a function of a node remember its result, in the node. It may ask for the results of its operands."""
+
+    def remembering(function: Callable[[Any], T]) -> Callable[[Expr], T]:
+        @wraps(function)
+        def remembered(e: Expr) -> T:
+            found: T | None = getattr(e, slot, None)
+            return nested(e) if found is None else found
+
+        def nested(e: Expr) -> T:
+            stack = [e]
+            while True:
+                node = stack[-1]
+                below = len(stack)
+                for c in operands(node):
+                    if getattr(c, slot, None) is None:
+                        stack.append(c)
+                if len(stack) > below:
+                    continue
+                found = function(stack.pop())
+                setattr(node, slot, found)
+                if not stack:
+                    return found
+
+        return remembered
+
+    return remembering
 
 
 def rebuild(e: Expr, new: tuple[Expr, ...]) -> Expr:
@@ -102,26 +171,25 @@ def transform(e: Expr, change: Callable[[Expr], Expr | None], memo: dict[int, Ex
     `memo` maps id -> result and must not outlive the expressions; share one among calls with the same `change`.
     """
     memo = {} if memo is None else memo
-    keep: list[Expr] = []  # the originals stay alive while their ids are keys
-
-    def visit(node: Expr) -> Expr:
-        found = memo.get(id(node))
-        if found is not None:
-            return found
+    stack = [e]
+    while stack:
+        node = stack[-1]
+        if id(node) in memo:
+            stack.pop()
+            continue
         old = children(node)
+        result = node
         if old:
-            new = tuple([visit(c) for c in old])
+            waiting = [c for c in old if id(c) not in memo]
+            if waiting:
+                stack += waiting[::-1]
+                continue
+            new = tuple([memo[id(c)] for c in old])
             result = node if all(map(is_, new, old)) else rebuild(node, new)
-        else:
-            result = node
+        stack.pop()
         changed = change(result)
-        if changed is not None:
-            result = changed
-        memo[id(node)] = result
-        keep.append(node)
-        return result
-
-    return visit(e)
+        memo[id(node)] = result if changed is None else changed
+    return memo[id(e)]
 
 
 def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
@@ -129,17 +197,17 @@ def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
     replaced = values.keys()
     memo: dict[int, Expr] = {}
 
+    def affected(node: Expr) -> tuple[Expr, ...]:
+        return () if replaced.isdisjoint(names(node)) else children(node)
+
     def visit(node: Expr) -> Expr:
         if replaced.isdisjoint(names(node)):
             return node
         if isinstance(node, Var):
             return values[node.name]
-        found = memo.get(id(node))
-        if found is None:
-            found = memo[id(node)] = rebuild(node, tuple([visit(c) for c in children(node)]))
-        return found
+        return rebuild(node, tuple([memo[id(c)] for c in children(node)]))
 
-    return visit(e)
+    return each_once(e, memo, visit, affected)
 
 
 def walk(*roots: Expr) -> Iterator[Expr]:
@@ -164,21 +232,43 @@ def names(e: Expr) -> frozenset[str]:
     """The names of the variables that occur."""
     if isinstance(e, Var):
         return frozenset((e.name,))
-    return frozenset().union(*map(names, children(e)))
+    return _union([names(c) for c in children(e)])
+
+
+_NONE: frozenset[str] = frozenset()
+
+
+def _union(sets: list[frozenset[str]]) -> frozenset[str]:
+    """All names; one of the sets itself where it holds the others, so that what is nested deep does not hold copies."""
+    whole = sets[0] if sets else _NONE
+    for s in sets:
+        if s is not whole and not s <= whole:
+            whole = s if whole <= s else whole | s
+    return whole
 
 
 @once_per_node("_loaded")
 def loaded(e: Expr) -> frozenset[str]:
     """The buffers that are loaded from."""
-    own = (e.buffer,) if isinstance(e, Load) else ()
-    return frozenset(own).union(*map(loaded, children(e)))
+    inside = _union([loaded(c) for c in children(e)])
+    return inside | {e.buffer} if isinstance(e, Load) and e.buffer not in inside else inside
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
     """The conditions that a condition consists of: all of them must hold."""
-    if isinstance(condition, Op) and condition.op == "and" and condition.dtype.is_bool:
-        return [c for a in condition.args for c in conjuncts(a)]
-    return [condition]
+    found: list[Expr] = []
+    seen: set[int] = set()
+    stack = [condition]
+    while stack:
+        c = stack.pop()
+        if id(c) in seen:
+            continue
+        seen.add(id(c))
+        if isinstance(c, Op) and c.op == "and" and c.dtype.is_bool:
+            stack += reversed(c.args)
+        else:
+            found.append(c)
+    return found
 
 
 def depends(e: Expr, wanted: Iterable[str]) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..errors import UserError
-from ..expr.depth import deep_expressions
 from ..expr.nodes import Const, Expr
 from ..lang.func import Func
 from ..lang.inputs import Extent, Input
@@ -19,7 +18,6 @@ from .translate import Translator
 Shape = tuple[Expr, ...]
 
 
-@deep_expressions()
 def build(outputs: Func | Sequence[Func], shapes: Any = None, name: str | None = None) -> Graph:
     """The graph that computes `outputs`.
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from ..expr.build import broadcast, ramp
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, const
-from ..expr.visit import children, rebuild, rebuild_op, walk
+from ..expr.visit import children, loaded, names, rebuild, rebuild_op, walk
 
 Order = tuple[int, ...]
 
@@ -23,7 +23,7 @@ def known_lanes(e: Expr) -> tuple[Const, ...] | None:
         return (Const(e.dtype, 1, e.value),) * e.lanes
     if isinstance(e, Ramp) and isinstance(e.base, Const) and isinstance(e.stride, Const):
         return tuple(const(int(e.base.value) + k * int(e.stride.value), e.dtype) for k in range(e.lanes))
-    if not isinstance(e, (Op, Shuffle)):
+    if not isinstance(e, (Op, Shuffle)) or names(e) or loaded(e):
         return None
     parts = [known_lanes(c) for c in children(e)]
     known = [p for p in parts if p is not None]
@@ -86,7 +86,7 @@ class _Choice:
         if isinstance(e, Load) and not _is_lanewise(e):
             return Shuffle(e.dtype, lanes, (e,), self.order)
         old = children(e)
-        return rebuild(e, tuple(self.visit(c) for c in old)) if old else Shuffle(e.dtype, lanes, (e,), self.order)
+        return rebuild(e, tuple([self.visit(c) for c in old])) if old else Shuffle(e.dtype, lanes, (e,), self.order)
 
 
 def _is_lanewise(e: Load) -> bool:

@@ -20,7 +20,7 @@ from ..expr.build import broadcast, cast, ramp
 from ..expr.congruence import Class, congruence, known_remainder
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const, var
 from ..expr.types import INDEX
-from ..expr.visit import children, depends, transform, walk
+from ..expr.visit import children, depends, each_once, loaded, names, transform
 from ..ir import visit as ir
 from ..ir.nodes import For, If, Kind, Let, Realize, Stmt, Store
 from .lanes import split_select
@@ -77,6 +77,7 @@ class _Vectorizer:
         self.lets = lets
         self.width = lanes.lanes
         self.memo: dict[int, Expr] = {}
+        self.halved: dict[int, bool] = {}
         self.keep: list[Expr] = []
         self.name = name
 
@@ -127,21 +128,31 @@ class _Vectorizer:
 
     def halved_parts(self, e: Expr) -> Iterator[Expr]:
         """The largest parts of a value that read memory and know the coordinate only as x // 2 and x % 2."""
-        if id(e) in self.memo or not depends(e, [self.name]):
-            return
-        if not depends(e, self.values.keys() - {self.name}) and self.is_halved(e):
-            if any(isinstance(node, Load) for node in walk(e)):
-                yield e
-        elif not isinstance(e, Load):
-            for c in children(e):
-                yield from self.halved_parts(c)
+        others = self.values.keys() - {self.name}
+        seen: set[int] = set()
+        stack = [e]
+        while stack:
+            part = stack.pop()
+            if id(part) in seen or id(part) in self.memo or self.name not in names(part):
+                continue
+            seen.add(id(part))
+            if not depends(part, others) and self.is_halved(part):
+                if loaded(part):
+                    yield part
+            elif not isinstance(part, Load):
+                stack += reversed(children(part))
 
     def is_halved(self, e: Expr) -> bool:
-        if isinstance(e, Op) and e.op in ("floordiv", "mod") and isinstance(e.args[1], Const) and e.args[1].value == 2:
-            return True
+        return each_once(e, self.halved, self.node_is_halved, self.deciding)
+
+    def deciding(self, e: Expr) -> tuple[Expr, ...]:
+        """The operands that decide whether a node is halved: none if it is in any case."""
+        return () if self.name not in names(e) or _is_half(e) else children(e)
+
+    def node_is_halved(self, e: Expr) -> bool:
         if isinstance(e, Var):
             return e.name != self.name
-        return not depends(e, [self.name]) or all(map(self.is_halved, children(e)))
+        return all(self.halved[id(c)] for c in self.deciding(e))
 
     def interleaved(self, e: Expr, even: _Vectorizer, odd: _Vectorizer) -> Expr:
         """Even and odd lanes by themselves, then put together: no lane computes what another one needs."""
@@ -161,6 +172,11 @@ class _Vectorizer:
         if isinstance(e, Load):
             return _shuffled_load(e)
         return None
+
+
+def _is_half(e: Expr) -> bool:
+    """Whether this is something // 2 or % 2."""
+    return isinstance(e, Op) and e.op in ("floordiv", "mod") and isinstance(e.args[1], Const) and e.args[1].value == 2
 
 
 def fold_ramp(e: Op, lets: Classes = MappingProxyType({})) -> Expr | None:

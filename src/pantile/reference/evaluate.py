@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..errors import UserError
-from ..expr.depth import deep_expressions
 from ..expr.nodes import Number
 from ..graph.nodes import Graph, InputInfo, ParamInfo
 from .boxes import Array, Box, sized
@@ -15,7 +14,6 @@ from .floats import from_bfloat_bits, held, rounded, to_bfloat_bits
 from .stages import Stages
 
 
-@deep_expressions()
 def evaluate(graph: Graph, inputs: Mapping[str, Array], params: Mapping[str, Number]) -> list[Array]:
     """One array per value of each output, in order. Arrays of bfloat16 are given and returned as their uint16 bits."""
     arrays = {i.name: _input(i, inputs) for i in graph.inputs}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ..expr.nodes import Bits, Cast, Const, Expr, Load, Op, Var
+from ..expr.visit import each_once
 from .boxes import Array
 from .floats import held, rounded
 from .operations import apply, convert, reinterpret
@@ -31,9 +32,11 @@ class Evaluator:
 
     def value(self, e: Expr) -> Array:
         """The values of `e`, in the type that holds its dtype."""
-        if id(e) not in self._memo:
-            self._memo[id(e)] = _RULES[type(e)](self, e)
-        return self._memo[id(e)]
+        found = self._memo.get(id(e))
+        return each_once(e, self._memo, self._rule) if found is None else found
+
+    def _rule(self, e: Expr) -> Array:
+        return _RULES[type(e)](self, e)
 
     def _const(self, e: Const) -> Array:
         number = np.asarray(e.value)

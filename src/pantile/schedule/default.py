@@ -6,7 +6,6 @@ innermost one, the contiguous dim, vectorized. Defaults are ordinary directives,
 
 from __future__ import annotations
 
-from ..expr.depth import deep_expressions
 from ..expr.nodes import Expr, Load, Op, Var
 from ..expr.visit import walk
 from ..graph.nodes import Definition, Graph, Stage
@@ -23,7 +22,6 @@ BLOCK, REDUCTION_BLOCK = 4096, 256
 _MANY = 1 << 20
 
 
-@deep_expressions()
 def complete(graph: Graph, schedule: Schedule, vector_bits: int = 128) -> Schedule:
     """The schedule with the default directives for every stage that it does not name, in the graph's order."""
     inlined = _inlined(graph, schedule)

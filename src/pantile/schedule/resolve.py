@@ -7,7 +7,6 @@ The pipeline changes only where rfactor adds stages of partial results.
 from __future__ import annotations
 
 from ..errors import UserError
-from ..expr.depth import deep_expressions
 from ..graph.nodes import Graph
 from .default import complete
 from .draft import StageDraft, draft
@@ -19,7 +18,6 @@ from .schedule import Schedule
 from .sizes import check_sizes
 
 
-@deep_expressions()
 def resolve(graph: Graph, schedule: Schedule, *, strict: bool = False, vector_bits: int = 128) -> tuple[Graph, Plan]:
     """The plan of a schedule, filled up with defaults. Raises a UserError for one that cannot be honoured."""
     graph, schedule = factor_reductions(graph, schedule, strict)

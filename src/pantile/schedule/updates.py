@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..expr import build
 from ..expr.nodes import Const, Expr, Load, Op, Var
 from ..expr.types import DType
-from ..expr.visit import same, variables, walk
+from ..expr.visit import each_once, loaded, names, same, variables, walk
 from ..graph.nodes import Definition, Stage
 
 ASSOCIATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
@@ -47,16 +47,16 @@ def _steps_with(index: Expr, loop: str, loops: set[str]) -> bool:
 
 def _is_linear(index: Expr, loop: str) -> bool:
     """v, v + e, e + v, v - e, c*v with e free of v and a constant c other than 0."""
-    if isinstance(index, Var):
-        return index.name == loop
-    if not isinstance(index, Op) or index.op not in ("add", "sub", "mul"):
-        return False
-    a, b = index.args
-    if loop not in variables(a):
-        a, b = b, a
-    if loop in variables(b) or (index.op == "mul" and not (isinstance(b, Const) and b.value != 0)):
-        return False
-    return _is_linear(a, loop)
+    while not isinstance(index, Var):
+        if not isinstance(index, Op) or index.op not in ("add", "sub", "mul"):
+            return False
+        a, b = index.args
+        if loop not in names(a):
+            a, b = b, a
+        if loop in names(b) or (index.op == "mul" and not (isinstance(b, Const) and b.value != 0)):
+            return False
+        index = a
+    return index.name == loop
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,15 +95,21 @@ def _accumulation(buffer: str, definition: Definition, value: Expr) -> Accumulat
 
 def _term(value: Expr, op: str, buffer: str, indices: tuple[Expr, ...]) -> Expr | None:
     """What `value` combines with the read of its own element: of (f[i] + a) + b, a + b."""
-    if not isinstance(value, Op) or value.op != op:
-        return None
-    for mine, other in (value.args, value.args[::-1]):
-        if isinstance(mine, Load) and mine.buffer == buffer and all(map(same, mine.indices, indices)):
-            return other
-        inner = _term(mine, op, buffer, indices)
-        if inner is not None:
-            return build.binary(op, inner, other)
-    return None
+    terms: dict[int, tuple[Expr | None]] = {}
+
+    def combined(e: Expr) -> tuple[Expr, ...]:
+        return e.args if isinstance(e, Op) and e.op == op and buffer in loaded(e) else ()
+
+    def visit(e: Expr) -> tuple[Expr | None]:
+        for mine, other in (combined(e), combined(e)[::-1]) if combined(e) else ():
+            if isinstance(mine, Load) and mine.buffer == buffer and all(map(same, mine.indices, indices)):
+                return (other,)
+            inner = terms[id(mine)][0]
+            if inner is not None:
+                return (build.binary(op, inner, other),)
+        return (None,)
+
+    return each_once(value, terms, visit, combined)[0]
 
 
 def constant(e: Expr) -> int | None:
