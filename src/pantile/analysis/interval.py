@@ -142,7 +142,7 @@ class Evaluator:
         self.scope = scope
         self.memo: dict[int, Interval] = {}
         self.outermost: Evaluator = self if outermost is None else outermost
-        self.often: Counter[int] = Counter() if outermost is None else outermost.often
+        self.often: dict[int, int] = {} if outermost is None else outermost.often
         self.branches: dict[tuple[int, bool], tuple[Expr, Evaluator]] = {}
 
     def visit(self, e: Expr) -> Interval:
@@ -159,7 +159,7 @@ class Evaluator:
                 continue
             stack.pop()
             at.memo[id(node)] = at.node(node)
-            self.often[id(node)] += 1
+            self.often[id(node)] = self.often.get(id(node), 0) + 1
         return self.memo[id(e)]
 
     def within(self, condition: Expr, holds: bool) -> Evaluator:
@@ -173,22 +173,19 @@ class Evaluator:
 
     def of(self, e: Expr) -> Evaluator:
         """The evaluator that evaluates what is met here."""
-        return self if id(e) in self.memo or self.often[id(e)] < MOST_SCOPES else self.outermost
+        return self if id(e) in self.memo or self.often.get(id(e), 0) < MOST_SCOPES else self.outermost
 
     def operands(self, e: Expr) -> list[tuple[Evaluator, Expr]]:
         """What `node` asks for, and of whom."""
-        if isinstance(e, Op) and e.op == "select" and not e.dtype.is_bool:
+        if not isinstance(e, (Op, Cast, Broadcast, Ramp)) or e.dtype.is_bool or self.is_scalar(e):
+            return []
+        if isinstance(e, Op) and e.op == "select":
             condition, then, otherwise = e.args
             sides = [(self.within(condition, True), then), (self.within(condition, False), otherwise)]
             return [(by.of(c), c) for by, c in sides]
-        return [(self.of(c), c) for c in self.asked(e)]
-
-    def asked(self, e: Expr) -> tuple[Expr, ...]:
-        if isinstance(e, Op):
-            rules = _FLOAT_OPS if e.dtype.is_float else _OPS
-            known = e.op in COMPARISON or e.dtype.is_bool or e.op not in rules or self.is_scalar(e)
-            return () if known else e.args
-        return children(e) if isinstance(e, (Cast, Broadcast, Ramp)) else ()
+        if isinstance(e, Op) and e.op not in (_FLOAT_OPS if e.dtype.is_float else _OPS):
+            return []
+        return [(self.of(c), c) for c in children(e)]
 
     def known(self, e: Expr) -> Interval:
         """Of an operand."""
@@ -221,7 +218,7 @@ class Evaluator:
         Floats may be rounded otherwise at the next place, and uint64 has numbers that no index has.
         """
         own = names(e)
-        if not own or not own.isdisjoint(self.scope) or not e.dtype.is_int or e.dtype is UINT64 or e.lanes > 1:
+        if not own or any(name in self.scope for name in own) or not e.dtype.is_int or e.dtype is UINT64 or e.lanes > 1:
             return False
         return not loaded(e) and (e.dtype is INDEX or not has_floats(e))
 

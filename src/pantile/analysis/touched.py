@@ -10,10 +10,10 @@ of their conditions and then under none.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from ..expr.nodes import Const, Expr, Load, Op, Var
-from ..expr.visit import children
+from ..expr.visit import children, loaded
 from .interval import MOST_SCOPES, Evaluator, Interval, Scope
 
 Box = tuple[Interval, ...]
@@ -24,28 +24,32 @@ def hull(a: Box, b: Box) -> Box:
     return tuple(x.hull(y) for x, y in zip(a, b, strict=True))
 
 
-def touched(roots: Iterable[Expr], scope: Scope) -> dict[str, Box]:
-    """Buffer name -> hull of all its loads in the expressions."""
+def touched(roots: Iterable[Expr], scope: Scope, wanted: Collection[str] | None = None) -> dict[str, Box]:
+    """Buffer name -> hull of all its loads in the expressions; only of those wanted, if any are named."""
     boxes: dict[str, Box] = {}
 
     def seen(load: Load, box: Box, _: Scope) -> None:
         boxes[load.buffer] = hull(boxes[load.buffer], box) if load.buffer in boxes else box
 
-    each_load(roots, scope, seen)
+    each_load(roots, scope, seen, wanted)
     return boxes
 
 
-def each_load(roots: Iterable[Expr], scope: Scope, report: Callable[[Load, Box, Scope], None]) -> None:
-    """Call report(load, box, scope) for every load, with the box of its indices over the scope it is read in."""
+def each_load(
+    roots: Iterable[Expr], scope: Scope, report: Callable[[Load, Box, Scope], None],
+    wanted: Collection[str] | None = None,
+) -> None:  # fmt: skip
+    """Call report(load, box, scope) for every load (of wanted buffers), with the box of its indices over the scope it
+    is read in."""
     top = Evaluator(scope)
     done: set[tuple[int, int]] = set()
     often: Counter[int] = Counter()
     stack = [(e, top, False) for e in reversed(list(roots))]
     while stack:
         e, evaluator, ready = stack.pop()
-        if ready and isinstance(e, Load):
+        if ready and isinstance(e, Load) and (wanted is None or e.buffer in wanted):
             report(e, tuple([evaluator.visit(i) for i in e.indices]), evaluator.scope)
-        if ready or isinstance(e, (Const, Var)):
+        if ready or isinstance(e, (Const, Var)) or wanted is not None and loaded(e).isdisjoint(wanted):
             continue
         if often[id(e)] >= MOST_SCOPES:
             evaluator = top

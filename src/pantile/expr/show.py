@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .nodes import Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Read, Reduce, Shuffle, Var
 from .types import INDEX, INT32
 
@@ -20,15 +22,15 @@ _Part = str | tuple[Expr, int]  # an operand is put in parentheses unless it bin
 
 def show(e: Expr) -> str:
     """One line of text; fully parenthesised only where Python's precedence needs it. What is too long ends in dots."""
-    return _text(e, with_index_casts=True)
+    return _text(e, lambda _: False)
 
 
 def as_written(e: Expr) -> str:
     """The same without the casts by which a graph tells indices from data: as the user wrote it."""
-    return _text(e, with_index_casts=False)
+    return _text(e, _is_silent)
 
 
-def _text(e: Expr, with_index_casts: bool) -> str:
+def _text(e: Expr, left_out: Callable[[Expr], bool]) -> str:
     text: list[str] = []
     size = 0
     stack: list[_Part] = [(e, 0)]
@@ -41,8 +43,9 @@ def _text(e: Expr, with_index_casts: bool) -> str:
                 return "".join(text)[:_LONGEST] + "..."
             continue
         node, level = part
-        while not with_index_casts and isinstance(node, Cast) and _is_silent(node):
-            node = node.value
+        if isinstance(node, Cast) and left_out(node):
+            stack.append((node.value, level))
+            continue
         parts, own = _parts(node)
         stack += reversed(parts if own >= level else ["(", *parts, ")"])
     return "".join(text)
@@ -66,9 +69,9 @@ def _number(e: Const) -> str:
     return str(e.value)
 
 
-def _is_silent(e: Cast) -> bool:
+def _is_silent(e: Expr) -> bool:
     """From data to an index, or of a coordinate to the type that it has for users."""
-    return e.dtype is INDEX or e.value.dtype is INDEX and e.dtype is INT32
+    return isinstance(e, Cast) and (e.dtype is INDEX or e.value.dtype is INDEX and e.dtype is INT32)
 
 
 def _op(e: Op) -> tuple[list[_Part], int]:

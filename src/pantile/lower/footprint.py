@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..analysis.interval import Interval, Later, Scope, interval, refine, type_range
 from ..analysis.touched import Box, hull, touched
@@ -75,11 +75,10 @@ NOTHING_KNOWN = Reach({}, (), Contents())
 
 def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt, Scope]]:
     """The statements inside `s`, each with the scope it is in."""
-    if isinstance(s, For):
-        return [(s.body, {**scope, s.var: Later(lambda: reach.loop(s, scope))})]
-    if isinstance(s, Let):
-        value = Later(lambda: reach.let(s, scope)) if s.value.dtype is INDEX else type_range(s.value.dtype)
-        return [(s.body, {**scope, s.name: value})]
+    if isinstance(s, (For, Let)):
+        inner = dict(scope)
+        _bind(s, inner, reach)
+        return [(s.body, inner)]
     if isinstance(s, If):
         inside = [(s.then, refine(scope, s.condition, True))]
         return inside if s.otherwise is None else [*inside, (s.otherwise, refine(scope, s.condition, False))]
@@ -88,29 +87,57 @@ def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt
 
 def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: str | None = None) -> Box | None:
     """The box of some buffers that a statement reads, over all its loops; not counting what stage `own` reads."""
-    if isinstance(s, Produce) and s.stage == own or reach.contents.loaded(s).isdisjoint(buffers):
-        return None
+
+    def reads(s: Stmt) -> bool:
+        return not (isinstance(s, Produce) and s.stage == own or reach.contents.loaded(s).isdisjoint(buffers))
+
     found: Box | None = None
-    boxes = touched([e for e in expressions(s) if not loaded(e).isdisjoint(buffers)], scope)
-    inner = (read_by(c, buffers, inner_scope, reach, own) for c, inner_scope in step(s, scope, reach))
-    for box in (*(boxes.get(b) for b in buffers), *inner):
-        if box is not None:
+    for inside, inner in _leading_to(s, scope, reach, reads):
+        reading = [e for e in expressions(inside) if not loaded(e).isdisjoint(buffers)]
+        boxes = touched(reading, inner, buffers) if reading else {}
+        for box in (boxes[b] for b in buffers if b in boxes):
             found = box if found is None else hull(found, box)
     return found
 
 
+def _leading_to(
+    s: Stmt, scope: Scope, reach: Reach, wanted: Callable[[Stmt], bool]
+) -> Iterator[tuple[Stmt, Scope]]:
+    """The wanted statements, outer ones first, each with the scope it is in; inside others they are not looked for.
+
+    Loops and lets one inside the other extend one scope, as long as a pipeline may be: names are unique.
+    """
+    stack = [(s, scope, False)]
+    while stack:
+        s, scope, is_ours = stack.pop()
+        if not wanted(s):
+            continue
+        yield s, scope
+        if isinstance(s, (For, Let)):
+            inner = scope if is_ours and isinstance(scope, dict) else dict(scope)
+            _bind(s, inner, reach)
+            stack.append((s.body, inner, True))
+        else:
+            inside = [(c, inner) for c, inner in step(s, scope, reach) if wanted(c)]
+            stack += [(c, inner, is_ours and len(inside) == 1) for c, inner in reversed(inside)]
+
+
+def _bind(s: For | Let, scope: dict[str, Interval], reach: Reach) -> None:
+    if isinstance(s, For):
+        scope[s.var] = Later(lambda: reach.loop(s, scope))
+    elif s.value.dtype is INDEX:
+        scope[s.name] = Later(lambda: reach.let(s, scope))
+    else:
+        scope[s.name] = type_range(s.value.dtype)
+
+
 def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
     """The box of `stage` that a statement computes, over all its loops."""
-    if isinstance(s, Produce) and s.stage == stage.name:
-        sides = [(interval(low, scope), interval(high, scope))
-                 for low, high in (region_names(stage, d) for d in stage.dims)]  # fmt: skip
-        return tuple(Interval(low.low, high.high) for low, high in sides)
-    if stage.name not in reach.contents.stages(s):
-        return None
     found: Box | None = None
-    for inner, inner_scope in step(s, scope, reach):
-        box = computed(inner, stage, inner_scope, reach)
-        if box is not None:
+    for inside, inner in _leading_to(s, scope, reach, lambda s: stage.name in reach.contents.stages(s)):
+        if isinstance(inside, Produce) and inside.stage == stage.name:
+            ends = [[interval(end, inner) for end in region_names(stage, d)] for d in stage.dims]
+            box = tuple(Interval(low.low, high.high) for low, high in ends)
             found = box if found is None else hull(found, box)
     return found
 

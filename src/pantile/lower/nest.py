@@ -31,7 +31,7 @@ from ..expr.build import expr, logical_and, maximum, minimum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, Var, const, var
 from ..expr.types import INDEX
-from ..expr.visit import depends, loaded, same, substitute, variables, walk
+from ..expr.visit import depends, loaded, names, same, substitute, variables, walk
 from ..graph.nodes import Graph, Stage
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
@@ -89,6 +89,7 @@ class _Builder:
         for p in plan.stages.values():
             if p.with_stage is not None:
                 self.fused.setdefault(p.with_stage, []).append(p.name)
+        self.at = self.stages_at()
         self.ordered: set[str] = set()
         self.floor = 0  # open loops below this depth are not slid along
         self.gone: frozenset[str] = frozenset()  # loops of which only what whole blocks leave over is being built
@@ -104,12 +105,21 @@ class _Builder:
 
     # Stages at a site
 
-    def place(self, site: Site | None, body: Stmt) -> Stmt:
-        """`body` with the stages that are computed and stored at `site` around it."""
+    def stages_at(self) -> dict[Site | None, list[Stage]]:
+        """The stages with loops of their own that a site has to do with, the last one to run first."""
+        found: dict[Site | None, list[Stage]] = {}
         for stage in reversed(self.order):
             p = self.plan.stages[stage.name]
-            if p.with_stage is not None:
-                continue
+            if p.with_stage is None:
+                stores = [self.plan.stages[name].store for name in (stage.name, *self.companions(stage.name))]
+                for site in dict.fromkeys([p.compute, *stores]):
+                    found.setdefault(site, []).append(stage)
+        return found
+
+    def place(self, site: Site | None, body: Stmt) -> Stmt:
+        """`body` with the stages that are computed and stored at `site` around it."""
+        for stage in self.at.get(site, ()):
+            p = self.plan.stages[stage.name]
             if p.compute == site:
                 body = self.compute(stage, p, body)
             for name in (stage.name, *self.companions(stage.name)):
@@ -157,11 +167,14 @@ class _Builder:
         for m in members:
             self.most.pop(m.name, None)
         loops = {name for loop in self.open for name in (loop.var.name, *loop.parts)}
-        names = loops.union(self.around, (name for name, value in self.values.items() if depends(value, loops)))
         starts = {loop.first.name for loop in self.open}
 
+        def moves(name: str) -> bool:
+            return name in loops or name in self.around or name in self.values and depends(self.values[name], loops)
+
         def counts(c: Expr) -> bool:
-            return depends(c, names) and not (loaded(c) or depends(c, starts) or any(same(c, g) for g in granted))
+            settled = loaded(c) or depends(c, starts) or any(same(c, g) for g in granted)
+            return any(map(moves, names(c))) and not settled
 
         reads = tuple(b for m in members for b in m.buffers)
         whole = read_if(rest, reads, counts, self.contents) or any(map(self.required.is_limited, members))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..graph.nodes import Graph, Stage
 from ..schedule.plan import Plan
 
@@ -9,18 +11,32 @@ from ..schedule.plan import Plan
 def execution_order(graph: Graph, plan: Plan) -> list[Stage]:
     """Producers before consumers, where stages that share loops run at the same time."""
     host = {n: p.with_stage or n for n, p in plan.stages.items()}
-    order: list[Stage] = []
-    done: set[str] = set()
-
-    def visit(group: str) -> None:
-        if group not in done:
-            done.add(group)
-            members = [s for s in graph.stages if host[s.name] == group]
-            for s in graph.stages:
-                if host[s.name] != group and any(m.name in graph.consumers[s.name] for m in members):
-                    visit(host[s.name])
-            order.extend(members)
-
+    members: dict[str, list[Stage]] = {}
     for s in graph.stages:
-        visit(host[s.name])
+        members.setdefault(host[s.name], []).append(s)
+    needs = _groups_needed(graph, host)
+    order: list[Stage] = []
+    opened: set[str] = set()
+    closed: set[str] = set()
+    stack = [host[s.name] for s in reversed(graph.stages)]
+    while stack:
+        group = stack[-1]
+        if group not in opened:
+            opened.add(group)
+            stack += [g for g in reversed(needs[group]) if g not in opened]
+            continue
+        stack.pop()
+        if group not in closed:
+            closed.add(group)
+            order.extend(members[group])
     return order
+
+
+def _groups_needed(graph: Graph, host: Mapping[str, str]) -> dict[str, list[str]]:
+    """Per group of stages that share loops those that it reads, in the order of the graph."""
+    needs: dict[str, dict[str, None]] = {group: {} for group in host.values()}
+    for s in graph.stages:
+        for consumer in graph.consumers[s.name]:
+            if host[consumer] != host[s.name]:
+                needs[host[consumer]][host[s.name]] = None
+    return {group: list(found) for group, found in needs.items()}

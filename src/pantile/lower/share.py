@@ -45,11 +45,13 @@ def _uses(body: Stmt) -> dict[str, tuple[int, int]]:
 
 def _in_a_row(s: Stmt) -> Iterator[Stmt]:
     """The statements that run once, one after the other."""
-    if isinstance(s, (Block, Let, Realize)):
-        for c in ir.children(s):
-            yield from _in_a_row(c)
-    else:
-        yield s
+    stack = [s]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, (Block, Let, Realize)):
+            stack += reversed(ir.children(part))
+        else:
+            yield part
 
 
 @dataclass

@@ -32,7 +32,11 @@ class Evaluator:
 
     def value(self, e: Expr) -> Array:
         """The values of `e`, in the type that holds its dtype."""
-        return each_once(e, self._memo, lambda node: _RULES[type(node)](self, node))
+        found = self._memo.get(id(e))
+        return each_once(e, self._memo, self._rule) if found is None else found
+
+    def _rule(self, e: Expr) -> Array:
+        return _RULES[type(e)](self, e)
 
     def _const(self, e: Const) -> Array:
         number = np.asarray(e.value)
