@@ -5,8 +5,9 @@ Costs are those of whole groups, each stage in one of them, whichever way is tak
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from .dag import Dag, Group, first, size, union, vertices
 from .grouping import DpGrouping, Model
@@ -87,23 +88,60 @@ def _first_within(
 
 def greedily(dag: Dag, model: Model, most: int = MOST_MERGED) -> Grouping:
     """PolyMage+G+TC (§7.4.3): again and again the merge of a producer with a consumer that saves most (§2.3)."""
-    groups = [1 << v for v in range(dag.count)]
-    saved: dict[tuple[Group, Group], float] = {}  # of what could be merged so far
-    while True:
-        able = [pair for pair in _pairs(dag, groups) if size(pair[0] | pair[1]) <= most]
-        for a, b in able:
-            if (a, b) not in saved and not model.is_hopeless(a | b):
-                saved[a, b] = model.cost(a) + model.cost(b) - model.cost(a | b)
-        by_saving = sorted((pair for pair in able if saved.get(pair, 0.0) > 0), key=lambda pair: -saved[pair])
-        merged = ([*(g for g in groups if g not in pair), pair[0] | pair[1]] for pair in by_saving)
-        chosen = next((m for m in merged if dag.contracted(m).is_acyclic), None)
-        if chosen is None:
-            return Grouping(tuple(sorted(groups, key=first)), merges=len(saved))
-        groups = chosen
+    search = _Greedy(dag, model, most)
+    while (pair := search.best()) is not None:
+        search.merge(*pair)
+    return Grouping(tuple(sorted(search.after, key=first)), merges=search.evaluated)
 
 
-def _pairs(dag: Dag, groups: Sequence[Group]) -> Iterator[tuple[Group, Group]]:
-    """A producer and a consumer of it."""
-    at = {v: g for g in groups for v in vertices(g)}
-    for a in groups:
-        yield from dict.fromkeys((a, at[v]) for v in vertices(dag.after(a)))
+class _Greedy:
+    """Groups, who reads whom, and the merges that save something; a merge changes those around it only."""
+
+    def __init__(self, dag: Dag, model: Model, most: int) -> None:
+        self.model = model
+        self.most = most
+        self.after = {1 << v: {1 << s for s in vertices(g)} for v, g in enumerate(dag.successors)}
+        self.before = {1 << v: {1 << p for p in vertices(g)} for v, g in enumerate(dag.predecessors)}
+        self.evaluated = 0
+        self._queue: list[tuple[float, int, Group, Group]] = []  # the greatest saving first
+        for a, consumers in self.after.items():
+            for b in sorted(consumers):
+                self._evaluate(a, b)
+
+    def _evaluate(self, a: Group, b: Group) -> None:
+        if size(a | b) <= self.most and not self.model.is_hopeless(a | b):
+            self.evaluated += 1
+            saved = self.model.cost(a) + self.model.cost(b) - self.model.cost(a | b)
+            if saved > 0:
+                heappush(self._queue, (-saved, self.evaluated, a, b))
+
+    def best(self) -> tuple[Group, Group] | None:
+        """A producer and a consumer that are groups still."""
+        while self._queue:
+            _, _, a, b = heappop(self._queue)
+            if a in self.after and b in self.after and not self._is_between(a, b):
+                return a, b
+        return None
+
+    def _is_between(self, a: Group, b: Group) -> bool:
+        """Whether another group needs the one and is needed by the other; so it stays until they are merged with it."""
+        pending = [g for g in self.after[a] if g != b]
+        seen = set(pending)
+        while pending:
+            new = self.after[pending.pop()] - seen
+            if b in new:
+                return True
+            seen |= new
+            pending += new
+        return False
+
+    def merge(self, a: Group, b: Group) -> None:
+        for ways, back in ((self.after, self.before), (self.before, self.after)):
+            ways[a | b] = (ways.pop(a) | ways.pop(b)) - {a, b}
+            for g in ways[a | b]:
+                back[g] -= {a, b}
+                back[g].add(a | b)
+        for g in sorted(self.before[a | b]):
+            self._evaluate(g, a | b)
+        for g in sorted(self.after[a | b]):
+            self._evaluate(a | b, g)
