@@ -6,6 +6,7 @@ the loop has one iteration or is not there in that version. Every access is chec
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -88,7 +89,7 @@ def test_loops_without_iterations_do_not_start_early(size: tuple[int, int]) -> N
     """A block of 9 rows, of which there is one: the loop over whole blocks has none, and nothing slides along it."""
     img = pt.Input("img", "float32", ndim=2)
     stages = [pt.edge(img), *(pt.Func(f"v{k}") for k in range(3))]
-    for before, f in zip(stages, stages[1:], strict=False):
+    for before, f in itertools.pairwise(stages):
         f[Y, X] = before[Y, X - 1] + before[Y, X + 1]
     p = pt.Pipeline(stages[-1], shape=(img.shape[0] + 3, 13))
     schedule = pt.Schedule(
