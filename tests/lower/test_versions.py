@@ -6,6 +6,7 @@ the loop has one iteration or is not there in that version. Every access is chec
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -81,3 +82,32 @@ def test_stored_where_the_rest_has_no_loop() -> None:
     host = pt.on("q").split("y", "yo", "yi", 8, tail="guard").split("yi", "ym", "yl", 4).unroll("yl").unroll("ym")
     for site in ("yo", "ym", "yl"):
         check(smoothed(), pt.Schedule(host, pt.on("b").store_at("q", site).compute_at("q", "x")), SIZES)
+
+
+@pytest.mark.parametrize("size", [(1, 13), (2, 5), (7, 9)])
+def test_loops_without_iterations_do_not_start_early(size: tuple[int, int]) -> None:
+    """A block of 9 rows, of which there is one: the loop over whole blocks has none, and nothing slides along it."""
+    img = pt.Input("img", "float32", ndim=2)
+    stages = [pt.edge(img), *(pt.Func(f"v{k}") for k in range(3))]
+    for before, f in itertools.pairwise(stages):
+        f[Y, X] = before[Y, X - 1] + before[Y, X + 1]
+    p = pt.Pipeline(stages[-1], shape=(img.shape[0] + 3, 13))
+    schedule = pt.Schedule(
+        pt.on("v2"), pt.on("img_edge").compute_root(), pt.on("v0").compute_at("v1", "y1").store_root(),
+        pt.on("v1").compute_at("v2", "x").store_root().split("y", "y1", "y2", 3).unroll("y1", 3),
+    )  # fmt: skip
+    check(p, schedule, [size])
+
+
+def test_indices_that_turn() -> None:
+    """x % 4 is any of 0 .. 3 over a row, but in the few lanes where it is read it is 2: the others read nothing."""
+    img = pt.Input("img", "float32", ndim=2)
+    s, q, u, r = pt.Func("s"), pt.Func("q"), pt.Func("u"), pt.RDom((-2, 3))
+    s[Y, X] = pt.edge(img)[Y, X] * 2.0
+    q[Y, X] = 1.0
+    q[Y, X] += pt.select(X >= -1, 3.0, s[Y, X % 4 + r[0]])
+    u[Y, X] = q[Y, 3 * X - 2]
+    p = pt.Pipeline(u, shape=(img.shape[0], 9))
+    q_lanes = pt.on("q").compute_root().update(0).reorder("y", "r.0", "x").vectorize("x", 4)
+    schedule = pt.Schedule(pt.on("u"), pt.on("s").compute_root(), q_lanes)
+    check(p, schedule, [(1, 1), (2, 5), (5, 17)])

@@ -16,9 +16,11 @@ from ..expr.build import binary, expr, unary
 from ..expr.linear import Facts, linear
 from ..expr.nodes import COMPARISON, Const, Expr, Load, Op, Var, var
 from ..expr.types import INDEX
-from ..expr.visit import children, loaded, names, rebuild, transform
+from ..expr.visit import children, loaded, names, rebuild, transform, walk
 from ..graph.nodes import Stage
 from .names import of_buffer
+
+_TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # by constants, products do not
 
 
 def mask_loads(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts) -> Expr:
@@ -100,8 +102,10 @@ class _Masker:
         """Whether the load reads no further without the conditions around it."""
         if path.by_scalars and load.buffer in self.inputs:
             return self.holds(load)
+        narrowed = {name for name, whole in self.whole.items() if path.scope[name] is not whole}
         return all(
-            self.inside(interval(i, self.whole), interval(i, path.scope)) or self.holds_along(load.buffer, k, i)
+            self.inside(interval(i, self.whole), interval(i, path.scope)) and not _turns(i, narrowed)
+            or self.holds_along(load.buffer, k, i)
             for k, i in enumerate(load.indices)
         )
 
@@ -120,6 +124,17 @@ class _Masker:
             return False
         low, high = ([expr(v, INDEX) for v in ends] for ends in ((a.low, b.low), (b.high, a.high)))
         return self.facts.ge(low[0], low[1]) and self.facts.ge(high[0], high[1])
+
+
+def _turns(index: Expr, narrowed: Collection[str]) -> bool:
+    """Whether an index goes up and down with a narrowed coordinate: x % 4 takes all values over a whole row, with and
+    without a condition on x, and yet fewer with it over a part of one."""
+    turning = (e for e in walk(index) if isinstance(e, Op) and e.op in _TURNING and not _is_scaled(e))
+    return any(not names(e).isdisjoint(narrowed) for e in turning)
+
+
+def _is_scaled(e: Op) -> bool:
+    return e.op == "mul" and any(isinstance(a, Const) for a in e.args)
 
 
 def _asks_scalars(condition: Expr, holds: bool, coordinates: Scope) -> bool:

@@ -434,9 +434,15 @@ class _Builder:
         early = around.warm_up
         self.covered = {v: c for v, c in self.covered.items() if name not in c.loops}  # it now covers more than its dim
         started: Stmt = For(name, around.first - early, extent + early, kind, body)
-        if not self.at_least(extent, 1):  # what has no iterations does not start early, either
-            started = If(extent > 0, started)
+        if not self.runs(loops, r, extent):
+            started = If(extent > 0, started)  # what has no iterations does not start early, either
         return Let(around.first.name, r.low, started)
+
+    def runs(self, loops: Loops, r: Range, extent: Expr) -> bool:
+        """Whether a loop certainly has iterations: a block that is cut off at the end has one."""
+        if isinstance(r.low, Var) and r.low.name in loops.blocks:
+            return True
+        return self.at_least(extent, 1) or self.required.is_positive(substitute(extent, self.closed))
 
     def inside(self, loops: Loops, depth: int, loop: str) -> Stmt:
         """The body of the loop at `depth`: what is computed there, the stages fused into it, the loops inside."""

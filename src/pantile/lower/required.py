@@ -87,7 +87,12 @@ class Required:
         if not r.bounded:
             return True
         low, high = _ends(r)
-        return self.facts.ge(high, low) or any(self.facts.ge(high - low, step) for step in self._steps)
+        return self.is_positive(high - low + 1)
+
+    def is_positive(self, extent: Expr) -> bool:
+        """Whether an extent certainly is, wherever code runs."""
+        steps = extent - 1
+        return self.facts.ge(steps, const(0, INDEX)) or any(self.facts.ge(steps, step) for step in self._steps)
 
     def _learn(self, steps: Expr) -> None:
         """What it means for the one extent in an expression that this is not negative: h - 3 >= 0 is h >= 3."""
