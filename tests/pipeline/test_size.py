@@ -201,7 +201,7 @@ def test_errors_on_the_other_stack_point_at_the_callers_line() -> None:
     def refuse() -> None:
         raise pt.UserError("no")
 
-    with pytest.raises(pt.UserError, match="test_size.py") as caught:
+    with pytest.raises(pt.UserError, match=r"test_size\.py") as caught:
         refuse()
     assert caught.value.where.file == __file__
 
@@ -217,8 +217,8 @@ def test_an_interrupt_ends_the_work() -> None:
 
     @on_deep_stack
     def endless() -> None:
-        started.set()
         try:
+            started.set()
             while True:
                 pass
         finally:
