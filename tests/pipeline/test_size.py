@@ -1,0 +1,230 @@
+"""Deep expressions, long pipelines and expressions that share much: compiled in any thread, in time that grows with
+what was written down, not with what it would be if it were written out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.expr.depth import on_deep_stack
+
+y, x = pt.vars("y x")
+SMALL_STACK = 512 << 10
+
+
+def _in_a_small_thread(work: Callable[[], Any]) -> Any:
+    """What `work` returns in a thread with a small stack."""
+    results: list[Any] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    usual = threading.stack_size(SMALL_STACK)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+    finally:
+        threading.stack_size(usual)
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+# ---- what is large
+
+
+def _image(dtype: str = "float32") -> pt.Input:
+    return pt.Input("img", dtype, ndim=2)
+
+
+def _defined(e: Any) -> pt.Func:
+    out = pt.Func("out")
+    out[y, x] = e
+    return out
+
+
+def _nested(step: Callable[[Any, int], Any]) -> Callable[[int], pt.Pipeline]:
+    def pipeline(n: int) -> pt.Pipeline:
+        e = _image()[y, x]
+        for k in range(n):
+            e = step(e, k)
+        return pt.Pipeline(_defined(e))
+
+    return pipeline
+
+
+def _mandelbrot(n: int) -> pt.Pipeline:
+    re, im = _image()[y, x], pt.cast("float32", y) * 0.01
+    a, b, count = re * 0.0, im * 0.0, pt.cast("int32", re * 0.0)
+    for _ in range(n):
+        inside = a * a + b * b < 4.0
+        count = pt.select(inside, count + 1, count)
+        a, b = pt.select(inside, a * a - b * b + re, a), pt.select(inside, 2.0 * a * b + im, b)
+    return pt.Pipeline(_defined(count))
+
+
+def _sorted_middle(n: int) -> pt.Pipeline:
+    """A median by n rounds of a network that compares and exchanges."""
+    img = _image("uint8")
+    values = [img[y, x + k] for k in range(9)]
+    for i in range(n):
+        for j in range(i % 2, 8, 2):
+            a, b = values[j], values[j + 1]
+            values[j], values[j + 1] = pt.minimum(a, b), pt.maximum(a, b)
+    return pt.Pipeline(_defined(values[4]), shape=(img.shape[0], img.shape[1] - 8))
+
+
+def _reads(n: int) -> pt.Pipeline:
+    img = _image()
+    e = img[y, x]
+    for k in range(1, n):
+        e = e + img[y + k // 8, x + k % 8] * float(k)
+    return pt.Pipeline(_defined(e), shape=(img.shape[0] - n // 8, img.shape[1] - 8))
+
+
+def _stencils(n: int) -> pt.Pipeline:
+    img = _image()
+    before: Any = img
+    for k in range(n):
+        f = pt.Func(f"f{k}")
+        f[y, x] = before[y, x] + before[y + 1, x]
+        before = f
+    return pt.Pipeline(before, shape=(img.shape[0] - n, img.shape[1]))
+
+
+def _recurrence(n: int) -> pt.Pipeline:
+    """Chebyshev polynomials, each a Func: written out, there are as many as Fibonacci numbers say."""
+    img = _image()
+    a, b = pt.Func("t0"), pt.Func("t1")
+    a[y, x], b[y, x] = 1.0, img[y, x]
+    for k in range(n):
+        f = pt.Func(f"t{k + 2}")
+        f[y, x] = 2.0 * img[y, x] * b[y, x] - a[y, x]
+        a, b = b, f
+    return pt.Pipeline(b)
+
+
+DEEP: dict[str, Callable[[int], pt.Pipeline]] = {
+    "left": _nested(lambda e, k: e + float(k)),
+    "right": _nested(lambda e, k: float(k) - e),
+    "unary": _nested(lambda e, k: pt.sqrt(e)),
+    "shared": _nested(lambda e, k: (e + 1.0) * (e - 1.0)),
+    "select": _nested(lambda e, k: pt.select(e > float(k), e * 0.5, e + 1.0)),
+    "cast": _nested(lambda e, k: pt.cast("float32" if k % 2 else "int32", e)),
+}
+
+
+@pytest.mark.parametrize("shape", DEEP)
+def test_expressions_of_ten_thousand_levels(shape: str) -> None:
+    def work() -> tuple[str, str]:
+        pipeline = DEEP[shape](10_000)
+        pipeline.reference(img=np.ones((1, 1), np.float32))
+        return str(pipeline), pipeline.llvm()
+
+    text, code = _in_a_small_thread(work)
+    assert len(text) < 50_000
+    assert "define i32" in code
+
+
+def test_deep_expressions_run() -> None:
+    img = np.linspace(0, 4, 40, dtype=np.float32).reshape(2, 20)
+    for shape in DEEP:
+        pipeline = DEEP[shape](500)
+        result = _in_a_small_thread(lambda pipeline=pipeline: pipeline(img=img))
+        np.testing.assert_allclose(result, pipeline.reference(img=img), rtol=1e-4)
+
+
+def test_two_thousand_stages() -> None:
+    def work() -> str:
+        return _stencils(2000).llvm()
+
+    assert "define i32" in _in_a_small_thread(work)
+
+
+# ---- how long it takes: what is called, for something and for twice as much of it
+
+GROWING: dict[str, tuple[Callable[[int], pt.Pipeline], int]] = {
+    **{shape: (pipeline, 60) for shape, pipeline in DEEP.items()},
+    "mandelbrot": (_mandelbrot, 12),
+    "median": (_sorted_middle, 12),
+    "reads": (_reads, 60),
+    "stencils": (_stencils, 30),
+    "recurrence": (_recurrence, 20),
+}
+
+
+def _calls(work: Callable[[], object]) -> int:
+    """How many functions of Pantile are called, in threads that it starts too."""
+    count = 0
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        count += event == "call" and "pantile" in frame.f_code.co_filename
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+    return count
+
+
+@pytest.mark.parametrize("what", GROWING)
+def test_twice_as_much_takes_twice_as_many_calls(what: str) -> None:
+    build, n = GROWING[what]
+    build(4).llvm()  # what is found out once per process
+    once, twice = (_calls(lambda size=size: build(size).llvm()) for size in (n, 2 * n))
+    assert twice < 2.3 * once, f"{once} calls for {n}, {twice} for {2 * n}"
+
+
+# ---- the stack
+
+
+def test_errors_on_the_other_stack_point_at_the_callers_line() -> None:
+    @on_deep_stack
+    def refuse() -> None:
+        raise pt.UserError("no")
+
+    with pytest.raises(pt.UserError, match=r"test_size\.py") as caught:
+        refuse()
+    assert caught.value.where.file == __file__
+
+
+def test_settings_of_threads_are_as_before() -> None:
+    before = threading.stack_size(), sys.getrecursionlimit()
+    assert on_deep_stack(lambda: sys.getrecursionlimit())() > before[1]
+    assert (threading.stack_size(), sys.getrecursionlimit()) == before
+
+
+def test_an_interrupt_ends_the_work() -> None:
+    started, ended = threading.Event(), threading.Event()
+
+    @on_deep_stack
+    def endless() -> None:
+        try:
+            started.set()
+            while True:
+                pass
+        finally:
+            ended.set()
+
+    threading.Thread(target=lambda: (started.wait(), os.kill(os.getpid(), signal.SIGINT))).start()
+    with pytest.raises(KeyboardInterrupt):
+        endless()
+    assert ended.is_set()
