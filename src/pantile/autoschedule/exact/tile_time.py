@@ -169,7 +169,8 @@ class _Pricing:
     def _add_live_in(self, cost: _Cost, source: str, reader: str, outside: Numbers, here: Numbers) -> None:
         box = self._read(source, reader)
         kept = self._bytes(source, box)
-        times = np.where(here, self.tiles, self.facts.points(reader) / points(self.boxes[reader]))
+        # A tile of nothing, at the estimated sizes or under a condition, is as one of a single point.
+        times = np.where(here, self.tiles, self.facts.points(reader) / np.maximum(points(self.boxes[reader]), 1))
         cost.moved += np.where(outside, np.maximum(kept * times, self.facts.size(source)), 0)
         cost.touched += np.where(outside & here, kept, 0)
         cost.compute += np.where(outside & here, self._streams(source, box), 0)
