@@ -205,24 +205,6 @@ def test_too_much_recomputation_is_left_out() -> None:
     assert len(without_limits.find(problem).report.groups) == 1
 
 
-def test_dead_instances_are_dropped() -> None:
-    """§IV-C: tiles need a strict subset of the box of f."""
-    (x,) = pt.vars("x")
-    img = pt.Input("img", "float32", ndim=1)
-    f, out = pt.Func("f"), pt.Func("out")
-    f[x] = pt.sqrt(img[x]) + 1
-    out[x] = pt.select(x < 64, f[x], f[x + 100]) + pt.select(x < 64, f[x + 1], f[x + 101])
-    pipeline = pt.Pipeline(out, shape=(128,))
-    (fused,) = composed(problem_of(pipeline, BROADWELL, img=(229,)), tile_sizes=(16,)).fused
-    assert fused.dead("f").is_equal(isl.Set("{ f[x] : 65 <= x <= 163 }"))
-    found = PostTile(tile_sizes=(16,)).find(problem_of(pipeline, BROADWELL, img=(229,)))
-    (shown,) = found.report.groups[0].remarks
-    assert shown == "extension schedule of f: x 17 per tile; what no tile needs is not computed"
-    picture = np.random.default_rng(0).random(229, dtype=np.float32)
-    result = pipeline.with_schedule(found.schedule)(img=picture)
-    np.testing.assert_allclose(result, pipeline.reference(img=picture), rtol=1e-6)
-
-
 # ---- Algorithm 3
 
 
@@ -239,19 +221,38 @@ def two_live_outs(offset: int) -> pt.Pipeline:
     return pt.Pipeline([op1, op2], shape=[(64, 64), (64, 64)])
 
 
-@pytest.mark.parametrize(("offset", "why"), [
-    (0, "their parts of it intersect"), (100, "a schedule has one place for it, though their parts differ"),
+APART = "op0 is computed as op0 and op0_2: what is read of it lies apart"
+
+
+@pytest.mark.parametrize(("offset", "groups", "remark"), [
+    (0, [("own1", "op1"), ("own2", "op2"), ("op0",)],
+     "op0 is not fused: op1 and op2 share it, and their parts of it intersect"),
+    (65, [("own1", "op1"), ("own2", "op2"), ("op0",)],
+     "op0 is not fused: op1 and op2 share it, and their parts of it intersect"),
+    (66, [("op0_2", "own1", "op1"), ("op0", "own2", "op2")], APART),
+    (100, [("op0_2", "own1", "op1"), ("op0", "own2", "op2")], APART),
 ])  # fmt: skip
-def test_a_shared_space_is_computed_once(offset: int, why: str) -> None:
+def test_a_shared_space_is_fused_where_parts_do_not_intersect(
+    offset: int, groups: list[tuple[str, ...]], remark: str
+) -> None:
+    """Lines 4-5. What the loops compute is counted in test_posttile_runs."""
     pipeline = two_live_outs(offset)
     found = PostTile(tile_sizes=(16, 16)).find(problem_of(pipeline, BROADWELL, img=(66 + offset, 64)))
-    groups = [(*g.members, g.output) for g in found.report.groups]
-    assert groups == [("own1", "op1"), ("own2", "op2"), ("op0",)]
-    assert found.report.remarks == (f"op0 is not fused: op1 and op2 share it, and {why}",)
+    assert [(*g.members, g.output) for g in found.report.groups] == groups
+    assert found.report.remarks == (remark,)
     picture = np.random.default_rng(0).random((66 + offset, 64), dtype=np.float32)
     results = pipeline.with_schedule(found.schedule)(img=picture)
     for mine, expected in zip(results, pipeline.reference(img=picture), strict=True):
         np.testing.assert_allclose(mine, expected, rtol=1e-5)
+
+
+def test_copies_that_cannot_be_fused_are_given_up() -> None:
+    """Line 7: with no room for intermediate values, op0 is one space again."""
+    problem = problem_of(two_live_outs(66), BROADWELL, img=(132, 64))
+    report = PostTile(tile_sizes=(16, 16), most_stored=0).find(problem).report
+    assert {g.output for g in report.groups} == {"op0", "own1", "own2", "op1", "op2"}
+    why = "no copy of it could be fused with its use"
+    assert report.remarks == (f"op0 is not fused: own1 and own2 share it, and {why}",)
 
 
 def test_an_output_that_another_one_reads_is_shared() -> None:

@@ -22,19 +22,19 @@ disjoint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from math import prod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 import islpy as isl
 
-from ..analysis.polyhedra import Statement, bounding_box, box_set, rectangular, simplified
-from ..cached import cached_property
+from ..analysis.polyhedra import Statement, box_set, simplified
 from ..machine.description import Machine
 from ..parameters import Amount, Count, Weight
 from .common.legal import legal
 from .common.tiles import Group, Style, scheduled
+from .exact.copies import copies
+from .exact.fused import Fused
 from .exact.spaces import Program, Space, inlined_at_startup, spaces
 from .exact.tile_time import Candidates, Limits, Load, best_tile, instructions, planes
 from .report import GroupReport, Report
@@ -66,26 +66,30 @@ class PostTile(Strategy):
         return Limits(self.most_recomputed, self.most_recomputed_of_one, stored)
 
     def find(self, problem: Problem) -> Found:
-        small, program, inlined = _started(problem)
-        composed = reorder_tiling_and_fusion(self, program)
+        apart = copies(problem)
+        composed, inlined = _composed(self, apart.problem(problem))
+        while vain := apart.in_vain({*inlined, *(n for f in composed.fused for n in f.stages[:-1])}):
+            apart = copies(problem, {*apart.whole, *vain})
+            composed, inlined = _composed(self, apart.problem(problem))
         style = Style(vectors=2, parallelism=_TASKS_PER_THREAD * problem.machine.threads)
-        result = legal(problem, [scheduled(small, _as_group(f), style) for f in composed.fused], inlined)
+        parts = [scheduled(f.program.problem, _as_group(f), style) for f in composed.fused]
+        result = legal(apart.problem(problem), parts, inlined)
         groups = tuple(_reported(f) for f in composed.fused)
         counts = {"computation spaces": len(composed.spaces), "extension schedules": composed.extension_schedules}
-        remarks = (*composed.remarks, *result.remarks)
+        remarks = (*apart.remarks, *composed.remarks, *result.remarks)
         report = Report(self.name, problem.machine.name, asdict(self), groups, tuple(inlined), counts, remarks)
-        return Found(result.schedule, report)
+        return Found(apart.added(result.schedule), report)
 
 
-def _started(problem: Problem) -> tuple[Problem, Program, tuple[str, ...]]:
-    """What is left after the start-up fusion into common loop bodies."""
-    first = Program(problem.inlined(problem.facts.trivial))
-    joined = inlined_at_startup(first)
-    if not joined:
-        return first.problem, first, problem.facts.trivial
-    names = (*problem.facts.trivial, *(s.name for s in first.stages if s.name in joined))
+def _composed(parameters: PostTile, problem: Problem) -> tuple[Composed, tuple[str, ...]]:
+    """Algorithm 3 for what the start-up fusion into common loop bodies leaves, and what that inlines."""
+    names = problem.facts.trivial
     program = Program(problem.inlined(names))
-    return program.problem, program, names
+    joined = inlined_at_startup(program)
+    if joined:
+        names = (*names, *(s.name for s in program.stages if s.name in joined))
+        program = Program(problem.inlined(names))
+    return reorder_tiling_and_fusion(parameters, program), names
 
 
 def _as_group(fused: Fused) -> Group:
@@ -96,22 +100,8 @@ def _as_group(fused: Fused) -> Group:
 def _reported(fused: Fused) -> GroupReport:
     group = _as_group(fused)
     costs = {"parallel tile loops": len(fused.cut), "recomputed": fused.recomputed}
-    return GroupReport(group.output, group.members, group.tiles, costs, (*_shown(fused), *fused.remarks))
-
-
-def _shown(fused: Fused) -> list[str]:
-    """The extension schedules, by what they are for a tile in the middle."""
-    lines = []
-    for name, repeated in fused.repeated.items():
-        dims = fused.program.problem.graph.stage[name].dims
-        box = bounding_box(fused.in_the_middle(name))
-        extents = " x ".join(f"{d} {len(r)}" for d, r in zip(dims, box, strict=True))
-        lines.append(f"extension schedule of {name}: {extents} per tile")
-        if repeated > 1:
-            lines[-1] += f", {repeated:.3g} times in all"
-        elif not fused.dead(name).is_empty():
-            lines[-1] += "; what no tile needs is not computed"
-    return lines
+    remarks = (*map(fused.shown, fused.repeated), *fused.remarks)
+    return GroupReport(group.output, group.members, group.tiles, costs, remarks)
 
 
 # ---- Algorithm 3: several live-outs
@@ -179,73 +169,12 @@ def _shared(program: Program, fused: Sequence[Fused], left: Sequence[Space]) -> 
             continue
         parts = [part.range() for part in uses.values()]
         common = any(not a.is_disjoint(b) for k, a in enumerate(parts) for b in parts[:k])
-        why = "their parts of it intersect" if common else "a schedule has one place for it, though their parts differ"
+        why = "their parts of it intersect" if common else "no copy of it could be fused with its use"
         remarks.append(f"{space.output} is not fused: {' and '.join(uses)} share it, and {why}")
     return remarks
 
 
 # ---- Algorithm 1: tile shapes from upwards exposed data
-
-
-@dataclass
-class Fused:
-    """A live-out space and what is fused with it: its tiling schedule and extension schedules (Mixed Schedules)."""
-
-    program: Program
-    liveout: Space
-    tile: Mapping[str, int]
-    stages: tuple[str, ...]  # producers first
-    exposed: dict[str, isl.Map] = field(default_factory=dict)  # (4), by stage or input
-    extensions: dict[str, isl.Map] = field(default_factory=dict)  # (6), by statement
-    load: Load = field(default_factory=Load)
-    repeated: dict[str, float] = field(default_factory=dict)  # fused stage -> how often tiles compute a point of it
-    remarks: list[str] = field(default_factory=list)
-
-    @property
-    def recomputed(self) -> float:
-        return float(self.load.again / self.load.once) if self.load.once else 0.0
-
-    @cached_property
-    def tile_counts(self) -> tuple[int, ...]:
-        problem = self.program.problem
-        stage = problem.graph.stage[self.liveout.output]
-        extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
-        return tuple(-(-extents[d] // n) for d, n in self.tile.items())
-
-    @property
-    def cut(self) -> dict[str, int]:
-        """The dims that have several tiles."""
-        return {d: n for (d, n), count in zip(self.tile.items(), self.tile_counts, strict=True) if count > 1}
-
-    def tiling(self, statement: Statement) -> isl.Map:
-        """(2): the tile of each instance of the live-out stage."""
-        facts = self.program.problem.facts
-        local = isl.LocalSpace.from_space(statement.domain.get_space())
-        dims = facts.graph.stage[statement.stage].dims
-        lows = {d: int(r.low) for d, r in zip(dims, facts.boxes[statement.stage], strict=True)}
-        relation = isl.Map.from_domain(statement.domain)
-        for dim, size in self.tile.items():
-            at = isl.Aff.var_on_domain(local, isl.dim_type.set, statement.loops.index(dim))
-            place = at.add_constant_val(-lows[dim]).scale_down_val(size).floor()
-            relation = relation.flat_range_product(isl.Map.from_aff(place))
-        return relation.set_tuple_name(isl.dim_type.out, "tile")
-
-    def at(self, relation: isl.Map, *tile: int) -> isl.Set:
-        """What a relation from tiles, (4) or (6), gives for one tile."""
-        return relation.intersect_domain(box_set("tile", tuple(range(o, o + 1) for o in tile))).range()
-
-    def in_the_middle(self, name: str) -> isl.Set:
-        """The instances of a stage's pure definition in a tile where no edge narrows it."""
-        pure = self.program.statements[name][0]
-        return self.at(self.extensions[pure.name], *(n // 2 for n in self.tile_counts))
-
-    def dead(self, name: str) -> isl.Set:
-        """The instances of a fused stage's pure definition that no tile computes, since none needs them (§IV-C).
-
-        Tiles compute boxes, so that what they do not need between two points that they do is computed.
-        """
-        pure = self.program.statements[name][0]
-        return pure.domain.subtract(rectangular(self.extensions[pure.name]).range())
 
 
 def construct_tile_shapes(
@@ -309,6 +238,7 @@ class _Growing:
                     self._expose(t, f.tiling(t).reverse())
             else:
                 self._extend(name)
+                f.computed.add(name)
                 f.repeated[name] = self._repeated(name)
 
     def extend(self, space: Space) -> None:
@@ -321,8 +251,9 @@ class _Growing:
         repeated, more = {}, Load()
         for name in reversed(space.stages):
             self._extend(name)
+            f.computed.add(name)
             repeated[name] = self._repeated(name)
-            once, stored = instructions(facts, name), self._per_tile(name) * facts.bytes_per_point(name)
+            once, stored = instructions(facts, name), f.computed.most(name) * facts.bytes_per_point(name)
             more += Load(once, once * max(0.0, repeated[name] - 1), stored)
         if not self.limits.allow(f.load, more):
             f.exposed, f.extensions = before
@@ -359,12 +290,8 @@ class _Growing:
             self._expose(t, self.fused.extensions[t.name])
 
     def _repeated(self, name: str) -> float:
-        """How often an instance is computed, on average: by a tile in the middle, times tiles, by all instances."""
-        computed = self._per_tile(name) * prod(self.fused.tile_counts)
-        return computed / max(1, self.fused.program.problem.facts.points(name))
-
-    def _per_tile(self, name: str) -> int:
-        return prod(len(r) for r in bounding_box(self.fused.in_the_middle(name)))
+        """How often tiles compute a point, on average."""
+        return self.fused.computed.in_all(name) / self.fused.program.problem.facts.points(name)
 
 
 def _with_carried(program: Program, name: str, needed: isl.Map) -> isl.Map:

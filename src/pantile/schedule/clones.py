@@ -56,10 +56,11 @@ def _sorted(asked: StageSchedule) -> tuple[list[Directive], tuple[Directive, ...
 
 def places(stage: Stage, consumer: Stage) -> list[Place]:
     """Where a consumer reads a stage: different indices, in the order in which they are written."""
-    return list(dict.fromkeys(_place(e) for d in consumer.definitions for e in d.loads if e.buffer in stage.buffers))
+    return list(dict.fromkeys(place_of(e) for d in consumer.definitions for e in d.loads if e.buffer in stage.buffers))
 
 
-def _place(read: Load) -> Place:
+def place_of(read: Load) -> Place:
+    """What its place is known by."""
     return tuple(map(key, read.indices))
 
 
@@ -126,7 +127,7 @@ class _Cloned:
             if read.buffer not in self.stage.buffers:
                 return None
             # Of one copy for all places, the place need not be asked: it may change as what it is made of does.
-            name = next(iter(everywhere)) if len(everywhere) == 1 else moved.get(_place(read))
+            name = next(iter(everywhere)) if len(everywhere) == 1 else moved.get(place_of(read))
             which = self.stage.buffers.index(read.buffer)
             return None if name is None else replace(self.stage, name=name).buffers[which]
 
