@@ -103,23 +103,34 @@ def scanned() -> pt.Pipeline:
     return pt.Pipeline(out, shape=(63,))
 
 
+DOWN = read_by(lambda f, y, x: f[2 * y, 2 * x] + f[2 * y + 1, 2 * x + 1], (64, 64))
+FOURTH = read_by(lambda f, x: f[4 * x] + f[4 * x + 1], (128,))
+FOURTH_ROW = read_by(lambda f, y, x: f[4 * y, x] + f[4 * y, x + 1], (32, 64))
+UP = read_by(lambda f, y, x: f[y // 2, x // 2] + f[y // 2 + 1, x // 2 + 1], (64, 64))
+TRANSPOSED = read_by(lambda f, y, x: f[x, y] + f[x + 1, y], (64, 96))
+TRIANGLE = read_by(lambda f, y, x: pt.select(x <= y, f[y, x] + f[y, x + 1], 0.0), (64, 64))
+CONDITION = read_by(lambda f, x: pt.select(x < 64, f[x] + f[x + 1], f[x + 100] + f[x + 101]), (128,))
+QUOTIENT = read_by(lambda f, x: f[x + x // 64 * 100] + f[x + x // 64 * 100 + 1], (128,))
+FAR = read_by(lambda f, x: f[x] + f[x + 1] + f[x + 1000] + f[x + 1001], (256,))
+EVERYWHERE = read_by(lambda f, x: f[x] + f[x + 1000], (2048,))
+
 CASES = {
     "stencil": Case(blurred, (66, 130), (16, 32)),
     "stencil, last tiles not whole": Case(blurred, (61, 117), (16, 32)),
     "diamonds": Case(crosses, (96, 96), (16, 32), limited=False),
-    "downsampled": Case(read_by(lambda f, y, x: f[2 * y, 2 * x] + f[2 * y + 1, 2 * x + 1], (64, 64)), (128, 128), (16, 16)),
-    "every fourth": Case(read_by(lambda f, x: f[4 * x] + f[4 * x + 1], (128,)), (510,), (16,), limited=False),
-    "every fourth in rows": Case(read_by(lambda f, y, x: f[4 * y, x] + f[4 * y, x + 1], (32, 64)), (125, 65), (8, 16), limited=False),
-    "upsampled": Case(read_by(lambda f, y, x: f[y // 2, x // 2] + f[y // 2 + 1, x // 2 + 1], (64, 64)), (33, 33), (16, 16), limited=False),
-    "transposed": Case(read_by(lambda f, y, x: f[x, y] + f[x + 1, y], (64, 96)), (97, 64), (16, 32)),
-    "triangle": Case(read_by(lambda f, y, x: pt.select(x <= y, f[y, x] + f[y, x + 1], 0.0), (64, 64)), (64, 65), (16, 16)),
-    "halves by a condition": Case(read_by(lambda f, x: pt.select(x < 64, f[x] + f[x + 1], f[x + 100] + f[x + 101]), (128,)), (229,), (16,)),
-    "halves by a quotient": Case(read_by(lambda f, x: f[x + x // 64 * 100] + f[x + x // 64 * 100 + 1], (128,)), (229,), (16,)),
-    "far apart": Case(read_by(lambda f, x: f[x] + f[x + 1] + f[x + 1000] + f[x + 1001], (256,)), (1257,), (32,)),
-    "apart, but both everywhere": Case(read_by(lambda f, x: f[x] + f[x + 1000], (2048,)), (3048,), (64,), limited=False),
+    "downsampled": Case(DOWN, (128, 128), (16, 16)),
+    "every fourth": Case(FOURTH, (510,), (16,), limited=False),
+    "every fourth in rows": Case(FOURTH_ROW, (125, 65), (8, 16), limited=False),
+    "upsampled": Case(UP, (33, 33), (16, 16), limited=False),
+    "transposed": Case(TRANSPOSED, (97, 64), (16, 32)),
+    "triangle": Case(TRIANGLE, (64, 65), (16, 16)),
+    "halves by a condition": Case(CONDITION, (229,), (16,)),
+    "halves by a quotient": Case(QUOTIENT, (229,), (16,)),
+    "far apart": Case(FAR, (1257,), (32,)),
+    "apart, but both everywhere": Case(EVERYWHERE, (3048,), (64,), limited=False),
     "two live-outs": Case(two_live_outs, (166, 65), (16, 32)),
     "scan": Case(scanned, (64, 64), (16,), limited=False),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

@@ -11,13 +11,14 @@ spaces, its upwards exposed data, gives those spaces their tile shapes:
 
 (6) is an extension schedule: S0 is computed inside the tiles of S2, which overlap where (6) says so. Algorithm 2 makes
 it an extension node below the band of tile loops and skips the original loops of S0; in a schedule of ours that is
-`compute_at` the innermost tile loop.
+`compute_at` the innermost tile loop, which computes the box around what a tile reads (`computed`). So boxes are priced
+and explained. Where (6) is no box, `explain` says so; where it is boxes that lie apart, the stage is computed as copies
+(`copies`).
 
-Where this differs from the paper: tile sizes, which it takes from an auto-tuner, come from a model (`tile_time`), and a
-space of which overlapping tiles would compute too much again, or store more than L2 holds, is not fused: for Table I,
-Algorithm 1 puts all of a pyramid into one group, however often tiles repeat its coarse levels. A stage is computed at
-one place in a schedule, so a space that several live-outs share is computed on its own even where their parts of it are
-disjoint.
+Where else this differs from the paper: tile sizes, which it takes from an auto-tuner, come from a model (`tile_time`),
+and a space of which overlapping tiles would compute too much again, or store more than L2 holds, is not fused: for
+Table I, Algorithm 1 puts all of a pyramid into one group, however often tiles repeat its coarse levels. The whole list
+is in docs/autoschedule.md.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from ..machine.description import Machine
 from ..parameters import Amount, Count, Weight
 from .common.legal import legal
 from .common.tiles import Group, Style, scheduled
-from .exact.copies import copies
-from .exact.fused import Fused
-from .exact.spaces import Program, Space, inlined_at_startup, spaces
-from .exact.tile_time import Candidates, Limits, Load, best_tile, instructions, planes
 from .report import GroupReport, Report
+from .shapes.copies import copies
+from .shapes.fused import Fused
+from .shapes.spaces import Program, Space, inlined_at_startup, spaces
+from .shapes.tile_time import Candidates, Limits, Load, best_tile, instructions, planes
 from .strategy import Found, Problem, Strategy
 
 _TILED_DIMS = 2  # as in Table I
@@ -54,6 +55,7 @@ class PostTile(Strategy):
     tile_sizes: tuple[Count, ...] | None = None
     candidates: tuple[Count, ...] = (8, 16, 32, 64, 128, 256, 512)
     # How many instructions may be run again in the overlaps of tiles, relative to those of a group and of one space.
+    # Tuned on a Neoverse N1 and the apps of docs/results.md, with none held out.
     most_recomputed: Weight = 0.25
     most_recomputed_of_one: Weight = 4.0
     # Loops that are tiled and stay parallel: m of Algorithm 1 at most. The paper allows 1 on CPUs; None: all of them.
@@ -130,7 +132,7 @@ def reorder_tiling_and_fusion(parameters: PostTile, program: Program) -> Compose
     remarks: list[str] = []
     left = list(every)
     while left:
-        liveouts = [s for s in left if _is_live_out(program, s, left)]
+        liveouts = _live_outs(program, left)
         for liveout in liveouts:
             mine = _intermediate(program, liveout, liveouts, left)
             fused.append(construct_tile_shapes(parameters, program, liveout, mine))
@@ -140,21 +142,19 @@ def reorder_tiling_and_fusion(parameters: PostTile, program: Program) -> Compose
     return Composed(every, tuple(fused), tuple(remarks))
 
 
-def _is_live_out(program: Program, space: Space, left: Sequence[Space]) -> bool:
-    """Whether its values are used after the computation of these spaces."""
+def _live_outs(program: Program, left: Sequence[Space]) -> list[Space]:
+    """The spaces whose values are used after the computation of all of these."""
     inside = {n for s in left for n in s.stages}
-    graph = program.problem.graph
-    return space.output in graph.output or any(c not in inside for c in program.problem.facts.consumers[space.output])
+    consumers, outputs = program.problem.facts.consumers, program.problem.graph.output
+    return [s for s in left if s.output in outputs or not inside.issuperset(consumers[s.output])]
 
 
 def _intermediate(program: Program, liveout: Space, liveouts: Sequence[Space], left: Sequence[Space]) -> list[Space]:
     """Line 2: the spaces that a live-out needs, producers first."""
-    needed = {*liveout.stages}
+    needed, others = {*liveout.stages}, {s.output for s in liveouts}
     found = []
     for space in reversed(left):
-        if space in liveouts:
-            continue
-        if any(c in needed for c in program.problem.facts.consumers[space.output]):
+        if space.output not in others and not needed.isdisjoint(program.problem.facts.consumers[space.output]):
             needed.update(space.stages)
             found.append(space)
     return found[::-1]
@@ -254,7 +254,8 @@ class _Growing:
             f.computed.add(name)
             repeated[name] = self._repeated(name)
             once, stored = instructions(facts, name), f.computed.most(name) * facts.bytes_per_point(name)
-            more += Load(once, once * max(0.0, repeated[name] - 1), stored)
+            times = f.computed.without_edges(name) / facts.points(name)
+            more += Load(once, once * max(0.0, times - 1), stored)
         if not self.limits.allow(f.load, more):
             f.exposed, f.extensions = before
             self.leave(space, self._why(more))

@@ -26,11 +26,44 @@ MOST_ALONG = 16  # tiles along one dim that are looked at; of more, so many from
 Numbers = np.ndarray[Any, Any]
 
 
-class Computed:
-    """Boxes of the stages of a group, of many tiles at once; stages are added from consumers to producers."""
+class Boxes:
+    """Of the stages of a group, for many tiles at once; stages are added from consumers to producers.
+
+    What `common.footprint.boxes` finds for a group that is known, here while it grows: what is not added costs nothing.
+    """
+
+    def __init__(self, facts: Facts, output: str, box: Box) -> None:
+        self.facts = facts
+        self.found: dict[str, Box] = {output: box}  # of stages and inputs
+        self.added: set[str] = set()
+        self._read(output)
+
+    @deep_expressions()
+    def add(self, name: str) -> None:
+        """A stage all readers of which have been added."""
+        if name not in self.added:
+            grown = with_own_updates(self.facts.graph.stage[name], self.found[name], self.facts.scope)
+            self.found[name] = _within(grown, self.facts.boxes[name])
+            self._read(name)
+
+    @deep_expressions()
+    def _read(self, name: str) -> None:
+        self.added.add(name)
+        for reads in self.facts.prepared_reads[name]:
+            for buffer, box in reads.boxes(self.found[name], self.facts.scope, {}).items():
+                source = self.facts.source(buffer)
+                needed = hull(self.found[source], box) if source in self.found else box
+                self.found[source] = _within(needed, self.facts.boxes[source])
+
+
+def _within(box: Box, limits: Box) -> Box:
+    return tuple(a.meet(b) for a, b in zip(box, limits, strict=True))
+
+
+class Computed(Boxes):
+    """What tiles of one size compute."""
 
     def __init__(self, facts: Facts, output: str, tile: Mapping[str, int]) -> None:
-        self.facts, self.output = facts, output
         stage = facts.graph.stage[output]
         extents = dict(zip(stage.dims, facts.extents(output), strict=True))
         self.counts = tuple(-(-extents[d] // n) for d, n in tile.items())
@@ -44,33 +77,25 @@ class Computed:
             _cut(r, place[d], tile[d]) if d in tile else r
             for d, r in zip(stage.dims, facts.boxes[output], strict=True)
         )  # fmt: skip
-        self.boxes: dict[str, Box] = {output: box}
-        self._needs(output)
-
-    @deep_expressions()
-    def add(self, name: str) -> None:
-        """A stage all readers of which have been added."""
-        stage, whole = self.facts.graph.stage[name], self.facts.boxes[name]
-        grown = with_own_updates(stage, self.boxes[name], self.facts.scope)
-        self.boxes[name] = tuple(a.meet(b) for a, b in zip(grown, whole, strict=True))
-        self._needs(name)
-
-    @deep_expressions()
-    def _needs(self, name: str) -> None:
-        for reads in self.facts.prepared_reads[name]:
-            for buffer, box in reads.boxes(self.boxes[name], self.facts.scope, {}).items():
-                source = self.facts.source(buffer)
-                needed = hull(self.boxes[source], box) if source in self.boxes else box
-                limits = self.facts.boxes[source]
-                self.boxes[source] = tuple(a.meet(b) for a, b in zip(needed, limits, strict=True))
+        super().__init__(facts, output, box)
 
     def points(self, name: str) -> Numbers:
         """Per tile."""
-        return np.broadcast_to(np.asarray(points(self.boxes[name]), float), self.weights.shape)
+        return np.broadcast_to(np.asarray(points(self.found[name]), float), self.weights.shape)
 
     def in_all(self, name: str) -> float:
         """Points that all tiles compute."""
         return float(np.sum(self.points(name) * self.weights))
+
+    def without_edges(self, name: str) -> float:
+        """The same if no edge of an image spared the tiles there a part: they count as those beside them."""
+        shape = [len(np.unique(t)) for t in self.tiles]
+        count = self.points(name).reshape(shape).copy()
+        for along in range(len(shape)):
+            rows = np.moveaxis(count, along, 0)
+            if len(rows) > 2:
+                rows[0], rows[-1] = rows[1], rows[-2]
+        return float(np.sum(count.ravel() * self.weights))
 
     def most(self, name: str) -> int:
         """Points that the tile computes which has most to compute."""
@@ -81,7 +106,7 @@ class Computed:
         count = self.points(name)
         at = np.flatnonzero(count == count.max())
         which = int(at[len(at) // 2])
-        sides = ((_of(r.low, which), _of(r.high, which)) for r in self.boxes[name])
+        sides = ((_of(r.low, which), _of(r.high, which)) for r in self.found[name])
         return tuple(int(t[which]) for t in self.tiles), tuple(range(low, high + 1) for low, high in sides)
 
 

@@ -11,14 +11,14 @@ from ...analysis.polyhedra import Statement, box_set
 from ...cached import cached_property
 from .computed import Computed
 from .spaces import Program, Space
-from .tile_time import Load
+from .tile_time import Load, instructions
 
 MOST_COUNTED = 1 << 16  # points of a box, of which those that are needed are counted
 
 
 @dataclass
 class Fused:
-    """Relations are exact but where `simplified` had to enlarge them; what loops compute are boxes (`computed`)."""
+    """Relations hold what tiles need, and more where `simplified` had to enlarge them; loops compute boxes."""
 
     program: Program
     liveout: Space
@@ -32,7 +32,10 @@ class Fused:
 
     @property
     def recomputed(self) -> float:
-        return float(self.load.again / self.load.once) if self.load.once else 0.0
+        """Instructions that overlapping tiles run again, relative to running all once."""
+        facts = self.program.problem.facts
+        again = sum(instructions(facts, n) * max(0.0, times - 1) for n, times in self.repeated.items())
+        return float(again / self.load.once) if self.load.once else 0.0
 
     @cached_property
     def computed(self) -> Computed:
