@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from math import inf
 
 import islpy as isl
 import numpy as np
@@ -103,7 +102,8 @@ MORE = ("bilateral_grid", "interpolate", "local_laplacian", "unsharp")
 def test_algorithm_1_fuses_all_of_table_1(name: str) -> None:
     """With the table's tile sizes and without limits: all but what has fewer parallel loops."""
     sizes = TILE_SIZES[name.removesuffix("_polymage")]
-    strategy = PostTile(tile_sizes=sizes, most_recomputed=inf, most_recomputed_of_one=inf, most_stored=inf)
+    none = 1e12
+    strategy = PostTile(tile_sizes=sizes, most_recomputed=none, most_recomputed_of_one=none, most_stored=none)
     problem = app(name)
     first, *others = strategy.find(problem).report.groups
     assert first.output in problem.graph.output

@@ -194,7 +194,8 @@ CLONES: list[Case] = [
      "a is read at one of these places already; name each once"),
     (pipelines.blur, (pt.on("blur_x").clone_in("blur_y", "copy").compute_at("blur_y", "y"),),
      "all that read this stage read copies of it; drop this directive"),
-    (pipelines.diamond, tuple(many_copies()), "there would be 257 copies of stages; clone less, at most 256 altogether"),
+    (pipelines.diamond, tuple(many_copies()),
+     "there would be 257 copies of stages; clone less, at most 256 altogether"),
 ]  # fmt: skip
 
 
