@@ -13,6 +13,7 @@ from pantile.analysis.polyhedra import MOST_PIECES
 from pantile.apps import APPS
 from pantile.autoschedule import Dp, PostTile, Problem, posttile
 from pantile.autoschedule.posttile import Composed, reorder_tiling_and_fusion
+from pantile.autoschedule.shapes import tile_time
 from pantile.autoschedule.shapes.computed import Boxes
 from pantile.autoschedule.shapes.spaces import Program, spaces
 from pantile.machine import named
@@ -126,6 +127,7 @@ def test_fuses_at_least_as_much_as_dp(name: str) -> None:
 
 def test_a_long_pipeline_is_looked_at_as_far_as_a_group_may_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice the stages, twice the reads of a stage that are looked at, for pricing tiles and for building groups."""
+    monkeypatch.setattr(tile_time, "MOST_BEHIND", 4)
     seen = []
     original = Boxes._read
     monkeypatch.setattr(Boxes, "_read", lambda self, name: (seen.append(name), original(self, name)))

@@ -29,6 +29,7 @@ from .spaces import Space
 # These and the next are tuned: chosen by hand on a Neoverse N1 with two cores, on the apps in the tables of
 # docs/results.md, none of which was held out.
 ROW_CYCLES, STAGE_CYCLES, STREAM_CYCLES = 10, 60, 60
+MOST_BEHIND = 128  # spaces that are not fused, and priced nevertheless
 LEFT_OUT = 1.25  # times what a stage takes in one piece, if it is not fused: tiles that it gets later have their cost
 
 Numbers = Any  # one number per combination of tile sizes
@@ -185,17 +186,19 @@ class _Pricing:
     def _fused(self, limits: Limits, most_stored: float) -> tuple[dict[str, Numbers], Load]:
         """Which stages are fused: what Algorithm 1 will decide; a candidate is not followed once it stores too much.
 
-        Stages that are fused with no candidate are left out of all that follows, and so is what only they read: a long
-        pipeline is looked at as far as a group may reach.
+        Of the spaces that are fused with no candidate, only some count: a long pipeline is looked at as far as a group
+        may reach, and not much farther.
         """
+        behind = 0
         fused: dict[str, Numbers] = {n: np.full(self.count, True) for n in self.liveout.stages}
         group = Load(sum(instructions(self.facts, n) for n in self.liveout.stages), 0.0, np.zeros(self.count))
         for space in reversed(self.others):
             readers = [c for n in space.stages for c in self.facts.consumers[n] if c not in space.stages]
             here = np.logical_and.reduce([fused.get(c, np.full(self.count, False)) for c in readers])
             here = here & (group.stored <= most_stored)
-            if not here.any():
-                continue
+            behind += not here.any()
+            if behind > MOST_BEHIND:
+                break
             for name in reversed(space.stages):
                 self.growing.add(name)
             more = sum((self._load(n) for n in space.stages), Load())
