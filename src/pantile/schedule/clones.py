@@ -42,8 +42,11 @@ def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
             raise refuse(stage, clones[-1], f"there would be {count} copies of stages",
                          f"clone less, at most {MOST_CLONES} altogether")  # fmt: skip
         schedule = schedule.replace(StageSchedule(stage.name, others))
-        if others and not graph.consumers[stage.name] and stage.name not in graph.output:
-            raise refuse(stage, others[0], "all that read this stage read copies of it", "drop this directive")
+        if not graph.consumers[stage.name] and stage.name not in graph.output:
+            if others:
+                raise refuse(stage, others[0], "all that read this stage read copies of it", "drop this directive")
+            graph = replace(graph, stages=tuple(s for s in graph.stages if s.name != stage.name))
+            schedule = schedule.without(stage)
         done.add(stage.name)
     return graph, schedule
 
