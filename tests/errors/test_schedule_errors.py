@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -176,6 +176,28 @@ RFACTOR: list[Case] = [
 ]  # fmt: skip
 
 
+def many_copies() -> Iterator[StageSchedule]:
+    """Each a copy of the one before."""
+    for k in range(257):
+        yield pt.on(f"a{k}" if k else "a").clone_in("b", f"a{k + 1}", 0)
+
+
+CLONES: list[Case] = [
+    (pipelines.blur, (BLUR_X.clone_in("blur_z", "copy"),), "'blur_z' does not read blur_x; did you mean 'blur_y'?"),
+    (pipelines.blur, (BLUR_X.clone_in("blur_x", "copy"),), "'blur_x' does not read blur_x"),
+    (pipelines.blur, (BLUR_Y.clone_in("blur_x", "copy"),), "'blur_x' does not read blur_y; there are: none"),
+    (pipelines.blur, (BLUR_X.clone_in("blur_y", "img"),), "'img' exists; choose another name for the copy"),
+    (pipelines.blur, (BLUR_X.clone_in("blur_y", "blur_y"),), "'blur_y' exists"),
+    (pipelines.blur, (BLUR_X.clone_in("blur_y", "gain"),), "'gain' exists"),
+    (pipelines.blur, (BLUR_X.clone_in("blur_y", "copy", 2),), "blur_y reads blur_x at 2 places; count them from 0"),
+    (pipelines.blur, (BLUR_X.clone_in("blur_y", "a", 0).clone_in("blur_y", "b", 1, 0),),
+     "a is read at one of these places already; name each once"),
+    (pipelines.blur, (pt.on("blur_x").clone_in("blur_y", "copy").compute_at("blur_y", "y"),),
+     "all that read this stage read copies of it; drop this directive"),
+    (pipelines.diamond, tuple(many_copies()),
+     "there would be 257 copies of stages; clone less, at most 256 altogether"),
+]  # fmt: skip
+
 
 
 def many_splits() -> StageSchedule:
@@ -211,7 +233,9 @@ SIZES: list[Case] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("make", "asked", "text"), [*SIZES, *LOOPS, *ORDER, *PLACES, *MEMORY, *TOGETHER, *RFACTOR])
+@pytest.mark.parametrize(("make", "asked", "text"), [
+    *SIZES, *LOOPS, *ORDER, *PLACES, *MEMORY, *TOGETHER, *RFACTOR, *CLONES,
+])  # fmt: skip
 def test_refused(make: Callable[[], Graph], asked: tuple[StageSchedule, ...], text: str) -> None:
     with pytest.raises(UserError) as caught:
         resolve(make(), Schedule(*asked))

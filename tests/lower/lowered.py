@@ -12,6 +12,7 @@ from pantile.compile import Options, to_loops
 from pantile.graph.nodes import Graph
 from pantile.ir.nodes import Block, For, If, Let, Produce, Program, Realize, Stmt, Store, Strides
 from pantile.ir.verify import verify
+from pantile.ir.visit import children
 from pantile.lower.nest import LoopNest
 from pantile.lower.passes import Trace, arguments
 from pantile.schedule.resolve import resolve
@@ -75,6 +76,35 @@ def stores(s: Stmt, scalars: Mapping[str, int]) -> Counter[tuple[str, tuple[int,
         else:
             assert isinstance(s, Store), s
             found[s.buffer, tuple(value(i, at) for i in s.indices)] += 1
+
+    visit(s, scalars)
+    return found
+
+
+def produced(s: Stmt, scalars: Mapping[str, int]) -> dict[str, list[set[tuple[int, ...]]]]:
+    """For each stage, every time that it is computed: the elements of its first buffer that are written then."""
+    found: dict[str, list[set[tuple[int, ...]]]] = {}
+
+    def visit(s: Stmt, at: Mapping[str, int]) -> None:
+        if isinstance(s, For):
+            low = value(s.min, at)
+            for v in range(low, low + value(s.extent, at)):
+                visit(s.body, {**at, s.var: v})
+        elif isinstance(s, Let):
+            visit(s.body, {**at, s.name: value(s.value, at)})
+        elif isinstance(s, If):
+            branch = s.then if value(s.condition, at) else s.otherwise
+            if branch is not None:
+                visit(branch, at)
+        elif isinstance(s, Produce):
+            found.setdefault(s.stage, []).append(set())
+            visit(s.body, at)
+        elif isinstance(s, Store):
+            stage = s.buffer.removesuffix(".0")
+            found[stage][-1].add(tuple(value(i, at) for i in s.indices))
+        else:
+            for c in children(s):
+                visit(c, at)
 
     visit(s, scalars)
     return found

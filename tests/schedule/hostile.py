@@ -67,6 +67,9 @@ PLACES: list[tuple[object, ...]] = [
     ("update", None),
     ("rfactor", None, "u"),
     ("rfactor", "r.x", None),
+    ("clone_in", None, "copy"),
+    ("clone_in", "g", None),
+    ("clone_in", "g", "copy", None),
 ]
 
 

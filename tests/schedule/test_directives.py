@@ -22,6 +22,7 @@ EVERYTHING = (
     .parallel("p", 3, tail="shift")
     .partition("xo", "never")
     .compute_at("out", "y")
+    .clone_in("out", "copy", 0, 2)
     .store_at("out", "yo")
     .store_in("stack")
     .reorder_storage("x", "y")
@@ -108,6 +109,7 @@ calls = st.one_of(
     st.tuples(st.sampled_from(["compute_at", "store_at", "compute_with"]), st.tuples(names, names)),
     st.tuples(st.just("rfactor"), st.tuples(names, new)),
     st.tuples(st.sampled_from(["compute_root", "compute_inline", "store_root", "nontemporal", "pure"]), st.just(())),
+    st.tuples(st.just("clone_in"), st.tuples(names, st.sampled_from(["copy", "f_2"]), st.integers(0, 3))),
     st.tuples(st.just("store_in"), st.tuples(st.sampled_from(MEMORIES))),
     st.tuples(st.just("fold_storage"), st.tuples(names, factors)),
     st.tuples(st.just("prefetch"), st.tuples(names, names, factors)),

@@ -5,7 +5,8 @@
 
 It holds for given sizes. Indices that are affine (quotients, remainders and clamps included) are exact; any other one,
 such as an index that data decides, may be anywhere in the interval that the interval evaluator gives it. Reads inside a
-`select` happen where its condition can hold, as far as intervals can tell.
+`select` happen where its condition can hold, as far as intervals can tell. Relations of many pieces or sides are
+enlarged (`simplified`), so that all that is asked of them takes a bounded time. Nothing that is, is left out.
 """
 
 from __future__ import annotations

@@ -11,33 +11,34 @@ spaces, its upwards exposed data, gives those spaces their tile shapes:
 
 (6) is an extension schedule: S0 is computed inside the tiles of S2, which overlap where (6) says so. Algorithm 2 makes
 it an extension node below the band of tile loops and skips the original loops of S0; in a schedule of ours that is
-`compute_at` the innermost tile loop.
+`compute_at` the innermost tile loop, which computes the box around what a tile reads (`computed`). So boxes are priced
+and explained. Where (6) is no box, `explain` says so; where it is boxes that lie apart, the stage is computed as copies
+(`copies`).
 
-Where this differs from the paper: tile sizes, which it takes from an auto-tuner, come from a model (`tile_time`), and a
-space of which overlapping tiles would compute too much again, or store more than L2 holds, is not fused: for Table I,
-Algorithm 1 puts all of a pyramid into one group, however often tiles repeat its coarse levels. A stage is computed at
-one place in a schedule, so a space that several live-outs share is computed on its own even where their parts of it are
-disjoint.
+Where else this differs from the paper: tile sizes, which it takes from an auto-tuner, come from a model (`tile_time`),
+and a space of which overlapping tiles would compute too much again, or store more than L2 holds, is not fused: for
+Table I, Algorithm 1 puts all of a pyramid into one group, however often tiles repeat its coarse levels. The whole list
+is in docs/autoschedule.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from math import prod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 import islpy as isl
 
-from ..analysis.polyhedra import Statement, bounding_box, box_set, rectangular, simplified
-from ..cached import cached_property
+from ..analysis.polyhedra import Statement, box_set, simplified
 from ..machine.description import Machine
 from ..parameters import Amount, Count, Weight
 from .common.legal import legal
 from .common.tiles import Group, Style, scheduled
-from .exact.spaces import Program, Space, inlined_at_startup, spaces
-from .exact.tile_time import Candidates, Limits, Load, best_tile, instructions, planes
 from .report import GroupReport, Report
+from .shapes.copies import copies
+from .shapes.fused import Fused
+from .shapes.spaces import Program, Space, inlined_at_startup, spaces
+from .shapes.tile_time import Candidates, Limits, Load, best_tile, instructions, planes
 from .strategy import Found, Problem, Strategy
 
 _TILED_DIMS = 2  # as in Table I
@@ -54,6 +55,7 @@ class PostTile(Strategy):
     tile_sizes: tuple[Count, ...] | None = None
     candidates: tuple[Count, ...] = (8, 16, 32, 64, 128, 256, 512)
     # How many instructions may be run again in the overlaps of tiles, relative to those of a group and of one space.
+    # Tuned on a Neoverse N1 and the apps of docs/results.md, with none held out.
     most_recomputed: Weight = 0.25
     most_recomputed_of_one: Weight = 4.0
     # Loops that are tiled and stay parallel: m of Algorithm 1 at most. The paper allows 1 on CPUs; None: all of them.
@@ -66,26 +68,30 @@ class PostTile(Strategy):
         return Limits(self.most_recomputed, self.most_recomputed_of_one, stored)
 
     def find(self, problem: Problem) -> Found:
-        small, program, inlined = _started(problem)
-        composed = reorder_tiling_and_fusion(self, program)
+        apart = copies(problem)
+        composed, inlined = _composed(self, apart.problem(problem))
+        while vain := apart.in_vain({*inlined, *(n for f in composed.fused for n in f.stages[:-1])}):
+            apart = copies(problem, {*apart.whole, *vain})
+            composed, inlined = _composed(self, apart.problem(problem))
         style = Style(vectors=2, parallelism=_TASKS_PER_THREAD * problem.machine.threads)
-        result = legal(problem, [scheduled(small, _as_group(f), style) for f in composed.fused], inlined)
+        parts = [scheduled(f.program.problem, _as_group(f), style) for f in composed.fused]
+        result = legal(apart.problem(problem), parts, inlined)
         groups = tuple(_reported(f) for f in composed.fused)
         counts = {"computation spaces": len(composed.spaces), "extension schedules": composed.extension_schedules}
-        remarks = (*composed.remarks, *result.remarks)
+        remarks = (*apart.remarks, *composed.remarks, *result.remarks)
         report = Report(self.name, problem.machine.name, asdict(self), groups, tuple(inlined), counts, remarks)
-        return Found(result.schedule, report)
+        return Found(apart.added(result.schedule), report)
 
 
-def _started(problem: Problem) -> tuple[Problem, Program, tuple[str, ...]]:
-    """What is left after the start-up fusion into common loop bodies."""
-    first = Program(problem.inlined(problem.facts.trivial))
-    joined = inlined_at_startup(first)
-    if not joined:
-        return first.problem, first, problem.facts.trivial
-    names = (*problem.facts.trivial, *(s.name for s in first.stages if s.name in joined))
+def _composed(parameters: PostTile, problem: Problem) -> tuple[Composed, tuple[str, ...]]:
+    """Algorithm 3 for what the start-up fusion into common loop bodies leaves, and what that inlines."""
+    names = problem.facts.trivial
     program = Program(problem.inlined(names))
-    return program.problem, program, names
+    joined = inlined_at_startup(program)
+    if joined:
+        names = (*names, *(s.name for s in program.stages if s.name in joined))
+        program = Program(problem.inlined(names))
+    return reorder_tiling_and_fusion(parameters, program), names
 
 
 def _as_group(fused: Fused) -> Group:
@@ -96,22 +102,8 @@ def _as_group(fused: Fused) -> Group:
 def _reported(fused: Fused) -> GroupReport:
     group = _as_group(fused)
     costs = {"parallel tile loops": len(fused.cut), "recomputed": fused.recomputed}
-    return GroupReport(group.output, group.members, group.tiles, costs, (*_shown(fused), *fused.remarks))
-
-
-def _shown(fused: Fused) -> list[str]:
-    """The extension schedules, by what they are for a tile in the middle."""
-    lines = []
-    for name, repeated in fused.repeated.items():
-        dims = fused.program.problem.graph.stage[name].dims
-        box = bounding_box(fused.in_the_middle(name))
-        extents = " x ".join(f"{d} {len(r)}" for d, r in zip(dims, box, strict=True))
-        lines.append(f"extension schedule of {name}: {extents} per tile")
-        if repeated > 1:
-            lines[-1] += f", {repeated:.3g} times in all"
-        elif not fused.dead(name).is_empty():
-            lines[-1] += "; what no tile needs is not computed"
-    return lines
+    remarks = (*map(fused.shown, fused.repeated), *fused.remarks)
+    return GroupReport(group.output, group.members, group.tiles, costs, remarks)
 
 
 # ---- Algorithm 3: several live-outs
@@ -140,7 +132,7 @@ def reorder_tiling_and_fusion(parameters: PostTile, program: Program) -> Compose
     remarks: list[str] = []
     left = list(every)
     while left:
-        liveouts = [s for s in left if _is_live_out(program, s, left)]
+        liveouts = _live_outs(program, left)
         for liveout in liveouts:
             mine = _intermediate(program, liveout, liveouts, left)
             fused.append(construct_tile_shapes(parameters, program, liveout, mine))
@@ -150,21 +142,19 @@ def reorder_tiling_and_fusion(parameters: PostTile, program: Program) -> Compose
     return Composed(every, tuple(fused), tuple(remarks))
 
 
-def _is_live_out(program: Program, space: Space, left: Sequence[Space]) -> bool:
-    """Whether its values are used after the computation of these spaces."""
+def _live_outs(program: Program, left: Sequence[Space]) -> list[Space]:
+    """The spaces whose values are used after the computation of all of these."""
     inside = {n for s in left for n in s.stages}
-    graph = program.problem.graph
-    return space.output in graph.output or any(c not in inside for c in program.problem.facts.consumers[space.output])
+    consumers, outputs = program.problem.facts.consumers, program.problem.graph.output
+    return [s for s in left if s.output in outputs or not inside.issuperset(consumers[s.output])]
 
 
 def _intermediate(program: Program, liveout: Space, liveouts: Sequence[Space], left: Sequence[Space]) -> list[Space]:
     """Line 2: the spaces that a live-out needs, producers first."""
-    needed = {*liveout.stages}
+    needed, others = {*liveout.stages}, {s.output for s in liveouts}
     found = []
     for space in reversed(left):
-        if space in liveouts:
-            continue
-        if any(c in needed for c in program.problem.facts.consumers[space.output]):
+        if space.output not in others and not needed.isdisjoint(program.problem.facts.consumers[space.output]):
             needed.update(space.stages)
             found.append(space)
     return found[::-1]
@@ -179,73 +169,12 @@ def _shared(program: Program, fused: Sequence[Fused], left: Sequence[Space]) -> 
             continue
         parts = [part.range() for part in uses.values()]
         common = any(not a.is_disjoint(b) for k, a in enumerate(parts) for b in parts[:k])
-        why = "their parts of it intersect" if common else "a schedule has one place for it, though their parts differ"
+        why = "their parts of it intersect" if common else "no copy of it could be fused with its use"
         remarks.append(f"{space.output} is not fused: {' and '.join(uses)} share it, and {why}")
     return remarks
 
 
 # ---- Algorithm 1: tile shapes from upwards exposed data
-
-
-@dataclass
-class Fused:
-    """A live-out space and what is fused with it: its tiling schedule and extension schedules (Mixed Schedules)."""
-
-    program: Program
-    liveout: Space
-    tile: Mapping[str, int]
-    stages: tuple[str, ...]  # producers first
-    exposed: dict[str, isl.Map] = field(default_factory=dict)  # (4), by stage or input
-    extensions: dict[str, isl.Map] = field(default_factory=dict)  # (6), by statement
-    load: Load = field(default_factory=Load)
-    repeated: dict[str, float] = field(default_factory=dict)  # fused stage -> how often tiles compute a point of it
-    remarks: list[str] = field(default_factory=list)
-
-    @property
-    def recomputed(self) -> float:
-        return float(self.load.again / self.load.once) if self.load.once else 0.0
-
-    @cached_property
-    def tile_counts(self) -> tuple[int, ...]:
-        problem = self.program.problem
-        stage = problem.graph.stage[self.liveout.output]
-        extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
-        return tuple(-(-extents[d] // n) for d, n in self.tile.items())
-
-    @property
-    def cut(self) -> dict[str, int]:
-        """The dims that have several tiles."""
-        return {d: n for (d, n), count in zip(self.tile.items(), self.tile_counts, strict=True) if count > 1}
-
-    def tiling(self, statement: Statement) -> isl.Map:
-        """(2): the tile of each instance of the live-out stage."""
-        facts = self.program.problem.facts
-        local = isl.LocalSpace.from_space(statement.domain.get_space())
-        dims = facts.graph.stage[statement.stage].dims
-        lows = {d: int(r.low) for d, r in zip(dims, facts.boxes[statement.stage], strict=True)}
-        relation = isl.Map.from_domain(statement.domain)
-        for dim, size in self.tile.items():
-            at = isl.Aff.var_on_domain(local, isl.dim_type.set, statement.loops.index(dim))
-            place = at.add_constant_val(-lows[dim]).scale_down_val(size).floor()
-            relation = relation.flat_range_product(isl.Map.from_aff(place))
-        return relation.set_tuple_name(isl.dim_type.out, "tile")
-
-    def at(self, relation: isl.Map, *tile: int) -> isl.Set:
-        """What a relation from tiles, (4) or (6), gives for one tile."""
-        return relation.intersect_domain(box_set("tile", tuple(range(o, o + 1) for o in tile))).range()
-
-    def in_the_middle(self, name: str) -> isl.Set:
-        """The instances of a stage's pure definition in a tile where no edge narrows it."""
-        pure = self.program.statements[name][0]
-        return self.at(self.extensions[pure.name], *(n // 2 for n in self.tile_counts))
-
-    def dead(self, name: str) -> isl.Set:
-        """The instances of a fused stage's pure definition that no tile computes, since none needs them (§IV-C).
-
-        Tiles compute boxes, so that what they do not need between two points that they do is computed.
-        """
-        pure = self.program.statements[name][0]
-        return pure.domain.subtract(rectangular(self.extensions[pure.name]).range())
 
 
 def construct_tile_shapes(
@@ -309,6 +238,7 @@ class _Growing:
                     self._expose(t, f.tiling(t).reverse())
             else:
                 self._extend(name)
+                f.computed.add(name)
                 f.repeated[name] = self._repeated(name)
 
     def extend(self, space: Space) -> None:
@@ -321,9 +251,11 @@ class _Growing:
         repeated, more = {}, Load()
         for name in reversed(space.stages):
             self._extend(name)
+            f.computed.add(name)
             repeated[name] = self._repeated(name)
-            once, stored = instructions(facts, name), self._per_tile(name) * facts.bytes_per_point(name)
-            more += Load(once, once * max(0.0, repeated[name] - 1), stored)
+            once, stored = instructions(facts, name), f.computed.most(name) * facts.bytes_per_point(name)
+            times = f.computed.without_edges(name) / facts.points(name)
+            more += Load(once, once * max(0.0, times - 1), stored)
         if not self.limits.allow(f.load, more):
             f.exposed, f.extensions = before
             self.leave(space, self._why(more))
@@ -359,12 +291,8 @@ class _Growing:
             self._expose(t, self.fused.extensions[t.name])
 
     def _repeated(self, name: str) -> float:
-        """How often an instance is computed, on average: by a tile in the middle, times tiles, by all instances."""
-        computed = self._per_tile(name) * prod(self.fused.tile_counts)
-        return computed / max(1, self.fused.program.problem.facts.points(name))
-
-    def _per_tile(self, name: str) -> int:
-        return prod(len(r) for r in bounding_box(self.fused.in_the_middle(name)))
+        """How often tiles compute a point, on average."""
+        return self.fused.computed.in_all(name) / self.fused.program.problem.facts.points(name)
 
 
 def _with_carried(program: Program, name: str, needed: isl.Map) -> isl.Map:

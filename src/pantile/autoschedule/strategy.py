@@ -48,7 +48,11 @@ class Problem:
 
     def inlined(self, names: Collection[str]) -> Problem:
         """The problem that is left when these stages are inlined. What nobody reads then has no region to schedule."""
-        return replace(self, graph=without_unread(substituted(self.graph, names))) if names else self
+        return self.with_graph(without_unread(substituted(self.graph, names))) if names else self
+
+    def with_graph(self, graph: Graph) -> Problem:
+        """The problem for a pipeline that computes the same in other stages."""
+        return replace(self, graph=graph)
 
 
 @dataclass(frozen=True)

@@ -276,6 +276,27 @@ class StageSchedule:
         """
         return self._with("compute_with", name_of(stage), name_of(loop))
 
+    def clone_in(self, consumer: Named, name: Named, *reads: int) -> StageSchedule:
+        """`consumer` reads a copy of this stage, to be computed elsewhere. pt.on("f").clone_in("b", "f_b"):
+
+            for x: f[x]                           for x: f[x]
+            for x: a[x] = f[x]             ->     for x: a[x] = f[x]
+            for x: b[x] = f[x + 100]              for x: f_b[x]
+                                                  for x: b[x] = f_b[x + 100]
+
+        The copy is scheduled by its name, which several consumers may be given. With numbers, only some reads are of
+        the copy: the different places where the consumer reads the stage, in the order they are written, from 0.
+        """
+        copy = name_of(name)
+        if not copy.isidentifier():
+            raise UserError(
+                f"{self.head}.clone_in: {copy!r} cannot be the name of a copy; use letters, digits and _, as for a "
+                "Python variable",
+                here(),
+            )
+        places = (self._number("clone_in", "number of a read", k, 0, LARGEST_FACTOR) for k in reads)
+        return self._with("clone_in", name_of(consumer), copy, *places)
+
     # ---- memory
 
     def store_in(self, memory: str) -> StageSchedule:

@@ -20,6 +20,8 @@ MOST_VERSIONS = 32
 # Characters of a condition, and operations one inside the other.
 LONGEST_CONDITION = 1000
 DEEPEST_CONDITION = 100
+# Copies of stages that clone_in makes.
+MOST_CLONES = 256
 # Directives of one stage, and loops of one definition.
 MOST_DIRECTIVES = 1000
 MOST_LOOPS = 64

@@ -1,13 +1,14 @@
 """Directives to the plan that lowering reads: pipeline + schedule -> pipeline + Plan.
 
-The only place that decides whether a schedule can be honoured; see `nest` (loops), `placement` (where), `rfactor`.
-The pipeline changes only where rfactor adds stages of partial results.
+The only place that decides whether a schedule can be honoured; see `nest` (loops), `placement` (where), `clones`,
+`rfactor`. The pipeline changes only where clone_in adds copies of stages, and rfactor stages of partial results.
 """
 
 from __future__ import annotations
 
 from ..errors import UserError
 from ..graph.nodes import Graph
+from .clones import clone_stages
 from .default import complete
 from .draft import StageDraft, draft
 from .placement import Placement
@@ -20,6 +21,7 @@ from .sizes import check_sizes
 
 def resolve(graph: Graph, schedule: Schedule, *, strict: bool = False, vector_bits: int = 128) -> tuple[Graph, Plan]:
     """The plan of a schedule, filled up with defaults. Raises a UserError for one that cannot be honoured."""
+    graph, schedule = clone_stages(graph, schedule)
     graph, schedule = factor_reductions(graph, schedule, strict)
     _check_stage_names(graph, schedule)
     schedule = complete(graph, schedule, vector_bits)

@@ -22,10 +22,14 @@ from ...schedule.default import lanes
 from ..common.facts import Facts
 from ..common.footprint import boxes, points, size, tiles
 from ..strategy import Problem
+from .computed import Boxes
 from .spaces import Space
 
 # Cycles that it takes to start a row of a stage, a stage of a tile, and a run of elements that memory has in sequence.
+# These and the next are tuned: chosen by hand on a Neoverse N1 with two cores, on the apps in the tables of
+# docs/results.md, none of which was held out.
 ROW_CYCLES, STAGE_CYCLES, STREAM_CYCLES = 10, 60, 60
+MOST_BEHIND = 128  # spaces that are not fused, and priced nevertheless
 LEFT_OUT = 1.25  # times what a stage takes in one piece, if it is not fused: tiles that it gets later have their cost
 
 Numbers = Any  # one number per combination of tile sizes
@@ -127,20 +131,22 @@ class _Pricing:
 
     def __init__(self, problem: Problem, liveout: Space, others: Sequence[Space], candidates: Candidates) -> None:
         self.problem, self.facts, self.machine = problem, problem.facts, problem.machine
-        stages = {n for space in (liveout, *others) for n in space.stages}
-        self.boxes = boxes(self.facts, stages, liveout.output, candidates.columns)
-        self.liveout = liveout
-        self.others = [s for s in others if s.output in self.boxes]
+        self.liveout, self.others = liveout, others
+        output = boxes(self.facts, (), liveout.output, candidates.columns)[liveout.output]
+        self.growing = Boxes(self.facts, liveout.output, output)
+        self.boxes = self.growing.found
+        for name in reversed(liveout.stages[:-1]):
+            self.growing.add(name)
         self.tiles = np.asarray(tiles(self.facts, liveout.output, candidates.columns), float)
         self.count = len(candidates.sizes)
 
     def seconds(self, limits: Limits) -> Numbers:
         """Only of tiles that store no more than they may although nothing is left out for that, if there are any."""
-        fused, group = self._fused(replace(limits, stored=np.inf))
+        fused, group = self._fused(replace(limits, stored=np.inf), limits.stored)
         fits = group.stored <= limits.stored
         if fits.any():
             return np.where(fits, self._priced(fused), np.inf)
-        return self._priced(self._fused(limits)[0])
+        return self._priced(self._fused(limits, limits.stored)[0])
 
     def _priced(self, fused: Mapping[str, Numbers]) -> Numbers:
         cost = _Cost.nothing(self.count)
@@ -169,20 +175,32 @@ class _Pricing:
     def _add_live_in(self, cost: _Cost, source: str, reader: str, outside: Numbers, here: Numbers) -> None:
         box = self._read(source, reader)
         kept = self._bytes(source, box)
-        times = np.where(here, self.tiles, self.facts.points(reader) / points(self.boxes[reader]))
+        # A tile of nothing, at the estimated sizes or under a condition, is as one of a single point.
+        times = np.where(here, self.tiles, self.facts.points(reader) / np.maximum(points(self.boxes[reader]), 1))
         cost.moved += np.where(outside, np.maximum(kept * times, self.facts.size(source)), 0)
         cost.touched += np.where(outside & here, kept, 0)
         cost.compute += np.where(outside & here, self._streams(source, box), 0)
 
     # ---- what is fused, and what it reads
 
-    def _fused(self, limits: Limits) -> tuple[dict[str, Numbers], Load]:
-        """Which stages are fused: what Algorithm 1 will decide, as far as boxes can tell."""
+    def _fused(self, limits: Limits, most_stored: float) -> tuple[dict[str, Numbers], Load]:
+        """Which stages are fused: what Algorithm 1 will decide; a candidate is not followed once it stores too much.
+
+        Of the spaces that are fused with no candidate, only some count: a long pipeline is looked at as far as a group
+        may reach, and not much farther.
+        """
+        behind = 0
         fused: dict[str, Numbers] = {n: np.full(self.count, True) for n in self.liveout.stages}
         group = Load(sum(instructions(self.facts, n) for n in self.liveout.stages), 0.0, np.zeros(self.count))
         for space in reversed(self.others):
             readers = [c for n in space.stages for c in self.facts.consumers[n] if c not in space.stages]
             here = np.logical_and.reduce([fused.get(c, np.full(self.count, False)) for c in readers])
+            here = here & (group.stored <= most_stored)
+            behind += not here.any()
+            if behind > MOST_BEHIND:
+                break
+            for name in reversed(space.stages):
+                self.growing.add(name)
             more = sum((self._load(n) for n in space.stages), Load())
             here &= limits.allow(group, more)
             group += more.where(here)

@@ -1,0 +1,211 @@
+"""Which stages to compute as copies: those of which readers need parts that have nothing in common.
+
+    top[y, x] = op0[y, x] + op0[y + 1, x]          op0   over rows 0..h
+    low[y, x] = op0[y + 500, x]                    op0_2 over rows 500..500 + h, the copy that low reads
+
+Algorithm 3 fuses a space with each of several live-outs that share it if their parts of it do not intersect (lines 4-5
+of it, and Figure 6(b)): then no instance is computed twice. The parts of one live-out that lie far apart are copies as
+well. A tile computes a box of each stage, so that what lies between two parts would be computed otherwise, though
+nothing reads it: those are the dead instances of §IV-C.
+
+Parts are what is needed for the whole outputs at the estimated sizes, as boxes. At other sizes copies may come to
+overlap, which costs time only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from ...analysis.interval import Interval, Scope
+from ...analysis.regions import definition_scope, where_it_holds, with_own_updates
+from ...analysis.touched import Box, each_load, hull
+from ...expr.depth import deep_expressions
+from ...expr.nodes import Expr, Load
+from ...graph.nodes import Stage
+from ...schedule.clones import Place, clone_stages, place_of, places
+from ...schedule.directives import StageSchedule, on
+from ...schedule.schedule import Schedule
+from ..common.facts import UNLIMITED
+from ..strategy import Problem
+
+MOST_PARTS = 4  # of one stage, or it is left whole
+MOST_COPIES = 64  # in all
+MOST_DEAD = 0.25  # parts of one live-out are put together if the box around them is larger than they are by no more
+
+
+@dataclass(frozen=True)
+class Part:
+    """A box that is needed of a stage, by which live-outs, and which reads need it: (reader, number of the place)."""
+
+    box: Box
+    liveouts: frozenset[str]
+    reads: frozenset[tuple[str, int]] = frozenset()
+
+    def __or__(self, other: Part) -> Part:
+        return Part(hull(self.box, other.box), self.liveouts | other.liveouts, self.reads | other.reads)
+
+    def meets(self, other: Part) -> bool:
+        return all(a.low <= b.high and b.low <= a.high for a, b in zip(self.box, other.box, strict=True))
+
+    def is_far_from(self, other: Part) -> bool:
+        """Whether much lies between them that nobody needs."""
+        return _volume(hull(self.box, other.box)) > (1 + MOST_DEAD) * (_volume(self.box) + _volume(other.box))
+
+
+@dataclass(frozen=True)
+class Copies:
+    """The clone_in directives, and the parts of the stages that they are for: name of the stage or copy -> part."""
+
+    clones: tuple[StageSchedule, ...]
+    parts: Mapping[str, Mapping[str, Part]]
+    whole: frozenset[str]  # what was not to be copied
+
+    def problem(self, whole: Problem) -> Problem:
+        """The problem in which the copies are stages of their own."""
+        return whole.with_graph(clone_stages(whole.graph, Schedule(*self.clones))[0]) if self.clones else whole
+
+    def added(self, schedule: Schedule) -> Schedule:
+        """A schedule of that problem as one of the pipeline as it is."""
+        found = (StageSchedule(c.name, (*schedule[c.name].directives, *c.directives)) for c in self.clones)
+        return schedule.replace(*found)
+
+    @property
+    def remarks(self) -> list[str]:
+        return [
+            f"{stage} is computed as {' and '.join(parts)}: what is read of it lies apart"
+            for stage, parts in self.parts.items()
+        ]
+
+    def in_vain(self, fused: set[str]) -> set[str]:
+        """Line 7: the stages of which no copy is fused with its use, unless there are dead instances between them."""
+        return {
+            stage for stage, parts in self.parts.items()
+            if fused.isdisjoint(parts) and not any(a.is_far_from(b) for a in parts.values() for b in parts.values())
+        }  # fmt: skip
+
+
+@deep_expressions()
+def copies(problem: Problem, whole: Collection[str] = ()) -> Copies:
+    """What to copy; the stages in `whole` are not."""
+    finder = _Finder(problem, whole)
+    for stage in reversed(problem.graph.stages):
+        finder.visit(stage)
+    return Copies(tuple(finder.clones()), finder.parts, frozenset(whole))
+
+
+class _Finder:
+    """Goes from consumers to producers, and from each copy of a consumer to what that reads."""
+
+    def __init__(self, problem: Problem, whole: Collection[str]) -> None:
+        self.graph, self.facts, self.whole = problem.graph, problem.facts, whole
+        self.needed: dict[str, list[Part]] = {
+            name: [Part(tuple(Interval(0, n - 1) for n in shape), frozenset((name,)))]
+            for name, shape in problem.shapes.items()
+        }
+        self.parts: dict[str, dict[str, Part]] = {}
+        self.names = {*self.graph.stage, *self.graph.input}
+        self.count = 0
+
+    def visit(self, stage: Stage) -> None:
+        wanted = self.needed.pop(stage.name, None)
+        if wanted is None:
+            return
+        parts = _apart([Part(self._grown(stage, p.box), p.liveouts, p.reads) for p in wanted])
+        if len(parts) > 1 and not self._may_be_copied(stage, parts):
+            parts = [_together(parts)]
+        names = [stage.name, *(self._fresh(stage) for _ in parts[1:])]
+        if len(parts) > 1:
+            self.parts[stage.name] = dict(zip(names, parts, strict=True))
+            self.count += len(parts) - 1
+        for name, part in zip(names, parts, strict=True):
+            self._read(stage, name, part)
+
+    def _grown(self, stage: Stage, box: Box) -> Box:
+        return box if stage.name in self.graph.output else with_own_updates(stage, box, self.facts.scope)
+
+    def _may_be_copied(self, stage: Stage, parts: list[Part]) -> bool:
+        if stage.name in self.whole or stage.name in self.graph.output or len(parts) > MOST_PARTS:
+            return False
+        return self.facts.is_limited(stage.name) and self.count + len(parts) - 1 <= MOST_COPIES
+
+    def _fresh(self, stage: Stage) -> str:
+        number = 2
+        while (name := f"{stage.name.replace('.', '_')}_{number}") in self.names:
+            number += 1
+        self.names.add(name)
+        return name
+
+    def _read(self, stage: Stage, name: str, part: Part) -> None:
+        """Note what a part of a stage needs of others."""
+        numbers: dict[str, dict[Place, int]] = {}
+        for load, box in _loads(stage, part.box, self.facts.scope):
+            if load.buffer in stage.buffers or load.buffer not in self.graph.producer:
+                continue
+            source = self.graph.producer[load.buffer]
+            if source.name not in numbers:
+                numbers[source.name] = {place: k for k, place in enumerate(places(source, stage))}
+            read = (name, numbers[source.name][place_of(load)])
+            self.needed.setdefault(source.name, []).append(Part(box, part.liveouts, frozenset((read,))))
+
+    def clones(self) -> Iterator[StageSchedule]:
+        for stage, parts in self.parts.items():
+            chain = on(stage)
+            for name, part in list(parts.items())[1:]:
+                readers = dict.fromkeys(reader for reader, _ in sorted(part.reads))
+                for reader in readers:
+                    chain = chain.clone_in(reader, name, *sorted(k for r, k in part.reads if r == reader))
+            yield chain
+
+
+def _loads(stage: Stage, box: Box, scope: Scope) -> list[tuple[Load, Box]]:
+    """What computing a box of a stage reads, but for what no instance reads."""
+    found: list[tuple[Load, Box]] = []
+
+    def seen(load: Load, touched: Box, inner: Scope) -> None:
+        if all(not r.bounded or r.low <= r.high for r in inner.values()):
+            found.append((load, touched))
+
+    for d in stage.definitions:
+        everywhere = definition_scope(stage, d, box, scope)
+        tested: list[Expr] = [] if d.condition is None else [d.condition]
+        each_load(tested, everywhere, seen)
+        each_load([*d.indices, *d.values], where_it_holds(d, everywhere), seen)
+    return found
+
+
+def _apart(parts: list[Part]) -> list[Part]:
+    """The parts, put together where they meet, or where one live-out needs them and little lies between."""
+    if any(not _is_limited(p.box) for p in parts):
+        return [_together(parts)]
+    found: list[Part] = []
+    for part in parts:
+        while near := [p for p in found if _belong_together(p, part)]:
+            found = [p for p in found if p not in near]
+            part = _together([*near, part])
+        found.append(part)
+        if len(found) > MOST_PARTS**2:
+            return [_together(parts)]
+    return found
+
+
+def _belong_together(a: Part, b: Part) -> bool:
+    # Several places of one read, such as under two conditions, are one: a read has one source.
+    one_read = not a.reads.isdisjoint(b.reads)
+    return one_read or a.meets(b) or (not a.liveouts.isdisjoint(b.liveouts) and not a.is_far_from(b))
+
+
+def _together(parts: list[Part]) -> Part:
+    found = parts[0]
+    for part in parts[1:]:
+        found = found | part
+    return found
+
+
+def _volume(box: Box) -> int:
+    return prod(max(0, int(r.high - r.low) + 1) for r in box)
+
+
+def _is_limited(box: Box) -> bool:
+    return all(r.bounded and r.high - r.low < UNLIMITED for r in box)
