@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 _STACK = 512 << 20  # bytes of addresses; memory is what is used of it
 _DEEPEST = 300_000  # calls, each of which takes up to a kilobyte and a half of the stack
+_PATIENCE = 0.1  # seconds until it is asked again whether an interrupted thread has ended
 
 _deep_calls = Meanwhile(sys.getrecursionlimit, sys.setrecursionlimit, lambda usual: max(usual, _DEEPEST)).inside
 deep_expressions = _deep_calls
@@ -75,31 +76,32 @@ class _Work(Generic[T]):
 
 def _waited_for(call: Callable[[], T]) -> T:
     work = _Work(call)
-    thread = _started(work.run)
-    if thread is None:
-        return call()
+    thread = threading.Thread(target=work.run, name="pantile", daemon=True)
     try:
+        if not _start(thread):
+            return call()
         work.running.acquire()
     except BaseException:
-        _interrupt(thread)
-        work.running.acquire()
+        if thread.ident is not None:
+            _interrupt(thread)
+            while thread.is_alive() and not work.running.acquire(timeout=_PATIENCE):
+                pass
         raise
     thread.join()
     return work.result()
 
 
-def _started(run: Callable[[], None]) -> threading.Thread | None:
-    """A running thread with a large stack; None where there is none to be had."""
-    thread = threading.Thread(target=run, name="pantile", daemon=True)
+def _start(thread: threading.Thread) -> bool:
+    """Whether there was a large stack to be had."""
     with _starting:
         usual = threading.stack_size(_STACK)
         try:
             thread.start()
         except RuntimeError:
-            return None
+            return False
         finally:
             threading.stack_size(usual)
-    return thread
+    return True
 
 
 def _interrupt(thread: threading.Thread) -> None:
