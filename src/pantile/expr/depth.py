@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextvars
 import ctypes
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from functools import partial, wraps
 from typing import Generic, ParamSpec, TypeVar
 
 from ..errors import here, on_behalf_of
+from ..forks import Lock
 from .meanwhile import Meanwhile
 
 P = ParamSpec("P")
@@ -27,8 +27,7 @@ _DEEPEST = 300_000  # calls, each of which takes up to a kilobyte and a half of 
 _PATIENCE = 0.1  # seconds until it is asked again whether an interrupted thread has ended
 
 _deep_calls = Meanwhile(sys.getrecursionlimit, sys.setrecursionlimit, lambda usual: max(usual, _DEEPEST)).inside
-deep_expressions = _deep_calls
-_starting = threading.Lock()
+_starting = Lock()
 _this_thread = threading.local()
 
 
@@ -108,14 +107,3 @@ def _interrupt(thread: threading.Thread) -> None:
     """End what the thread does, between two steps of Python."""
     if thread.ident is not None:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(KeyboardInterrupt))
-
-
-def _after_fork() -> None:
-    """A child of a process that was just starting a thread elsewhere."""
-    global _starting
-    if _starting.locked():
-        threading.stack_size(0)
-    _starting = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork)

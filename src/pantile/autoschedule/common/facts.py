@@ -13,7 +13,6 @@ from ...analysis.interval import Interval
 from ...analysis.regions import definition_scope, required
 from ...analysis.touched import Box
 from ...cached import cached_property
-from ...expr.depth import deep_expressions
 from ...expr.nodes import Load, Number
 from ...expr.visit import key, variables, walk
 from ...graph.nodes import Definition, Graph, Stage
@@ -57,8 +56,7 @@ class Facts:
     def boxes(self) -> dict[str, Box]:
         """What is needed of every stage and input, in ints; None for a stage of which nothing limits what is read."""
         outputs = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in self.shapes.items()}
-        with deep_expressions():
-            found = required(self.graph, outputs, self.scope)
+        found = required(self.graph, outputs, self.scope)
         return {name: self._within_input(name, box) for name, box in found.items()}
 
     def _within_input(self, name: str, box: Box) -> Box:

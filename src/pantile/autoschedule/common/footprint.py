@@ -15,14 +15,12 @@ import numpy as np
 from ...analysis.interval import Interval
 from ...analysis.regions import with_own_updates
 from ...analysis.touched import Box, hull
-from ...expr.depth import deep_expressions
 from .facts import Facts
 
 # One number, or one per tile size.
 Numbers = Any
 
 
-@deep_expressions()
 def boxes(
     facts: Facts, members: Collection[str], output: str, tile: Mapping[str, Numbers],
     new: Callable[[str, Box], Box] | None = None,

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from ...analysis.substituted import closed_form, point_of, substituted
 from ...analysis.work import evaluated
-from ...expr.depth import deep_expressions
 from ...expr.nodes import Expr, Load
 from ...expr.visit import key, names, substitute
 from ...graph.nodes import Definition, Stage
@@ -73,7 +72,6 @@ class _Evaluation:
 class Inlining:
     """`names` are the stages to inline."""
 
-    @deep_expressions()
     def __init__(self, problem: Problem, load_cost: float) -> None:
         self.facts: Facts = problem.facts  # extents are those of the pipeline as it is written
         self.load_cost = load_cost

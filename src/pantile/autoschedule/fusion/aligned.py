@@ -12,7 +12,6 @@ from fractions import Fraction
 from ...analysis.access import Access, Index, accesses
 from ...analysis.alignment import Reads, align
 from ...cached import cached_property
-from ...expr.depth import deep_expressions
 from ...graph.nodes import Definition, Stage
 from ...schedule.updates import is_independent, pure_dims
 from ..strategy import Problem
@@ -135,8 +134,7 @@ class Stages:
         return [(part, space) for part, space in spaces if space is not None]
 
     def _space(self, names: tuple[str, ...], reads: Reads | None = None) -> Space | None:
-        with deep_expressions():
-            found = align(self.problem.graph, names, reads or self._along_axes)
+        found = align(self.problem.graph, names, reads or self._along_axes)
         return None if found is None else Space(found)
 
     def reads(self, stage: Stage, definition: Definition) -> Sequence[Access]:
@@ -243,8 +241,7 @@ class Stages:
     def operations(self) -> dict[str, float]:
         """Of one point of each stage."""
         found = {s.name: range(len(s.definitions)) for s in self.problem.graph.stages}
-        with deep_expressions():
-            return {name: sum(self.facts.arithmetic(name, k) for k in ks) for name, ks in found.items()}
+        return {name: sum(self.facts.arithmetic(name, k) for k in ks) for name, ks in found.items()}
 
     @cached_property
     def loads(self) -> dict[tuple[str, str], int]:
@@ -259,8 +256,7 @@ class Stages:
     @cached_property
     def reuse(self) -> dict[str, dict[str, int]]:
         """Per stage and dim, how many of the values that one iteration reads the next one reads again."""
-        with deep_expressions():
-            return {s.name: {d: dimensional_reuse(s, d) for d in s.dims} for s in self.problem.graph.stages}
+        return {s.name: {d: dimensional_reuse(s, d) for d in s.dims} for s in self.problem.graph.stages}
 
 
 def _is_function(stage: Stage) -> bool:

@@ -12,14 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...cached import cached_property
-from ...expr.depth import deep_expressions
 from ...expr.nodes import Op
 from ...expr.visit import key, walk
 from ...graph.nodes import Graph, Stage
 from ...schedule.directives import StageSchedule
 
 
-@deep_expressions()
 def with_fused_loops(
     graph: Graph, part: tuple[StageSchedule, ...]
 ) -> tuple[tuple[StageSchedule, ...], tuple[str, ...]]:

@@ -17,7 +17,6 @@ import numpy as np
 from ...analysis.interval import Interval
 from ...analysis.regions import with_own_updates
 from ...analysis.touched import Box, hull
-from ...expr.depth import deep_expressions
 from ..common.facts import Facts
 from ..common.footprint import points
 
@@ -38,7 +37,6 @@ class Boxes:
         self.added: set[str] = set()
         self._read(output)
 
-    @deep_expressions()
     def add(self, name: str) -> None:
         """A stage all readers of which have been added."""
         if name not in self.added:
@@ -46,7 +44,6 @@ class Boxes:
             self.found[name] = _within(grown, self.facts.boxes[name])
             self._read(name)
 
-    @deep_expressions()
     def _read(self, name: str) -> None:
         self.added.add(name)
         for reads in self.facts.prepared_reads[name]:

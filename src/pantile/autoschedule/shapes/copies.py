@@ -21,7 +21,6 @@ from math import prod
 from ...analysis.interval import Interval, Scope
 from ...analysis.regions import definition_scope, where_it_holds, with_own_updates
 from ...analysis.touched import Box, each_load, hull
-from ...expr.depth import deep_expressions
 from ...expr.nodes import Expr, Load
 from ...graph.nodes import Stage
 from ...schedule.clones import Place, clone_stages, place_of, places
@@ -86,7 +85,6 @@ class Copies:
         }  # fmt: skip
 
 
-@deep_expressions()
 def copies(problem: Problem, whole: Collection[str] = ()) -> Copies:
     """What to copy; the stages in `whole` are not."""
     finder = _Finder(problem, whole)

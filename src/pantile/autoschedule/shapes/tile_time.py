@@ -17,7 +17,6 @@ import numpy as np
 
 from ...analysis.access import accesses
 from ...analysis.touched import Box, hull
-from ...expr.depth import deep_expressions
 from ...schedule.default import lanes
 from ..common.facts import Facts
 from ..common.footprint import boxes, points, size, tiles
@@ -224,7 +223,6 @@ class _Pricing:
     def _outside(self, source: str, reader: str, fused: Mapping[str, Numbers]) -> Numbers:
         return ~(fused[reader] & fused[source]) if source in fused else np.full(self.count, True)
 
-    @deep_expressions()
     def _read(self, source: str, reader: str) -> Box:
         """What a tile of one stage reads of another one or an input."""
         found: Box | None = None
