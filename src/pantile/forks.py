@@ -59,6 +59,11 @@ _llvm_is_broken = False
 _forking = threading.local()
 
 
+def is_in_llvm() -> bool:
+    """Whether this thread holds the lock: all others wait for it."""
+    return bool(ffi.lib._lock._lock._is_owned())
+
+
 def _wait_for_llvm() -> None:
     _forking.holds_llvm = ffi.lib._lock._lock.acquire(timeout=PATIENCE)
 

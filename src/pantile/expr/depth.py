@@ -16,7 +16,7 @@ from functools import partial, wraps
 from typing import Generic, ParamSpec, TypeVar
 
 from ..errors import here, on_behalf_of
-from ..forks import Lock
+from ..forks import Lock, is_in_llvm
 from .meanwhile import Meanwhile
 
 P = ParamSpec("P")
@@ -36,7 +36,7 @@ def on_deep_stack(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        if getattr(_this_thread, "is_deep", False):
+        if getattr(_this_thread, "is_deep", False) or is_in_llvm():
             return function(*args, **kwargs)
         return _waited_for(partial(function, *args, **kwargs))
 
