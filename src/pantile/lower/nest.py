@@ -90,6 +90,11 @@ class _Builder:
             if p.with_stage is not None:
                 self.fused.setdefault(p.with_stage, []).append(p.name)
         self.at = self.stages_at()
+        # Of the stages that are stored outside of the loop they are computed in, the variables of both loops.
+        self.stored_outside = [
+            (self.variable(p.compute), None if p.store is None else self.variable(p.store))
+            for p in plan.stages.values() if p.compute is not None and p.compute != p.store
+        ]  # fmt: skip
         self.ordered: set[str] = set()
         self.floor = 0  # open loops below this depth are not slid along
         self.gone: frozenset[str] = frozenset()  # loops of which only what whole blocks leave over is being built
@@ -498,10 +503,9 @@ class _Builder:
     def may_start_early(self, loop: OpenLoop) -> bool:
         """Whether some stage may slide along the loop that is being opened: it is stored outside."""
         return loop.serial and any(
-            p.compute is not None and p.compute != p.store and self.variable(p.compute) not in self.around
-            and (p.store is None or self.variable(p.store) in self.around)
-            for p in self.plan.stages.values()
-        )  # fmt: skip
+            computed not in self.around and (stored is None or stored in self.around)
+            for computed, stored in self.stored_outside
+        )
 
     def variable(self, site: Site) -> str:
         """The loop variable of a site."""
