@@ -73,7 +73,7 @@ class _Flattener:
         if isinstance(s, For) and s.kind is Kind.PARALLEL:
             return self.parallel(s)
         new = tuple(self.expression(e) for e in ir.expressions(s))
-        inside = tuple(self.visit(c, inner, arena) for c, inner in step(s, scope))
+        inside = tuple([self.visit(c, inner, arena) for c, inner in step(s, scope)])
         s = ir.rebuild(s, new, inside)
         if isinstance(s, Store):
             return Store(s.buffer, (self.index(s.buffer, s.indices),), s.value, s.mask, s.nontemporal)

@@ -44,7 +44,7 @@ class _Folder:
 
     def statement(self, s: Stmt, lets: _Lets) -> Stmt:
         new = tuple(transform(e, lambda n: self.load(n, lets)) for e in ir.expressions(s))
-        s = ir.rebuild(s, new, tuple(self.statement(c, _inside(s, lets)) for c in ir.children(s)))
+        s = ir.rebuild(s, new, tuple([self.statement(c, _inside(s, lets)) for c in ir.children(s)]))
         if isinstance(s, Store):
             return Store(s.buffer, self.circular(s.buffer, s.indices, lets), s.value, s.mask, s.nontemporal)
         if isinstance(s, Realize):

@@ -43,7 +43,7 @@ class _Partitioner:
         self.ordered = ordered
 
     def visit(self, s: Stmt, scope: Scope) -> Stmt:
-        inside = tuple(self.visit(c, inner) for c, inner in step(s, scope))
+        inside = tuple([self.visit(c, inner) for c, inner in step(s, scope)])
         s = ir.rebuild(s, ir.expressions(s), inside)
         return self.loop(s) if isinstance(s, For) and self.wanted(s) else s
 

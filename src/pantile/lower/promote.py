@@ -53,7 +53,7 @@ class _Promoter:
         for h in held:
             s = h.inside(s)
             self.registers.add(h.name)
-        s = ir.rebuild(s, ir.expressions(s), tuple(self.visit(c) for c in ir.children(s)))
+        s = ir.rebuild(s, ir.expressions(s), tuple([self.visit(c) for c in ir.children(s)]))
         for h in held:
             s = h.around(s)
         return s

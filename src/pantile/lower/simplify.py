@@ -50,7 +50,7 @@ class _Simplify:
         new = tuple(rewrite.visit(e) for e in ir.expressions(s))
         if isinstance(s, For):
             return self.loop(s, new, scope)
-        inside = tuple(self.statement(c, scope) for c in ir.children(s))
+        inside = tuple([self.statement(c, scope) for c in ir.children(s)])
         if isinstance(s, Block):
             return ir.block(*[i for i in inside if not _is_nothing(i)])
         simpler = ir.rebuild(s, new, inside)

@@ -39,7 +39,7 @@ def _visit(s: Stmt, facts: Facts, granted: frozenset[Key]) -> Stmt:
         if s.kind in (Kind.SERIAL, Kind.PARALLEL):
             needs = {k: n for k, n in _needs(s.body, _Inside(s.var, {})).items() if k not in granted}
             return _trimmed(s, needs, facts, granted)
-    return ir.rebuild(s, ir.expressions(s), tuple(_visit(c, facts, granted) for c in ir.children(s)))
+    return ir.rebuild(s, ir.expressions(s), tuple([_visit(c, facts, granted) for c in ir.children(s)]))
 
 
 @dataclass(frozen=True)

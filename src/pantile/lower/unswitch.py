@@ -37,7 +37,7 @@ def branch(s: Store) -> Stmt:
 def _versions(s: Stmt, budget: int) -> Stmt:
     condition = next(_invariant_conditions(s), None) if budget else None
     if condition is None:
-        return ir.rebuild(s, ir.expressions(s), tuple(unswitch(c) for c in ir.children(s)))
+        return ir.rebuild(s, ir.expressions(s), tuple([unswitch(c) for c in ir.children(s)]))
     return If(condition, *(_versions(_settled(s, condition, holds), budget - 1) for holds in (True, False)))
 
 

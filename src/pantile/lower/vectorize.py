@@ -45,7 +45,7 @@ def _visit(s: Stmt, lets: Classes) -> Stmt:
     """`lets`: the index lets around; they tell how ramps are aligned."""
     if isinstance(s, Let) and s.value.dtype == INDEX and s.value.lanes == 1:
         return Let(s.name, s.value, _visit(s.body, {**lets, s.name: congruence(s.value, lets)}))
-    inside = tuple(_visit(c, lets) for c in ir.children(s))
+    inside = tuple([_visit(c, lets) for c in ir.children(s)])
     s = ir.rebuild(s, ir.expressions(s), inside)
     return _vector_loop(s, lets) if isinstance(s, For) and s.kind is Kind.VECTOR else s
 
@@ -87,7 +87,7 @@ class _Vectorizer:
         if isinstance(s, Store):
             return self.store(s)
         new = tuple(self.expression(e) for e in ir.expressions(s))
-        return ir.rebuild(s, new, tuple(self.statement(c) for c in ir.children(s)))
+        return ir.rebuild(s, new, tuple([self.statement(c) for c in ir.children(s)]))
 
     def let(self, s: Let) -> Stmt:
         value = self.expression(s.value)
