@@ -122,8 +122,11 @@ def _linear_sum(e: Op) -> Linear:
     stack: list[tuple[Expr, int]] = [(e, 1)]
     while stack:
         part, c = stack.pop()
-        parts = _scaled_parts(part)
-        if not parts:
+        known: Linear | None = getattr(part, "_linear", None)
+        parts = _scaled_parts(part) if known is None else []
+        if known is not None:
+            found.add_form(known, c)
+        elif not parts:
             found.add_part(part, c)
         elif id(part) in seen:
             return _sum_of_shared(e)

@@ -96,7 +96,14 @@ def once_per_node(slot: str, operands: Operands = children) -> Callable[[Callabl
         @wraps(function)
         def remembered(e: Expr) -> T:
             found: T | None = getattr(e, slot, None)
-            return nested(e) if found is None else found
+            if found is not None:
+                return found
+            for c in operands(e):
+                if getattr(c, slot, None) is None:
+                    return nested(e)
+            found = function(e)  # mostly, a node is met soon after it is made, of nodes that were met before
+            setattr(e, slot, found)
+            return found
 
         def nested(e: Expr) -> T:
             stack = [e]
