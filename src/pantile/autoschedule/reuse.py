@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from itertools import permutations
+from itertools import islice, permutations
 from math import inf
 from typing import ClassVar
 
@@ -44,6 +44,7 @@ from .strategy import Found, Problem, Strategy
 MOST_PERMUTED = 3  # loops whose order is searched; further ones stay outermost
 FEW_STAGES = 12  # of a segment for which all orders of loops are tried
 SLOW = Fraction(1, 2)  # points per iteration
+MOST_HEADS = 64  # segments to start with that are considered from then on
 MOST_ANALYSED = 600  # stages, counted once per segment, before Algorithm 8 stops to look at all cuts
 
 
@@ -302,10 +303,11 @@ class _Search:
                 best, least = found, cost
         return best or [self.tiling_analysis((m,)) for m in members]
 
-    def _heads(self, members: tuple[str, ...]) -> list[tuple[str, ...]]:
+    def _heads(self, members: tuple[str, ...], most: int | None = None) -> list[tuple[str, ...]]:
         """Segments to start with, smallest first, of `max_split` stages or more. They end where iterations of consumers
-        overlap: other stages are inlined or computed with what reads them."""
-        heads = [self._with_producers(members, end) for end in members[:-1] if self._has_overlap(end)]
+        overlap: other stages are inlined or computed with what reads them. `most`: look at the first so many only."""
+        ends = islice((end for end in members[:-1] if self._has_overlap(end)), most)
+        heads = [self._with_producers(members, end) for end in ends]
         return sorted((h for h in heads if len(h) >= self.parameters.max_split), key=len)
 
     def _has_overlap(self, name: str) -> bool:
@@ -315,7 +317,7 @@ class _Search:
         """A cut of a long segment without looking at all: again and again the largest head that fits."""
         found = []
         while members:
-            heads = [*self._heads(members), members]
+            heads = [*self._heads(members, MOST_HEADS), members]
             low, step = 0, 1  # heads[low] is to be taken
             while low + step < len(heads) and self._fits(heads[low + step]):
                 low, step = low + step, 2 * step
