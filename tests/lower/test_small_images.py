@@ -206,3 +206,21 @@ def test_domains_of_less_than_nothing(kind: str, producer: str) -> None:
     for size in [(1, 1), (1, 9), (2, 1), (4, 1), (2, 2), (3, 3), (5, 13)]:
         img = np.arange(size[0] * size[1], dtype=np.float32).reshape(size)
         np.testing.assert_allclose(scheduled(img=img), p.reference(img=img), rtol=1e-6, err_msg=str(size))
+
+
+@pytest.mark.parametrize("producers", ["default", "root", "vectors"])
+@pytest.mark.parametrize("extend", [pt.edge, pt.mirror, pt.reflect, pt.wrap])
+def test_nothing_around_nothing(extend: Callable[..., pt.Func], producers: str) -> None:
+    """What is defined everywhere around an input is nowhere if that has no pixels: it is not computed, nor is it
+    needed by a domain that is as empty."""
+    m, other = Made(), pt.Input("other", "float32", ndim=1)
+    around, both = extend(other), pt.Func("both")
+    both[x] = around[x] + around[x + 1]
+    m.g[x] = 0.0
+    m.g[x] += both[x + pt.RDom((0, other.shape[0]))[0]]
+    m.f[y, x] = m.g[x] + m.g[x + 1]
+    p = pt.Pipeline(m.f, shape=(m.height, m.width)).with_options(debug=True)
+    scheduled = p.with_schedule(SCHEDULES[producers](["both", "g"]))
+    for length in (0, 1, 3):
+        arrays = {"img": np.zeros((2, 7), np.float32), "other": np.arange(length, dtype=np.float32)}
+        np.testing.assert_array_equal(scheduled(**arrays), p.reference(**arrays), err_msg=str(length))
