@@ -224,3 +224,16 @@ def test_nothing_around_nothing(extend: Callable[..., pt.Func], producers: str) 
     for length in (0, 1, 3):
         arrays = {"img": np.zeros((2, 7), np.float32), "other": np.arange(length, dtype=np.float32)}
         np.testing.assert_array_equal(scheduled(**arrays), p.reference(**arrays), err_msg=str(length))
+
+
+@pytest.mark.parametrize("schedule", ["default", "root", "vectors"])
+@pytest.mark.parametrize("extend", [pt.edge, pt.mirror, pt.reflect, pt.wrap])
+def test_conditions_around_nothing(extend: Callable[..., pt.Func], schedule: str) -> None:
+    """A wrapped index is inside an input whatever it is, unless there is nothing inside."""
+    m, other = Made(), pt.Input("other", "float32", ndim=1)
+    around = extend(other)
+    m.g[x] = around[x] + around[x + 1]
+    m.f[y, x] = pt.select(x < other.shape[0], m.g[x + 1], 3.0) + pt.select(x < other.shape[0], around[x], 4.0)
+    p = pt.Pipeline(m.f, shape=(m.height, m.width)).with_options(debug=True)
+    found = p.with_schedule(SCHEDULES[schedule](["g"]))(img=np.zeros((2, 7), np.float32), other=np.zeros(0, np.float32))
+    np.testing.assert_array_equal(found, np.full((2, 7), 7, np.float32))
