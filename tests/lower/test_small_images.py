@@ -174,3 +174,66 @@ def test_around_nothing(extend: Callable[..., pt.Func], size: tuple[int, int]) -
         else:
             with pytest.raises(pt.UserError, match="has no indices; pass an array that is not empty"):
                 run(img=img)
+
+
+DOMAINS: dict[str, Callable[[pt.StageSchedule], pt.StageSchedule]] = {
+    "plain": lambda u: u,
+    "unrolled": lambda u: u.unroll("r.1", 8).unroll("r.0", 3),
+    "clipped": lambda u: u.split("r.1", "a", "b", 4).split("a", "a", "m", 2),
+    "inside out": lambda u: u.split("r.1", "a", "b", 4).unroll("b").reorder("a", "r.0", "b", "x"),
+    "both": lambda u: u.fuse("r.0", "r.1", "p"),
+    "both in blocks": lambda u: u.fuse("r.0", "r.1", "p").split("p", "a", "b", 4).unroll("b"),
+    "with a row": lambda u: u.reorder("r.1", "x", "r.0").fuse("x", "r.0", "p").unroll("p", 2),
+    "vectors": lambda u: u.reorder("r.0", "r.1", "x").vectorize("x", 4).unroll("r.1", 2),
+    "parallel": lambda u: u.parallel("x").unroll("r.1", 2),
+    "in two steps": lambda u: u.rfactor("r.0", "u"),
+    "blocks in two steps": lambda u: u.split("r.1", "a", "b", 4).rfactor("b", "u"),
+}
+
+
+@pytest.mark.parametrize("producer", ["inline", "root"])
+@pytest.mark.parametrize("kind", DOMAINS)
+def test_domains_of_less_than_nothing(kind: str, producer: str) -> None:
+    """A domain of extent -1 has no values, however its loops are cut: its last block does not begin before it."""
+    m = Made()
+    r = pt.RDom((1, m.height - 2), (1, m.width - 2))
+    m.g[y, x] = pt.wrap(m.img)[y, x] * 2.0
+    m.f[x] = 1.0
+    m.f[x] += m.g[r[0], r[1] + x]
+    p = pt.Pipeline(m.f, shape=(m.width // 2 + 1,)).with_options(debug=True)
+    g = pt.on("g").compute_inline() if producer == "inline" else pt.on("g").compute_root()
+    scheduled = p.with_schedule(pt.Schedule(DOMAINS[kind](pt.on("f").update(0)), g))
+    for size in [(1, 1), (1, 9), (2, 1), (4, 1), (2, 2), (3, 3), (5, 13)]:
+        img = np.arange(size[0] * size[1], dtype=np.float32).reshape(size)
+        np.testing.assert_allclose(scheduled(img=img), p.reference(img=img), rtol=1e-6, err_msg=str(size))
+
+
+@pytest.mark.parametrize("producers", ["default", "root", "vectors"])
+@pytest.mark.parametrize("extend", [pt.edge, pt.mirror, pt.reflect, pt.wrap])
+def test_nothing_around_nothing(extend: Callable[..., pt.Func], producers: str) -> None:
+    """What is defined everywhere around an input is nowhere if that has no pixels: it is not computed, nor is it
+    needed by a domain that is as empty."""
+    m, other = Made(), pt.Input("other", "float32", ndim=1)
+    around, both = extend(other), pt.Func("both")
+    both[x] = around[x] + around[x + 1]
+    m.g[x] = 0.0
+    m.g[x] += both[x + pt.RDom((0, other.shape[0]))[0]]
+    m.f[y, x] = m.g[x] + m.g[x + 1]
+    p = pt.Pipeline(m.f, shape=(m.height, m.width)).with_options(debug=True)
+    scheduled = p.with_schedule(SCHEDULES[producers](["both", "g"]))
+    for length in (0, 1, 3):
+        arrays = {"img": np.zeros((2, 7), np.float32), "other": np.arange(length, dtype=np.float32)}
+        np.testing.assert_array_equal(scheduled(**arrays), p.reference(**arrays), err_msg=str(length))
+
+
+@pytest.mark.parametrize("schedule", ["default", "root", "vectors"])
+@pytest.mark.parametrize("extend", [pt.edge, pt.mirror, pt.reflect, pt.wrap])
+def test_conditions_around_nothing(extend: Callable[..., pt.Func], schedule: str) -> None:
+    """A wrapped index is inside an input whatever it is, unless there is nothing inside."""
+    m, other = Made(), pt.Input("other", "float32", ndim=1)
+    around = extend(other)
+    m.g[x] = around[x] + around[x + 1]
+    m.f[y, x] = pt.select(x < other.shape[0], m.g[x + 1], 3.0) + pt.select(x < other.shape[0], around[x], 4.0)
+    p = pt.Pipeline(m.f, shape=(m.height, m.width)).with_options(debug=True)
+    found = p.with_schedule(SCHEDULES[schedule](["g"]))(img=np.zeros((2, 7), np.float32), other=np.zeros(0, np.float32))
+    np.testing.assert_array_equal(found, np.full((2, 7), 7, np.float32))

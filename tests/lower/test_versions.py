@@ -111,3 +111,19 @@ def test_indices_that_turn() -> None:
     q_lanes = pt.on("q").compute_root().update(0).reorder("y", "r.0", "x").vectorize("x", 4)
     schedule = pt.Schedule(pt.on("u"), pt.on("s").compute_root(), q_lanes)
     check(p, schedule, [(1, 1), (2, 5), (5, 17)])
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_constants_of_what_blocks_leave_over(fused: bool) -> None:
+    """In the rest of a row only column 1 of d is read, a constant; in whole blocks it is 0 and 1."""
+    img = pt.Input("img", "float32", ndim=2)
+    d, q = pt.Func("d", domain=((1, 3), (0, 2))), pt.Func("q")
+    d[Y, X] = pt.constant(img, 1.0)[Y, X] * 2.0
+    q[Y, X] = pt.edge(d)[Y, X]
+    p = pt.Pipeline(q, shape=(3, img.shape[1]))
+    d_loops = pt.on("d").compute_at("q", "x")
+    schedule = pt.Schedule(
+        pt.on("q").vectorize("x", 4, tail="guard"), d_loops.fuse("y", "x", "p") if fused else d_loops,
+        pt.on("img_constant").compute_root(),
+    )  # fmt: skip
+    check(p, schedule, SIZES)

@@ -22,7 +22,7 @@ from ..expr.visit import depends, substitute
 from ..graph.nodes import Definition, Stage
 from ..ir.nodes import Kind
 from ..schedule.plan import Fuse, Loop, Nest, Split
-from .names import loop_name, of_loop, prefix
+from .names import loop_name, of_loop, prefix, region_names
 
 _STATIC = (Kind.VECTOR.value, Kind.UNROLL.value)
 
@@ -37,7 +37,10 @@ class Range:
 
 @dataclass(frozen=True)
 class Covered:
-    """What some loops cover together, exactly: those of one dim its range, a fused one that of each of its two."""
+    """What some loops cover together, exactly: those of one dim its range, a fused one that of each of its two.
+
+    Dims are told by name: the same loops may be built several times, and one version's constants are not another's.
+    """
 
     range: Range
     loops: frozenset[str]
@@ -62,6 +65,7 @@ class Loops:
     covered: dict[str, Covered] = field(default_factory=dict)  # variable or let -> what it ranges over
     fused: set[str] = field(default_factory=set)  # lets that take a fused loop apart
     blocks: dict[str, Expr] = field(default_factory=dict)  # let -> extent of the clipped block there: at least 1
+    dims: dict[str, Range] = field(default_factory=dict)  # dims not rewritten yet -> their ranges in all versions
 
     @property
     def definition(self) -> Definition:
@@ -151,7 +155,9 @@ def pure_dims(stage: Stage, index: int) -> list[str]:
 def make_loops(stage: Stage, index: int, nest: Nest, ranges: dict[str, Range], facts: Facts,
                at_least: Callable[[Expr, int], bool]) -> Loops:  # fmt: skip
     """Apply the nest's rewrites to the ranges of the dims. `at_least(extent, n)`: whether extent >= n is certain."""
-    loops = Loops(stage, index, nest, dict(ranges))
+    named = {dim: Range(*region_names(stage, dim)) for dim in pure_dims(stage, index)}
+    everywhere = {dim: named.get(dim, r) for dim, r in ranges.items()}
+    loops = Loops(stage, index, nest, dict(ranges), dims=dict(everywhere))
     steps: list[_Step] = [
         _Split(loops, r, facts, at_least) if isinstance(r, Split) else _Fuse(loops, r, facts) for r in nest.rewrites
     ]
@@ -162,7 +168,7 @@ def make_loops(stage: Stage, index: int, nest: Nest, ranges: dict[str, Range], f
     made_of = _made_of(nest, ranges)
     for dim, value in values.items():
         if isinstance(value, Var):
-            loops.covered[value.name] = Covered(ranges[dim], frozenset(loops.var(n).name for n in made_of[dim]))
+            loops.covered[value.name] = Covered(everywhere[dim], frozenset(loops.var(n).name for n in made_of[dim]))
     return loops
 
 
@@ -177,6 +183,7 @@ class _Split(_Step):
     def __init__(self, loops: Loops, s: Split, facts: Facts, at_least: Callable[[Expr, int], bool]) -> None:
         self.loops, self.s, self.facts = loops, s, facts
         self.old = loops.ranges.pop(s.old)
+        loops.dims.pop(s.old, None)
         self.extent = simplify(self.old.high - self.old.low + 1, facts)
         self.name = loops.of_loop(s.inner, "lo")
         self.style = "relative" if _inside_out(loops.nest, s) else self.tail(at_least)
@@ -235,6 +242,7 @@ class _Fuse(_Step):
         self.loops, self.f, self.facts = loops, f, facts
         self.again = _times_before(loops.nest, f)
         self.outer, self.inner = loops.ranges.pop(f.outer), loops.ranges.pop(f.inner)
+        self.rows, self.columns = loops.dims.pop(f.outer, self.outer), loops.dims.pop(f.inner, self.inner)
         self.width = simplify(self.inner.high - self.inner.low + 1, facts)
         height = simplify(self.outer.high - self.outer.low + 1, facts)
         loops.ranges[f.fused] = Range(const(0, INDEX), simplify(height * self.width - 1, facts))
@@ -242,12 +250,14 @@ class _Fuse(_Step):
     def bind(self, values: dict[str, Expr]) -> None:
         fused = values.pop(self.f.fused)
         made_of = frozenset(self.loops.var(n).name for n in _parts(self.loops.nest, self.f, self.f.fused))
-        for part, name, old, step in (("row", self.f.outer, self.outer, fused // self.width),
-                                      ("column", self.f.inner, self.inner, fused % self.width)):  # fmt: skip
+        for part, name, old, all_of_it, step in (
+            ("row", self.f.outer, self.outer, self.rows, fused // self.width),
+            ("column", self.f.inner, self.inner, self.columns, fused % self.width),
+        ):
             at = var(self.loops.of_loop(self.f.fused, part, self.again))
             self.loops.lets.append((at.name, simplify(old.low + step, self.facts)))
             self.loops.fused.add(at.name)
-            self.loops.covered[at.name] = Covered(old, made_of)
+            self.loops.covered[at.name] = Covered(all_of_it, made_of)
             values[name] = at
 
 

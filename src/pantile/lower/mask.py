@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..analysis.interval import Interval, Scope, interval, refine
 from ..expr.build import binary, expr, unary
 from ..expr.linear import Facts, linear
-from ..expr.nodes import COMPARISON, Const, Expr, Load, Op, Var, var
+from ..expr.nodes import COMPARISON, Const, Expr, Load, Op, Var, const, var
 from ..expr.types import INDEX
 from ..expr.visit import children, loaded, names, rebuild, transform, walk
 from ..graph.nodes import Stage
@@ -100,7 +100,7 @@ class _Masker:
 
     def safe(self, load: Load, path: _Path) -> bool:
         """Whether the load reads no further without the conditions around it."""
-        if path.by_scalars and load.buffer in self.inputs:
+        if load.buffer in self.inputs and (path.by_scalars or not self.has_pixels(load)):
             return self.holds(load)
         narrowed = {name for name, whole in self.whole.items() if path.scope[name] is not whole}
         return all(
@@ -114,9 +114,16 @@ class _Masker:
         return all(self.holds_along(load.buffer, k, transform(i, _unpromised)) for k, i in enumerate(load.indices))
 
     def holds_along(self, buffer: str, k: int, index: Expr) -> bool:
-        if buffer not in self.inputs:
+        if buffer not in self.inputs or not self.has_pixels_along(buffer, k):
             return False
         return self.inside(interval(index, self.whole), Interval(0, var(of_buffer(buffer, "shape", k)) - 1))
+
+    def has_pixels(self, load: Load) -> bool:
+        return all(self.has_pixels_along(load.buffer, k) for k in range(len(load.indices)))
+
+    def has_pixels_along(self, buffer: str, k: int) -> bool:
+        """Whether an input certainly is not empty: else an index that is clamped or wrapped is not inside it."""
+        return self.facts.ge(var(of_buffer(buffer, "shape", k)), const(1, INDEX))
 
     def inside(self, a: Interval, b: Interval) -> bool:
         """Whether a certainly lies in b."""

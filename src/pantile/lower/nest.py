@@ -32,10 +32,10 @@ from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, Var, const, var
 from ..expr.types import INDEX
 from ..expr.visit import depends, loaded, names, same, substitute, variables, walk
-from ..graph.nodes import Graph, Stage
+from ..graph.nodes import Graph, ReductionDim, Stage
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
-from ..schedule.plan import Loop, Plan, Site, StagePlan
+from ..schedule.plan import Loop, Nest, Plan, Site, Split, StagePlan
 from .assume import assume
 from .extents import Extents
 from .footprint import Contents, Reach, computed, read_by, read_if, read_when
@@ -344,11 +344,19 @@ class _Builder:
             self.facts.bounds.pop(loop_name(stage, index, loop.name), None)
         ranges = {dim: self.region(stage, dim) for dim in pure_dims(stage, index)}
         for r in stage.definitions[index].domain:
-            low = simplify(r.min, self.facts)
-            ranges[r.name] = Range(low, simplify(low + r.extent - 1, self.facts))
+            low, extent = simplify(r.min, self.facts), self.counted(nest, r)
+            ranges[r.name] = Range(low, simplify(low + extent - 1, self.facts))
         loops = make_loops(stage, index, nest, ranges, self.facts, self.at_least)
         self.covered.update(loops.covered)
         return loops
+
+    def counted(self, nest: Nest, r: ReductionDim) -> Expr:
+        """The extent of a domain. A loop runs no iterations over a negative one, but splits and fuses count with it:
+        the last block of -1 values begins 8 before the first, and -1 rows of -1 values are one."""
+        names = {n for w in nest.rewrites for n in ((w.old,) if isinstance(w, Split) else (w.outer, w.inner))}
+        if r.name not in names or self.never_negative(r.extent) or self.required.is_positive(r.extent + 1):
+            return r.extent
+        return maximum(r.extent, const(0, INDEX))
 
     def region(self, stage: Stage, dim: str) -> Range:
         """The range of a dim: constants where they are known, else by name."""

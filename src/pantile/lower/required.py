@@ -14,10 +14,10 @@ from ..analysis.touched import Box
 from ..cached import cached_property
 from ..expr.build import expr, maximum, minimum
 from ..expr.linear import Facts, linear, simplify
-from ..expr.nodes import COMPARISON, Const, Expr, Op, Var, const
+from ..expr.nodes import COMPARISON, Const, Expr, Op, Var, const, var
 from ..expr.types import INDEX
 from ..expr.visit import loaded, names, same, walk
-from ..graph.nodes import Definition, Graph, Stage
+from ..graph.nodes import Definition, Graph, InputInfo, Stage
 from .anywhere import computable_anywhere
 
 _BEHIND = 1 << 31  # all coordinates
@@ -43,8 +43,10 @@ class Required:
         return self._boxes[stage.name]
 
     def anywhere(self, stage: Stage, k: int) -> bool:
-        """Whether the stage can be computed at any position along dim k."""
-        return (stage.name, k) in self._anywhere
+        """Whether the stage can be computed at any position along dim k, wherever code runs."""
+        if (stage.name, k) not in self._anywhere:
+            return False
+        return stage.name not in self._reading_pixels or not self.is_conditional
 
     def is_limited(self, stage: Stage) -> bool:
         """Whether in some calls less is needed of the stage than the ends of what reads it say, perhaps nothing; or of
@@ -54,6 +56,20 @@ class Required:
     @cached_property
     def _anywhere(self) -> set[tuple[str, int]]:
         return computable_anywhere(self.graph, self.facts)
+
+    @cached_property
+    def _reading_pixels(self) -> set[str]:
+        """The stages behind which there are inputs that may be empty. Where something is needed of such a stage, the
+        check of a call sees to it that there are pixels; else a clamped index is not inside, either."""
+        sources = {i.name for i in self.graph.inputs if not self._has_pixels(i)}
+        for stage in self.graph.stages:
+            if any(not loaded(e).isdisjoint(sources) for d in stage.definitions for e in expressions(d)):
+                sources.update((stage.name, *stage.buffers))
+        return sources
+
+    def _has_pixels(self, source: InputInfo) -> bool:
+        """Whether that is certain."""
+        return all(self.facts.ge(var(source.extent(axis)), const(1, INDEX)) for axis in range(source.ndim))
 
     @cached_property
     def _boxes(self) -> dict[str, Box]:
