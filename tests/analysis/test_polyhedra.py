@@ -29,6 +29,17 @@ def reads_of(value: Any) -> isl.Map:
     return statements(graph, graph.stage["out"], boxes["out"], scope)[0].reads["f"]
 
 
+MOST = pt.cast("uint64", (1 << 64) - 1)
+
+
+def _large(e: pt.Expr) -> pt.Expr:
+    return pt.cast("uint64", e)
+
+
+def _small(e: pt.Expr) -> pt.Expr:
+    return pt.cast("int32", e)
+
+
 AFFINE = {
     "y + 1, x": (lambda f, y, x, _: f[y + 1, x], lambda y, x: [(y + 1, x)]),
     "x, 2 y": (lambda f, y, x, _: f[x, 2 * y], lambda y, x: [(x, 2 * y)]),
@@ -36,6 +47,10 @@ AFFINE = {
     "clamped": (
         lambda f, y, x, img: f[pt.clamp(y - 2, 0, img.shape[0] - 15), x],
         lambda y, x: [(min(max(y - 2, 0), 5), x)],
+    ),
+    "numbers beyond 63 bits": (
+        lambda f, y, x, _: f[_small(pt.minimum(_large(y), MOST)), _small(_large(x) // MOST % MOST)],
+        lambda y, x: [(y, 0)],
     ),
     "two": (lambda f, y, x, _: f[y, x] + f[y, x + 3], lambda y, x: [(y, x), (y, x + 3)]),
     "chosen": (

@@ -11,12 +11,13 @@ import pytest
 import pantile as pt
 from pantile.analysis.polyhedra import MOST_PIECES
 from pantile.apps import APPS
-from pantile.autoschedule import Dp, PostTile, Problem, posttile
+from pantile.autoschedule import Dp, Found, PostTile, Problem, posttile
 from pantile.autoschedule.posttile import Composed, reorder_tiling_and_fusion
 from pantile.autoschedule.shapes import tile_time
 from pantile.autoschedule.shapes.computed import Boxes
 from pantile.autoschedule.shapes.spaces import Program, spaces
 from pantile.machine import named
+from pantile.schedule import clones
 
 from .problems import chain, problem_of
 
@@ -245,6 +246,24 @@ def test_images_of_next_to_nothing(shape: tuple[int, int]) -> None:
     assert PostTile().find(problem_of(pipeline, BROADWELL, img=shape)).report.groups
 
 
+def test_what_is_read_past_a_space_that_cannot_be_fused() -> None:
+    """A scan has fewer parallel loops than `out`, so that nothing prices it, nor `f`, which only the scan reads."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "int32", ndim=2)
+    r = pt.RDom((1, 63), names="x")
+    f, scan, out = pt.Func("f"), pt.Func("scan"), pt.Func("out")
+    f[y, x] = img[y, x] * 3
+    f[y, x] += 1
+    scan[y, x] = f[y, x] + f[y + 1, x]
+    scan[y, r.x] += scan[y, r.x - 1]
+    out[y, x] = scan[y, x] + scan[y + 1, x]
+    pipeline = pt.Pipeline(out, shape=(62, 64))
+    found = PostTile().find(problem_of(pipeline, BROADWELL, img=(64, 64)))
+    assert [g.output for g in found.report.groups][:2] == ["out", "scan"]
+    picture = np.arange(64 * 64, dtype=np.int32).reshape(64, 64)
+    np.testing.assert_array_equal(pipeline.with_schedule(found.schedule)(img=picture), pipeline.reference(img=picture))
+
+
 def test_too_much_recomputation_is_left_out() -> None:
     y, x = pt.vars("y x")
     img = pt.Input("img", "float32", ndim=2)
@@ -306,6 +325,50 @@ def test_copies_that_cannot_be_fused_are_given_up() -> None:
     assert {g.output for g in report.groups} == {"op0", "own1", "own2", "op1", "op2"}
     why = "no copy of it could be fused with its use"
     assert report.remarks == (f"op0 is not fused: own1 and own2 share it, and {why}",)
+
+
+def reads_by_its_own_values(param: str = "k") -> pt.Pipeline:
+    """Values of `f` decide where `top` reads it; `low` reads a part that lies apart."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "int32", ndim=2)
+    k = pt.Param(param, "int32")
+    f, top, low = pt.Func("f"), pt.Func("top"), pt.Func("low")
+    f[y, x] = img[y, x] + k
+    f[y, x] += 1
+    top[y, x] = f[y, x] + f[y + pt.within(f[y + 200, x] & 3, 0, 3), x]
+    low[y, x] = f[y + 400, x] - f[y + 401, x]
+    return pt.Pipeline([top, low], shape=[(64, 64), (64, 64)])
+
+
+def test_reads_that_depend_on_each_other_are_of_one_copy() -> None:
+    """`top` reads two parts that lie apart, and clone_in would refuse to tell them from each other."""
+    pipeline = reads_by_its_own_values()
+    found = PostTile(tile_sizes=(16, 16)).find(problem_of(pipeline, BROADWELL, img=(465, 64), k=1))
+    assert found.report.remarks[0] == "f is computed as f and f_2: what is read of it lies apart"
+    _check(pipeline, found, k=1)
+
+
+def test_a_copy_is_not_called_as_a_param_is() -> None:
+    pipeline = reads_by_its_own_values("f_2")
+    found = PostTile(tile_sizes=(16, 16)).find(problem_of(pipeline, BROADWELL, img=(465, 64), f_2=1))
+    assert found.report.remarks[0] == "f is computed as f and f_3: what is read of it lies apart"
+    _check(pipeline, found, f_2=1)
+
+
+def test_copies_that_are_refused_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clones, "MOST_CLONES", 0)
+    pipeline = two_live_outs(66)
+    found = PostTile(tile_sizes=(16, 16)).find(problem_of(pipeline, BROADWELL, img=(132, 64)))
+    assert {g.output for g in found.report.groups} == {"op0", "op1", "op2"}
+    assert found.report.remarks[0].startswith("no stage is computed as copies, because pt.on(")
+    assert "clone_in" not in str(found.schedule)
+
+
+def _check(pipeline: pt.Pipeline, found: Found, **params: int) -> None:
+    picture = np.random.default_rng(0).integers(0, 100, (465, 64), np.int32)
+    results = pipeline.with_schedule(found.schedule)(img=picture, **params)
+    for mine, expected in zip(results, pipeline.reference(img=picture, **params), strict=True):
+        np.testing.assert_array_equal(mine, expected)
 
 
 def test_an_output_that_another_one_reads_is_shared() -> None:

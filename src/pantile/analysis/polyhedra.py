@@ -99,7 +99,8 @@ def box_set(name: str, ranges: tuple[range, ...]) -> isl.Set:
     space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(ranges)).set_tuple_name(isl.dim_type.set, name)
     points = isl.Set.universe(space)
     for k, r in enumerate(ranges):
-        points = points.lower_bound_val(isl.dim_type.set, k, r.start).upper_bound_val(isl.dim_type.set, k, r.stop - 1)
+        low, high = _number(r.start), _number(r.stop - 1)
+        points = points.lower_bound_val(isl.dim_type.set, k, low).upper_bound_val(isl.dim_type.set, k, high)
     return points
 
 
@@ -203,7 +204,12 @@ class _Reader:
         return self._constant(int(at.low)) if is_known and at is not None else None
 
     def _constant(self, value: int) -> Affine:
-        return isl.PwAff.from_aff(isl.Aff.zero_on_domain(self.local).set_constant_val(value))
+        return isl.PwAff.from_aff(isl.Aff.zero_on_domain(self.local).set_constant_val(_number(value)))
+
+
+def _number(value: int) -> isl.Val:
+    """Of any size: islpy itself takes no int that needs more than 64 bits with its sign."""
+    return isl.Val.read_from_str(isl.DEFAULT_CONTEXT, str(value))
 
 
 def _range(r: Interval) -> range:
@@ -214,9 +220,9 @@ def _interval_set(limits: Interval) -> isl.Set:
     """The numbers of an interval, one end of which may be open."""
     numbers = isl.Set.universe(isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, 1))
     if limits.low is not None:
-        numbers = numbers.lower_bound_val(isl.dim_type.set, 0, int(limits.low))
+        numbers = numbers.lower_bound_val(isl.dim_type.set, 0, _number(int(limits.low)))
     if limits.high is not None:
-        numbers = numbers.upper_bound_val(isl.dim_type.set, 0, int(limits.high))
+        numbers = numbers.upper_bound_val(isl.dim_type.set, 0, _number(int(limits.high)))
     return numbers
 
 
@@ -238,18 +244,18 @@ def _scaled(a: Affine, b: Affine) -> Affine | None:
     """A product with a constant."""
     for value, other in ((_value(b), a), (_value(a), b)):
         if value is not None:
-            return other.scale_val(value)
+            return other.scale_val(_number(value))
     return None
 
 
 def _quotient(a: Affine, b: Affine) -> Affine | None:
     value = _value(b)
-    return a.scale_down_val(value).floor() if value is not None and value > 0 else None
+    return a.scale_down_val(_number(value)).floor() if value is not None and value > 0 else None
 
 
 def _remainder(a: Affine, b: Affine) -> Affine | None:
     value = _value(b)
-    return a.mod_val(value) if value is not None and value > 0 else None
+    return a.mod_val(_number(value)) if value is not None and value > 0 else None
 
 
 def _value(a: Affine) -> int | None:

@@ -69,13 +69,13 @@ class PostTile(Strategy):
 
     def find(self, problem: Problem) -> Found:
         apart = copies(problem)
-        composed, inlined = _composed(self, apart.problem(problem))
+        composed, inlined = _composed(self, apart.problem)
         while vain := apart.in_vain({*inlined, *(n for f in composed.fused for n in f.stages[:-1])}):
             apart = copies(problem, {*apart.whole, *vain})
-            composed, inlined = _composed(self, apart.problem(problem))
+            composed, inlined = _composed(self, apart.problem)
         style = Style(vectors=2, parallelism=_TASKS_PER_THREAD * problem.machine.threads)
         parts = [scheduled(f.program.problem, _as_group(f), style) for f in composed.fused]
-        result = legal(apart.problem(problem), parts, inlined)
+        result = legal(apart.problem, parts, inlined)
         groups = tuple(_reported(f) for f in composed.fused)
         counts = {"computation spaces": len(composed.spaces), "extension schedules": composed.extension_schedules}
         remarks = (*apart.remarks, *composed.remarks, *result.remarks)
@@ -189,7 +189,7 @@ def construct_tile_shapes(
         return Fused(program, liveout, {}, liveout.stages, remarks=[f"not tiled: {why}"])
     m = len(dims)  # line 4
     parallel = {s: min(len(problem.facts.tileable(n)) for n in s.stages) for s in intermediate}  # line 7
-    able = [s for s in intermediate if parallel[s] >= m]
+    able = _reachable(problem, liveout, [s for s in intermediate if parallel[s] >= m])
     tile = _tile(parameters, problem, liveout, able, dims)
     growing = _Growing(Fused(program, liveout, tile, liveout.stages), parameters.limits(problem.machine))
     growing.start()  # lines 3, 5 and 6
@@ -199,6 +199,17 @@ def construct_tile_shapes(
         else:
             growing.extend(space)  # lines 9-16
     return growing.fused
+
+
+def _reachable(problem: Problem, liveout: Space, able: Sequence[Space]) -> list[Space]:
+    """Those that may come to be fused: nothing but the live-out and others of them reads them. Producers first."""
+    inside = {*liveout.stages}
+    found = []
+    for space in reversed(able):
+        if inside.issuperset(problem.facts.consumers[space.output]):
+            inside.update(space.stages)
+            found.append(space)
+    return found[::-1]
 
 
 def _tilable(parameters: PostTile, problem: Problem, liveout: Space) -> tuple[str, ...]:

@@ -67,6 +67,13 @@ def place_of(read: Load) -> Place:
     return tuple(map(key, read.indices))
 
 
+def decides_places(stage: Stage, consumer: Stage) -> bool:
+    """Whether values of a stage decide where a consumer reads it: then all its reads are of one copy, or of none."""
+    own = stage.buffers
+    reads = (e for d in consumer.definitions for e in d.loads if e.buffer in own)
+    return any(not loaded(i).isdisjoint(own) for e in reads for i in e.indices)
+
+
 @dataclass(frozen=True, eq=False)
 class _Cloned:
     """Copies of one stage."""
@@ -112,15 +119,10 @@ class _Cloned:
         known, numbers = places(self.stage, consumer), [int(k) for k in d.args[2:]]
         if any(k >= len(known) for k in numbers):
             raise self.no(d, f"{consumer.name} reads {self.stage.name} at {len(known)} places", "count them from 0")
-        if numbers and self._decides_places(consumer):
+        if numbers and decides_places(self.stage, consumer):
             raise self.no(d, f"values of {self.stage.name} decide where {consumer.name} reads it",
                           "leave the numbers out")  # fmt: skip
         return [known[k] for k in numbers] or known
-
-    def _decides_places(self, consumer: Stage) -> bool:
-        own = self.stage.buffers
-        reads = (e for d in consumer.definitions for e in d.loads if e.buffer in own)
-        return any(not loaded(i).isdisjoint(own) for e in reads for i in e.indices)
 
     def _reading(self, consumer: Stage, moved: dict[Place, str]) -> Stage:
         """A consumer that reads copies at some places."""

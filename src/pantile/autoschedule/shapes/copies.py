@@ -21,9 +21,10 @@ from math import prod
 from ...analysis.interval import Interval, Scope
 from ...analysis.regions import definition_scope, where_it_holds, with_own_updates
 from ...analysis.touched import Box, each_load, hull
+from ...errors import UserError
 from ...expr.nodes import Expr, Load
 from ...graph.nodes import Stage
-from ...schedule.clones import Place, clone_stages, place_of, places
+from ...schedule.clones import Place, clone_stages, decides_places, place_of, places
 from ...schedule.directives import StageSchedule, on
 from ...schedule.schedule import Schedule
 from ..common.facts import UNLIMITED
@@ -31,6 +32,7 @@ from ..strategy import Problem
 
 MOST_PARTS = 4  # of one stage, or it is left whole
 MOST_COPIES = 64  # in all
+ALL_PLACES = -1  # the number of the place, for all reads of a reader that only one copy can serve
 MOST_DEAD = 0.25  # parts of one live-out are put together if the box around them is larger than they are by no more
 
 
@@ -57,13 +59,11 @@ class Part:
 class Copies:
     """The clone_in directives, and the parts of the stages that they are for: name of the stage or copy -> part."""
 
+    problem: Problem  # in which the copies are stages of their own
     clones: tuple[StageSchedule, ...]
     parts: Mapping[str, Mapping[str, Part]]
     whole: frozenset[str]  # what was not to be copied
-
-    def problem(self, whole: Problem) -> Problem:
-        """The problem in which the copies are stages of their own."""
-        return whole.with_graph(clone_stages(whole.graph, Schedule(*self.clones))[0]) if self.clones else whole
+    refusals: tuple[str, ...] = ()
 
     def added(self, schedule: Schedule) -> Schedule:
         """A schedule of that problem as one of the pipeline as it is."""
@@ -72,10 +72,11 @@ class Copies:
 
     @property
     def remarks(self) -> list[str]:
-        return [
+        apart = (
             f"{stage} is computed as {' and '.join(parts)}: what is read of it lies apart"
             for stage, parts in self.parts.items()
-        ]
+        )
+        return [*apart, *(f"no stage is computed as copies, because {refusal}" for refusal in self.refusals)]
 
     def in_vain(self, fused: set[str]) -> set[str]:
         """Line 7: the stages of which no copy is fused with its use, unless there are dead instances between them."""
@@ -90,7 +91,13 @@ def copies(problem: Problem, whole: Collection[str] = ()) -> Copies:
     finder = _Finder(problem, whole)
     for stage in reversed(problem.graph.stages):
         finder.visit(stage)
-    return Copies(tuple(finder.clones()), finder.parts, frozenset(whole))
+    clones = tuple(finder.clones())
+    try:
+        graph = clone_stages(problem.graph, Schedule(*clones))[0]
+    except UserError as refusal:
+        why = str(refusal).removeprefix(f"{refusal.where}: ")
+        return Copies(problem, (), {}, frozenset(problem.graph.stage), (why,))
+    return Copies(problem.with_graph(graph) if clones else problem, clones, finder.parts, frozenset(whole))
 
 
 class _Finder:
@@ -103,7 +110,7 @@ class _Finder:
             for name, shape in problem.shapes.items()
         }
         self.parts: dict[str, dict[str, Part]] = {}
-        self.names = {*self.graph.stage, *self.graph.input}
+        self.names = {*self.graph.stage, *self.graph.input, *(p.name for p in self.graph.params)}
         self.count = 0
 
     def visit(self, stage: Stage) -> None:
@@ -143,7 +150,7 @@ class _Finder:
                 continue
             source = self.graph.producer[load.buffer]
             if source.name not in numbers:
-                numbers[source.name] = {place: k for k, place in enumerate(places(source, stage))}
+                numbers[source.name] = _numbers(source, stage)
             read = (name, numbers[source.name][place_of(load)])
             self.needed.setdefault(source.name, []).append(Part(box, part.liveouts, frozenset((read,))))
 
@@ -153,8 +160,15 @@ class _Finder:
             for name, part in list(parts.items())[1:]:
                 readers = dict.fromkeys(reader for reader, _ in sorted(part.reads))
                 for reader in readers:
-                    chain = chain.clone_in(reader, name, *sorted(k for r, k in part.reads if r == reader))
+                    numbers = sorted(k for r, k in part.reads if r == reader)
+                    chain = chain.clone_in(reader, name, *(k for k in numbers if k != ALL_PLACES))
             yield chain
+
+
+def _numbers(source: Stage, reader: Stage) -> dict[Place, int]:
+    """What reads are known by: those that cannot be of different copies have one number, and so become one part."""
+    one = decides_places(source, reader)
+    return {place: ALL_PLACES if one else k for k, place in enumerate(places(source, reader))}
 
 
 def _loads(stage: Stage, box: Box, scope: Scope) -> list[tuple[Load, Box]]:
@@ -189,7 +203,7 @@ def _apart(parts: list[Part]) -> list[Part]:
 
 
 def _belong_together(a: Part, b: Part) -> bool:
-    # Several places of one read, such as under two conditions, are one: a read has one source.
+    # What one read needs under several conditions is one part: a read has one source.
     one_read = not a.reads.isdisjoint(b.reads)
     return one_read or a.meets(b) or (not a.liveouts.isdisjoint(b.liveouts) and not a.is_far_from(b))
 
