@@ -222,6 +222,36 @@ def test_empty_domains_outputs_and_inputs() -> None:
     assert [a.tolist() for a in found] == [[1, 2, 3], []]
 
 
+def test_what_has_no_points_reads_nothing_and_breaks_no_promise() -> None:
+    wrapped = op("within", Y, const(0, INT32), HEIGHT - 1)
+    b = stage("b", "y x", load("img", "uint8", wrapped, X))
+    f = stage("f", "y x", load("b", "uint8", 3, X) + load("b", "uint8", Y, 2))
+    g = graph(b, f, out=(("f", (HEIGHT, 4)),), inputs={"img": ("uint8", 2)})
+    assert run(g, {"img": np.zeros((0, 9), np.uint8)})[0].shape == (0, 4)
+
+
+def test_an_output_without_points_asks_for_no_point_of_what_others_share_with_it() -> None:
+    shared = stage("shared", "y x", X * 3)
+    f = stage("f", "y x", load("shared", "int32", 7, Y))
+    g = graph(shared, f, out=(("f", (0, 2)), ("shared", (3, 2))))
+    found = run(g)
+    assert [a.shape for a in found] == [(0, 2), (3, 2)]
+
+
+def test_updates_of_a_stage_without_points_read_nothing() -> None:
+    below = stage("below", "y x", X * 3)
+    scan = update((Y, R), load("f", "int32", Y, R - 1) + load("below", "int32", 40, R), over=(("r.0", 1, 3),))
+    f = stage("f", "y x", load("below", "int32", X + 1, X + 1), updates=(scan,))
+    g = graph(below, f, out=(("f", (7, 0)), ("below", (1, 1))))
+    assert [a.shape for a in run(g)] == [(7, 0), (1, 1)]
+
+
+def test_unselected_reads_of_itself_outside_a_domain_are_harmless() -> None:
+    ahead = update((R,), select(R < 3, load("f", "int32", R + 1), 0), over=(("r.0", 0, 4),))
+    f = stage("f", "x", X * 2, updates=(ahead,), domain=((0, 4),))
+    assert run(graph(f, out=(("f", (4,)),)))[0].tolist() == [2, 4, 6, 0]
+
+
 def test_wide_types_stay_exact() -> None:
     f = stage("f", "x", load("img", "uint64", X) * const(3, "uint64"), cast("float64", load("img", "uint64", X)))
     g = graph(f, out=(("f", (2,)),), inputs={"img": ("uint64", 1)})

@@ -12,6 +12,7 @@ from ..expr.types import INDEX, DType
 from .context import Context
 from .division import write_floordiv, write_mod
 from .fixed_point import FIXED_POINT_WRITERS
+from .nesting import cut_inside
 from .rounding import fma_16bit, round_bfloat
 from .types import constant, integer, mangled, value_type
 
@@ -58,7 +59,7 @@ def _extreme(name: str, on_conditions: str) -> Writer:
         if e.dtype.is_float:
             flags = "" if ctx.module.strict else "nsz "
             return call(ctx, f"{name}imum", _type(e), *args, flags=flags)
-        return call(ctx, f"{'s' if e.dtype.is_signed else 'u'}{name}", _type(e), *args)
+        return cut_inside(ctx.fn, e, call(ctx, f"{'s' if e.dtype.is_signed else 'u'}{name}", _type(e), *args))
 
     return writer
 

@@ -35,6 +35,7 @@ class Function:
         self.lines: list[str] = []
         self.label = "entry"
         self.names: dict[str, str] = {}
+        self.nesting: dict[str, int] = {}  # how many minima and maxima LLVM sees in each other, behind a name
         self.heap: list[str] = []  # heap buffers that are live, to be given back on the way out
         self._numbers: dict[str, str] = {}
         self._added: list[str] = []

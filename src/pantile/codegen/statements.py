@@ -13,6 +13,7 @@ from .context import Context
 from .lanes import Neighbours
 from .memory import buffer_pointer, write_prefetch, write_store
 from .names import readable
+from .nesting import bind_cut
 from .parallel import SCRATCH, begin_body, write_region
 from .strided import Groups
 from .types import memory_type
@@ -49,7 +50,7 @@ def _produce(ctx: Context, s: Produce) -> None:
 
 
 def _let(ctx: Context, s: Let) -> None:
-    ctx.fn.bind(s.name, ctx.value(s.value))
+    bind_cut(ctx.fn, s.name, s.value, ctx.value(s.value))
     write_statement(ctx, s.body)
 
 

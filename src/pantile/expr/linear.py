@@ -158,6 +158,13 @@ class _Simplified(NamedTuple):
     result: Expr
 
 
+class _Rewritten(NamedTuple):
+    """What nodes of one structure became, by what was known about their variables."""
+
+    names: tuple[str, ...]
+    results: dict[tuple[object, ...], Expr]
+
+
 class Facts:
     """Known bounds of variables, as integers: name -> (low, high), either may be None; and their classes modulo n."""
 
@@ -165,6 +172,7 @@ class Facts:
         self.bounds = dict(bounds or {})
         self.classes: dict[str, Class] = {}
         self.simplified: dict[int, _Simplified] = {}
+        self.rewritten: dict[Key, _Rewritten] = {}
         self._effort = 0
 
     def about(self, e: Expr) -> list[object]:
@@ -443,3 +451,20 @@ class _Remembering(Simplifier):
             result = e  # what is made of it keeps its identity, too, and is found here
         self.facts.simplified[id(e)] = _Simplified(e, known, result)
         return result
+
+
+class VersionsSimplifier(Simplifier):
+    """For versions of the same code one after the other: a node like one before, with the same facts about its
+    variables, becomes the same, without another proof."""
+
+    def rewrite(self, e: Expr) -> Expr:
+        if not isinstance(e, Op) or e.lanes > 1 or e.args[-1].dtype != INDEX:
+            return e
+        like = self.facts.rewritten.get(key(e))
+        if like is None:
+            like = self.facts.rewritten[key(e)] = _Rewritten(tuple(names(e)), {})
+        known = tuple([(self.facts.bounds.get(n), self.facts.classes.get(n)) for n in like.names])
+        found = like.results.get(known)
+        if found is None:
+            found = like.results[known] = super().rewrite(e)
+        return found

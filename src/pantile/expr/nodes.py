@@ -49,7 +49,7 @@ else:
 class _Notes:
     """Room in a node for what is found out about it once; see `once_per_node` in `visit`."""
 
-    __slots__ = ("_has_floats", "_key", "_linear", "_loaded", "_names")
+    __slots__ = ("_has_floats", "_key", "_linear", "_loaded", "_names", "_nesting")
 
 
 @node()

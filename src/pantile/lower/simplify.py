@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..expr.congruence import congruence
-from ..expr.linear import Facts, Simplifier, linear
+from ..expr.linear import Facts, VersionsSimplifier, linear
 from ..expr.nodes import Const, Expr, Var, var
 from ..expr.types import INDEX
 from ..expr.visit import Key, depends, key
@@ -46,7 +46,7 @@ class _Simplify:
             return self.let(s, scope)
         if isinstance(s, If):
             return self.branch(s, scope)
-        rewrite = Simplifier(self.facts, scope.names)
+        rewrite = VersionsSimplifier(self.facts, scope.names)
         new = tuple(rewrite.visit(e) for e in ir.expressions(s))
         if isinstance(s, For):
             return self.loop(s, new, scope)
@@ -57,7 +57,7 @@ class _Simplify:
         return Block(()) if isinstance(simpler, Store) and _is_false(simpler.mask) else simpler
 
     def let(self, s: Let, scope: _Scope) -> Stmt:
-        value = Simplifier(self.facts, scope.names).visit(s.value)
+        value = VersionsSimplifier(self.facts, scope.names).visit(s.value)
         if isinstance(value, Const):
             return self.statement(s.body, scope.alias(s.name, value))
         if value.dtype == INDEX and value.lanes == 1:
@@ -71,7 +71,7 @@ class _Simplify:
         return Let(s.name, value, body) if not _is_nothing(body) and _uses(body, s.name) else body
 
     def branch(self, s: If, scope: _Scope) -> Stmt:
-        condition = Simplifier(self.facts, scope.names).visit(s.condition)
+        condition = VersionsSimplifier(self.facts, scope.names).visit(s.condition)
         if isinstance(condition, Const):
             taken = s.then if condition.value else s.otherwise
             return Block(()) if taken is None else self.statement(taken, scope)

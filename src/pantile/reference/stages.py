@@ -2,7 +2,7 @@
 
 Which part of a producer is read is found by evaluating the indices of the reads themselves. An index that depends on
 data makes planning compute that data at once, over the box it needs so far; a box that turns out to be too small is
-computed again, larger.
+computed again, larger. A box without points needs nothing: whatever its stage would read or promise elsewhere.
 """
 
 from __future__ import annotations
@@ -74,10 +74,12 @@ class Stages:
             values, which = self._inputs[buffer], 0
             return values.at(which, values.box.clip(indices))
         stage = self._graph.producer[buffer]
+        which = stage.buffers.index(buffer)
         indices = self._held_to_domain(stage, indices)
         box = spanned(indices)
-        values = self._values(stage, box if box is not None else _empty(stage))
-        return values.at(stage.buffers.index(buffer), indices)
+        if box is None:
+            return np.zeros(np.broadcast_shapes(*(i.shape for i in indices)), held(stage.dtypes[which]))
+        return self._values(stage, box).at(which, indices)
 
     def _extend(self, name: str, box: Box) -> None:
         self._planned[name] = hull(self._planned.get(name), box)
@@ -91,6 +93,8 @@ class Stages:
 
     def _needs(self, stage: Stage, box: Box) -> tuple[Box, dict[str, Box]]:
         """The stage's box grown by what its updates read of itself, and the boxes of the stages it then reads."""
+        if box.is_empty:
+            return box, {}
         for _ in range(_ROUNDS):
             _check_size(stage, box)
             needed: dict[str, Box] = {}
@@ -106,6 +110,8 @@ class Stages:
         """Add the boxes that a definition reads. What it reads at places that depend on the stage's own values is left
         to be found while it runs."""
         points = self._points(stage, definition, box)
+        if 0 in points.extents:
+            return
         evaluator = Evaluator(points.all(), self._scalars, lambda load, i: self.read(load.buffer, i), _clip)
         for load in _loads(definition):
             if load.buffer in self._inputs:
@@ -150,7 +156,7 @@ class Stages:
     ) -> Evaluator:
         def fetch(load: Load, indices: tuple[Array, ...]) -> Array:
             if load.buffer in stage.buffers:
-                return own.at(stage.buffers.index(load.buffer), indices)
+                return own.at(stage.buffers.index(load.buffer), self._held_to_domain(stage, indices))
             return self.read(load.buffer, indices)
 
         def promise(e: Op, value: Array, low: Array, high: Array) -> Array:
@@ -180,10 +186,6 @@ def _check_size(stage: Stage, box: Box) -> None:
             f"the reads of {stage.name} span {box.shape} pixels; bound the index with pt.clamp or pt.within",
             stage.where,
         )
-
-
-def _empty(stage: Stage) -> Box:
-    return sized((0,) * stage.ndim)
 
 
 def _no_data(load: Load, indices: tuple[Array, ...]) -> Array:

@@ -1,0 +1,55 @@
+"""What simplifying costs: proofs, counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from pantile.expr.build import expr, maximum, minimum
+from pantile.expr.linear import Facts, Linear
+from pantile.expr.nodes import Expr, const, var
+from pantile.expr.types import INDEX, INT32
+from pantile.ir.nodes import Block, For, If, Kind, Stmt, Store
+from pantile.lower.simplify import simplify_program
+
+W, X, Y = var("w"), var("x"), var("y")
+
+
+def row(low: int) -> Stmt:
+    """A version of a loop, made anew, as passes do."""
+    index: Expr = X
+    for k in range(4):
+        index = minimum(maximum(index - k, var("low") * k), W - k)
+    return For("x", const(low, INDEX), W, Kind.SERIAL, Store("f", (index,), const(1, INT32)))
+
+
+def proofs(s: Stmt, monkeypatch: pytest.MonkeyPatch) -> int:
+    count = 0
+    bound = Facts.bound
+
+    def counted(self: Facts, form: Linear, side: int) -> int | None:
+        nonlocal count
+        count += 1
+        return bound(self, form, side)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Facts, "bound", counted)
+        simplify_program(s, Facts())
+    return count
+
+
+def test_versions_of_the_same_code_take_the_proofs_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = proofs(row(0), monkeypatch)
+    many = proofs(Block(tuple(If(expr(Y > k), row(0), row(0)) for k in range(20))), monkeypatch)
+    assert one > 10
+    assert many < one + 40 * 4  # the bounds of each loop, and each condition
+
+
+def test_what_is_known_of_a_variable_in_one_version_does_not_hold_in_another() -> None:
+    def version(low: int) -> Stmt:
+        return For("x", const(low, INDEX), const(8, INDEX), Kind.SERIAL,
+                   Store("f", (maximum(X, 4),), const(1, INT32)))  # fmt: skip
+
+    found = simplify_program(Block((version(4), version(0), version(4))), Facts())
+    assert isinstance(found, Block)
+    indices = [s.body.indices[0] for s in found.stmts if isinstance(s, For) and isinstance(s.body, Store)]
+    assert [str(i) for i in indices] == [str(X), str(maximum(X, 4)), str(X)]
