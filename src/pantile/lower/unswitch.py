@@ -7,7 +7,7 @@ after:   if y > 0:
              for x in 0..w: v[y, x] = 0
 
 Only conditions in masks of loads count: elsewhere a select costs little, and a second version of the loop costs code.
-Where versions would add more statements to a kernel than a stated number, conditions stay inside of their loops.
+Where versions would add more statements to an outermost loop than a stated number, conditions stay where they are.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from ..ir import visit as ir
 from ..ir.nodes import For, If, Kind, Let, Stmt, Store
 
 _MOST_CONDITIONS = 2  # decided outside the same loop: each may double the code
-_MOST_STATEMENTS = 600  # in second versions, of a whole kernel: loops in loops in versions double them again
+_MOST_STATEMENTS = 600  # in second versions, of an outermost loop: loops in loops in versions double them again
 
 
 def unswitch(body: Stmt) -> Stmt:
     """Decide invariant conditions outside of serial loops, outer loops first, while there is room for versions."""
-    return _Unswitch(_MOST_STATEMENTS).inside(body)
+    if isinstance(body, For):
+        return _Unswitch(_MOST_STATEMENTS).inside(body)
+    return ir.rebuild(body, ir.expressions(body), tuple([unswitch(c) for c in ir.children(body)]))
 
 
 def branch(s: Store) -> Stmt:
