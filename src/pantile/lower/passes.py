@@ -26,7 +26,7 @@ from .nest import build_nest
 from .partition import partition
 from .promote import promote
 from .share import share_memory
-from .simplify import simplify_program
+from .simplify import clean_program, simplify_program
 from .trim import trim
 from .unroll import unroll
 from .unswitch import unswitch
@@ -62,7 +62,7 @@ def lower(graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts
     nest = trace.run("nest", lambda: build_nest(graph, plan, facts))
     folds = storage_folds(graph, plan, nest.folds)
     body = trace.run("fold", lambda: fold_storage(nest.body, folds))
-    body = trace.run("clean", lambda: simplify_program(body, facts))
+    body = trace.run("clean", lambda: clean_program(body, facts))
     body = trace.run("trim", lambda: trim(body, facts))
     body = trace.run("unswitch", lambda: unswitch(body))
     body = trace.run("partition", lambda: partition(body, facts, partition_modes(graph, plan), nest.ordered))

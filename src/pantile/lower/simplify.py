@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..expr.congruence import congruence
-from ..expr.linear import Facts, VersionsSimplifier, linear
+from ..expr.linear import Facts, Simplifier, VersionsSimplifier, linear
 from ..expr.nodes import Const, Expr, Var, var
 from ..expr.types import INDEX
 from ..expr.visit import Key, depends, key
@@ -18,9 +18,17 @@ from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Stmt, Store
 
 
+def clean_program(body: Stmt, facts: Facts) -> Stmt:
+    """The same statement with simpler index arithmetic and without dead code.
+
+    Statements share no nodes that are made here: passes that follow decide about nodes, each in its own place.
+    """
+    return _Simplify(facts, Simplifier).statement(body, _Scope({}, {}))
+
+
 def simplify_program(body: Stmt, facts: Facts) -> Stmt:
-    """The same statement with simpler index arithmetic and without dead code."""
-    return _Simplify(facts).statement(body, _Scope({}, {}))
+    """The same for the last time, when there may be many versions of the same code."""
+    return _Simplify(facts, VersionsSimplifier).statement(body, _Scope({}, {}))
 
 
 @dataclass(frozen=True)
@@ -38,15 +46,16 @@ class _Scope:
 
 
 class _Simplify:
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, simplifier: type[Simplifier]) -> None:
         self.facts = Facts(facts.bounds)
+        self.simplifier = simplifier
 
     def statement(self, s: Stmt, scope: _Scope) -> Stmt:
         if isinstance(s, Let):
             return self.let(s, scope)
         if isinstance(s, If):
             return self.branch(s, scope)
-        rewrite = VersionsSimplifier(self.facts, scope.names)
+        rewrite = self.simplifier(self.facts, scope.names)
         new = tuple(rewrite.visit(e) for e in ir.expressions(s))
         if isinstance(s, For):
             return self.loop(s, new, scope)
@@ -57,7 +66,7 @@ class _Simplify:
         return Block(()) if isinstance(simpler, Store) and _is_false(simpler.mask) else simpler
 
     def let(self, s: Let, scope: _Scope) -> Stmt:
-        value = VersionsSimplifier(self.facts, scope.names).visit(s.value)
+        value = self.simplifier(self.facts, scope.names).visit(s.value)
         if isinstance(value, Const):
             return self.statement(s.body, scope.alias(s.name, value))
         if value.dtype == INDEX and value.lanes == 1:
@@ -71,7 +80,7 @@ class _Simplify:
         return Let(s.name, value, body) if not _is_nothing(body) and _uses(body, s.name) else body
 
     def branch(self, s: If, scope: _Scope) -> Stmt:
-        condition = VersionsSimplifier(self.facts, scope.names).visit(s.condition)
+        condition = self.simplifier(self.facts, scope.names).visit(s.condition)
         if isinstance(condition, Const):
             taken = s.then if condition.value else s.otherwise
             return Block(()) if taken is None else self.statement(taken, scope)

@@ -7,6 +7,7 @@ after:   if y > 0:
              for x in 0..w: v[y, x] = 0
 
 Only conditions in masks of loads count: elsewhere a select costs little, and a second version of the loop costs code.
+Where versions would add more statements to an outermost loop than a stated number, conditions stay where they are.
 """
 
 from __future__ import annotations
@@ -20,25 +21,37 @@ from ..ir import visit as ir
 from ..ir.nodes import For, If, Kind, Let, Stmt, Store
 
 _MOST_CONDITIONS = 2  # decided outside the same loop: each may double the code
+_MOST_STATEMENTS = 600  # in second versions, of an outermost loop: loops in loops in versions double them again
 
 
 def unswitch(body: Stmt) -> Stmt:
-    """Decide invariant conditions outside of serial loops, outer loops first."""
-    if isinstance(body, For) and body.kind is Kind.SERIAL:
-        return _versions(body, _MOST_CONDITIONS)
-    return ir.rebuild(body, ir.expressions(body), tuple(unswitch(c) for c in ir.children(body)))
+    """Decide invariant conditions outside of serial loops, outer loops first, while there is room for versions."""
+    if isinstance(body, For):
+        return _Unswitch(_MOST_STATEMENTS).inside(body)
+    return ir.rebuild(body, ir.expressions(body), tuple([unswitch(c) for c in ir.children(body)]))
 
 
 def branch(s: Store) -> Stmt:
     """A scalar store that loads under conditions: a store for each outcome, without them."""
-    return _versions(s, _MOST_CONDITIONS)
+    return _Unswitch(_MOST_STATEMENTS).versions(s, _MOST_CONDITIONS)
 
 
-def _versions(s: Stmt, budget: int) -> Stmt:
-    condition = next(_invariant_conditions(s), None) if budget else None
-    if condition is None:
-        return ir.rebuild(s, ir.expressions(s), tuple([unswitch(c) for c in ir.children(s)]))
-    return If(condition, *(_versions(_settled(s, condition, holds), budget - 1) for holds in (True, False)))
+class _Unswitch:
+    def __init__(self, room: int) -> None:
+        self.room = room  # statements that versions may still add
+
+    def inside(self, s: Stmt) -> Stmt:
+        if isinstance(s, For) and s.kind is Kind.SERIAL:
+            return self.versions(s, _MOST_CONDITIONS)
+        return ir.rebuild(s, ir.expressions(s), tuple([self.inside(c) for c in ir.children(s)]))
+
+    def versions(self, s: Stmt, budget: int) -> Stmt:
+        condition = next(_invariant_conditions(s), None) if budget else None
+        size = 0 if condition is None else sum(1 for _ in ir.walk(s))
+        if condition is None or size > self.room:
+            return ir.rebuild(s, ir.expressions(s), tuple([self.inside(c) for c in ir.children(s)]))
+        self.room -= size
+        return If(condition, *(self.versions(_settled(s, condition, holds), budget - 1) for holds in (True, False)))
 
 
 def _settled(s: Stmt, condition: Expr, holds: bool) -> Stmt:
