@@ -237,3 +237,25 @@ def test_conditions_around_nothing(extend: Callable[..., pt.Func], schedule: str
     p = pt.Pipeline(m.f, shape=(m.height, m.width)).with_options(debug=True)
     found = p.with_schedule(SCHEDULES[schedule](["g"]))(img=np.zeros((2, 7), np.float32), other=np.zeros(0, np.float32))
     np.testing.assert_array_equal(found, np.full((2, 7), 7, np.float32))
+
+
+@pytest.mark.parametrize("schedule", ["default", "root", "vectors"])
+@pytest.mark.parametrize("how", ["output", "scan", "scatter", "output of a stage"])
+def test_updates_of_nothing(how: str, schedule: str) -> None:
+    """The domain of an update has values, whatever is needed of its Func: where that is nothing, it does not run."""
+    m, other = Made(), pt.Input("other", "float32", ndim=1)
+    r = pt.RDom((1, 5))
+    m.g[x] = pt.constant(other, 1.0)[x] if how != "output" else 1.0
+    if how == "scatter":
+        m.g[pt.cast("int32", other[r[0] % other.shape[0]]) % 4] += 2.0
+    else:
+        m.g[6 - r[0]] += m.g[7 - r[0]] * 0.5
+    m.h[x] = m.g[x] if how in ("scan", "scatter") else 0.0
+    m.f[y, x] = m.img[y, x]
+    last = m.g if how.startswith("output") else m.h
+    p = pt.Pipeline([m.f, last], shape=[m.img.shape, (pt.maximum(other.shape[0] - 1, 0),)]).with_options(debug=True)
+    scheduled = p.with_schedule(SCHEDULES[schedule](["g"] if last is m.h else []))
+    for length in (0, 1, 9):
+        arrays = {"img": np.ones((2, 3), np.float32), "other": np.arange(length, dtype=np.float32)}
+        for found, expected in zip(scheduled(**arrays), p.reference(**arrays), strict=True):
+            np.testing.assert_array_equal(found, expected, err_msg=str(length))

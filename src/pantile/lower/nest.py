@@ -335,8 +335,23 @@ class _Builder:
 
     def produce(self, stage: Stage) -> Stmt:
         """All definitions of the stage, one after the other."""
-        parts = [self.open_lets(self.loops(stage, k), 0) for k in range(len(stage.definitions))]
+        parts = [self.if_needed(stage, k, self.open_lets(self.loops(stage, k), 0))
+                 for k in range(len(stage.definitions))]  # fmt: skip
         return Produce(stage.name, self.one_after_another(parts))
+
+    def if_needed(self, stage: Stage, index: int, body: Stmt) -> Stmt:
+        """A definition's loops. Those of an update may run over its domain alone, also where nothing is needed of the
+        stage: then there is no memory for what it writes."""
+        clipped = self.most.get(stage.name, {}) if stage.name not in self.graph.output else range(len(stage.dims))
+        along = pure_dims(stage, index)
+        ends = [region_names(stage, dim) for k, dim in enumerate(stage.dims) if k in clipped and dim not in along]
+        some = [low <= high for low, high in ends if not self.has_values(low, high)]
+        return If(logical_and(*some), body) if some else body
+
+    def has_values(self, low: Var, high: Var) -> bool:
+        """Whether a region certainly has."""
+        extent = self.closed[high.name] - self.closed[low.name] + 1
+        return self.facts.ge(extent, const(1, INDEX)) or self.required.is_positive(extent)
 
     def loops(self, stage: Stage, index: int) -> Loops:
         nest = self.plan.stages[stage.name].nests[index]
