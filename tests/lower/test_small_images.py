@@ -259,3 +259,31 @@ def test_updates_of_nothing(how: str, schedule: str) -> None:
         arrays = {"img": np.ones((2, 3), np.float32), "other": np.arange(length, dtype=np.float32)}
         for found, expected in zip(scheduled(**arrays), p.reference(**arrays), strict=True):
             np.testing.assert_array_equal(found, expected, err_msg=str(length))
+
+
+def outside_its_domain(m: Made) -> None:
+    part = pt.Func("part", domain=((0, m.height), (-2, m.width)))
+    m.g[y, x] = m.img[y, x + 2] * 2.0
+    part[y, x] = m.g[y, x]
+    m.h[y, x] = pt.constant(part, 3.0)[y, x]
+
+
+def clamped_where_nothing_is(m: Made) -> None:
+    m.g[y, x] = m.img[y, x] * 2.0
+    asked = (x >= 4) & (x <= m.width + 5)
+    at = pt.clamp(x, 4, m.width + 5) - 4
+    m.h[y, x] = pt.select(asked, m.g[y, at], 3.0) + pt.select(asked, m.img[y, at], 3.0) + m.g[y, 0]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("define", [outside_its_domain, clamped_where_nothing_is])
+def test_indices_that_conditions_do_not_change(define: Callable[[Made], None], schedule: str) -> None:
+    """A condition that leaves an index as it is, or clamped as it is, may hold nowhere: then nothing is there."""
+    m = Made()
+    define(m)
+    m.f[y, x] = m.h[y, x] + 1.0
+    p = pt.Pipeline(m.f, shape=m.img.shape).with_options(debug=True)
+    scheduled = p.with_schedule(SCHEDULES[schedule](["g"]))
+    for size in [(3, width) for width in (1, 2, 3, 4, 5, 9)]:
+        img = np.arange(size[0] * size[1], dtype=np.float32).reshape(size)
+        np.testing.assert_array_equal(scheduled(img=img), p.reference(img=img), err_msg=str(size))

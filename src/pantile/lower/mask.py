@@ -3,7 +3,8 @@
 before:  select(x > 0, f[x - 1], 0)          after:  select(x > 0, (f[x - 1] if x > 0), 0)
 
 Regions count what a branch reads under its condition, so elsewhere the load could leave its buffer. A load keeps no
-mask where its indices provably stay in the same bounds without the condition. Partitioning resolves most masks.
+mask where its indices provably stay in the same bounds without the condition, except that a region over which the
+condition holds nowhere needs nothing: whether there are such points is then the mask. Partitioning resolves most masks.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from ..expr.visit import children, loaded, names, rebuild, transform, walk
 from ..graph.nodes import Stage
 from .names import of_buffer
 
+MayLack = Callable[[str, Expr], bool]  # whether a buffer may lack what is read for ranges of some extent, perhaps 0
+
 _TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # by constants, products do not
 
 
-def mask_loads(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts) -> Expr:
+def mask_loads(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, may_lack: MayLack) -> Expr:
     """The expression with masks on the loads that need them. `scope`: what its variables range over."""
-    return _Masker(scope, inputs, facts).visit(e, _Path(scope, None, False))
+    return _Masker(scope, inputs, facts, may_lack).visit(e, _Path(scope, None, False))
 
 
 def mask_lanes(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, mask: Expr, own: Stage,
@@ -58,10 +61,12 @@ class _Path:
 
 
 class _Masker:
-    def __init__(self, scope: Scope, inputs: Collection[str], facts: Facts) -> None:
+    def __init__(self, scope: Scope, inputs: Collection[str], facts: Facts,
+                 may_lack: MayLack = lambda *_: False) -> None:  # fmt: skip
         self.whole = scope
         self.inputs = inputs
         self.facts = facts
+        self.may_lack = may_lack
         self.memo: dict[tuple[int, int], Expr] = {}
         self.keep: list[object] = []
 
@@ -81,8 +86,10 @@ class _Masker:
         old = children(e)
         new = tuple([self.visit(c, path) for c in old])
         result = e if all(a is b for a, b in zip(new, old, strict=True)) else rebuild(e, new)
-        if isinstance(result, Load) and path.taken is not None and not self.safe(result, path):
-            return Load(result.dtype, result.lanes, result.buffer, result.indices, path.taken)
+        if isinstance(result, Load) and path.taken is not None:
+            mask = self.where_taken(result, path) if self.safe(result, path) else path.taken
+            if mask is not None:
+                return Load(result.dtype, result.lanes, result.buffer, result.indices, mask)
         return result
 
     def select(self, e: Op, path: _Path) -> Expr:
@@ -102,12 +109,27 @@ class _Masker:
         """Whether the load reads no further without the conditions around it."""
         if load.buffer in self.inputs and (path.by_scalars or not self.has_pixels(load)):
             return self.holds(load)
-        narrowed = {name for name, whole in self.whole.items() if path.scope[name] is not whole}
+        narrowed = self.narrowed(path)
         return all(
             self.inside(interval(i, self.whole), interval(i, path.scope)) and not _turns(i, narrowed)
             or self.holds_along(load.buffer, k, i)
             for k, i in enumerate(load.indices)
         )
+
+    def where_taken(self, load: Load, path: _Path) -> Expr | None:
+        """Whether there are points at all at which the path is taken, unless that does not matter: the same for all."""
+        if load.buffer in self.inputs and self.holds(load):
+            return None
+        found: Expr | None = None
+        for name in self.narrowed(path):
+            side = path.scope[name]
+            low, high = (expr(e, INDEX) for e in (side.low, side.high)) if side.bounded else (None, None)
+            if low is not None and high is not None and self.may_lack(load.buffer, high - low + 1):
+                found = low <= high if found is None else binary("and", found, low <= high)
+        return found
+
+    def narrowed(self, path: _Path) -> list[str]:
+        return [name for name, whole in self.whole.items() if path.scope[name] is not whole]
 
     def holds(self, load: Load) -> bool:
         """Whether an input certainly has all elements that the load may read, promised or not."""
