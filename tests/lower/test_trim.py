@@ -159,7 +159,7 @@ def test_params_beyond_all_coordinates(gain: int) -> None:
     limit, other = pt.Param("limit", "int64"), pt.Param("other", "int64")
     r = pt.RDom((W // 2, W - W // 2))
     out = pt.Func("out")
-    out[Y, X] = pt.sum(IMG[Y, r[0]], over=r.where((r[0] <= limit) & (X >= other) & (other <= limit)))
+    out[Y, X] = pt.sum(IMG[Y, r[0]], over=r.where((r[0] <= limit) & (other <= X) & (other <= limit)))
     p = pt.Pipeline(out, shape=(H, W), debug=True)
     img = np.arange(60, dtype=np.float32).reshape(6, 10)
     for low in (-(2**63), 3, 2**63 - 1):
