@@ -237,3 +237,18 @@ def test_conditions_around_nothing(extend: Callable[..., pt.Func], schedule: str
     p = pt.Pipeline(m.f, shape=(m.height, m.width)).with_options(debug=True)
     found = p.with_schedule(SCHEDULES[schedule](["g"]))(img=np.zeros((2, 7), np.float32), other=np.zeros(0, np.float32))
     np.testing.assert_array_equal(found, np.full((2, 7), 7, np.float32))
+
+
+def test_far_from_what_nobody_needs() -> None:
+    """What stages read of which nothing is needed is not computed, nor all that lies between it and what is."""
+    m = Made()
+    around, inside = pt.edge(m.img), pt.Func("inside", domain=((0, m.height), (0, 1)))
+    inside[y, x] = around[2 * y, 2 * x - 2]
+    r = pt.RDom((0, m.height), (0, m.width // 3))
+    m.f[x] = 0.0
+    m.f[x] += pt.reflect(inside)[r[1] + 1, r[0] + r[1]] - around[1 - r[1], r[0] % 4 + r[1]]
+    p = pt.Pipeline(m.f, shape=(4,)).with_options(debug=True)
+    scheduled = p.with_schedule(pt.Schedule(*(pt.on(n).compute_root() for n in ("img_edge", "inside"))))
+    for size in SIZES:
+        img = np.arange(np.prod(size), dtype=np.float32).reshape(size)
+        np.testing.assert_array_equal(scheduled(img=img), p.reference(img=img), err_msg=str(size))
