@@ -252,3 +252,17 @@ def test_far_from_what_nobody_needs() -> None:
     for size in SIZES:
         img = np.arange(np.prod(size), dtype=np.float32).reshape(size)
         np.testing.assert_array_equal(scheduled(img=img), p.reference(img=img), err_msg=str(size))
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_the_same_place_under_a_condition(vectors: bool) -> None:
+    """A load of one element, wherever it is asked for, is none where nobody needs that element."""
+    img, f, one = pt.Input("img", "float32", ndim=1), pt.Func("f"), pt.Func("one", domain=((1, 1),))
+    one[x] = img[x] + img[x - 1]
+    f[x] = pt.constant(one, 1)[x]
+    p = pt.Pipeline(f, shape=img.shape).with_options(debug=True)
+    on = pt.on("f").vectorize("x", 4) if vectors else pt.on("f")
+    for length in range(1, 6):
+        given = np.arange(length, dtype=np.float32)
+        found = p.with_schedule(pt.Schedule(pt.on("one").compute_root(), on))(img=given)
+        np.testing.assert_array_equal(found, p.reference(img=given), err_msg=str(length))

@@ -23,9 +23,10 @@ from .names import of_buffer
 _TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # by constants, products do not
 
 
-def mask_loads(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts) -> Expr:
-    """The expression with masks on the loads that need them. `scope`: what its variables range over."""
-    return _Masker(scope, inputs, facts).visit(e, _Path(scope, None, False))
+def mask_loads(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, missing: Callable[[str], bool]) -> Expr:
+    """The expression with masks on the loads that need them. `scope`: what its variables range over. `missing`: whether
+    nothing may be computed of a buffer, where the conditions of all loads of it fail."""
+    return _Masker(scope, inputs, facts, missing).visit(e, _Path(scope, None, False))
 
 
 def mask_lanes(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, mask: Expr, own: Stage,
@@ -34,7 +35,7 @@ def mask_lanes(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, mas
 
     An input may certainly have it all the same, and a stage has what itself accumulates.
     """
-    masker = _Masker(scope, inputs, facts)
+    masker = _Masker(scope, inputs, facts, lambda _: False)
 
     def change(load: Expr) -> Expr | None:
         if not isinstance(load, Load) or load.buffer in own.buffers or masker.holds(load):
@@ -58,10 +59,11 @@ class _Path:
 
 
 class _Masker:
-    def __init__(self, scope: Scope, inputs: Collection[str], facts: Facts) -> None:
+    def __init__(self, scope: Scope, inputs: Collection[str], facts: Facts, missing: Callable[[str], bool]) -> None:
         self.whole = scope
         self.inputs = inputs
         self.facts = facts
+        self.missing = missing
         self.memo: dict[tuple[int, int], Expr] = {}
         self.keep: list[object] = []
 
@@ -102,6 +104,8 @@ class _Masker:
         """Whether the load reads no further without the conditions around it."""
         if load.buffer in self.inputs and (path.by_scalars or not self.has_pixels(load)):
             return self.holds(load)
+        if self.missing(load.buffer):
+            return False
         narrowed = {name for name, whole in self.whole.items() if path.scope[name] is not whole}
         return all(
             self.inside(interval(i, self.whole), interval(i, path.scope)) and not _turns(i, narrowed)
