@@ -287,3 +287,32 @@ def test_indices_that_conditions_do_not_change(define: Callable[[Made], None], s
     for size in [(3, width) for width in (1, 2, 3, 4, 5, 9)]:
         img = np.arange(size[0] * size[1], dtype=np.float32).reshape(size)
         np.testing.assert_array_equal(scheduled(img=img), p.reference(img=img), err_msg=str(size))
+
+
+def test_far_from_what_nobody_needs() -> None:
+    """What stages read of which nothing is needed is not computed, nor all that lies between it and what is."""
+    m = Made()
+    around, inside = pt.edge(m.img), pt.Func("inside", domain=((0, m.height), (0, 1)))
+    inside[y, x] = around[2 * y, 2 * x - 2]
+    r = pt.RDom((0, m.height), (0, m.width // 3))
+    m.f[x] = 0.0
+    m.f[x] += pt.reflect(inside)[r[1] + 1, r[0] + r[1]] - around[1 - r[1], r[0] % 4 + r[1]]
+    p = pt.Pipeline(m.f, shape=(4,)).with_options(debug=True)
+    scheduled = p.with_schedule(pt.Schedule(*(pt.on(n).compute_root() for n in ("img_edge", "inside"))))
+    for size in SIZES:
+        img = np.arange(np.prod(size), dtype=np.float32).reshape(size)
+        np.testing.assert_array_equal(scheduled(img=img), p.reference(img=img), err_msg=str(size))
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_the_same_place_under_a_condition(vectors: bool) -> None:
+    """A load of one element, wherever it is asked for, is none where nobody needs that element."""
+    img, f, one = pt.Input("img", "float32", ndim=1), pt.Func("f"), pt.Func("one", domain=((1, 1),))
+    one[x] = img[x] + img[x - 1]
+    f[x] = pt.constant(one, 1)[x]
+    p = pt.Pipeline(f, shape=img.shape).with_options(debug=True)
+    on = pt.on("f").vectorize("x", 4) if vectors else pt.on("f")
+    for length in range(1, 6):
+        given = np.arange(length, dtype=np.float32)
+        found = p.with_schedule(pt.Schedule(pt.on("one").compute_root(), on))(img=given)
+        np.testing.assert_array_equal(found, p.reference(img=given), err_msg=str(length))

@@ -151,3 +151,17 @@ def test_lanes_beyond_the_condition_read_nothing() -> None:
     p = pt.Pipeline([twice, total], shape=[a.shape, ()]).with_schedule(pt.Schedule(lanes, sums, pt.on("twice")))
     some = np.arange(5.0)
     assert p.with_options(debug=True)(a=some, b=some)[1] == 2 * (some**3).sum()
+
+
+@pytest.mark.parametrize("gain", [-(2**63), -(2**62), -1, 0, 5, 2**63 - 1])
+def test_params_beyond_all_coordinates(gain: int) -> None:
+    """The distance from a coordinate to a number of 64 bits may need more; loops end where they should all the same."""
+    limit, other = pt.Param("limit", "int64"), pt.Param("other", "int64")
+    r = pt.RDom((W // 2, W - W // 2))
+    out = pt.Func("out")
+    out[Y, X] = pt.sum(IMG[Y, r[0]], over=r.where((r[0] <= limit) & (other <= X) & (other <= limit)))
+    p = pt.Pipeline(out, shape=(H, W), debug=True)
+    img = np.arange(60, dtype=np.float32).reshape(6, 10)
+    for low in (-(2**63), 3, 2**63 - 1):
+        given = {"img": img, "limit": gain, "other": low}
+        np.testing.assert_array_equal(p(**given), p.reference(**given))

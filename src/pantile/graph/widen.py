@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from ..expr.build import cast
+from ..expr.build import cast, maximum, minimum
 from ..expr.magnitude import MAY_OVERFLOW, Magnitudes
 from ..expr.nodes import COMPARISON, FIXED_POINT, Bits, Cast, Const, Expr, Load, Op, Var, const, coordinate, op
 from ..expr.types import INDEX, INT32, INT64, UINT64
@@ -28,6 +28,7 @@ from .nodes import Definition, ReductionDim, Stage
 _WIDE = (INT32, INT64)
 # Operations that an index may be made of; the others are done on data.
 _INDEX = frozenset({"min", "max", "mod", "select", "within"}) | MAY_OVERFLOW
+_FAR = 1 << 48  # products of coordinates with small numbers are nearer
 _Part = tuple[Expr, bool]  # an expression, and whether it is part of an index
 
 
@@ -98,8 +99,20 @@ class Widened:
         if wide:
             return _wide(parts[0]) if self._is_narrow(e) else self._new_index(e, parts)
         if isinstance(e, Op) and self._compares_indices(e):
-            parts = tuple(cast(INDEX, p) for p in parts)
+            parts = self._held(e, tuple(cast(INDEX, p) for p in parts))
         return rebuild(e, parts)
+
+    def _held(self, e: Op, sides: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The sides of a comparison, so that their difference fits 64 bits: bounds of loops and of boxes are made of
+        it. What is compared with a coordinate is held to numbers farther away than all that this can be."""
+        near = [self._magnitudes.of(side) < _FAR for side in sides]
+        if all(near):
+            return sides
+        if not any(map(self._is_place, e.args)):
+            return tuple(cast(INT64, side) for side in sides)
+        if not any(near):
+            return sides
+        return tuple(side if is_near else _clamped(side) for side, is_near in zip(sides, near, strict=True))
 
     def _variable(self, e: Var, wide: bool) -> Expr:
         if e.name not in self._params:
@@ -165,6 +178,10 @@ class Widened:
 def _wide(e: Expr) -> Expr:
     """Data as part of an index: of type index if its own is int32 or int64."""
     return cast(INDEX, e) if e.dtype in _WIDE else e
+
+
+def _clamped(side: Expr) -> Expr:
+    return maximum(minimum(side, const(_FAR, INDEX)), const(-_FAR, INDEX))
 
 
 def _plainer(name: str, parts: tuple[Expr, ...]) -> tuple[str, tuple[Expr, ...]]:

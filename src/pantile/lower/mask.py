@@ -26,9 +26,11 @@ MayLack = Callable[[str, Expr], bool]  # whether a buffer may lack what is read 
 _TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # by constants, products do not
 
 
-def mask_loads(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, may_lack: MayLack) -> Expr:
-    """The expression with masks on the loads that need them. `scope`: what its variables range over."""
-    return _Masker(scope, inputs, facts, may_lack).visit(e, _Path(scope, None, False))
+def mask_loads(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, may_lack: MayLack,
+               missing: Callable[[str], bool]) -> Expr:  # fmt: skip
+    """The expression with masks on the loads that need them. `scope`: what its variables range over. `missing`: whether
+    nothing may be computed of a buffer, where the conditions of all loads of it fail."""
+    return _Masker(scope, inputs, facts, may_lack, missing).visit(e, _Path(scope, None, False))
 
 
 def mask_lanes(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, mask: Expr, own: Stage,
@@ -61,12 +63,13 @@ class _Path:
 
 
 class _Masker:
-    def __init__(self, scope: Scope, inputs: Collection[str], facts: Facts,
-                 may_lack: MayLack = lambda *_: False) -> None:  # fmt: skip
+    def __init__(self, scope: Scope, inputs: Collection[str], facts: Facts, may_lack: MayLack = lambda *_: False,
+                 missing: Callable[[str], bool] = lambda _: False) -> None:  # fmt: skip
         self.whole = scope
         self.inputs = inputs
         self.facts = facts
         self.may_lack = may_lack
+        self.missing = missing
         self.memo: dict[tuple[int, int], Expr] = {}
         self.keep: list[object] = []
 
@@ -109,6 +112,8 @@ class _Masker:
         """Whether the load reads no further without the conditions around it."""
         if load.buffer in self.inputs and (path.by_scalars or not self.has_pixels(load)):
             return self.holds(load)
+        if self.missing(load.buffer):
+            return False
         narrowed = self.narrowed(path)
         return all(
             self.inside(interval(i, self.whole), interval(i, path.scope)) and not _turns(i, narrowed)

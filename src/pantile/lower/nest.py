@@ -165,6 +165,10 @@ class _Builder:
         """Whether the stages can be computed at any position along dim k."""
         return all(self.required.anywhere(m, k) for m in members)
 
+    def missing(self, buffer: str) -> bool:
+        """Whether a call may need nothing of a stage that others read under conditions."""
+        return buffer in self.graph.producer and self.required.is_limited(self.graph.producer[buffer])
+
     def clipped(self, members: list[Stage], box: Box, rest: Stmt, granted: list[Expr]) -> Box:
         """The box without what only iterations ask for in which a condition fails: there may be no input for it.
 
@@ -559,7 +563,7 @@ class _Builder:
         lowered, scope = Lowered(loops.at).expression, self.everywhere(loops)
 
         def masked(e: Expr) -> Expr:
-            return mask_loads(lowered(e), scope, self.graph.input, self.facts, self.may_lack)
+            return mask_loads(lowered(e), scope, self.graph.input, self.facts, self.may_lack, self.missing)
 
         indices = tuple(simplify(masked(i), self.facts) for i in d.indices)
         for k, i in enumerate(indices):

@@ -43,7 +43,11 @@ class Required:
         return self._boxes[stage.name]
 
     def anywhere(self, stage: Stage, k: int) -> bool:
-        """Whether the stage can be computed at any position along dim k, wherever code runs."""
+        """Whether the stage can be computed at any position along dim k, wherever code runs, and no position is far
+        from the others: what is needed by stages of which nothing is would else be."""
+        return self._computable(stage, k) and not self.is_limited(stage)
+
+    def _computable(self, stage: Stage, k: int) -> bool:
         if (stage.name, k) not in self._anywhere:
             return False
         return stage.name not in self._reading_pixels or not self.is_conditional
@@ -79,7 +83,8 @@ class Required:
         return Interval(*(simplify(e, self.facts) for e in _ends(side))) if side.bounded else side
 
     def _computed(self, stage: Stage, box: Box) -> Box:
-        sides = [EVERYTHING if self.anywhere(stage, k) else self._simple(side) for k, side in enumerate(box)]
+        free = stage.name not in self._limited  # by its readers, which come before it
+        sides = [EVERYTHING if free and self._computable(stage, k) else self._simple(s) for k, s in enumerate(box)]
         if any(map(_is_far, sides)):
             self._limited.add(stage.name)
             sides = list(map(_near, sides))
