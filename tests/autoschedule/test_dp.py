@@ -468,3 +468,19 @@ def _of_app(name: str) -> Report:
 def _small(pipeline: pt.Pipeline, **shapes: tuple[int, ...]) -> Any:
     problem = problem_of(pipeline, HASWELL, **shapes)
     return problem.inlined(["out"])
+
+
+def test_groups_without_tiles() -> None:
+    """A group of one row has none, and another group reads its output."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    first, second, third, out = map(pt.Func, ("first", "second", "third", "out"))
+    before: Any = pt.edge(img)
+    for f in (first, second, third):
+        f[y, x] = before[y, x - 1] + before[y, x + 1]
+        before = f
+    out[y, x] = third[x, x]
+    pipeline = pt.Pipeline(out, shape=(img.shape[0] * 2, 9))
+    pixels = np.random.default_rng(0).random((1, 31), np.float32)
+    chosen = pipeline.with_schedule("dp", estimates={"img": pixels.shape}, machine=named("neoverse-n1"))
+    np.testing.assert_allclose(chosen(img=pixels), pipeline.reference(img=pixels), rtol=1e-5)
