@@ -15,11 +15,14 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import VARIANTS, Dp, Report
+from pantile.autoschedule.common.tiles import PLAIN, scheduled
+from pantile.autoschedule.common.tiles import Group as TileGroup
 from pantile.autoschedule.fusion.aligned import Stages
 from pantile.autoschedule.fusion.bounded import MOST_MERGED, greedily, grouped
 from pantile.autoschedule.fusion.dag import Dag, Group, size, vertices
 from pantile.autoschedule.fusion.dp_machines import Limits
 from pantile.autoschedule.fusion.grouping import DpGrouping
+from pantile.autoschedule.fusion.parallelogram import parallelograms
 from pantile.autoschedule.fusion.tile_model import TileModel
 from pantile.machine import named
 
@@ -468,3 +471,25 @@ def _of_app(name: str) -> Report:
 def _small(pipeline: pt.Pipeline, **shapes: tuple[int, ...]) -> Any:
     problem = problem_of(pipeline, HASWELL, **shapes)
     return problem.inlined(["out"])
+
+
+def test_no_parallelograms_without_tiles() -> None:
+    problem = problem_of(APPS["blur"].build(), HASWELL, img=(102, 202))
+    group = TileGroup("blur_y", ("blur_x",), ({"y": 200, "x": 400}, {"y": 150}))
+    assert parallelograms(problem, group, PLAIN) == scheduled(problem, group, PLAIN)
+
+
+def test_groups_without_tiles() -> None:
+    """A group of one row has none, and another group reads its output."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    first, second, third, out = map(pt.Func, ("first", "second", "third", "out"))
+    before: Any = pt.edge(img)
+    for f in (first, second, third):
+        f[y, x] = before[y, x - 1] + before[y, x + 1]
+        before = f
+    out[y, x] = third[x, x]
+    pipeline = pt.Pipeline(out, shape=(img.shape[0] * 2, 9))
+    pixels = np.random.default_rng(0).random((1, 31), np.float32)
+    chosen = pipeline.with_schedule("dp", estimates={"img": pixels.shape}, machine=named("neoverse-n1"))
+    np.testing.assert_allclose(chosen(img=pixels), pipeline.reference(img=pixels), rtol=1e-5)

@@ -52,6 +52,7 @@ def test_tiles_of_the_whole_are_none() -> None:
     problem = problem_of(APPS["blur"].build(), N1, img=(102, 202))
     chains = scheduled(problem, Group("blur_y", ("blur_x",), ({"y": 100, "x": 1000},)))
     assert all("compute_root" in repr(c) and "split" not in repr(c) for c in chains)
+    assert [c.name for c in chains] == ["blur_y", "blur_x"]
 
 
 def interleaved() -> pt.Pipeline:

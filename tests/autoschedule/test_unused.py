@@ -55,8 +55,21 @@ def histogram_for_nothing() -> pt.Pipeline:
     return pt.Pipeline(out, shape=img.shape)
 
 
+def product_for_nothing() -> pt.Pipeline:
+    """What the unused value reads is dearer than all that reads the used one, and is inlined last."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    src = pt.edge(img)
+    product, pair, used, out = map(pt.Func, ("product", "pair", "used", "out"))
+    product[y, x] = src[y, x - 2] * src[y, x - 1]
+    pair[y, x] = (product[y, x // 2 + 3], pt.cast("float32", pt.clamp(x, 0, 1)))
+    used[y, x] = pair[y, x - 1][1]
+    out[y, x] = used[y, x + 1] + used[y, x - 1]
+    return pt.Pipeline(out, shape=img.shape)
+
+
 @pytest.mark.parametrize("strategy", MODELS)
-@pytest.mark.parametrize("build", [scan_for_nothing, stencils_for_nothing, histogram_for_nothing])
+@pytest.mark.parametrize("build", [scan_for_nothing, stencils_for_nothing, histogram_for_nothing, product_for_nothing])
 def test_values_that_nobody_uses(build: Callable[[], pt.Pipeline], strategy: str) -> None:
     pipeline = build()
     img = np.random.default_rng(0).random((70, 90), np.float32)

@@ -97,7 +97,7 @@ def _arithmetic(e: Expr) -> tuple[Expr, ...]:
 
 def _node(e: Expr, ranges: Mapping[str, Index], parts: list[Index | None]) -> Index | None:
     if isinstance(e, Const):
-        return _constant(int(e.value), int(e.value))
+        return _constant(int(e.value), int(e.value)) if e.dtype.is_int else None
     if isinstance(e, Var):
         return ranges.get(e.name)
     if isinstance(e, Cast):

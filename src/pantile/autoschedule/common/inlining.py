@@ -182,11 +182,15 @@ class Inlining:
         for source in sources:
             readers = self._consumers[source]
             readers.pop(name)
-            readers.update(consumers)
+            readers.update((c, None) for c in consumers if self._reads(c, source))
         for changed in (name, *consumers, *sources):
             self._benefits.pop(changed, None)
         self._able.remove(name)
         self.names.append(name)
+
+    def _reads(self, consumer: str, source: str) -> bool:
+        """Whether it does by now: another value of the stage that was inlined may be what needs the source."""
+        return any(self.facts.source(b) == source for e in self._evaluations[consumer] for b in e.reads)
 
     def _inline_into(self, e: _Evaluation, stage: Stage) -> None:
         operands, others = e.reads_of(stage)

@@ -63,11 +63,12 @@ PLAIN = Style()
 
 
 def scheduled(problem: Problem, group: Group, style: Style = PLAIN) -> tuple[StageSchedule, ...]:
-    """The directives of all stages of a group."""
+    """The directives of all stages of a group, those of its output first."""
     graph = problem.graph
     levels = _levels(problem, group)
     if not levels and (group.members or graph.stage[group.output].ndim < 2):
-        return tuple(at_root(graph, graph.stage[name], problem.machine.vector_bits) for name in group.stages)
+        names = (group.output, *group.members)
+        return tuple(at_root(graph, graph.stage[name], problem.machine.vector_bits) for name in names)
     output = _Output(problem, group, levels, style)
     chains = [output.chain()]
     needed = boxes(problem.facts, group.stages, group.output, output.innermost) if group.members else {}

@@ -22,6 +22,8 @@ def parallelograms(problem: Problem, group: Group, style: Style) -> tuple[StageS
     host, *members = scheduled(problem, group, style)
     output = problem.graph.stage[group.output]
     tile_loops = [str(d.args[1]) for d in host.directives if _is_tile(d, output)]
+    if not tile_loops:  # less is needed of the output than a tile
+        return (host, *members)
     cut = [d if d.verb != "split" or _is_tile(d, output) else replace(d, tail="guard") for d in host.directives]
     return (replace(host, directives=tuple(cut)), *(m.store_at(host.name, tile_loops[-1]) for m in members))
 
