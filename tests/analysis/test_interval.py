@@ -147,3 +147,17 @@ def test_data_wraps(types: list[str], offset: int, least: int) -> None:
         pixels = np.maximum(pixels + shift, low)
     found = interval(pixel, {})
     assert all(holds(found, int(v)) for v in pixels), (pixel, pixels, found)
+
+
+def test_what_is_cast_to_bool_is_0_or_1() -> None:
+    (x,) = pt.vars("x")
+    img = pt.Input("img", "uint8", ndim=1)
+    found = touched_index(pt.cast("int32", pt.cast("bool", img[x])) + 3)
+    assert (found.low, found.high) == (3, 4)
+
+
+def touched_index(e: pt.Expr) -> Interval:
+    """The interval of an expression of a Func of x."""
+    f = pt.Func("f")
+    f[pt.Var("x")] = e
+    return interval(pt.Pipeline(f, shape=(4,)).graph.stages[-1].pure.values[0], {})

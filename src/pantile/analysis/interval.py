@@ -198,6 +198,8 @@ class Evaluator:
             return self.scope[e.name]
         if self.is_scalar(e):  # not a copy of it for each end, which what is built from it would copy again
             return Interval.point(build.cast(INDEX, e))
+        if e.dtype.is_bool:
+            return Interval(0, 1)
         if isinstance(e, Op):
             return self.operation(e)
         if isinstance(e, Cast):
