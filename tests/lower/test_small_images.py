@@ -262,10 +262,9 @@ def test_updates_of_nothing(how: str, schedule: str) -> None:
 
 
 def outside_its_domain(m: Made) -> None:
-    part = pt.Func("part", domain=((0, m.height), (-2, m.width)))
+    m.g = pt.Func("g", domain=((0, m.height), (-2, m.width)))
     m.g[y, x] = m.img[y, x + 2] * 2.0
-    part[y, x] = m.g[y, x]
-    m.h[y, x] = pt.constant(part, 3.0)[y, x]
+    m.h[y, x] = pt.constant(m.g, 3.0)[y, x]
 
 
 def clamped_where_nothing_is(m: Made) -> None:
