@@ -12,7 +12,7 @@ from ..analysis.interval import EVERYTHING, Interval
 from ..analysis.regions import FAR, Rules, expressions, required
 from ..analysis.touched import Box
 from ..cached import cached_property
-from ..expr.build import expr, maximum, minimum
+from ..expr.build import expr, maximum, minimum, select
 from ..expr.linear import Facts, linear, simplify
 from ..expr.nodes import COMPARISON, Const, Expr, Op, Var, const, var
 from ..expr.types import INDEX
@@ -165,10 +165,11 @@ def _is_far(side: Interval) -> bool:
 
 
 def _near(side: Interval) -> Interval:
-    """The side; where all is missing, nothing behind the last coordinate there can be."""
+    """The side; where all is missing, nothing before 0: what is read for nothing far away, at x and at 2*x, would have
+    much between."""
     if not side.bounded:
         return side
-    low = minimum(side.low, const(_BEHIND, INDEX))
+    low = select(side.low < const(_BEHIND, INDEX), side.low, const(0, INDEX))
     return Interval(low, maximum(side.high, low - 1))
 
 
