@@ -320,12 +320,13 @@ def test_nothing_is_not_far_away() -> None:
     """What can be read anywhere is stored for a Func of which nothing is needed: little, though it is read at x and
     at 2*x."""
     m, around = Made(), pt.Func("around")
-    m.g = pt.Func("g", domain=((0, m.height), (-2, m.width)))
+    m.g = pt.Func("g", domain=((0, m.width), (-2, m.height)))
     around[y, x] = pt.wrap(m.img)[y, x] + 1.0
-    m.g[y, x] = around[y, x // 2] + around[y, 2 * x]
+    m.h[y, x] = around[y, (x + 3) // 2] + around[1, 2 * x]
+    m.g[y, x] = m.h[y // 3, x] + around[y, x + y]
     m.f[y, x] = pt.constant(m.g, 3.0)[y, x]
-    p = pt.Pipeline(m.f, shape=m.img.shape).with_options(debug=True)
-    scheduled = p.with_schedule(pt.Schedule(pt.on("g").compute_root(), pt.on("around").compute_root()))
-    for size in [(3, width) for width in (1, 2, 3, 9)]:
+    p = pt.Pipeline(m.f, shape=(m.height, 2 * m.width)).with_options(debug=True)
+    scheduled = p.with_schedule(pt.Schedule(*(pt.on(n).compute_root() for n in ("around", "g", "h"))))
+    for size in [(2, 31), (1, 3), (5, 9)]:
         img = np.arange(size[0] * size[1], dtype=np.float32).reshape(size)
         np.testing.assert_array_equal(scheduled(img=img), p.reference(img=img), err_msg=str(size))
