@@ -316,6 +316,7 @@ def test_the_same_place_under_a_condition(vectors: bool) -> None:
         found = p.with_schedule(pt.Schedule(pt.on("one").compute_root(), on))(img=given)
         np.testing.assert_array_equal(found, p.reference(img=given), err_msg=str(length))
 
+
 def test_nothing_is_not_far_away() -> None:
     """What can be read anywhere is stored for a Func of which nothing is needed: little, though it is read at x and
     at 2*x."""
