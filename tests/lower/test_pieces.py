@@ -45,7 +45,7 @@ ANY = Facts({"img.shape.0": (1, None)})
 
 def masks(e: Expr) -> list[str]:
     """The masks of all loads, those without one left out."""
-    found = mask_loads(e, WHOLE, {"img"}, ANY, lambda *_: False)
+    found = mask_loads(e, WHOLE, {"img"}, ANY, lambda *_: False, lambda _: False)
     return [str(node.mask) for node in walk(found) if isinstance(node, Load) and node.mask is not None]
 
 
@@ -69,7 +69,7 @@ def test_loads_are_masked_where_they_must(name: str) -> None:
 
 def test_the_value_is_otherwise_the_same() -> None:
     e = select(x > 0, load(x - 1) + load(x), ZERO)
-    masked = mask_loads(e, WHOLE, {"img"}, ANY, lambda *_: False)
+    masked = mask_loads(e, WHOLE, {"img"}, ANY, lambda *_: False, lambda _: False)
     (read, kept) = (node for node in walk(masked) if isinstance(node, Load))
     assert same(read.indices[0], x - 1) and kept.mask is None
 
