@@ -316,3 +316,18 @@ def test_the_same_place_under_a_condition(vectors: bool) -> None:
         given = np.arange(length, dtype=np.float32)
         found = p.with_schedule(pt.Schedule(pt.on("one").compute_root(), on))(img=given)
         np.testing.assert_array_equal(found, p.reference(img=given), err_msg=str(length))
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_outputs_that_could_be_anywhere(vectors: bool) -> None:
+    """An update under a condition on the output's coordinate reads nothing where the output ends before."""
+    img, f, g = pt.Input("img", "float32", ndim=1), pt.Func("f"), pt.Func("g")
+    g[x] = img[x + 3] + img[x + 4]
+    f[x] = 0.0
+    f[x] += g[pt.RDom((0, 2)).where(x >= 5)[0]]
+    p = pt.Pipeline(f, shape=img.shape).with_options(debug=True)
+    lanes = pt.on("f").update(0).vectorize("x", 4).reorder("x", "r.0", "x_v")
+    scheduled = p.with_schedule(pt.Schedule(pt.on("g").compute_root(), lanes)) if vectors else p
+    for length in range(1, 9):
+        given = np.arange(length, dtype=np.float32)
+        np.testing.assert_array_equal(scheduled(img=given), p.reference(img=given), err_msg=str(length))
