@@ -319,14 +319,16 @@ def test_the_same_place_under_a_condition(vectors: bool) -> None:
 
 
 @pytest.mark.parametrize("vectors", [False, True])
-def test_outputs_that_could_be_anywhere(vectors: bool) -> None:
-    """An update under a condition on the output's coordinate reads nothing where the output ends before."""
-    img, f, g = pt.Input("img", "float32", ndim=1), pt.Func("f"), pt.Func("g")
+@pytest.mark.parametrize("between", [False, True])
+def test_updates_that_could_be_anywhere(vectors: bool, between: bool) -> None:
+    """An update under a condition on a coordinate reads nothing where nothing is needed from there on."""
+    img, u, g, out = pt.Input("img", "float32", ndim=1), pt.Func("u"), pt.Func("g"), pt.Func("out")
     g[x] = img[x + 3] + img[x + 4]
-    f[x] = 0.0
-    f[x] += g[pt.RDom((0, 2)).where(x >= 5)[0]]
-    p = pt.Pipeline(f, shape=img.shape).with_options(debug=True)
-    lanes = pt.on("f").update(0).vectorize("x", 4).reorder("x", "r.0", "x_v")
+    u[x] = 0.0
+    u[x] += g[pt.RDom((0, 2)).where(x >= 5)[0]]
+    out[x] = u[x] + 1.0
+    p = pt.Pipeline(out if between else u, shape=img.shape).with_options(debug=True)
+    lanes = pt.on("u").compute_root().update(0).vectorize("x", 4).reorder("x", "r.0", "x_v")
     scheduled = p.with_schedule(pt.Schedule(pt.on("g").compute_root(), lanes)) if vectors else p
     for length in range(1, 9):
         given = np.arange(length, dtype=np.float32)
