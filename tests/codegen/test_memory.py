@@ -8,6 +8,7 @@ import mmap
 import numpy as np
 import pytest
 
+import pantile as pt
 from pantile.codegen.emit import emit
 from pantile.codegen.target import NAMED, host
 from pantile.expr.build import broadcast, cast, ramp
@@ -17,6 +18,7 @@ from pantile.ir.nodes import Block, Prefetch, Program, Stmt, Store
 
 from .kernels import Array, argument, dense, i64, run
 
+Y, X = pt.vars("y x")
 TYPES = ["uint8", "int16", "float32", "float64", "bool", "float16"]
 
 
@@ -258,3 +260,16 @@ def test_equal_loads_and_arithmetic_are_written_once() -> None:
     buffers = (argument("a", "float32"), *(argument(n, "float32", writable=True) for n in "bc"))
     text = emit(Program("k", buffers, (), body), host())
     assert text.count("= load <4 x float>") == 1 and text.count("fmul") == 1
+
+
+def test_loads_after_parallel_loops() -> None:
+    """What other threads stored is loaded again."""
+    img, v, f = pt.Input("img", "float32", ndim=2), pt.Func("v"), pt.Func("f")
+    v[Y, X] = pt.edge(img)[Y, X - 1] + 1.0
+    f[Y, X] = v[Y, X - 1] + v[Y, X + 1]
+    p = pt.Pipeline(f, shape=img.shape).with_schedule(pt.Schedule(
+        pt.on("f").unroll("x", 4).split("y", "y", "yi", 2).reorder("y", "x", "x_u", "yi").vectorize("yi"),
+        pt.on("v").compute_at("f", "x_u").store_at("f", "x").parallel("y"),
+    ))  # fmt: skip
+    given = np.arange(48, dtype=np.float32).reshape(4, 12) ** 2
+    np.testing.assert_array_equal(p(img=given, num_threads=2), p.reference(img=given))

@@ -331,3 +331,20 @@ def test_nothing_is_not_far_away() -> None:
     for size in [(2, 31), (1, 3), (5, 9)]:
         img = np.arange(size[0] * size[1], dtype=np.float32).reshape(size)
         np.testing.assert_array_equal(scheduled(img=img), p.reference(img=img), err_msg=str(size))
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+@pytest.mark.parametrize("between", [False, True])
+def test_updates_that_could_be_anywhere(vectors: bool, between: bool) -> None:
+    """An update under a condition on a coordinate reads nothing where nothing is needed from there on."""
+    img, u, g, out = pt.Input("img", "float32", ndim=1), pt.Func("u"), pt.Func("g"), pt.Func("out")
+    g[x] = img[x + 3] + img[x + 4]
+    u[x] = 0.0
+    u[x] += g[pt.RDom((0, 2)).where(x >= 5)[0]]
+    out[x] = u[x] + 1.0
+    p = pt.Pipeline(out if between else u, shape=img.shape).with_options(debug=True)
+    lanes = pt.on("u").compute_root().update(0).vectorize("x", 4).reorder("x", "r.0", "x_v")
+    scheduled = p.with_schedule(pt.Schedule(pt.on("g").compute_root(), lanes)) if vectors else p
+    for length in range(1, 9):
+        given = np.arange(length, dtype=np.float32)
+        np.testing.assert_array_equal(scheduled(img=given), p.reference(img=given), err_msg=str(length))

@@ -72,6 +72,10 @@ class Function:
         """A store happened."""
         self._loads.pop(buffer, None)
 
+    def forget_all_loads(self) -> None:
+        """Something was called that stores."""
+        self._loads = {}
+
     def effect_value(self, instruction: str) -> str:
         """The new name of an instruction that must not be shared."""
         name = self.fresh()

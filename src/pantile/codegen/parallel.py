@@ -69,4 +69,5 @@ def write_region(ctx: Context, loop: For, body: Function, closure: Closure) -> N
     threads = fn.resolve(THREADS, "i64")
     operands = f"ptr {name}, ptr {memory}, i64 {count}, i64 {scratch}, i64 {threads}"
     code = fn.effect_value(f"call i32 @pantile_parallel_for({operands})")
+    fn.forget_all_loads()
     fn.fail_if(fn.effect_value(f"icmp ne i32 {code}, 0"), code)

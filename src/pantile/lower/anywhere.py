@@ -15,7 +15,7 @@ from ..expr.build import expr
 from ..expr.linear import Facts
 from ..expr.nodes import const, var
 from ..expr.types import INDEX
-from ..expr.visit import loaded, same
+from ..expr.visit import depends, loaded, same
 from ..graph.nodes import Graph, InputInfo, Stage
 
 
@@ -33,10 +33,18 @@ def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
             stated.add(stage.name)
             continue
         for k in range(len(stage.dims)):
+            if _reads_where(stage, k):
+                continue
             follows = _follows(graph, stage, k, found, facts)
             if follows or follows is None and _found_by_looking(graph, stage, k, facts):
                 found.add((stage.name, k))
     return found
+
+
+def _reads_where(stage: Stage, k: int) -> bool:
+    """Whether an update reads others under a condition on the dim: elsewhere, what it reads need not be there."""
+    conditional = (d for d in stage.updates if d.condition is not None and depends(d.condition, [stage.dims[k]]))
+    return any(not loaded(e) <= set(stage.buffers) for d in conditional for e in expressions(d))
 
 
 def _boxes(stage: Stage, k: int) -> tuple[Box, Box]:

@@ -83,7 +83,8 @@ class Required:
         return Interval(*(simplify(e, self.facts) for e in _ends(side))) if side.bounded else side
 
     def _computed(self, stage: Stage, box: Box) -> Box:
-        free = stage.name not in self._limited  # by its readers, which come before it
+        # Readers, which come before it, may limit it. Of an output, no more is computed than the caller has room for.
+        free = stage.name not in self._limited and stage.name not in self.outputs
         sides = [EVERYTHING if free and self._computable(stage, k) else self._simple(s) for k, s in enumerate(box)]
         if any(map(_is_far, sides)):
             self._limited.add(stage.name)
