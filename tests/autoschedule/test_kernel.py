@@ -239,7 +239,7 @@ def test_total_cost_of_the_tile_that_is_chosen() -> None:
     assert working_set(references, tile) <= I7.l2.size / 4  # and half is for what is prefetched
     assert 2048 / tile[inter[0]] >= I7.threads  # 4.13
     assert inter[0] != "j" and intra[0] != "j"  # "column index outermost" is invalid
-    assert intra[-1] == "j"  # the vector
+    assert intra[-2:] == ("j", "r.k")  # the vector, around which blocks of sums run
 
 
 def test_every_other_tile_costs_more() -> None:
