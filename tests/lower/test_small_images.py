@@ -348,3 +348,18 @@ def test_updates_that_could_be_anywhere(vectors: bool, between: bool) -> None:
     for length in range(1, 9):
         given = np.arange(length, dtype=np.float32)
         np.testing.assert_array_equal(scheduled(img=given), p.reference(img=given), err_msg=str(length))
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_fixed_places_under_a_choice(between: bool) -> None:
+    """A read that does not move along a dim, chosen by that dim: where it is not chosen, nothing need be there."""
+    m = Made()
+    m.g[y, x] = m.img[y, x] * 2.0
+    m.h[y, x] = pt.select(x > 3, m.g[y, 4], 3.0) + m.g[y, 0]
+    m.f[y, x] = m.h[y, x] + 1.0 if between else pt.select(x > 3, m.g[y, 4], 3.0) + m.g[y, 0]
+    p = pt.Pipeline(m.f, shape=m.img.shape).with_options(debug=True)
+    roots = [pt.on("g").compute_root(), *([pt.on("h").compute_root()] if between else [])]
+    for width in (1, 2, 3, 4, 5, 9):
+        img = np.arange(3 * width, dtype=np.float32).reshape(3, width)
+        found = p.with_schedule(pt.Schedule(*roots))(img=img)
+        np.testing.assert_array_equal(found, p.reference(img=img), err_msg=str(width))

@@ -13,9 +13,9 @@ from ..analysis.regions import expressions, required, stage_reads, with_own_upda
 from ..analysis.touched import Box
 from ..expr.build import expr
 from ..expr.linear import Facts
-from ..expr.nodes import const, var
+from ..expr.nodes import Load, Op, const, var
 from ..expr.types import INDEX
-from ..expr.visit import depends, loaded, same
+from ..expr.visit import depends, loaded, same, walk
 from ..graph.nodes import Graph, InputInfo, Stage
 
 
@@ -33,7 +33,7 @@ def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
             stated.add(stage.name)
             continue
         for k in range(len(stage.dims)):
-            if _reads_where(stage, k):
+            if _reads_where(stage, k) or _selects(stage, k):
                 continue
             follows = _follows(graph, stage, k, found, facts)
             if follows or follows is None and _found_by_looking(graph, stage, k, facts):
@@ -45,6 +45,17 @@ def _reads_where(stage: Stage, k: int) -> bool:
     """Whether an update reads others under a condition on the dim: elsewhere, what it reads need not be there."""
     conditional = (d for d in stage.updates if d.condition is not None and depends(d.condition, [stage.dims[k]]))
     return any(not loaded(e) <= set(stage.buffers) for d in conditional for e in expressions(d))
+
+
+def _selects(stage: Stage, k: int) -> bool:
+    """Whether there is a choice by the dim, and a read of another stage that does not move along it: perhaps it is the
+    one that is chosen, and elsewhere need not be there."""
+    dim = [stage.dims[k]]
+    nodes = [e for d in stage.definitions for e in walk(*expressions(d)) if depends(e, dim) or isinstance(e, Load)]
+    fixed = (e for e in nodes if isinstance(e, Load) and e.buffer not in stage.buffers and not depends(e, dim))
+    return any(True for _ in fixed) and any(
+        isinstance(e, Op) and e.op == "select" and depends(e.args[0], dim) for e in nodes
+    )
 
 
 def _boxes(stage: Stage, k: int) -> tuple[Box, Box]:
