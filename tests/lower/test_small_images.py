@@ -235,8 +235,9 @@ def test_conditions_around_nothing(extend: Callable[..., pt.Func], schedule: str
     m.g[x] = around[x] + around[x + 1]
     m.f[y, x] = pt.select(x < other.shape[0], m.g[x + 1], 3.0) + pt.select(x < other.shape[0], around[x], 4.0)
     p = pt.Pipeline(m.f, shape=(m.height, m.width)).with_options(debug=True)
-    found = p.with_schedule(SCHEDULES[schedule](["g"]))(img=np.zeros((2, 7), np.float32), other=np.zeros(0, np.float32))
-    np.testing.assert_array_equal(found, np.full((2, 7), 7, np.float32))
+    for run in (p.with_schedule(SCHEDULES[schedule](["g"])), p.reference):
+        found = run(img=np.zeros((2, 7), np.float32), other=np.zeros(0, np.float32))
+        np.testing.assert_array_equal(found, np.full((2, 7), 7, np.float32))
 
 
 @pytest.mark.parametrize("schedule", ["default", "root", "vectors"])

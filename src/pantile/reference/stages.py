@@ -160,7 +160,9 @@ class Stages:
             return self.read(load.buffer, indices)
 
         def promise(e: Op, value: Array, low: Array, high: Array) -> Array:
-            broken = np.asarray((value < low) | (value > high))
+            # An empty range promises that nobody comes here, as a folded edge does around an empty array. Whether
+            # anyone does is checked at the call; here every branch of a select is computed.
+            broken = np.asarray(((value < low) | (value > high)) & (low <= high))
             if broken.any():
                 found = np.broadcast_to(value, broken.shape)[broken].flat[0]
                 raise UserError(
