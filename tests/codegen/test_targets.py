@@ -12,7 +12,7 @@ from pantile.codegen.target import NAMED, Target, host, target
 from pantile.errors import InternalError, UserError
 from pantile.expr.build import cast, ramp
 from pantile.expr.nodes import Expr, Load, Shuffle, const, op, var
-from pantile.expr.types import FLOAT32, UINT8, UINT16, DType
+from pantile.expr.types import FLOAT32, INDEX, INT32, UINT8, UINT16, DType
 from pantile.ir.nodes import BufferArg, Kind, Program, Store
 
 from .kernels import argument, dense, loop
@@ -127,3 +127,16 @@ def test_named_targets() -> None:
 def test_text_that_llvm_refuses_is_a_bug_of_ours() -> None:
     with pytest.raises(InternalError, match="LLVM refuses the generated code"):
         compile_object("define i32 @f() {\n  ret i64 0\n}\n", host())
+
+
+@pytest.mark.parametrize("t", [UINT8, UINT16], ids=str)
+def test_one_masked_lane_is_stored_alone(t: DType) -> None:
+    """LLVM knows the mask, of which one lane is on, and must not store the lane as wide as it was computed."""
+    at = ramp(const(0, INDEX), 1, 4)
+    wide = Load(INT32, 4, "in0", (at,)) >> const(9, INT32, 4)
+    body = Store("out", (at,), cast(t, wide), op("lt", at, const(1, INDEX, 4)))
+    program = Program("kernel", (argument("in0", INT32), argument("out", t, writable=True)), (), body)
+    text = assembly(emit(program, NAMED["x86-64-v4"]), NAMED["x86-64-v4"])
+    stores = re.findall(r"^\s+(\S+)\s+[^(\n]*, \(%r\w+\)( \{%k\d\})?$", text, re.MULTILINE)
+    assert stores, "nothing is stored"
+    assert all(mask or name in ("movb", "movw", "vpextrb", "vpextrw") for name, mask in stores), text

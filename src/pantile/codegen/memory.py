@@ -212,6 +212,7 @@ def _store_masked(ctx: Context, s: Store, raw: str, index: Affine | None, mask: 
     if index is not None and index.constant_stride == 1:
         vector = memory_type(t, lanes)
         pointer = _pointer(ctx, s.buffer, t, _operand(ctx, index.rest), index.offset)
+        chosen = _opaque_mask(ctx, t, lanes, chosen)
         operands = f"{vector} {raw}, ptr align {t.bytes} {pointer}, {integer_type(1, lanes)} {chosen}"
         fn.effect(f"call void @llvm.masked.store.{mangled(vector)}.p0({operands}){note}")
         return
@@ -225,6 +226,18 @@ def _store_masked(ctx: Context, s: Store, raw: str, index: Affine | None, mask: 
         fn.effect(f"store {memory_type(t)} {value}, ptr {pointer}, align {t.bytes}{note}")
         fn.branch(join)
         fn.start(join)
+
+
+def _opaque_mask(ctx: Context, t: DType, lanes: int, mask: str) -> str:
+    """A mask that is no constant for LLVM, where it would store too much.
+
+    With AVX-512, LLVM (22) stores the one lane of a constant mask in the type that the value had before it was
+    narrowed: beyond the lane. A mask that it cannot know costs nothing in a loop, where the instruction is hoisted."""
+    if ctx.module.target.arch != "x86" or not memory_type(t).startswith("i") or t.bytes == 8:
+        return mask
+    true = ctx.fn.value('call i8 asm "", "=r,0"(i8 1)')
+    every = spread(ctx.fn, ctx.fn.value(f"trunc i8 {true} to i1"), "i1", lanes)
+    return ctx.fn.value(f"and {integer_type(1, lanes)} {every}, {mask}")
 
 
 def write_prefetch(ctx: Context, s: Prefetch) -> None:
