@@ -200,10 +200,18 @@ def test_every_version_is_right(name: str) -> None:
 
 
 def test_a_version_knows_its_condition() -> None:
-    p = scaled().with_schedule(pt.Schedule(pt.on("out").specialize("gain == 0")))
+    p = scaled().with_schedule(pt.Schedule(pt.on("out").specialize("gain == 1")))
     (choice,) = (s for s in statements(lowered(p)["nest"]) if isinstance(s, If))
-    assert str(choice.condition) == "gain == 0" and choice.otherwise is not None
+    assert str(choice.condition) == "gain == 1" and choice.otherwise is not None
     assert "gain" not in str(choice.then) and "gain" in str(choice.otherwise)
+
+
+def test_a_float_that_equals_zero_keeps_its_sign() -> None:
+    f = pt.Func("f")
+    f[Y, X] = IMG[Y, X] / GAIN
+    p = pt.Pipeline(f, shape=IMG.shape).with_schedule(pt.Schedule(pt.on("f").specialize("gain == 0")))
+    for gain in (0.0, -0.0):
+        np.testing.assert_array_equal(p(img=np.ones((2, 3), np.float32), gain=gain), np.copysign(np.inf, gain))
 
 
 # ---- shared loops

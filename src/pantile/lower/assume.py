@@ -20,7 +20,7 @@ def assume(condition: Expr, bounds: Mapping[str, tuple[int | None, int | None]])
         if fact is None:
             continue
         name, op, value = fact
-        if op == "eq":
+        if op == "eq" and (name.dtype.is_int or value.value != 0):  # a float that equals 0 may be -0
             known[name.name] = Const(name.dtype, 1, value.value)
         if name.dtype.is_int:
             result[name.name] = _narrow(result.get(name.name, (None, None)), op, int(value.value))
