@@ -118,3 +118,14 @@ def test_prefetch_asks_for_each_line_that_will_be_read() -> None:
     asked = [s for s in walk(lowered(p.with_schedule(schedule))["clean"]) if isinstance(s, Prefetch)]
     assert {str(s.indices[0]) for s in asked} == {"out.y + 3", "out.y + 4"}
     assert all(s.buffer == "img" for s in asked)
+
+
+@pytest.mark.parametrize("half", ["//", "%"])
+def test_half_of_a_value_is_no_place(half: str) -> None:
+    """Only lanes that read at half their places are worth taking apart."""
+    img, f, g = pt.Input("img", "uint8", 2), pt.Func("f"), pt.Func("g")
+    f[Y, X] = img[Y, X] // 2 if half == "//" else img[Y, X] % 2
+    g[Y, X] = img[Y, X // 2] + img[Y, X % 2]
+    for func, taken_apart in ((f, False), (g, True)):
+        p = pt.Pipeline(func, shape=img.shape).with_schedule(S(pt.on(func.name).vectorize("x", 16)))
+        assert ("shuffle" in str(lowered(p)["vectorize"])) == taken_apart

@@ -175,8 +175,10 @@ class _Vectorizer:
 
 
 def _is_half(e: Expr) -> bool:
-    """Whether this is something // 2 or % 2."""
-    return isinstance(e, Op) and e.op in ("floordiv", "mod") and isinstance(e.args[1], Const) and e.args[1].value == 2
+    """Whether this is a place // 2 or % 2: made of coordinates, not of what is stored there."""
+    if not (isinstance(e, Op) and e.op in ("floordiv", "mod") and isinstance(e.args[1], Const)):
+        return False
+    return e.args[1].value == 2 and not loaded(e)
 
 
 def fold_ramp(e: Op, lets: Classes = MappingProxyType({})) -> Expr | None:
