@@ -1,15 +1,26 @@
-"""Options of the whole test suite, and a compile cache of its own."""
+"""Options of the whole test suite, and a compile cache of its own.
+
+How many random cases: `ci` (the default) is the same every time, and shows what fails as it was drawn, since a case
+that takes long to fail takes hours to shrink; `python -m tests.fuzz.reduce` makes it small. PANTILE_FUZZ=long searches
+anew, and shrinks.
+"""
 
 from __future__ import annotations
 
 import os
 
 import pytest
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import providers
 
 # Hypothesis draws now and then from the constants it finds in the modules that are loaded: the cases would change with
 # every edit anywhere, and with the tests that are run beside.
 providers._get_local_constants = lambda: providers.Constants()
+
+_COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
+settings.register_profile("ci", max_examples=44, derandomize=True, database=None, phases=[Phase.generate], **_COMMON)
+settings.register_profile("long", max_examples=2000, **_COMMON)
+settings.load_profile(os.environ.get("PANTILE_FUZZ", "ci"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import pantile
 from pantile import schedule as pt
 from pantile.graph.nodes import Graph
 from pantile.schedule import Schedule, complete, resolve
@@ -69,6 +70,28 @@ def test_small_sums_are_inlined_where_the_builder_made_them() -> None:
     assert default(pipelines.box(8))["sum"] == 'pt.on("sum").compute_inline()'
     assert "compute_root" in default(pipelines.box(9))["sum"]
     assert "compute_root" in default(pipelines.box(8, helper=False))["sum"]
+
+
+@pytest.mark.parametrize(("repeated", "inlined"), [("by a sum", False), ("by a stencil", False), ("not", True)])
+def test_sums_are_not_repeated(repeated: str, inlined: bool) -> None:
+    y, x = pantile.vars("y x")
+    img, a, out = pantile.Input("img", "float32", 2), pantile.Func("a"), pantile.Func("out")
+    r = pantile.RDom((0, 3))
+    row = pantile.sum(img[y, x + r[0]], over=r)
+    a[y, x] = row * row + row  # one place, however often it is written
+    column = {"by a sum": pantile.sum(a[y + r[0], x], over=r), "by a stencil": a[y, x] + a[y + 1, x], "not": a[y, x]}
+    out[y, x] = column[repeated]
+    found = default(pantile.Pipeline(out, shape=(64, 64)).graph)
+    assert ("compute_inline" in found["a_sum"]) == inlined
+
+
+def test_work_is_not_repeated_for_each_term_of_a_sum() -> None:
+    y, x = pantile.vars("y x")
+    img, a, out = pantile.Input("img", "float32", 2), pantile.Func("a"), pantile.Func("out")
+    r = pantile.RDom((0, 3))
+    a[y, x] = img[y, x] / (img[y, x] * img[y, x] + 1.0)
+    out[y, x] = pantile.sum(a[y + r[0], x], over=r)
+    assert "compute_root" in default(pantile.Pipeline(out, shape=(64, 64)).graph)["a"]
 
 
 def test_updates() -> None:

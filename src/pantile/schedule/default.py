@@ -7,7 +7,7 @@ innermost one, the contiguous dim, vectorized. Defaults are ordinary directives,
 from __future__ import annotations
 
 from ..expr.nodes import Expr, Load, Op, Var
-from ..expr.visit import walk
+from ..expr.visit import key, walk
 from ..graph.nodes import Definition, Graph, Stage
 from .directives import StageSchedule, on
 from .schedule import Schedule
@@ -59,18 +59,19 @@ def _named_as_places(schedule: Schedule) -> set[str]:
 
 
 def _reads(consumer: Stage, stage: Stage, reads: dict[str, int], inlined: set[str]) -> int:
-    """How often the stage is read for one value of what computes the consumer."""
+    """At how many places the stage is read for one value of what computes the consumer."""
     count = 0
     for d in consumer.definitions:
-        own = sum(1 for e in d.loads if e.buffer in stage.buffers)
+        own = len({tuple(map(key, e.indices)) for e in d.loads if e.buffer in stage.buffers})
         count += own * _MANY if d.domain else own
     return count * reads[consumer.name] if consumer.name in inlined else count
 
 
 def _worth_inlining(stage: Stage, reads: int) -> bool:
+    """A reduction is not repeated, nor is much work repeated for each element of a reduction."""
     if stage.updates:
-        return stage.helper and is_small_reduction(stage)
-    return stage.helper or reads <= 1 or _is_pointwise(stage) or _is_cheap(stage.pure)
+        return stage.helper and reads <= 1 and is_small_reduction(stage)
+    return stage.helper or reads <= 1 or (reads < _MANY and _is_pointwise(stage)) or _is_cheap(stage.pure)
 
 
 def _is_pointwise(stage: Stage) -> bool:
