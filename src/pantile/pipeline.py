@@ -287,7 +287,7 @@ def _shapes(graph: Graph) -> str:
 
 def _scheduled(graph: Graph, asked: Schedule, options: Options) -> Calls:
     """The calls of a pipeline, its schedule completed for the target and checked."""
-    completed = complete(graph, asked, options.target.vector_bits)
+    completed = complete(graph, asked, options.target.vector_bits, strict=options.strict)
     # Copies and stages of partial results are not in the graph yet; names of no stage at all are refused below.
     schedule = Schedule(*completed.values(), *(s for name, s in asked.items() if name not in completed))
     _, plan = resolve(graph, schedule, strict=options.strict, vector_bits=options.target.vector_bits)

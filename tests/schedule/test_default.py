@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import pantile
@@ -92,6 +93,46 @@ def test_work_is_not_repeated_for_each_term_of_a_sum() -> None:
     a[y, x] = img[y, x] / (img[y, x] * img[y, x] + 1.0)
     out[y, x] = pantile.sum(a[y + r[0], x], over=r)
     assert "compute_root" in default(pantile.Pipeline(out, shape=(64, 64)).graph)["a"]
+
+
+def total(dtype: str, *extents: int | None) -> pantile.Pipeline:
+    """The sum of everything in an array, or of so much of it."""
+    img, f = pantile.Input("img", dtype, len(extents)), pantile.Func("f")
+    r = pantile.RDom(*((0, n or img.shape[k]) for k, n in enumerate(extents)))
+    f[()] = pantile.cast(dtype, 0)
+    f[()] += img[tuple(r[k] for k in range(len(extents)))]
+    return pantile.Pipeline(f, shape=())
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_everything_is_summed_in_parts(dtype: str, strict: bool) -> None:
+    """By threads and lanes, unless that would round floats in another way than they are written."""
+    for p in (total(dtype, None), total(dtype, None, None), total(dtype, 256, 64)):
+        found = p.with_options(strict=strict).schedule
+        assert ("f_blocks_lanes" in found) == (dtype == "int32" or not strict), found
+    for p in (total(dtype, 10, 10), total(dtype, None, None, None)):
+        assert list(p.schedule) == ["f"]
+    for shape in ((0, 5), (1, 1), (1, 37), (17, 16), (40, 3), (35, 129)):
+        img = np.arange(shape[0] * shape[1]).reshape(shape).astype(dtype)
+        flat = total(dtype, None).with_options(strict=strict)(img=img.ravel(), num_threads=2)
+        assert total(dtype, None, None).with_options(strict=strict)(img=img) == flat == img.sum()
+
+
+def test_sums_of_millions_of_floats_keep_their_digits() -> None:
+    img = np.full((2000, 1500), 0.1, np.float32)
+    np.testing.assert_allclose(total("float32", None, None)(img=img), 0.1 * img.size, rtol=2e-6)
+
+
+def test_names_of_partial_results_are_free() -> None:
+    blocks, f = pantile.Func("f_blocks"), pantile.Func("f")
+    img, gain = pantile.Input("img", "int32", 1), pantile.Param("lanes", "int32")
+    r, x = pantile.RDom((0, img.shape[0])), pantile.Var("x")
+    blocks[x] = img[x] * gain
+    f[()] = 0
+    f[()] += blocks[r[0]]
+    p = pantile.Pipeline(f, shape=())
+    assert p(img=np.arange(100, dtype=np.int32), lanes=3) == 99 * 50 * 3
 
 
 def test_updates() -> None:

@@ -1,7 +1,8 @@
 """What happens to stages that a schedule does not name: pipeline + schedule -> schedule that names every stage.
 
 Cheap and pointwise stages are inlined. Every other stage is computed at root, with its outermost loop parallel and its
-innermost one, the contiguous dim, vectorized. Defaults are ordinary directives, so they print and can be edited.
+innermost one, the contiguous dim, vectorized; a reduction to one value in parts (`partial`). Defaults are ordinary
+directives, so they print and can be edited.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from ..expr.nodes import Expr, Load, Op, Var
 from ..expr.visit import key, walk
 from ..graph.nodes import Definition, Graph, Stage
 from .directives import StageSchedule, on
+from .partial import in_parts
 from .schedule import Schedule
 from .updates import constant, is_independent, is_small_reduction, pure_dims
 
@@ -22,7 +24,7 @@ BLOCK, REDUCTION_BLOCK = 4096, 256
 _MANY = 1 << 20
 
 
-def complete(graph: Graph, schedule: Schedule, vector_bits: int = 128) -> Schedule:
+def complete(graph: Graph, schedule: Schedule, vector_bits: int = 128, *, strict: bool = False) -> Schedule:
     """The schedule with the default directives for every stage that it does not name, in the graph's order."""
     inlined = _inlined(graph, schedule)
     stages = []
@@ -32,7 +34,7 @@ def complete(graph: Graph, schedule: Schedule, vector_bits: int = 128) -> Schedu
         elif s.name in inlined:
             stages.append(on(s.name).compute_inline())
         else:
-            stages.append(at_root(graph, s, vector_bits))
+            stages += in_parts(graph, s, vector_bits, strict, schedule) or [at_root(graph, s, vector_bits)]
     return Schedule(*stages)
 
 

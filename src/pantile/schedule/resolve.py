@@ -22,9 +22,10 @@ from .sizes import check_sizes
 def resolve(graph: Graph, schedule: Schedule, *, strict: bool = False, vector_bits: int = 128) -> tuple[Graph, Plan]:
     """The plan of a schedule, filled up with defaults. Raises a UserError for one that cannot be honoured."""
     graph, schedule = clone_stages(graph, schedule)
+    schedule = schedule.replace(*complete(graph, schedule, vector_bits, strict=strict).values())
     graph, schedule = factor_reductions(graph, schedule, strict)
     _check_stage_names(graph, schedule)
-    schedule = complete(graph, schedule, vector_bits)
+    schedule = complete(graph, schedule, vector_bits, strict=strict)  # stages of partial results
     drafts = {s.name: draft(graph, s, schedule[s.name], strict) for s in graph.stages}
     placement = Placement(graph, drafts)
     placement.check()

@@ -1,0 +1,60 @@
+"""Reductions of everything to one value, by all threads and lanes: in three steps instead of one loop.
+
+    s[] += img[r.y, r.x]      ->      s_blocks_lanes[lanes, blocks] += ...    a lane's share of a block of rows
+                                      s_blocks[blocks] += s_blocks_lanes      each block of rows, in parallel
+                                      s[] += s_blocks
+
+Besides being faster, sums of floats lose fewer digits: no partial sum has millions of terms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+
+from ..graph.nodes import Graph, ReductionDim, Stage
+from .directives import StageSchedule, on
+from .updates import accumulation, constant
+
+# Shares of a task: so many rows, or so many elements where there is but one loop.
+ROWS, ELEMENTS = 16, 1 << 15
+FEWEST_POINTS = 1 << 14  # what is known to have fewer is not worth a task
+_ACCUMULATORS = 4  # vectors of 32-bit values: enough to hide the time that an addition takes
+
+
+def in_parts(
+    graph: Graph, stage: Stage, vector_bits: int, strict: bool, named: Collection[str]
+) -> tuple[StageSchedule, ...]:
+    """The schedules of a stage and its partial results, which get none of the names; () if it is better whole."""
+    if stage.dims or len(stage.updates) != 1:
+        return ()
+    update = stage.updates[0]
+    terms = accumulation(stage, update)
+    if terms is None or (strict and not all(t.is_exact for t in terms)) or not _is_large(update.domain):
+        return ()
+    taken = {*named, *graph.stage, *graph.input, *(p.name for p in graph.params), *(r.name for r in update.domain)}
+    blocks, rows, steps, lanes = (_free(n, stage.name, taken) for n in ("blocks", "rows", "steps", "lanes"))
+    first, last = update.domain[0].name, update.domain[-1].name
+    along, between = (rows, ()) if len(update.domain) == 1 else (last, (rows,))
+    per_block, per_lane = f"{stage.name}_{blocks}", f"{stage.name}_{blocks}_{lanes}"
+    width = _ACCUMULATORS * max(1, vector_bits // 32)
+    share = ELEMENTS if len(update.domain) == 1 else ROWS
+    return (
+        on(stage.name).compute_root().update(0).split(first, blocks, rows, share).rfactor(blocks, blocks),
+        on(per_block).compute_root().update(0).split(along, steps, lanes, width).rfactor(lanes, lanes).parallel(blocks),
+        on(per_lane).compute_at(per_block, blocks).reorder(blocks, lanes).vectorize(lanes, width)
+        .update(0).reorder(blocks, *between, steps, lanes).vectorize(lanes, width),
+    )  # fmt: skip
+
+
+def _is_large(domain: tuple[ReductionDim, ...]) -> bool:
+    """Whether there is enough to share; of three loops and more, the innermost may be a few channels."""
+    extents = [constant(r.extent) for r in domain]
+    known = math.prod(n for n in extents if n is not None)
+    return len(domain) in (1, 2) and (None in extents or known >= FEWEST_POINTS)
+
+
+def _free(name: str, stage: str, taken: Collection[str]) -> str:
+    while name in taken or f"{stage}_{name}" in taken:
+        name += "_"
+    return name
