@@ -124,3 +124,18 @@ def test_measured() -> None:
     strategy = Recording()
     pipeline(schedule=strategy, estimates={"img": (16, 16)})
     assert strategy.asked[0].seconds(pt.Schedule()) > 0
+
+
+@pytest.mark.parametrize("strategy", ["naive", "greedy", "dp", "polymage", "posttile", "kernel", "reuse"])
+def test_sums_of_everything_are_made_in_parts(strategy: str) -> None:
+    """By threads and lanes, under every strategy; `strict` floats as they are written."""
+    img, total, out = pt.Input("img", "float32", 2), pt.Func("total"), pt.Func("out")
+    r, (y, x) = pt.RDom((0, img.shape[0]), (0, img.shape[1])), pt.vars("y x")
+    total[()] = 0.0
+    total[()] += img[r[0], r[1]]
+    out[y, x] = img[y, x] / total[()]
+    photo = np.random.default_rng(1).random((300, 200), np.float32)
+    for strict in (False, True):
+        p = pt.Pipeline(out, img.shape, schedule=strategy, estimates={"img": photo.shape}, strict=strict)
+        np.testing.assert_allclose(p(img=photo), p.reference(img=photo), rtol=1e-5)
+        assert ("total_blocks_lanes" in p.schedule) != strict

@@ -6,12 +6,14 @@ own, at root, and a remark says why. So does a stage that nothing was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import UserError
+from ...graph.nodes import Stage
 from ...schedule.default import at_root
 from ...schedule.directives import StageSchedule, on
+from ...schedule.partial import in_parts
 from ...schedule.resolve import resolve
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
@@ -29,16 +31,16 @@ class Legal:
 
 
 def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()) -> Legal:
-    """A schedule of `problem.graph`, from which nothing has been inlined yet."""
-    graph, bits = problem.graph, problem.machine.vector_bits
-    alone = [
-        on(s.name).compute_inline() if s.name in inlined else at_root(graph, s, bits) for s in graph.stages
-    ]
-    schedule = Schedule(*alone)
+    """A schedule of `problem.graph`, from which nothing has been inlined yet. What is reduced to one value, by itself,
+    is so in parts: that is no matter of tiles."""
+    whole = _reduced_to_one(problem, inlined)
+    schedule = Schedule(*(chain for s in problem.graph.stages for chain in _alone(problem, s, inlined, whole)))
+    parts = [whole.get(part[0].name, part) if len(part) == 1 else part for part in parts]
     together = schedule.replace(*(chain for part in parts for chain in part))
+    remarks = [f"reduced in parts, by threads and lanes: {', '.join(whole)}"] if whole else []
     if _refusal(problem, together) is None:
-        return Legal(together, (True,) * len(parts), ())
-    honoured, remarks = [], []
+        return Legal(together, (True,) * len(parts), tuple(remarks))
+    honoured = []
     for part in parts:
         extended = schedule.replace(*part)
         refusal = _refusal(problem, extended)
@@ -49,6 +51,20 @@ def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()
             names = ", ".join(chain.name for chain in part)
             remarks.append(f"scheduled on their own: {names}, because {refusal}")
     return Legal(schedule, tuple(honoured), tuple(remarks))
+
+
+def _reduced_to_one(problem: Problem, inlined: Collection[str]) -> dict[str, Part]:
+    """What is reduced to one value: its schedule, and those of its partial results."""
+    bits = problem.machine.vector_bits
+    stages = (s for s in problem.graph.stages if s.name not in inlined)
+    found = {s.name: in_parts(problem.graph, s, bits, problem.strict, ()) for s in stages}
+    return {name: part for name, part in found.items() if part}
+
+
+def _alone(problem: Problem, stage: Stage, inlined: Collection[str], whole: Mapping[str, Part]) -> Part:
+    if stage.name in inlined:
+        return (on(stage.name).compute_inline(),)
+    return whole.get(stage.name) or (at_root(problem.graph, stage, problem.machine.vector_bits),)
 
 
 def _refusal(problem: Problem, schedule: Schedule) -> str | None:
