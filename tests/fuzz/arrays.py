@@ -83,6 +83,6 @@ def outputs_like(expected: list[Any], layouts: list[int]) -> list[Any]:
 
     result = []
     for array, k in zip(expected, layouts, strict=True):
-        made, view = _LAYOUTS[k % len(_LAYOUTS)](array.shape)
+        made, view = (_LAYOUTS[k % len(_LAYOUTS)] if array.ndim else _dense)(array.shape)
         result.append(eval(view.format(a="a"), {"np": np, "a": np.zeros(made, array.dtype)}))
     return result

@@ -75,9 +75,11 @@ class Grammar(Drawer):
         """An integer that would be simple if nothing wrapped."""
         raise NotImplementedError
 
-    def source(self) -> Source:
-        """Something to read, the latest more often, so that pipelines are deep rather than wide."""
-        found = self.pick([*self.sources, *self.sources[-2:] * 2])
+    def source(self, least: int = 0) -> Source:
+        """Something to read of at least so many dims, the latest more often, so that pipelines are deep rather than
+        wide."""
+        known = [s for s in self.sources if s.ndim >= least]
+        found = self.pick([*known, *known[-2:] * 2])
         self.consumed.add(found.name)
         return found
 

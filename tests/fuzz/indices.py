@@ -25,7 +25,7 @@ def read(g: Grammar, scope: Scope) -> Term:
     indices = [index(g, scope, source, axis) for axis in range(source.ndim)]
     which = g.number(0, len(source.values) - 1)
     value = source.values[which]
-    text = f"{source.name}[{', '.join(indices)}]" + (f"[{which}]" if len(source.values) > 1 else "")
+    text = f"{source.name}[{', '.join(indices) or '()'}]" + (f"[{which}]" if len(source.values) > 1 else "")
     if source.table and g.chance(40):
         text = f"pt.maximum({text}, {source.name}[{indices[0]} + {g.number(1, 3)}])"
     return g.regime.scaled(Term(text, value.dtype, value.size, value.slack))

@@ -161,13 +161,14 @@ def _outputs(w: Writer) -> tuple[tuple[str, ...], str, tuple[float, ...]]:
             name = _copied(w, name, source.ndim)
         names.append(name)
         needed = w.outputs[name]
-        shapes.append(f"({', '.join(needed or _shape(w, source.ndim))},)")
+        shapes.append(f"({''.join(f'{n}, ' for n in needed or _shape(w, source.ndim))})")
     return tuple(names), f"[{', '.join(shapes)}]", tuple(slack)
 
 
 def _copied(w: Writer, name: str, ndim: int) -> str:
     copy, dims = w.func("o"), ("y", "x", "c")[:ndim]
-    w.lines.append(f"{copy}[{', '.join(dims)}] = {name}[{', '.join(dims)}]")
+    at = ", ".join(dims) or "()"
+    w.lines.append(f"{copy}[{at}] = {name}[{at}]")
     w.outputs[copy] = None
     return copy
 

@@ -117,14 +117,14 @@ def _element(w: Writer, places: tuple[str, str], t: DType) -> Term:
     """A read at exactly these places (and at 0 along further axes), in type `t`."""
     source = w.source()
     indices = (*places, "0")[: source.ndim]
-    text = f"{source.name}[{', '.join(indices)}]" + ("[0]" if len(source.values) > 1 else "")
+    text = f"{source.name}[{', '.join(indices) or '()'}]" + ("[0]" if len(source.values) > 1 else "")
     w.grow(source.growth)
     return w.cast(w.regime.scaled(replace(source.values[0], text=text)), t, Scope(("y", "x")))
 
 
 def over_image(w: Writer) -> None:
     """A reduction over a whole input, to no or one dim."""
-    dims = w.pick([("x",), ("x",), ("y",)])
+    dims: tuple[str, ...] = w.pick([("x",), ("y",), (), ()])
     name, loops, raw = w.image_domain()
     own = Term(f"{raw.name}[{', '.join(loops)}]", raw.dtype, raw.size)
     name, loops = w.restricted(name, loops, dims)
@@ -132,6 +132,6 @@ def over_image(w: Writer) -> None:
     target = w.func("g")
     kinds = ["sum"] if value.dtype.is_float and w.regime.tame else ["sum", "sum", "max", "min"]
     result = _reduced(w, w.pick(kinds), value, name, _MOST_POINTS)
-    w.lines.append(f"{target}[{', '.join(dims)}] = {result.text}")
-    w.add(target, result, ndim=1)
+    w.lines.append(f"{target}[{', '.join(dims) or '()'}] = {result.text}")
+    w.add(target, result, ndim=len(dims))
     w.outputs[target] = None

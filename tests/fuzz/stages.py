@@ -24,7 +24,7 @@ def pointwise(w: Writer) -> None:
 
 def stencil(w: Writer) -> None:
     """A weighted sum of a source's neighbourhood."""
-    source = w.source()
+    source = w.source(least=1)
     dims = DIMS[source.ndim]
     value = source.values[0]
     taps = []
@@ -45,7 +45,7 @@ def stencil(w: Writer) -> None:
 
 def mosaic(w: Writer) -> None:
     """A read of its own for each parity of the coordinates, as of a Bayer pattern; now and then every other pixel."""
-    source = w.source()
+    source = w.source(least=1)
     dims = DIMS[source.ndim]
     value = w.regime.scaled(replace(source.values[0], text=""))
 
@@ -143,7 +143,7 @@ def _filled(value: Term) -> Term:
 
 def iterated(w: Writer) -> None:
     """The same small stencil applied a few times."""
-    source = w.source()
+    source = w.source(least=1)
     value = source.values[0]
     if source.ndim > 2 or len(source.values) > 1 or source.table or value.dtype.is_bool:
         pointwise(w)

@@ -129,13 +129,16 @@ def test_measured() -> None:
 @pytest.mark.parametrize("strategy", ["naive", "greedy", "dp", "polymage", "posttile", "kernel", "reuse"])
 def test_sums_of_everything_are_made_in_parts(strategy: str) -> None:
     """By threads and lanes, under every strategy; `strict` floats as they are written."""
-    img, total, out = pt.Input("img", "float32", 2), pt.Func("total"), pt.Func("out")
+    img, total, mean, out = pt.Input("img", "float32", 2), pt.Func("total"), pt.Func("mean"), pt.Func("out")
     r, (y, x) = pt.RDom((0, img.shape[0]), (0, img.shape[1])), pt.vars("y x")
     total[()] = 0.0
     total[()] += img[r[0], r[1]]
-    out[y, x] = img[y, x] / total[()]
+    mean[()] = total[()] / (img.shape[0] * img.shape[1])
+    out[y, x] = img[y, x] / mean[()]
     photo = np.random.default_rng(1).random((300, 200), np.float32)
+    outputs = {"schedule": strategy, "shape": [img.shape, ()], "estimates": {"img": photo.shape}}
     for strict in (False, True):
-        p = pt.Pipeline(out, img.shape, schedule=strategy, estimates={"img": photo.shape}, strict=strict)
-        np.testing.assert_allclose(p(img=photo), p.reference(img=photo), rtol=1e-5)
+        p = pt.Pipeline([out, mean], strict=strict, **outputs)
+        for found, expected in zip(p(img=photo), p.reference(img=photo), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
         assert ("total_blocks_lanes" in p.schedule) != strict

@@ -29,6 +29,6 @@ def overlaps(
     shared: Any = np.zeros(len(loops))
     for name in needed:
         if name != output:
-            points = footprint.points(needed[name]) + 0 * strips[loop]
+            points = np.broadcast_to(footprint.points(needed[name]), 2 * len(loops))
             shared += np.maximum(0, 2 * points[::2] - points[1::2])
     return dict(zip(loops, map(float, shared), strict=True))
