@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from . import kept
 from .analysis.messages import readable
 from .analysis.work import Work
 from .autoschedule import STRATEGIES, VARIANTS, Found, Problem, Strategy
@@ -189,7 +190,7 @@ class Pipeline:
             machine = replace(detect(), vector_bits=bits) if self._machine is None else self._machine
             measure = partial(self._seconds, arguments)
             problem = Problem(self.graph, shapes, scalars, machine, self.options.strict, measure)
-            found = on_deep_stack(self._asked.find)(problem)
+            found = kept.found(self._asked, problem)
             self._calls = _scheduled(self.graph, found.schedule, self.options)
             self._found = found
 

@@ -68,6 +68,7 @@ class TunedGreedy(Strategy):
     """The best of six, measured: "a reduced auto-tuning search that varies only CACHE_SIZE and LOAD_COST" (§5.1)."""
 
     name: ClassVar[str] = "greedy_tuned"
+    measures: ClassVar[bool] = True
 
     cache_sizes: tuple[Bytes, ...] = (32 * KB, 128 * KB, 256 * KB)
     load_costs: tuple[Weight, ...] = (10.0, 20.0)

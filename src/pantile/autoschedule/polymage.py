@@ -129,6 +129,7 @@ class TunedPolymage(Strategy):
     """
 
     name: ClassVar[str] = "polymage_tuned"
+    measures: ClassVar[bool] = True
     tile_sizes: tuple[Count, ...] = TILE_SIZES
     tolerances: tuple[Weight, ...] = TOLERANCES
     budget: Weight = 120.0

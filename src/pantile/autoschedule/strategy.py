@@ -70,6 +70,7 @@ class Strategy(ABC):
     """
 
     name: ClassVar[str]
+    measures: ClassVar[bool] = False  # runs candidates, so that another time the answer may be another
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -1,0 +1,66 @@
+"""Schedules that strategies found, kept on disk beside the code: the next process neither searches nor compiles.
+
+The question is the pipeline, the strategy with its parameters, the sizes and the machine; this version of Pantile is
+part of every entry's name. What measures is asked anew each time, and so is a strategy that is not ours, whose source
+may change. An entry is text as a user could have saved it, and is read as strictly.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from .analysis.fingerprint import fingerprint
+from .autoschedule import STRATEGIES, Found, GroupReport, Problem, Report, Strategy
+from .errors import UserError
+from .expr.depth import on_deep_stack
+from .runtime import cache
+from .schedule import Schedule
+
+
+def found(strategy: Strategy, problem: Problem) -> Found:
+    """What the strategy finds, now or at an earlier time."""
+    if strategy.measures or type(strategy) not in STRATEGIES.values():
+        return on_deep_stack(strategy.find)(problem)
+    name = cache.key(*_question(strategy, problem))
+    answer = _from_bytes(cache.read(name))
+    if answer is None:
+        answer = on_deep_stack(strategy.find)(problem)
+        cache.write(name, _to_bytes(answer))
+    return answer
+
+
+def _question(strategy: Strategy, problem: Problem) -> list[str]:
+    sizes = (sorted(problem.shapes.items()), sorted(problem.scalars.items()))
+    return ["schedule", fingerprint(problem.graph), *map(repr, (strategy, sizes, problem.machine, problem.strict))]
+
+
+def _to_bytes(answer: Found) -> bytes:
+    report = asdict(answer.report)
+    report["parameters"] = {k: str(v) for k, v in report["parameters"].items()}
+    return json.dumps([answer.schedule.to_json(), report], default=_number).encode()
+
+
+def _number(value: Any) -> Any:
+    """Costs may be NumPy's numbers."""
+    return value.item()
+
+
+def _from_bytes(data: bytes | None) -> Found | None:
+    """None if there is nothing, or not what was written."""
+    try:
+        schedule, report = json.loads(data or b"null")
+        return Found(Schedule.from_json(schedule), _report(report))
+    except (UserError, TypeError, ValueError, KeyError):
+        return None
+
+
+def _report(fields: Mapping[str, Any]) -> Report:
+    groups = tuple(GroupReport(**_with_tuples(g, "members", "levels", "remarks")) for g in fields["groups"])
+    return Report(**_with_tuples({**fields, "groups": groups}, "inlined", "remarks"))
+
+
+def _with_tuples(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {k: tuple(v) if k in names else v for k, v in fields.items()}
