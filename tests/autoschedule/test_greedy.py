@@ -129,6 +129,15 @@ def test_the_cache_limits_tiles() -> None:
     assert areas[0] < areas[1]
 
 
+def test_strips_of_columns_are_wide() -> None:
+    """What is read again from row to row pays for whole columns, were not each of their rows a page of memory."""
+    two_cores = replace(named("neoverse-n1"), cores=2, threads=2)
+    problem = problem_of(APPS["blur"].build(), two_cores, img=(1082, 1922))
+    (group,) = Greedy().find(problem).report.groups
+    (level,) = group.levels
+    assert level.get("x", 1920) >= 512 or level.get("y", 1080) <= 256
+
+
 @pytest.mark.parametrize(("app", "different"), [("interpolate", 6), ("blur", 3)])
 def test_six_points_are_measured(app: str, different: int) -> None:
     """§5.1: CACHE_SIZE (32, 128, 256 KB) x LOAD_COST (10, 20), equal schedules once; the fastest is kept."""

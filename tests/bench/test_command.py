@@ -14,6 +14,7 @@ import pytest
 import pantile as pt
 from pantile import machine
 from pantile.apps import APPS
+from pantile.autoschedule import Greedy
 from pantile.bench import command, main, overhead, scheduling, session
 from pantile.bench.rivals.registry import RIVALS
 from pantile.bench.rivals.rival import Task
@@ -252,6 +253,15 @@ def test_scheduling_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     told = capsys.readouterr().out.splitlines()
     assert told[-3].split() == ["s", *scheduling.STRATEGIES]
     assert "(0.25)" in told[-2] and told[-1].startswith("longest")
+
+
+def test_scheduling_is_timed_though_it_was_found_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    find, searches = Greedy.find, []
+    monkeypatch.setattr(Greedy, "find", lambda self, problem: searches.append(problem) or find(self, problem))
+    for _ in range(2):
+        searches.clear()
+        assert main(["twice", "--scheduling", "--schedule", "greedy", "--size", "small"]) == 0
+        assert len(searches) > 1
 
 
 def test_schedules_that_need_no_search_have_no_scheduling_times(capsys: pytest.CaptureFixture[str]) -> None:

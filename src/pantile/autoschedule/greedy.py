@@ -32,6 +32,7 @@ from .strategy import Found, Problem, Strategy
 
 KB = 1 << 10
 SIZES = (1, 4, 8, 16, 32, 64, 128, 256)  # of tiles, along each dim
+COLUMNS = (512, 1024)  # of strips over all rows: each row is a page, which narrower ones do not pay for
 LANES_PER_TILE = 4  # the least extent of a tile along the innermost dim, in vectors
 
 Tile = Mapping[str, int]
@@ -281,7 +282,7 @@ class _Search:
             longer = dict.fromkeys(loops[:k], SIZES[-1])
             tiles += [{**dict.fromkeys(loops, SIZES[0]), **longer, loop: size} for size in SIZES]
             whole = {other: extents[other] for other in loops if other != loop}
-            tiles += [{**whole, loop: size} for size in SIZES]
+            tiles += [{**whole, loop: size} for size in (COLUMNS if loop == dims[-1] else SIZES)]
         least = LANES_PER_TILE * self.vector_width
         for tile in tiles:
             tile.update({d: max(tile[d], least) for d in dims[-1:] if d in tile})

@@ -117,7 +117,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _schedule_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
     apps = [app for app in map(APPS.__getitem__, args.apps or APPS) if args.size in app.sizes]
-    results = scheduling.measure(apps, args.schedule or scheduling.STRATEGIES, args.size, console)
+    with _cache_at(os.devnull):  # what was found before is not searched again
+        results = scheduling.measure(apps, args.schedule or scheduling.STRATEGIES, args.size, console)
     console.clear()
     if results:
         print(f"{host['cpu']}; size: {args.size}; seconds of one core to find a schedule (as published, where it is)\n")
@@ -210,15 +211,20 @@ def _installed(rivals: Sequence[tuple[str, str]], console: Console) -> Iterator[
 @contextmanager
 def _empty_cache() -> Iterator[None]:
     """Compile times are those of compiling: an empty folder serves as cache until the end."""
+    with tempfile.TemporaryDirectory(prefix="pantile-bench-") as folder, _cache_at(folder):
+        yield
+
+
+@contextmanager
+def _cache_at(folder: str) -> Iterator[None]:
     before = os.environ.get(CACHE_VARIABLE)
-    with tempfile.TemporaryDirectory(prefix="pantile-bench-") as folder:
-        os.environ[CACHE_VARIABLE] = folder
-        try:
-            yield
-        finally:
-            del os.environ[CACHE_VARIABLE]
-            if before is not None:
-                os.environ[CACHE_VARIABLE] = before
+    os.environ[CACHE_VARIABLE] = folder
+    try:
+        yield
+    finally:
+        del os.environ[CACHE_VARIABLE]
+        if before is not None:
+            os.environ[CACHE_VARIABLE] = before
 
 
 def _app(name: str) -> str:
