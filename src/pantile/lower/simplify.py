@@ -6,14 +6,13 @@ after:   f[x + 5] = ...
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from ..expr.congruence import congruence
 from ..expr.linear import Facts, Simplifier, VersionsSimplifier, linear
 from ..expr.nodes import Const, Expr, Var, var
 from ..expr.types import INDEX
-from ..expr.visit import Key, depends, key
+from ..expr.visit import Key, key, names
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Stmt, Store
 
@@ -23,83 +22,102 @@ def clean_program(body: Stmt, facts: Facts) -> Stmt:
 
     Statements share no nodes that are made here: passes that follow decide about nodes, each in its own place.
     """
-    return _Simplify(facts, Simplifier).statement(body, _Scope({}, {}))
+    return _Simplify(facts, Simplifier).statement(body)
 
 
 def simplify_program(body: Stmt, facts: Facts) -> Stmt:
     """The same for the last time, when there may be many versions of the same code."""
-    return _Simplify(facts, VersionsSimplifier).statement(body, _Scope({}, {}))
-
-
-@dataclass(frozen=True)
-class _Scope:
-    """Names around a statement: what to write instead of some, and which one holds a value already."""
-
-    names: Mapping[str, Expr]
-    holders: Mapping[Key, Var]
-
-    def alias(self, name: str, value: Expr) -> _Scope:
-        return _Scope({**self.names, name: value}, self.holders)
-
-    def define(self, name: str, value: Expr) -> _Scope:
-        return _Scope(self.names, {**self.holders, key(value): var(name)})
+    return _Simplify(facts, VersionsSimplifier).statement(body)
 
 
 class _Simplify:
     def __init__(self, facts: Facts, simplifier: type[Simplifier]) -> None:
         self.facts = Facts(facts.bounds)
         self.simplifier = simplifier
+        self.instead: dict[str, Expr] = {}  # what to write for some of the names around the statement
+        self.holders: dict[Key, Var] = {}  # values that one of the names around it holds already
+        self.used: set[str] = set()  # names in what was made of the statements so far
 
-    def statement(self, s: Stmt, scope: _Scope) -> Stmt:
+    def statement(self, s: Stmt) -> Stmt:
         if isinstance(s, Let):
-            return self.let(s, scope)
+            return self.let(s)
         if isinstance(s, If):
-            return self.branch(s, scope)
-        rewrite = self.simplifier(self.facts, scope.names)
+            return self.branch(s)
+        rewrite = self.simplifier(self.facts, self.instead)
         new = tuple(rewrite.visit(e) for e in ir.expressions(s))
         if isinstance(s, For):
-            return self.loop(s, new, scope)
-        inside = tuple([self.statement(c, scope) for c in ir.children(s)])
+            return self.loop(s, new)
+        inside = tuple([self.statement(c) for c in ir.children(s)])
         if isinstance(s, Block):
             return ir.block(*[i for i in inside if not _is_nothing(i)])
         simpler = ir.rebuild(s, new, inside)
-        return Block(()) if isinstance(simpler, Store) and _is_false(simpler.mask) else simpler
+        return Block(()) if isinstance(simpler, Store) and _is_false(simpler.mask) else self.using(simpler, new)
 
-    def let(self, s: Let, scope: _Scope) -> Stmt:
-        value = self.simplifier(self.facts, scope.names).visit(s.value)
+    def using(self, s: Stmt, own: Iterable[Expr]) -> Stmt:
+        """The statement, the names in its own expressions noted: lets that nobody uses are left out."""
+        self.used.update(*map(names, own))
+        return s
+
+    def let(self, s: Let) -> Stmt:
+        value = self.simplifier(self.facts, self.instead).visit(s.value)
         if isinstance(value, Const):
-            return self.statement(s.body, scope.alias(s.name, value))
-        if value.dtype == INDEX and value.lanes == 1:
-            holder = scope.holders.get(key(value))
-            if holder is not None or _is_offset(value):
-                return self.statement(s.body, scope.alias(s.name, value if holder is None else holder))
-            self.facts.bounds[s.name] = self.facts.lower(value), self.facts.upper(value)
-            self.facts.classes[s.name] = congruence(value, self.facts.classes)
-            scope = scope.define(s.name, value)
-        body = self.statement(s.body, scope)
-        return Let(s.name, value, body) if not _is_nothing(body) and _uses(body, s.name) else body
+            return self.without(s, value)
+        if value.dtype != INDEX or value.lanes > 1:
+            return self.named(s, value)
+        holder = self.holders.get(key(value))
+        if holder is not None or _is_offset(value):
+            return self.without(s, value if holder is None else holder)
+        self.facts.bounds[s.name] = self.facts.lower(value), self.facts.upper(value)
+        self.facts.classes[s.name] = congruence(value, self.facts.classes)
+        self.holders[key(value)] = var(s.name)
+        result = self.named(s, value)
+        del self.holders[key(value)]
+        return result
 
-    def branch(self, s: If, scope: _Scope) -> Stmt:
-        condition = self.simplifier(self.facts, scope.names).visit(s.condition)
+    def without(self, s: Let, value: Expr) -> Stmt:
+        """What the let is around, with the value in place of its name."""
+        around = self.instead.get(s.name)
+        self.instead[s.name] = value
+        body = self.statement(s.body)
+        if around is None:
+            del self.instead[s.name]
+        else:
+            self.instead[s.name] = around
+        return body
+
+    def named(self, s: Let, value: Expr) -> Stmt:
+        """The let, if somebody uses it."""
+        outside = s.name in self.used  # by another version of the same code
+        self.used.discard(s.name)
+        body = self.statement(s.body)
+        if s.name in self.used:
+            body = self.using(Let(s.name, value, body), (value,))
+        (self.used.add if outside else self.used.discard)(s.name)
+        return body
+
+    def branch(self, s: If) -> Stmt:
+        condition = self.simplifier(self.facts, self.instead).visit(s.condition)
         if isinstance(condition, Const):
             taken = s.then if condition.value else s.otherwise
-            return Block(()) if taken is None else self.statement(taken, scope)
-        then = self.statement(s.then, scope)
-        otherwise = None if s.otherwise is None else self.statement(s.otherwise, scope)
+            return Block(()) if taken is None else self.statement(taken)
+        then = self.statement(s.then)
+        otherwise = None if s.otherwise is None else self.statement(s.otherwise)
         if otherwise is not None and _is_nothing(otherwise):
             otherwise = None
-        return Block(()) if _is_nothing(then) and otherwise is None else If(condition, then, otherwise)
+        if _is_nothing(then) and otherwise is None:
+            return Block(())
+        return self.using(If(condition, then, otherwise), (condition,))
 
-    def loop(self, s: For, bounds: tuple[Expr, ...], scope: _Scope) -> Stmt:
+    def loop(self, s: For, bounds: tuple[Expr, ...]) -> Stmt:
         low, extent = bounds[:2]
         if isinstance(extent, Const) and int(extent.value) <= 0:
             return Block(())
         if isinstance(extent, Const) and int(extent.value) == 1 and s.kind is not Kind.PARALLEL:
-            return self.let(Let(s.var, low, s.body), scope)
+            return self.let(Let(s.var, low, s.body))
         self.facts.bounds[s.var] = self.facts.lower(low), self.facts.upper(low + extent - 1)
         self.facts.classes.pop(s.var, None)
-        body = self.statement(s.body, scope)
-        return Block(()) if _is_nothing(body) else ir.rebuild(s, bounds, (body,))
+        body = self.statement(s.body)
+        return Block(()) if _is_nothing(body) else self.using(ir.rebuild(s, bounds, (body,)), bounds)
 
 
 def _is_offset(e: Expr) -> bool:
@@ -114,9 +132,5 @@ def _is_nothing(s: Stmt) -> bool:
 
 def _is_false(mask: Expr | None) -> bool:
     return isinstance(mask, Const) and not mask.value
-
-
-def _uses(s: Stmt, name: str) -> bool:
-    return any(depends(e, (name,)) for i in ir.walk(s) for e in ir.expressions(i))
 
 

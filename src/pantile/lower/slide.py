@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
-from ..analysis.interval import Interval, interval
+from ..analysis.interval import Interval, Later, Scope, interval
 from ..analysis.touched import Box
 from ..expr.build import expr, maximum, minimum
 from ..expr.linear import Facts, linear, simplify
@@ -112,8 +112,8 @@ def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inn
     if isinstance(advance, Const) and int(advance.value) >= window:
         return None
     rest_start = loop.start(rest)
-    scope = {v.name: Interval(loop.first - rest_start, loop.last)}
-    scope |= {name: interval(value, scope) for name, value in lets.items()}
+    iterations = {v.name: Interval(loop.first - rest_start, loop.last)}
+    scope = iterations | {name: _later(value, iterations) for name, value in lets.items()}
     reads = (read_by(rest, m.buffers, scope, reach, m.name) for m in members)
     first = _least([b[k].low for b in reads if b is not None], facts)
     gap = simplify(substitute(unclipped, {v.name: loop.first}) - first + 1, facts)  # rows up to the first one's last
@@ -127,6 +127,10 @@ def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inn
     even = isinstance(gap, Const) and isinstance(advance, Const) and int(gap.value) >= 0
     never_negative = even and facts.ge(_at_the_end(high, v), substitute(first, {loop.first.name: loop.low}) - 1)
     return Sliding(loop, k, tuple(sides), window, start, never_negative)
+
+
+def _later(e: Expr, scope: Scope) -> Interval:
+    return Later(lambda: interval(e, scope))
 
 
 def _moves(side: Interval, loops: list[OpenLoop]) -> bool:
