@@ -2,7 +2,8 @@
 
 LLVM's own vectorizers are off, and it optimizes at its first level: vectors, unrolled loops, steady loops without
 branches and shared subexpressions are explicit in the text. Higher levels take longer (the third up to 1.7 times) and
-made no loop that was measured clearly faster.
+made no loop that was measured clearly faster. Some of what the highest level of instruction selection does takes the
+square of the length of a block of code, so that modules with very long ones are selected for one level below.
 """
 
 from __future__ import annotations
@@ -16,19 +17,21 @@ from .target import Target
 
 _OPTIMIZE = 1
 _SELECT = 3  # instructions, registers and their order: what makes loops fast
+_SELECT_LONG = 2  # the same, but fused multiplications are found on the way and not by comparing alternatives
+_LONG = 4_000  # instructions between two labels; apps have up to 2,600
 _lock = Lock()
 _initialized = False
 
 
 def compile_object(text: str, target: Target) -> bytes:
     """Relocatable object code for `target`."""
-    machine = target_machine(target)
+    machine = target_machine(target, _level(text))
     return bytes(machine.emit_object(optimized(text, machine)))
 
 
 def assembly(text: str, target: Target) -> str:
     """What `compile_object` produces, readable."""
-    machine = target_machine(target)
+    machine = target_machine(target, _level(text))
     return str(machine.emit_assembly(optimized(text, machine)))
 
 
@@ -37,13 +40,23 @@ def optimized_text(text: str, target: Target) -> str:
     return str(optimized(text, target_machine(target)))
 
 
-def target_machine(target: Target) -> llvm.TargetMachine:
+def _level(text: str) -> int:
+    """Of instruction selection, by the longest block."""
+    length = 0
+    for line in text.splitlines():
+        length = length + 1 if line.startswith("  ") else 0
+        if length > _LONG:
+            return _SELECT_LONG
+    return _SELECT
+
+
+def target_machine(target: Target, level: int = _SELECT) -> llvm.TargetMachine:
     """LLVM's code generator for a target; it must not be shared between threads."""
     _initialize()
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu,
         features=target.features,
-        opt=_SELECT,
+        opt=level,
         reloc="pic",
         codemodel="small",
         abiname="lp64d" if target.arch == "riscv" else "",
