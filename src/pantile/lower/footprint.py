@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from ..analysis.interval import Interval, Later, Scope, interval, refine, type_range
 from ..analysis.touched import Box, hull, touched
-from ..expr.nodes import COMPARISON, Expr, Op
+from ..expr.nodes import COMPARISON, Expr, Load, Op
 from ..expr.types import INDEX
 from ..expr.visit import conjuncts, depends, loaded, same, walk
 from ..graph.nodes import Stage
-from ..ir.nodes import For, If, Let, Produce, Stmt
+from ..ir.nodes import Block, For, If, Let, Produce, Realize, Stmt
 from ..ir.visit import children, expressions
 from .loops import Covered
 from .names import region_names
@@ -22,6 +23,8 @@ class Contents:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Stmt, frozenset[str], frozenset[str]]] = {}
+        self._reads: dict[int, _Reads] = {}
+        self._led: tuple[Stmt, tuple[str, ...], tuple[list[Let], Stmt]] = (Block(()), (), ([], Block(())))
 
     def loaded(self, s: Stmt) -> frozenset[str]:
         return self._of(s)[1]
@@ -38,6 +41,58 @@ class Contents:
             found = s, buffers, frozenset(own).union(*(c[2] for c in inside))
             self._known[id(s)] = found
         return found
+
+
+    def leading_to(self, s: Stmt, buffers: tuple[str, ...]) -> tuple[list[Let], Stmt]:
+        """The first statement inside that does more than being around the only one that reads the buffers.
+
+        Also the lets on the way to it: of a stage that many others are computed before, these are many. It is asked
+        several times in a row."""
+        if self._led[0] is not s or self._led[1] != buffers:
+            self._led = (s, buffers, self._lead(s, buffers))
+        return self._led[2]
+
+    def _lead(self, s: Stmt, buffers: tuple[str, ...]) -> tuple[list[Let], Stmt]:
+        lets: list[Let] = []
+        while True:
+            if isinstance(s, Let) and loaded(s.value).isdisjoint(buffers):
+                lets.append(s)
+                s = s.body
+                continue
+            inside = s.stmts if isinstance(s, Block) else (s.body,) if isinstance(s, Realize) else ()
+            reading = [c for c in inside if not self.loaded(c).isdisjoint(buffers)]
+            if len(reading) != 1 or any(not loaded(e).isdisjoint(buffers) for e in expressions(s)):
+                return lets, s
+            s = reading[0]
+
+    def loads(self, e: Expr, buffers: tuple[str, ...]) -> list[Expr]:
+        """Parts of an expression in which it loads from the buffers: the loads, or all of it if it chooses what to."""
+        found = self._in(e)
+        return [load for b in buffers for load in (found.loads.get(b, ()) if not found.selects else (e,))]
+
+    def selects(self, e: Expr) -> list[Op]:
+        """Its choices."""
+        return self._in(e).selects
+
+    def _in(self, e: Expr) -> _Reads:
+        found = self._reads.get(id(e))
+        if found is None:
+            found = self._reads[id(e)] = _Reads(e)
+            for node in walk(e):
+                if isinstance(node, Load):
+                    found.loads.setdefault(node.buffer, []).append(node)
+                elif isinstance(node, Op) and node.op == "select":
+                    found.selects.append(node)
+        return found
+
+
+@dataclass(frozen=True)
+class _Reads:
+    """What an expression loads, by buffer, and its choices."""
+
+    of: Expr
+    loads: dict[str, list[Load]] = field(default_factory=dict)
+    selects: list[Op] = field(default_factory=list)
 
 
 class Reach:
@@ -92,8 +147,15 @@ def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: 
         return not (isinstance(s, Produce) and s.stage == own or reach.contents.loaded(s).isdisjoint(buffers))
 
     found: Box | None = None
-    for inside, inner in _leading_to(s, scope, reach, reads):
-        reading = [e for e in expressions(inside) if not loaded(e).isdisjoint(buffers)]
+    lets, s = reach.contents.leading_to(s, buffers)
+    around = dict(scope)
+    for let in lets:
+        _bind(let, around, reach)
+    for inside, inner in _leading_to(s, around, reach, reads):
+        reading = [
+            part for e in expressions(inside) if not loaded(e).isdisjoint(buffers)
+            for part in reach.contents.loads(e, buffers)
+        ]  # fmt: skip
         boxes = touched(reading, inner, buffers) if reading else {}
         for box in (boxes[b] for b in buffers if b in boxes):
             found = box if found is None else hull(found, box)
@@ -150,8 +212,10 @@ def read_when(
     None if it reads none at all. `inside`: names bound on the way to it."""
     if contents.loaded(s).isdisjoint(buffers):
         return None
+    lets, s = contents.leading_to(s, buffers)
     if any(not loaded(e).isdisjoint(buffers) for e in expressions(s)):
         return []
+    inside = inside.union(let.name for let in lets)
     if isinstance(s, (For, Let)):
         inside = inside | {s.var if isinstance(s, For) else s.name}
     found = [c for c in (read_when(c, buffers, contents, inside) for c in children(s)) if c is not None]
@@ -165,19 +229,19 @@ def read_if(s: Stmt, buffers: tuple[str, ...], counts: Callable[[Expr], bool], c
     """Whether a statement reads some buffers only where a condition holds that counts."""
     if contents.loaded(s).isdisjoint(buffers):
         return False
+    _, s = contents.leading_to(s, buffers)
     if isinstance(s, If) and _compares(s.condition, counts):
         return True
-    chosen = any(_chosen(e, buffers, counts) for e in expressions(s))
+    chosen = any(_chosen(e, buffers, counts, contents) for e in expressions(s))
     return chosen or any(read_if(c, buffers, counts, contents) for c in children(s))
 
 
-def _chosen(e: Expr, buffers: tuple[str, ...], counts: Callable[[Expr], bool]) -> bool:
+def _chosen(e: Expr, buffers: tuple[str, ...], counts: Callable[[Expr], bool], contents: Contents) -> bool:
     """Whether the buffers are read in a branch of a select."""
     return not loaded(e).isdisjoint(buffers) and any(
-        isinstance(n, Op) and n.op == "select" and _compares(n.args[0], counts)
-        and any(not loaded(branch).isdisjoint(buffers) for branch in n.args[1:])
-        for n in walk(e)
-    )  # fmt: skip
+        _compares(n.args[0], counts) and any(not loaded(branch).isdisjoint(buffers) for branch in n.args[1:])
+        for n in contents.selects(e)
+    )
 
 
 def _compares(condition: Expr, counts: Callable[[Expr], bool]) -> bool:
