@@ -2,8 +2,8 @@
 
 The sweeps of an iterated stencil, and the levels of many a pyramid, become parallel bodies of the same instructions:
 they find buffers and extents in their closures, so that one function serves them all. Where an index constant differs
-(a margin, the number of a layer), it becomes one more value of the closure. Which ones do is known once all bodies have
-been written, so a module that has such bodies is written a second time.
+(a margin, the number of a layer), or a float (a weight), it becomes one more value of the closure. Which ones do is
+known once all bodies have been written, so a module that has such bodies is written a second time.
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ _NOTE = re.compile(r", !alias\.scope !\d+, !noalias !\d+")
 _CONSTANT = re.compile(
     r"^(  %\S+ = )((?:add|mul|ashr|icmp \w+)(?: nsw)? i64|getelementptr \w+, ptr)( %\S+, )(i64 )?(-?\d+)$", re.MULTILINE
 )
+# Arithmetic with a float as its last operand: one lane's digits, whether or not all lanes have it.
+_FLOAT = re.compile(
+    r"^(  %\S+)( = f(?:add|sub|mul|div)(?: contract)? )((?:<\d+ x )?(float|double)>?)( %\S+, )(splat \(\w+ )?"
+    r"(0x[0-9A-F]{16})\)?$", re.MULTILINE
+)  # fmt: skip
 _SLOT = 8
 _MOST_PARAMETERS = 8  # beyond, the code would suffer
 
@@ -74,7 +79,15 @@ class Family:
             f"  %parameter{k} = load i64, ptr %slot{k}, align 8, !invariant.load !0\n"
             for k in number.values()
         ]
-        return _CONSTANT.sub(rewrite, text).replace("entry:\n", "entry:\n" + "".join(loads), 1)
+
+        def rewrite_float(found: re.Match[str]) -> str:
+            column, _ = next(constants)
+            if column not in number:
+                return found[0]
+            return _with_float(found, f"%parameter{number[column]}")
+
+        text = _FLOAT.sub(rewrite_float, _CONSTANT.sub(rewrite, text))
+        return text.replace("entry:\n", "entry:\n" + "".join(loads), 1)
 
 
 class Bodies:
@@ -102,7 +115,7 @@ class Bodies:
         """Write the function unless there is one for it: its name, and what it takes at this byte of its closure."""
         text = body.text()
         shape = self._shape(text)
-        constants = tuple(int(found[5]) for found in _CONSTANT.finditer(text))
+        constants = _constants(text)
         self._find_family(shape, text, constants)
         family = next((f for f in self._known.get(shape, ()) if constants in f.members), Family((constants,), ()))
         name = "@" + body.head.split("@")[1].split("(")[0]
@@ -121,7 +134,8 @@ class Bodies:
             if len((joined := family.joined(constants)).parameters) <= _MOST_PARAMETERS:
                 families[k] = joined
                 return
-        families.append(Family((constants,), tuple(_is_added(found[2]) for found in _CONSTANT.finditer(text))))
+        added = [_is_added(found[2]) for found in _CONSTANT.finditer(text)]
+        families.append(Family((constants,), (*added, *[False] * (len(constants) - len(added)))))
 
     def shared(self) -> bool:
         """Whether bodies may share functions."""
@@ -135,9 +149,35 @@ class Bodies:
         def number(note: re.Match[str]) -> str:
             return f", !{buffers.setdefault(note[0], len(buffers))}"
 
-        plain = _NOTE.sub(number, _NAME.sub(r"%\1", _CONSTANT.sub(r"\1\2\3\4K", instructions)))
+        without = _FLOAT.sub(r"\1\2\3\5\6K", _CONSTANT.sub(r"\1\2\3\4K", instructions))
+        plain = _NOTE.sub(number, _NAME.sub(r"%\1", without))
         return plain, tuple(b in self._apart[a] for a in buffers for b in buffers)
 
 
 def _is_added(operation: str) -> bool:
     return operation.startswith(("add", "getelementptr"))
+
+
+def _constants(text: str) -> Constants:
+    """Those of index arithmetic, then the bits of floats, as doubles."""
+    bits = [int(found[7], 16) for found in _FLOAT.finditer(text)]
+    signed = [b - (1 << 64) if b >> 63 else b for b in bits]
+    return (*[int(found[5]) for found in _CONSTANT.finditer(text)], *signed)
+
+
+def _with_float(found: re.Match[str], parameter: str) -> str:
+    """The operation with the float whose bits, as a double, are in a parameter."""
+    target, operation, type_, scalar, operand, splat, _ = found.groups()
+    before = [f"{target}.double = bitcast i64 {parameter} to double"]
+    value = f"{target}.double".strip()
+    if scalar == "float":
+        before.append(f"{target}.float = fptrunc double {value} to float")
+        value = f"{target}.float".strip()
+    if splat:
+        before.append(f"{target}.lane = insertelement {type_} poison, {scalar} {value}, i64 0")
+        lanes = type_[1:].split(" ")[0]
+        lane, value = f"{target}.lane".strip(), f"{target}.splat".strip()
+        before.append(
+            f"  {value} = shufflevector {type_} {lane}, {type_} poison, <{lanes} x i32> zeroinitializer"
+        )
+    return "\n".join([*before, f"{target}{operation}{type_}{operand}{value}"])

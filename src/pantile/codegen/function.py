@@ -36,7 +36,8 @@ class Function:
         self.label = "entry"
         self.names: dict[str, str] = {}
         self.nesting: dict[str, int] = {}  # how many minima and maxima LLVM sees in each other, behind a name
-        self.heap: list[str] = []  # heap buffers that are live, to be given back on the way out
+        self._heap: list[str] = []  # labels of where the heap buffers that are live are given back on the way out
+        self._ways_out: list[str] = []
         self._numbers: dict[str, str] = {}
         self._added: list[str] = []
         self._loads: dict[str, dict[str, str]] = {}
@@ -113,9 +114,26 @@ class Function:
 
     def leave(self, code: str) -> None:
         """Return, giving back live heap buffers."""
-        for pointer in reversed(self.heap):
-            self.effect(f"call void @pantile_scratch_pop(ptr {pointer})")
-        self.effect(f"ret i32 {code}")
+        if not self._heap:
+            self.effect(f"ret i32 {code}")
+        else:
+            self.effect(f"store i32 {code}, ptr %code, align 4")
+            self.branch(self._heap[-1])
+
+    @contextmanager
+    def on_heap(self, pointer: str) -> Iterator[None]:
+        """Inside, a heap buffer is live. Every failure takes the same way out, from where it happens: as many ways as
+        there are failures, each giving back all buffers, would be the square of the stages of a long pipeline."""
+        give_back = f"  call void @pantile_scratch_pop(ptr {pointer})"
+        label = self.new_label("unwind")
+        if not self._ways_out:
+            self.entry.append("  %code = alloca i32, align 4")
+            self._ways_out = ["unwound:", "  %code.now = load i32, ptr %code, align 4", "  ret i32 %code.now"]
+        self._ways_out += [f"{label}:", give_back, f"  br label %{self._heap[-1] if self._heap else 'unwound'}"]
+        self._heap.append(label)
+        yield
+        self._heap.pop()
+        self.lines.append(give_back)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -155,5 +173,5 @@ class Function:
 
     def text(self) -> str:
         """The finished function."""
-        return "\n".join([f"{self.head} {{", "entry:", *self.entry, *self.lines, "}", ""])
+        return "\n".join([f"{self.head} {{", "entry:", *self.entry, *self.lines, *self._ways_out, "}", ""])
 

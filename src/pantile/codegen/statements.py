@@ -167,10 +167,8 @@ def _alloc_heap(ctx: Context, s: Alloc, size: str) -> None:
     pointer = fn.effect_value(f"call ptr @pantile_scratch_push(i64 {at_least})")
     fn.fail_if(fn.effect_value(f"icmp eq ptr {pointer}, null"), str(OUT_OF_MEMORY))
     fn.bind(buffer_pointer(s.buffer), pointer)
-    fn.heap.append(pointer)
-    write_statement(ctx, s.body)
-    fn.heap.pop()
-    fn.effect(f"call void @pantile_scratch_pop(ptr {pointer})")
+    with fn.on_heap(pointer):
+        write_statement(ctx, s.body)
 
 
 def _alloc_unplanned(ctx: Context, s: Alloc, size: str) -> None:
