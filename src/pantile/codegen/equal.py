@@ -9,8 +9,7 @@ known once all bodies have been written, so a module that has such bodies is wri
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 from .function import Function
 
@@ -33,41 +32,67 @@ Shape = tuple[object, ...]
 Constants = tuple[int, ...]
 
 
-@dataclass(frozen=True)
 class Family:
-    """Bodies of one shape that differ in a few constants only."""
+    """Bodies of one shape that differ in a few constants only.
 
-    members: tuple[Constants, ...]
-    added: tuple[bool, ...]  # for each constant whether it is added, so that a difference may be added before it
+    `added`: for each constant whether it is added, so that a difference to the first member's may be added before it;
+    of the others each member needs its own. Constants that differ alike in all members are one parameter.
+    """
+
+    def __init__(self, first: Constants, added: tuple[bool, ...]) -> None:
+        self.first = first
+        self._added = added
+        self._members = {first}
+        # Of each constant: a number that it shares with those that are alike so far, and which of these numbers stand
+        # for constants that differ between members.
+        self._alike = list(self._needs(first))
+        self._differ: list[int] = []
+
+    def __contains__(self, member: Constants) -> bool:
+        return member in self._members
 
     @property
-    def columns(self) -> list[tuple[int, ...]]:
-        """For each constant what each member needs: the difference to the first one's where it is added."""
-        return [
-            tuple(c - column[0] if added else c for c in column)
-            for column, added in zip(zip(*self.members, strict=True), self.added, strict=True)
-        ]
+    def is_shared(self) -> bool:
+        """Whether there are several members."""
+        return len(self._members) > 1
 
-    @property
-    def parameters(self) -> list[tuple[int, ...]]:
-        """The columns that are not the same for all members."""
-        return list(dict.fromkeys(c for c in self.columns if len(set(c)) > 1))
+    def _needs(self, member: Constants) -> Iterator[int]:
+        return (c - f if added else c for c, f, added in zip(member, self.first, self._added, strict=True))
 
-    def joined(self, member: Constants) -> Family:
-        """The family with one more member."""
-        return self if member in self.members else Family((*self.members, member), self.added)
+    def join(self, member: Constants) -> bool:
+        """Take one more member, unless there would be too many parameters."""
+        if member in self._members:
+            return True
+        numbers: dict[tuple[int, int], int] = {}
+        needs, base = tuple(self._needs(member)), tuple(self._needs(self.first))
+        alike = [numbers.setdefault(pair, len(numbers)) for pair in zip(self._alike, needs, strict=True)]
+        before = set(self._differ)
+        differ = {
+            k: None for k, old, mine, first in zip(alike, self._alike, needs, base, strict=True)
+            if old in before or mine != first
+        }  # fmt: skip
+        if len(differ) > _MOST_PARAMETERS:
+            return False
+        self._alike, self._differ = alike, list(differ)
+        self._members.add(member)
+        return True
+
+    def parameters(self, member: Constants) -> tuple[int, ...]:
+        """What a member puts into its closure."""
+        needs = tuple(self._needs(member))
+        return tuple(needs[self._alike.index(k)] for k in self._differ)
 
     def function(self, text: str, place: int) -> str:
         """The function for all members, given that of one; its parameters lie at this byte of the closure."""
-        number = {column: k for k, column in enumerate(self.parameters)}
-        constants = iter(zip(self.columns, self.members[0], strict=True))
+        number = {alike: k for k, alike in enumerate(self._differ)}
+        constants = iter(zip(self._alike, self.first, strict=True))
 
         def rewrite(found: re.Match[str]) -> str:
-            column, first = next(constants)
-            if column not in number:
+            alike, first = next(constants)
+            if alike not in number:
                 return found[0]
             target, operation, operand, type_, _ = found.groups(default="")
-            parameter = f"%parameter{number[column]}"
+            parameter = f"%parameter{number[alike]}"
             if not _is_added(operation):
                 return f"{target}{operation}{operand}{type_}{parameter}"
             moved = f"{target.strip().split(' ')[0]}.moved"
@@ -81,10 +106,8 @@ class Family:
         ]
 
         def rewrite_float(found: re.Match[str]) -> str:
-            column, _ = next(constants)
-            if column not in number:
-                return found[0]
-            return _with_float(found, f"%parameter{number[column]}")
+            alike, _ = next(constants)
+            return _with_float(found, f"%parameter{number[alike]}") if alike in number else found[0]
 
         text = _FLOAT.sub(rewrite_float, _CONSTANT.sub(rewrite, text))
         return text.replace("entry:\n", "entry:\n" + "".join(loads), 1)
@@ -117,29 +140,23 @@ class Bodies:
         shape = self._shape(text)
         constants = _constants(text)
         self._find_family(shape, text, constants)
-        family = next((f for f in self._known.get(shape, ()) if constants in f.members), Family((constants,), ()))
+        family = next((f for f in self._known.get(shape, ()) if f.is_shared and constants in f), None)
         name = "@" + body.head.split("@")[1].split("(")[0]
-        found = self._names.setdefault((shape, family.members), name)
+        found = self._names.setdefault((shape, constants if family is None else id(family)), name)
         if found == name:
-            self.texts.append(family.function(text, place) if len(family.members) > 1 else text)
-        if len(family.members) == 1:
-            return found, ()
-        k = family.members.index(constants)
-        return found, tuple(column[k] for column in family.parameters)
+            self.texts.append(text if family is None else family.function(text, place))
+        return found, () if family is None else family.parameters(constants)
 
     def _find_family(self, shape: Shape, text: str, constants: Constants) -> None:
         """Let the body join the first family that stays small enough."""
         families = self.families.setdefault(shape, [])
-        for k, family in enumerate(families):
-            if len((joined := family.joined(constants)).parameters) <= _MOST_PARAMETERS:
-                families[k] = joined
-                return
-        added = [_is_added(found[2]) for found in _CONSTANT.finditer(text)]
-        families.append(Family((constants,), (*added, *[False] * (len(constants) - len(added)))))
+        if not any(family.join(constants) for family in families):
+            added = [_is_added(found[2]) for found in _CONSTANT.finditer(text)]
+            families.append(Family(constants, (*added, *[False] * (len(constants) - len(added)))))
 
     def shared(self) -> bool:
         """Whether bodies may share functions."""
-        return any(len(family.members) > 1 for found in self.families.values() for family in found)
+        return any(family.is_shared for found in self.families.values() for family in found)
 
     def _shape(self, text: str) -> Shape:
         """The instructions without names and constants; buffers by number, and which of them cannot overlap."""
