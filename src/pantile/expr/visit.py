@@ -112,7 +112,10 @@ def once_per_node(slot: str, operands: Operands = children) -> Callable[[Callabl
                 below = len(stack)
                 for c in operands(node):
                     if getattr(c, slot, None) is None:
-                        stack.append(c)
+                        if type(c) in _OPERANDS:
+                            stack.append(c)
+                        else:
+                            setattr(c, slot, function(c))
                 if len(stack) > below:
                     continue
                 found = function(stack.pop())

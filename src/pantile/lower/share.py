@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..expr.linear import Facts, simplify
-from ..expr.nodes import Const, Expr, Load
-from ..expr.visit import transform
+from ..expr.linear import Facts, Linear, linear, simplify
+from ..expr.nodes import Const, Expr, Load, const
+from ..expr.types import INDEX
+from ..expr.visit import loaded, transform
 from ..ir import visit as ir
 from ..ir.nodes import Block, Let, Prefetch, Realize, Stmt, Store
 
@@ -28,7 +29,9 @@ _MOST_SPARE = 64  # points along a dim
 def share_memory(body: Stmt, facts: Facts) -> Stmt:
     """Rename buffers so that fewer are needed."""
     uses = _uses(body)
-    homes = _Sharing(uses, facts).homes(body, ())
+    sharing = _Sharing(uses, facts)
+    sharing.visit(body, ())
+    homes = sharing.homes
     return _renamed(body, homes) if homes else body
 
 
@@ -66,10 +69,10 @@ class _Sharing:
     def __init__(self, uses: dict[str, tuple[int, int]], facts: Facts) -> None:
         self.uses = uses
         self.facts = facts
+        self.homes: dict[str, str] = {}  # buffer -> the one whose memory it takes
 
-    def homes(self, s: Stmt, around: tuple[_Home, ...]) -> dict[str, str]:
-        """Buffer -> the one whose memory it takes. `around`: those with memory of their own here."""
-        found: dict[str, str] = {}
+    def visit(self, s: Stmt, around: tuple[_Home, ...]) -> None:
+        """Find homes for the buffers inside. `around`: those with memory of their own here."""
         if isinstance(s, Realize) and s.buffer in self.uses:
             first, last = self.uses[s.buffer]
             home = next((h for h in around if h.last < first and self.fits(s, h.realize)), None)
@@ -77,22 +80,25 @@ class _Sharing:
                 around = (*around, _Home(s, last))
             else:
                 home.last = last
-                found[s.buffer] = home.realize.buffer
+                self.homes[s.buffer] = home.realize.buffer
         if isinstance(s, (Block, Let, Realize)):
             for c in ir.children(s):
-                found |= self.homes(c, around)
-        return found
+                self.visit(c, around)
 
     def fits(self, s: Realize, home: Realize) -> bool:
         if (s.dtype, s.memory, len(s.box)) != (home.dtype, home.memory, len(home.box)):
             return False
         sides = zip(s.box, home.box, strict=True)
-        return all(self.inside(low, low + n, first, first + m) for (low, n), (first, m) in sides)
+        return all(self.inside(linear(low), linear(n), linear(first), linear(m)) for (low, n), (first, m) in sides)
 
-    def inside(self, low: Expr, end: Expr, first: Expr, last: Expr) -> bool:
-        """Whether low..end certainly lies in first..last, which is not much longer."""
-        spare = [simplify(e, self.facts) for e in (low - first, last - end)]
-        return all(isinstance(e, Const) and 0 <= int(e.value) <= _MOST_SPARE for e in spare)
+    def inside(self, low: Linear, n: Linear, first: Linear, m: Linear) -> bool:
+        """Whether n places from `low` on certainly lie in m from `first` on, which are not much more."""
+        before = low.plus(first, -1)
+        return self.is_spare(before) and self.is_spare(m.plus(n, -1).plus(before, -1))
+
+    def is_spare(self, places: Linear) -> bool:
+        number = simplify(places.expr(), self.facts) if places.terms else const(places.constant, INDEX)
+        return isinstance(number, Const) and 0 <= int(number.value) <= _MOST_SPARE
 
 
 def _renamed(body: Stmt, homes: dict[str, str]) -> Stmt:
@@ -110,4 +116,7 @@ def _renamed(body: Stmt, homes: dict[str, str]) -> Stmt:
             return Store(homes[s.buffer], s.indices, s.value, s.mask, s.nontemporal)
         return Prefetch(homes[s.buffer], s.indices) if isinstance(s, Prefetch) and s.buffer in homes else None
 
-    return ir.transform(ir.map_exprs(body, lambda e: transform(e, load, memo)), access)
+    def renamed(e: Expr) -> Expr:
+        return e if loaded(e).isdisjoint(homes) else transform(e, load, memo)
+
+    return ir.transform(ir.map_exprs(body, renamed), access)
