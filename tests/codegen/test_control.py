@@ -9,7 +9,7 @@ from pantile.codegen.emit import emit
 from pantile.codegen.target import host
 from pantile.expr.build import cast, ramp
 from pantile.expr.nodes import Load, const, op, var
-from pantile.expr.types import BFLOAT16, BOOL, FLOAT32, FLOAT64, INT8, INT32, UINT16
+from pantile.expr.types import BFLOAT16, BOOL, FLOAT32, FLOAT64, INT8, INT32, UINT16, DType
 from pantile.ir.nodes import Alloc, Block, Call, For, If, Kind, Let, Memory, Program, ScalarArg, Stmt, Store
 from pantile.reference.floats import to_bfloat_bits
 
@@ -164,6 +164,42 @@ def test_bodies_that_differ_in_index_constants_are_written_once(most: int, funct
     assert np.array_equal(out, want)
     program = Program("k", (argument("a", INT32), argument("out", INT32, writable=True)), (), body)
     assert emit(program, host()).count("define internal") == functions
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
+def test_bodies_that_differ_in_floats_are_written_once(dtype: DType) -> None:
+    """Weights, of a lane and of vectors."""
+
+    def step(k: int) -> Stmt:
+        weight, i = 0.1 * k - 0.7, var(f"i{k}")
+        vector = Load(dtype, 4, "a", (ramp(i * 4, i64(1), 4),)) * const(weight, dtype, 4)
+        single = dense(dtype, "a", i) * const(weight, dtype) + const(1.0, dtype)
+        wide = Store("out", (ramp(i * 4 + k * 20, i64(1), 4),), vector)
+        return loop(i.name, 4, Block((wide, Store("out", (i + k * 20 + 16,), single))), Kind.PARALLEL)
+
+    a = np.arange(16).astype(dtype.numpy)
+    out = np.zeros(100, dtype.numpy)
+    body = Block(tuple(step(k) for k in range(1, 5)))
+    assert run(body, {"a": a, "out": out}, ["out"]) == 0
+    for k in range(1, 5):
+        weight = dtype.numpy.type(0.1 * k - 0.7)
+        np.testing.assert_allclose(out[k * 20 : k * 20 + 16], a * weight, rtol=1e-6)
+        np.testing.assert_allclose(out[k * 20 + 16 : k * 20 + 20], a[:4] * weight + 1, rtol=1e-6)
+    program = Program("k", (argument("a", dtype), argument("out", dtype, writable=True)), (), body)
+    assert emit(program, host()).count("define internal") == 1
+
+
+def test_every_failure_takes_the_same_way_out() -> None:
+    """However many buffers are live, and however many failures there may be, each buffer is given back in one place."""
+
+    def code(n: int) -> str:
+        body: Stmt = put(i64(0), i64(1))
+        for k in range(n):
+            filled = Store(f"t{k}", (i64(0),), const(1, INT32))
+            body = Alloc(f"t{k}", INT32, i64(1000), Memory.HEAP, None, Block((filled, body)))
+        return emit(Program("k", (argument("out", INT32, writable=True),), (), body), host())
+
+    assert code(40).count("pantile_scratch_pop") == 2 * 40 + 1  # and where it is declared
 
 
 def test_unaligned_vector_store_of_captured_pointer() -> None:

@@ -106,6 +106,29 @@ def _stencils(n: int) -> pt.Pipeline:
     return pt.Pipeline(before, shape=(img.shape[0] - n, img.shape[1]))
 
 
+def _readers(n: int) -> pt.Pipeline:
+    """One stage that reads n others."""
+    image = _image()
+    img = pt.edge(image)
+    e: Any = 0.0
+    for k in range(n):
+        f = pt.Func(f"f{k}")
+        f[y, x] = img[y - 1, x] * (k + 1.5) + img[y, x]
+        e = e + f[y, x] + f[y + 1, x]
+    return pt.Pipeline(_defined(e), shape=image.shape)
+
+
+def _sliding(n: int) -> pt.Pipeline:
+    """Stencils of which every fourth has rows that the three before it slide along."""
+    directives: list[Any] = []
+    for first in range(0, n, 4):
+        last = f"f{first + 3}"
+        directives.append(pt.on(last).split("y", "strip", "row", 32).parallel("strip"))
+        inside = [pt.on(f"f{k}").store_at(last, "strip").compute_at(last, "row") for k in range(first, first + 3)]
+        directives += inside
+    return _stencils(n).with_schedule(pt.Schedule(*directives))
+
+
 def _recurrence(n: int) -> pt.Pipeline:
     """Chebyshev polynomials, each a Func: written out, there are as many as Fibonacci numbers say."""
     img = _image()
@@ -163,6 +186,8 @@ GROWING: dict[str, tuple[Callable[[int], pt.Pipeline], int]] = {
     "median": (_sorted_middle, 12),
     "reads": (_reads, 60),
     "stencils": (_stencils, 30),
+    "readers": (_readers, 30),
+    "sliding": (_sliding, 40),
     "recurrence": (_recurrence, 20),
 }
 
@@ -191,6 +216,13 @@ def test_twice_as_much_takes_twice_as_many_calls(what: str) -> None:
     build(4).llvm()  # what is found out once per process
     once, twice = (_calls(lambda size=size: build(size).llvm()) for size in (n, 2 * n))
     assert twice < 2.3 * once, f"{once} calls for {n}, {twice} for {2 * n}"
+
+
+@pytest.mark.parametrize("what", ["readers", "stencils", "reads"])
+def test_twice_as_much_is_twice_as_much_code(what: str) -> None:
+    build, n = GROWING[what]
+    once, twice = (len(build(size).llvm()) for size in (n, 2 * n))
+    assert twice < 2.3 * once
 
 
 # ---- the stack

@@ -82,10 +82,10 @@ def emit(program: Program, target: Target, *, strict: bool = False, debug: bool 
     module = Module(program.name, target, strict, debug, dtypes, ordinals, alias.notes, bodies)
     kernel = _kernel(program, module)
     if bodies.shared():
-        module = replace(module, bodies=Bodies(alias.apart, bodies.families))
+        module = replace(module, bodies=Bodies(alias.apart, bodies))
         kernel = _kernel(program, module)
     attributes = _PREFETCHING_ATTRIBUTES if _prefetches(program) else _ATTRIBUTES
-    return "\n".join([*filter(None, module.bodies.texts), kernel, attributes, _DECLARATIONS, *alias.lines, ""])
+    return "\n".join([*module.bodies.texts, kernel, attributes, _DECLARATIONS, *alias.lines, ""])
 
 
 def _prefetches(program: Program) -> bool:

@@ -3,7 +3,8 @@
 The sweeps of an iterated stencil, and the levels of many a pyramid, become parallel bodies of the same instructions:
 they find buffers and extents in their closures, so that one function serves them all. Where an index constant differs
 (a margin, the number of a layer), or a float (a weight), it becomes one more value of the closure. Which ones do is
-known once all bodies have been written, so a module that has such bodies is written a second time.
+known once all bodies have been written, so a module that has such bodies is written a second time, around bodies as
+they are.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ _NOTE = re.compile(r", !alias\.scope !\d+, !noalias !\d+")
 _CONSTANT = re.compile(
     r"^(  %\S+ = )((?:add|mul|ashr|icmp \w+)(?: nsw)? i64|getelementptr \w+, ptr)( %\S+, )(i64 )?(-?\d+)$", re.MULTILINE
 )
-# Arithmetic with a float as its last operand: one lane's digits, whether or not all lanes have it.
+# Arithmetic with a float as its last operand: one lane's digits, whether or not all lanes have it. Not divisions: LLVM
+# multiplies instead where it knows the divisor.
 _FLOAT = re.compile(
-    r"^(  %\S+)( = f(?:add|sub|mul|div)(?: contract)? )((?:<\d+ x )?(float|double)>?)( %\S+, )(splat \(\w+ )?"
+    r"^(  %\S+)( = f(?:add|sub|mul)(?: contract)? )((?:<\d+ x )?(float|double)>?)( %\S+, )(splat \(\w+ )?"
     r"(0x[0-9A-F]{16})\)?$", re.MULTILINE
 )  # fmt: skip
 _SLOT = 8
@@ -116,47 +118,64 @@ class Family:
 class Bodies:
     """The bodies written so far, each under what it is equal by."""
 
-    def __init__(
-        self, apart: Mapping[str, frozenset[str]], families: Mapping[Shape, list[Family]] | None = None
-    ) -> None:
+    def __init__(self, apart: Mapping[str, frozenset[str]], first_time: Bodies | None = None) -> None:
         """`apart`: for the alias metadata of each buffer, that of all buffers that cannot overlap it.
 
-        `families`: of bodies that shall share a function.
+        `first_time`: what the same module had when it was written before.
         """
         self.texts: list[str] = []
-        self.families: dict[Shape, list[Family]] = {}  # as they were found
+        self._families: dict[Shape, list[Family]] = {}  # as they were found
+        self._drafts: dict[str, tuple[Function, list[tuple[str, str]]]] = {}
+        self._seen: dict[int, tuple[str, Shape, Constants]] = {}  # by the id of a draft
+        self._count = 0
         self._apart = apart
-        self._known = families or {}
+        self._before = first_time
         self._names: dict[tuple[object, ...], str] = {}
 
+    def keep_draft(self, body: Function, asked: list[tuple[str, str]]) -> None:
+        """Remember a body that calls no others, and what it asks its closure for."""
+        if self._before is None and not body.has_regions:
+            self._drafts[body.head] = (body, list(asked))
+
+    def draft(self, body: Function) -> tuple[Function, list[tuple[str, str]]] | None:
+        """The same body as it was written the first time."""
+        return None if self._before is None else self._before._drafts.get(body.head)
+
     def new_number(self) -> int:
-        """A number for the name of one more function."""
-        self.texts.append("")
-        return len(self.texts) - 1
+        """A number for the name of one more body, the same each time that the module is written."""
+        self._count += 1
+        return self._count - 1
 
     def add(self, body: Function, place: int) -> tuple[str, tuple[int, ...]]:
         """Write the function unless there is one for it: its name, and what it takes at this byte of its closure."""
-        text = body.text()
-        shape = self._shape(text)
-        constants = _constants(text)
-        self._find_family(shape, text, constants)
-        family = next((f for f in self._known.get(shape, ()) if f.is_shared and constants in f), None)
+        known = None if self._before is None else self._before._seen.get(id(body))
+        text, shape, constants = known or self._looked_at(body)
+        if self._before is None:
+            if body.head in self._drafts:
+                self._seen[id(body)] = text, shape, constants
+            self._find_family(shape, text, constants)
+        families = [] if self._before is None else self._before._families.get(shape, [])
+        family = next((f for f in families if f.is_shared and constants in f), None)
         name = "@" + body.head.split("@")[1].split("(")[0]
         found = self._names.setdefault((shape, constants if family is None else id(family)), name)
         if found == name:
             self.texts.append(text if family is None else family.function(text, place))
         return found, () if family is None else family.parameters(constants)
 
+    def _looked_at(self, body: Function) -> tuple[str, Shape, Constants]:
+        text = body.text()
+        return text, self._shape(text), _constants(text)
+
     def _find_family(self, shape: Shape, text: str, constants: Constants) -> None:
         """Let the body join the first family that stays small enough."""
-        families = self.families.setdefault(shape, [])
+        families = self._families.setdefault(shape, [])
         if not any(family.join(constants) for family in families):
             added = [_is_added(found[2]) for found in _CONSTANT.finditer(text)]
             families.append(Family(constants, (*added, *[False] * (len(constants) - len(added)))))
 
     def shared(self) -> bool:
         """Whether bodies may share functions."""
-        return any(family.is_shared for found in self.families.values() for family in found)
+        return any(family.is_shared for found in self._families.values() for family in found)
 
     def _shape(self, text: str) -> Shape:
         """The instructions without names and constants; buffers by number, and which of them cannot overlap."""

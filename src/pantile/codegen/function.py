@@ -38,6 +38,7 @@ class Function:
         self.nesting: dict[str, int] = {}  # how many minima and maxima LLVM sees in each other, behind a name
         self._heap: list[str] = []  # labels of where the heap buffers that are live are given back on the way out
         self._ways_out: list[str] = []
+        self.has_regions = False  # parallel loops
         self._numbers: dict[str, str] = {}
         self._added: list[str] = []
         self._loads: dict[str, dict[str, str]] = {}

@@ -23,8 +23,10 @@ class Closure:
         self.outer = outer
         self.captured: list[tuple[int, str, str]] = []  # byte, LLVM type, operand
         self.size = 0
+        self.asked: list[tuple[str, str]] = []  # names of the function around it, with their types
 
     def place(self, name: str, type_: str) -> int:
+        self.asked.append((name, type_))
         return self.add(type_, self.outer.resolve(name, type_))
 
     def add(self, type_: str, operand: str) -> int:
@@ -54,9 +56,22 @@ def begin_body(ctx: Context, loop: For) -> tuple[Function, Closure]:
     return body, closure
 
 
+def drafted_body(ctx: Context, body: Function, closure: Closure) -> Function | None:
+    """The body as it was written the first time, if the module is written again: it asks for the same names."""
+    found = ctx.module.bodies.draft(body)
+    if found is None:
+        return None
+    draft, asked = found
+    for name, type_ in asked[len(closure.asked) :]:
+        closure.place(name, type_)
+    return draft
+
+
 def write_region(ctx: Context, loop: For, body: Function, closure: Closure) -> None:
     """Fill the closure and hand the finished body to the runtime."""
     fn = ctx.fn
+    fn.has_regions = True
+    ctx.module.bodies.keep_draft(body, closure.asked)
     name, parameters = ctx.module.bodies.add(body, closure.size)
     for value in parameters:
         closure.add("i64", str(value))

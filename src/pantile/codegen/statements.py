@@ -14,7 +14,7 @@ from .lanes import Neighbours
 from .memory import buffer_pointer, write_prefetch, write_store
 from .names import readable
 from .nesting import bind_cut
-from .parallel import SCRATCH, begin_body, write_region
+from .parallel import SCRATCH, begin_body, drafted_body, write_region
 from .strided import Groups
 from .types import memory_type
 
@@ -130,10 +130,11 @@ def _sum(ctx: Context, a: Expr, b: Expr) -> str:
 
 def _parallel_for(ctx: Context, s: For) -> None:
     body, closure = begin_body(ctx, s)
-    inner = Context(ctx.module, body, ctx.emit)
-    write_run(inner, s.body)
-    body.leave("0")
-    write_region(ctx, s, body, closure)
+    draft = drafted_body(ctx, body, closure)
+    if draft is None:
+        write_run(Context(ctx.module, body, ctx.emit), s.body)
+        body.leave("0")
+    write_region(ctx, s, draft or body, closure)
 
 
 # Memory
