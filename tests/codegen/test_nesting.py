@@ -1,4 +1,4 @@
-"""Bounds that are nested deep are cut for LLVM, and have the same values."""
+"""Bounds made of many bounds are cut for LLVM, and have the same values."""
 
 from __future__ import annotations
 
@@ -35,23 +35,37 @@ def program(levels: int, lets: int) -> Stmt:
     return body
 
 
-def longest_chain(text: str) -> int:
-    """Minima and maxima that LLVM sees in each other."""
-    depth: dict[str, int] = {}
+def sums(lets: int) -> Stmt:
+    """Bounds of which each has the one before it in four places: as a tree, four times as large with each name."""
+    last = var(f"b{lets - 1}")
+    body: Stmt = For("x", i64(0), A, Kind.SERIAL, Store("out", (X,), cast(INT32, last + X)))
+    for k in reversed(range(lets)):
+        before = var(f"b{k - 1}") if k else A
+        value = sum((maximum(minimum(before + i, A * i), A - i) for i in range(1, 4)), maximum(minimum(before, A), 0))
+        body = Let(f"b{k}", value, body)
+    return body
+
+
+def largest_tree(text: str) -> int:
+    """Minima and maxima that LLVM sees in one value, where what is shared is repeated."""
+    size: dict[str, int] = {}
     for line in text.splitlines():
         if (found := re.match(r"  (%\S+) = (.*)", line)) is None or " = phi " in line:
             continue
         name, instruction = found.groups()
-        inside = max((depth.get(n, 0) for n in re.findall(r"%[\w.]+", instruction)), default=0)
+        inside = sum(size.get(n, 0) for n in re.findall(r"%[\w.]+", instruction))
         is_limit = "llvm.smin" in instruction or "llvm.smax" in instruction
-        depth[name] = 0 if " asm " in instruction else inside + is_limit
-    return max(depth.values(), default=0)
+        size[name] = 0 if " asm " in instruction else inside + is_limit
+    return max(size.values(), default=0)
 
 
-@pytest.mark.parametrize(("levels", "lets"), [(40, 1), (4, 10), (7, 5), (1, 30)])
-def test_chains_are_cut(levels: int, lets: int) -> None:
-    p = Program("f", (argument("out", INT32, writable=True),), (), program(levels, lets))
-    assert longest_chain(emit(p, host(), strict=True, debug=False)) <= 12
+PROGRAMS = [program(40, 1), program(4, 10), program(7, 5), program(1, 30), sums(6)]
+
+
+@pytest.mark.parametrize("body", PROGRAMS, ids=["deep", "names", "both", "single", "sums"])
+def test_trees_are_cut(body: Stmt) -> None:
+    p = Program("f", (argument("out", INT32, writable=True),), (), body)
+    assert largest_tree(emit(p, host(), strict=True, debug=False)) <= 64
 
 
 @pytest.mark.parametrize("target", NAMED)
@@ -60,7 +74,7 @@ def test_every_target_has_code_for_the_cut(target: str) -> None:
     assert compile_object(emit(p, NAMED[target], strict=True, debug=False), NAMED[target])
 
 
-def test_short_chains_are_left_alone() -> None:
+def test_small_trees_are_left_alone() -> None:
     p = Program("f", (argument("out", INT32, writable=True),), (), program(2, 2))
     assert " asm " not in emit(p, host(), strict=True, debug=False)
 

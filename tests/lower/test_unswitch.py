@@ -7,6 +7,7 @@ from pantile.expr.nodes import Load, const, var
 from pantile.expr.types import INDEX, INT32
 from pantile.ir.nodes import Block, For, If, Kind, Stmt, Store
 from pantile.ir.visit import walk
+from pantile.lower.size import size
 from pantile.lower.unswitch import unswitch
 
 
@@ -23,10 +24,6 @@ def grid(levels: int) -> Stmt:
     return body
 
 
-def statements(s: Stmt) -> int:
-    return sum(1 for _ in walk(s))
-
-
 def test_a_few_loops_have_a_version_for_each_outcome() -> None:
     found = unswitch(grid(1))
     assert isinstance(found, If)
@@ -34,4 +31,17 @@ def test_a_few_loops_have_a_version_for_each_outcome() -> None:
 
 
 def test_versions_of_loops_in_loops_do_not_multiply_without_end() -> None:
-    assert statements(unswitch(grid(8))) < 2000
+    assert size(grid(8)) < size(unswitch(grid(8))) < 10_000
+
+
+def test_versions_of_unrolled_loops_count_as_often_as_they_are_repeated() -> None:
+    def unrolled(times: int) -> Stmt:
+        return For("u", const(0, INDEX), const(times, INDEX), Kind.UNROLL, grid(3))
+
+    assert size(unswitch(unrolled(100))) < size(unrolled(100)) + 10_000
+    assert size(unswitch(unrolled(2))) > 4 * size(unrolled(2))
+
+
+def test_versions_of_loops_one_after_the_other_add_less_than_twice_the_program() -> None:
+    program = Block(tuple(grid(8) for _ in range(100)))
+    assert size(unswitch(program)) < 3 * size(program)

@@ -35,7 +35,7 @@ class Function:
         self.lines: list[str] = []
         self.label = "entry"
         self.names: dict[str, str] = {}
-        self.nesting: dict[str, int] = {}  # how many minima and maxima LLVM sees in each other, behind a name
+        self.nesting: dict[str, int] = {}  # how many minima and maxima LLVM sees behind a name
         self._heap: list[str] = []  # labels of where the heap buffers that are live are given back on the way out
         self._ways_out: list[str] = []
         self.has_regions = False  # parallel loops

@@ -1,41 +1,61 @@
-"""Bounds nested deep, hidden from LLVM.
+"""Bounds made of many bounds, hidden from LLVM.
 
 The bounds of stages under conditions are minima and maxima of those of their consumers, many deep. LLVM writes the end
 of a loop, or an address in it, as one formula of the values that it began with: a tree, in which everything shared is
-repeated, and of which it then makes instructions. That takes minutes, for numbers that are there already. So after some
-levels a value is passed through an instruction that is empty, but that LLVM does not look into.
+repeated. It looks for ways to write that tree differently, and makes instructions of it. That takes minutes, for
+numbers that are there already. So a value of which that tree would be large is passed through an instruction that is
+empty, but that LLVM does not look into.
 """
 
 from __future__ import annotations
 
-from ..expr.nodes import Expr, Op
+from ..expr.nodes import Expr, Op, Var
 from ..expr.types import INDEX
-from ..expr.visit import children, names, once_per_node
+from ..expr.visit import children, each_once, names, once_per_node
 from .function import Function
 
-_MOST = 6  # minima and maxima in each other: what a clamped index, a tail and an edge of a tile come to
+_MOST = 16  # minima and maxima in a tree: what a clamped index, a tail and an edge of a tile come to, a few times
 
 
 @once_per_node("_nesting")
 def _nesting(e: Expr) -> int:
-    """How many minima and maxima of indices are in each other."""
-    deepest = max(map(_nesting, children(e)), default=0)
-    return deepest + 1 if isinstance(e, Op) and e.op in ("min", "max") and e.dtype is INDEX else deepest
+    """How many minima and maxima of indices LLVM sees in an expression, written out as a tree."""
+    inside = sum(map(_nesting, children(e)))
+    if not _is_limit(e):
+        return min(inside, _MOST)
+    return 0 if inside + 1 >= _MOST else inside + 1
 
 
 def cut_inside(fn: Function, e: Op, operand: str) -> str:
     """What holds a minimum or maximum inside of an expression."""
-    return _hidden(fn, operand) if e.dtype is INDEX and e.lanes == 1 and _nesting(e) % _MOST == 0 else operand
+    return _hidden(fn, operand) if _is_limit(e) and _nesting(e) == 0 else operand
 
 
 def bind_cut(fn: Function, name: str, value: Expr, operand: str) -> None:
     """Give a name to an expression, which may be made of such names."""
     if value.dtype is INDEX and value.lanes == 1:
-        levels = _nesting(value) % _MOST + max((fn.nesting.get(n, 0) for n in names(value)), default=0)
-        if levels >= _MOST:
-            operand, levels = _hidden(fn, operand), 0
-        fn.nesting[name] = levels
+        limits = _limits(fn, value)
+        if limits >= _MOST:
+            operand, limits = _hidden(fn, operand), 0
+        fn.nesting[name] = limits
     fn.bind(name, operand)
+
+
+def _limits(fn: Function, value: Expr) -> int:
+    """As `_nesting`, with what is behind names, wherever they are."""
+    if not any(fn.nesting.get(n) for n in names(value)):
+        return _nesting(value)
+    memo: dict[int, int] = {}
+
+    def limits(e: Expr) -> int:
+        behind = fn.nesting.get(e.name, 0) if isinstance(e, Var) else sum(memo[id(c)] for c in children(e))
+        return 0 if _is_limit(e) and _nesting(e) == 0 else min(behind + _is_limit(e), _MOST)
+
+    return each_once(value, memo, limits)
+
+
+def _is_limit(e: Expr) -> bool:
+    return isinstance(e, Op) and e.op in ("min", "max") and e.dtype is INDEX and e.lanes == 1
 
 
 def _hidden(fn: Function, operand: str) -> str:

@@ -6,7 +6,8 @@ before:  for x in 0..w:                              after:  for x in steady..en
                                                                  out[x] = f[max(min(x - 1, w - 1), 0)]
 
 A clamp is dropped where its moving operand provably decides it, a comparison where it provably holds; both are solved
-for the loop variable. Where iterations are independent all edges share one loop after the steady one.
+for the loop variable. Where iterations are independent all edges share one loop after the steady one. Where edges would
+add more to an outermost loop, or to the program, than stated, a loop stays as it is.
 """
 
 from __future__ import annotations
@@ -25,27 +26,38 @@ from ..ir.nodes import Block, For, If, Kind, Let, Stmt, Store
 from .footprint import step
 from .names import of_loop
 from .settle import Decided, is_comparison, limit
+from .size import Room, copies, size
 from .unswitch import branch
 
+_MOST_OF_A_LOOP = 16_000  # added by edges of loops in an outermost loop: those of loops in each other multiply
+_MOST_OF_ALL = 32_000  # added to a program, or as much as it has itself
 
 def partition(body: Stmt, facts: Facts, modes: Mapping[str, str], ordered: Collection[str]) -> Stmt:
     """Partition the innermost serial loops (`modes`: loop variable -> auto, never or always).
 
     `ordered`: loops whose iterations must keep their order.
     """
-    return _Partitioner(facts, modes, ordered).visit(body, {})
+    return _Partitioner(facts, modes, ordered, Room(max(_MOST_OF_ALL, size(body)))).outermost(body, {})
 
 
 class _Partitioner:
-    def __init__(self, facts: Facts, modes: Mapping[str, str], ordered: Collection[str]) -> None:
+    def __init__(self, facts: Facts, modes: Mapping[str, str], ordered: Collection[str], room: Room) -> None:
         self.facts = facts
         self.modes = modes
         self.ordered = ordered
+        self.room = room
 
-    def visit(self, s: Stmt, scope: Scope) -> Stmt:
-        inside = tuple([self.visit(c, inner) for c, inner in step(s, scope)])
+    def outermost(self, s: Stmt, scope: Scope) -> Stmt:
+        if isinstance(s, For):
+            room = Room(_MOST_OF_A_LOOP, self.room)
+            return _Partitioner(self.facts, self.modes, self.ordered, room).visit(s, scope, 1)
+        return ir.rebuild(s, ir.expressions(s), tuple([self.outermost(c, inner) for c, inner in step(s, scope)]))
+
+    def visit(self, s: Stmt, scope: Scope, repeated: int) -> Stmt:
+        """`repeated`: how often unrolled loops around will repeat the statement."""
+        inside = tuple([self.visit(c, inner, repeated * copies(s)) for c, inner in step(s, scope)])
         s = ir.rebuild(s, ir.expressions(s), inside)
-        return self.loop(s) if isinstance(s, For) and self.wanted(s) else s
+        return self.loop(s, repeated) if isinstance(s, For) and self.wanted(s) else s
 
     def wanted(self, s: For) -> bool:
         mode = self.modes.get(s.var, "auto")
@@ -54,10 +66,10 @@ class _Partitioner:
         return mode == "always" or not any(isinstance(i, For) and i.kind in (Kind.SERIAL, Kind.PARALLEL)
                                            for i in ir.walk(s.body))  # fmt: skip
 
-    def loop(self, s: For) -> Stmt:
+    def loop(self, s: For, repeated: int) -> Stmt:
         found = _Steady(s.var, self.facts)
         found.statement(s.body, {})
-        if not found.choices:
+        if not found.choices or not self.room.take(size(s) * repeated):
             return s
         steady = Decided(found.choices).statement(s.body)
         end = simplify(s.min + s.extent, self.facts)
@@ -76,7 +88,7 @@ class _Partitioner:
         def piece(start: Expr, stop: Expr, body: Stmt) -> For:
             return For(s.var, start, simplify(stop - start, self.facts), s.kind, body)
 
-        middle, rest = piece(low, high, steady), _edge(s.body)
+        middle, rest = piece(low, high, steady), _edge(s.body, self.room)
         if not before:
             return Block((middle, piece(high, end, rest)))
         if not after:
@@ -89,7 +101,7 @@ class _Partitioner:
         return Block((middle, For(edge.name, const(0, INDEX), count, s.kind, Let(s.var, where, rest))))
 
 
-def _edge(body: Stmt) -> Stmt:
+def _edge(body: Stmt, room: Room) -> Stmt:
     """The body at an edge: little code, rarely used.
 
     Lanes that load under conditions of their own run one after the other, and loops around them are not unrolled.
@@ -101,7 +113,7 @@ def _edge(body: Stmt) -> Stmt:
             return None
         if s.kind is Kind.VECTOR and _masked_by(s.var, s.body):
             one_by_one.add(s.var)
-            branches = ir.transform(s.body, lambda i: branch(i) if isinstance(i, Store) else None)
+            branches = ir.transform(s.body, lambda i: branch(i, room) if isinstance(i, Store) else None)
             return For(s.var, s.min, s.extent, Kind.SERIAL, branches)
         if s.kind is Kind.UNROLL and any(isinstance(i, For) and i.var in one_by_one for i in ir.walk(s.body)):
             return For(s.var, s.min, s.extent, Kind.SERIAL, s.body)

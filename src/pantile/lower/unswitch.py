@@ -7,7 +7,7 @@ after:   if y > 0:
              for x in 0..w: v[y, x] = 0
 
 Only conditions in masks of loads count: elsewhere a select costs little, and a second version of the loop costs code.
-Where versions would add more statements to an outermost loop than a stated number, conditions stay where they are.
+Where versions would add more to an outermost loop, or to the program, than stated, conditions stay where they are.
 """
 
 from __future__ import annotations
@@ -19,39 +19,48 @@ from ..expr.types import BOOL
 from ..expr.visit import depends, key, loaded, transform
 from ..ir import visit as ir
 from ..ir.nodes import For, If, Kind, Let, Stmt, Store
+from .size import Room, copies, size
 
 _MOST_CONDITIONS = 2  # decided outside the same loop: each may double the code
-_MOST_STATEMENTS = 600  # in second versions, of an outermost loop: loops in loops in versions double them again
+_MOST_OF_A_LOOP = 8_000  # added by versions of what is in an outermost loop: loops in loops double them again
+_MOST_OF_ALL = 16_000  # added to a program, or as much as it has itself
 
 
 def unswitch(body: Stmt) -> Stmt:
     """Decide invariant conditions outside of serial loops, outer loops first, while there is room for versions."""
-    if isinstance(body, For):
-        return _Unswitch(_MOST_STATEMENTS).inside(body)
-    return ir.rebuild(body, ir.expressions(body), tuple([unswitch(c) for c in ir.children(body)]))
+    return _outermost(body, Room(max(_MOST_OF_ALL, size(body))))
 
 
-def branch(s: Store) -> Stmt:
+def _outermost(s: Stmt, room: Room) -> Stmt:
+    if isinstance(s, For):
+        return _Unswitch(Room(_MOST_OF_A_LOOP, room)).inside(s)
+    return ir.rebuild(s, ir.expressions(s), tuple([_outermost(c, room) for c in ir.children(s)]))
+
+
+def branch(s: Store, room: Room) -> Stmt:
     """A scalar store that loads under conditions: a store for each outcome, without them."""
-    return _Unswitch(_MOST_STATEMENTS).versions(s, _MOST_CONDITIONS)
+    return _Unswitch(room).versions(s, _MOST_CONDITIONS)
 
 
 class _Unswitch:
-    def __init__(self, room: int) -> None:
-        self.room = room  # statements that versions may still add
+    def __init__(self, room: Room, repeated: int = 1) -> None:
+        self.room = room
+        self.repeated = repeated  # how often unrolled loops around will repeat what is visited
 
     def inside(self, s: Stmt) -> Stmt:
         if isinstance(s, For) and s.kind is Kind.SERIAL:
             return self.versions(s, _MOST_CONDITIONS)
-        return ir.rebuild(s, ir.expressions(s), tuple([self.inside(c) for c in ir.children(s)]))
+        return self.parts(s)
 
     def versions(self, s: Stmt, budget: int) -> Stmt:
         condition = next(_invariant_conditions(s), None) if budget else None
-        size = 0 if condition is None else sum(1 for _ in ir.walk(s))
-        if condition is None or size > self.room:
-            return ir.rebuild(s, ir.expressions(s), tuple([self.inside(c) for c in ir.children(s)]))
-        self.room -= size
+        if condition is None or not self.room.take(size(s) * self.repeated):
+            return self.parts(s)
         return If(condition, *(self.versions(_settled(s, condition, holds), budget - 1) for holds in (True, False)))
+
+    def parts(self, s: Stmt) -> Stmt:
+        within = _Unswitch(self.room, self.repeated * copies(s))
+        return ir.rebuild(s, ir.expressions(s), tuple([within.inside(c) for c in ir.children(s)]))
 
 
 def _settled(s: Stmt, condition: Expr, holds: bool) -> Stmt:

@@ -1,0 +1,47 @@
+"""How much code statements come to, and how much more passes may make of it.
+
+Versions of loops, their edges and unrolled copies multiply with each other: a schedule of a few lines may ask for more
+code than LLVM compiles in minutes. What a pass adds is therefore taken from a room of stated size; what finds none
+left is not done, which costs some time when the code runs, and nothing else.
+"""
+
+from __future__ import annotations
+
+from ..expr.nodes import Const
+from ..expr.visit import walk
+from ..ir import visit as ir
+from ..ir.nodes import For, Kind, Stmt
+
+
+def size(s: Stmt) -> int:
+    """Expressions of a statement and of all inside it, as often as unrolled loops will repeat them."""
+    inside = 1 + sum(1 for _ in walk(*ir.expressions(s))) + sum(map(size, ir.children(s)))
+    return inside * copies(s)
+
+
+def copies(s: Stmt) -> int:
+    """What an unrolled loop becomes."""
+    return int(s.extent.value) if isinstance(s, For) and s.kind is Kind.UNROLL and isinstance(s.extent, Const) else 1
+
+
+class Room:
+    """What may still be added: to a part of a program, and to all of it."""
+
+    def __init__(self, most: int, whole: Room | None = None) -> None:
+        self.left = most
+        self.whole = whole
+
+    def take(self, amount: int) -> bool:
+        """Whether so much could be added, which then it is."""
+        if not self.has(amount):
+            return False
+        self._use(amount)
+        return True
+
+    def has(self, amount: int) -> bool:
+        return amount <= self.left and (self.whole is None or self.whole.has(amount))
+
+    def _use(self, amount: int) -> None:
+        self.left -= amount
+        if self.whole is not None:
+            self.whole._use(amount)

@@ -1,0 +1,52 @@
+"""How much code the edges of loops may become."""
+
+from __future__ import annotations
+
+from pantile.expr.build import maximum, minimum
+from pantile.expr.linear import Facts
+from pantile.expr.nodes import Load, const, var
+from pantile.expr.types import INDEX, INT32
+from pantile.ir.nodes import Block, For, Kind, Stmt, Store
+from pantile.ir.visit import walk
+from pantile.lower.partition import partition
+from pantile.lower.size import size
+
+N = var("n")
+
+
+def clamped(levels: int) -> Stmt:
+    """Loops in each other, with clamps on all of them."""
+    loops = [var(f"i{k}") for k in range(levels)]
+    body: Stmt = Block(())
+    for k in reversed(range(levels)):
+        places = tuple(maximum(minimum(i - 1, N - 1), 0) for i in loops[: k + 1])
+        body = Block((body, Store(f"g{k}", tuple(loops[: k + 1]), Load(INT32, 1, f"f{k}", places))))
+        body = For(loops[k].name, const(0, INDEX), N, Kind.SERIAL, body)
+    return body
+
+
+def partitioned(body: Stmt) -> Stmt:
+    """With every loop partitioned that may be."""
+    always = {s.var: "always" for s in walk(body) if isinstance(s, For)}
+    return partition(body, Facts({"n": (1, None)}), always, ())
+
+
+def test_a_few_loops_have_their_edges() -> None:
+    assert sum(isinstance(s, For) for s in walk(partitioned(clamped(2)))) == 6
+
+
+def test_edges_of_loops_in_loops_do_not_multiply_without_end() -> None:
+    assert size(clamped(10)) < size(partitioned(clamped(10))) < size(clamped(10)) + 20_000
+
+
+def test_edges_of_unrolled_loops_count_as_often_as_they_are_repeated() -> None:
+    def unrolled(times: int) -> Stmt:
+        return For("u", const(0, INDEX), const(times, INDEX), Kind.UNROLL, clamped(3))
+
+    assert size(partitioned(unrolled(200))) < size(unrolled(200)) + 20_000
+    assert size(partitioned(unrolled(2))) > 3 * size(unrolled(2))
+
+
+def test_edges_of_loops_one_after_the_other_add_less_than_twice_the_program() -> None:
+    program = Block(tuple(clamped(8) for _ in range(50)))
+    assert size(partitioned(program)) < 3 * size(program)
