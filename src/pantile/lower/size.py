@@ -13,10 +13,10 @@ from ..ir import visit as ir
 from ..ir.nodes import For, Kind, Stmt
 
 
-def size(s: Stmt) -> int:
-    """Expressions of a statement and of all inside it, as often as unrolled loops will repeat them."""
-    inside = 1 + sum(1 for _ in walk(*ir.expressions(s))) + sum(map(size, ir.children(s)))
-    return inside * copies(s)
+def size(s: Stmt, unrolled: bool = True) -> int:
+    """Expressions of a statement and of all inside it, as often as unrolled loops will repeat them if these count."""
+    inside = 1 + sum(1 for _ in walk(*ir.expressions(s))) + sum(size(c, unrolled) for c in ir.children(s))
+    return inside * copies(s) if unrolled else inside
 
 
 def copies(s: Stmt) -> int:

@@ -3,6 +3,9 @@
 before:  unroll for i in 0..2: f[y + i] = g[y + i]
 after:   f[y] = g[y]
          f[y + 1] = g[y + 1]
+
+A loop around so much that its iterations would be more than a stated size, or too much of a program, runs serially: its
+body is long, as where stages with loops of their own are computed in it, and copies of it gain nothing.
 """
 
 from __future__ import annotations
@@ -12,16 +15,24 @@ from ..expr.nodes import Const, Expr, Var
 from ..expr.visit import transform
 from ..ir import visit as ir
 from ..ir.nodes import For, Kind, Stmt
+from .size import Room, size
+
+_MOST_OF_A_LOOP = 16_000  # all iterations of an unrolled loop: five times what is known to gain
+_MOST_OF_ALL = 64_000  # added to a program, or eight times what it has itself
 
 
 def unroll(body: Stmt) -> Stmt:
-    """Replace every unrolled loop."""
+    """Replace every unrolled loop, inner ones first, while there is room."""
+    room = Room(max(_MOST_OF_ALL, 8 * size(body, unrolled=False)))
 
     def change(s: Stmt) -> Stmt | None:
         if not (isinstance(s, For) and s.kind is Kind.UNROLL):
             return None
         if not isinstance(s.extent, Const):
             raise InternalError(f"unrolled loop {s.var} of extent {s.extent}")
+        unrolled = size(s)
+        if unrolled > _MOST_OF_A_LOOP or not room.take(unrolled):
+            return For(s.var, s.min, s.extent, Kind.SERIAL, s.body)
         return ir.block(*[_at(s, s.min + i) for i in range(int(s.extent.value))])
 
     return ir.transform(body, change)
