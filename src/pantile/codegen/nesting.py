@@ -14,7 +14,7 @@ from ..expr.types import INDEX
 from ..expr.visit import children, each_once, names, once_per_node
 from .function import Function
 
-_MOST = 16  # minima and maxima in a tree: what a clamped index, a tail and an edge of a tile come to, a few times
+_MOST = 24  # minima and maxima in a tree: what a clamped index, a tail and an edge of a tile come to, a few times
 
 
 @once_per_node("_nesting")
