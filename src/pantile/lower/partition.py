@@ -32,6 +32,7 @@ from .unswitch import branch
 _MOST_OF_A_LOOP = 16_000  # added by edges of loops in an outermost loop: those of loops in each other multiply
 _MOST_OF_ALL = 32_000  # added to a program, or as much as it has itself
 
+
 def partition(body: Stmt, facts: Facts, modes: Mapping[str, str], ordered: Collection[str]) -> Stmt:
     """Partition the innermost serial loops (`modes`: loop variable -> auto, never or always).
 
