@@ -66,6 +66,15 @@ FITS = [
         (mp.pi / 4 * WIDEN) ** 2, {"float32": 6, "float64": 14}),
     Fit("ATAN", even(lambda q: (mp.atan(q) - q) / q**3), even(lambda q: q**3 / mp.atan(q)), mpf(0), WIDEN**2,
         {"float32": 8, "float64": 19}),
+    Fit("ASIN", even(lambda q: (mp.asin(q) - q) / q**3), even(lambda q: q**3 / mp.asin(q)), mpf(0),
+        (WIDEN / 2) ** 2, {"float32": 5, "float64": 12}),
+    # erf(x) = x + x * this below 1; above, 1 - e**(t * this), whose error matters less the smaller the power is.
+    Fit("ERF", even(lambda x: mp.erf(x) / x - 1), even(lambda x: x / mp.erf(x)), mpf(0), WIDEN**2,
+        {"float32": 7, "float64": 12}),
+    Fit("LOG_ERFC", lambda t: mp.log(mp.erfc(t)) / t, lambda t: t * mp.erfc(t) / mp.erf(t), 1 / WIDEN, mpf(4),
+        {"float32": 6}),
+    Fit("LOG_ERFC", lambda t: mp.log(mp.erfc(t)) / t, lambda t: t * mp.erfc(t) / mp.erf(t), 1 / WIDEN, mpf(6),
+        {"float64": 18}),
 ]  # fmt: skip
 
 # Constants as sums of numbers of a format: name, value, how many, formats.
@@ -75,6 +84,7 @@ CONSTANTS = [
     ("TWO_LOG2_E", 2 * LOG2_E, 2, BOTH),
     ("TWO_THIRDS_LOG2_E", 2 * LOG2_E / 3, 2, ("float64",)),
     ("PI", mp.pi, 3, ("float64",)),
+    ("HALF_PI", mp.pi / 2, 2, BOTH),
 ]
 HEADER = '''\
 """Numbers that `tools/fit_math.py` computed: constants in parts, and minimax polynomials with their relative errors.

@@ -23,13 +23,18 @@ from .lang.iterate import iterate
 from .lang.math import (
     abs,
     absd,
+    acos,
+    asin,
+    atan,
     atan2,
     bits,
     case,
     cast,
     ceil,
     clamp,
+    clip,
     cos,
+    erf,
     exp,
     floor,
     halving_add,
@@ -53,10 +58,11 @@ from .lang.math import (
     tan,
     tanh,
     trunc,
+    where,
     within,
 )
 from .lang.rdom import RDom
-from .lang.reductions import all, any, argmax, argmin, max, min, prod, sum
+from .lang.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
 from .lang.variables import Param, Var, vars
 from .pipeline import Pipeline
 from .runtime import cache
@@ -72,15 +78,15 @@ __all__ = [
     # conversions
     "bits", "cast", "rounding_cast", "saturating_cast",
     # choices and ranges
-    "case", "clamp", "lerp", "maximum", "minimum", "select", "within",
+    "case", "clamp", "clip", "lerp", "maximum", "minimum", "select", "where", "within",
     # math
-    "abs", "atan2", "ceil", "cos", "exp", "floor", "log", "pow", "round", "rsqrt", "sin", "sqrt", "tan", "tanh",
-    "trunc",
+    "abs", "acos", "asin", "atan", "atan2", "ceil", "cos", "erf", "exp", "floor", "log", "pow", "round", "rsqrt", "sin",
+    "sqrt", "tan", "tanh", "trunc",
     # fixed point
     "absd", "halving_add", "mul_shift", "rounding_halving_add", "rounding_mul_shift", "saturating_add",
     "saturating_sub",
     # reductions
-    "all", "any", "argmax", "argmin", "max", "min", "prod", "sum",
+    "all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "sum",
     # how it runs
     "Pipeline", "Schedule", "StageSchedule", "autoschedule", "cache", "get_num_threads", "machine", "on",
     "set_num_threads",

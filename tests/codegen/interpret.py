@@ -41,7 +41,8 @@ def fma(a: Array, b: Array, c: Array) -> Array:
 
 BASIC: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
-    "min": np.minimum, "max": np.maximum, "abs": np.abs, "floor": np.floor, "fma": fma, "select": np.where,
+    "min": np.minimum, "max": np.maximum, "abs": np.abs, "floor": np.floor, "sqrt": np.sqrt, "fma": fma,
+    "select": np.where,
     "and": operator.and_, "or": operator.or_, "xor": operator.xor, "shl": operator.lshift, "shr": operator.rshift,
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
 }  # fmt: skip

@@ -5,6 +5,7 @@ A case is a function that makes the mistake; the message must match its text and
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -165,7 +166,7 @@ def indexing_a_value() -> object:
     return defined()[Y, X][0]
 
 
-@must_fail(r"a NumPy array of shape \(3,\) cannot be part of an expression; declare a pt.Input")
+@must_fail(r"a NumPy array of shape \(3,\) cannot be part of an expression; read it at a coordinate: either as pt")
 def array_on_the_left() -> object:
     return np.arange(3) + Y
 
@@ -173,6 +174,82 @@ def array_on_the_left() -> object:
 @must_fail(r"a NumPy array of shape \(3,\) cannot be part of an expression")
 def array_on_the_right() -> object:
     return Y + np.arange(3)
+
+
+@must_fail(r"np.multiply takes no out= where an expression is among its arguments")
+def array_changed_in_place() -> None:
+    array = np.ones(3)
+    array *= Y
+
+
+@must_fail(r"np.hypot does not work on expressions; write pt.sqrt\(a\*a \+ b\*b\)")
+def numpy_function_with_a_formula() -> object:
+    return np.hypot(Y, X)
+
+
+@must_fail(r"np.interp does not work on expressions; of NumPy's functions there are absolute, add, .*, trunc, where")
+def numpy_function_without_an_equal() -> object:
+    return np.interp(FLOATS[Y, X], [0, 1], [2, 3])
+
+
+@must_fail(r"np.mean does not work on expressions; write pt.mean\(e, over=r\)")
+def numpy_reduction() -> object:
+    return np.mean(FLOATS[Y, X])
+
+
+@must_fail(r"np.add.reduce is for arrays; to reduce an expression write pt.sum\(e, over=r\)")
+def reduction_by_a_ufunc() -> object:
+    return np.add.reduce(FLOATS[Y, X])
+
+
+@must_fail(r"np.where of an expression needs both values: np.where\(condition, a, b\)")
+def where_without_values() -> object:
+    return np.where(Y > X)
+
+
+@must_fail(r"Input 'floats' is a function of coordinates, not a value; read it at a point, like floats\[y, x\]")
+def numpy_function_of_an_input() -> object:
+    return np.sqrt(FLOATS)
+
+
+@must_fail(r"Input 'floats' is a function of coordinates, not a value")
+def numpy_scalar_times_an_input() -> object:
+    return np.float32(2) * FLOATS
+
+
+@must_fail(r"Input 'img' is a function of coordinates, not a value")
+def clip_of_an_input() -> object:
+    return np.clip(IMG, 0, 9)
+
+
+@must_fail(r"an expression is rounded to whole numbers, not to 2 decimals; scale it: pt.round\(100 \* e\) / 100")
+def rounding_to_decimals() -> object:
+    return round(FLOATS[Y, X], 2)
+
+
+@must_fail(r"is not known while .*, so it is no Python number; to convert it write pt.cast\('int32', ...\)")
+def int_of_an_expression() -> object:
+    return int(Y)
+
+
+@must_fail(r"so it is no Python number; to convert it write pt.cast\('float32', ...\)")
+def float_of_an_expression() -> object:
+    return float(FLOATS[Y, X])
+
+
+@must_fail(r"floats\[y, x\] is not known .*, so it is no Python number; .* instead of math's functions use pt's")
+def math_of_an_expression() -> object:
+    return math.sqrt(FLOATS[Y, X])
+
+
+@must_fail(r"so it is no Python number; to read an array there write pt.table\(array\)\[...\], to repeat .* pt.RDom")
+def range_of_an_expression() -> object:
+    return range(IMG.shape[0])
+
+
+@must_fail("floats\\[y, x\\] is a single value and has no length; the extents of an Input are its .shape")
+def length_of_an_expression() -> object:
+    return len(FLOATS[Y, X])
 
 
 @must_fail(r"'a' \(str\) cannot be used in an expression; use numbers and expressions")

@@ -32,7 +32,7 @@ def value(e: Any, **arrays: np.ndarray) -> np.ndarray:
     [
         (U8 + 1, "uint8"), (U8 + 1.5, "float32"), (F16 * 2, "float16"), (F16 + U16, "float16"), (F64 * 0.5, "float64"),
         (U8 / 2, "float32"), (U8 + I8, "int16"), (U8 + U16, "uint16"), (I32 // 2, "int32"), (U8 > 3, "bool"),
-        (np.float32(2) * F16, "float32"), (np.int16(2) * U8, "int16"), (2 * F64, "float64"), (X + 1, "int32"),
+        (np.float32(2) * F16, "float16"), (np.int16(2) * U8, "uint8"), (2 * F64, "float64"), (X + 1, "int32"),
         (pt.sqrt(U8), "float32"), (pt.sqrt(F16), "float16"), (pt.floor(U8), "uint8"), (U8**2, "uint8"),
         (F32**2, "float32"), (I32**-1, "float32"), (F32**0.5, "float32"), (pt.pow(U8, F32), "float32"),
         (pt.select(U8 > 3, 1, 0), "int32"), (pt.select(U8 > 3, U8, 0), "uint8"), (pt.clamp(U8, 1, 9), "uint8"),

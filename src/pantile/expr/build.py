@@ -1,4 +1,4 @@
-"""Typed construction: Python's numbers are weak, types meet by `promote`, trivial arithmetic folds at once."""
+"""Typed construction: numbers, Python's and NumPy's, are weak; types meet by `promote`; trivial arithmetic folds."""
 
 from __future__ import annotations
 
@@ -35,13 +35,16 @@ _LARGEST_PRODUCT = 16  # x ** n multiplies up to this exponent
 
 
 def expr(value: ExprLike, like: DType | None = None) -> Expr:
-    """`value` as an expression. A Python number takes the type `like` where it fits it, else its default type."""
+    """`value` as an expression. A number takes the type `like` where it fits it, else its default type."""
     if isinstance(value, Expr):
         return value
-    if isinstance(value, (bool, np.bool_)):
-        return const(bool(value), BOOL)
-    if isinstance(value, np.generic):
+    if type(value) is int:
+        return _weak_int(value, like)
+    if like is None and isinstance(value, np.generic) and value.dtype not in _UNSPECIFIC:
         return const(value.item(), dtype(value.dtype))
+    value = plain_number(value)
+    if isinstance(value, bool):
+        return const(value, BOOL)
     if isinstance(value, int):
         return _weak_int(value, like)
     if isinstance(value, float):
@@ -51,11 +54,27 @@ def expr(value: ExprLike, like: DType | None = None) -> Expr:
         return as_expr()
     if isinstance(value, np.ndarray):
         raise UserError(
-            f"a NumPy array of shape {value.shape} cannot be part of an expression; declare a pt.Input, "
-            "read it at a coordinate, and pass the array when you call the pipeline"
+            f"a NumPy array of shape {value.shape} cannot be part of an expression; read it at a coordinate: either as "
+            "pt.table(array)[...], or as a pt.Input that gets the array when you call the pipeline"
         )
     kind = type(value).__name__
     raise UserError(f"{shown(value)} ({kind}) cannot be used in an expression; use numbers and expressions")
+
+
+# NumPy's own default types: a scalar of one of them, standing alone, says no more than Python's number.
+_UNSPECIFIC = (np.dtype("float64"), np.dtype("int64"))
+
+
+def plain_number(value: Any) -> Any:
+    """NumPy's scalars, and its arrays of a single number, as the Python number that they are; all else as it is."""
+    if isinstance(value, (np.generic, np.ndarray)) and value.size == 1 and value.dtype.kind in "biuf":
+        return value.item()
+    return value
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a weak number: of Python, or a single one of NumPy."""
+    return isinstance(plain_number(value), (int, float))
 
 
 def _weak_int(value: int, like: DType | None) -> Const:
@@ -186,8 +205,10 @@ def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
     """Any two-argument operation, typed and lightly folded."""
     if name in COMPARISON:
         return _compare(name, a, b)
-    if name == "pow" and type(b) is int and 1 <= b <= _LARGEST_PRODUCT:
-        return _power(expr(a), b)
+    if name == "pow":
+        b = plain_number(b)
+        if type(b) is int and 1 <= b <= _LARGEST_PRODUCT:
+            return _power(expr(a), b)
     a, b = pair(a, b)
     t = a.dtype
     if name in FLOATING and not t.is_float:
@@ -217,6 +238,7 @@ def _power(base: Expr, exponent: int) -> Expr:
 
 
 def _compare(name: str, a: ExprLike, b: ExprLike) -> Expr:
+    a, b = plain_number(a), plain_number(b)
     for value, other in ((a, b), (b, a)):
         if _is_outside(value, other):  # above or below everything that the other side can be
             a, b = (const(0 if x is other else (1 if value > 0 else -1), INT32, other.lanes) for x in (a, b))

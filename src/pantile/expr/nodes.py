@@ -59,7 +59,11 @@ class Expr(_Notes):
     dtype: DType
     lanes: int
 
-    __array_ufunc__ = None  # NumPy's operators give way to ours, so that an array in an expression is refused
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Expr:
+        return numpy_functions.apply_ufunc(ufunc, method, inputs, options)
+
+    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Expr:
+        return numpy_functions.apply_function(function, args, options)
 
     def __add__(self, other: ExprLike) -> Expr:
         return build.binary("add", self, other)
@@ -166,6 +170,34 @@ class Expr(_Notes):
     def __abs__(self) -> Expr:
         return build.unary("abs", self)
 
+    def __round__(self, digits: object = None) -> Expr:
+        return numpy_functions.rounded(self, digits)
+
+    def __floor__(self) -> Expr:
+        return build.unary("floor", self)
+
+    def __ceil__(self) -> Expr:
+        return build.unary("ceil", self)
+
+    def __trunc__(self) -> Expr:
+        return build.unary("trunc", self)
+
+    def __int__(self) -> NoReturn:
+        raise UserError(_not_a_number(self, "to convert it write pt.cast('int32', ...)"))
+
+    def __float__(self) -> NoReturn:
+        raise UserError(
+            _not_a_number(self, "to convert it write pt.cast('float32', ...); instead of math's functions use pt's")
+        )
+
+    def __index__(self) -> NoReturn:
+        raise UserError(
+            _not_a_number(self, "to read an array there write pt.table(array)[...], to repeat something use a pt.RDom")
+        )
+
+    def __len__(self) -> NoReturn:
+        raise UserError(f"{self} is a single value and has no length; the extents of an Input are its .shape")
+
     def __bool__(self) -> bool:
         raise UserError(
             f"the value of {self} is not known while the pipeline is being described, so it cannot decide a Python "
@@ -187,6 +219,10 @@ class Expr(_Notes):
 
     def __repr__(self) -> str:
         return f"<{self.dtype} {self}>"
+
+
+def _not_a_number(e: Expr, instead: str) -> str:
+    return f"the value of {e} is not known while the pipeline is being described, so it is no Python number; {instead}"
 
 
 @node()
@@ -279,8 +315,8 @@ class Shuffle(Expr):
 # Operation name -> number of arguments. Results have the arguments' type except where `RESULT_TYPE` says otherwise.
 ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "floordiv": 2, "mod": 2, "min": 2, "max": 2, "neg": 1, "abs": 1}
 FLOATING = {
-    "div": 2, "sqrt": 1, "rsqrt": 1, "exp": 1, "log": 1, "sin": 1, "cos": 1, "tan": 1, "tanh": 1, "atan2": 2, "pow": 2,
-    "floor": 1, "ceil": 1, "round": 1, "trunc": 1, "fma": 3,
+    "div": 2, "sqrt": 1, "rsqrt": 1, "exp": 1, "log": 1, "sin": 1, "cos": 1, "tan": 1, "tanh": 1, "asin": 1,
+    "acos": 1, "erf": 1, "atan2": 2, "pow": 2, "floor": 1, "ceil": 1, "round": 1, "trunc": 1, "fma": 3,
 }  # fmt: skip
 BITWISE = {"and": 2, "or": 2, "xor": 2, "not": 1, "shl": 2, "shr": 2}
 COMPARISON = {"eq": 2, "ne": 2, "lt": 2, "le": 2, "gt": 2, "ge": 2}
@@ -339,4 +375,4 @@ def op(name: str, *args: Expr) -> Op:
     return Op(result_type(name, args), args[-1].lanes, name, args)
 
 
-from . import build  # noqa: E402  the operators are typed by build, which makes these nodes
+from . import build, numpy_functions  # noqa: E402  the operators are typed by build, which makes these nodes

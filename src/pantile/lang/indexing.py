@@ -12,24 +12,23 @@ from ..expr.build import expr
 from ..expr.nodes import Expr
 
 _OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
-_OTHERS = ("neg", "invert", "abs", "lt", "le", "gt", "ge")
+_OTHERS = ("neg", "invert", "abs", "lt", "le", "gt", "ge", "round", "int", "float", "index")
+_NUMPY = ("array_ufunc", "array_function")
 
 
 class NotAValue(ABC):
     """Refuses arithmetic and says what to write instead (`as_expr` raises the error)."""
-
-    __array_ufunc__ = None  # NumPy's operators give way to ours
 
     @abstractmethod
     def as_expr(self) -> NoReturn:
         """Raise an error that tells what to write."""
 
 
-def _refuse(self: NotAValue, *_: object) -> NoReturn:
+def _refuse(self: NotAValue, *_: object, **__: object) -> NoReturn:
     self.as_expr()
 
 
-for _name in (*_OPERATORS, *("r" + o for o in _OPERATORS), *_OTHERS):
+for _name in (*_OPERATORS, *("r" + o for o in _OPERATORS), *_OTHERS, *_NUMPY):
     setattr(NotAValue, f"__{_name}__", _refuse)
 
 

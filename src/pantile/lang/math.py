@@ -1,32 +1,30 @@
-"""Element-wise functions on expressions and numbers. Python's numbers are weak: they take the other side's type."""
+"""Element-wise functions on expressions and numbers. Numbers are weak: they take the other side's type."""
 
 from __future__ import annotations
 
 from functools import reduce
 
-import numpy as np
-
 from ..errors import UserError
 from ..expr import build
-from ..expr.build import binary, expr, maximum, minimum, select, unary
+from ..expr.build import binary, expr, is_number, maximum, minimum, plain_number, select, unary
 from ..expr.nodes import Expr, ExprLike, op
 from ..expr.nodes import const as constant_of
 from ..expr.types import FLOAT32, DType, DTypeLike, dtype, promote
 
 __all__ = [
-    "abs", "absd", "atan2", "bits", "case", "cast", "ceil", "clamp", "cos", "exp", "floor", "halving_add", "lerp",
-    "log", "maximum", "minimum", "mul_shift", "pow", "round", "rounding_cast", "rounding_halving_add",
-    "rounding_mul_shift", "rsqrt", "saturating_add", "saturating_cast", "saturating_sub", "select", "sin", "sqrt",
-    "tan", "tanh", "trunc", "within",
+    "abs", "absd", "acos", "asin", "atan", "atan2", "bits", "case", "cast", "ceil", "clamp", "clip", "cos", "erf",
+    "exp", "floor", "halving_add", "lerp", "log", "maximum", "minimum", "mul_shift", "pow", "round", "rounding_cast",
+    "rounding_halving_add", "rounding_mul_shift", "rsqrt", "saturating_add", "saturating_cast", "saturating_sub",
+    "select", "sin", "sqrt", "tan", "tanh", "trunc", "where", "within",
 ]  # fmt: skip
 
 
 def unify(*values: ExprLike) -> tuple[Expr, ...]:
     """All of them in their common type; numbers follow the expressions."""
-    weak = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, np.generic)]
-    strong = [v for v in values if not isinstance(v, (int, float)) or isinstance(v, np.generic)]
+    weak = [v for v in values if is_number(v)]
+    strong = [v for v in values if not is_number(v)]
     common: DType = reduce(promote, (expr(v).dtype for v in strong or weak))
-    if not common.is_float and any(isinstance(v, float) for v in weak):
+    if not common.is_float and any(isinstance(plain_number(v), float) for v in weak):
         common = FLOAT32
     return tuple(build.cast(common, expr(v, common)) for v in values)
 
@@ -36,9 +34,9 @@ def unify(*values: ExprLike) -> tuple[Expr, ...]:
 
 def cast(to: DTypeLike, value: ExprLike) -> Expr:
     """Convert by value. Integers wrap; float to integer truncates towards zero and saturates, and NaN gives 0."""
-    to = dtype(to)
-    holds = isinstance(value, int) and to.is_int and to.min <= value <= to.max
-    return build.cast(to, expr(value, to if holds else None))
+    to, value = dtype(to), plain_number(value)
+    whole = isinstance(value, int) and to.is_int and to.min <= value <= to.max
+    return build.cast(to, expr(value, to if whole or (isinstance(value, float) and to.is_float) else None))
 
 
 def saturating_cast(to: DTypeLike, value: ExprLike) -> Expr:
@@ -85,6 +83,10 @@ def clamp(value: ExprLike, low: ExprLike, high: ExprLike) -> Expr:
     return maximum(minimum(value, high), low)
 
 
+# NumPy's names of the same.
+clip, where = clamp, select
+
+
 def within(value: ExprLike, low: ExprLike, high: ExprLike) -> Expr:
     """`value`, which you promise lies in [low, high]. Costs nothing; a broken promise may read another pixel."""
     return op("within", *unify(value, low, high))
@@ -92,7 +94,7 @@ def within(value: ExprLike, low: ExprLike, high: ExprLike) -> Expr:
 
 def lerp(a: ExprLike, b: ExprLike, weight: ExprLike) -> Expr:
     """a where weight is 0, b where it is 1: a*(1 - weight) + b*weight."""
-    w = float(weight) if isinstance(weight, (int, float)) else expr(weight)
+    w = float(plain_number(weight)) if is_number(weight) else expr(weight)
     if isinstance(w, Expr) and not w.dtype.is_float:
         raise UserError(f"the weight of pt.lerp is {w}, of type {w.dtype}; it must be a float")
     return expr(a * (1 - w) + b * w)
@@ -146,6 +148,21 @@ def tanh(value: ExprLike) -> Expr:
     return unary("tanh", value)
 
 
+def asin(value: ExprLike) -> Expr:
+    """The angle in [-pi/2, pi/2] whose sine is value; NaN beyond 1."""
+    return unary("asin", value)
+
+
+def acos(value: ExprLike) -> Expr:
+    """The angle in [0, pi] whose cosine is value; NaN beyond 1."""
+    return unary("acos", value)
+
+
+def erf(value: ExprLike) -> Expr:
+    """The error function, 2/sqrt(pi) times the integral of exp(-t*t) from 0 to value."""
+    return unary("erf", value)
+
+
 def floor(value: ExprLike) -> Expr:
     """The largest whole number not above a float; integers stay as they are."""
     return unary("floor", value)
@@ -169,6 +186,11 @@ def trunc(value: ExprLike) -> Expr:
 def atan2(y: ExprLike, x: ExprLike) -> Expr:
     """The angle of the point (x, y), in (-pi, pi]."""
     return binary("atan2", y, x)
+
+
+def atan(value: ExprLike) -> Expr:
+    """The angle in [-pi/2, pi/2] whose tangent is value."""
+    return binary("atan2", value, 1.0)
 
 
 def pow(base: ExprLike, exponent: ExprLike) -> Expr:
@@ -224,7 +246,7 @@ def rounding_mul_shift(a: ExprLike, b: ExprLike, shift: int) -> Expr:
 
 def _scaled(name: str, a: ExprLike, b: ExprLike, shift: int) -> Expr:
     x, y = _fixed_point(name, a, b)
-    most = 2 * x.dtype.bits - 1
+    shift, most = plain_number(shift), 2 * x.dtype.bits - 1
     if isinstance(shift, bool) or not isinstance(shift, int) or not 0 <= shift <= most:
         raise UserError(f"the shift of pt.{name} is {shift!r}; for {x.dtype} it is a Python number in 0 .. {most}")
     return op(name, x, y, constant_of(shift, x.dtype))

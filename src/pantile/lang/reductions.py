@@ -7,14 +7,17 @@ smallest, False and True.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import mul
+
 from ..errors import UserError
 from ..expr.build import cast, expr
 from ..expr.nodes import Expr, ExprLike, Reduce
-from ..expr.types import BOOL, INT32, DType
+from ..expr.types import BOOL, FLOAT32, INT32, DType
 from .math import within
 from .rdom import RDom
 
-__all__ = ["all", "any", "argmax", "argmin", "max", "min", "prod", "sum"]
+__all__ = ["all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "sum"]
 
 _ELEMENTWISE = {"min": "for the smaller of two values use pt.minimum(a, b)",
                 "max": "for the larger of two values use pt.maximum(a, b)",
@@ -24,6 +27,18 @@ _ELEMENTWISE = {"min": "for the smaller of two values use pt.minimum(a, b)",
 def sum(value: ExprLike, over: RDom | None = None) -> Expr:
     """The sum of `value` over the points of `over`; small integers are held in 32 bits, floats in their own type."""
     return _reduce("sum", _widened(expr(value)), over)
+
+
+def mean(value: ExprLike, over: RDom | None = None) -> Expr:
+    """The mean of `value` over the points of `over`: its sum divided by their number; integers are summed as such.
+
+    Of integers and conditions it is float32. Over no points: NaN.
+    """
+    domain = _domain("mean", over)
+    total = sum(value, domain)
+    points = sum(1, domain) if domain.predicates else reduce(mul, (extent for _, extent in domain.loops.bounds))
+    kind = total.dtype if total.dtype.is_float else FLOAT32
+    return cast(kind, total) / cast(kind, points)
 
 
 def prod(value: ExprLike, over: RDom | None = None) -> Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -94,6 +95,9 @@ def _rsqrt(t: DType, a: Array) -> Any:
     return held(t).type(1) / rounded(np.asarray(np.sqrt(a)), t)
 
 
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
 def _wide(a: Array) -> Array:
     """Integers in which sums and products of two cannot overflow."""
     return a.astype(np.int64 if a.dtype.itemsize <= 2 else object)
@@ -140,6 +144,9 @@ TABLE: dict[str, Operation] = {
     "cos": _accurate(np.cos),
     "tan": _accurate(np.tan),
     "tanh": _accurate(np.tanh),
+    "asin": _accurate(np.arcsin),
+    "acos": _accurate(np.arccos),
+    "erf": _accurate(_erf),
     "atan2": _accurate(np.arctan2),
     "pow": _accurate(np.power),
     "floor": _plain(np.floor),

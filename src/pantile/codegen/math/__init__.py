@@ -1,6 +1,6 @@
 """Transcendental functions as plain arithmetic.
 
-In: an `Op` exp, log, pow, sin, cos, tan, tanh or atan2 of any float type and lanes.
+In: an `Op` exp, log, pow, sin, cos, tan, tanh, asin, acos, erf or atan2 of any float type and lanes.
 Out: an expression of basic operations with the same value, special cases as in C and NumPy.
 
 Largest error in units of the last place of the exact result, denormal results included, and vector operations per
@@ -15,6 +15,9 @@ vector (those on float64 inside a float32 function count twice):
     cos       1.9     1.9      28      21
     tan       2.9     2.7      29      31
     tanh      1.9     2.0      27      35
+    asin      2.0     2.2      18      28
+    acos      1.4     1.3      24      34
+    erf       1.1     1.3      33      65
     atan2     2.2     2.1      29      44
 
 They hold whether or not a backend fuses multiplications into additions, but not under reassociation. sin, cos and tan
@@ -30,11 +33,12 @@ from ...errors import InternalError
 from ...expr.build import cast
 from ...expr.nodes import Expr, Op
 from ...expr.types import FLOAT32
-from .exponential import exp, log, pow, tanh
-from .trigonometric import atan2, cos, sin, tan
+from .exponential import erf, exp, log, pow, tanh
+from .trigonometric import acos, asin, atan2, cos, sin, tan
 
 _FUNCTIONS: dict[str, Callable[..., Expr]] = {
-    "exp": exp, "log": log, "pow": pow, "tanh": tanh, "sin": sin, "cos": cos, "tan": tan, "atan2": atan2,
+    "exp": exp, "log": log, "pow": pow, "tanh": tanh, "sin": sin, "cos": cos, "tan": tan, "asin": asin,
+    "acos": acos, "erf": erf, "atan2": atan2,
 }  # fmt: skip
 TRANSCENDENTAL = frozenset(_FUNCTIONS)
 

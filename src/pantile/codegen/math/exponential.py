@@ -1,4 +1,4 @@
-"""exp, log, pow and tanh of float32 and float64."""
+"""exp, log, pow, tanh and erf of float32 and float64."""
 
 from __future__ import annotations
 
@@ -60,6 +60,18 @@ def _divide_by_next(q: Expr) -> Expr:
     quotient = q * inverse
     remainder = fma(-quotient, total_error, fma(-quotient, total, q))
     return fma(remainder, inverse, quotient)
+
+
+def erf(x: Expr) -> Expr:
+    """For t = |x|: t + t P(t*t) below 1; above, 1 - e**(t Q(t)), where e to that power is 1 - erf(t)."""
+    fmt = format_of(x)
+    size = abs(x)
+    near = fma(size, poly(size * size, fmt.of(table.ERF)), size)
+    t = minimum(size, 4.0 if fmt.bias == 127 else 6.0)  # erf rounds to 1 before that
+    r, n = _reduce_exp(t * poly(t, fmt.of(table.LOG_ERFC)))
+    rest = fma(r, poly(r, (1.0, *fmt.of(table.EXP))), 1.0)
+    far = fma(-rest, power_of_two(n, fmt), 1.0)
+    return flip_sign(select(size < 1.0, near, far), sign_of(x))
 
 
 def log(x: Expr) -> Expr:

@@ -1,10 +1,10 @@
-"""sin, cos, tan and atan2 of float32 and float64."""
+"""sin, cos, tan, asin, acos and atan2 of float32 and float64."""
 
 from __future__ import annotations
 
 import math
 
-from ...expr.build import bits, cast, maximum, minimum, select
+from ...expr.build import bits, cast, maximum, minimum, select, unary
 from ...expr.nodes import Expr
 from ...expr.types import FLOAT64
 from . import coefficients as table
@@ -53,6 +53,38 @@ def _reduce(x: Expr, period: float, offset: float = 0.0) -> tuple[Expr, Expr]:
     for part in table.PI["float64"][: 2 if fmt.bias == 127 else 3]:
         wide = fma(n, -part * (period / math.pi), wide)
     return cast(x.dtype, wide), cast(fmt.uint, bits("uint64", total))
+
+
+def asin(x: Expr) -> Expr:
+    """asin(|x|) up to 1/2; beyond, pi/2 - 2 asin(q) with q = sqrt((1 - |x|) / 2)."""
+    angle, far = _arc(x)
+    high, low = format_of(x).of(table.HALF_PI)
+    return flip_sign(select(far, fma(angle, -2.0, high) + low, angle), sign_of(x))
+
+
+def acos(x: Expr) -> Expr:
+    """pi/2 - asin(x) up to 1/2; beyond, 2 asin(q) or, for a negative x, pi - 2 asin(q)."""
+    fmt = format_of(x)
+    angle, far = _arc(x)
+    # Up to 1/2, beyond it to the left, beyond it to the right: the angle is taken off pi/2, pi, or added to 0.
+    high, low = (
+        select(far, select(x < 0.0, fmt.number(2 * part, 1), fmt.number(0.0, 1)), fmt.number(part, 1))
+        for part in fmt.of(table.HALF_PI)
+    )
+    turn = flip_sign(select(far, fmt.number(2.0, 1), fmt.number(-1.0, 1)), sign_of(x))
+    return fma(angle, turn, high) + low
+
+
+def _arc(x: Expr) -> tuple[Expr, Expr]:
+    """asin(|x|), or for |x| beyond 1/2 asin(sqrt((1 - |x|) / 2)), which is NaN beyond 1; and which of the two it is.
+
+    Signs are the caller's: the angle is that of |x|.
+    """
+    size = abs(x)
+    far = size > 0.5
+    u = select(far, fma(size, -0.5, 0.5), size * size)
+    q = select(far, unary("sqrt", u), size)
+    return fma(q * u, poly(u, format_of(x).of(table.ASIN)), q), far
 
 
 def atan2(y: Expr, x: Expr) -> Expr:
