@@ -63,6 +63,7 @@ from .lang.math import (
 )
 from .lang.rdom import RDom
 from .lang.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
+from .lang.tables import table
 from .lang.variables import Param, Var, vars
 from .pipeline import Pipeline
 from .runtime import cache
@@ -72,7 +73,7 @@ from .schedule.schedule import Schedule
 
 __all__ = [
     # what a pipeline is made of
-    "Expr", "Func", "Input", "Param", "RDom", "Var", "iterate", "vars",
+    "Expr", "Func", "Input", "Param", "RDom", "Var", "iterate", "table", "vars",
     # boundary conditions
     "constant", "edge", "mirror", "reflect", "wrap",
     # conversions

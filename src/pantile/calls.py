@@ -22,7 +22,7 @@ from .cached import cached_property
 from .codegen.target import host
 from .compile import Options, compile_kernel, kernel_key
 from .errors import UserError
-from .graph.nodes import Graph
+from .graph.nodes import Graph, InputInfo
 from .lower.passes import Trace
 from .reference.stages import Stages
 from .runtime import kernels
@@ -57,7 +57,7 @@ class Calls:
     def __init__(self, graph: Graph, schedule: Schedule, plan: Plan, options: Options) -> None:
         self.graph, self.schedule, self.options = graph, schedule, options
         self.arguments = Arguments(
-            [Array(i.name, i.dtype, i.ndim, i.where) for i in graph.inputs],
+            [_argument(i) for i in graph.inputs],
             [Number(p.name, p.dtype, p.default, p.where) for p in graph.params],
         )
         self.outputs = _outputs(graph)
@@ -233,6 +233,10 @@ class Calls:
         """How messages name buffers."""
         stages = {b: describe(s) for s in self.graph.stages for b in s.buffers}
         return stages | {a.name: a.label for a in self.arguments.arrays}
+
+
+def _argument(i: InputInfo) -> Array:
+    return Array(i.name, i.dtype, i.ndim, i.where, "Input" if i.table is None else "Table", i.table)
 
 
 def _outputs(graph: Graph) -> tuple[Array, ...]:

@@ -241,7 +241,7 @@ class Pipeline:
         return readable(show(self.graph)).rstrip()
 
     def __repr__(self) -> str:
-        takes = [f"{i.name}: {i.dtype}[{', '.join(':' * i.ndim)}]" for i in self.graph.inputs]
+        takes = [f"{i.name}: {i.dtype}[{', '.join(':' * i.ndim)}]" for i in self.graph.arguments]
         takes += [f"{p.name}: {p.dtype}" for p in self.graph.params]
         gives = [f"{a.name}: {a.dtype}[{', '.join(':' * a.ndim)}]" for a in self._calls.outputs]
         return f"<Pipeline {self.graph.name}({', '.join(takes)}) -> {', '.join(gives)}>"
@@ -283,7 +283,7 @@ def _checked_machine(machine: Any) -> Machine | None:
 
 
 def _shapes(graph: Graph) -> str:
-    return ", ".join(f'"{i.name}": {(1080, 1920, 3, 4)[: i.ndim]}' for i in graph.inputs)
+    return ", ".join(f'"{i.name}": {(1080, 1920, 3, 4)[: i.ndim]}' for i in graph.arguments)
 
 
 def _scheduled(graph: Graph, asked: Schedule, options: Options) -> Calls:

@@ -252,6 +252,41 @@ def length_of_an_expression() -> object:
     return len(FLOATS[Y, X])
 
 
+@must_fail(r"Table 'table' is read at 3 along axis 0, which has the indices 0 .. 2")
+def table_at_a_constant_outside() -> object:
+    return pt.table(np.ones((3, 4)))[3, X]
+
+
+@must_fail(r"Table 'table' has 2 dimensions \(from .*\) but is given 1 index; write table\[d0, d1\]")
+def table_with_too_few_indices() -> object:
+    return pt.table(np.ones((3, 4)))[X]
+
+
+@must_fail(r"pt.table is given an array of shape \(\); it needs at least one axis and one element \(a single number")
+def number_as_a_table() -> object:
+    return pt.table(3)
+
+
+@must_fail(r"dtype\('<U1'\) is not a pixel type")
+def table_of_text() -> object:
+    return pt.table(["a"])
+
+
+@must_fail(r"pt.table takes a NumPy array, not Input\('img', 'uint8', ndim=2\)")
+def input_as_a_table() -> object:
+    return pt.table(IMG)
+
+
+@must_fail(r"Table 'table' is a constant of the pipeline; change the array before it becomes a table")
+def assigning_to_a_table() -> None:
+    pt.table(np.ones(3))[0] = 1
+
+
+@must_fail(r"Table 'img' \(from .*\) and Input 'img' \(from .*\) have the same name; rename one of them")
+def table_with_the_name_of_an_input() -> object:
+    return build(defined(value=IMG[Y, X] + pt.table(np.ones(3), "img")[X]))
+
+
 @must_fail(r"'a' \(str\) cannot be used in an expression; use numbers and expressions")
 def text_in_an_expression() -> object:
     return Y + "a"

@@ -87,7 +87,8 @@ class _Check:
         for i in graph.inputs:
             limits = tuple((0, int(self.scope[i.extent(k)].low) - 1) for k in range(i.ndim))
             remedy = f"read it through a boundary condition, such as pt.edge({i.name}), or ask for a smaller shape="
-            yield Room(i.name, f"Input {i.name!r} (from {i.where})", limits, remedy)
+            kind = "Input" if i.table is None else "Table"
+            yield Room(i.name, f"{kind} {i.name!r} (from {i.where})", limits, remedy)
 
     def _domains(self, graph: Graph) -> Iterable[Room]:
         sizes = {i.extent(k) for i in graph.inputs for k in range(i.ndim)}

@@ -10,6 +10,7 @@ from ..expr.nodes import Const, Expr
 from ..lang.func import Func
 from ..lang.inputs import Extent, Input
 from ..lang.scan import scan
+from ..lang.tables import Table
 from ..lang.variables import Param, Scalar, known_at_call
 from .names import Names
 from .nodes import Graph, InputInfo, Output, ParamInfo
@@ -29,22 +30,26 @@ def build(outputs: Func | Sequence[Func], shapes: Any = None, name: str | None =
     given = _shapes(funcs, [shapes] if isinstance(outputs, Func) else shapes)
     inputs, params = _arguments(order, [e for shape in given if shape is not None for e in shape])
     full = [_default_shape(f, inputs) if s is None else s for f, s in zip(funcs, given, strict=True)]
-    names, stage_names = _named(order, inputs, params)
+    names, given_names = _named(order, inputs, params)
     _check_coordinates(order, params)
-    extents = [e.name for i in inputs for e in i.shape]
-    translator = Translator(names, _buffers(order, stage_names, inputs), [p.name for p in params], extents, order)
+    extents = [e.name for i in inputs for e in i.shape if isinstance(e, Extent)]
+    translator = Translator(names, _buffers(order, given_names, inputs), [p.name for p in params], extents, order)
     for func in order:
-        translator.add(func, stage_names[id(func)])
+        translator.add(func, given_names[id(func)])
     return Graph(
-        name or stage_names[id(funcs[0])],
-        tuple(InputInfo(i.name, i.dtype, i.ndim, i.where) for i in inputs),
+        name or given_names[id(funcs[0])],
+        tuple(_info(i, given_names) for i in inputs),
         tuple(ParamInfo(p.name, p.dtype, p.default, p.where) for p in params),
         tuple(translator.stages),
         tuple(
-            Output(stage_names[id(f)], tuple(translator.extent(e) for e in shape))
+            Output(given_names[id(f)], tuple(translator.extent(e) for e in shape))
             for f, shape in zip(funcs, full, strict=True)
         ),
     )
+
+
+def _info(i: Input, given_names: dict[int, str]) -> InputInfo:
+    return InputInfo(given_names[id(i)], i.dtype, i.ndim, i.where, i.array if isinstance(i, Table) else None)
 
 
 def _outputs(outputs: Any) -> list[Func]:
@@ -122,7 +127,7 @@ def _show(shape: Iterable[Any]) -> str:
 
 def _default_shape(func: Func, inputs: list[Input]) -> Shape:
     for i in inputs:
-        if i.ndim == func.ndim:
+        if i.ndim == func.ndim and not isinstance(i, Table):
             return i.shape
     raise UserError(
         f"the shape of output {func} (defined at {func.where}) is not known: no Input has {func.ndim} dimensions to "
@@ -157,16 +162,14 @@ def _arguments(order: list[Func], extents: Iterable[Expr]) -> tuple[list[Input],
 
 
 def _named(order: list[Func], inputs: list[Input], params: list[Param]) -> tuple[Names, dict[int, str]]:
-    """A name for every Func: those given by users first, so that made-up ones give way to them."""
+    """A name for every Func and Input: those given by users first, so that made-up ones give way to them."""
     names = Names()
-    for i in inputs:
-        names.claim(i.name, "Input", i.where)
+    unnamed = {id(i) for i in inputs if isinstance(i, Table) and not i.named} | {id(f) for f in order if not f.named}
+    result = {id(i): names.claim(i.name, i.kind, i.where) for i in inputs if id(i) not in unnamed}
     for p in params:
         names.claim(p.name, "Param", p.where)
-    result = {id(f): names.claim(f.name, "Func", f.where) for f in order if f.named}
-    for f in order:
-        if not f.named:
-            result[id(f)] = names.fresh(f.name)
+    result |= {id(f): names.claim(f.name, "Func", f.where) for f in order if id(f) not in unnamed}
+    result |= {id(s): names.fresh(s.name) for s in (*inputs, *order) if id(s) in unnamed}
     return names, result
 
 
@@ -181,9 +184,9 @@ def _check_coordinates(order: list[Func], params: list[Param]) -> None:
                 )
 
 
-def _buffers(order: list[Func], stage_names: dict[int, str], inputs: list[Input]) -> dict[int, tuple[str, ...]]:
-    result: dict[int, tuple[str, ...]] = {id(i): (i.name,) for i in inputs}
+def _buffers(order: list[Func], given_names: dict[int, str], inputs: list[Input]) -> dict[int, tuple[str, ...]]:
+    result: dict[int, tuple[str, ...]] = {id(i): (given_names[id(i)],) for i in inputs}
     for f in order:
-        name = stage_names[id(f)]
+        name = given_names[id(f)]
         result[id(f)] = (name,) if f.arity == 1 else tuple(f"{name}.{k}" for k in range(f.arity))
     return result

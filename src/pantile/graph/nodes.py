@@ -13,6 +13,9 @@ uses a coordinate by a cast to int32.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from ..cached import cached_property
 from ..errors import Location
@@ -24,12 +27,13 @@ from ..expr.visit import walk
 
 @dataclass(frozen=True, eq=False)
 class InputInfo:
-    """An array that the caller gives."""
+    """An array that the caller gives, or that the pipeline brings along."""
 
     name: str
     dtype: DType
     ndim: int
     where: Location
+    table: np.ndarray[Any, np.dtype[Any]] | None = None  # its elements, if they are a constant of the pipeline
 
     def extent(self, axis: int) -> str:
         """The name of the scalar that holds its extent along `axis`."""
@@ -137,6 +141,11 @@ class Graph:
     def input(self) -> dict[str, InputInfo]:
         """Inputs by name."""
         return {i.name: i for i in self.inputs}
+
+    @cached_property
+    def arguments(self) -> tuple[InputInfo, ...]:
+        """The inputs that the caller gives."""
+        return tuple(i for i in self.inputs if i.table is None)
 
     @cached_property
     def producer(self) -> dict[str, Stage]:

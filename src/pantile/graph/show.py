@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from ..expr.nodes import Expr
 from ..expr.show import as_written
-from .nodes import Definition, Graph, Output, ParamInfo, Stage
+from .nodes import Definition, Graph, InputInfo, Output, ParamInfo, Stage
 
 
 def show(graph: Graph) -> str:
     """The whole pipeline, producers first."""
     lines = [f"pipeline {graph.name}"]
-    lines += [f"  input {i.name}: {i.dtype}[{', '.join(map(i.extent, range(i.ndim)))}]" for i in graph.inputs]
+    lines += [_input(i) for i in graph.inputs]
     lines += [_param(p) for p in graph.params]
     for s in graph.stages:
         lines += _stage(s)
     lines += [_output(graph, o) for o in graph.outputs]
     return "\n".join(lines) + "\n"
+
+
+def _input(i: InputInfo) -> str:
+    extents = map(i.extent, range(i.ndim)) if i.table is None else map(str, i.table.shape)
+    return f"  {'input' if i.table is None else 'table'} {i.name}: {i.dtype}[{', '.join(extents)}]"
 
 
 def _param(p: ParamInfo) -> str:

@@ -27,6 +27,8 @@ def evaluate(graph: Graph, inputs: Mapping[str, Array], params: Mapping[str, Num
 
 
 def _input(info: InputInfo, inputs: Mapping[str, Array]) -> Array:
+    if info.table is not None:
+        return info.table
     if info.name not in inputs:
         raise UserError(f"input {info.name} is missing; pass {info.name}=<array of {info.dtype}>", info.where)
     array = np.asarray(inputs[info.name])

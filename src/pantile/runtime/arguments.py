@@ -26,13 +26,14 @@ _LARGEST_REACH = 1 << 62  # of addresses that are computed in int64
 
 @dataclass(frozen=True)
 class Array:
-    """An array that a pipeline takes or fills."""
+    """An array that a pipeline takes or fills, or brings along."""
 
     name: str
     dtype: DType
     ndim: int
     where: Location
     kind: str = "Input"
+    table: NDArray | None = None  # what is passed to code, for one that callers do not give
 
     @property
     def label(self) -> str:
@@ -59,14 +60,14 @@ class Arguments:
     def __init__(self, arrays: Sequence[Array], numbers: Sequence[Number]) -> None:
         self.arrays = tuple(arrays)
         self.numbers = tuple(numbers)
-        self._names = [*(a.name for a in self.arrays), *(n.name for n in self.numbers)]
+        self._names = [*(a.name for a in self.arrays if a.table is None), *(n.name for n in self.numbers)]
         self._known = frozenset(self._names)
 
     def match(self, given: Mapping[str, Any]) -> tuple[list[NDArray], list[bool | int | float]]:
         """The arrays and numbers of a call, in order. Numbers are checked; `check_array` checks arrays."""
         if not self._known.issuperset(given):
             raise self._unknown(next(name for name in given if name not in self._known))
-        arrays = [as_array(a, given.get(a.name)) for a in self.arrays]
+        arrays = [as_array(a, given.get(a.name)) if a.table is None else a.table for a in self.arrays]
         return arrays, [as_number(n, given.get(n.name, n.default)) for n in self.numbers]
 
     def _unknown(self, name: str) -> UserError:
