@@ -13,6 +13,7 @@ from .analysis.messages import readable
 from .analysis.work import Work
 from .autoschedule import STRATEGIES, VARIANTS, Found, Problem, Strategy
 from .calls import Calls
+from .codegen.target import Target, host
 from .codegen.target import target as target_named
 from .compile import Options, to_assembly, to_llvm, to_loops
 from .errors import UserError, shown
@@ -75,16 +76,27 @@ class Pipeline:
 
     def _set(
         self, graph: Graph, options: Options, schedule: Schedule | Strategy | str | None,
-        estimates: Mapping[str, Any] | None, machine: Machine | None,
+        estimates: Mapping[str, Any] | None, machine: Machine | None, found: Found | None = None,
     ) -> None:  # fmt: skip
         self._asked = _asked(schedule)
         self._estimates, self._machine = _checked_estimates(estimates), _checked_machine(machine)
-        self._found: Found | None = None
+        self._found: Found | None = found
         self._finding = Lock()
         # Until a strategy has found a schedule, the default one stands in for all but running.
-        self._calls = _scheduled(graph, self._asked if isinstance(self._asked, Schedule) else Schedule(), options)
+        known = self._asked if isinstance(self._asked, Schedule) else found.schedule if found else Schedule()
+        self._calls = _scheduled(graph, known, options)
         if self._estimates is not None:
             self._find(self._estimates)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and other processes get the pipeline and its schedule, and compile it, or find it in the cache.
+
+        Code for this machine is code for whatever machine it arrives at.
+        """
+        options = self.options
+        target = None if options.target == host() else options.target
+        how = (options.strict, options.debug, self._asked, self._estimates, self._machine, self._found)
+        return _again, (type(self), self.graph, target, *how)
 
     # ---- running
 
@@ -245,6 +257,17 @@ class Pipeline:
         takes += [f"{p.name}: {p.dtype}" for p in self.graph.params]
         gives = [f"{a.name}: {a.dtype}[{', '.join(':' * a.ndim)}]" for a in self._calls.outputs]
         return f"<Pipeline {self.graph.name}({', '.join(takes)}) -> {', '.join(gives)}>"
+
+
+def _again(
+    kind: type[Pipeline], graph: Graph, target: Target | None, strict: bool, debug: bool, asked: Schedule | Strategy,
+    estimates: Mapping[str, Any] | None, machine: Machine | None, found: Found | None,
+) -> Pipeline:  # fmt: skip
+    """A pipeline from what `__reduce__` has kept of it."""
+    pipeline = object.__new__(kind)
+    options = Options(host() if target is None else target, strict, debug)
+    pipeline._set(graph, options, asked, estimates, machine, found)
+    return pipeline
 
 
 def _asked(schedule: Schedule | Strategy | str | None) -> Schedule | Strategy:

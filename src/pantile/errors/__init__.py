@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _HELPERS = (contextlib.__file__, dataclasses.__file__)
@@ -47,6 +48,16 @@ class UserError(PantileError):
     def __init__(self, message: str, where: Location | None = None) -> None:
         self.where = where or here()
         super().__init__(f"{self.where}: {message}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is: made anew in another process, it would name a line of that one."""
+        return _again, (type(self), self.args[0], self.where)
+
+
+def _again(kind: type[UserError], text: str, where: Location) -> UserError:
+    error = kind.__new__(kind, text)
+    error.where = where
+    return error
 
 
 class RunError(PantileError):

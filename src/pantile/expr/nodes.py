@@ -212,6 +212,10 @@ class Expr(_Notes):
             f"{self} is a single value, so [{key}] cannot follow it; write all indices in one pair of brackets"
         )
 
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        """What it is, without what was found out about it."""
+        return None, {name: getattr(self, name) for name in type(self).__dataclass_fields__}
+
     def __str__(self) -> str:
         from .show import show
 

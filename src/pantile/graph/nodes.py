@@ -23,6 +23,7 @@ from ..expr.magnitude import MAY_OVERFLOW, Magnitudes
 from ..expr.nodes import Expr, Load, Op
 from ..expr.types import INDEX, DType
 from ..expr.visit import walk
+from .pickled import Row, pickled, unpickled
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +133,9 @@ class Graph:
     stages: tuple[Stage, ...]
     outputs: tuple[Output, ...]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, pickled((self.name, self.inputs, self.params, self.stages, self.outputs))
+
     @cached_property
     def stage(self) -> dict[str, Stage]:
         """Stages by name."""
@@ -183,3 +187,11 @@ class Graph:
                     if source != s.name:
                         found[source][s.name] = None
         return {n: tuple(c) for n, c in found.items()}
+
+
+def _unpickled(rows: list[Row], data: bytes) -> Graph:
+    graph = Graph(*unpickled(rows, data))
+    for i in graph.inputs:
+        if i.table is not None:
+            i.table.flags.writeable = False  # which NumPy does not keep
+    return graph

@@ -43,6 +43,10 @@ class Table(Input):
     def __setitem__(self, key: Any, value: Any) -> None:
         raise UserError(f"{self} is a constant of the pipeline; change the array before it becomes a table")
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.array.flags.writeable = False  # which NumPy does not keep
+
     def __repr__(self) -> str:
         return f"<Table {self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]>"
 
