@@ -10,6 +10,7 @@ from typing import Any
 
 from . import kept
 from .analysis.messages import readable
+from .analysis.ranges import with_ranges
 from .analysis.work import Work
 from .autoschedule import STRATEGIES, VARIANTS, Found, Problem, Strategy
 from .calls import Calls
@@ -72,7 +73,8 @@ class Pipeline:
     ) -> None:
         name = None if name is None else identifier(name, "a Pipeline")
         options = Options(target_named("host" if target is None else target), strict, debug)
-        self._set(separate_outputs(build(outputs, shape, name)), options, schedule, estimates, machine)
+        graph = with_ranges(separate_outputs(build(outputs, shape, name)))
+        self._set(graph, options, schedule, estimates, machine)
 
     def _set(
         self, graph: Graph, options: Options, schedule: Schedule | Strategy | str | None,

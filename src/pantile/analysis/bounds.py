@@ -14,7 +14,7 @@ from math import prod
 from ..expr.magnitude import COORDINATE, MAY_OVERFLOW
 from ..expr.nodes import Expr, Load, Number, Op
 from ..expr.types import INDEX
-from ..expr.visit import variables, walk
+from ..expr.visit import loaded, names, variables, walk
 from ..graph.nodes import Definition, Graph, Stage
 from . import messages
 from .empty import how_to_fill
@@ -43,6 +43,7 @@ def check_regions(
     for stage in graph.stages:
         if stage.name in stored:
             check.storage(stage)
+        check.as_code_sees(stage, stored)
 
 
 def region_scalars(graph: Graph) -> set[str]:
@@ -133,6 +134,31 @@ class _Check:
         if prod(extents) * max(t.bytes for t in stage.dtypes) > _LARGEST_BYTES:
             raise messages.too_large(stage, extents)
 
+    def as_code_sees(self, stage: Stage, stored: Container[str]) -> None:
+        """What is bounded by a number of this call alone, such as data divided by a float param, has no bounds in code,
+        which would make room for all that its type can be."""
+        if stage.name not in self.boxes:
+            return
+
+        def seen(load: Load, place: Box, _: Scope) -> None:
+            producer = self.graph.producer.get(load.buffer)
+            if producer is not None and producer.name in stored and any(map(_is_far, place)):
+                raise messages.stored_without_limits(producer, place)
+
+        for at in self._places(stage, self.boxes[stage.name], stage.definitions):
+            d, scope = at.definition, {name: r for name, r in at.scope.items() if name not in self.scope}
+            doubtful = {e.buffer for e in d.loads if any(map(self._mixes, e.indices))}
+            if doubtful:
+                each_load(expressions(d), scope, seen, doubtful)
+            if stage.name in stored and stage.name not in self.asked and any(map(self._mixes, d.indices)):
+                written = tuple(interval(i, scope) for i in d.indices)
+                if any(map(_is_far, written)):
+                    raise messages.stored_without_limits(stage, written)
+
+    def _mixes(self, index: Expr) -> bool:
+        """Whether an index is made of data and of numbers of the call."""
+        return bool(loaded(index)) and not names(index).isdisjoint(self.scope)
+
     def _places(self, stage: Stage, box: Box, definitions: Iterable[Definition]) -> Iterable[_Place]:
         """The definitions that run at all."""
         for d in definitions:
@@ -172,6 +198,12 @@ class _Check:
 def _index_arithmetic(d: Definition) -> Iterable[Op]:
     operations = (e for e in walk(*d.expressions) if isinstance(e, Op) and e.dtype is INDEX)
     return (e for e in operations if e.op in MAY_OVERFLOW)
+
+
+def _is_far(r: Interval) -> bool:
+    """Whether it has no ends, or such that no array has."""
+    known = all(isinstance(end, int) for end in (r.low, r.high))
+    return not r.bounded or known and bool(r.high - r.low >= MOST)
 
 
 def _is_empty(ranges: Iterable[Interval]) -> bool:

@@ -124,6 +124,11 @@ def _lift(f: Callable[[Scalar, Scalar], Scalar], a: Scalar, b: Scalar) -> Scalar
     return None if a is None or b is None else f(a, b)
 
 
+def values_of(buffer: str) -> str:
+    """The name under which a scope holds the range of a buffer's values, where more is known of it than its type."""
+    return f"{buffer}[]"
+
+
 def interval(e: Expr, scope: Scope) -> Interval:
     """The values of `e`; a variable that is not in scope stands for itself."""
     return Evaluator(scope).visit(e)
@@ -204,7 +209,9 @@ class Evaluator:
             return self.operation(e)
         if isinstance(e, Cast):
             return _cast(self.known(e.value), e.value.dtype, e.dtype)
-        if isinstance(e, (Load, Bits)):
+        if isinstance(e, Load):
+            return self.scope.get(values_of(e.buffer)) or type_range(e.dtype)
+        if isinstance(e, Bits):
             return type_range(e.dtype)
         if isinstance(e, Broadcast):
             return self.known(e.value)

@@ -1,0 +1,189 @@
+"""Ranges of values flow through stages: an index that is read from a stage lies where that stage's values lie.
+
+    level[x] = clamp(data[x], 0, 9)                  level[x] = clamp(data[x], 0, 9)
+    out[x] = lut[level[x]]                           out[x] = lut[within(level[x], 0, 9)]
+
+The range is written down as a promise, which all that comes after understands. It holds: the reference, which checks
+promises, would say so otherwise. Only what indices are made of is looked at, each stage once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import is_
+
+import numpy as np
+
+from ..expr.build import expr
+from ..expr.nodes import Cast, Expr, Load, const, op
+from ..expr.types import INDEX, DType
+from ..expr.visit import children, each_once, loaded, rebuild
+from ..graph.nodes import Definition, Graph, InputInfo, Stage
+from .interval import EVERYTHING, Interval, Scalar, interval, type_range, values_of
+from .regions import definition_scope, expressions
+
+_ANYWHERE = Interval(-(1 << 20), 1 << 20)  # where an index may be; whether something limits it hardly depends on that
+_ROUNDS = 3  # of looking whether what updates make of a range stays inside
+
+Ranges = dict[str, Interval]  # of the values of buffers
+
+
+def with_ranges(graph: Graph) -> Graph:
+    """The graph with a promise around each value that finds a place and has a range of its own."""
+    wanted = _finding_places(graph)
+    if not wanted:
+        return graph
+    known = {i.name: r for i in graph.inputs if i.name in wanted and (r := _of_table(i)) is not None}
+    stages = []
+    for s in graph.stages:
+        if not wanted.isdisjoint(s.buffers):
+            known |= _of_stage(s, known)
+        stages.append(_promising(s, known))
+    return replace(graph, stages=tuple(stages))
+
+
+def _finding_places(graph: Graph) -> set[str]:
+    """The buffers that indices are made of, directly or by way of the values of others."""
+    wanted: set[str] = set()
+    for s in reversed(graph.stages):
+        for d in s.definitions:
+            places = [*d.indices, *(i for load in d.loads for i in load.indices)]
+            wanted.update(*map(loaded, places))
+        if not wanted.isdisjoint(s.buffers):
+            wanted.update(*(loaded(v) for d in s.definitions for v in d.values))
+    return wanted
+
+
+# ---- what is known of values
+
+
+def _of_table(i: InputInfo) -> Interval | None:
+    if i.table is None or i.dtype.is_bool or not np.isfinite(i.table).all():
+        return None
+    return Interval(i.table.min().item(), i.table.max().item())
+
+
+def _of_stage(s: Stage, known: Ranges) -> Ranges:
+    """Of each of its buffers: what all definitions give, where updates of these values give no others in turn."""
+    own = _values(s, s.pure, known)
+    for _ in range(_ROUNDS):
+        new = own
+        for d in s.updates:
+            given = _values(s, d, known | own)
+            new = {b: r.hull(given[b]) for b, r in new.items()}
+        if all(_inside(new[b], own[b]) for b in own):
+            return own
+        own = new
+    return _settled(s, known)
+
+
+def _settled(s: Stage, known: Ranges) -> Ranges:
+    """What holds whatever the values were before an update."""
+    own = _values(s, s.pure, known)
+    for d in s.updates:
+        given = _values(s, d, known)
+        own = {b: r.hull(given[b]) for b, r in own.items()}
+    return own
+
+
+def _values(s: Stage, d: Definition, known: Ranges) -> Ranges:
+    loads = frozenset().union(*map(loaded, expressions(d)))
+    scope = {values_of(b): known[b] for b in loads if b in known}
+    inner = definition_scope(s, d, (EVERYTHING,) * s.ndim, scope)
+    return {b: interval(v, inner) for b, v in zip(s.buffers, d.values, strict=True)}
+
+
+def _inside(a: Interval, b: Interval) -> bool:
+    """Whether that is plain to see."""
+    low = a.low is b.low or _are_numbers(a.low, b.low) and b.low <= a.low
+    return low and (a.high is b.high or _are_numbers(a.high, b.high) and a.high <= b.high)
+
+
+def _are_numbers(*ends: object) -> bool:
+    return all(isinstance(e, (int, float)) for e in ends)
+
+
+# ---- writing it down
+
+
+def _promising(s: Stage, known: Ranges) -> Stage:
+    """The stage with promises in its indices; itself if there is nothing to promise."""
+    new = [_Writer(s, d, known).definition() for d in s.definitions]
+    if all(a is b for a, b in zip(new, s.definitions, strict=True)):
+        return s
+    return replace(s, pure=new[0], updates=tuple(new[1:]))
+
+
+class _Writer:
+    """Writes promises into the indices of one definition, where they say something new of an index."""
+
+    def __init__(self, s: Stage, d: Definition, known: Ranges) -> None:
+        self._definition = d
+        loads = frozenset().union(*map(loaded, expressions(d)))
+        self._known = {b: known[b] for b in loads if b in known}
+        self._scope = definition_scope(s, d, (_ANYWHERE,) * s.ndim, {})
+        self._with_values = {**self._scope, **{values_of(b): r for b, r in self._known.items()}}
+        self._memo: dict[int, Expr] = {}
+        self._promised: dict[int, Expr] = {}
+
+    def definition(self) -> Definition:
+        d = self._definition
+        if not self._known:
+            return d
+        values = tuple(map(self._value, d.values))
+        indices = tuple(self._place(i, self._value(i)) for i in d.indices)
+        condition = None if d.condition is None else self._value(d.condition)
+        same = all(map(is_, (*indices, *values, condition), (*d.indices, *d.values, d.condition)))
+        return d if same else replace(d, indices=indices, values=values, condition=condition)
+
+    def _value(self, e: Expr) -> Expr:
+        """An expression with promises in the indices of its loads."""
+        return each_once(e, self._memo, self._rebuilt)
+
+    def _rebuilt(self, e: Expr) -> Expr:
+        old = children(e)
+        new = [self._memo[id(c)] for c in old]
+        if isinstance(e, Load):
+            new = [self._place(*both) for both in zip(old, new, strict=True)]
+        return e if all(map(is_, new, old)) else rebuild(e, tuple(new))
+
+    def _place(self, index: Expr, rebuilt: Expr) -> Expr:
+        """An index, whose own loads are promised to lie where they do, if that limits it."""
+        if loaded(index).isdisjoint(self._known):
+            return rebuilt
+        without, with_values = interval(index, self._scope), interval(index, self._with_values)
+        if _are_equal(without.low, with_values.low) and _are_equal(without.high, with_values.high):
+            return rebuilt
+        return each_once(rebuilt, self._promised, self._limited, lambda e: () if isinstance(e, Load) else children(e))
+
+    def _limited(self, e: Expr) -> Expr:
+        if isinstance(e, Load):
+            return self._load(e)
+        old = children(e)
+        new = tuple([self._promised[id(c)] for c in old])
+        e = e if all(map(is_, new, old)) else rebuild(e, new)
+        if isinstance(e, Cast) and e.dtype is INDEX and isinstance(e.value, Load):
+            r = self._known.get(e.value.buffer, EVERYTHING)
+            if _depends_on_call(r):
+                return op("within", e, expr(r.low, INDEX), expr(r.high, INDEX))
+        return e
+
+    def _load(self, e: Load) -> Expr:
+        r = self._known.get(e.buffer, EVERYTHING)
+        if not _are_numbers(r.low, r.high) or not _is_tighter(r, e.dtype):
+            return e
+        return op("within", e, const(r.low, e.dtype), const(r.high, e.dtype))
+
+
+def _are_equal(a: Scalar, b: Scalar) -> bool:
+    return a is b or _are_numbers(a, b) and bool(a == b)
+
+
+def _is_tighter(r: Interval, t: DType) -> bool:
+    whole = type_range(t)
+    return t.is_float or bool(r.low > whole.low or r.high < whole.high)
+
+
+def _depends_on_call(r: Interval) -> bool:
+    """Whether it has ends that are made of params and extents."""
+    return r.bounded and not _are_numbers(r.low, r.high)
