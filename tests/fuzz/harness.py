@@ -44,7 +44,7 @@ class Trial:
 
 def program(case: Case, graph: Graph, schedule: str, threads: int, debug: bool = False) -> str:
     """A whole program that runs a case under the schedule that this text makes."""
-    given = "".join(f"{a.name}={a.name}, " for a in (*graph.inputs, *graph.params))
+    given = "".join(f"{a.name}={a.name}, " for a in (*graph.arguments, *graph.params))
     checked = ".with_options(debug=True)" if debug else ""
     return "\n".join([
         case.source, f"pipeline = pipeline.with_schedule({schedule}){checked}",

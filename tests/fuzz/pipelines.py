@@ -69,7 +69,7 @@ class Case:
         """The inputs and params that the graph takes."""
         with np.errstate(all="ignore"):
             made = {name: eval(text, {"np": np}) for name, text in self.arguments.items()}
-        return {i.name: made[i.name] for i in graph.inputs}, {p.name: made[p.name] for p in graph.params}
+        return {i.name: made[i.name] for i in graph.arguments}, {p.name: made[p.name] for p in graph.params}
 
 
 @st.composite

@@ -30,10 +30,10 @@ def brute_force(graph: Graph, inputs: dict[str, np.ndarray], params: dict[str, A
 class Oracle:
     def __init__(self, graph: Graph, inputs: dict[str, np.ndarray], params: dict[str, Any]) -> None:
         self.graph = graph
-        self.inputs = inputs
+        self.inputs = inputs | {i.name: i.table for i in graph.inputs if i.table is not None}
         self.scalars = {p.name: fit(params.get(p.name, p.default), p.dtype) for p in graph.params}
         for i in graph.inputs:
-            self.scalars |= {i.extent(k): n for k, n in enumerate(inputs[i.name].shape)}
+            self.scalars |= {i.extent(k): n for k, n in enumerate(self.inputs[i.name].shape)}
         self.known: dict[tuple[str, int, Point], Values] = {}
         self.layers: dict[tuple[str, int, Point], dict[Point, Values]] = {}
 
