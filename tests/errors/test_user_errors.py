@@ -156,7 +156,7 @@ def chained_comparison() -> object:
     return 0 < Y < 5
 
 
-@must_fail(r"y \+ 1 is a single value and cannot be iterated over or unpacked")
+@must_fail(r"y \+ 1 is a single value and cannot be iterated over or unpacked; a loop over pixels is a pt.RDom")
 def unpacking_a_value() -> None:
     _a, _b = Y + 1
 

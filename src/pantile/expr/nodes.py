@@ -205,7 +205,9 @@ class Expr(_Notes):
         )
 
     def __iter__(self) -> Iterator[Expr]:
-        raise UserError(f"{self} is a single value and cannot be iterated over or unpacked")
+        raise UserError(
+            f"{self} is a single value and cannot be iterated over or unpacked; a loop over pixels is a pt.RDom"
+        )
 
     def __getitem__(self, key: object) -> NoReturn:
         raise UserError(
