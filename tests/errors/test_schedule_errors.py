@@ -9,6 +9,8 @@ import pytest
 
 from pantile import schedule as pt
 from pantile.errors import UserError
+from pantile.expr.nodes import const
+from pantile.expr.types import INDEX
 from pantile.graph.nodes import Graph
 from pantile.schedule import Schedule, StageSchedule, resolve
 from tests.reference.hand_built import X, Y, graph, load, stage
@@ -37,6 +39,17 @@ def crossed() -> Graph:
     b = stage("b", "y x", load("d", "float32", Y, X))
     shape = (64, 64)
     return graph(a, d, c, b, out=tuple((n, shape) for n in "abcd"), inputs=pipelines.FLOATS)
+
+
+def beside(dims: str) -> Callable[[], Graph]:
+    """a[y, x] and b with other dims."""
+
+    def made() -> Graph:
+        a = stage("a", "y x", load("img", "float32", Y, X))
+        b = stage("b", dims, load("img", "float32", Y, const(0, INDEX)))
+        return graph(a, b, out=(("a", (64, 64)), ("b", (64,) * b.ndim)), inputs=pipelines.FLOATS)
+
+    return made
 
 
 OUT = pt.on("out")
@@ -158,6 +171,8 @@ TOGETHER: list[Case] = [
      "c and b are asked for at different places"),
     (crossed, (pt.on("a"), pt.on("b").compute_with("a", "y"), pt.on("d").compute_with("b", "y")),
      "b itself shares the loops of another stage"),
+    (beside("y"), (pt.on("a"), pt.on("b").compute_with("a", "y")), "dims differ: y here, y, x in a"),
+    (beside("x y"), (pt.on("a"), pt.on("b").reorder("y", "x").compute_with("a", "y")), "dims differ: x, y here"),
 ]  # fmt: skip
 
 RFACTOR: list[Case] = [

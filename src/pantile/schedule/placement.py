@@ -265,6 +265,10 @@ class Placement:
             if mate != s.stage.name and (self.needs(mate, s.stage.name) or self.needs(s.stage.name, mate)):
                 raise s.no(d, f"one of {s.stage.name} and {mate} needs the other, so one must come first",
                            "use compute_at")  # fmt: skip
+        mine, theirs = s.stage.dims, other.stage.dims
+        if len(mine) != len(theirs) or any(theirs.index(n) != k for k, n in enumerate(mine) if n in theirs):
+            raise s.no(d, f"dims differ: {', '.join(mine)} here, {', '.join(theirs)} in {host}, and both are computed "
+                          "over what either is needed for", "share loops of stages with the same dims")  # fmt: skip
         self._check_same_loops(s, d, other, loop)
 
     def _check_same_loops(self, s: StageDraft, d: Directive, other: StageDraft, loop: str) -> None:
