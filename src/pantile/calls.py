@@ -7,8 +7,6 @@ regions. All checks of a kind happen before its first call; only the overlap of 
 from __future__ import annotations
 
 import ctypes
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,23 +17,19 @@ from .analysis.bounds import check_regions, region_scalars
 from .analysis.messages import describe, readable
 from .analysis.work import Work, count_work
 from .cached import cached_property
-from .codegen.target import host
-from .compile import Options, compile_kernel, kernel_key
-from .errors import UserError
+from .compile import Options
+from .graph.known import with_extents
 from .graph.nodes import Graph, InputInfo
-from .lower.passes import Trace
 from .reference.stages import Stages
-from .runtime import kernels
 from .runtime.arguments import Arguments, Array, NDArray, Number, check_array, known_strides
 from .runtime.kernel import Kernel, Report, failure
 from .runtime.outputs import Shape, check_apart, check_output, check_shape, given_outputs, new_array, stated_shape
 from .runtime.packing import Packing
 from .runtime.pool import checked_num_threads, get_num_threads
-from .schedule.plan import Plan
 from .schedule.schedule import Schedule
-from .variant import Variant, Variants
+from .scheduled import MOST_CHANNELS, Known, Scheduled, Timings
 
-TIMINGS_VARIABLE = "PANTILE_TIMINGS"
+LEAST_AXES = 3  # of a picture whose last axis may be channels
 _FLAGS = 0x100 | 0x400  # of an array: NumPy's ALIGNED and WRITEABLE
 _MOST_KINDS = 256  # remembered; a param that decides regions may make any number of them
 Values = Sequence[bool | int | float]
@@ -54,20 +48,22 @@ class Call:
 class Calls:
     """Everything about calling one scheduled pipeline."""
 
-    def __init__(self, graph: Graph, schedule: Schedule, plan: Plan, options: Options) -> None:
-        self.graph, self.schedule, self.options = graph, schedule, options
+    def __init__(self, graph: Graph, asked: Schedule, options: Options) -> None:
+        self.graph, self.options = graph, options
         self.arguments = Arguments(
             [_argument(i) for i in graph.inputs],
             [Number(p.name, p.dtype, p.default, p.where) for p in graph.params],
         )
         self.outputs = _outputs(graph)
-        self.variants = Variants(graph, plan)
-        self.timings: dict[str, float] = {}
-        self._stored = frozenset(plan.stages)
+        self._names = [i.name for i in graph.inputs]
+        self.timings: Timings = {}
+        self._asked = asked
+        self._scheduled: dict[Known, Scheduled] = {}
+        self._pictures = [i for i in graph.arguments if i.ndim >= LEAST_AXES and not (i.known and i.known[-1])]
+        self.general = self.adopt((), asked)
         deciding = region_scalars(graph)
         self._deciding = [k for k, p in enumerate(graph.params) if p.name in deciding]
         self._kinds: dict[Kind, Call] = {}
-        self._kernels: dict[Variant, Kernel] = {}
 
     def run(self, given: Mapping[str, Any], out: Any, num_threads: int | None) -> list[NDArray]:
         """Run compiled code; the output arrays."""
@@ -85,10 +81,33 @@ class Calls:
             self._run(call.kernel, call.packing, [*inputs, *filled], numbers, threads)
         return filled
 
+    def known(self, given: Mapping[str, Any]) -> Known:
+        """What calls of this kind know of extents: how many channels a pixel has, where there are a few.
+
+        A shape may stand for an array. What is no array at all is refused later.
+        """
+        ends = [(i, getattr(given.get(i.name), "shape", given.get(i.name))) for i in self._pictures]
+        short = [(i, s[-1]) for i, s in ends if isinstance(s, tuple) and len(s) == i.ndim]
+        return tuple((i.extent(i.ndim - 1), n) for i, n in short if type(n) is int and 1 <= n <= MOST_CHANNELS)
+
+    def adopt(self, known: Known, schedule: Schedule) -> Scheduled:
+        """Run calls that know this by a schedule for them."""
+        found = Scheduled(with_extents(self.graph, dict(known)), schedule, self.options, self._timed)
+        self._scheduled[known] = found
+        return found
+
+    def scheduled(self, known: Known) -> Scheduled:
+        """The pipeline as it is run for calls that know this."""
+        found = self._scheduled.get(known)
+        return self.adopt(known, self._asked) if found is None else found
+
+    def _timed(self, seconds: Timings) -> None:
+        self.timings = seconds
+
     def check(self, given: Mapping[str, Any]) -> tuple[dict[str, NDArray], dict[str, Any]]:
         """All that is checked before code runs; the arguments by name."""
         inputs, numbers = self.arguments.match(given)
-        self._checked_shapes(inputs, numbers)
+        self._checked_shapes(inputs, numbers, self.general)
         names = self.arguments
         return (
             {a.name: array for a, array in zip(names.arrays, inputs, strict=True)},
@@ -97,16 +116,13 @@ class Calls:
 
     def compile(self, given: Mapping[str, Any]) -> None:
         """Compile for calls of this kind; a shape may stand for an array in C order."""
-        if not given:
-            self._kernel(self.variants.usual)
-            return
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
         self._call(inputs, numbers, [None] * len(self.outputs))
 
     def sizes(self, given: Mapping[str, Any]) -> tuple[dict[str, Shape], dict[str, bool | int | float]]:
         """The shapes of such a call's outputs by stage; its params and input extents. Shapes may stand for arrays."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
-        return self._checked(inputs, numbers), self._scalars(inputs, numbers)
+        return self._checked(inputs, numbers, self.general), self._scalars(inputs, numbers)
 
     def example(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments to run with: arrays of small numbers in the place of shapes."""
@@ -119,7 +135,7 @@ class Calls:
     def work(self, given: Mapping[str, Any]) -> Work:
         """How much work such a call is; a shape may stand for an array."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
-        return count_work(self.graph, self._checked(inputs, numbers), self._scalars(inputs, numbers))
+        return count_work(self.graph, self._checked(inputs, numbers, self.general), self._scalars(inputs, numbers))
 
     # ---- one kind of call
 
@@ -139,7 +155,8 @@ class Calls:
 
     def _prepared(self, inputs: list[NDArray], numbers: Values, outputs: Sequence[NDArray | None]) -> Call:
         """Check everything, then compile."""
-        shapes = self._checked_shapes(inputs, numbers)
+        scheduled = self.scheduled(self.known(dict(zip(self._names, inputs, strict=True))))
+        shapes = self._checked_shapes(inputs, numbers, scheduled)
         for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True):
             if a is not None:
                 check_output(wanted, shape, a)
@@ -153,24 +170,25 @@ class Calls:
             return Call(shapes, None, packing)
         names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
         strides = tuple((name, known_strides(a)) for name, a in zip(names, arrays, strict=True))
-        return Call(shapes, self._kernel(self.variants.of(strides, self._extents(inputs))), packing)
+        variant = scheduled.variants.of(strides, self._extents(inputs))
+        return Call(shapes, scheduled.kernel(variant), packing)
 
     def _extents(self, inputs: Sequence[NDArray]) -> dict[str, int]:
         infos = zip(self.graph.inputs, inputs, strict=True)
         return {info.extent(k): n for info, a in infos for k, n in enumerate(a.shape)}
 
-    def _checked_shapes(self, inputs: Sequence[NDArray], numbers: Values) -> list[Shape]:
+    def _checked_shapes(self, inputs: Sequence[NDArray], numbers: Values, scheduled: Scheduled) -> list[Shape]:
         """The shapes of the outputs, after everything about the arguments has been checked."""
-        by_stage = self._checked(inputs, numbers)
+        by_stage = self._checked(inputs, numbers, scheduled)
         return [by_stage[o.stage] for o in self.graph.outputs for _ in self.graph.stage[o.stage].buffers]
 
-    def _checked(self, inputs: Sequence[NDArray], numbers: Values) -> dict[str, Shape]:
+    def _checked(self, inputs: Sequence[NDArray], numbers: Values, scheduled: Scheduled) -> dict[str, Shape]:
         """The shapes of the outputs by stage, likewise."""
         for wanted, a in zip(self.arguments.arrays, inputs, strict=True):
             check_array(wanted, a)
         scalars = self._scalars(inputs, numbers)
         by_stage = self._shapes(scalars)
-        check_regions(self.graph, by_stage, scalars, self._stored)
+        check_regions(self.graph, by_stage, scalars, scheduled.stored)
         return by_stage
 
     def _scalars(self, inputs: Sequence[NDArray], numbers: Values) -> dict[str, bool | int | float]:
@@ -197,28 +215,6 @@ class Calls:
 
     # ---- code
 
-    def _kernel(self, variant: Variant) -> Kernel:
-        """The code of a variant, compiled if need be."""
-        if variant not in self._kernels:
-            self._kernels[variant] = self._compiled(variant)
-        return self._kernels[variant]
-
-    def _compiled(self, variant: Variant) -> Kernel:
-        if self.options.target != host():
-            raise UserError(
-                f"the pipeline is compiled for {self.options.target}, which this machine ({host()}) cannot run; "
-                "look at it with .asm(), or leave target= out"
-            )
-        trace = Trace()
-        key = trace.run("key", lambda: kernel_key(self.graph, self.schedule, variant, self.options))
-        found = kernels.kernel(
-            key, lambda: compile_kernel(self.graph, self.schedule, variant, self.options, trace), trace.run
-        )
-        self.timings = trace.seconds
-        if os.environ.get(TIMINGS_VARIABLE, "0") != "0":
-            print(_table(self.graph.name, trace.seconds), file=sys.stderr)
-        return found
-
     def _run(
         self, kernel: Kernel, packing: Packing, arrays: Sequence[NDArray], numbers: Values, threads: int
     ) -> None:
@@ -236,7 +232,7 @@ class Calls:
 
 
 def _argument(i: InputInfo) -> Array:
-    return Array(i.name, i.dtype, i.ndim, i.where, "Input" if i.table is None else "Table", i.table)
+    return Array(i.name, i.dtype, i.ndim, i.where, "Input" if i.table is None else "Table", i.table, i.known)
 
 
 def _outputs(graph: Graph) -> tuple[Array, ...]:
@@ -259,7 +255,3 @@ def _stand_in(wanted: Array, shape: Shape) -> NDArray:
         strides.insert(0, strides[0] * max(1, n))
     return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides[: len(shape)])
 
-
-def _table(name: str, seconds: Mapping[str, float]) -> str:
-    lines = [f"  {1000 * s:8.2f} ms  {what}" for what, s in seconds.items()]
-    return "\n".join([f"compiled {name} in {1000 * sum(seconds.values()):.2f} ms", *lines])

@@ -21,6 +21,7 @@ from .errors import UserError, shown
 from .expr.depth import on_deep_stack
 from .forks import Lock
 from .graph.build import build
+from .graph.known import with_extents
 from .graph.nodes import Graph
 from .graph.outputs import separate_outputs
 from .graph.show import show
@@ -31,9 +32,8 @@ from .lang.names import identifier
 from .lower.passes import Trace
 from .machine import Machine, detect
 from .reference.evaluate import evaluate
-from .schedule.default import complete
-from .schedule.resolve import resolve
 from .schedule.schedule import Schedule
+from .scheduled import Known, Scheduled
 
 TUNING_RUNS = 3
 
@@ -78,15 +78,17 @@ class Pipeline:
 
     def _set(
         self, graph: Graph, options: Options, schedule: Schedule | Strategy | str | None,
-        estimates: Mapping[str, Any] | None, machine: Machine | None, found: Found | None = None,
+        estimates: Mapping[str, Any] | None, machine: Machine | None,
+        found: Mapping[Known, Found] | None = None,
     ) -> None:  # fmt: skip
         self._asked = _asked(schedule)
         self._estimates, self._machine = _checked_estimates(estimates), _checked_machine(machine)
-        self._found: Found | None = found
+        self._found: dict[Known, Found] = dict(found or {})  # by a strategy, the first one first
         self._finding = Lock()
         # Until a strategy has found a schedule, the default one stands in for all but running.
-        known = self._asked if isinstance(self._asked, Schedule) else found.schedule if found else Schedule()
-        self._calls = _scheduled(graph, known, options)
+        self._calls = Calls(graph, self._asked if isinstance(self._asked, Schedule) else Schedule(), options)
+        for known, answer in self._found.items():
+            self._calls.adopt(known, answer.schedule)
         if self._estimates is not None:
             self._find(self._estimates)
 
@@ -128,7 +130,11 @@ class Pipeline:
         """
         if arguments:
             self._find(arguments)
-        self._ready().compile(arguments)
+        shown = self._shown()
+        if arguments:
+            self._calls.compile(arguments)
+        else:
+            shown.kernel(shown.variants.usual)
         return self
 
     def work(self, /, **arguments: Any) -> Work:
@@ -153,14 +159,14 @@ class Pipeline:
     @property
     def schedule(self) -> Schedule:
         """How it is computed, with defaults filled in for every stage. Prints as the Python that makes it."""
-        return self._ready().schedule
+        return self._shown().schedule
 
     def explain(self) -> str:
         """Why the schedule is as it is: the groups, tiles and costs of the strategy that found it."""
-        self._ready()
-        if self._found is None:
-            return f"{self.graph.name} is scheduled as asked, by hand or by default:\n{self.schedule}"
-        return f"{self._found.report}"
+        self._shown()
+        for found in self._found.values():
+            return f"{found.report}"
+        return f"{self.graph.name} is scheduled as asked, by hand or by default:\n{self.schedule}"
 
     def with_schedule(
         self, schedule: Schedule | Strategy | str, *, estimates: Mapping[str, Any] | None = None,
@@ -193,24 +199,31 @@ class Pipeline:
     # ---- scheduling
 
     def _find(self, arguments: Mapping[str, Any]) -> None:
-        """Let the strategy, if there is one that has not been asked yet, find a schedule for such arguments."""
-        if isinstance(self._asked, Schedule) or self._found is not None:
+        """Let the strategy, if there is one that has not been asked yet, find a schedule for such arguments.
+
+        Pixels of two channels and of three are different pipelines to it; all other sizes share what it finds.
+        """
+        if isinstance(self._asked, Schedule):
+            return
+        known = self._calls.known(arguments)
+        if known in self._found:
             return
         with self._finding:
             shapes, scalars = self._calls.sizes(arguments)
-            if self._found is not None or any(0 in shape for shape in shapes.values()):
+            if known in self._found or any(0 in shape for shape in shapes.values()):
                 return
             bits = self.options.target.vector_bits
             machine = replace(detect(), vector_bits=bits) if self._machine is None else self._machine
-            measure = partial(self._seconds, arguments)
-            problem = Problem(self.graph, shapes, scalars, machine, self.options.strict, measure)
+            graph = with_extents(self.graph, dict(known))
+            measure = partial(self._seconds, graph, arguments)
+            problem = Problem(graph, shapes, scalars, machine, self.options.strict, measure)
             found = kept.found(self._asked, problem)
-            self._calls = _scheduled(self.graph, found.schedule, self.options)
-            self._found = found
+            self._calls.adopt(known, found.schedule)
+            self._found[known] = found
 
-    def _seconds(self, arguments: Mapping[str, Any], schedule: Schedule) -> float:
+    def _seconds(self, graph: Graph, arguments: Mapping[str, Any], schedule: Schedule) -> float:
         """The shortest of some runs, for strategies that tune."""
-        calls, given = _scheduled(self.graph, schedule, self.options), self._calls.example(arguments)
+        calls, given = Calls(graph, schedule, self.options), self._calls.example(arguments)
         out = calls.run(given, None, None)
         times = []
         for _ in range(TUNING_RUNS):
@@ -219,14 +232,16 @@ class Pipeline:
             times.append(time.perf_counter() - start)
         return min(times)
 
-    def _ready(self) -> Calls:
-        """The calls, once there is a schedule: one for made-up sizes would not be the one that runs."""
-        if isinstance(self._asked, Strategy) and self._found is None:
+    def _shown(self) -> Scheduled:
+        """What to look at, once there is a schedule: one for made-up sizes would not be the one that runs."""
+        for known in self._found:
+            return self._calls.scheduled(known)
+        if isinstance(self._asked, Strategy):
             raise UserError(
                 f"{self.graph.name} is scheduled ({self._asked.name}) at its first call, for the sizes of that call; "
                 "call it first, or say what to expect, such as estimates={" + _shapes(self.graph) + "}"
             )
-        return self._calls
+        return self._calls.general
 
     @property
     def timings(self) -> dict[str, float]:
@@ -235,21 +250,21 @@ class Pipeline:
 
     def loops(self) -> str:
         """The loop nest as pseudo-code."""
-        return on_deep_stack(show_program)(self._program(self._ready()))
+        return on_deep_stack(show_program)(self._program(self._shown()))
 
     def llvm(self) -> str:
         """The code as LLVM text, before LLVM optimizes it."""
-        return to_llvm(self._program(self._ready()), self.options, Trace())
+        return to_llvm(self._program(self._shown()), self.options, Trace())
 
     def asm(self, target: str | None = None) -> str:
         """The machine code as assembly; by default for the pipeline's own target, which is this machine."""
-        calls = self._ready() if target is None else self.with_options(target=target)._ready()
-        return to_assembly(to_llvm(self._program(calls), calls.options, Trace()), calls.options)
+        shown = self._shown() if target is None else self.with_options(target=target)._shown()
+        return to_assembly(to_llvm(self._program(shown), shown.options, Trace()), shown.options)
 
     @staticmethod
-    def _program(calls: Calls) -> Program:
+    def _program(s: Scheduled) -> Program:
         """The program for large arrays in C order."""
-        return to_loops(calls.graph, calls.schedule, calls.variants.usual, calls.options, Trace())
+        return to_loops(s.graph, s.schedule, s.variants.usual, s.options, Trace())
 
     def __str__(self) -> str:
         return readable(show(self.graph)).rstrip()
@@ -263,7 +278,8 @@ class Pipeline:
 
 def _again(
     kind: type[Pipeline], graph: Graph, target: Target | None, strict: bool, debug: bool, asked: Schedule | Strategy,
-    estimates: Mapping[str, Any] | None, machine: Machine | None, found: Found | None,
+    estimates: Mapping[str, Any] | None, machine: Machine | None,
+    found: Mapping[Known, Found],
 ) -> Pipeline:  # fmt: skip
     """A pipeline from what `__reduce__` has kept of it."""
     pipeline = object.__new__(kind)
@@ -309,15 +325,6 @@ def _checked_machine(machine: Any) -> Machine | None:
 
 def _shapes(graph: Graph) -> str:
     return ", ".join(f'"{i.name}": {(1080, 1920, 3, 4)[: i.ndim]}' for i in graph.arguments)
-
-
-def _scheduled(graph: Graph, asked: Schedule, options: Options) -> Calls:
-    """The calls of a pipeline, its schedule completed for the target and checked."""
-    completed = complete(graph, asked, options.target.vector_bits, strict=options.strict)
-    # Copies and stages of partial results are not in the graph yet; names of no stage at all are refused below.
-    schedule = Schedule(*completed.values(), *(s for name, s in asked.items() if name not in completed))
-    _, plan = resolve(graph, schedule, strict=options.strict, vector_bits=options.target.vector_bits)
-    return Calls(graph, schedule, plan, options)
 
 
 def _by_name(positional: tuple[Any, ...]) -> None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 from .analysis.interval import Interval, interval
 from .expr.linear import Facts
-from .expr.nodes import Expr
+from .expr.nodes import Const, Expr
 from .expr.visit import variables
 from .graph.nodes import Graph
 from .ir.nodes import Strides
+from .runtime.arguments import LARGEST_STRIDE
 from .schedule.plan import Nest, Plan, Split
 
 _LARGEST = 1 << 14  # nobody would call inputs small that are smaller than this
@@ -40,8 +41,8 @@ class Variants:
 
     def __init__(self, graph: Graph, plan: Plan) -> None:
         self._extents = [i.extent(k) for i in graph.inputs for k in range(i.ndim)]
-        self._dims = {i.name: i.ndim for i in graph.inputs}
-        self._dims |= {b: graph.stage[o.stage].ndim for o in graph.outputs for b in graph.stage[o.stage].buffers}
+        self._shapes = {i.name: [i.size(k) for k in range(i.ndim)] for i in graph.inputs}
+        self._shapes |= {b: list(o.shape) for o in graph.outputs for b in graph.stage[o.stage].buffers}
         self._large = _large_extents(graph, plan)
 
     def of(self, strides: tuple[tuple[str, Strides], ...], extents: Mapping[str, int]) -> Variant:
@@ -51,13 +52,22 @@ class Variants:
     @property
     def usual(self) -> Variant:
         """The one for large arrays in C order."""
-        strides = tuple((name, (None,) * (n - 1) + (1,) * (n > 0)) for name, n in self._dims.items())
+        strides = tuple((name, _in_c_order(shape)) for name, shape in self._shapes.items())
         return Variant(strides, tuple((e, self._large.get(e, 1)) for e in self._extents))
 
     def _least(self, name: str, extent: int) -> int:
         """What the code may rely on: large enough, or the power of two below."""
         large = max(1, self._large.get(name, 1))
         return large if extent >= large else 1 << extent.bit_length() >> 1
+
+
+def _in_c_order(shape: list[Expr]) -> Strides:
+    """The strides that code is specialized on: elements are neighbours, and so are pixels of a few channels."""
+    if not shape:
+        return ()
+    channels = shape[-1].value if isinstance(shape[-1], Const) else None
+    near = [int(channels)] if len(shape) > 1 and channels is not None and 2 <= channels <= LARGEST_STRIDE else []
+    return (*[None] * (len(shape) - 1 - len(near)), *near, 1)
 
 
 def _large_extents(graph: Graph, plan: Plan) -> dict[str, int]:

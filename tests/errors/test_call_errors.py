@@ -103,6 +103,16 @@ def no_schedule() -> object:
 # ---- arrays
 
 
+@must_fail(
+    rf"Input 'img' \(from {HERE}\) has shape=\(None, None, 3\), but is given an array of shape \(8, 9, 4\); pass one with "
+    "these extents, or declare the Input with None"
+)
+def another_extent_than_stated() -> object:
+    img, f = pt.Input("img", "uint8", shape=(None, None, 3)), pt.Func("f")
+    f[Y, X] = img[Y, X, 0]
+    return pt.Pipeline(f, img.shape[:2])(img=picture(8, 9, 4))
+
+
 @must_fail(r"holds uint8, but is given an array of float64, not uint8; pass img.astype\('uint8'\), or declare")
 def dtype_of_an_array() -> object:
     return pipeline()(img=np.ones((3, 3)))

@@ -98,6 +98,31 @@ def truth_as_a_rank() -> object:
     return pt.Input("a", "uint8", True)
 
 
+@must_fail(r"Input 'a' has ndim=None; write how many axes it has")
+def input_of_any_rank() -> object:
+    return pt.Input("a", "uint8")
+
+
+@must_fail(r"Input 'a' has shape=3; write a tuple with one extent per axis, None where it is not known, such as \(None,")
+def number_as_a_shape() -> object:
+    return pt.Input("a", "uint8", shape=3)  # type: ignore[arg-type]
+
+
+@must_fail("Input 'a' has an extent 0 in its shape; write an integer of at least 1, or None where")
+def extent_of_nothing() -> object:
+    return pt.Input("a", "uint8", shape=(None, 0))
+
+
+@must_fail(r"Input 'a' has an extent 2.5 in its shape; write an integer of at least 1")
+def float_as_an_extent() -> object:
+    return pt.Input("a", "uint8", shape=(2.5,))  # type: ignore[arg-type]
+
+
+@must_fail("Input 'a' has ndim=2, but a shape of 3 extents; leave ndim out")
+def rank_of_another_shape() -> object:
+    return pt.Input("a", "uint8", 2, shape=(None, None, 3))
+
+
 @must_fail(r"shape\[True\] is not the extent of an axis; the axes are numbered from 0 to 1")
 def truth_as_an_axis() -> object:
     return IMG.shape[True]

@@ -26,7 +26,7 @@ class _Writer:
         self.known: dict[int, int] = {}
 
     def graph(self, graph: Graph) -> str:
-        inputs = [(i.name, i.dtype.name, i.ndim) for i in graph.inputs]
+        inputs = [(i.name, i.dtype.name, i.ndim, i.known) for i in graph.inputs]
         params = [(p.name, p.dtype.name) for p in graph.params]
         outputs = [(o.stage, self.expressions(o.shape)) for o in graph.outputs]
         stages = [self.stage(s) for s in graph.stages]

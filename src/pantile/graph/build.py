@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..errors import UserError, shown
+from ..expr.build import expr
 from ..expr.nodes import Const, Expr
 from ..lang.func import Func
 from ..lang.inputs import Extent, Input
@@ -49,7 +50,7 @@ def build(outputs: Func | Sequence[Func], shapes: Any = None, name: str | None =
 
 
 def _info(i: Input, given_names: dict[int, str]) -> InputInfo:
-    return InputInfo(given_names[id(i)], i.dtype, i.ndim, i.where, i.array if isinstance(i, Table) else None)
+    return InputInfo(given_names[id(i)], i.dtype, i.ndim, i.where, i.array if isinstance(i, Table) else None, i.known)
 
 
 def _outputs(outputs: Any) -> list[Func]:
@@ -128,7 +129,7 @@ def _show(shape: Iterable[Any]) -> str:
 def _default_shape(func: Func, inputs: list[Input]) -> Shape:
     for i in inputs:
         if i.ndim == func.ndim and not isinstance(i, Table):
-            return i.shape
+            return tuple(map(expr, i.shape))
     raise UserError(
         f"the shape of output {func} (defined at {func.where}) is not known: no Input has {func.ndim} dimensions to "
         f"take it from; write shape=({', '.join(f'extent of {d}' for d in func.dims)})"

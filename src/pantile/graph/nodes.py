@@ -20,7 +20,7 @@ import numpy as np
 from ..cached import cached_property
 from ..errors import Location
 from ..expr.magnitude import MAY_OVERFLOW, Magnitudes
-from ..expr.nodes import Expr, Load, Op
+from ..expr.nodes import Expr, Load, Op, const, coordinate
 from ..expr.types import INDEX, DType
 from ..expr.visit import walk
 from .pickled import Row, pickled, unpickled
@@ -35,10 +35,16 @@ class InputInfo:
     ndim: int
     where: Location
     table: np.ndarray[Any, np.dtype[Any]] | None = None  # its elements, if they are a constant of the pipeline
+    known: tuple[int | None, ...] = ()  # extents that are the same in all calls; () if none is
 
     def extent(self, axis: int) -> str:
         """The name of the scalar that holds its extent along `axis`."""
         return f"{self.name}.shape.{axis}"
+
+    def size(self, axis: int) -> Expr:
+        """The extent along `axis`: a number where it is known."""
+        n = self.known[axis] if self.known else None
+        return coordinate(self.extent(axis)) if n is None else const(n, INDEX)
 
 
 @dataclass(frozen=True, eq=False)

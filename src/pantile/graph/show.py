@@ -19,7 +19,7 @@ def show(graph: Graph) -> str:
 
 
 def _input(i: InputInfo) -> str:
-    extents = map(i.extent, range(i.ndim)) if i.table is None else map(str, i.table.shape)
+    extents = (str(i.size(k)) for k in range(i.ndim))
     return f"  {'input' if i.table is None else 'table'} {i.name}: {i.dtype}[{', '.join(extents)}]"
 
 

@@ -83,7 +83,7 @@ def _begin(kind: str, source: Input | Func) -> tuple[Func, tuple[Var, ...]]:
 
 def _domain_of(kind: str, source: Any) -> Bounds:
     if isinstance(source, Input):
-        return tuple((const(0, INT32), expr(n)) for n in source.shape)
+        return tuple((const(0, INT32), expr(n, INT32)) for n in source.shape)
     if not isinstance(source, Func):
         raise UserError(f"pt.{kind} extends an Input or a Func, not {source!r}; pass it without an index")
     if source.domain is None or not source.defined:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import UserError, here, shown
@@ -30,8 +31,8 @@ class Extent(Scalar):
         object.__setattr__(self, "axis", axis)
 
 
-class Shape(tuple[Extent, ...]):
-    """The extents of an Input: a tuple that says what an index may be."""
+class Shape(tuple[Extent | int, ...]):
+    """The extents of an Input, numbers where they are known: a tuple that says what an index may be."""
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -47,23 +48,22 @@ class Shape(tuple[Extent, ...]):
 class Input(Source):
     """An array of pixels, passed by name at the call and read as `img[y, x]`, in NumPy's order of axes.
 
-    `img.shape` is a tuple of expressions: shapes and reduction domains may depend on it.
+    `shape=(None, None, 3)` says what is known of its extents, `ndim=3` that nothing is. `img.shape` is a tuple of
+    expressions, and of numbers where they are known: shapes and reduction domains may depend on it.
     """
 
     kind = "Input"
 
-    def __init__(self, name: str, dtype: DTypeLike, ndim: int) -> None:
+    def __init__(
+        self, name: str, dtype: DTypeLike, ndim: int | None = None, *, shape: Sequence[int | None] | None = None
+    ) -> None:
         self.name = names.argument(name, "an Input")
         self.dtype = as_dtype(dtype)
-        if type(ndim) is not int or not 1 <= ndim <= MOST_AXES:
-            raise UserError(
-                f"Input {name!r} has ndim={shown(ndim)}; write how many axes it has, at most {MOST_AXES} "
-                "(for none, use pt.Param)"
-            )
-        self.ndim = ndim
+        self.known = (None,) * _axes(name, ndim) if shape is None else _known(name, ndim, shape)
+        self.ndim = len(self.known)
         self.where = here()
         self.order = next(names.declaration_order)
-        self.shape = Shape(Extent(self, k) for k in range(ndim))
+        self.shape = Shape(Extent(self, k) if n is None else n for k, n in enumerate(self.known))
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -79,4 +79,35 @@ class Input(Source):
         raise UserError(f"{self} is given by the caller and cannot be assigned to; define a pt.Func instead")
 
     def __repr__(self) -> str:
-        return f"Input({self.name!r}, {self.dtype.name!r}, ndim={self.ndim})"
+        said = f"ndim={self.ndim}" if self.known == (None,) * self.ndim else f"shape={self.known}"
+        return f"Input({self.name!r}, {self.dtype.name!r}, {said})"
+
+
+def _axes(name: str, ndim: Any) -> int:
+    if type(ndim) is not int or not 1 <= ndim <= MOST_AXES:
+        raise UserError(
+            f"Input {name!r} has ndim={shown(ndim)}; write how many axes it has, at most {MOST_AXES} "
+            "(for none, use pt.Param)"
+        )
+    return ndim
+
+
+def _known(name: str, ndim: Any, shape: Any) -> tuple[int | None, ...]:
+    """The extents that are stated, None for the others."""
+    if isinstance(shape, (str, bytes)) or not isinstance(shape, Sequence) or not 1 <= len(shape) <= MOST_AXES:
+        raise UserError(
+            f"Input {name!r} has shape={shown(shape)}; write a tuple with one extent per axis, None where it is not "
+            f"known, such as (None, None, 3), of at most {MOST_AXES}"
+        )
+    extents = tuple(map(plain, shape))
+    for n in extents:
+        if n is not None and (type(n) is not int or not 1 <= n <= INT32.max):
+            raise UserError(
+                f"Input {name!r} has an extent {shown(n)} in its shape; write an integer of at least 1, or None where "
+                "it is known at the call only"
+            )
+    if ndim is not None and ndim != len(extents):
+        raise UserError(
+            f"Input {name!r} has ndim={shown(ndim)}, but a shape of {len(extents)} extents; leave ndim out"
+        )
+    return extents

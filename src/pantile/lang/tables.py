@@ -27,6 +27,7 @@ class Table(Input):
         self.ndim = self.array.ndim
         self.where = here()
         self.order = next(names.declaration_order)
+        self.known = self.array.shape
         self.shape: Any = self.array.shape
 
     def __getitem__(self, key: Any) -> Expr:

@@ -95,7 +95,7 @@ def _inside(box: Box, usual: Box, source: InputInfo, facts: Facts) -> bool:
         if not side.bounded:
             return False
         low, high = (expr(e, INDEX) for e in (side.low, side.high))
-        if not (facts.ge(low, const(0, INDEX)) and facts.ge(var(source.extent(axis)) - 1, high)):
+        if not (facts.ge(low, const(0, INDEX)) and facts.ge(source.size(axis) - 1, high)):
             return False
     return True
 

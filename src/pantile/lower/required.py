@@ -14,7 +14,7 @@ from ..analysis.touched import Box
 from ..cached import cached_property
 from ..expr.build import expr, maximum, minimum, select
 from ..expr.linear import Facts, linear, simplify
-from ..expr.nodes import COMPARISON, Const, Expr, Op, Var, const, var
+from ..expr.nodes import COMPARISON, Const, Expr, Op, Var, const
 from ..expr.types import INDEX
 from ..expr.visit import loaded, names, same, walk
 from ..graph.nodes import Definition, Graph, InputInfo, Stage
@@ -73,7 +73,7 @@ class Required:
 
     def _has_pixels(self, source: InputInfo) -> bool:
         """Whether that is certain."""
-        return all(self.facts.ge(var(source.extent(axis)), const(1, INDEX)) for axis in range(source.ndim))
+        return all(self.facts.ge(source.size(axis), const(1, INDEX)) for axis in range(source.ndim))
 
     @cached_property
     def _boxes(self) -> dict[str, Box]:

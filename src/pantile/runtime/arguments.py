@@ -20,6 +20,7 @@ from ..expr.types import DType
 
 NDArray = np.ndarray[Any, np.dtype[Any]]
 LARGEST_EXTENT = (1 << 31) - 1  # coordinates are int32
+LARGEST_STRIDE = 4  # that code is specialized on: of pixels whose channels are interleaved
 _VECTOR = 8  # fewer elements are not worth code of their own
 _LARGEST_REACH = 1 << 62  # of addresses that are computed in int64
 
@@ -34,6 +35,7 @@ class Array:
     where: Location
     kind: str = "Input"
     table: NDArray | None = None  # what is passed to code, for one that callers do not give
+    shape: tuple[int | None, ...] = ()  # what its extents must be, None for any; () if none is known
 
     @property
     def label(self) -> str:
@@ -108,6 +110,11 @@ def check_array(wanted: Array, a: NDArray) -> None:
         raise UserError(
             f"{wanted.label} has {wanted.ndim} axes, but is given an array of shape {a.shape}; index or reshape it"
         )
+    if any(stated not in (None, n) for stated, n in zip(wanted.shape, a.shape, strict=False)):
+        raise UserError(
+            f"{wanted.label} has shape={wanted.shape}, but is given an array of shape {a.shape}; pass one with these "
+            "extents, or declare the Input with None for those that vary"
+        )
     if max(a.shape, default=0) > LARGEST_EXTENT:
         raise UserError(f"{wanted.label} is given an array of shape {a.shape}; an axis may have up to {LARGEST_EXTENT}")
     _check_layout(wanted, a)
@@ -142,12 +149,14 @@ def _check_layout(wanted: Array, a: NDArray) -> None:
 def known_strides(a: NDArray) -> tuple[int | None, ...]:
     """Strides that code is specialized on: 1 for the axis whose elements are neighbours, and those up to 4 of others.
 
-    That axis is the last one of stride 1, else one of a single element. Axes too short for vectors count as any.
+    That axis is the last one of stride 1 that has something to step over, else one of a single element. Axes too short
+    for vectors count as any.
     """
     axes = range(a.ndim - 1, -1, -1)
-    dense = [k for k in axes if a.strides[k] == a.itemsize] or [k for k in axes if a.shape[k] <= 1]
+    dense = [k for k in axes if a.strides[k] == a.itemsize and a.shape[k] > 1] or [k for k in axes if a.shape[k] <= 1]
     near = {k: a.strides[k] // a.itemsize for k in axes if a.shape[k] >= _VECTOR}
-    return tuple([1 if [k] == dense[:1] else near[k] if 2 <= near.get(k, 0) <= 4 else None for k in range(a.ndim)])
+    near = {k: n for k, n in near.items() if 2 <= n <= LARGEST_STRIDE}
+    return tuple([1 if [k] == dense[:1] else near.get(k) for k in range(a.ndim)])
 
 
 def element_strides(a: NDArray) -> list[int]:

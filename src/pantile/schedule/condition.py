@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import UserError, here, shown
 from ..expr import build
-from ..expr.nodes import Expr, var
+from ..expr.nodes import Const, Expr, const, var
 from ..expr.types import INT32
 from ..graph.nodes import Graph
 from ..graph.widen import Widened
@@ -105,7 +105,8 @@ class _Reader:
             source = self.graph.input.get(array.value.id)
             number = axis.value if isinstance(axis, ast.Constant) and type(axis.value) is int else -1
             if source is not None and 0 <= number < source.ndim:
-                return var(source.extent(number), INT32)
+                size = source.size(number)
+                return const(int(size.value), INT32) if isinstance(size, Const) else var(source.extent(number), INT32)
         known = ", ".join(f"{i.name}.shape[0..{i.ndim - 1}]" for i in self.graph.inputs) or "none"
         raise UserError(f"{ast.unparse(node)} is not the extent of an input (there are: {known})")
 

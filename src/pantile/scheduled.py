@@ -1,0 +1,71 @@
+"""A pipeline under its schedule, and its kernels: one per variant, compiled when a call first needs it.
+
+A call knows how many channels its pixels have, where the last axis of a picture is that short. Such calls have the
+pipeline with these numbers in it, and so a schedule and kernels of their own: loops over channels are written out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+
+from .codegen.target import host
+from .compile import Options, compile_kernel, kernel_key
+from .errors import UserError
+from .graph.nodes import Graph
+from .lower.passes import Trace
+from .runtime import kernels
+from .runtime.kernel import Kernel
+from .schedule.default import complete
+from .schedule.resolve import resolve
+from .schedule.schedule import Schedule
+from .variant import Variant, Variants
+
+TIMINGS_VARIABLE = "PANTILE_TIMINGS"
+MOST_CHANNELS = 4
+Known = tuple[tuple[str, int], ...]  # extents by name, such as ("img.shape.2", 3)
+Timings = dict[str, float]
+
+
+class Scheduled:
+    """The schedule, completed for the target and checked, and what is compiled of it."""
+
+    def __init__(self, graph: Graph, asked: Schedule, options: Options, note: Callable[[Timings], None]) -> None:
+        bits = options.target.vector_bits
+        completed = complete(graph, asked, bits, strict=options.strict)
+        self.graph, self.options = graph, options
+        # Copies and stages of partial results are not in the graph yet; names of no stage at all are refused below.
+        self.schedule = Schedule(*completed.values(), *(s for name, s in asked.items() if name not in completed))
+        _, plan = resolve(graph, self.schedule, strict=options.strict, vector_bits=bits)
+        self.variants = Variants(graph, plan)
+        self.stored = frozenset(plan.stages)
+        self._kernels: dict[Variant, Kernel] = {}
+        self._note = note  # is told what compiling took
+
+    def kernel(self, variant: Variant) -> Kernel:
+        """The code of a variant, compiled if need be."""
+        if variant not in self._kernels:
+            self._kernels[variant] = self._compiled(variant)
+        return self._kernels[variant]
+
+    def _compiled(self, variant: Variant) -> Kernel:
+        if self.options.target != host():
+            raise UserError(
+                f"the pipeline is compiled for {self.options.target}, which this machine ({host()}) cannot run; "
+                "look at it with .asm(), or leave target= out"
+            )
+        trace = Trace()
+        key = trace.run("key", lambda: kernel_key(self.graph, self.schedule, variant, self.options))
+        found = kernels.kernel(
+            key, lambda: compile_kernel(self.graph, self.schedule, variant, self.options, trace), trace.run
+        )
+        self._note(trace.seconds)
+        if os.environ.get(TIMINGS_VARIABLE, "0") != "0":
+            print(_table(self.graph.name, trace.seconds), file=sys.stderr)
+        return found
+
+
+def _table(name: str, seconds: Mapping[str, float]) -> str:
+    lines = [f"  {1000 * s:8.2f} ms  {what}" for what, s in seconds.items()]
+    return "\n".join([f"compiled {name} in {1000 * sum(seconds.values()):.2f} ms", *lines])

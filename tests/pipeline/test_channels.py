@@ -1,0 +1,147 @@
+"""Pictures whose channels are interleaved: what a call knows of its shapes, and that results are right in any layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pantile as pt
+
+Y, X, C = pt.vars("y x c")
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def picture(*shape: int, dtype: str = "uint8") -> Array:
+    return np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
+
+
+def inverted(img: pt.Input, **options: Any) -> pt.Pipeline:
+    f = pt.Func("f")
+    f[Y, X, C] = 255 - img[Y, X, C]
+    return pt.Pipeline(f, **options)
+
+
+# ---- what is known
+
+
+def test_a_stated_extent_is_a_number() -> None:
+    img = pt.Input("img", "uint8", shape=(None, None, 3))
+    assert img.ndim == 3 and img.shape[2] == 3
+    assert repr(img) == "Input('img', 'uint8', shape=(None, None, 3))"
+    assert "input img: uint8[img.shape[0], img.shape[1], 3]" in str(inverted(img))
+    assert "output f: uint8[img.shape[0], img.shape[1], 3]" in str(inverted(img))
+
+
+def test_all_extents_may_be_stated() -> None:
+    img, f = pt.Input("img", "uint8", shape=(5, 7)), pt.Func("f")
+    f[Y, X] = pt.edge(img)[Y - 1, X + 1]
+    p = pt.Pipeline(f)
+    pixels = picture(5, 7)
+    assert (p(img=pixels) == p.reference(img=pixels)).all()
+
+
+def test_calls_with_few_channels_know_how_many() -> None:
+    p = inverted(pt.Input("img", "uint8", 3))
+    for channels in (3, 1, 4, 2, 5, 3):
+        pixels = picture(9, 21, channels)
+        assert (p(img=pixels) == 255 - pixels).all()
+    assert sorted(p._calls._scheduled) == [(), *((("img.shape.2", n),) for n in (1, 2, 3, 4))]
+    assert p._calls.known({"img": (9, 21, 3)}) == (("img.shape.2", 3),)
+
+
+def test_an_array_without_channels_is_no_picture() -> None:
+    img, f = pt.Input("img", "uint8", 2), pt.Func("f")
+    f[Y, X] = 255 - img[Y, X]
+    p = pt.Pipeline(f)
+    assert (p(img=picture(9, 3)) == 255 - picture(9, 3)).all()
+    assert list(p._calls._scheduled) == [()]
+
+
+def test_reductions_over_channels_are_small_where_they_are_known() -> None:
+    img, f = pt.Input("img", "uint8", 3), pt.Func("f")
+    k = pt.RDom((0, img.shape[2]), name="k")
+    f[Y, X] = pt.sum(img[Y, X, k[0]], over=k) // 2
+    p = pt.Pipeline(f, img.shape[:2])
+    for channels in (3, 6):
+        pixels = picture(9, 21, channels)
+        assert (p(img=pixels) == p.reference(img=pixels)).all()
+    inlined = p._calls.scheduled((("img.shape.2", 3),)).schedule["f_sum"]
+    assert "compute_inline" in repr(inlined) and "compute_inline" not in repr(p.schedule["f_sum"])
+
+
+def test_strategies_schedule_pictures_of_other_channels_anew() -> None:
+    p = inverted(pt.Input("img", "uint8", 3), schedule="greedy")
+    for channels in (3, 4, 20):
+        pixels = picture(19, 41, channels)
+        assert (p(img=pixels) == 255 - pixels).all()
+    assert len(p._found) == 3
+    assert p.schedule == p._calls.scheduled((("img.shape.2", 3),)).schedule
+
+
+# ---- in any layout
+
+
+def layouts(pixels: Array) -> dict[str, Array]:
+    """The same picture in other memory."""
+    height, width, channels = pixels.shape
+    wide = np.zeros((height, width, 4), pixels.dtype)
+    wide[..., :channels] = pixels
+    every_other = np.zeros((2 * height, 2 * width, channels), pixels.dtype)
+    every_other[::2, ::2] = pixels
+    read_only = pixels.copy()
+    read_only.flags.writeable = False
+    return {
+        "c": pixels,
+        "of four": wide[..., :channels],
+        "every other": every_other[::2, ::2],
+        "mirrored": pixels[:, ::-1].copy()[:, ::-1],
+        "turned": pixels[::-1].copy()[::-1],
+        "bgr": pixels[..., ::-1].copy()[..., ::-1],
+        "fortran": np.asfortranarray(pixels),
+        "planar": np.ascontiguousarray(pixels.transpose(2, 0, 1)).transpose(1, 2, 0),
+        "read-only": read_only,
+    }
+
+
+def smoothed(img: pt.Input) -> pt.Pipeline:
+    """Two stages, all neighbours."""
+    e, across, down = pt.edge(img), pt.Func("across"), pt.Func("down")
+    across[Y, X, C] = pt.cast("uint16", e[Y, X - 1, C]) + e[Y, X, C] + e[Y, X + 1, C]
+    down[Y, X, C] = pt.cast("uint8", (across[Y - 1, X, C] + across[Y, X, C] + across[Y + 1, X, C]) // 9)
+    return pt.Pipeline(down)
+
+
+def mixed(img: pt.Input) -> pt.Pipeline:
+    """Every channel depends on all of them."""
+    f, gray = pt.Func("f"), pt.Func("gray")
+    k = pt.RDom((0, img.shape[2]), name="k")
+    gray[Y, X] = pt.sum(img[Y, X, k[0]], over=k)
+    f[Y, X, C] = pt.cast("uint8", (img[Y, X, C] + gray[Y, X]) // 4)
+    return pt.Pipeline(f)
+
+
+@pytest.mark.parametrize("make", [inverted, smoothed, mixed])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_results_in_any_layout(make: Any, channels: int) -> None:
+    p = make(pt.Input("img", "uint8", 3))
+    pixels = picture(11, 37, channels)
+    expected = p.reference(img=pixels)
+    for name, layout in layouts(pixels).items():
+        assert (p(img=layout) == expected).all(), name
+        target = layouts(np.zeros_like(expected))[name]
+        if target.flags.writeable:
+            p(img=pixels, out=target)
+            assert (target == expected).all(), name
+    around = np.full((11, 37, 4), 77, np.uint8)
+    p(img=pixels, out=around[..., :channels])
+    assert (around[..., :channels] == expected).all() and (around[..., channels:] == 77).all()
+
+
+@pytest.mark.parametrize("make", [inverted, smoothed, mixed])
+def test_results_at_any_width(make: Any) -> None:
+    p = make(pt.Input("img", "uint8", shape=(None, None, 3)))
+    for width in (*range(1, 20), *range(29, 70, 3)):
+        pixels = picture(4, width, 3)
+        assert (p(img=pixels) == p.reference(img=pixels)).all(), width
