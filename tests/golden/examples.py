@@ -17,6 +17,7 @@ import pantile as pt
 Y, X = pt.vars("y x")
 IMG = pt.Input("img", "uint16", ndim=2)
 FLOATS = pt.Input("img", "float32", ndim=2)
+RGB = pt.Input("img", "uint8", shape=(None, None, 3))
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,18 @@ def channels() -> tuple[pt.Func, Any]:
     return out, FLOATS.shape
 
 
+def inverted_colours() -> tuple[pt.Func, Any]:
+    c, out = pt.Var("c"), pt.Func("out")
+    out[Y, X, c] = 255 - RGB[Y, X, c]
+    return out, RGB.shape
+
+
+def swapped_colours() -> tuple[pt.Func, Any]:
+    c, out = pt.Var("c"), pt.Func("out")
+    out[Y, X, c] = RGB[Y, X, 2 - c]
+    return out, RGB.shape
+
+
 def triangle() -> tuple[pt.Func, Any]:
     r = pt.RDom((0, FLOATS.shape[1]), names="k")
     out = pt.Func("out")
@@ -115,6 +128,7 @@ AT_ROOT = pt.Schedule(pt.on("blur_y"), pt.on("blur_x"))
 AT_ROW = AT_ROOT.replace(pt.on("blur_x").compute_at("blur_y", "y"))
 SLIDING = AT_ROOT.replace(pt.on("blur_x").store_root().compute_at("blur_y", "y"))
 PLAIN = pt.Schedule(pt.on("out"))
+PIXELS = pt.Schedule(pt.on("out").vectorize("x", 4).unroll("c"))
 VECTOR = pt.Schedule(pt.on("out").vectorize("x", 4))
 TILED = pt.Schedule(
     pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 32, 64).vectorize("xi", 8).parallel("yo"),
@@ -184,6 +198,10 @@ EXAMPLES = [
     Example("peel", "Updates must not run twice: what a split leaves over runs in a loop of its own.", row_sums, (
         Section("the kernel", pt.Schedule(pt.on("total").update().reorder("r.x", "y").vectorize("y", 4)), "simplify"),
     )),
+    Example("interleave", "The channels of a pixel are stored at once.",
+            swapped_colours, around("interleave", PIXELS, "simplify")),
+    Example("interleave_alike", "Channels that are computed alike are rows of numbers.",
+            inverted_colours, around("interleave", PIXELS, "simplify")),
     Example("strips", "Sliding inside parallel strips: the kernel as code generation gets it.",
             blur, (Section("the kernel", STRIPS, "simplify"),)),
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..analysis.channels import MOST_CHANNELS
 from ..analysis.interval import Scope, interval
 from ..errors import UserError
 from ..expr.build import binary, expr, maximum
@@ -217,11 +218,13 @@ def _less_than_a_line(size: Expr, dtype: DType) -> bool:
 def _padded(size: Expr, dtype: DType) -> Expr:
     """Rows start on cache lines, and an extra line keeps rows of 4096 bytes from falling on the same cache sets.
 
-    Rows shorter than a line, such as the channels of a pixel, lie within one: their size becomes a power of two.
+    Rows shorter than a line lie within one: their size becomes a power of two. The channels of a pixel are packed, so
+    that pixels are rows without gaps.
     """
     line = _LINE // dtype.bytes
-    if _less_than_a_line(size, dtype):
-        return const(1 << (int(size.value) - 1).bit_length(), INDEX) if isinstance(size, Const) and size.value else size
+    if isinstance(size, Const) and _less_than_a_line(size, dtype):
+        n = int(size.value)
+        return size if n <= MOST_CHANNELS else const(1 << (n - 1).bit_length(), INDEX)
     return (size + (2 * line - 1)) // line * line if not isinstance(size, Const) else (size + (line - 1)) // line * line
 
 

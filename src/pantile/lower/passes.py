@@ -2,7 +2,7 @@
 
 inline -> fit blocks -> build loop nest (regions, sliding) -> fold storage -> simplify -> trim loops -> unswitch ->
 partition loops -> vectorize -> unroll -> promote accumulators -> share memory -> flatten
-storage -> simplify
+storage -> simplify -> interleave channels
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from .fit import fit
 from .flatten import flatten
 from .fold import fold_storage
 from .inline import inline
+from .interleave import interleave
 from .names import loop_name
 from .nest import build_nest
 from .partition import partition
@@ -72,6 +73,7 @@ def lower(graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts
     body = trace.run("share", lambda: share_memory(body, facts))
     body = trace.run("flatten", lambda: flatten(body, graph, plan, buffers, facts))
     body = trace.run("simplify", lambda: simplify_program(body, facts))
+    body = trace.run("interleave", lambda: interleave(body))
     program = Program(graph.name, buffers, scalars, body)
     if trace.check:
         trace.run("verify", lambda: verify(program, flat=True))

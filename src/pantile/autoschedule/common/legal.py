@@ -64,7 +64,7 @@ def _reduced_to_one(problem: Problem, inlined: Collection[str]) -> dict[str, Par
 def _alone(problem: Problem, stage: Stage, inlined: Collection[str], whole: Mapping[str, Part]) -> Part:
     if stage.name in inlined:
         return (on(stage.name).compute_inline(),)
-    return whole.get(stage.name) or (at_root(problem.graph, stage, problem.machine.vector_bits),)
+    return whole.get(stage.name) or (at_root(problem.graph, stage, problem.machine.vector_bits, None),)
 
 
 def _refusal(problem: Problem, schedule: Schedule) -> str | None:

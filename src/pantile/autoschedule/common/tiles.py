@@ -68,7 +68,7 @@ def scheduled(problem: Problem, group: Group, style: Style = PLAIN) -> tuple[Sta
     levels = _levels(problem, group)
     if not levels and (group.members or graph.stage[group.output].ndim < 2):
         names = (group.output, *group.members)
-        return tuple(at_root(graph, graph.stage[name], problem.machine.vector_bits) for name in names)
+        return tuple(at_root(graph, graph.stage[name], problem.machine.vector_bits, None) for name in names)
     output = _Output(problem, group, levels, style)
     chains = [output.chain()]
     needed = boxes(problem.facts, group.stages, group.output, output.innermost) if group.members else {}

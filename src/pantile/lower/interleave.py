@@ -1,0 +1,232 @@
+"""Interleave: stores of all channels of the same pixels become one store.
+
+before:  out[ramp(3*x, 3, 16)] = r              after:  out[ramp(3*x, 1, 48)] = shuffle(r, g, b, [0, 16, 32, 1, ...])
+         out[ramp(3*x + 1, 3, 16)] = g
+         out[ramp(3*x + 2, 3, 16)] = b
+
+Where all channels are computed alike, of memory that is interleaved as they are, there is nothing to shuffle: pixels are
+rows of numbers.
+
+before:  out[ramp(3*x, 3, 16)] = 255 - img[ramp(3*x, 3, 16)]
+         out[ramp(3*x + 1, 3, 16)] = 255 - img[ramp(3*x + 1, 3, 16)]
+         out[ramp(3*x + 2, 3, 16)] = 255 - img[ramp(3*x + 2, 3, 16)]
+after:   out[ramp(3*x, 1, 16)] = 255 - img[ramp(3*x, 1, 16)]
+         out[ramp(3*x + 16, 1, 16)] = 255 - img[ramp(3*x + 16, 1, 16)]
+         out[ramp(3*x + 32, 1, 16)] = 255 - img[ramp(3*x + 32, 1, 16)]
+
+One by one, each would store its lanes as scalars. Targets have instructions for the whole, or shuffles. The stores stand
+one after the other, since unrolled loops over channels do; what is stored between them, by stages of several values,
+stays where it is, so the last of the group is where all of it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..expr.build import ramp
+from ..expr.linear import linear
+from ..expr.nodes import Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle
+from ..expr.visit import children, loaded, rebuild, same, walk
+from ..ir import visit as ir
+from ..ir.nodes import Block, Stmt, Store
+
+CHANNELS = range(2, 5)
+_FARTHEST = 64  # statements among which channels are looked for: unrolled loops may leave many
+Channels = tuple[Expr, ...]  # the same vector of each channel
+
+
+def interleave(body: Stmt) -> Stmt:
+    """Join the stores of all channels."""
+    return ir.transform(body, lambda s: _joined(s) if isinstance(s, Block) else None)
+
+
+def _joined(s: Block) -> Stmt | None:
+    stmts: list[Stmt | None] = list(s.stmts)
+    for group in _groups(s.stmts):
+        stores = [s.stmts[k] for k in group]
+        for k in group:
+            stmts[k] = None
+        stmts[max(group)] = _whole([t for t in stores if isinstance(t, Store)])
+    left = [t for t in stmts if t is not None]
+    return ir.block(*left) if len(left) < len(stmts) else None
+
+
+def _groups(stmts: Sequence[Stmt]) -> Iterator[list[int]]:
+    """Places of stores that fill every element of a range, in the order of their channels."""
+    taken: set[int] = set()
+    for k, s in enumerate(stmts):
+        channels = _channels(s)
+        if channels is None or k in taken:
+            continue
+        group = _group(stmts, k, channels)
+        if group is not None and taken.isdisjoint(group):
+            taken.update(group)
+            yield group
+
+
+def _channels(s: Stmt) -> int | None:
+    """How many channels the pixels have of which this stores one."""
+    if not isinstance(s, Store) or s.mask is not None or s.value.lanes == 1:
+        return None
+    index = s.indices[0]
+    if not (isinstance(index, Ramp) and isinstance(index.stride, Const) and int(index.stride.value) in CHANNELS):
+        return None
+    return int(index.stride.value)
+
+
+def _group(stmts: Sequence[Stmt], start: int, channels: int) -> list[int] | None:
+    """The stores from `start` on that store the other channels beside it, if they can all wait for the last one."""
+    found: dict[int, int] = {}
+    first = stmts[start]
+    assert isinstance(first, Store)
+    for k in range(start, min(len(stmts), start + _FARTHEST)):
+        s = stmts[k]
+        if not isinstance(s, Store):
+            return None
+        offset = _offset(s, first, channels)
+        if offset is not None:
+            if offset in found:
+                return None
+            found[offset] = k
+        if len(found) == channels:
+            low = min(found)
+            ordered = [found[low + c] for c in range(channels)] if max(found) - low == channels - 1 else None
+            between = stmts[start : k + 1]
+            return ordered if ordered is not None and _may_wait(between, first, ordered, start) else None
+    return None
+
+
+def _offset(s: Store, first: Store, channels: int) -> int | None:
+    """By how many elements it stores beside the first one, if it stores as many pixels of the same buffer."""
+    if s.buffer != first.buffer or s.value.lanes != first.value.lanes or _channels(s) != channels:
+        return None
+    return None if s.nontemporal != first.nontemporal else _apart(s.indices[0], first.indices[0])
+
+
+def _apart(a: Expr, b: Expr) -> int | None:
+    """The distance of two ramps of equal strides, if it is constant."""
+    if not (isinstance(a, Ramp) and isinstance(b, Ramp)):
+        return None
+    difference = linear(a.base).plus(linear(b.base), -1)
+    return None if difference.terms else difference.constant
+
+
+def _may_wait(stmts: Sequence[Stmt], first: Store, group: list[int], start: int) -> bool:
+    """Whether nothing in between reads what the group stores, nor stores what the group reads."""
+    members = [stmts[k - start] for k in group]
+    others = [s for s in stmts if not any(s is m for m in members)]
+    stored = {s.buffer for s in others if isinstance(s, Store)}
+    if first.buffer in stored or any(first.buffer in loaded(e) for s in others for e in ir.expressions(s)):
+        return False
+    for channel, s in enumerate(members):
+        for e in ir.expressions(s):
+            if not stored.isdisjoint(loaded(e)):
+                return False
+            if first.buffer in loaded(e) and not _reads_own_channel(e, first.buffer, members[0], channel, len(members)):
+                return False
+    return True
+
+
+def _reads_own_channel(e: Expr, buffer: str, zero: Stmt, channel: int, channels: int) -> bool:
+    """Whether all that is read of the buffer belongs to the channel that is stored, which the others do not touch."""
+    assert isinstance(zero, Store)
+    for load in walk(e):
+        if isinstance(load, Load) and load.buffer == buffer:
+            apart = _apart(load.indices[0], zero.indices[0]) if _stride(load.indices[0]) == channels else None
+            if apart is None or apart % channels != channel:
+                return False
+    return True
+
+
+def _stride(index: Expr) -> int | None:
+    return int(index.stride.value) if isinstance(index, Ramp) and isinstance(index.stride, Const) else None
+
+
+def _whole(stores: Sequence[Store]) -> Stmt:
+    """All channels of some pixels at once."""
+    first = stores[0]
+    index = first.indices[0]
+    assert isinstance(index, Ramp)
+    values = tuple(s.value for s in stores)
+    rows = [_alike(values, k, first) for k in range(len(values))]
+    found = [row for row in rows if row is not None]
+    if len(found) < len(rows):
+        found = [_interleaved(values)]
+    starts = [index.base + k * first.value.lanes for k in range(len(found))]
+    return ir.block(*[
+        Store(first.buffer, (ramp(start, 1, value.lanes),), value, None, first.nontemporal)
+        for start, value in zip(starts, found, strict=True)
+    ])  # fmt: skip
+
+
+def _interleaved(values: Channels) -> Expr:
+    order = _order(len(values), values[0].lanes)
+    return Shuffle(values[0].dtype, len(order), values, order)
+
+
+def _order(channels: int, pixels: int) -> tuple[int, ...]:
+    """Pixel by pixel, of vectors by channel."""
+    return tuple((i % channels) * pixels + i // channels for i in range(channels * pixels))
+
+
+# ---- channels that are computed alike
+
+
+def _alike(values: Channels, part: int, store: Store) -> Expr | None:
+    """One of as many parts as there are channels of all values, interleaved: computed of interleaved memory, if they
+    all are. Parts have as many lanes as a channel: vectors of other lengths than powers of two are made longer."""
+    memo: dict[tuple[int, ...], Expr] = {}
+    stack = [values]
+    while stack:
+        nodes = stack[-1]
+        if _ids(nodes) in memo:
+            stack.pop()
+            continue
+        leaf = _leaf(nodes, part, store)
+        if leaf is not None:
+            memo[_ids(nodes)] = leaf
+            continue
+        if not _same_operation(nodes):
+            return None
+        operands = list(zip(*map(children, nodes), strict=True))
+        waiting = [o for o in operands if _ids(o) not in memo]
+        if waiting:
+            stack += waiting
+        else:
+            memo[_ids(nodes)] = rebuild(nodes[0], tuple(memo[_ids(o)] for o in operands))
+    return memo[_ids(values)]
+
+
+def _ids(nodes: Channels) -> tuple[int, ...]:
+    return tuple(map(id, nodes))
+
+
+def _leaf(nodes: Channels, part: int, store: Store) -> Expr | None:
+    """A load of all channels of the same pixels, or a number that all pixels have."""
+    first, lanes = nodes[0], nodes[0].lanes
+    if isinstance(first, (Const, Broadcast)) and all(same(e, first) for e in nodes):
+        return first
+    if all(isinstance(e, Const) for e in nodes):
+        return Shuffle(first.dtype, lanes, nodes, _order(len(nodes), lanes)[part * lanes : (part + 1) * lanes])
+    loads = [e for e in nodes if isinstance(e, Load) and e.mask is None and _stride(e.indices[0]) == len(nodes)]
+    if len(loads) < len(nodes) or len({e.buffer for e in loads}) > 1:
+        return None
+    start = loads[0].indices[0]
+    if not isinstance(start, Ramp) or any(_apart(e.indices[0], start) != k for k, e in enumerate(loads)):
+        return None
+    if loads[0].buffer == store.buffer and _apart(start, store.indices[0]) != 0:
+        return None  # parts are stored one after the other
+    return Load(first.dtype, lanes, loads[0].buffer, (ramp(start.base + part * lanes, 1, lanes),))
+
+
+def _same_operation(nodes: Channels) -> bool:
+    """Whether lanes of the results depend on the same lanes of the operands, in the same way."""
+    first = nodes[0]
+    if isinstance(first, Load) and isinstance(first.indices[0], Ramp):
+        return False  # not the channels of the same pixels
+    return isinstance(first, (Op, Cast, Bits, Load)) and all(_kind(e) == _kind(first) for e in nodes)
+
+
+def _kind(e: Expr) -> tuple[object, ...]:
+    detail = e.op if isinstance(e, Op) else (e.buffer, e.mask is None) if isinstance(e, Load) else None
+    return type(e), e.dtype, e.lanes, detail
