@@ -104,8 +104,8 @@ def no_schedule() -> object:
 
 
 @must_fail(
-    rf"Input 'img' \(from {HERE}\) has shape=\(None, None, 3\), but is given an array of shape \(8, 9, 4\); pass one with "
-    "these extents, or declare the Input with None"
+    rf"Input 'img' \(from {HERE}\) has shape=\(None, None, 3\), but is given an array of shape \(8, 9, 4\); "
+    "pass one with these extents, or declare the Input with None"
 )
 def another_extent_than_stated() -> object:
     img, f = pt.Input("img", "uint8", shape=(None, None, 3)), pt.Func("f")

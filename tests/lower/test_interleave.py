@@ -9,7 +9,7 @@ import numpy as np
 import pantile as pt
 from pantile.expr.build import binary, ramp
 from pantile.expr.nodes import Expr, Load, const, var
-from pantile.expr.types import INDEX, dtype
+from pantile.expr.types import dtype
 from pantile.ir import visit as ir
 from pantile.ir.nodes import Block, Stmt, Store
 from pantile.lower.interleave import interleave

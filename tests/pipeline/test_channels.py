@@ -1,4 +1,4 @@
-"""Pictures whose channels are interleaved: what a call knows of its shapes, and that results are right in any layout."""
+"""Pictures whose channels are interleaved: what a call knows of shapes, and results in any layout."""
 
 from __future__ import annotations
 

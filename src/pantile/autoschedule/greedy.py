@@ -264,7 +264,8 @@ class _Search:
         result: Any = True
         for name in members:
             if needed.get(name):
-                last, whole = needed[name][-1], self.facts.extents(name)[-1]
+                row = self.problem.row(name)
+                last, whole = needed[name][row], self.facts.extents(name)[row]
                 result = result & (last.high - last.low + 1 >= min(self.vector_width, whole))
         return result
 
@@ -285,18 +286,19 @@ class _Search:
             tiles += [{**whole, loop: size} for size in (COLUMNS if loop == dims[-1] else SIZES)]
         least = LANES_PER_TILE * self.vector_width
         for tile in tiles:
-            tile.update({d: max(tile[d], least) for d in dims[-1:] if d in tile})
+            tile.update({d: max(tile[d], least) for d in dims[self.problem.row(output) :] if d in tile})
         return {loop: np.array([min(t[loop], extents[loop]) for t in tiles]) for loop in loops}
 
     # ---- §4.4
 
     def as_group(self, output: str) -> Group:
-        """Loops in the order of reuse, the least outermost; the innermost dim stays where it is."""
+        """Loops in the order of reuse, the least outermost; the innermost dim stays where it is, a row of pixels."""
         members = self.members[output]
         dims = self.problem.graph.stage[output].dims
         limited = self.facts.is_limited(output)
         reuse = overlaps(self.facts, members, output) if limited else dict.fromkeys(dims, 0.0)
-        order = (*sorted(dims[:-1], key=lambda d: reuse[d]), *dims[-1:])
+        row = self.problem.row(output)
+        order = (*sorted(dims[:row], key=lambda d: reuse[d]), *dims[row:])
         extents = self.facts.every_loop(output)
         tile = {loop: n for loop, n in self.tile[output].items() if n < extents[loop]}
         others = tuple(m for m in members if m != output)

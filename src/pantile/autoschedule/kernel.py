@@ -23,7 +23,6 @@ from ..cached import cached_property
 from ..graph.nodes import Stage
 from ..machine.description import Machine
 from ..parameters import Amount, Weight
-from ..schedule.default import mark_loops
 from ..schedule.directives import StageSchedule, on
 from .common.inlining import Inlining
 from .common.legal import legal
@@ -131,7 +130,7 @@ def _directives(
     chain = on(stage.name).compute_root()
     for s, found in zip(statements, optimized, strict=True):
         start = chain if s.number == 0 else chain.update(s.number - 1)
-        plain = mark_loops(problem.graph, stage, s.definition, start, problem.machine.vector_bits)
+        plain = problem.alone.marked(stage, s.definition, start)
         marked = tiled(s, start, found.loops) if found.loops else plain
         chain = chain if marked == start else marked
     return chain

@@ -19,6 +19,7 @@ from ..expr.nodes import Number
 from ..graph.nodes import Graph
 from ..machine.description import Machine
 from ..parameters import check_fields
+from ..schedule.alone import Alone
 from ..schedule.schedule import Schedule
 from .common.facts import Facts
 from .report import Report
@@ -39,6 +40,20 @@ class Problem:
     def facts(self) -> Facts:
         """What is known of the stages under these sizes."""
         return Facts(self.graph, self.shapes, self.scalars)
+
+    @cached_property
+    def alone(self) -> Alone:
+        """Schedules of single stages."""
+        return Alone(self.graph, self.machine.vector_bits)
+
+    @property
+    def channels(self) -> dict[str, int]:
+        """The stages whose last dim is the few channels of their pixels, and how many these are."""
+        return self.alone.channels
+
+    def row(self, name: str) -> int:
+        """The axis of a stage along which its vectors go: the last one, or the one before its channels."""
+        return -2 if name in self.channels else -1
 
     def seconds(self, schedule: Schedule) -> float:
         """How long the pipeline runs under a schedule, measured: for strategies that tune."""

@@ -1,11 +1,11 @@
 """Interleave: stores of all channels of the same pixels become one store.
 
-before:  out[ramp(3*x, 3, 16)] = r              after:  out[ramp(3*x, 1, 48)] = shuffle(r, g, b, [0, 16, 32, 1, ...])
+before:  out[ramp(3*x, 3, 16)] = r            after:  out[ramp(3*x, 1, 48)] = shuffle(r, g, b, [0, 16, 32, 1, ...])
          out[ramp(3*x + 1, 3, 16)] = g
          out[ramp(3*x + 2, 3, 16)] = b
 
-Where all channels are computed alike, of memory that is interleaved as they are, there is nothing to shuffle: pixels are
-rows of numbers.
+Where all channels are computed alike, of memory that is interleaved as they are, there is nothing to shuffle: pixels
+are rows of numbers.
 
 before:  out[ramp(3*x, 3, 16)] = 255 - img[ramp(3*x, 3, 16)]
          out[ramp(3*x + 1, 3, 16)] = 255 - img[ramp(3*x + 1, 3, 16)]
@@ -14,9 +14,9 @@ after:   out[ramp(3*x, 1, 16)] = 255 - img[ramp(3*x, 1, 16)]
          out[ramp(3*x + 16, 1, 16)] = 255 - img[ramp(3*x + 16, 1, 16)]
          out[ramp(3*x + 32, 1, 16)] = 255 - img[ramp(3*x + 32, 1, 16)]
 
-One by one, each would store its lanes as scalars. Targets have instructions for the whole, or shuffles. The stores stand
-one after the other, since unrolled loops over channels do; what is stored between them, by stages of several values,
-stays where it is, so the last of the group is where all of it is stored.
+One by one, each would store its lanes as scalars. Targets have instructions for the whole, or shuffles. The stores
+stand one after the other, since unrolled loops over channels do; what is stored between them, by stages of several
+values, stays where it is, so the last of the group is where all of it is stored.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...errors import UserError
 from ...graph.nodes import Stage
-from ...schedule.default import at_root
+from ...schedule.alone import Alone
 from ...schedule.directives import StageSchedule, on
 from ...schedule.partial import in_parts
 from ...schedule.resolve import resolve
@@ -34,7 +34,8 @@ def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()
     """A schedule of `problem.graph`, from which nothing has been inlined yet. What is reduced to one value, by itself,
     is so in parts: that is no matter of tiles."""
     whole = _reduced_to_one(problem, inlined)
-    schedule = Schedule(*(chain for s in problem.graph.stages for chain in _alone(problem, s, inlined, whole)))
+    alone = Alone(problem.graph, problem.machine.vector_bits, inlined)
+    schedule = Schedule(*(chain for s in problem.graph.stages for chain in _alone(alone, s, whole)))
     parts = [whole.get(part[0].name, part) if len(part) == 1 else part for part in parts]
     together = schedule.replace(*(chain for part in parts for chain in part))
     remarks = [f"reduced in parts, by threads and lanes: {', '.join(whole)}"] if whole else []
@@ -61,10 +62,10 @@ def _reduced_to_one(problem: Problem, inlined: Collection[str]) -> dict[str, Par
     return {name: part for name, part in found.items() if part}
 
 
-def _alone(problem: Problem, stage: Stage, inlined: Collection[str], whole: Mapping[str, Part]) -> Part:
-    if stage.name in inlined:
+def _alone(alone: Alone, stage: Stage, whole: Mapping[str, Part]) -> Part:
+    if stage.name in alone.inlined:
         return (on(stage.name).compute_inline(),)
-    return whole.get(stage.name) or (at_root(problem.graph, stage, problem.machine.vector_bits, None),)
+    return whole.get(stage.name) or (alone.at_root(stage),)
 
 
 def _refusal(problem: Problem, schedule: Schedule) -> str | None:

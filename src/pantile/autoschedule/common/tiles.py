@@ -22,7 +22,7 @@ from ...cached import cached_property
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Stage
 from ...machine.description import Machine
-from ...schedule.default import FEWEST_LANES, at_root, register_lanes
+from ...schedule.alone import FEWEST_LANES, register_lanes
 from ...schedule.directives import SUFFIX, StageSchedule, on
 from ...schedule.updates import is_independent, pure_dims
 from ..strategy import Problem
@@ -68,7 +68,7 @@ def scheduled(problem: Problem, group: Group, style: Style = PLAIN) -> tuple[Sta
     levels = _levels(problem, group)
     if not levels and (group.members or graph.stage[group.output].ndim < 2):
         names = (group.output, *group.members)
-        return tuple(at_root(graph, graph.stage[name], problem.machine.vector_bits, None) for name in names)
+        return tuple(problem.alone.at_root(graph.stage[name]) for name in names)
     output = _Output(problem, group, levels, style)
     chains = [output.chain()]
     needed = boxes(problem.facts, group.stages, group.output, output.innermost) if group.members else {}
@@ -96,6 +96,7 @@ def marked_inside(
     problem: Problem, stage: Stage, chain: StageSchedule, extents: Mapping[str, int], style: Style = PLAIN
 ) -> StageSchedule:
     """Order and vectorize the loops of a stage that is computed inside a tile over such extents of its dims."""
+    chain = problem.alone.stored(stage, chain)
     for k, definition in enumerate(stage.definitions):
         nest = _Nest(problem, stage, definition, style)
         if nest.is_parallel:
@@ -176,7 +177,7 @@ class _Output:
         return (pure or [name for _, name, _ in self.tile_loops])[-1]
 
     def chain(self) -> StageSchedule:
-        chain = on(self.stage.name).compute_root()
+        chain = self.problem.alone.stored(self.stage, on(self.stage.name).compute_root())
         for k, definition in enumerate(self.stage.definitions):
             nest = _Nest(self.problem, self.stage, definition, self.style)
             if nest.is_parallel:
@@ -305,10 +306,16 @@ class _Nest:
         return max(1, FEWEST_LANES // self._lanes)
 
     def _vectorized(self, inside: Mapping[str, int]) -> str | None:
-        """The last loop if it fills a vector; one before it, across short ones, only if that is long."""
+        """The last loop if it fills a vector; one before it, across short ones, only if that is long.
+
+        Never that over channels: a row of pixels fills one, and is loaded and stored with all their channels.
+        """
         fewest = self._fewest_vectors * self._lanes
         *before, last = inside
-        if inside[last] >= fewest:
+        if self.stage.name in self.problem.channels:
+            if before and inside[before[-1]] >= fewest:  # no order of loops moves a row away from its channels
+                return before[-1]
+        elif inside[last] >= fewest:
             return last
         long = [n for n in before if inside[n] >= LEAST_ACROSS * fewest]
         return long[-1] if long else None

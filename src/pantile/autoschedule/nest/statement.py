@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ...cached import cached_property
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Stage
-from ...schedule.default import lanes
+from ...schedule.alone import lanes
 from ...schedule.updates import accumulation, is_independent
 from ..common.facts import Extents
 from ..strategy import Problem
@@ -55,8 +55,8 @@ class Statement:
 
     @cached_property
     def column(self) -> str | None:
-        """The loop of the leading dimension, if it can be a vector."""
-        last = self.stage.dims[-1] if self.stage.dims else None
+        """The loop of the leading dimension, if it can be a vector. That of a few channels is none."""
+        last = self.stage.dims[-1] if self.stage.dims and self.stage.name not in self.problem.channels else None
         return last if last in self.free and self.extents[last] >= self.lanes else None
 
     @property

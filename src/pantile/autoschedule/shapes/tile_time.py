@@ -17,7 +17,7 @@ import numpy as np
 
 from ...analysis.access import accesses
 from ...analysis.touched import Box, hull
-from ...schedule.default import lanes
+from ...schedule.alone import lanes
 from ..common.facts import Facts
 from ..common.footprint import boxes, points, size, tiles
 from ..strategy import Problem

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...cached import cached_property
 from ...graph.nodes import Stage
-from ...schedule.default import lanes
+from ...schedule.alone import lanes
 from ...schedule.directives import StageSchedule, on
 from ...schedule.updates import pure_dims
 from ..common import footprint

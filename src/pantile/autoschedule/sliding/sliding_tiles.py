@@ -16,7 +16,7 @@ import numpy as np
 from ...analysis.interval import Interval
 from ...analysis.touched import Box
 from ...cached import cached_property
-from ...schedule.default import lanes
+from ...schedule.alone import lanes
 from ..common import footprint
 from ..common.facts import Facts
 from ..common.tiles import MOST_UNROLLED

@@ -1,0 +1,151 @@
+"""The loops of a stage on its own: its outermost loop parallel, its innermost one, the contiguous dim, vectorized.
+
+Where pixels have a few channels, vectors go along rows of pixels, and the channels are written out: a loop over three
+channels is never a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from ..analysis.channels import channels
+from ..cached import cached_property
+from ..expr.types import DType
+from ..expr.visit import names
+from ..graph.nodes import Definition, Graph, Stage
+from .directives import SUFFIX, StageSchedule, on
+from .updates import constant, is_independent, pure_dims
+
+FEWEST_LANES = 4
+# Elements per parallel task where the contiguous dim is the only one to share: of plain loops, of reductions.
+BLOCK, REDUCTION_BLOCK = 4096, 256
+# Rows of pixels per parallel task.
+ROWS = 4
+
+
+@dataclass(frozen=True)
+class Alone:
+    """The directives of stages of a graph, of which some are inlined."""
+
+    graph: Graph
+    vector_bits: int
+    inlined: Collection[str] = ()
+
+    @cached_property
+    def channels(self) -> dict[str, int]:
+        """The stages whose last dim is the few channels of their pixels, and how many these are."""
+        return channels(self.graph)
+
+    @cached_property
+    def _loaded(self) -> dict[int, frozenset[DType]]:
+        """The types that a definition loads from memory, through inlined stages, by its id."""
+        found: dict[int, frozenset[DType]] = {}
+        of_stage: dict[str, frozenset[DType]] = {}
+        for s in self.graph.stages:
+            for d in s.definitions:
+                types: set[DType] = set()
+                for e in d.loads:
+                    producer = self.graph.producer.get(e.buffer)
+                    is_inlined = producer is not None and producer is not s and producer.name in self.inlined
+                    types |= of_stage[producer.name] if producer is not None and is_inlined else {e.dtype}
+                found[id(d)] = frozenset(types)
+            of_stage[s.name] = frozenset().union(*(found[id(d)] for d in s.definitions))
+        return found
+
+    def at_root(self, stage: Stage) -> StageSchedule:
+        """All directives of a stage."""
+        schedule = self.stored(stage, on(stage.name).compute_root())
+        schedule = self.marked(stage, stage.pure, schedule)
+        for k, update in enumerate(stage.updates):
+            start = schedule.update(k)
+            marked = self.marked(stage, update, start)
+            schedule = schedule if marked == start else marked
+        return schedule
+
+    def stored(self, stage: Stage, schedule: StageSchedule) -> StageSchedule:
+        """Channels that others mix as planes, row by row; interleaved ones are as good where all are computed alike."""
+        if self.channels.get(stage.name, 1) == 1 or stage.name in self.graph.output or not self._is_mixed(stage):
+            return schedule
+        *others, across, channel = stage.dims
+        return schedule.reorder_storage(*others, channel, across)
+
+    def _is_mixed(self, stage: Stage) -> bool:
+        """Whether something reads other channels of it than the one that is computed."""
+        readers = (self.graph.stage[name] for name in self.graph.consumers[stage.name])
+        return any(
+            not c.dims or c.dims[-1] not in names(e.indices[-1])
+            for c in readers for d in c.definitions for e in d.loads if e.buffer in stage.buffers
+        )  # fmt: skip
+
+    def marked(self, stage: Stage, definition: Definition, schedule: StageSchedule) -> StageSchedule:
+        """The loops of a definition."""
+        free = [d for d in pure_dims(stage, definition) if is_independent(stage, definition, d)]
+        if not free:
+            return schedule
+        width = widest_lanes(stage, self._loaded[id(definition)], self.vector_bits)
+        if stage.name in self.channels:
+            return self._pixels(stage, definition, schedule, free, width)
+        return self._columns(stage, definition, schedule, free, width)
+
+    def _pixels(
+        self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int
+    ) -> StageSchedule:
+        """Outer pure dims (the first parallel), reduction loops, then vectors of pixels, and in them their channels."""
+        *_, across, channel = stage.dims
+        is_vector = across in free and self._may_hold(stage, width, -2)
+        order = [r.name for r in definition.domain]
+        if is_vector:
+            schedule = schedule.vectorize(across, width)
+            order += [across, across + SUFFIX["vectorize"]]
+        if is_vector and channel in free:
+            schedule = schedule.unroll(channel, self.channels[stage.name])
+            order = [channel, *order, channel + SUFFIX["unroll"]]
+        if is_vector and (definition.domain or channel in free):
+            schedule = schedule.reorder(*order)
+        if free[0] in (across, channel):
+            return schedule
+        several = not definition.domain and self._may_hold(stage, 2 * ROWS, stage.dims.index(free[0]))
+        return schedule.parallel(free[0], ROWS) if several else schedule.parallel(free[0])
+
+    def _columns(
+        self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int
+    ) -> StageSchedule:
+        """Outer pure dims (the first parallel), reduction loops, then the vectorized contiguous dim."""
+        last = free[-1] if free[-1] == stage.dims[-1] and self._may_hold(stage, width) else None
+        block = REDUCTION_BLOCK if definition.domain else BLOCK
+        if free[0] != stage.dims[-1]:
+            schedule = schedule.parallel(free[0])
+        elif self._may_hold(stage, block + 1):
+            schedule = schedule.parallel(free[0], block)
+            last = free[0] + "_p"
+        if last is None:
+            return schedule
+        if definition.domain:
+            schedule = schedule.reorder(*(r.name for r in definition.domain), last)
+        return schedule.vectorize(last, width)
+
+    def _may_hold(self, stage: Stage, count: int, axis: int = -1) -> bool:
+        """Whether an axis may have at least so many points: those of outputs may be constant."""
+        shape = self.graph.output[stage.name].shape if stage.name in self.graph.output else ()
+        extent = constant(shape[axis]) if shape else None
+        return extent is None or extent >= count
+
+
+def lanes(stage: Stage, definition: Definition, vector_bits: int) -> int:
+    """Lanes of the natural vector of the widest type that the definition stores or loads, or a few such vectors."""
+    return max(FEWEST_LANES, register_lanes(stage, definition, vector_bits))
+
+
+def register_lanes(stage: Stage, definition: Definition, vector_bits: int) -> int:
+    """How many values of the widest type that the definition stores or loads fit a vector register."""
+    return _fitting(stage, (e.dtype for e in definition.loads), vector_bits)
+
+
+def widest_lanes(stage: Stage, loaded: Iterable[DType], vector_bits: int) -> int:
+    """As `lanes`, where what is loaded is known."""
+    return max(FEWEST_LANES, _fitting(stage, loaded, vector_bits))
+
+
+def _fitting(stage: Stage, loaded: Iterable[DType], vector_bits: int) -> int:
+    return max(1, vector_bits // (8 * max(t.bytes for t in (*stage.dtypes, *loaded))))
