@@ -61,6 +61,7 @@ from .lang.math import (
     where,
     within,
 )
+from .lang.pixel import pixel
 from .lang.rdom import RDom
 from .lang.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
 from .lang.tables import table
@@ -79,7 +80,7 @@ __all__ = [
     # conversions
     "bits", "cast", "rounding_cast", "saturating_cast",
     # choices and ranges
-    "case", "clamp", "clip", "lerp", "maximum", "minimum", "select", "where", "within",
+    "case", "clamp", "clip", "lerp", "maximum", "minimum", "pixel", "select", "where", "within",
     # math
     "abs", "acos", "asin", "atan", "atan2", "ceil", "cos", "erf", "exp", "floor", "log", "pow", "round", "rsqrt", "sin",
     "sqrt", "tan", "tanh", "trunc",

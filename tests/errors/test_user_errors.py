@@ -118,6 +118,41 @@ def float_as_an_extent() -> object:
     return pt.Input("a", "uint8", shape=(2.5,))  # type: ignore[arg-type]
 
 
+@must_fail(r"pt.pixel\(...\) is all channels of a pixel, not a value; assign it, like out\[y, x\] = pt.pixel")
+def arithmetic_on_pixels() -> object:
+    return pt.pixel(IMG[Y, X], 0, 0) * 2  # type: ignore[operator]
+
+
+@must_fail("pt.pixel is given no channels; write one expression for each")
+def pixel_of_nothing() -> object:
+    return pt.pixel()
+
+
+@must_fail(r"pt.pixel takes channels one by one; write pt.pixel\(\*channels\)")
+def pixel_of_a_tuple() -> object:
+    return pt.pixel((IMG[Y, X], 0, 0))
+
+
+@must_fail(r"Func 'f' is defined already \(at .*\), and pt.pixel\(...\) is a first definition; update it channel by")
+def pixel_as_an_update() -> None:
+    f = pt.Func("f")
+    f[Y, X] = pt.pixel(IMG[Y, X], 0)
+    f[Y, X] = pt.pixel(0, IMG[Y, X])
+
+
+@must_fail(r"Func 'f' \(defined at .*\) has channels 0 .. 2, but channel 3 of it is read")
+def channel_that_there_is_not() -> object:
+    f = pt.Func("f")
+    f[Y, X] = pt.pixel(IMG[Y, X], 0, 0)
+    return f[Y, X, 3]
+
+
+@must_fail("Func 'f' uses c, which is not a coordinate on the left")
+def channel_inside_a_pixel() -> None:
+    f, rgb = pt.Func("f"), pt.Input("rgb", "uint8", 3)
+    f[Y, X] = pt.pixel(rgb[Y, X, pt.Var("c")], 0, 0)
+
+
 @must_fail("Input 'a' has ndim=2, but a shape of 3 extents; leave ndim out")
 def rank_of_another_shape() -> object:
     return pt.Input("a", "uint8", 2, shape=(None, None, 3))

@@ -80,6 +80,30 @@ def test_strategies_schedule_pictures_of_other_channels_anew() -> None:
     assert p.schedule == p._calls.scheduled((("img.shape.2", 3),)).schedule
 
 
+# ---- all channels at once
+
+
+def test_pixels_are_cases() -> None:
+    gray, rgb, wide = pt.Input("gray", "uint8", 2), pt.Func("rgb"), pt.Func("wide")
+    rgb[Y, X] = pt.pixel(gray[Y, X], 255 - gray[Y, X], 7)
+    assert rgb.ndim == 3 and rgb.dims == ("y", "x", "c")
+    p = pt.Pipeline(rgb)
+    pixels = picture(9, 41)
+    expected = np.stack([pixels, 255 - pixels, np.full_like(pixels, 7)], axis=2)
+    assert (p(gray=pixels) == expected).all() and (p.reference(gray=pixels) == expected).all()
+    wide[C, X] = pt.pixel(pt.cast("float32", gray[C, X]), gray[C, X] / 2)
+    assert wide.dims == ("c", "x", "cc")
+    assert pt.Pipeline(wide)(gray=pixels).shape == (9, 41, 2)
+
+
+def test_as_many_channels_as_are_given() -> None:
+    rgb, out = pt.Input("rgb", "uint8", 3), pt.Func("out")
+    out[Y, X] = pt.pixel(rgb[Y, X, 2], rgb[Y, X, 0])
+    p = pt.Pipeline(out)
+    pixels = picture(9, 41, 3)
+    assert (p(rgb=pixels) == pixels[..., [2, 0]]).all()
+
+
 # ---- in any layout
 
 

@@ -127,9 +127,11 @@ def _show(shape: Iterable[Any]) -> str:
 
 
 def _default_shape(func: Func, inputs: list[Input]) -> Shape:
+    channels = () if func.channels is None else (func.channels,)
+    leading = func.ndim - len(channels)
     for i in inputs:
-        if i.ndim == func.ndim and not isinstance(i, Table):
-            return tuple(map(expr, i.shape))
+        if i.ndim in (func.ndim, leading) and not isinstance(i, Table):
+            return tuple(map(expr, (*i.shape[:leading], *channels)))
     raise UserError(
         f"the shape of output {func} (defined at {func.where}) is not known: no Input has {func.ndim} dimensions to "
         f"take it from; write shape=({', '.join(f'extent of {d}' for d in func.dims)})"

@@ -5,6 +5,7 @@
     f[y, r[0]] = f[y, r[0] - 1]   scan: the loops of r run in order, y is independent
     hist[img[r[0], r[1]]] += 1    scatter: where to write depends on data
     f[y, x] = (a, b)              several values, read as f[y, x][0] and f[y, x][1]
+    f[y, x] = pt.pixel(r, g, b)   channels, a dim of their own, read as f[y, x, 0]
 
 Every mistake is refused on the line that makes it, so that a Func is always well formed.
 """
@@ -21,6 +22,7 @@ from ..expr.nodes import Expr, ExprLike, Read
 from ..expr.types import DType, promote
 from . import names
 from .indexing import NotAValue, Source, check_rank, indices_of
+from .pixel import Pixel, channel_coordinate, check_channel
 from .rdom import RDom
 from .scan import Mentions, scan
 from .variables import Var, known_at_call
@@ -61,6 +63,7 @@ class Func(Source):
         self.where = here()
         self.domain = None if domain is None else _domain(self, domain)
         self.helper = False  # made by a boundary condition
+        self.channels: int | None = None  # of a Func that is defined by pixels
         self.equations: list[Equation] = []
         self.used_by: Func | None = None  # the first other Func that reads this one
 
@@ -103,6 +106,8 @@ class Func(Source):
             )
         indices = indices_of(self, key)
         check_rank(self, indices, self.dims)
+        if self.channels is not None:
+            check_channel(f"{self} (defined at {self.where})", self.channels, indices[-1])
         reads = [Read(t, 1, self, indices, k) for k, t in enumerate(self.dtypes)]
         return reads[0] if len(reads) == 1 else Values(reads)
 
@@ -113,6 +118,8 @@ class Func(Source):
                 f"move all definitions of {self.name} before that line"
             )
         indices = indices_of(self, key)
+        if isinstance(value, Pixel):
+            indices, value = _channels(self, indices, value)
         values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
         equation = _update(self, indices, values) if self.defined else _pure(self, indices, values)
         if not self.defined:
@@ -134,6 +141,21 @@ def _domain(func: Func, domain: Any) -> Bounds:
 
 
 # ---- the pure equation
+
+
+def _channels(func: Func, indices: tuple[Expr, ...], pixel: Pixel) -> tuple[tuple[Expr, ...], Expr]:
+    """The indices with a coordinate of channels behind them, and the value there."""
+    if func.defined:
+        left = ", ".join(func.dims)
+        raise UserError(
+            f"{func} is defined already (at {func.where}), and pt.pixel(...) is a first definition; "
+            f"update it channel by channel, like {func.name}[{left}] = ..."
+        )
+    dims = _pure_dims(func, indices)
+    _check_free(func, scan(pixel), dims)
+    channel = channel_coordinate(dims)
+    func.channels = len(pixel)
+    return (*indices, channel), pixel.at(channel)
 
 
 def _pure(func: Func, indices: tuple[Expr, ...], given: tuple[Any, ...]) -> Equation:
