@@ -101,13 +101,16 @@ class Calls:
         found = self._scheduled.get(known)
         return self.adopt(known, self._asked) if found is None else found
 
+    def _for(self, inputs: Sequence[NDArray]) -> Scheduled:
+        return self.scheduled(self.known(dict(zip(self._names, inputs, strict=True))))
+
     def _timed(self, seconds: Timings) -> None:
         self.timings = seconds
 
     def check(self, given: Mapping[str, Any]) -> tuple[dict[str, NDArray], dict[str, Any]]:
         """All that is checked before code runs; the arguments by name."""
         inputs, numbers = self.arguments.match(given)
-        self._checked_shapes(inputs, numbers, self.general)
+        self._checked_shapes(inputs, numbers, self._for(inputs))
         names = self.arguments
         return (
             {a.name: array for a, array in zip(names.arrays, inputs, strict=True)},
@@ -155,7 +158,7 @@ class Calls:
 
     def _prepared(self, inputs: list[NDArray], numbers: Values, outputs: Sequence[NDArray | None]) -> Call:
         """Check everything, then compile."""
-        scheduled = self.scheduled(self.known(dict(zip(self._names, inputs, strict=True))))
+        scheduled = self._for(inputs)
         shapes = self._checked_shapes(inputs, numbers, scheduled)
         for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True):
             if a is not None:

@@ -74,7 +74,14 @@ def _every_second(shape: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
     return tuple(2 * n for n in shape), "{a}[" + ", ".join(["::2"] * len(shape)) + "]"
 
 
-_LAYOUTS: list[Layout] = [_dense, _dense, _dense, _fortran, _transposed, _planar, _backwards, _window, _every_second]
+def _part_of_pixels(shape: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
+    return (*shape[:-1], shape[-1] + 1), "{a}[..., :-1]"
+
+
+_LAYOUTS: list[Layout] = [
+    _dense, _dense, _dense, _fortran, _transposed, _planar, _backwards, _window, _every_second, _part_of_pixels,
+]  # fmt: skip
+LAYOUTS = range(len(_LAYOUTS))
 
 
 def outputs_like(expected: list[Any], layouts: list[int]) -> list[Any]:

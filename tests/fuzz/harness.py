@@ -16,7 +16,7 @@ from pantile.reference import evaluate
 from pantile.reference.floats import from_bfloat_bits
 from pantile.schedule.schedule import Schedule
 
-from .arrays import outputs_like
+from .arrays import LAYOUTS, outputs_like
 from .draws import Draw
 from .guarded import guarded
 from .pipelines import Case, pipelines
@@ -61,7 +61,7 @@ def trials(
     case = draw(pipelines(focus, floats) if cases is None else cases)
     graph = pipeline_of(case).graph
     schedule = draw(schedules(graph, case.strict)) if scheduled else Schedule()
-    layouts = draw(st.none() | st.tuples(*[st.integers(0, 8)] * len(case.slack)))
+    layouts = draw(st.none() | st.tuples(*[st.sampled_from(LAYOUTS)] * len(case.slack)))
     return Trial(case, schedule, layouts, draw(st.sampled_from([1, 2, 3])))
 
 

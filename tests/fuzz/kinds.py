@@ -6,17 +6,30 @@ from collections.abc import Callable
 
 from .places import constant_table, read_at_places
 from .reductions import matrix_product, over_image, reduction
-from .stages import bounded, iterated, look_up_table, mosaic, multi_valued, one_of_several, pointwise, stencil
+from .stages import (
+    bounded,
+    iterated,
+    look_up_table,
+    mosaic,
+    multi_valued,
+    one_of_several,
+    pixels,
+    pointwise,
+    stencil,
+)
 from .updates import histogram, updated
 from .writer import Writer
 
 KINDS: dict[str, list[Callable[[Writer], None]]] = {
-    "pure": [pointwise, pointwise, stencil, stencil, mosaic, look_up_table, bounded, multi_valued, one_of_several,
-             constant_table, read_at_places],
+    "pure": [
+        pointwise, pointwise, pixels, stencil, stencil, mosaic, look_up_table, bounded, multi_valued, one_of_several,
+        constant_table, read_at_places,
+    ],
     "reductions": [reduction, reduction, over_image, matrix_product, stencil, pointwise],
     "updates": [updated, updated, updated, histogram, pointwise],
     "all": [
-        *[pointwise] * 3, *[stencil] * 2, mosaic, multi_valued, one_of_several, look_up_table, bounded, iterated,
+        *[pointwise] * 3, pixels, *[stencil] * 2, mosaic, multi_valued, one_of_several, look_up_table, bounded,
+        iterated,
         *[reduction] * 2, over_image, matrix_product, *[updated] * 2, histogram,
         constant_table, read_at_places,
     ],

@@ -109,7 +109,7 @@ def _begin(draw: Draw, floats: str) -> Writer:
     w = Writer(draw, regime, palette, transcendental=False)
     w.transcendental = tame and w.chance(25)
     w.lines.append('y, x, c = pt.vars("y x c")')
-    w.ranks = w.pick([(1,), (2,), (2,), (2,), (2, 3), (1, 2)])
+    w.ranks = w.pick([(1,), (2,), (2,), (1, 2), *[(3,), (2, 3)] * 2])  # pictures with channels as often as without
     return w
 
 
@@ -119,8 +119,10 @@ def _inputs(w: Writer, shape: list[int]) -> dict[str, str]:
     for name in ("img", "other")[: w.pick([1, 1, 2])]:
         t = w.pick(w.palette)
         ndim = w.pick(w.ranks)
-        extents = tuple(([*shape, w.number(1, 4)] if ndim == 3 else shape)[:ndim])
-        w.lines.append(f"{name} = pt.Input({name!r}, {t.name!r}, ndim={ndim})")
+        extents = tuple(([*shape, w.pick([1, 2, 3, 3, 4, 5])] if ndim == 3 else shape)[:ndim])
+        said = f"shape={(None, None, extents[-1])}" if ndim == 3 and w.chance(40) else f"ndim={ndim}"
+        w.lines.append(f"{name} = pt.Input({name!r}, {t.name!r}, {said})")
+        w.channels += [f"{name}.shape[2]"] if ndim == 3 else []
         size = 50.0 if t.is_float else float(max(t.max, -t.min))
         w.raw.append(RawInput(name, t, ndim, size))
         w.extents += [f"{name}.shape[{k}]" for k in range(min(ndim, 2))]
@@ -178,4 +180,4 @@ def _shape(w: Writer, ndim: int) -> list[str]:
     forms = ["{n}", "{n}", "{n}", "{n} // 2 + 1", "{n} + 3", "2 * {n}"]
     shape = [w.pick(forms).format(n=extents[k]) for k in range(min(ndim, 2))]
     shape = [e if w.chance(80) else w.pick([str(w.pick([0, 1, 3, 8, 13])), w.bound(0, 9)]) for e in shape]
-    return [*shape, str(w.number(1, 4))] if ndim == 3 else shape
+    return [*shape, w.pick([*w.channels * 4, "2", "3", "4", str(w.number(1, 6))])] if ndim == 3 else shape

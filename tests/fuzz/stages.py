@@ -22,6 +22,19 @@ def pointwise(w: Writer) -> None:
     w.outputs[name] = None
 
 
+def pixels(w: Writer) -> None:
+    """All channels at once."""
+    if 3 not in w.ranks:
+        pointwise(w)
+        return
+    dims, t = DIMS[3][:2], w.pick(w.palette)
+    channels = [w.of_type(Scope(dims, depth=w.pick([0, 1, 2])), t) for _ in range(w.number(1, 4))]
+    name = w.func("q")
+    w.lines.append(f"{name}[{', '.join(dims)}] = pt.pixel({', '.join(v.text for v in channels)})")
+    w.add(name, replace(channels[0], size=max(v.size for v in channels), slack=max(v.slack for v in channels)), ndim=3)
+    w.outputs[name] = None
+
+
 def stencil(w: Writer) -> None:
     """A weighted sum of a source's neighbourhood."""
     source = w.source(least=1)

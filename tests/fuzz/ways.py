@@ -21,7 +21,7 @@ from pantile.reference import evaluate
 from pantile.schedule.schedule import Schedule
 
 from ..autoschedule.problems import MODELS, TINY, problem_of
-from .arrays import outputs_like
+from .arrays import LAYOUTS, outputs_like
 from .draws import Draw
 from .guarded import guarded
 from .harness import compare, pipeline_of, program, refused_call, refused_late
@@ -143,7 +143,7 @@ class _Prepared:
             pipeline(**self.inputs, **self.params)
             return
         at_end = draw(st.booleans())
-        layouts = [draw(st.sampled_from([0, *range(9)])) for _ in self.expected]
+        layouts = [draw(st.sampled_from([0, *LAYOUTS])) for _ in self.expected]
         out = [guarded(a, at_end) for a in outputs_like(self.expected, layouts)]
         inputs = {name: guarded(a, at_end) for name, a in self.inputs.items()}
         found = pipeline(**inputs, **self.params, num_threads=threads, out=out)

@@ -34,6 +34,7 @@ class Writer(Grammar):
     lines: list[str] = field(default_factory=list)
     raw: list[RawInput] = field(default_factory=list)
     ranks: tuple[int, ...] = (2,)
+    channels: list[str] = field(default_factory=list)  # extents of the last axes of pictures
     # Funcs that may be outputs, with the shape they need; None: any shape will do.
     outputs: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     _count: int = 0
