@@ -90,6 +90,13 @@ def box() -> tuple[pt.Func, Any]:
     return out, (IMG.shape[0] - 2, IMG.shape[1] - 2)
 
 
+def box_of_bytes() -> tuple[pt.Func, Any]:
+    img, out = pt.Input("img", "uint8", ndim=1), pt.Func("out")
+    r = pt.RDom((0, 3), names="x")
+    out[X] = pt.cast("uint8", pt.sum(img[X + r.x], over=r) // 3)
+    return out, (img.shape[0] - 2,)
+
+
 def row_sums() -> tuple[pt.Func, Any]:
     r = pt.RDom((0, FLOATS.shape[1]), names="x")
     total = pt.Func("total")
@@ -151,6 +158,7 @@ EXAMPLES = [
             pointwise_then_stencil, around("inline", PLAIN, "graph")),
     Example("inline_reduction", "A small constant reduction is written out where it is read.",
             box, around("inline", PLAIN, "graph")),
+    Example("narrow", "Sums that fit 16 bits are computed in them.", box_of_bytes, around("narrow", PLAIN, "inline")),
     Example("nest", "Each stage is computed where the schedule says, over what is read of it there.", blur, (
         Section("blur_x at root", AT_ROOT, "nest"),
         Section("blur_x at each row of blur_y", AT_ROW, "nest"),

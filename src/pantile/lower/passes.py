@@ -1,8 +1,8 @@
 """The ordered list of passes: graph + plan -> loop-IR program. The runner names, times, shows and verifies them.
 
-inline -> fit blocks -> build loop nest (regions, sliding) -> fold storage -> simplify -> trim loops -> unswitch ->
-partition loops -> vectorize -> unroll -> promote accumulators -> share memory -> flatten
-storage -> simplify -> interleave channels
+inline -> narrow integers -> fit blocks -> build loop nest (regions, sliding) -> fold storage -> simplify -> trim loops
+-> unswitch -> partition loops -> vectorize -> unroll -> promote accumulators -> share memory -> flatten storage ->
+simplify -> interleave channels
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .fold import fold_storage
 from .inline import inline
 from .interleave import interleave
 from .names import loop_name
+from .narrow import narrow
 from .nest import build_nest
 from .partition import partition
 from .promote import promote
@@ -59,6 +60,7 @@ def lower(graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts
     """All passes. `strides`: what is known of those of each input and output."""
     buffers, scalars = arguments(graph, strides)
     graph = trace.run("inline", lambda: inline(graph, plan))
+    graph = trace.run("narrow", lambda: narrow(graph))
     plan = trace.run("fit", lambda: fit(graph, plan, facts))
     nest = trace.run("nest", lambda: build_nest(graph, plan, facts))
     folds = storage_folds(graph, plan, nest.folds)

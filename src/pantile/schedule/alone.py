@@ -41,16 +41,14 @@ class Alone:
     def _loaded(self) -> dict[int, frozenset[DType]]:
         """The types that a definition loads from memory, through inlined stages, by its id."""
         found: dict[int, frozenset[DType]] = {}
-        of_stage: dict[str, frozenset[DType]] = {}
+        instead: dict[str, frozenset[DType]] = {}  # buffer of an inlined stage -> what is loaded where it is read
         for s in self.graph.stages:
             for d in s.definitions:
-                types: set[DType] = set()
-                for e in d.loads:
-                    producer = self.graph.producer.get(e.buffer)
-                    is_inlined = producer is not None and producer is not s and producer.name in self.inlined
-                    types |= of_stage[producer.name] if producer is not None and is_inlined else {e.dtype}
-                found[id(d)] = frozenset(types)
-            of_stage[s.name] = frozenset().union(*(found[id(d)] for d in s.definitions))
+                found[id(d)] = frozenset().union(*(instead.get(e.buffer, {e.dtype}) for e in d.loads))
+            if s.name in self.inlined:
+                others = [e for d in s.definitions for e in d.loads if e.buffer not in s.buffers]
+                types = frozenset[DType]().union(*(instead.get(e.buffer, {e.dtype}) for e in others))
+                instead |= dict.fromkeys(s.buffers, types)
         return found
 
     def at_root(self, stage: Stage) -> StageSchedule:
