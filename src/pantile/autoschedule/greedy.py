@@ -283,7 +283,7 @@ class _Search:
             longer = dict.fromkeys(loops[:k], SIZES[-1])
             tiles += [{**dict.fromkeys(loops, SIZES[0]), **longer, loop: size} for size in SIZES]
             whole = {other: extents[other] for other in loops if other != loop}
-            tiles += [{**whole, loop: size} for size in (COLUMNS if loop == dims[-1] else SIZES)]
+            tiles += [{**whole, loop: size} for size in (COLUMNS if loop == dims[self.problem.row(output)] else SIZES)]
         least = LANES_PER_TILE * self.vector_width
         for tile in tiles:
             tile.update({d: max(tile[d], least) for d in dims[self.problem.row(output) :] if d in tile})
