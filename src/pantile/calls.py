@@ -90,16 +90,19 @@ class Calls:
         short = [(i, s[-1]) for i, s in ends if isinstance(s, tuple) and len(s) == i.ndim]
         return tuple((i.extent(i.ndim - 1), n) for i, n in short if type(n) is int and 1 <= n <= MOST_CHANNELS)
 
-    def adopt(self, known: Known, schedule: Schedule) -> Scheduled:
+    def adopt(self, known: Known, schedule: Schedule, like: Schedule | None = None) -> Scheduled:
         """Run calls that know this by a schedule for them."""
-        found = Scheduled(with_extents(self.graph, dict(known)), schedule, self.options, self._timed)
+        found = Scheduled(with_extents(self.graph, dict(known)), schedule, self.options, self._timed, like)
         self._scheduled[known] = found
         return found
 
     def scheduled(self, known: Known) -> Scheduled:
         """The pipeline as it is run for calls that know this."""
         found = self._scheduled.get(known)
-        return self.adopt(known, self._asked) if found is None else found
+        if found is not None:
+            return found
+        # What users write about some stages relies on which of the others are inlined.
+        return self.adopt(known, self._asked, self.general.schedule if self._asked else None)
 
     def _for(self, inputs: Sequence[NDArray]) -> Scheduled:
         return self.scheduled(self.known(dict(zip(self._names, inputs, strict=True))))

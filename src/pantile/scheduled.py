@@ -31,9 +31,12 @@ Timings = dict[str, float]
 class Scheduled:
     """The schedule, completed for the target and checked, and what is compiled of it."""
 
-    def __init__(self, graph: Graph, asked: Schedule, options: Options, note: Callable[[Timings], None]) -> None:
+    def __init__(
+        self, graph: Graph, asked: Schedule, options: Options, note: Callable[[Timings], None],
+        like: Schedule | None = None,
+    ) -> None:  # fmt: skip
         bits = options.target.vector_bits
-        completed = complete(graph, asked, bits, strict=options.strict)
+        completed = complete(graph, asked, bits, strict=options.strict, like=like)
         self.graph, self.options = graph, options
         # Copies and stages of partial results are not in the graph yet; names of no stage at all are refused below.
         self.schedule = Schedule(*completed.values(), *(s for name, s in asked.items() if name not in completed))

@@ -71,6 +71,30 @@ def test_reductions_over_channels_are_small_where_they_are_known() -> None:
     assert "compute_inline" in repr(inlined) and "compute_inline" not in repr(p.schedule["f_sum"])
 
 
+def test_what_is_inlined_beside_named_stages_stays_so() -> None:
+    """With known channels, less is left of the work of a stage that is kept otherwise, or the other way round."""
+    img, half, out = pt.Input("img", "uint8", 3), pt.Func("half"), pt.Func("out")
+    half[Y, X, C] = img[Y, X, pt.clamp(C * 2 - img.shape[2], 0, img.shape[2] - 1)]
+    out[Y, X, C] = pt.cast("uint16", half[Y, X, C]) * half[Y, X + 1, C]
+    schedule = pt.Schedule(pt.on("out").parallel("y"))
+    p = pt.Pipeline(out, (img.shape[0], img.shape[1] - 1, img.shape[2]), schedule=schedule)
+    pixels = picture(9, 21, 3)
+    assert (p(img=pixels) == p.reference(img=pixels)).all()
+    known = p._calls.scheduled((("img.shape.2", 3),)).schedule
+    assert ("compute_inline" in repr(known["half"])) == ("compute_inline" in repr(p.schedule["half"]))
+
+
+def test_loops_that_others_are_computed_at_stay_as_they_were() -> None:
+    img, one, two, out = pt.Input("img", "uint8", 3), pt.Func("one"), pt.Func("two"), pt.Func("out")
+    one[Y, X, C] = img[Y, X, C] // 2 + X
+    two[Y, X, C] = one[Y, X, C] + one[Y, X + 1, C]
+    out[Y, X, C] = two[Y, X, C] * one[Y, X, 0]
+    schedule = pt.Schedule(pt.on("two").compute_at("out", "c"), pt.on("one").compute_at("out", "x"))
+    p = pt.Pipeline(out, (img.shape[0], img.shape[1] - 1, img.shape[2]), schedule=schedule)
+    pixels = picture(9, 21, 3)
+    assert (p(img=pixels) == p.reference(img=pixels)).all()
+
+
 def test_strategies_schedule_pictures_of_other_channels_anew() -> None:
     p = inverted(pt.Input("img", "uint8", 3), schedule="greedy")
     for channels in (3, 4, 20):

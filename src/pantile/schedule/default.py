@@ -23,15 +23,22 @@ CHEAP_OPERATIONS, CHEAP_LOADS = 2, 1
 _MANY = 1 << 20
 
 
-def complete(graph: Graph, schedule: Schedule, vector_bits: int = 128, *, strict: bool = False) -> Schedule:
-    """The schedule with the default directives for every stage that it does not name, in the graph's order."""
-    named = {n for n, s in schedule.items() if any(d.verb == "compute_inline" for d in s.directives)}
-    inlined = _inlined(graph, schedule, named)
+def complete(
+    graph: Graph, schedule: Schedule, vector_bits: int = 128, *, strict: bool = False, like: Schedule | None = None
+) -> Schedule:
+    """The schedule with the default directives for every stage that it does not name, in the graph's order.
+
+    `like`: one that was completed for the same pipeline, of which less was known. The same stages are inlined, and
+    loops that others are computed at are the same: what is named relies on it.
+    """
+    named = _inlined_by(schedule)
+    inlined = _chosen(graph, schedule, named) if like is None else _inlined_by(like) - named
     alone = Alone(graph, vector_bits, named | inlined)
+    places = {} if like is None else {n: like[n] for n in _named_as_places(schedule) if n in like}
     stages = []
     for s in graph.stages:
-        if s.name in schedule:
-            stages.append(schedule[s.name])
+        if s.name in schedule or s.name in places:
+            stages.append(schedule.get(s.name) or places[s.name])
         elif s.name in inlined:
             stages.append(on(s.name).compute_inline())
         else:
@@ -42,7 +49,11 @@ def complete(graph: Graph, schedule: Schedule, vector_bits: int = 128, *, strict
 # ---- what is inlined
 
 
-def _inlined(graph: Graph, schedule: Schedule, named: Collection[str]) -> set[str]:
+def _inlined_by(schedule: Schedule) -> set[str]:
+    return {n for n, s in schedule.items() if any(d.verb == "compute_inline" for d in s.directives)}
+
+
+def _chosen(graph: Graph, schedule: Schedule, named: Collection[str]) -> set[str]:
     """The stages to inline, decided consumers first: reads multiply through inlined consumers."""
     kept = {*graph.output, *schedule, *_named_as_places(schedule)}
     inlined = set(named)
