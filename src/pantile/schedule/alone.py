@@ -61,6 +61,10 @@ class Alone:
             schedule = schedule if marked == start else marked
         return schedule
 
+    def _lanes(self, stage: Stage, definition: Definition) -> int:
+        """As `lanes`, of what is really loaded: a sum of bytes, written out, is no load of 32 bits."""
+        return max(FEWEST_LANES, _fitting(stage, self._loaded[id(definition)], self.vector_bits))
+
     def stored(self, stage: Stage, schedule: StageSchedule) -> StageSchedule:
         """Channels that others mix as planes, row by row; interleaved ones are as good where all are computed alike."""
         if self.channels.get(stage.name, 1) == 1 or stage.name in self.graph.output or not self._is_mixed(stage):
@@ -81,7 +85,7 @@ class Alone:
         free = [d for d in pure_dims(stage, definition) if is_independent(stage, definition, d)]
         if not free:
             return schedule
-        width = widest_lanes(stage, self._loaded[id(definition)], self.vector_bits)
+        width = max(lanes(stage, definition, self.vector_bits), self._lanes(stage, definition))
         if stage.name in self.channels:
             return self._pixels(stage, definition, schedule, free, width)
         return self._columns(stage, definition, schedule, free, width)
@@ -138,11 +142,6 @@ def lanes(stage: Stage, definition: Definition, vector_bits: int) -> int:
 def register_lanes(stage: Stage, definition: Definition, vector_bits: int) -> int:
     """How many values of the widest type that the definition stores or loads fit a vector register."""
     return _fitting(stage, (e.dtype for e in definition.loads), vector_bits)
-
-
-def widest_lanes(stage: Stage, loaded: Iterable[DType], vector_bits: int) -> int:
-    """As `lanes`, where what is loaded is known."""
-    return max(FEWEST_LANES, _fitting(stage, loaded, vector_bits))
 
 
 def _fitting(stage: Stage, loaded: Iterable[DType], vector_bits: int) -> int:
