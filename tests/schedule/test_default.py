@@ -159,3 +159,44 @@ def test_one_long_row_is_cut_into_blocks() -> None:
 def test_the_default_is_legal(make: object) -> None:
     assert callable(make)
     resolve(make(), Schedule(), strict=True, vector_bits=256)
+
+
+# ---- pictures with channels
+
+
+def colours(dtype: str = "uint8") -> tuple[pantile.Input, tuple[pantile.Var, ...]]:
+    return pantile.Input("img", dtype, shape=(None, None, 3)), pantile.vars("y x c")
+
+
+def test_vectors_go_along_rows_of_pixels() -> None:
+    img, (y, x, c) = colours()
+    f = pantile.Func("f")
+    f[y, x, c] = 255 - img[y, x, c]
+    marks = '.vectorize("x", 16).unroll("c", 3).reorder("c", "x", "x_v", "c_u").parallel("y", 4)'
+    assert repr(pantile.Pipeline(f, target="aarch64").schedule["f"]) == 'pt.on("f").compute_root()' + marks
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+@pytest.mark.parametrize("how", ["naive", "greedy", "dp", "polymage", "posttile", "reuse", "kernel"])
+def test_channels_are_never_a_vector(how: str, dtype: str) -> None:
+    img, f, g = pantile.Input("img", dtype, 3), pantile.Func("f"), pantile.Func("g")
+    y, x, c = pantile.vars("y x c")
+    e = pantile.edge(img)
+    f[y, x, c] = e[y - 1, x, c] + e[y + 1, x, c]
+    g[y, x, c] = f[y, x - 1, c] + f[y, x + 1, c]
+    for channels in (2, 4):
+        p = pantile.Pipeline(g, schedule=how, estimates={"img": (300, 400, channels)}, target="aarch64")
+        vectors = [str(d.args[0]) for s in p.schedule.values() for d in s.directives if d.verb == "vectorize"]
+        assert vectors and all(v.startswith("x") for v in vectors)
+
+
+def test_channels_that_others_mix_are_planes() -> None:
+    img, (y, x, c) = colours("uint16")
+    e, across, gray = pantile.edge(img), pantile.Func("across"), pantile.Func("gray")
+    across[y, x, c] = e[y, x - 1, c] // 2 + e[y, x + 1, c] // 2
+    gray[y, x] = across[y, x, 0] + across[y - 1, x, 1] + across[y + 1, x, 2] + across[y + 2, x, 0]
+    mixed = pantile.Pipeline(gray, shape=img.shape[:2]).schedule["across"]
+    assert '.reorder_storage("y", "c", "x")' in repr(mixed)
+    down = pantile.Func("down")
+    down[y, x, c] = across[y - 1, x, c] + across[y + 1, x, c]
+    assert "reorder_storage" not in repr(pantile.Pipeline(down).schedule["across"])

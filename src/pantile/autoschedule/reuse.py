@@ -160,13 +160,14 @@ class TilingAnalysis:
         """Of the loops inside a tile. "We do not attempt to interchange loops that only perform a few iterations".
 
         Orders with another loop than the column innermost lose the prefetchers (equation 5.13); large segments do
-        without them.
+        without them, and so do pictures with channels, whose rows are loaded and stored as whole pixels.
         """
         fixed, free = self.tiles.long[:-MOST_PERMUTED], self.tiles.long[-MOST_PERMUTED:]
         orders = [(*fixed, *p) for p in permutations(free)]
         along = [p for p in orders if p[-1] == self.tiles.column]
         others = [p for p in orders if p not in along]
-        return [*along, *others] if len(self.tiles.members) <= FEW_STAGES or not along else along
+        is_small = len(self.tiles.members) <= FEW_STAGES and self.tiles.output.name not in self.tiles.problem.channels
+        return [*along, *others] if is_small or not along else along
 
     def cheapest_tile(self, nest: Nest, levels: Mapping[str, Level]) -> Tiling | None:
         """The least total cost over all tiles and outermost loops over tiles, under the constraints."""

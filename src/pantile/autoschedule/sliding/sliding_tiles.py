@@ -40,7 +40,7 @@ class SlidingTiles:
         self.extents = dict(zip(self.output.dims, self.facts.extents(self.output.name), strict=True))
         self.lanes = lanes(self.output, self.output.definitions[-1], problem.machine.vector_bits)
         dims = self.output.dims
-        self.column = dims[-1] if dims else ""
+        self.column = dims[problem.row(self.output.name)] if dims else ""
         self.short = tuple(d for d in dims if self.extents[d] <= MOST_UNROLLED)
         self.long = tuple(d for d in dims if d not in self.short)
         self._boxes: dict[tuple[frozenset[str], frozenset[str], str], dict[str, Box]] = {}
