@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pantile.expr.build import binary
+from pantile.expr.build import binary, cast
 from pantile.expr.congruence import congruence
 from pantile.expr.linear import Facts, linear, simplify
-from pantile.expr.nodes import Const, Expr, const, var
-from pantile.expr.types import INDEX
+from pantile.expr.nodes import Const, Expr, Load, const, op, var
+from pantile.expr.types import INDEX, dtype
 from pantile.expr.visit import walk
 
 from .indices import affine, boxes, cases, conditions, indices, points, value
@@ -141,3 +142,17 @@ def test_quotients_of_a_pyramid() -> None:
 
 def text(e: Expr, facts: Facts) -> str:
     return str(simplify(e, facts))
+
+
+@pytest.mark.parametrize("kind", ["int8", "int32", "int64"])
+def test_limits_of_data_are_known(kind: str) -> None:
+    """Of what an index is made of: how early a sliding loop starts, for one, depends on it."""
+    data = Load(dtype(kind), 1, "a", (const(0, INDEX),))
+    low, high = const(-2, data.dtype), const(15, data.dtype)
+    facts = Facts()
+    for clamped in (op("max", op("min", data, high), low), op("min", op("max", data, low), high)):
+        index = cast(INDEX, clamped) + 3
+        assert (facts.lower(index), facts.upper(index)) == (1, 18)
+    at_most = cast(INDEX, op("min", data, high))
+    assert facts.upper(at_most) == 15
+    assert facts.lower(at_most) == (None if kind == "int64" else data.dtype.min)

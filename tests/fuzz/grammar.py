@@ -26,6 +26,7 @@ class Source:
     ndim: int
     growth: int = 1  # how much its region widens what the inputs must give
     table: bool = False  # one-dimensional, small, meant to be indexed by data
+    channels: int = 0  # of one that is defined by pixels, where a constant index must be one of these
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ def read(g: Grammar, scope: Scope) -> Term:
     """A read of a source; now and then of the neighbours of what data decides."""
     source = g.source()
     indices = [index(g, scope, source, axis) for axis in range(source.ndim)]
+    if source.channels:
+        indices[-1] = f"pt.clamp({indices[-1]}, 0, {source.channels - 1})"
     which = g.number(0, len(source.values) - 1)
     value = source.values[which]
     text = f"{source.name}[{', '.join(indices) or '()'}]" + (f"[{which}]" if len(source.values) > 1 else "")

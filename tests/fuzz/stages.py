@@ -31,7 +31,8 @@ def pixels(w: Writer) -> None:
     channels = [w.of_type(Scope(dims, depth=w.pick([0, 1, 2])), t) for _ in range(w.number(1, 4))]
     name = w.func("q")
     w.lines.append(f"{name}[{', '.join(dims)}] = pt.pixel({', '.join(v.text for v in channels)})")
-    w.add(name, replace(channels[0], size=max(v.size for v in channels), slack=max(v.slack for v in channels)), ndim=3)
+    value = replace(channels[0], size=max(v.size for v in channels), slack=max(v.slack for v in channels))
+    w.add(name, value, ndim=3, channels=len(channels))
     w.outputs[name] = None
 
 

@@ -60,10 +60,10 @@ class Writer(Grammar):
     def dims(self) -> tuple[str, ...]:
         return DIMS[self.pick(self.ranks)]
 
-    def add(self, name: str, *values: Term, ndim: int, table: bool = False) -> None:
+    def add(self, name: str, *values: Term, ndim: int, table: bool = False, channels: int = 0) -> None:
         """Make a Func readable."""
         bare = tuple(replace(v, text="") for v in values)
-        self.sources.append(Source(name, bare, ndim, self.taken_growth(), table))
+        self.sources.append(Source(name, bare, ndim, self.taken_growth(), table, channels))
 
     def small_domain(self) -> tuple[str, tuple[str, ...], int]:
         """A small domain: its name, its coordinates, and how many points it has at most."""
@@ -85,8 +85,10 @@ class Writer(Grammar):
         """A domain over the extents of an input, or over a part of it that may be empty."""
         raw = self.pick(self.raw)
         name = self.fresh("r")
-        forms = [*["(0, {n})"] * 7, "(1, {n} - 1)", "(1, {n} - 2)", "({n} // 2, {n} - {n} // 2)", "(0, {n} // 3)"]
-        bounds = ", ".join(self.pick(forms).format(n=f"{raw.name}.shape[{k}]") for k in range(raw.ndim))
+        forms = [*["(0, {n})"] * 7, "({n} // 2, {n} - {n} // 2)", "(0, {n} // 3)", "(1, {n} - 1)", "(1, {n} - 2)"]
+        # Of channels, which may be stated to be one, there are not two less: that is refused.
+        kinds = [forms if k < 2 else forms[:-1] for k in range(raw.ndim)]
+        bounds = ", ".join(self.pick(of).format(n=f"{raw.name}.shape[{k}]") for k, of in enumerate(kinds))
         self.lines.append(f"{name} = pt.RDom({bounds})")
         return name, tuple(f"{name}[{k}]" for k in range(raw.ndim)), raw
 

@@ -274,9 +274,19 @@ class Facts:
         return None
 
     def _bound_data(self, data: Expr, side: int) -> int | None:
-        """By what is known of a param, else by its type."""
-        known = self.bounds.get(data.name, (None, None)) if isinstance(data, Var) else (None, None)
-        limit, t = known[side > 0], data.dtype
+        """By its limits, by what is known of a param, else by its type."""
+        self._effort -= 1
+        if isinstance(data, Const):
+            return int(data.value)
+        if isinstance(data, Op) and data.op in ("min", "max") and self._effort > 0:
+            better, worse = (min, max) if side > 0 else (max, min)
+            limits = [self._bound_data(a, side) for a in data.args]
+            known = [n for n in limits if n is not None]
+            if (data.op == "min") == (side > 0):
+                return better(known, default=None)
+            return worse(known) if len(known) == len(limits) else None
+        named = self.bounds.get(data.name, (None, None)) if isinstance(data, Var) else (None, None)
+        limit, t = named[side > 0], data.dtype
         return limit if limit is not None else None if t.bits == 64 else t.max if side > 0 else t.min
 
     def _bound_nonlinear(self, atom: Op, side: int) -> int | None:

@@ -29,6 +29,9 @@ from ..ir.visit import all_expressions, walk
 from .footprint import Reach, read_by
 from .names import of_loop
 
+# Iterations that a loop may start early where their number is not known: more than that are not worth what they save.
+_MOST_EARLY = 4096
+
 
 class OpenLoop:
     """A loop being built, and by how many iterations the stages that slide along it make parts of it start early."""
@@ -147,7 +150,8 @@ def _start(gap: Expr, advance: Expr, rate: Fraction, facts: Facts,
         exact = iterations >= 1 if left == 0 else iterations >= 0 and anywhere()
         return (iterations - (left == 0), True) if exact else (max(iterations, 0), False)
     most = facts.upper(gap)
-    return None if most is None else (max(ceil((most + 1) / rate), 0), False)
+    start = None if most is None else max(ceil((most + 1) / rate), 0)
+    return None if start is None or start > _MOST_EARLY else (start, False)
 
 
 def _least(values: list[Expr], facts: Facts) -> Expr:
