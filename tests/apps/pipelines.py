@@ -8,7 +8,7 @@ import pantile as pt
 from pantile.apps import APPS
 
 SCHEDULES = ("default", "expert")
-EVERY = [(name, how) for name in APPS for how in SCHEDULES]
+EVERY = [(name, how) for name in APPS for how in SCHEDULES if APPS[name].called(how) == how]
 
 
 @functools.cache

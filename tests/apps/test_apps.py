@@ -18,7 +18,7 @@ from .pipelines import EVERY, SCHEDULES, pipeline
 
 SLOW = {name for name in APPS if CASES[name].slow and os.environ.get("PANTILE_FUZZ") != "long"}
 QUICK = [(name, how) for name, how in EVERY if name not in SLOW]
-ONCE = [(name, how) for name, how in EVERY if name not in SLOW or how == "expert"]
+ONCE = [(name, how) for name, how in EVERY if name not in SLOW or how == APPS[name].called("expert")]
 every_app = pytest.mark.parametrize(("name", "how"), ONCE, ids=map("-".join, ONCE))
 every_quick_app = pytest.mark.parametrize(("name", "how"), QUICK, ids=map("-".join, QUICK))
 ODD = [(name, how, s) for name, how in EVERY for s in CASES[name].odd[-1 if name in SLOW else 0 :]]

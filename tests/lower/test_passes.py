@@ -93,9 +93,9 @@ CASES |= {
 # Apps of one family differ little in kind: the first of them, if it has not too many stages.
 FAMILIES = {name.split("_")[0]: name for name in reversed(APPS) if not APP_CASES[name].slow}
 CASES |= {
-    f"{name}-{how}": (APPS[name].build, APPS[name].expert(TARGET.vector_bits) if how == "expert" else S())
+    f"{name}-{how}": (APPS[name].build, APPS[name].schedule(how, TARGET.vector_bits))
     for name in FAMILIES.values()
-    for how in ("default", "expert")
+    for how in dict.fromkeys(("default", APPS[name].called("expert")))
 }
 
 

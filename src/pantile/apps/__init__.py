@@ -1,4 +1,4 @@
-"""Pipelines as readable examples, each with a schedule written by hand."""
+"""Pipelines as readable examples: those of the literature with schedules written by hand, everyday filters without."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from . import (
     copies,
     covariance,
     equake,
+    everyday,
     gemver,
     harris,
     hist_eq,
@@ -66,8 +67,10 @@ _MODULES = (
     pyramid_blend,
     lens_blur,
     stencil_chain,
+    everyday,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}
+GROUPS = {"everyday": tuple(app.name for app in everyday.APPS)}  # names for several apps
 
-__all__ = ["APPS", "SCHEDULES", "App", "Layout", "Photo"]
+__all__ = ["APPS", "GROUPS", "SCHEDULES", "App", "Layout", "Photo"]

@@ -18,24 +18,29 @@ SCHEDULES = ("expert", "default", *pt.autoschedule.STRATEGIES, *pt.autoschedule.
 
 @dataclass(frozen=True)
 class App:
-    """A pipeline, its hand-written CPU schedule, and sizes of input to run it at."""
+    """A pipeline, its hand-written CPU schedule if it has one, and sizes of input to run it at."""
 
     name: str
     description: str
     build: Callable[[], pt.Pipeline]
-    expert: Callable[[int], pt.Schedule]  # of the target's vector width in bits
+    expert: Callable[[int], pt.Schedule] | None  # of the target's vector width in bits
     sizes: Mapping[str, Mapping[str, tuple[int, ...]]]  # size name -> input name -> shape
     make: Callable[[str, tuple[int, ...], np.random.Generator], np.ndarray[Any, Any]]  # input name, shape -> data
     # What results of other systems and schedules may differ by: floats relative to the largest, integers absolutely.
     tolerance: float = 1e-5
     off_by: int = 0
+    margin: int = 0  # rows and columns of pixels at every edge where rivals follow rules of their own
     photo: Photo | None = None  # for an app that works on pictures
+
+    def called(self, how: str) -> str:
+        """One of SCHEDULES as this app has it: where nobody wrote a schedule, the default is used instead."""
+        return "default" if how == "expert" and self.expert is None else how
 
     def schedule(self, how: str, vector_bits: int) -> pt.Schedule | str:
         """What `with_schedule` takes for one of SCHEDULES."""
-        if how == "expert":
+        if how == "expert" and self.expert is not None:
             return self.expert(vector_bits)
-        return pt.Schedule() if how == "default" else how
+        return pt.Schedule() if self.called(how) == "default" else how
 
     def random(self, shapes: Mapping[str, tuple[int, ...]], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
         """Random data of such shapes, by the names of the inputs."""

@@ -23,6 +23,11 @@ def disagreement(got: Sequence[Array], expected: Sequence[Array], tolerance: flo
     )
 
 
+def inner(pictures: Sequence[Array], margin: int) -> list[Array]:
+    """Pictures without so many rows and columns at every edge."""
+    return [a[margin : a.shape[0] - margin, margin : a.shape[1] - margin] if margin else a for a in pictures]
+
+
 def _difference(got: Array, expected: Array, tolerance: float, off_by: int) -> str | None:
     if (got.shape, got.dtype) != (expected.shape, expected.dtype):
         return f"{got.dtype}{list(got.shape)} instead of {expected.dtype}{list(expected.shape)}"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pantile as pt
 
-from ..apps import APPS, SCHEDULES, App
+from ..apps import APPS, GROUPS, SCHEDULES, App
 from . import heatmap, machine, plot, scheduling
 from .console import Console
 from .contender import Unavailable
@@ -31,6 +31,7 @@ Time apps, beside other systems if you like, all on the same arrays in the same 
   pantile bench blur unsharp --rivals halide,numba      two apps beside two systems
   pantile bench --rivals halide:manual --plot all.png   every app that Halide has, under its experts' schedules
   pantile bench harris --rivals halide --check          do they compute the same?
+  pantile bench everyday --rivals opencv,numba          twelve everyday filters beside libraries
   pantile bench --scheduling                            how long do strategies take to find schedules?
 """
 CACHE_VARIABLE = "PANTILE_CACHE_DIR"
@@ -54,7 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments that `run` reads."""
     sizes = dict.fromkeys(size for app in APPS.values() for size in app.sizes)
     what = parser.add_argument_group("what to measure")
-    what.add_argument("apps", nargs="*", type=_app, metavar="APP", help="all by default; with rivals, all they have")
+    what.add_argument(
+        "apps", nargs="*", type=_app, metavar="APP",
+        help=f"or a group of them: {', '.join(GROUPS)}; by default all of no group, with rivals all they have",
+    )  # fmt: skip
     what.add_argument(
         "--schedule", type=_schedules, metavar="NAME,...",
         help=f"of ours: {', '.join(SCHEDULES)}; expert by default, with --scheduling all that do not tune",
@@ -90,6 +94,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure and report; 1 if some contender failed or disagreed, else 0."""
     console = Console()
     args.size = args.size or ("small" if args.check else "paper")
+    args.apps = [name for word in args.apps for name in GROUPS.get(word, (word,))]
     console.begin("measuring what this machine can do")
     host = machine.describe()
     if args.scheduling:
@@ -116,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _schedule_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
-    apps = [app for app in map(APPS.__getitem__, args.apps or APPS) if args.size in app.sizes]
+    apps = [app for app in map(APPS.__getitem__, args.apps or _ungrouped()) if args.size in app.sizes]
     with _cache_at(os.devnull):  # what was found before is not searched again
         results = scheduling.measure(apps, args.schedule or scheduling.STRATEGIES, args.size, console)
     console.clear()
@@ -128,12 +133,18 @@ def _schedule_only(args: argparse.Namespace, host: dict[str, object], console: C
     return 1 if console.errors else 0
 
 
+def _ungrouped() -> list[str]:
+    """The apps of the literature."""
+    grouped = {name for names in GROUPS.values() for name in names}
+    return [name for name in APPS if name not in grouped]
+
+
 def _chosen(names: Sequence[str], settings: Settings, console: Console) -> list[App]:
-    """Without names: every app, or with rivals every one that some of them have, too. With names, it is told who lacks
-    which of them.
+    """Without names: every app of no group, or with rivals every one of those that some of them have, too. With names,
+    it is told who lacks which of them.
     """
     systems = list(dict.fromkeys(system for system, _ in settings.rivals))
-    wanted = [name for name in APPS if not systems or any(name in RIVALS[s].apps for s in systems)]
+    wanted = [name for name in _ungrouped() if not systems or any(name in RIVALS[s].apps for s in systems)]
     for system in systems if names else ():
         missing = [name for name in names if name not in RIVALS[system].apps]
         if missing:
@@ -228,7 +239,7 @@ def _cache_at(folder: str) -> Iterator[None]:
 
 
 def _app(name: str) -> str:
-    return _known(name, APPS, "an app")
+    return _known(name, (*APPS, *GROUPS), "an app")
 
 
 def _schedules(text: str) -> tuple[str, ...]:

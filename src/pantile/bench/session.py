@@ -13,7 +13,7 @@ import pantile as pt
 from ..apps import App
 from ..machine import Machine
 from ..machine.quiet import NOTICEABLE, busy_cores
-from .agreement import disagreement
+from .agreement import disagreement, inner
 from .console import Console
 from .contender import Array, Contender, Label, Unavailable
 from .memory import free_bytes, peak_megabytes
@@ -69,7 +69,7 @@ class Session:
     def _too_large(self) -> bool:
         """Whether the arrays of all contenders, and as much again for what they keep on the way, are too much."""
         settings = self.settings
-        contenders = len(settings.schedules) + len(self._rival_labels())
+        contenders = len(self._schedules) + len(self._rival_labels())
         wanted = 2 * contenders * self._pipeline.work(**self.app.sizes[settings.size]).bytes
         free = free_bytes()
         if free is None or wanted <= free:
@@ -91,13 +91,17 @@ class Session:
     def _ours(self) -> list[PantileContender]:
         """One per schedule, on the most threads."""
         prepared = []
-        for schedule in self.settings.schedules:
+        for schedule in self._schedules:
             self._begin(f"compiling {SYSTEM} {schedule}")
             try:
                 prepared.append(prepare(self.app, schedule, max(self.settings.threads), self.inputs))
             except pt.PantileError as error:
                 self.console.error(f"{self.app.name}: {SYSTEM} {schedule}: {error}")
         return prepared
+
+    @property
+    def _schedules(self) -> list[str]:
+        return list(dict.fromkeys(map(self.app.called, self.settings.schedules)))
 
     def _rivals(self, outputs: tuple[Array, ...], stack: ExitStack) -> list[Contender]:
         entered = []
@@ -138,8 +142,10 @@ class Session:
         if contender.differs:
             self.console.note(f"{self.app.name}: {contender.label} is not compared: {contender.differs}")
             return True
+        margin = 0 if isinstance(contender, PantileContender) else self.app.margin
         try:
-            difference = disagreement(contender.outputs(), expected, self.app.tolerance, self.app.off_by)
+            got, wanted = inner(contender.outputs(), margin), inner(expected, margin)
+            difference = disagreement(got, wanted, self.app.tolerance, self.app.off_by)
         except Unavailable as reason:
             self._skip(contender.label, reason)
             return False
