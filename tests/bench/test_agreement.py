@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pantile.bench.agreement import disagreement
+from pantile.bench.agreement import disagreement, inner
 
 ROUNDING = 1e-5
 
@@ -44,3 +44,12 @@ def test_integers_may_be_off_by_what_an_app_allows() -> None:
     assert disagreement([b], [a], ROUNDING, off_by=1) is None
     text = disagreement([np.array([2, 255, 7], np.uint8)], [a], ROUNDING, off_by=1)
     assert text == "2 instead of 0 at [0]; 1 of 3 elements differ"
+
+
+def test_only_rows_and_columns_at_edges_are_left_out() -> None:
+    a, b = np.zeros((7, 9, 3), np.uint8), np.zeros((7, 9, 3), np.uint8)
+    b[1], b[-2], b[:, 1], b[:, -2] = 1, 1, 1, 1
+    assert disagreement(inner([b], 2), inner([a], 2), ROUNDING) is None
+    assert inner([a], 2)[0].shape == (3, 5, 3) and inner([a], 0)[0] is a
+    b[2, 2, 0] = 1
+    assert disagreement(inner([b], 2), inner([a], 2), ROUNDING) is not None

@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pantile as pt
 from pantile import machine
-from pantile.apps import APPS
+from pantile.apps import APPS, GROUPS
 from pantile.autoschedule import Greedy
 from pantile.bench import command, main, overhead, scheduling, session
 from pantile.bench.rivals.registry import RIVALS
@@ -183,6 +184,34 @@ def test_without_names_only_apps_that_a_rival_has(
     monkeypatch.setitem(RIVALS, "fake", fake)
     assert main([*QUICK[1:], "--rivals", "fake"]) == 0
     assert "note: 1 app, 2 contenders: " in capsys.readouterr().err
+
+
+def test_a_group_of_apps_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    monkeypatch.setattr(session.Session, "measure", lambda self: measured.append(self.app.name) or [])
+    main(["twice", "everyday"])
+    assert measured == ["twice", *GROUPS["everyday"]]
+    measured.clear()
+    main([])
+    assert "twice" in measured and not set(measured) & set(GROUPS["everyday"])
+
+
+def test_where_nobody_wrote_a_schedule_the_default_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(APPS, "twice", replace(TWICE, expert=None))
+    assert [r["schedule"] for r in bench(tmp_path)[1]] == ["default"]
+    assert [r["schedule"] for r in bench(tmp_path, "--schedule", "expert,naive,default")[1]] == ["default", "naive"]
+
+
+def test_edges_with_rules_of_their_own_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong_at(y: int, x: int) -> int:
+        fake, _ = rival(lambda img: np.where(np.arange(img.size).reshape(img.shape) == 7 * y + x, -1, 2 * img))
+        monkeypatch.setitem(RIVALS, "fake", fake)
+        return bench(tmp_path, "--rivals", "fake")[0]
+
+    monkeypatch.setitem(APPS, "twice", replace(TWICE, margin=1))
+    assert (wrong_at(0, 3), wrong_at(2, 6), wrong_at(1, 1)) == (0, 0, 1)
 
 
 def test_stopping_keeps_what_was_measured(

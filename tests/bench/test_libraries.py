@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from pantile.apps import APPS, GROUPS
 from pantile.bench import main
 from pantile.bench.contender import Unavailable
 from pantile.bench.rivals.registry import RIVALS
@@ -22,3 +23,10 @@ def test_agrees(system: str, app: str, capsys: pytest.CaptureFixture[str]) -> No
     assert main([app, "--check", "--schedule", "default", "--rivals", system, "--size", "small"]) == 0
     told = capsys.readouterr().err
     assert re.search(f"note: {app}: {system} .* (agrees with the reference|is not compared: )", told)
+
+
+@pytest.mark.parametrize("app", GROUPS["everyday"])
+def test_every_everyday_filter_has_a_rival_and_something_to_compare(app: str) -> None:
+    assert any(app in RIVALS[system].apps for system in ("opencv", "numba"))
+    pictures = [shape for size in APPS[app].sizes.values() for shape in size.values() if min(shape[:2]) > 31]
+    assert all(min(shape[:2]) > 2 * APPS[app].margin + 32 for shape in pictures)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import geometric_mean
 from typing import TypeVar
 
+from .best import best_rivals
 from .columns import aligned, milliseconds
 from .contender import Label
 from .matrix import matrix
@@ -19,7 +20,7 @@ MOST_RATIOS = 3  # columns; with more schedules, `matrix` shows them better
 
 def render(results: Sequence[Result]) -> str:
     """Everything, in paragraphs."""
-    parts = (_table, matrix, _means, _differences, _speedups, _overheads, _memory, _passes)
+    parts = (_table, matrix, _means, best_rivals, _differences, _speedups, _overheads, _memory, _passes)
     paragraphs = [list(part(results)) for part in parts]
     return "\n\n".join("\n".join(lines) for lines in paragraphs if lines)
 
