@@ -12,36 +12,49 @@ LEVELS = 6
 
 
 def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """OpenCV makes the arrays of the smaller levels itself."""
+    """Everything in arrays that exist already."""
     a, b, mask, (out,) = inputs["a"], inputs["b"], inputs["mask"], outputs
+    weights, others, firsts, seconds = _levels(mask.shape), _levels(mask.shape), _levels(a.shape), _levels(b.shape)
+    ups = _levels(a.shape)
 
     def compute() -> Array:
-        weights = _gaussian(np.multiply(mask, np.float32(1 / 255)))
-        details = [_laplacian(_gaussian(picture.astype(np.float32))) for picture in (a, b)]
-        mixed = [
-            cv2.blendLinear(first, second, weight, cv2.subtract(1.0, weight))
-            for first, second, weight in zip(*details, weights, strict=True)
-        ]
-        result = mixed[-1]
-        for detail in reversed(mixed[:-1]):
-            coarse = cv2.pyrUp(result, dstsize=(detail.shape[1], detail.shape[0]))
-            last = detail is mixed[0]
-            result = cv2.add(coarse, detail, dst=out if last else coarse, dtype=cv2.CV_8U if last else cv2.CV_32F)
+        cv2.multiply(mask, 1 / 255, dst=weights[0], dtype=cv2.CV_32F)
+        _gaussian(weights)
+        for weight, other in zip(weights, others, strict=True):
+            cv2.subtract(1.0, weight, dst=other)
+        for picture, levels in ((a, firsts), (b, seconds)):
+            np.copyto(levels[0], picture)
+            _gaussian(levels)
+            _laplacian(levels, ups)
+        for levels in zip(firsts, seconds, weights, others, strict=True):
+            cv2.blendLinear(*levels, dst=levels[0])
+        for n in reversed(range(LEVELS)):
+            cv2.pyrUp(firsts[n + 1], dst=ups[n], dstsize=_size(ups[n]))
+            cv2.add(ups[n], firsts[n], dst=firsts[n] if n else out, dtype=cv2.CV_32F if n else cv2.CV_8U)
         return out
 
     return compute
 
 
-def _gaussian(picture: Array) -> list[Array]:
-    levels = [picture]
+def _levels(shape: tuple[int, ...]) -> list[Array]:
+    """Room for a pyramid."""
+    levels = [np.empty(shape, np.float32)]
     for _ in range(LEVELS):
-        levels.append(cv2.pyrDown(levels[-1], borderType=cv2.BORDER_REPLICATE))
+        height, width, *channels = levels[-1].shape
+        levels.append(np.empty(((height + 1) // 2, (width + 1) // 2, *channels), np.float32))
     return levels
 
 
-def _laplacian(levels: list[Array]) -> list[Array]:
-    details = []
+def _size(a: Array) -> tuple[int, int]:
+    return a.shape[1], a.shape[0]
+
+
+def _gaussian(levels: list[Array]) -> None:
     for fine, coarse in pairwise(levels):
-        up = cv2.pyrUp(coarse, dstsize=(fine.shape[1], fine.shape[0]))
-        details.append(cv2.subtract(fine, up, dst=up))
-    return [*details, levels[-1]]
+        cv2.pyrDown(fine, dst=coarse, dstsize=_size(coarse), borderType=cv2.BORDER_REPLICATE)
+
+
+def _laplacian(levels: list[Array], ups: list[Array]) -> None:
+    for (fine, coarse), up in zip(pairwise(levels), ups, strict=False):
+        cv2.pyrUp(coarse, dst=up, dstsize=_size(up))
+        cv2.subtract(fine, up, dst=fine)
