@@ -26,8 +26,7 @@ def build() -> pt.Pipeline:
     down = matrix[1, 0] * x + matrix[1, 1] * y + matrix[1, 2]
     left, top = pt.cast("int32", pt.floor(across)), pt.cast("int32", pt.floor(down))
     u, v = across - pt.floor(across), down - pt.floor(down)
-    pixels = [[pt.cast("float32", src[top + k, left + j, c]) for j in (0, 1)] for k in (0, 1)]
-    upper, lower = (pt.lerp(before, after, u) for before, after in pixels)
+    upper, lower = (pt.lerp(src[row, left, c], src[row, left + 1, c], u) for row in (top, top + 1))
     out = pt.Func("out")
     out[y, x, c] = pt.rounding_cast("uint8", pt.lerp(upper, lower, v))
     return pt.Pipeline(out, shape=img.shape, name="affine_warp")

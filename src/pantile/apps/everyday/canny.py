@@ -35,22 +35,19 @@ def build() -> pt.Pipeline:
     dy[y, x] = below[0] + 2 * below[1] + below[2] - above[0] - 2 * above[1] - above[2]
     strength[y, x] = pt.abs(dx[y, x]) + pt.abs(dy[y, x])
 
-    def ridge(before: tuple[int, int], after: tuple[int, int]) -> pt.Expr:
-        """Stronger than the neighbour before, and not weaker than the one after."""
-        here, (v, u), (t, s) = strength[y, x], before, after
-        stronger: pt.Expr = (here > strength[y + v, x + u]) & (here >= strength[y + t, x + s])
+    def ridge(v: int, u: int, *, strictly: bool = False) -> pt.Expr:
+        """Stronger than the neighbour on one side, and not weaker than the one on the other, or stronger, too."""
+        here, before, after = strength[y, x], strength[y - v, x - u], strength[y + v, x + u]
+        stronger: pt.Expr = (here > before) & (here > after if strictly else here >= after)
         return stronger
 
     wide, high = pt.cast("int32", pt.abs(dx[y, x])), pt.cast("int32", pt.abs(dy[y, x])) << 15
     falling = (dx[y, x] ^ dy[y, x]) < 0
-    slanted = pt.select(falling, ridge((-1, 1), (1, -1)), ridge((-1, -1), (1, 1)))
-    strictly = slanted & pt.select(
-        falling, strength[y, x] > strength[y + 1, x - 1], strength[y, x] > strength[y + 1, x + 1]
-    )
+    slanted = pt.select(falling, ridge(1, -1, strictly=True), ridge(1, 1, strictly=True))
     thin = pt.case(
-        (high < wide * TANGENT, ridge((0, -1), (0, 1))),
-        (high > wide * (TANGENT + 2**16), ridge((-1, 0), (1, 0))),
-        otherwise=strictly,
+        (high < wide * TANGENT, ridge(0, 1)),
+        (high > wide * (TANGENT + 2**16), ridge(1, 0)),
+        otherwise=slanted,
     )
     edges[y, x] = pt.select((strength[y, x] > THRESHOLD) & thin, pt.cast("uint8", 255), pt.cast("uint8", 0))
     return pt.Pipeline(edges, shape=img.shape[:2], name="canny")

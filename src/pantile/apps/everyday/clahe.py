@@ -51,8 +51,7 @@ def build() -> pt.Pipeline:
     left, right, u = between(x, width)
     out = pt.Func("out")
     pixel = img[y, x]
-    upper = pt.lerp(pt.cast("float32", level[top, left, pixel]), pt.cast("float32", level[top, right, pixel]), u)
-    lower = pt.lerp(pt.cast("float32", level[bottom, left, pixel]), pt.cast("float32", level[bottom, right, pixel]), u)
+    upper, lower = (pt.lerp(level[row, left, pixel], level[row, right, pixel], u) for row in (top, bottom))
     out[y, x] = pt.rounding_cast("uint8", pt.lerp(upper, lower, v))
     return pt.Pipeline(out, name="clahe")
 

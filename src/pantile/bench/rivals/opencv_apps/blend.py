@@ -26,8 +26,8 @@ def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable
             np.copyto(levels[0], picture)
             _gaussian(levels)
             _laplacian(levels, ups)
-        for levels in zip(firsts, seconds, weights, others, strict=True):
-            cv2.blendLinear(*levels, dst=levels[0])
+        for first, second, weight, other in zip(firsts, seconds, weights, others, strict=True):
+            cv2.blendLinear(first, second, weight, other, dst=first)
         for n in reversed(range(LEVELS)):
             cv2.pyrUp(firsts[n + 1], dst=ups[n], dstsize=_size(ups[n]))
             cv2.add(ups[n], firsts[n], dst=firsts[n] if n else out, dtype=cv2.CV_32F if n else cv2.CV_8U)
