@@ -1,6 +1,7 @@
-"""Pyramids by `pyrDown` and `pyrUp`, mixed by `blendLinear`."""
+"""Pyramids by `pyrDown` and `pyrUp`, one thread for each picture since these use but one, mixed by `blendLinear`."""
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import cv2
@@ -15,17 +16,19 @@ def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable
     """Everything in arrays that exist already."""
     a, b, mask, (out,) = inputs["a"], inputs["b"], inputs["mask"], outputs
     weights, others, firsts, seconds = _levels(mask.shape), _levels(mask.shape), _levels(a.shape), _levels(b.shape)
-    ups = _levels(a.shape)
+    ups, more_ups = _levels(a.shape), _levels(a.shape)
+    pool = ThreadPoolExecutor(cv2.getNumThreads())
 
-    def compute() -> Array:
+    def weigh() -> None:
         cv2.multiply(mask, 1 / 255, dst=weights[0], dtype=cv2.CV_32F)
         _gaussian(weights)
         for weight, other in zip(weights, others, strict=True):
             cv2.subtract(1.0, weight, dst=other)
-        for picture, levels in ((a, firsts), (b, seconds)):
-            np.copyto(levels[0], picture)
-            _gaussian(levels)
-            _laplacian(levels, ups)
+
+    def compute() -> Array:
+        tasks = [pool.submit(_details, a, firsts, ups), pool.submit(_details, b, seconds, more_ups), pool.submit(weigh)]
+        for task in tasks:
+            task.result()
         for first, second, weight, other in zip(firsts, seconds, weights, others, strict=True):
             cv2.blendLinear(first, second, weight, other, dst=first)
         for n in reversed(range(LEVELS)):
@@ -49,12 +52,15 @@ def _size(a: Array) -> tuple[int, int]:
     return a.shape[1], a.shape[0]
 
 
-def _gaussian(levels: list[Array]) -> None:
-    for fine, coarse in pairwise(levels):
-        cv2.pyrDown(fine, dst=coarse, dstsize=_size(coarse), borderType=cv2.BORDER_REPLICATE)
-
-
-def _laplacian(levels: list[Array], ups: list[Array]) -> None:
+def _details(picture: Array, levels: list[Array], ups: list[Array]) -> None:
+    """The Laplacian pyramid of a picture; `ups` is room for it."""
+    np.copyto(levels[0], picture)
+    _gaussian(levels)
     for (fine, coarse), up in zip(pairwise(levels), ups, strict=False):
         cv2.pyrUp(coarse, dst=up, dstsize=_size(up))
         cv2.subtract(fine, up, dst=fine)
+
+
+def _gaussian(levels: list[Array]) -> None:
+    for fine, coarse in pairwise(levels):
+        cv2.pyrDown(fine, dst=coarse, dstsize=_size(coarse), borderType=cv2.BORDER_REPLICATE)
