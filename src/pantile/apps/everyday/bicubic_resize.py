@@ -18,13 +18,13 @@ def build() -> pt.Pipeline:
     img = pt.Input("img", "uint8", ndim=3)
     height, width, channels = img.shape
     across, out = pt.Func("across"), pt.Func("out")
-    across[y, x, c] = sum(w * img[y, column, c] for column, w in _taps(x, width))
-    down = sum(w * across[row, x, c] for row, w in _taps(y, height))
+    across[y, x, c] = sum([w * img[y, column, c] for column, w in _taps(x, width)])
+    down = sum([w * across[row, x, c] for row, w in _taps(y, height)])
     out[y, x, c] = pt.rounding_cast("uint8", pt.clamp(down, 0, 255))
     return pt.Pipeline(out, shape=(height * 3 // 2, width * 3 // 2, channels), name="bicubic_resize")
 
 
-def _taps(place: pt.Var, extent: pt.Expr) -> list[tuple[pt.Expr, pt.Expr]]:
+def _taps(place: pt.Var, extent: pt.Expr | int) -> list[tuple[pt.Expr, pt.Expr]]:
     """The four pixels around a place in the source, with their weights."""
     position = (place + 0.5) / 1.5 - 0.5
     floor = pt.floor(position)
