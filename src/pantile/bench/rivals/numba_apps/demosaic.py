@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from numba import njit, prange
+from numpy import int16
 
 from ..library_worker import Array
 
@@ -61,21 +62,25 @@ def _widen(source: Array, target: Array) -> None:
 def _filters(
     a: Array, b: Array, c: Array, d: Array, e: Array, green: Array, opposite: Array, row: Array, column: Array
 ) -> None:
+    """Of five rows. Every sum is cut to 16 bits at once: Numba has made 64 of them."""
     for x in range(green.size):
         here = c[x + 2]
-        beside, above = np.int16(c[x + 1] + c[x + 3]), np.int16(b[x + 2] + d[x + 2])
-        beside2, above2 = np.int16(c[x] + c[x + 4]), np.int16(a[x + 2] + e[x + 2])
-        corners = np.int16(b[x + 1] + b[x + 3] + d[x + 1] + d[x + 3])
-        green[x] = _rounded(np.int16(8 * here + 4 * (beside + above) - 2 * (beside2 + above2)))
-        opposite[x] = _rounded(np.int16(12 * here + 4 * corners - 3 * (beside2 + above2)))
-        row[x] = _rounded(np.int16(10 * here + 8 * beside - 2 * (corners + beside2) + above2))
-        column[x] = _rounded(np.int16(10 * here + 8 * above - 2 * (corners + above2) + beside2))
+        beside, above = int16(c[x + 1] + c[x + 3]), int16(b[x + 2] + d[x + 2])
+        beside2, above2 = int16(c[x] + c[x + 4]), int16(a[x + 2] + e[x + 2])
+        corners = int16(int16(b[x + 1] + b[x + 3]) + int16(d[x + 1] + d[x + 3]))
+        near, far, ten = int16(beside + above), int16(beside2 + above2), int16(here * 10)
+        green[x] = _rounded(int16(int16(int16(here << 3) + int16(near << 2)) - int16(far << 1)))
+        opposite[x] = _rounded(int16(int16(int16(here * 12) + int16(corners << 2)) - int16(far * 3)))
+        row[x] = _rounded(int16(int16(int16(ten + int16(beside << 3)) - int16(int16(corners + beside2) << 1)) + above2))
+        column[x] = _rounded(
+            int16(int16(int16(ten + int16(above << 3)) - int16(int16(corners + above2) << 1)) + beside2)
+        )
 
 
 @njit(inline="always")
 def _rounded(v: np.int16) -> np.uint8:
     """A sixteenth of it."""
-    return np.uint8(min(max(np.int16(np.int16(v + 8) >> 4), np.int16(0)), np.int16(255)))
+    return np.uint8(min(max(int16(int16(v + 8) >> 4), int16(0)), int16(255)))
 
 
 @njit
@@ -83,12 +88,8 @@ def _choose(
     raw: Array, opposite: Array, green: Array, row: Array, column: Array, out: Array, own: int, other: int
 ) -> None:
     """`own` is the channel that this row has seen beside green: red in even rows, in their even columns."""
-    columns = raw.size
-    for x in range(own // 2, columns, 2):
-        out[x, own] = raw[x]
-        out[x, 1] = green[x]
-        out[x, other] = opposite[x]
-    for x in range(other // 2, columns, 2):
-        out[x, own] = row[x]
-        out[x, 1] = raw[x]
-        out[x, other] = column[x]
+    for x in range(raw.size):
+        seen = (x + own // 2) % 2 == 0
+        out[x, own] = raw[x] if seen else row[x]
+        out[x, 1] = green[x] if seen else raw[x]
+        out[x, other] = opposite[x] if seen else column[x]
