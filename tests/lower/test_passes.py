@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import pantile as pt
@@ -129,3 +130,16 @@ def test_half_of_a_value_is_no_place(half: str) -> None:
     for func, taken_apart in ((f, False), (g, True)):
         p = pt.Pipeline(func, shape=img.shape).with_schedule(S(pt.on(func.name).vectorize("x", 16)))
         assert ("shuffle" in str(lowered(p)["vectorize"])) == taken_apart
+
+
+def test_places_that_a_loop_computes_are_not_held() -> None:
+    """Where to add is known inside the loop only, though it is the same in every iteration."""
+    img, where, f = pt.Input("img", "int32", 2), pt.Func("where"), pt.Func("f")
+    r = pt.RDom((0, img.shape[1]))
+    where[Y] = pt.clamp(img[Y, 0], 0, 3)
+    f[Y, X] = 0
+    f[Y, where[Y]] += img[Y, r[0]]
+    schedule = S(pt.on("f"), pt.on("where").compute_at("f", "r.0"))
+    p = pt.Pipeline(f, shape=(img.shape[0], 4)).with_schedule(schedule).with_options(debug=True)
+    picture = np.arange(35, dtype=np.int32).reshape(5, 7) % 4
+    np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))

@@ -16,7 +16,7 @@ Lanes that a mask leaves out keep what the register holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -49,7 +49,7 @@ class _Promoter:
         reads, writes = self.accessed(s)
         if reads.isdisjoint(writes):
             return s
-        held = _held(s, sorted((reads & writes) - self.registers)) if _is_loops(s) else []
+        held = _held(s, sorted((reads & writes) - self.registers), writes) if _is_loops(s) else []
         for h in held:
             s = h.inside(s)
             self.registers.add(h.name)
@@ -135,12 +135,12 @@ class _Held:
         return list(self.places.values())
 
 
-def _held(loops: Stmt, buffers: Iterable[str]) -> list[_Held]:
+def _held(loops: Stmt, buffers: Iterable[str], written: Set[str]) -> list[_Held]:
     """The buffers that loops access at a few places only, which do not move and do not overlap."""
     moving = set(_bound(loops))
     found = []
     for buffer in buffers:
-        places = _places(loops, buffer, moving)
+        places = _places(loops, buffer, moving, written)
         if places and all(_apart(a, b) for a, b in combinations(places.values(), 2)):
             found.append(_Held(buffer, places))
     return found
@@ -155,12 +155,12 @@ def _bound(s: Stmt) -> Iterator[str]:
             yield inner.name
 
 
-def _places(s: Stmt, buffer: str, moving: set[str]) -> dict[_Key, _Place] | None:
+def _places(s: Stmt, buffer: str, moving: set[str], written: Set[str]) -> dict[_Key, _Place] | None:
     """Every place of the buffer that the statement accesses; None if they move, or are too many, or hard to follow."""
     places: dict[_Key, _Place] = {}
     size = 0
     for indices, t, lanes in _accesses(s, buffer, certain=True):
-        if t is None or any(not moving.isdisjoint(names(i)) for i in indices):
+        if t is None or any(not (moving.isdisjoint(names(i)) and written.isdisjoint(loaded(i))) for i in indices):
             return None
         if _key(indices) not in places:
             places[_key(indices)] = _Place(indices, t, lanes, size)
