@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from pantile.errors import UserError
 from pantile.expr.build import binary, broadcast, cast, expr, select, unary
-from pantile.expr.nodes import Broadcast, Cast, Const, Expr, Op, Var, const, op
+from pantile.expr.nodes import Broadcast, Cast, Const, Expr, Op, Var, const, op, var
 from pantile.expr.types import ALL, BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, INT64, UINT8, UINT64, DType
-from pantile.expr.visit import children, rebuild, same, substitute, transform, variables
+from pantile.expr.visit import children, masked_load, rebuild, same, substitute, transform, variables
 
 INTEGERS = tuple(t for t in ALL if t.is_int)
 NAMES = ("a", "b", "c")
@@ -290,3 +290,10 @@ def test_large_integers_become_float32_without_a_stop_at_float64(value: int) -> 
 def test_mistakes_are_named(wrong: Callable[[], Expr], text: str) -> None:
     with pytest.raises(UserError, match=text):
         wrong()
+
+
+def test_every_lane_loads_from_one_place() -> None:
+    """A mask that holds in all lanes: one load, in each of them."""
+    e = masked_load(FLOAT32, 4, "a", (var("x"),), const(True, BOOL, 4))
+    assert isinstance(e, Broadcast) and e.lanes == 4 and e.value.lanes == 1
+    assert substitute(e, {"x": var("y")}).lanes == 4

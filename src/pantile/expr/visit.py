@@ -157,7 +157,10 @@ def rebuild(e: Expr, new: tuple[Expr, ...]) -> Expr:
 def masked_load(dtype: DType, lanes: int, buffer: str, indices: tuple[Expr, ...], mask: Expr) -> Expr:
     """A load of the lanes where the mask holds; the others are zero."""
     if isinstance(mask, Const):
-        return Load(dtype, lanes, buffer, indices) if mask.value else const(0, dtype, lanes)
+        if not mask.value:
+            return const(0, dtype, lanes)
+        found = max((i.lanes for i in indices), default=1)  # one, if every lane is at one place
+        return build.broadcast(Load(dtype, found, buffer, indices), lanes)
     if all(i.lanes < lanes for i in indices):  # every lane at one place, but not every lane
         indices = tuple([build.broadcast(i, lanes) for i in indices])
     return Load(dtype, lanes, buffer, indices, build.broadcast(mask, lanes))
