@@ -364,3 +364,22 @@ def test_fixed_places_under_a_choice(between: bool) -> None:
         img = np.arange(3 * width, dtype=np.float32).reshape(3, width)
         found = p.with_schedule(pt.Schedule(*roots))(img=img)
         np.testing.assert_array_equal(found, p.reference(img=img), err_msg=str(width))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 9])
+def test_updates_that_never_run_need_nothing(width: int) -> None:
+    """Nor is anything computed for them: what that would read is limited to what is needed."""
+    m, other, s = Made(), pt.Input("other", "float32", ndim=2), pt.Func("s")
+    around, once, rows, some = pt.mirror(other), pt.RDom((1, 1)), pt.RDom((1, m.width)), pt.RDom((-2, 4))
+    never = some.where(some[0] <= -42)
+    m.g[y, x] = around[y, x]
+    m.g[y, 1 - once[0]] = m.g[y, 2 - once[0]] + around[y, 1]
+    s[y, x] = pt.edge(m.img)[y, x]
+    s[y, x] = s[y, x] + m.g[y, (2 * x - 1) // 3]
+    s[rows[0], x] = s[rows[0] - 1, x] + pt.select(x >= 4, m.g[x // 2 + rows[0], x // 3 + rows[0]], m.g[1, rows[0]])
+    place = pt.cast("int32", pt.clamp(pt.edge(m.img)[never[0], 0], -4, 3))
+    s[y, place] = 3.0 * s[y, place]
+    m.f[y, x] = s[y, x]
+    p = pt.Pipeline(m.f, shape=(m.height, m.width)).with_options(debug=True)
+    arrays = {"img": np.zeros((13, width), np.float32), "other": np.arange(60, dtype=np.float32).reshape(6, 10)}
+    np.testing.assert_array_equal(p(**arrays), p.reference(**arrays))

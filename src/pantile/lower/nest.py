@@ -280,7 +280,7 @@ class _Builder:
             box = self.output_box(m) if m.name in self.graph.output else read_by(rest, m.buffers, {}, reach, m.name)
             if box is not None:
                 grown = m.updates and m.name not in self.graph.output
-                boxes.append((m, with_own_updates(m, box, {}) if grown else box))
+                boxes.append((m, with_own_updates(m, box, {}, self.required.running) if grown else box))
         if not boxes:
             return None
         tidied = [(m, tuple(self.tidy(m, k, side) for k, side in enumerate(box))) for m, box in boxes]

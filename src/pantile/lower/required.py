@@ -94,6 +94,15 @@ class Required:
             self._limited.update(self.graph.producer[b].name for b in read if b in self.graph.producer)
         return tuple(sides)
 
+    @property
+    def running(self) -> Rules:
+        """What counts for updates: those that certainly never run do not, of which nothing is needed here either."""
+        return Rules(self._certainly_missing)
+
+    def _certainly_missing(self, ranges: Iterable[Interval]) -> int:
+        found = self._missing(ranges)
+        return found if isinstance(found, int) else 0
+
     def _missing(self, ranges: Iterable[Interval]) -> Expr | int:
         """1 where one of the ranges has no values, else 0."""
         short: Expr = const(0, INDEX)
