@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 import pantile as pt
 from pantile.analysis.interval import Interval, interval, refine
-from pantile.expr.nodes import Const, Expr, Load, Op, coordinate, var
-from pantile.expr.types import FLOAT32, INT64, dtype
+from pantile.expr.build import cast, expr, select
+from pantile.expr.linear import Facts
+from pantile.expr.nodes import Const, Expr, Load, Op, const, coordinate, op, var
+from pantile.expr.types import FLOAT32, INDEX, INT32, INT64, dtype
 from pantile.expr.visit import walk
 
 from .indices import affine, boxes, cases, conditions, indices, points, value
@@ -161,3 +163,12 @@ def touched_index(e: pt.Expr) -> Interval:
     f = pt.Func("f")
     f[pt.Var("x")] = e
     return interval(pt.Pipeline(f, shape=(4,)).graph.stages[-1].pure.values[0], {})
+
+
+def test_clamped_coordinates_fit_a_narrower_type() -> None:
+    """The range of a clamp is known whatever is clamped: here a choice between a coordinate and a number."""
+    y, x, n = (coordinate(name) for name in "yxn")
+    chosen = select(cast(INT64, x) * 3 > cast(INT64, y), cast(INT64, x), const(1, INT64))
+    e = cast(INT32, op("max", op("min", chosen, const(3, INT64)), const(-2, INT64)))
+    r = interval(e, {"x": Interval(0, n - 1), "y": Interval(0, n - 1)})
+    assert Facts().lower(expr(r.low, INDEX)) == 0 and Facts().upper(expr(r.high, INDEX)) == 3

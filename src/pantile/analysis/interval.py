@@ -22,7 +22,7 @@ import numpy as np
 
 from ..cached import cached_property
 from ..expr import build
-from ..expr.linear import linear
+from ..expr.linear import Facts, linear
 from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Var, const, op
 from ..expr.types import INDEX, INT64, UINT64, DType
 from ..expr.visit import children, has_floats, loaded, names
@@ -327,7 +327,15 @@ def _cast(r: Interval, source: DType, to: DType) -> Interval:
         return r
     if to is INDEX:
         return _near(_wrapped(r, INDEX) if source is UINT64 else r)
-    return _wrapped(r, to)
+    return r if _fits(r, to) else _wrapped(r, to)
+
+
+def _fits(r: Interval, t: DType) -> bool:
+    """Whether ends that are made of coordinates, extents and params certainly are numbers of a type: clamped ones."""
+    if not (isinstance(r.low, Expr) or isinstance(r.high, Expr)) or not r.bounded:
+        return False
+    low, high = (Facts().bound(linear(build.expr(e, INDEX)), side) for e, side in ((r.low, -1), (r.high, 1)))
+    return low is not None and high is not None and t.min <= low and high <= t.max
 
 
 def _near(r: Interval) -> Interval:
