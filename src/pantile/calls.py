@@ -92,7 +92,7 @@ class Calls:
 
     def adopt(self, known: Known, schedule: Schedule, like: Schedule | None = None) -> Scheduled:
         """Run calls that know this by a schedule for them."""
-        found = Scheduled(with_extents(self.graph, dict(known)), schedule, self.options, self._timed, like)
+        found = Scheduled(with_extents(self.graph, dict(known)), schedule, self.options, self.timings, like)
         self._scheduled[known] = found
         return found
 
@@ -106,9 +106,6 @@ class Calls:
 
     def _for(self, inputs: Sequence[NDArray]) -> Scheduled:
         return self.scheduled(self.known(dict(zip(self._names, inputs, strict=True))))
-
-    def _timed(self, seconds: Timings) -> None:
-        self.timings = seconds
 
     def check(self, given: Mapping[str, Any]) -> tuple[dict[str, NDArray], dict[str, Any]]:
         """All that is checked before code runs; the arguments by name."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from .codegen.target import host
 from .compile import Options, compile_kernel, kernel_key
@@ -32,8 +32,7 @@ class Scheduled:
     """The schedule, completed for the target and checked, and what is compiled of it."""
 
     def __init__(
-        self, graph: Graph, asked: Schedule, options: Options, note: Callable[[Timings], None],
-        like: Schedule | None = None,
+        self, graph: Graph, asked: Schedule, options: Options, timings: Timings, like: Schedule | None = None
     ) -> None:  # fmt: skip
         bits = options.target.vector_bits
         completed = complete(graph, asked, bits, strict=options.strict, like=like)
@@ -44,7 +43,7 @@ class Scheduled:
         self.variants = Variants(graph, plan)
         self.stored = frozenset(plan.stages)
         self._kernels: dict[Variant, Kernel] = {}
-        self._note = note  # is told what compiling took
+        self._timings = timings  # of the last time that something was compiled, here or by others that know it
 
     def kernel(self, variant: Variant) -> Kernel:
         """The code of a variant, compiled if need be."""
@@ -63,7 +62,8 @@ class Scheduled:
         found = kernels.kernel(
             key, lambda: compile_kernel(self.graph, self.schedule, variant, self.options, trace), trace.run
         )
-        self._note(trace.seconds)
+        self._timings.clear()
+        self._timings.update(trace.seconds)
         if os.environ.get(TIMINGS_VARIABLE, "0") != "0":
             print(_table(self.graph.name, trace.seconds), file=sys.stderr)
         return found

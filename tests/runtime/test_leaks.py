@@ -6,6 +6,7 @@ import gc
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -76,3 +77,16 @@ def test_no_lock_is_kept_of_a_kernel_that_was_refused() -> None:
             kernels.kernel(key, refused, lambda _, step: step())
     gc.collect()
     assert not kernels._locks
+
+
+def test_a_pipeline_is_gone_with_its_last_reference() -> None:
+    """And its code with it, without waiting for the collector of cycles."""
+    p = added(5)
+    p(img=DATA)
+    calls = weakref.ref(p._calls)
+    gc.disable()
+    try:
+        del p
+        assert calls() is None
+    finally:
+        gc.enable()
