@@ -383,3 +383,18 @@ def test_updates_that_never_run_need_nothing(width: int) -> None:
     p = pt.Pipeline(m.f, shape=(m.height, m.width)).with_options(debug=True)
     arrays = {"img": np.zeros((13, width), np.float32), "other": np.arange(60, dtype=np.float32).reshape(6, 10)}
     np.testing.assert_array_equal(p(**arrays), p.reference(**arrays))
+
+
+@pytest.mark.parametrize("n", [-1, 3, 2_000_000_000, -2_000_000_000])
+def test_what_a_param_rules_out_is_not_far_away(n: int) -> None:
+    """A sum reads a stage where its only index equals a param: nothing, or what is near."""
+    m, n_ = Made(), pt.Param("n", "int32")
+    r, s = pt.RDom((-1, 1)), pt.RDom((0, 3))
+    around = pt.edge(m.img)
+    m.h[y, x] = pt.sum(around[y, s[0]] * around[s[0], x], over=s)
+    m.g[y, x] = pt.sum(pt.select(r[0] == n_ * 3, m.h[pt.clamp(y, 0, 6) + r[0], x % 4 + r[0]], 1.0), over=r)
+    m.f[y, x] = m.g[y // 2, x] + m.g[y + 1, x]
+    p = pt.Pipeline(m.f, shape=(m.height, m.width)).with_options(debug=True)
+    scheduled = p.with_schedule(pt.Schedule(*(pt.on(name).compute_root() for name in ("h", "g", "img_edge"))))
+    img = np.arange(15, dtype=np.float32).reshape(3, 5)
+    np.testing.assert_array_equal(scheduled(img=img, n=n), p.reference(img=img, n=n))

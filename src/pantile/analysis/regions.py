@@ -22,10 +22,12 @@ class Rules:
 
     missing   1 where one of some ranges has no values, else 0: nothing is read there, wherever the ends are
     computed  what is computed of a stage of which a box is needed
+    perhaps   is told of each buffer that is read where ranges may have no values
     """
 
     missing: Callable[[Iterable[Interval]], Scalar] = lambda _: 0
     computed: Callable[[Stage, Box], Box] = lambda _, box: box
+    perhaps: Callable[[str], None] = lambda _: None
 
 
 ENDS_ONLY = Rules()
@@ -95,6 +97,8 @@ def _reads(stage: Stage, d: Definition, roots: list[Expr], scope: Scope, rules: 
     def seen(load: Load, box: Box, inner: Scope) -> None:
         if id(inner) not in missing:
             missing[id(inner)] = _missing(stage, d, inner, rules)
+        if not isinstance(missing[id(inner)], int):
+            rules.perhaps(load.buffer)
         box = _unless(missing[id(inner)], box)
         boxes[load.buffer] = hull(boxes[load.buffer], box) if load.buffer in boxes else box
 

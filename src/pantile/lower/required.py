@@ -77,7 +77,12 @@ class Required:
 
     @cached_property
     def _boxes(self) -> dict[str, Box]:
-        return required(self.graph, self.outputs, {}, Rules(self._missing, self._computed))
+        return required(self.graph, self.outputs, {}, Rules(self._missing, self._computed, self._limit))
+
+    def _limit(self, buffer: str) -> None:
+        """Nothing may be needed of it: it is not computed anywhere, even if what reads it is."""
+        if buffer in self.graph.producer:
+            self._limited.add(self.graph.producer[buffer].name)
 
     def _simple(self, side: Interval) -> Interval:
         return Interval(*(simplify(e, self.facts) for e in _ends(side))) if side.bounded else side
