@@ -63,6 +63,13 @@ def test_indices_read_from_funcs_have_the_range_of_their_values(make: Any) -> No
     run(make())
 
 
+def test_ranges_made_of_params_meet_numbers_that_no_index_has() -> None:
+    k = pt.Param("k", "uint32")
+    base = pt.cast("uint64", pt.clamp(pt.cast("int32", k), 0, 5))
+    run(LUT[pt.clamp(func(base + pt.cast("uint64", DATA[X]) // 2)[X], 0, 9)], k=3)
+    run(LUT[pt.clamp(func(pt.select(DATA[X] > 0, base, pt.cast("uint64", DATA[X])))[X], 0, 9)], k=2**32 - 1)
+
+
 def test_writes_at_places_from_funcs() -> None:
     bins, r = func(DATA[X] % 10), pt.RDom((0, 60))
     hist = func(0, "hist")

@@ -76,3 +76,16 @@ def test_values_that_nobody_uses(build: Callable[[], pt.Pipeline], strategy: str
     chosen = pipeline.with_schedule(strategy, estimates={"img": (1500, 2000)}, machine=N1)
     assert str(chosen.explain())
     np.testing.assert_allclose(chosen(img=img), pipeline.reference(img=img), rtol=1e-5)
+
+
+@pytest.mark.parametrize("strategy", MODELS)
+def test_a_sum_over_nothing_whose_other_side_is_unknown(strategy: str) -> None:
+    """It has no terms, whatever the other side is, and yet cannot be written out."""
+    y, x = pt.vars("y x")
+    img, n = pt.Input("img", "int32", ndim=2), pt.Param("n", "int32")
+    total, out = pt.Func("total"), pt.Func("out")
+    r = pt.RDom((0, pt.clamp(n, 0, 3)), (0, 0))
+    total[y, x] = pt.sum(img[y, x] + r[0] + r[1], over=r)
+    out[y, x] = total[y, x] + 1
+    p = pt.Pipeline(out, shape=img.shape, schedule=strategy)
+    np.testing.assert_array_equal(p(img=np.zeros((4, 9), np.int32), n=2), np.ones((4, 9), np.int32))

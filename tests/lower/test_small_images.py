@@ -159,6 +159,16 @@ def test_one_of_the_outputs_is_empty(width: int) -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("size", [(0, 0), (0, 11), (11, 0)])
+def test_places_from_data_around_nothing(size: tuple[int, int]) -> None:
+    """What surrounds an empty array decides on data whether to read it."""
+    m = Made()
+    around = pt.constant(m.img, 1.0)
+    m.f[y, x] = around[pt.cast("int32", pt.clamp(around[y, 3], 0, 1)), pt.cast("int32", pt.clamp(around[y, x], 0, 1))]
+    p = pt.Pipeline(m.f, shape=(m.height + 3, m.width + 3)).with_options(debug=True)
+    np.testing.assert_array_equal(p(img=np.zeros(size, np.float32)), np.ones((size[0] + 3, size[1] + 3), np.float32))
+
+
 @pytest.mark.parametrize("extend", [pt.edge, pt.mirror, pt.reflect, pt.wrap, pt.constant])
 @pytest.mark.parametrize("size", [(0, 0), (0, 3), (3, 0)])
 def test_around_nothing(extend: Callable[..., pt.Func], size: tuple[int, int]) -> None:

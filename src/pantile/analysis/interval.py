@@ -331,8 +331,11 @@ def _cast(r: Interval, source: DType, to: DType) -> Interval:
 
 
 def _fits(r: Interval, t: DType) -> bool:
-    """Whether ends that are made of coordinates, extents and params certainly are numbers of a type: clamped ones."""
-    if not (isinstance(r.low, Expr) or isinstance(r.high, Expr)) or not r.bounded:
+    """Whether ends that are made of coordinates, extents and params certainly are numbers of a type: clamped ones.
+
+    Not as uint64, with whose numbers they would be combined: an index has not all of those.
+    """
+    if t is UINT64 or not (isinstance(r.low, Expr) or isinstance(r.high, Expr)) or not r.bounded:
         return False
     low, high = (Facts().bound(linear(build.expr(e, INDEX)), side) for e, side in ((r.low, -1), (r.high, 1)))
     return low is not None and high is not None and t.min <= low and high <= t.max

@@ -9,16 +9,17 @@ condition holds nowhere needs nothing: whether there are such points is then the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from ..analysis.interval import Interval, Scope, interval, refine
+from ..cached import cached_property
 from ..expr.build import binary, expr, unary
 from ..expr.linear import Facts, linear
 from ..expr.nodes import COMPARISON, Const, Expr, Load, Op, Var, const, var
 from ..expr.types import INDEX
 from ..expr.visit import children, loaded, names, rebuild, transform, walk
-from ..graph.nodes import Stage
+from ..graph.nodes import InputInfo, Stage
 from .names import of_buffer
 
 MayLack = Callable[[str, Expr], bool]  # whether a buffer may lack what is read for ranges of some extent, perhaps 0
@@ -26,14 +27,14 @@ MayLack = Callable[[str, Expr], bool]  # whether a buffer may lack what is read 
 _TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # by constants, products do not
 
 
-def mask_loads(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, may_lack: MayLack,
+def mask_loads(e: Expr, scope: Scope, inputs: Mapping[str, InputInfo], facts: Facts, may_lack: MayLack,
                missing: Callable[[str], bool]) -> Expr:  # fmt: skip
     """The expression with masks on the loads that need them. `scope`: what its variables range over. `missing`: whether
     nothing may be computed of a buffer, where the conditions of all loads of it fail."""
     return _Masker(scope, inputs, facts, may_lack, missing).visit(e, _Path(scope, None, False))
 
 
-def mask_lanes(e: Expr, scope: Scope, inputs: Collection[str], facts: Facts, mask: Expr, own: Stage,
+def mask_lanes(e: Expr, scope: Scope, inputs: Mapping[str, InputInfo], facts: Facts, mask: Expr, own: Stage,
                by_lane: Callable[[Expr], bool]) -> Expr:  # fmt: skip
     """The expression for lanes that are not all wanted: what the others would read need not be there.
 
@@ -63,8 +64,14 @@ class _Path:
 
 
 class _Masker:
-    def __init__(self, scope: Scope, inputs: Collection[str], facts: Facts, may_lack: MayLack = lambda *_: False,
-                 missing: Callable[[str], bool] = lambda _: False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        scope: Scope,
+        inputs: Mapping[str, InputInfo],
+        facts: Facts,
+        may_lack: MayLack = lambda *_: False,
+        missing: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self.whole = scope
         self.inputs = inputs
         self.facts = facts
@@ -100,7 +107,7 @@ class _Masker:
         branches = []
         for branch, holds in ((e.args[1], True), (e.args[2], False)):
             inner, by_scalars = refine(path.scope, condition, holds), _asks_scalars(condition, holds, self.whole)
-            if inner is path.scope and not by_scalars:
+            if inner is path.scope and not by_scalars and self.perhaps_empty.isdisjoint(loaded(branch)):
                 branches.append(self.visit(branch, path))
             else:
                 here = condition if holds else unary("not", condition)
@@ -110,7 +117,7 @@ class _Masker:
 
     def safe(self, load: Load, path: _Path) -> bool:
         """Whether the load reads no further without the conditions around it."""
-        if load.buffer in self.inputs and (path.by_scalars or not self.has_pixels(load)):
+        if load.buffer in self.inputs and (path.by_scalars or load.buffer in self.perhaps_empty):
             return self.holds(load)
         if self.missing(load.buffer):
             return False
@@ -145,8 +152,11 @@ class _Masker:
             return False
         return self.inside(interval(index, self.whole), Interval(0, var(of_buffer(buffer, "shape", k)) - 1))
 
-    def has_pixels(self, load: Load) -> bool:
-        return all(self.has_pixels_along(load.buffer, k) for k in range(len(load.indices)))
+    @cached_property
+    def perhaps_empty(self) -> frozenset[str]:
+        """Inputs of which there may be nothing to read where a condition fails, be it one on data."""
+        full = (i.name for i in self.inputs.values() if all(self.has_pixels_along(i.name, k) for k in range(i.ndim)))
+        return frozenset(self.inputs).difference(full)
 
     def has_pixels_along(self, buffer: str, k: int) -> bool:
         """Whether an input certainly is not empty: else an index that is clamped or wrapped is not inside it."""

@@ -8,6 +8,7 @@ or as a vector. Other loops of an update run in the order of the definition, unl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from ..expr import build
 from ..expr.nodes import Const, Expr, Load, Op, Var
@@ -133,8 +134,5 @@ def is_small_reduction(stage: Stage) -> bool:
     update = stage.updates[0]
     if pure_dims(stage, update) != stage.dims or update.condition is not None or accumulation(stage, update) is None:
         return False
-    points = 1
-    for r in update.domain:
-        extent = constant(r.extent)
-        points *= MOST_INLINED_POINTS + 1 if extent is None or constant(r.min) is None else extent
-    return points <= MOST_INLINED_POINTS
+    extents = [None if constant(r.min) is None else constant(r.extent) for r in update.domain]
+    return None not in extents and prod(e for e in extents if e is not None) <= MOST_INLINED_POINTS
