@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .analysis.bounds import check_regions, region_scalars
+from .analysis.channels import LEAST_AXES, MOST_CHANNELS
 from .analysis.messages import describe, readable
 from .analysis.work import Work, count_work
 from .cached import cached_property
@@ -27,9 +28,8 @@ from .runtime.outputs import Shape, check_apart, check_output, check_shape, give
 from .runtime.packing import Packing
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
-from .scheduled import MOST_CHANNELS, Known, Scheduled, Timings
+from .scheduled import Known, Scheduled, Timings
 
-LEAST_AXES = 3  # of a picture whose last axis may be channels
 _FLAGS = 0x100 | 0x400  # of an array: NumPy's ALIGNED and WRITEABLE
 _MOST_KINDS = 256  # remembered; a param that decides regions may make any number of them
 Values = Sequence[bool | int | float]

@@ -23,7 +23,6 @@ from .schedule.schedule import Schedule
 from .variant import Variant, Variants
 
 TIMINGS_VARIABLE = "PANTILE_TIMINGS"
-MOST_CHANNELS = 4
 Known = tuple[tuple[str, int], ...]  # extents by name, such as ("img.shape.2", 3)
 Timings = dict[str, float]
 

@@ -43,6 +43,17 @@ def test_points_left_out_do_not_count() -> None:
     assert work.operations["fma", 32] == pytest.approx(100 * 101 / 2 * 10, rel=0.05)
 
 
+def test_branches_count_where_coordinates_take_them() -> None:
+    """Every other pixel is a square root, every fourth a sum, and data decides on the rest."""
+    y, x = pt.vars("y x")
+    a, out = pt.Input("a", "float32", ndim=2), pt.Func("out")
+    by_data = pt.select(a[y, x] > 0, pt.exp(a[y, x]), pt.sin(a[y, x]))
+    out[y, x] = pt.select(x % 2 == 0, pt.sqrt(a[y, x]), pt.select(y % 2 == 0, a[y, x] + 1, by_data))
+    work = pt.Pipeline(out, shape=a.shape).work(a=(100, 100))
+    assert work.operations["fma", 32] == pytest.approx(100 * 100 / 4, rel=0.15)
+    assert work.operations["float", 32] == pytest.approx(100 * 100 * (1 / 2 + 4 / 4), rel=0.1)
+
+
 def test_scatters_count_their_domain_only() -> None:
     (i,) = pt.vars("i")
     a, hist = pt.Input("a", "uint8", ndim=1), pt.Func("hist")

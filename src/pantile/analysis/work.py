@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 
 from ..expr.nodes import Const, Expr, Load, Number, Op, Var
 from ..expr.types import DType
@@ -24,6 +25,8 @@ from .regions import definition_scope, required
 _FUSED = {"add": 1, "sub": 1, "mul": 1, "neg": 1, "fma": 2}  # what units for multiply-add do, two at a time
 _FREE = frozenset({"within"})
 _SAMPLES = 1000
+
+_Way = Mapping[int, Number | None]  # conditions of selects, by id: what they are at a point, None where data decides
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,7 @@ def count_work(graph: Graph, shapes: Mapping[str, tuple[int, ...]], scalars: Map
     operations: Counter[tuple[str, int]] = Counter()
     for stage in graph.stages:
         for d in stage.definitions if stage.name in boxes else ():
-            runs = _runs(stage, d, definition_scope(stage, d, boxes[stage.name], scope))
-            for kind, count in _operations(d).items():
-                operations[kind] += count * runs
+            operations += _operations(stage, d, definition_scope(stage, d, boxes[stage.name], scope))
     return Work(moved, {kind: n for kind, n in operations.items() if n})
 
 
@@ -57,36 +58,56 @@ def _points(ranges: Iterable[Interval]) -> int:
     return prod(max(0, int(r.high) - int(r.low) + 1) if r.bounded else 0 for r in ranges)
 
 
-def _runs(stage: Stage, d: Definition, scope: Scope) -> int:
-    """How often a definition is evaluated: over the coordinates that stand for themselves, and its own domain."""
+def _operations(stage: Stage, d: Definition, scope: Scope) -> Counter[tuple[str, int]]:
+    """Of evaluating a definition over the coordinates that stand for themselves, and its own domain."""
     free = [n for n, i in zip(stage.dims, d.indices, strict=True) if isinstance(i, Var) and i.name == n]
     loops = [*free, *(r.name for r in d.domain)]
+    roots = [*d.values, *(i for i in d.indices if _reads(i))]
     every = _points(scope[name] for name in loops)
-    return every if d.condition is None or not every else int(every * _share(d.condition, loops, scope))
+    counted: Counter[tuple[str, int]] = Counter()
+    for way, share in _ways(roots, d.condition, loops, scope) if every else ():
+        runs = int(every * share)
+        for kind, count in _once(roots, way).items():
+            counted[kind] += count * runs
+    return counted
 
 
-def _share(condition: Expr, loops: list[str], scope: Scope) -> float:
-    """At what part of the points a condition holds, by trying some; at all of them where data decides."""
+def _ways(roots: list[Expr], condition: Expr | None, loops: list[str], scope: Scope) -> Iterator[tuple[_Way, float]]:
+    """How selects on coordinates are decided, and at what part of the points so, by trying some.
+
+    Points where the condition fails are left out; where data decides, everything is evaluated.
+    """
+    choices = [e.args[0] for e in evaluated(roots) if isinstance(e, Op) and e.op == "select" and not _reads(e.args[0])]
+    if condition is None and not choices:
+        yield {}, 1.0
+        return
     draw = random.Random(0)
     fixed: dict[str | int, Number] = {name: r.low for name, r in scope.items() if name not in loops}
-    holds = 0
+    found: Counter[tuple[Number | None, ...]] = Counter()
     for _ in range(_SAMPLES):
         point: dict[str | int, Number] = fixed | {
             name: draw.randint(int(scope[name].low), int(scope[name].high)) for name in loops
         }
-        holds += value_at(condition, point) is not False
-    return holds / _SAMPLES
+        if condition is None or value_at(condition, point) is not False:
+            found[tuple([value_at(c, point) for c in choices])] += 1
+    for decided, times in found.items():
+        yield dict(zip(map(id, choices), decided, strict=True)), times / _SAMPLES
 
 
-def _operations(d: Definition) -> Counter[tuple[str, int]]:
-    """Of evaluating the definition once; arithmetic on coordinates does not count, unless data takes part in it."""
-    indices = [i for i in d.indices if _reads(i)]
+def _once(roots: list[Expr], way: _Way) -> Counter[tuple[str, int]]:
+    """Of evaluating expressions once; arithmetic on coordinates does not count, unless data takes part in it."""
     counted: Counter[tuple[str, int]] = Counter()
-    for e in evaluated([*d.values, *indices]):
-        if isinstance(e, Op) and e.op not in _FREE:
+    for e in evaluated(roots, way):
+        if isinstance(e, Op) and e.op not in _FREE and _decided(e, way) is None:
             operand = e.args[-1].dtype
             counted[_kind(e.op, operand), operand.bits] += _FUSED.get(e.op, 1)
     return counted
+
+
+def _decided(e: Expr, way: _Way) -> Expr | None:
+    """The branch of a select that is known to be taken."""
+    taken = way.get(id(e.args[0])) if isinstance(e, Op) and e.op == "select" else None
+    return None if taken is None or not isinstance(e, Op) else e.args[1 if taken else 2]
 
 
 def _kind(op: str, operand: DType) -> str:
@@ -95,8 +116,9 @@ def _kind(op: str, operand: DType) -> str:
     return "fma" if op in _FUSED else "float"
 
 
-def evaluated(roots: Iterable[Expr]) -> Iterator[Expr]:
-    """All nodes, each once, without the index arithmetic of reads and what is constant in any case."""
+def evaluated(roots: Iterable[Expr], way: _Way = MappingProxyType({})) -> Iterator[Expr]:
+    """All nodes, each once, without the index arithmetic of reads, what is constant in any case, and branches that
+    are not taken."""
     seen: set[int] = set()
     pending = list(roots)
     while pending:
@@ -105,7 +127,10 @@ def evaluated(roots: Iterable[Expr]) -> Iterator[Expr]:
             continue
         seen.add(id(e))
         yield e
-        pending += [i for i in e.indices if _reads(i)] if isinstance(e, Load) else children(e)
+        if (branch := _decided(e, way)) is not None:
+            pending.append(branch)
+        else:
+            pending += [i for i in e.indices if _reads(i)] if isinstance(e, Load) else children(e)
 
 
 def _reads(e: Expr) -> bool:
