@@ -88,6 +88,22 @@ def test_vectors_across_short_rows_are_long() -> None:
         assert ("vectorize" in repr(chains[1])) == expected
 
 
+def test_scans_have_vectors_along_rows_and_tasks_across_what_they_go_along() -> None:
+    y, x = pt.vars("y x")
+    img, integral = pt.Input("img", "uint8", ndim=2), pt.Func("integral")
+    down, along = pt.RDom((1, img.shape[0] - 1)), pt.RDom((1, img.shape[1] - 1))
+    integral[y, x] = pt.cast("uint32", img[y, x])
+    integral[down[0], x] += integral[down[0] - 1, x]
+    integral[y, along[0]] += integral[y, along[0] - 1]
+    p = pt.Pipeline(integral, shape=img.shape)
+    (chain,) = scheduled(problem_of(p, N1, img=(2000, 3000)), Group("integral"))
+    whole = pt.on("integral").compute_root().vectorize("x", 4).parallel("y")
+    columns = whole.update(0).parallel("x", 256).reorder("r.0", "x_p").vectorize("x_p", 4)
+    assert chain == columns.update(1).parallel("y")
+    (tiled,) = scheduled(problem_of(p, N1, img=(2000, 3000)), Group("integral", (), ({"y": 32},)))
+    assert tiled.directives[-2:] == whole.update(1).split("y", "y_o", "y_i", 32).parallel("y_o").directives[-2:]
+
+
 def test_a_group_that_is_refused_is_dissolved() -> None:
     """blur_y is read outside of the loops it is asked to be computed at."""
     problem = problem_of(APPS["unsharp"].build(), N1, img=(3, 2560, 1536))

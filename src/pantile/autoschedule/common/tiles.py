@@ -182,7 +182,10 @@ class _Output:
             nest = _Nest(self.problem, self.stage, definition, self.style)
             if nest.is_parallel:
                 start = chain if k == 0 else chain.update(k - 1)
-                marked = self._marked(nest, start)
+                if nest.is_scan and not self.levels:  # in parallel along what it does not go along
+                    marked = self.problem.alone.marked(self.stage, definition, start)
+                else:
+                    marked = self._marked(nest, start)
                 chain = chain if marked == start else marked
         return chain
 
@@ -308,11 +311,16 @@ class _Nest:
     def _vectorized(self, inside: Mapping[str, int]) -> str | None:
         """The last loop if it fills a vector; one before it, across short ones, only if that is long.
 
+        A scan along rows has no vectors: it would gather and scatter columns, element by element.
+
         Never that over channels: a row of pixels fills one, and is loaded and stored with all their channels.
         """
+        has_channels = self.stage.name in self.problem.channels
+        if self.is_scan and self.stage.dims[-2 if has_channels else -1] not in self.free:
+            return None
         fewest = self._fewest_vectors * self._lanes
         *before, last = inside
-        if self.stage.name in self.problem.channels:
+        if has_channels:
             if before and inside[before[-1]] >= fewest:  # no order of loops moves a row away from its channels
                 return before[-1]
         elif inside[last] >= fewest:
