@@ -9,8 +9,9 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from pantile.expr.build import binary, select, unary
+from pantile.expr.build import binary, cast, select, unary
 from pantile.expr.nodes import Cast, Const, Expr, Load, Op, Var, const
+from pantile.expr.types import INDEX, INT16, INT32
 
 Point = Mapping[str, int]
 Exprs = st.SearchStrategy[Expr]
@@ -141,3 +142,20 @@ def affine(draw: st.DrawFn, variables: list[Var], least_divisor: int = -4) -> Ex
         return divided
     low = draw(st.integers(-5, 5))
     return clamp(divided, const(low, total.dtype), const(low + draw(st.integers(0, 9)), total.dtype))
+
+
+@st.composite
+def float_indices(draw: st.DrawFn, variables: list[Var], scale: Expr, depth: int = 2) -> Expr:
+    """Integers of floats of the variables: sums, products, quotients by numbers and by `scale`, clamps and floors."""
+    e = cast(scale.dtype, draw(affine(variables)))
+    number = st.sampled_from([0.5, 1.5, 0.1, -0.75, 3.0, -1.3, 100.7])
+    for _ in range(draw(st.integers(1, 2 * depth))):
+        name = draw(st.sampled_from(["add", "sub", "mul", "div", "min", "max", "floor", "ceil", "round", "abs", "neg"]))
+        if name in ("floor", "ceil", "round", "abs", "neg"):
+            e = unary(name, e)
+        else:
+            other = draw(st.just(scale) | number | st.sampled_from(variables).map(lambda v: cast(scale.dtype, v)))
+            if name == "div" and isinstance(other, Cast):
+                other = scale
+            e = binary(name, e, other)
+    return cast(INDEX, cast(draw(st.sampled_from([INT32, INT16])), e))

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 import pantile as pt
+from pantile.analysis.bounds import ends_are_numbers
 from pantile.analysis.interval import Interval, interval, refine
+from pantile.analysis.point import value_at
+from pantile.expr import build
 from pantile.expr.build import cast, expr, select
 from pantile.expr.linear import Facts
 from pantile.expr.nodes import Const, Expr, Load, Op, const, coordinate, op, var
-from pantile.expr.types import FLOAT32, INDEX, INT32, INT64, dtype
+from pantile.expr.types import FLOAT32, FLOAT64, INDEX, INT32, INT64, dtype
 from pantile.expr.visit import walk
 
-from .indices import affine, boxes, cases, conditions, indices, points, value
+from .indices import affine, boxes, cases, conditions, float_indices, indices, points, value
 
 NAMES = "xyz"
 COORDINATES = [coordinate(n) for n in NAMES]
@@ -112,6 +117,47 @@ def test_a_clamp_bounds_a_float_of_any_value() -> None:
     assert (found.low, found.high) == (0, 10)
     from_below = interval(pt.maximum(pixel, 2) * 2 - 1, {})
     assert 2.99 < from_below.low <= 3 and from_below.high is None
+
+
+SCALES = {FLOAT32: var("scale", FLOAT32), FLOAT64: var("scale64", FLOAT64)}
+FLOAT_INDICES = st.sampled_from(list(SCALES.values())).flatmap(lambda scale: float_indices(COORDINATES, scale))
+
+
+@cases(300)
+@given(FLOAT_INDICES, boxes(NAMES), st.sampled_from([1.5, 0.5, -3.25, 0.1, -1e-3, 0.0, math.inf, -math.inf, math.nan]))
+def test_places_by_floats(e: Expr, box: Box, scale: float) -> None:
+    """Ends as expressions hold every value, and ends as numbers hold those; unless some of them are no numbers."""
+    given = {s.name: build.round_to(scale, t) for t, s in SCALES.items()}
+    known = {name: Interval.point(number) for name, number in given.items()}
+    numbers = interval(e, scope_of(box) | known)
+    in_code = {n: Interval(var(f"{n}.low"), var(f"{n}.high")) for n in NAMES}
+    if not ends_are_numbers(e, in_code, scope_of(box) | known):
+        return
+    found = interval(e, in_code)
+    ends = {f"{n}.{end}": v for n in NAMES for end, v in zip(("low", "high"), box[n], strict=True)}
+    low, high = (value_at(v, ends | given) if isinstance(v, Expr) else v for v in (found.low, found.high))
+    for at in points(box):
+        assert holds(Interval(low, high), value_at(e, at | given)), (at, low, high)
+    assert holds(numbers, low) and holds(numbers, high), (numbers, low, high)
+
+
+@cases(100)
+@given(FLOAT_INDICES, st.lists(boxes(NAMES), min_size=1, max_size=4))
+def test_places_by_floats_in_many_boxes_at_once(e: Expr, some: list[Box]) -> None:
+    given = {s.name: 0.75 for s in SCALES.values()}
+    scope = {n: Interval(*(np.array([b[n][k] for b in some]) for k in (0, 1))) for n in NAMES}
+    found = interval(e, scope | {name: Interval.point(number) for name, number in given.items()})
+    for k, box in enumerate(some):
+        low, high = (v if v is None or np.ndim(v) == 0 else int(v[k]) for v in (found.low, found.high))
+        assert all(holds(Interval(low, high), value_at(e, at | given)) for at in points(box))
+
+
+def test_a_place_by_a_float_is_tight() -> None:
+    """Of rows of a picture made larger by half, those that are read and no other."""
+    (y,) = pt.vars("y")
+    e = cast(INDEX, pt.cast("int32", pt.floor((y + 0.5) / 1.5 - 0.5)))
+    found = interval(e, {"y": Interval(10, 20)})
+    assert (found.low, found.high) == (6, 13)
 
 
 @cases(150)

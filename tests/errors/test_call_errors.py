@@ -560,7 +560,11 @@ def scan_from_before_the_start() -> object:
     return pt.Pipeline(f)(img=picture(10))
 
 
-@must_fail(r"Func 'g' .* is computed before it is read, but what is read of it has no known limits: g\[-2147483648 .. ")
+@must_fail(
+    rf"Func 'g' .* is computed before it is read, but what is read of it at {HERE}, g\[at\[x\]\], has no known limits: "
+    r"at\[x\] may be in -2147483648 .. 2147483647; limit it with pt.clamp, promise its range with pt.within, or "
+    r"schedule g with compute_inline"
+)
 def stored_and_read_anywhere() -> object:
     img, at, g = pt.Input("img", "uint8", 1), pt.Input("at", "int32", 1), pt.Func("g")
     f = pt.Func("f")
@@ -568,6 +572,14 @@ def stored_and_read_anywhere() -> object:
     f[X] = g[at[X]]
     p = pt.Pipeline(f, schedule=pt.Schedule(pt.on("g").compute_root()))
     return p(img=picture(10), at=np.zeros(10, "int32"))
+
+
+@must_fail(rf"what is read of it at {HERE}, g\[int32\(sqrt\(float32\(x\)\)\)\], has no known limits: int32\(sqrt")
+def stored_and_read_at_a_float() -> object:
+    img, g, f = pt.Input("img", "uint8", 1), pt.Func("g"), pt.Func("f")
+    g[X] = pt.edge(img)[X]
+    f[X] = g[pt.cast("int32", pt.sqrt(X))] + g[X + 1]
+    return pt.Pipeline(f, schedule=pt.Schedule(pt.on("g").compute_root()))(img=picture(10))
 
 
 @must_fail(r"Func 'g' .* would hold 1000000010 x 1000000010 values, more than memory can; ask for a smaller shape=")

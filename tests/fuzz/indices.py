@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pantile.expr.types import INT32, DType
+from pantile.expr.types import FLOAT32, FLOAT64, INT32, DType
 
 from .grammar import SCALAR, Grammar, Scope, Source
 from .terms import Term
@@ -17,6 +17,15 @@ _FORMS = [
     ("{v}//2", 1), ("({v} + {c})//2", 1), ("{v}//2 + {c}", 1), ("{v}//3", 1), ("3*{v} - {c}", 3), ("{c} - {v}", 1),
     ("{v} % 4", 1), ("{v} + {w}", 2), ("pt.clamp({v} + {c}, 0, 6)", 1), ("{c}", 1), ("(2*{v} + {c})//3", 1),
 ]  # fmt: skip
+# The same of floats, where all ways to round them give one integer: exact, or far from where it changes. {p}: a Param.
+_FLOAT_FORMS = [(f"pt.cast('int32', {form})", growth) for form, growth in [
+    ("pt.floor(({v} + 0.5)/1.5 - 0.5)", 1), ("{v}*0.75 - {c}", 1), ("pt.round(({v} + {c})*0.5)", 1), ("{v}*1.5", 2),
+    ("pt.ceil((2*{v} + 1)/3.0 - 0.5)", 1), ("pt.round({v}/1.5)", 1), ("pt.clamp({v}*0.5 + {c}, -1.5, 6.5)", 1),
+    ("-({v} + {c})/4.0", 1), ("pt.abs({v}*0.5 - 3)", 1),
+]]  # fmt: skip
+_SCALED_FORMS = [(f"pt.cast('int32', {form})", growth) for form, growth in [
+    ("pt.floor({v}/{p})", 2), ("{v}*{p} + {c}", 4), ("pt.ceil(({v} + 0.5)*{p})", 4),
+]]  # fmt: skip
 
 
 def read(g: Grammar, scope: Scope) -> Term:
@@ -39,11 +48,12 @@ def index(g: Grammar, scope: Scope, source: Source, axis: int) -> str:
         return g.pick([data_index, scalar_index])(g, scope)
     # Mostly the coordinate of the same place, so that stencils and pointwise stages prevail.
     v = scope.pure[axis % len(scope.pure)] if scope.pure and g.chance(85) else g.pick(scope.coordinates)
-    form, growth = g.pick(_FORMS)
+    scales = [p.text for p in g.params if p.dtype in (FLOAT32, FLOAT64)]
+    form, growth = g.pick([*_FLOAT_FORMS, *(_SCALED_FORMS if scales else [])] if g.chance(6) else _FORMS)
     if source.growth * growth > MOST_GROWTH:
         form, growth = "{v} + {c}", 1
     g.grow(source.growth * growth)
-    text = form.format(v=v, c=g.number(-2, 3), w=g.pick(scope.coordinates))
+    text = form.format(v=v, c=g.number(-2, 3), w=g.pick(scope.coordinates), p=g.pick(scales) if scales else "")
     if g.chance(4):
         text = f"{text} + pt.cast('int32', {g.pick([data_index, scalar_index])(g, scope)})"
     return f"{text} + {g.pick(scope.reduction)}" if scope.reduction and g.chance(60) else text

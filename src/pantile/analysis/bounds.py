@@ -12,17 +12,18 @@ from dataclasses import dataclass
 from math import prod
 
 from ..expr.magnitude import COORDINATE, MAY_OVERFLOW
-from ..expr.nodes import Expr, Load, Number, Op
+from ..expr.nodes import Expr, Load, Number, Op, coordinate
 from ..expr.types import INDEX
-from ..expr.visit import loaded, names, variables, walk
+from ..expr.visit import has_floats, loaded, names, variables, walk
 from ..graph.nodes import Definition, Graph, Stage
 from . import messages
 from .empty import how_to_fill
-from .interval import Interval, Scope, interval, refine
-from .messages import MOST, Room
-from .regions import Rules, definition_scope, expressions, required
+from .float_ends import is_finite
+from .interval import Evaluator, Interval, Scope, interval
+from .messages import MOST, Read, Room
+from .regions import Rules, definition_scope, expressions, required, where_it_holds
 from .touched import Box, each_load
-from .witness import find_witness, guards_of
+from .witness import find_witness, guards_of, outside_loads
 
 _LARGEST_BYTES = 1 << 47  # what addresses can reach
 _OWN_REMEDY = "ask for a larger shape=, or make another Func that reads it the output"
@@ -128,43 +129,64 @@ class _Check:
     def storage(self, stage: Stage) -> None:
         """A stage with memory of its own needs a bounded amount of it."""
         box = self.boxes.get(stage.name, ())
-        if not all(r.bounded and r.high - r.low < MOST for r in box):
-            raise messages.stored_without_limits(stage, box)
+        if any(map(_is_far, box)):
+            raise messages.stored_without_limits(stage, box, self._unlimited(stage))
         extents = [max(0, r.high - r.low + 1) for r in box]
         if prod(extents) * max(t.bytes for t in stage.dtypes) > _LARGEST_BYTES:
             raise messages.too_large(stage, extents)
 
+    def _unlimited(self, producer: Stage) -> Read | None:
+        """A read of a stage at places that are not known."""
+        found: list[Read] = []
+        for stage in self.graph.stages:
+            if stage.name in self.boxes:
+                for at in self._places(stage, self.boxes[stage.name], stage.definitions):
+                    self._far_reads(at, at.scope, producer.buffers, found)
+        return found[0] if found else None
+
+    def _far_reads(self, at: _Place, scope: Scope, buffers: Container[str], found: list[Read]) -> None:
+        """Adds the reads of some buffers at places that are not known in a scope: in this call's, or in code's."""
+
+        def seen(load: Load, box: Box, inner: Scope) -> None:
+            for axis, (index, r) in enumerate(zip(load.indices, box, strict=True)):
+                if _is_far(r) or not ends_are_numbers(index, inner, at.scope):
+                    found.append(Read(at.stage, at.definition, load, axis, box))
+
+        wanted = {e.buffer for e in at.definition.loads if e.buffer in buffers}
+        if wanted:
+            each_load(expressions(at.definition), scope, seen, wanted)
+
     def as_code_sees(self, stage: Stage, stored: Container[str]) -> None:
-        """What is bounded by a number of this call alone, such as data divided by a float param, has no bounds in code,
-        which would make room for all that its type can be."""
+        """What is bounded by numbers of this call alone may have no bounds in code, which would make room for all that
+        its type can be: coordinates, extents and params are names there."""
         if stage.name not in self.boxes:
             return
-
-        def seen(load: Load, place: Box, _: Scope) -> None:
-            producer = self.graph.producer.get(load.buffer)
-            if producer is not None and producer.name in stored and any(map(_is_far, place)):
-                raise messages.stored_without_limits(producer, place)
-
         for at in self._places(stage, self.boxes[stage.name], stage.definitions):
-            d, scope = at.definition, {name: r for name, r in at.scope.items() if name not in self.scope}
-            doubtful = {e.buffer for e in d.loads if any(map(self._mixes, e.indices))}
-            if doubtful:
-                each_load(expressions(d), scope, seen, doubtful)
-            if stage.name in stored and stage.name not in self.asked and any(map(self._mixes, d.indices)):
+            d = at.definition
+            scope = where_it_holds(d, {name: _in_code(name) for name in at.scope if name not in self.scope})
+            doubtful = {e.buffer for e in d.loads if any(map(self._may_be_unclear, e.indices))}
+            found: list[Read] = []
+            self._far_reads(at, scope, {b for b in doubtful if self._is_stored(b, stored)}, found)
+            for read in found:
+                raise messages.stored_without_limits(self.graph.producer[read.load.buffer], read.box, read)
+            if stage.name in stored and stage.name not in self.asked and any(map(self._may_be_unclear, d.indices)):
                 written = tuple(interval(i, scope) for i in d.indices)
-                if any(map(_is_far, written)):
+                if any(map(_is_far, written)) or not all(ends_are_numbers(i, scope, at.scope) for i in d.indices):
                     raise messages.stored_without_limits(stage, written)
 
-    def _mixes(self, index: Expr) -> bool:
-        """Whether an index is made of data and of numbers of the call."""
-        return bool(loaded(index)) and not names(index).isdisjoint(self.scope)
+    def _is_stored(self, buffer: str, stored: Container[str]) -> bool:
+        producer = self.graph.producer.get(buffer)
+        return producer is not None and producer.name in stored
+
+    def _may_be_unclear(self, index: Expr) -> bool:
+        """Whether an index is made of floats, or of data and of numbers of the call."""
+        return has_floats(index) or bool(loaded(index)) and not names(index).isdisjoint(self.scope)
 
     def _places(self, stage: Stage, box: Box, definitions: Iterable[Definition]) -> Iterable[_Place]:
         """The definitions that run at all."""
         for d in definitions:
             scope = definition_scope(stage, d, box, self.scope)
-            if d.condition is not None:
-                scope = refine(scope, d.condition, True)
+            scope = where_it_holds(d, scope)
             if not _is_empty(scope.values()):
                 yield _Place(stage, d, scope, () if d.condition is None else (d.condition,))
 
@@ -198,6 +220,25 @@ class _Check:
 def _index_arithmetic(d: Definition) -> Iterable[Op]:
     operations = (e for e in walk(*d.expressions) if isinstance(e, Op) and e.dtype is INDEX)
     return (e for e in operations if e.op in MAY_OVERFLOW)
+
+
+def ends_are_numbers(index: Expr, in_code: Scope, at_call: Scope) -> bool:
+    """Whether all ends of floats that code computes for an index are finite in a call."""
+    if not has_floats(index):
+        return True
+    code, call = Evaluator(in_code), Evaluator(at_call)
+    floats = [e for e in outside_loads([index]) if e.dtype.is_float]
+    return all(_is_finite(code.visit(e), call.visit(e)) for e in floats)
+
+
+def _is_finite(in_code: Interval, at_call: Interval) -> bool:
+    ends = (in_code.low, at_call.low), (in_code.high, at_call.high)
+    return all(is_finite(number) for end, number in ends if isinstance(end, Expr))
+
+
+def _in_code(name: str) -> Interval:
+    """A coordinate, between ends that have names."""
+    return Interval(coordinate(f"{name}.min"), coordinate(f"{name}.max"))
 
 
 def _is_far(r: Interval) -> bool:

@@ -7,15 +7,14 @@ many candidate tiles at once, given expressions it builds the arithmetic that co
 
 Constants stay Python numbers in every mode. A bound of None is unknown (plus or minus infinity). Arithmetic of type
 index is exact. That of data wraps: its result is known only where it provably stays within its type. Ends that are
-expressions are always indices.
+expressions are indices; those of floats are of their type (`float_ends`).
 """
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,8 @@ from ..expr.linear import Facts, linear
 from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Var, const, op
 from ..expr.types import INDEX, INT64, UINT64, DType
 from ..expr.visit import children, has_floats, loaded, names
+from . import float_ends
+from .float_ends import is_number
 
 # int | float | np.ndarray | Expr | None
 Scalar = Any
@@ -35,10 +36,11 @@ MOST_SCOPES = 32  # that an expression is evaluated in, one for each way to it t
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """low <= value <= high."""
+    """low <= value <= high; `sure`: of floats, that all of them are numbers."""
 
     low: Scalar
     high: Scalar
+    sure: bool = field(default=False, kw_only=True)
 
     @staticmethod
     def point(value: Scalar) -> Interval:
@@ -114,7 +116,7 @@ def _pick(a: Scalar, b: Scalar, python: Callable[..., Scalar], numpy: Callable[.
 
 def _distance(a: Scalar, b: Scalar) -> int | None:
     """a - b, if they visibly differ by a constant: taking the smaller at once keeps the hull of many taps short."""
-    if not (isinstance(a, Expr) and isinstance(b, Expr)):
+    if not (isinstance(a, Expr) and isinstance(b, Expr)) or a.dtype.is_float:
         return None
     difference = linear(a).plus(linear(b), -1)
     return None if difference.terms else difference.constant
@@ -197,10 +199,13 @@ class Evaluator:
 
     def node(self, e: Expr) -> Interval:
         if isinstance(e, Const):
-            value = int(e.value) if e.dtype.is_bool else e.value
-            return _rounded(Interval.point(value), e.dtype) if e.dtype.is_float else Interval.point(value)
+            if e.dtype.is_float:
+                return _rounded(Interval(e.value, e.value, sure=True), e.dtype)
+            return Interval.point(int(e.value))
         if isinstance(e, Var) and e.name in self.scope:
-            return self.scope[e.name]
+            return _given(self.scope[e.name], e.dtype)
+        if isinstance(e, Var) and e.dtype in float_ends.COMPUTED:
+            return Interval(e, e, sure=True)
         if self.is_scalar(e):  # not a copy of it for each end, which what is built from it would copy again
             return Interval.point(build.cast(INDEX, e))
         if e.dtype.is_bool:
@@ -249,15 +254,18 @@ class Evaluator:
         rule = _FLOAT_OPS.get(e.op)
         if rule is None:
             return EVERYTHING
-        rounded = _rounded(rule(*[self.known(a) for a in e.args]), e.dtype)
-        if _may_be_rounded_otherwise(e):
-            rounded = _one_ulp_more(rounded, e.dtype)
-        return _FLOAT_OPS["floor"](rounded) if e.op == "floordiv" else rounded
+        operands = [self.known(a) for a in e.args]
+        found = rule(*operands)
+        found = _rounded(Interval(found.low, found.high, sure=all(r.sure for r in operands)), e.dtype)
+        if float_ends.may_be_rounded_otherwise(e):
+            found = Interval(*float_ends.outwards(found.low, found.high, e.dtype), sure=found.sure)
+        return _whole("floor")(found) if e.op == "floordiv" else found
 
     def select(self, e: Op) -> Interval:
         condition, then, otherwise = e.args
         a, b = self.within(condition, True).known(then), self.within(condition, False).known(otherwise)
-        return a.hull(b)
+        both = a.hull(b)
+        return Interval(both.low, both.high, sure=a.sure and b.sure)
 
 
 _FARTHEST = 1 << 40
@@ -269,41 +277,26 @@ def type_range(t: DType) -> Interval:
     return EVERYTHING if t.is_float else Interval(t.min, t.max)
 
 
-def _is_number(x: Scalar) -> bool:
-    return isinstance(x, (int, float)) and not (isinstance(x, float) and math.isnan(x))
+def _given(r: Interval, t: DType) -> Interval:
+    """The range of a variable; the number that a call gives for a param is one of its type."""
+    return _rounded(Interval(r.low, r.high, sure=True), t) if t.is_float and r.bounded else r
 
 
 def _rounded(r: Interval, t: DType) -> Interval:
     """Rounding keeps order, so that rounded ends hold all rounded values; an end that is no number is not known."""
-    low = _rounded_end(r.low, t)
-    return Interval(low, low if r.is_point else _rounded_end(r.high, t))
-
-
-def _rounded_end(end: Scalar, t: DType) -> Scalar:
-    return build.round_to(end, t) if _is_number(end) else None
-
-
-def _may_be_rounded_otherwise(e: Op) -> bool:
-    """Unless code is strict, a product in a sum may be fused, so that neither is rounded as written, and a quotient may
-    be a product with the reciprocal."""
-    if e.op in ("div", "floordiv"):
-        return not (isinstance(e.args[1], Const) and math.frexp(e.args[1].value)[0] in (0.5, -0.5))
-    return e.op == "mul" or e.op in ("add", "sub") and any(isinstance(a, Op) and a.op == "mul" for a in e.args)
-
-
-def _one_ulp_more(r: Interval, t: DType) -> Interval:
-    low = None if r.low is None else r.low - abs(r.low) * t.epsilon
-    return Interval(low, None if r.high is None else r.high + abs(r.high) * t.epsilon)
+    low = float_ends.rounded(r.low, t)
+    high = low if r.is_point else float_ends.rounded(r.high, t)
+    return Interval(low, high, sure=r.sure and float_ends.is_finite(low) and float_ends.is_finite(high))
 
 
 def _constant(r: Interval) -> int | float | None:
     """The number that an interval consists of, if it is just one."""
-    return r.low if _is_number(r.low) and _is_number(r.high) and r.low == r.high else None
+    return r.low if is_number(r.low) and is_number(r.high) and r.low == r.high else None
 
 
 def _wrapped(r: Interval, t: DType) -> Interval:
     """Arithmetic on data wraps: keep the result where it fits, and the one number that a number wraps to."""
-    if not (_is_number(r.low) and _is_number(r.high)):
+    if not (is_number(r.low) and is_number(r.high)):
         return type_range(t)
     if t.min <= r.low and r.high <= t.max:
         return r
@@ -318,7 +311,7 @@ def _held(r: Interval, t: DType) -> Interval:
 
 def _cast(r: Interval, source: DType, to: DType) -> Interval:
     if to.is_float:
-        return _rounded(r, to)
+        return _rounded(r if source.is_float else Interval(r.low, r.high, sure=True), to)
     if to.is_bool:
         return Interval(0, 1)
     if source.is_float:
@@ -346,16 +339,14 @@ def _near(r: Interval) -> Interval:
     number is a param of a call, whose arithmetic is checked."""
     if _constant(r) is not None:
         return r
-    low, high = (None if _is_number(end) and abs(end) > _FARTHEST else end for end in (r.low, r.high))
+    low, high = (None if is_number(end) and abs(end) > _FARTHEST else end for end in (r.low, r.high))
     return Interval(low, high)
 
 
 def _truncated(r: Interval, to: DType) -> Interval:
-    """Of floats, held to the range of the type. NaN becomes 0, so 0 is always possible."""
-    if not (_is_number(r.low) and _is_number(r.high)):
-        return type_range(to)
-    low, high = (to.min if v <= to.min else to.max if v >= to.max else int(v) for v in (r.low, r.high))
-    return Interval(min(low, 0), max(high, 0))
+    """Of floats, held to the range of the type. What is no number becomes 0."""
+    found = _held(Interval(*(float_ends.truncated(end, to) for end in (r.low, r.high))), to)
+    return found if r.sure else found.hull(Interval(0, 0))
 
 
 def _ends(f: Callable[[Scalar, Scalar], Scalar], low: tuple[Scalar, Scalar], high: tuple[Scalar, Scalar]) -> Interval:
@@ -426,7 +417,7 @@ def _mod(a: Interval, b: Interval) -> Interval:
     if a.is_point and b.is_point and d != 0:
         return Interval.point(a.low % b.low)
     if d is not None and d > 0:
-        if _is_number(a.low) and _is_number(a.high) and a.low // d == a.high // d:
+        if is_number(a.low) and is_number(a.high) and a.low // d == a.high // d:
             return Interval(a.low % d, a.high % d)
         return Interval(0, d - 1)
     if not b.bounded:
@@ -469,18 +460,35 @@ def _within(a: Interval, low: Interval, high: Interval) -> Interval:
     return a.meet(Interval(low.low, high.high))
 
 
+def _float_mul(a: Interval, b: Interval) -> Interval:
+    constants = [c for c in map(_constant, (a, b)) if c is not None]
+    if 0 in constants and not (a.bounded and b.bounded) or any(not float_ends.is_finite(c) for c in constants):
+        return EVERYTHING
+    return _mul(a, b) if constants else _corners(operator.mul, a, b)
+
+
 def _div(a: Interval, b: Interval) -> Interval:
     d = _constant(b)
-    if not d or not (_is_number(a.low) and _is_number(a.high)):
+    if d is None:
+        return _corners(operator.truediv, a, b)
+    if d == 0 or not float_ends.is_finite(d):
         return EVERYTHING
-    return Interval(*sorted((a.low / d, a.high / d)))
+    least, most = (a.low, a.high) if d > 0 else (a.high, a.low)
+    return _ends(operator.truediv, (least, d), (most, d))
 
 
-def _monotone(f: Callable[[float], float]) -> Callable[[Interval], Interval]:
+def _corners(f: Callable[[Scalar, Scalar], Scalar], a: Interval, b: Interval) -> Interval:
+    """A product or quotient of floats neither of which is one known number."""
+    if a.is_point and b.is_point and isinstance(b.low, Expr):
+        return Interval.point(f(a.low, b.low))
+    ends = [(r.low,) if r.is_point else (r.low, r.high) for r in (a, b)]
+    return Interval(*float_ends.corners(f, *ends)) if a.bounded and b.bounded else EVERYTHING
+
+
+def _whole(name: str) -> Callable[[Interval], Interval]:
     def rule(a: Interval) -> Interval:
-        if _is_number(a.low) and _is_number(a.high) and math.isfinite(a.low) and math.isfinite(a.high):
-            return Interval(f(a.low), f(a.high))
-        return EVERYTHING
+        low = float_ends.whole(name, a.low)
+        return Interval(low, low if a.is_point else float_ends.whole(name, a.high), sure=a.sure)
 
     return rule
 
@@ -490,9 +498,8 @@ _OPS: dict[str, Callable[..., Interval]] = {
     "abs": _abs, "shl": _shl, "shr": _shr, "and": _and, "within": _within,
 }  # fmt: skip
 _FLOAT_OPS: dict[str, Callable[..., Interval]] = {
-    "add": _add, "sub": _sub, "neg": _neg, "mul": _mul, "min": _min, "max": _max, "abs": _abs, "within": _within,
-    "div": _div, "floordiv": _div, "floor": _monotone(math.floor), "ceil": _monotone(math.ceil),
-    "round": _monotone(round), "trunc": _monotone(math.trunc),
+    "add": _add, "sub": _sub, "neg": _neg, "mul": _float_mul, "min": _min, "max": _max, "abs": _abs,
+    "within": _within, "div": _div, "floordiv": _div, **{n: _whole(n) for n in ("floor", "ceil", "round", "trunc")},
 }  # fmt: skip
 
 
@@ -529,7 +536,7 @@ def _refine_le(scope: Scope, a: Expr, b: Expr, strict: int) -> Scope:
     form = linear(a).plus(linear(b), -1)
     if not any(_named(atom) in scope for atom, _ in form.terms.values()):
         low = interval(form.expr(), scope).low
-        return {**scope, _NEVER: Interval(1, 0)} if _is_number(low) and low + strict > 0 else scope
+        return {**scope, _NEVER: Interval(1, 0)} if is_number(low) and low + strict > 0 else scope
     found: dict[str, Interval] = {}
     for k, (atom, c) in form.terms.items():
         name = _named(atom)

@@ -44,6 +44,17 @@ class Room:
         return r.bounded and bool(low <= r.low and r.high <= high)
 
 
+@dataclass(frozen=True)
+class Read:
+    """A read of a stage at places that are not known along an axis."""
+
+    stage: Stage
+    definition: Definition
+    load: Load
+    axis: int
+    box: Box
+
+
 def describe(stage: Stage) -> str:
     """A stage, and the user's line it comes from."""
     kind = "stage" if stage.helper else "Func"
@@ -110,12 +121,19 @@ def output_outside(stage: Stage, shape: tuple[int, ...], room: Room) -> UserErro
     )
 
 
-def stored_without_limits(stage: Stage, box: Box) -> UserError:
-    """The refusal of storing a stage that is read anywhere."""
+def stored_without_limits(stage: Stage, box: Box, read: Read | None = None) -> UserError:
+    """The refusal of storing a stage that is read anywhere, and the read itself if it is known."""
+    if read is None:
+        return UserError(
+            f"{describe(stage)} is computed before it is read, but what is read of it has no known limits: "
+            f"{place(stage.name, [range_text(r) for r in box])}; limit the indices with pt.clamp, promise their range "
+            "with pt.within, or schedule it with compute_inline"
+        )
+    index, d = readable(read.load.indices[read.axis]), read.definition
     return UserError(
-        f"{describe(stage)} is computed before it is read, but what is read of it has no known limits: "
-        f"{place(stage.name, [range_text(r) for r in box])}; limit the indices with pt.clamp, promise their range with "
-        "pt.within, or schedule it with compute_inline"
+        f"{describe(stage)} is computed before it is read, but what is read of it at {d.where}, "
+        f"{readable(read.load)}, has no known limits: {index} may be in {range_text(box[read.axis])}; limit it with "
+        f"pt.clamp, promise its range with pt.within, or schedule {stage.name} with compute_inline"
     )
 
 

@@ -90,9 +90,22 @@ def _not(a: Number) -> Number:
     return not a if isinstance(a, bool) else ~int(a)
 
 
+def _div(a: Number, b: Number) -> Number:
+    with np.errstate(all="ignore"):
+        return float(np.divide(float(a), float(b)))
+
+
+def _min(a: Number, b: Number) -> Number:
+    return float("nan") if a != a or b != b else min(a, b)
+
+
+def _max(a: Number, b: Number) -> Number:
+    return float("nan") if a != a or b != b else max(a, b)
+
+
 _RULES: dict[str, Callable[..., Number]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": _floordiv, "mod": _mod, "min": min,
-    "max": max, "neg": operator.neg, "abs": abs, "div": operator.truediv, "floor": np.floor, "ceil": np.ceil,
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": _floordiv, "mod": _mod, "min": _min,
+    "max": _max, "neg": operator.neg, "abs": abs, "div": _div, "floor": np.floor, "ceil": np.ceil,
     "round": np.rint, "trunc": np.trunc, "and": operator.and_, "or": operator.or_, "xor": operator.xor,
     "shl": _shl, "shr": _shr, "eq": operator.eq, "ne": operator.ne, "lt": operator.lt,
     "le": operator.le, "gt": operator.gt, "ge": operator.ge, "not": _not,

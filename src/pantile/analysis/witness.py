@@ -35,7 +35,7 @@ class Witness:
 
 def find_witness(indices: Sequence[Expr], limits: Limits, scope: Scope, guards: Sequence[Expr]) -> Witness | None:
     """A point of the scope where all guards hold (as far as they are known) and some index is outside its limits."""
-    loads = {id(e): e for e in _outside_loads(indices) if isinstance(e, Load)}
+    loads = {id(e): e for e in outside_loads(indices) if isinstance(e, Load)}
     ranges = _ranges([*indices, *guards], scope)
     start: dict[str | int, Number] = {name: i.low for name, i in scope.items() if i.low is not None}
     for values in itertools.islice(_corners_first(ranges), _MOST_POINTS):
@@ -56,7 +56,7 @@ def _outside(place: Number | None, limit: tuple[int, int]) -> bool:
 def _ranges(exprs: Sequence[Expr], scope: Scope) -> dict[str | int, list[int]]:
     """The values to try for each variable, and for each load as if it were one."""
     ranges: dict[str | int, list[int]] = {}
-    for e in _outside_loads(exprs):
+    for e in outside_loads(exprs):
         if isinstance(e, Load):
             ranges[id(e)] = _values(type_range(e.dtype)) if e.dtype.bits <= 32 else []
         elif isinstance(e, Var) and e.name in scope and not scope[e.name].is_point:
@@ -64,7 +64,7 @@ def _ranges(exprs: Sequence[Expr], scope: Scope) -> dict[str | int, list[int]]:
     return ranges
 
 
-def _outside_loads(exprs: Sequence[Expr]) -> Iterator[Expr]:
+def outside_loads(exprs: Sequence[Expr]) -> Iterator[Expr]:
     """Every node that is not inside a load."""
     stack = list(exprs)
     seen: set[int] = set()

@@ -1,0 +1,120 @@
+"""Ends of ranges of floats: Python numbers, NumPy arrays, or expressions of the float's own type that code evaluates.
+
+    cast("int32", floor((y + 0.5)/p)),  y in [lo, hi]   ->   [int32(floor((float32(lo) + 0.5)/p)), the same of hi]
+
+Rounding keeps order, so that arithmetic on the ends, in the type and with the operations of the values, has all values
+between its results. Where code may round a value otherwise than its ends, ends go outwards: by a few units of the last
+place in code, and by more of them in numbers, so that what the check of a call has seen holds all that code computes.
+What is no number becomes 0 as an integer, and has no order: calls at which ends that code computes were
+none are refused (`bounds.ends_are_numbers`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import truediv
+from typing import Any
+
+import numpy as np
+
+from ..expr import build
+from ..expr.nodes import Const, Expr, Op
+from ..expr.types import FLOAT32, FLOAT64, INDEX, UINT64, DType
+
+End = Any  # int | float | np.ndarray | Expr | None
+COMPUTED = (FLOAT32, FLOAT64)  # the types in which code computes ends; numbers of 16 bits overflow too early
+_ULPS_IN_CODE = 3  # two roundings of the value, two of its end, one of the step itself, each half a unit
+_ULPS = 6  # as far again, and the roundings that code may do on top
+_PYTHON: dict[str, Callable[[float], float]] = {
+    "floor": math.floor, "ceil": math.ceil, "round": round, "trunc": math.trunc,
+}  # fmt: skip
+_NUMPY: dict[str, Callable[..., Any]] = {"floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc}
+
+
+def is_number(x: End) -> bool:
+    """Whether it is a Python number, and not one that is none."""
+    return isinstance(x, (int, float)) and not (isinstance(x, float) and math.isnan(x))
+
+
+def is_finite(x: End) -> bool:
+    """Whether it is not known to be anything but a number."""
+    return x is not None and not (isinstance(x, float) and not math.isfinite(x))
+
+
+def rounded(end: End, t: DType) -> End:
+    """An integer or float as one of the type; None where that is not known."""
+    if isinstance(end, Const):
+        end = end.value
+    if isinstance(end, Expr):
+        return build.cast(t, end) if t in COMPUTED else None
+    if isinstance(end, np.ndarray):
+        return None if t.kind == "bfloat" else end.astype(t.numpy).astype(np.float64)
+    return build.round_to(end, t) if is_number(end) else None
+
+
+def outwards(low: End, high: End, t: DType) -> tuple[End, End]:
+    """Ends that hold their values however these are rounded."""
+    return _moved(low, t, min, np.minimum, build.minimum), _moved(high, t, max, np.maximum, build.maximum)
+
+
+def _moved(end: End, t: DType, python: Callable[..., End], numpy: Callable[..., End],
+           symbolic: Callable[..., End]) -> End:  # fmt: skip
+    if end is None:
+        return None
+    by = t.epsilon * (_ULPS_IN_CODE if isinstance(end, Expr) else _ULPS)
+    choose = symbolic if isinstance(end, Expr) else numpy if isinstance(end, np.ndarray) else python
+    return choose(end * (1 - by), end * (1 + by))
+
+
+def may_be_rounded_otherwise(e: Op) -> bool:
+    """Unless code is strict, a product in a sum may be fused, so that it is not rounded, and a quotient by a constant
+    may be a product with the reciprocal. Powers of two are exact in any way."""
+    if e.op == "mul":
+        return not any(map(_is_power_of_two, e.args))
+    return e.op in ("div", "floordiv") and not _is_power_of_two(e.args[1])
+
+
+def _is_power_of_two(e: Expr) -> bool:
+    return isinstance(e, Const) and math.frexp(e.value)[0] in (0.5, -0.5)
+
+
+def whole(name: str, end: End) -> End:
+    """An end of the floor, ceil, round or trunc of values."""
+    if isinstance(end, Expr):
+        return build.unary(name, end)
+    if isinstance(end, np.ndarray):
+        return _NUMPY[name](end)
+    return _PYTHON[name](end) if is_number(end) and math.isfinite(end) else end
+
+
+def truncated(end: End, to: DType) -> End:
+    """An end of values as integers, which are held to the range of their type; None where that is all that is known."""
+    if isinstance(end, Expr):
+        return None if to is UINT64 else build.cast(INDEX, build.cast(to, end))
+    if isinstance(end, np.ndarray):
+        return np.clip(np.trunc(end), float(to.min), float(min(to.max, 1 << 62))).astype(np.int64)
+    if not is_number(end):
+        return None
+    return to.min if end <= to.min else to.max if end >= to.max else int(end)
+
+
+def corners(f: Callable[[End, End], End], a: Sequence[End], b: Sequence[End]) -> tuple[End, End]:
+    """The ends of f, a product or quotient, of what lies between some ends; None where that is not known."""
+    given = [x for x in (*a, *b) if not isinstance(x, (Expr, np.ndarray))]
+    if not all(map(is_finite, given)) or f is truediv and not all(isinstance(x, Expr) for x in b) and not _one_sign(b):
+        return None, None
+    known = next((x for x in (*a, *b) if isinstance(x, Expr)), None)
+    if known is not None:
+        a, b = ([build.expr(x, known.dtype) for x in ends] for ends in (a, b))
+    values = [f(x, y) for x in a for y in b]
+    if known is not None:
+        return reduce(build.minimum, values), reduce(build.maximum, values)
+    least, most = (np.minimum, np.maximum) if any(isinstance(v, np.ndarray) for v in values) else (min, max)
+    return reduce(least, values), reduce(most, values)
+
+
+def _one_sign(ends: Sequence[End]) -> bool:
+    """Whether what lies between these numbers is never 0. Code is only run where that is so."""
+    return bool(np.all([np.asarray(x) > 0 for x in ends]) or np.all([np.asarray(x) < 0 for x in ends]))

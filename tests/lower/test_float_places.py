@@ -1,0 +1,61 @@
+"""A stage that is read at a float of a coordinate is computed as far as it is read, wherever it is computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.expr.nodes import Expr
+
+Y, X = pt.vars("y x")
+IMG, SCALE = pt.Input("img", "uint8", ndim=2), pt.Param("scale", "float32", default=1.5)
+PHOTO = np.random.default_rng(0).integers(0, 256, (24, 37), "uint8")
+
+
+def taps(place: Expr, by: Expr | float) -> list[tuple[Expr, Expr]]:
+    """The two neighbours of a place in the smaller picture, and their weights."""
+    position = (place + 0.5) / by - 0.5
+    floor = pt.floor(position)
+    part = position - floor
+    return [(pt.cast("int32", floor) + k, w) for k, w in enumerate((1 - part, part))]
+
+
+def resized(by: Expr | float) -> pt.Pipeline:
+    across, out = pt.Func("across"), pt.Func("out")
+    across[Y, X] = sum(w * pt.edge(IMG)[Y, column] for column, w in taps(X, by))
+    out[Y, X] = pt.rounding_cast("uint8", sum(w * across[row, X] for row, w in taps(Y, by)))
+    return pt.Pipeline(out, (36, 55), strict=True)
+
+
+TILES = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 8)
+SCHEDULES = {
+    "default": pt.Schedule(),
+    "at root": pt.Schedule(pt.on("out").vectorize("x", 4), pt.on("across").compute_root().vectorize("x", 4)),
+    "at tiles": pt.Schedule(TILES.parallel("yo"), pt.on("across").compute_at("out", "xo").vectorize("x", 8)),
+    "at rows": pt.Schedule(pt.on("out"), pt.on("across").compute_at("out", "y")),
+    "stored outside": pt.Schedule(pt.on("out"), pt.on("across").store_root().compute_at("out", "y")),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
+@pytest.mark.parametrize("by", [1.5, SCALE, IMG.shape[0] / 16.0], ids=["a number", "a param", "an extent"])
+def test_a_picture_made_larger(by: Expr | float, schedule: pt.Schedule) -> None:
+    p = resized(by).with_schedule(schedule)
+    given = {"img": PHOTO} | ({"scale": 1.5} if by is SCALE else {})
+    np.testing.assert_array_equal(p(**given), p.reference(**given))
+    checked = p.with_options(debug=True)
+    np.testing.assert_array_equal(checked(**given), p.reference(**given))
+
+
+@pytest.mark.parametrize("scale", [-1.5, 0.75, 3.0])
+def test_a_param_of_either_sign(scale: float) -> None:
+    p = resized(SCALE).with_schedule(SCHEDULES["at tiles"])
+    np.testing.assert_array_equal(p(img=PHOTO, scale=scale), p.reference(img=PHOTO, scale=scale))
+
+
+@pytest.mark.parametrize("scale", [0.0, np.inf, np.nan])
+def test_a_param_that_makes_places_infinite(scale: float) -> None:
+    p = resized(SCALE).with_schedule(SCHEDULES["at root"])
+    with pytest.raises(pt.UserError, match=r"has no known limits: .* may be in .*; limit it with pt.clamp"):
+        p(img=PHOTO, scale=scale)
