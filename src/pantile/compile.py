@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from . import progress
 from .analysis.fingerprint import fingerprint
 from .codegen.compile import assembly, compile_object
 from .codegen.emit import buffer_names, emit
@@ -58,7 +59,12 @@ def to_llvm(program: Program, options: Options, trace: Trace) -> str:
 @on_deep_stack
 def to_object(text: str, options: Options, trace: Trace) -> bytes:
     """Optimize and assemble."""
-    return trace.run("llvm", lambda: compile_object(text, options.target))
+    return trace.run("llvm", lambda: _optimized(text, options.target))
+
+
+def _optimized(text: str, target: Target) -> bytes:
+    progress.step(f"LLVM, {len(text.splitlines()):,} lines")
+    return compile_object(text, target)
 
 
 @on_deep_stack

@@ -16,6 +16,7 @@ from .analysis.fingerprint import fingerprint
 from .autoschedule import STRATEGIES, Found, GroupReport, Problem, Report, Strategy
 from .errors import UserError
 from .expr.depth import on_deep_stack
+from .progress import doing
 from .runtime import cache
 from .schedule import Schedule
 
@@ -23,13 +24,18 @@ from .schedule import Schedule
 def found(strategy: Strategy, problem: Problem) -> Found:
     """What the strategy finds, now or at an earlier time."""
     if strategy.measures or type(strategy) not in STRATEGIES.values():
-        return on_deep_stack(strategy.find)(problem)
+        return _find(strategy, problem)
     name = cache.key(*_question(strategy, problem))
     answer = _from_bytes(cache.read(name))
     if answer is None:
-        answer = on_deep_stack(strategy.find)(problem)
+        answer = _find(strategy, problem)
         cache.write(name, _to_bytes(answer))
     return answer
+
+
+def _find(strategy: Strategy, problem: Problem) -> Found:
+    with doing(f"{strategy.name} schedules the {len(problem.graph.stages)} stages of {problem.graph.name}"):
+        return on_deep_stack(strategy.find)(problem)
 
 
 def _question(strategy: Strategy, problem: Problem) -> list[str]:

@@ -31,6 +31,7 @@ from .lang.func import Func
 from .lang.names import identifier
 from .lower.passes import Trace
 from .machine import Machine, detect
+from .progress import doing
 from .reference.evaluate import evaluate
 from .schedule.schedule import Schedule
 from .scheduled import Known, Scheduled
@@ -213,7 +214,7 @@ class Pipeline:
             if known in self._found or any(0 in shape for shape in shapes.values()):
                 return
             bits = self.options.target.vector_bits
-            machine = replace(detect(), vector_bits=bits) if self._machine is None else self._machine
+            machine = self._machine or replace(_this_machine(), vector_bits=bits)
             graph = with_extents(self.graph, dict(known))
             measure = partial(self._seconds, graph, arguments)
             problem = Problem(graph, shapes, scalars, machine, self.options.strict, measure)
@@ -312,6 +313,11 @@ def _checked_estimates(estimates: Any) -> dict[str, Any] | None:
             'such as {"img": (1080, 1920), "gain": 1.5}'
         )
     return dict(estimates)
+
+
+def _this_machine() -> Machine:
+    with doing("measuring this machine"):
+        return detect()
 
 
 def _checked_machine(machine: Any) -> Machine | None:

@@ -15,6 +15,7 @@ from .compile import Options, compile_kernel, kernel_key
 from .errors import UserError
 from .graph.nodes import Graph
 from .lower.passes import Trace
+from .progress import doing
 from .runtime import kernels
 from .runtime.kernel import Kernel
 from .schedule.default import complete
@@ -58,9 +59,10 @@ class Scheduled:
             )
         trace = Trace()
         key = trace.run("key", lambda: kernel_key(self.graph, self.schedule, variant, self.options))
-        found = kernels.kernel(
-            key, lambda: compile_kernel(self.graph, self.schedule, variant, self.options, trace), trace.run
-        )
+        with doing(f"compiling {self.graph.name}"):
+            found = kernels.kernel(
+                key, lambda: compile_kernel(self.graph, self.schedule, variant, self.options, trace), trace.run
+            )
         self._timings.clear()
         self._timings.update(trace.seconds)
         if os.environ.get(TIMINGS_VARIABLE, "0") != "0":

@@ -15,8 +15,8 @@ from typing import ClassVar
 from ..cached import cached_property
 from ..parameters import Count, Weight
 from ..schedule.schedule import Schedule
+from .common.budget import within
 from .common.legal import legal
-from .common.progress import within
 from .common.tiles import Group, scheduled
 from .fusion.aligned import Stages
 from .fusion.crops import cropped

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from .. import progress
 from ..analysis.interval import Interval
 from ..analysis.regions import with_own_updates
 from ..analysis.touched import Box
@@ -95,6 +96,7 @@ class _Builder:
             (self.variable(p.compute), None if p.store is None else self.variable(p.store))
             for p in plan.stages.values() if p.compute is not None and p.compute != p.store
         ]  # fmt: skip
+        self.begun: set[str] = set()  # stages whose loops have been built or are being built
         self.ordered: set[str] = set()
         self.floor = 0  # open loops below this depth are not slid along
         self.gone: frozenset[str] = frozenset()  # loops of which only what whole blocks leave over is being built
@@ -134,6 +136,8 @@ class _Builder:
 
     def compute(self, stage: Stage, p: StagePlan, rest: Stmt) -> Stmt:
         """The stage (and those fused into its loops) over what `rest` needs, then `rest`."""
+        self.begun.add(stage.name)
+        progress.step(f"nest, stage {len(self.begun)} of {len(self.order)}")
         members = [self.graph.stage[n] for n in (stage.name, *self.companions(stage.name))]
         box = self.needed(members, rest)
         if box is None:

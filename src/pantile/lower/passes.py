@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from .. import progress
 from ..expr.linear import Facts
 from ..graph.nodes import Graph
 from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt, Strides
@@ -48,6 +49,7 @@ class Trace:
 
     def run(self, name: str, work: Callable[[], T]) -> T:
         """Time one pass."""
+        progress.step(name)
         start = time.perf_counter()
         result = work()
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start

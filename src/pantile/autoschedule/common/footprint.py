@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import progress
 from ...analysis.interval import Interval
 from ...analysis.regions import with_own_updates
 from ...analysis.touched import Box, hull
@@ -29,6 +30,7 @@ def boxes(
     reduction loops; those it does not name are whole. `new`: what of a member's box is computed, the rest being kept
     from before; all of it, if it is left out.
     """
+    progress.count("groups of them priced")
     graph = facts.graph
     dims = graph.stage[output].dims
     parts = {r: _middle(whole, tile[r]) for r, whole in facts.reductions(output).items() if r in tile}
