@@ -124,6 +124,13 @@ def swapped_colours() -> tuple[pt.Func, Any]:
     return out, RGB.shape
 
 
+def columns_of_colours() -> tuple[pt.Func, Any]:
+    c, r, out = pt.Var("c"), pt.RDom((0, 17), names="y"), pt.Func("out")
+    out[Y, X, c] = pt.cast("uint16", 0)
+    out[Y, X, c] += RGB[Y + r.y, X, c]
+    return out, (RGB.shape[0] - 16, RGB.shape[1], 3)
+
+
 def triangle() -> tuple[pt.Func, Any]:
     r = pt.RDom((0, FLOATS.shape[1]), names="k")
     out = pt.Func("out")
@@ -136,6 +143,9 @@ AT_ROW = AT_ROOT.replace(pt.on("blur_x").compute_at("blur_y", "y"))
 SLIDING = AT_ROOT.replace(pt.on("blur_x").store_root().compute_at("blur_y", "y"))
 PLAIN = pt.Schedule(pt.on("out"))
 PIXELS = pt.Schedule(pt.on("out").vectorize("x", 4).unroll("c"))
+SUMS_OF_PIXELS = pt.Schedule(
+    pt.on("out").update().vectorize("x", 8).unroll("c").reorder("y", "x", "r.y", "c", "x_v")
+)
 VECTOR = pt.Schedule(pt.on("out").vectorize("x", 4))
 TILED = pt.Schedule(
     pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 32, 64).vectorize("xi", 8).parallel("yo"),
@@ -206,6 +216,8 @@ EXAMPLES = [
     Example("peel", "Updates must not run twice: what a split leaves over runs in a loop of its own.", row_sums, (
         Section("the kernel", pt.Schedule(pt.on("total").update().reorder("r.x", "y").vectorize("y", 4)), "simplify"),
     )),
+    Example("pixels", "Sums of channels lie in registers as pixels do in memory.",
+            columns_of_colours, around("pixels", SUMS_OF_PIXELS, "simplify")),
     Example("interleave", "The channels of a pixel are stored at once.",
             swapped_colours, around("interleave", PIXELS, "simplify")),
     Example("interleave_alike", "Channels that are computed alike are rows of numbers.",

@@ -21,7 +21,7 @@ values, stays where it is, so the last of the group is where all of it is stored
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..expr.build import ramp
 from ..expr.linear import linear
@@ -33,6 +33,7 @@ from ..ir.nodes import Block, Stmt, Store
 CHANNELS = range(2, 5)
 _FARTHEST = 64  # statements among which channels are looked for: unrolled loops may leave many
 Channels = tuple[Expr, ...]  # the same vector of each channel
+Leaf = Callable[[Channels, int], Expr | None]  # a part of what all channels load, interleaved
 
 
 def interleave(body: Stmt) -> Stmt:
@@ -42,7 +43,7 @@ def interleave(body: Stmt) -> Stmt:
 
 def _joined(s: Block) -> Stmt | None:
     stmts: list[Stmt | None] = list(s.stmts)
-    for group in _groups(s.stmts):
+    for group in groups(s.stmts):
         stores = [s.stmts[k] for k in group]
         for k in group:
             stmts[k] = None
@@ -51,7 +52,7 @@ def _joined(s: Block) -> Stmt | None:
     return ir.block(*left) if len(left) < len(stmts) else None
 
 
-def _groups(stmts: Sequence[Stmt]) -> Iterator[list[int]]:
+def groups(stmts: Sequence[Stmt]) -> Iterator[list[int]]:
     """Places of stores that fill every element of a range, in the order of their channels."""
     taken: set[int] = set()
     for k, s in enumerate(stmts):
@@ -148,10 +149,7 @@ def _whole(stores: Sequence[Store]) -> Stmt:
     index = first.indices[0]
     assert isinstance(index, Ramp)
     values = tuple(s.value for s in stores)
-    rows = [_alike(values, k, first) for k in range(len(values))]
-    found = [row for row in rows if row is not None]
-    if len(found) < len(rows):
-        found = [_interleaved(values)]
+    found = rows(values, lambda nodes, part: leaf(nodes, part, first)) or [_interleaved(values)]
     starts = [index.base + k * first.value.lanes for k in range(len(found))]
     return ir.block(*[
         Store(first.buffer, (ramp(start, 1, value.lanes),), value, None, first.nontemporal)
@@ -172,9 +170,15 @@ def _order(channels: int, pixels: int) -> tuple[int, ...]:
 # ---- channels that are computed alike
 
 
-def _alike(values: Channels, part: int, store: Store) -> Expr | None:
-    """One of as many parts as there are channels of all values, interleaved: computed of interleaved memory, if they
-    all are. Parts have as many lanes as a channel: vectors of other lengths than powers of two are made longer."""
+def rows(values: Channels, leaf: Leaf) -> list[Expr] | None:
+    """All values, interleaved, in as many parts as there are channels: computed of interleaved memory, if they all are.
+    Parts have as many lanes as a channel: vectors of other lengths than powers of two are made longer."""
+    parts = [_alike(values, k, leaf) for k in range(len(values))]
+    found = [part for part in parts if part is not None]
+    return found if len(found) == len(parts) else None
+
+
+def _alike(values: Channels, part: int, leaf: Leaf) -> Expr | None:
     memo: dict[tuple[int, ...], Expr] = {}
     stack = [values]
     while stack:
@@ -182,9 +186,9 @@ def _alike(values: Channels, part: int, store: Store) -> Expr | None:
         if _ids(nodes) in memo:
             stack.pop()
             continue
-        leaf = _leaf(nodes, part, store)
-        if leaf is not None:
-            memo[_ids(nodes)] = leaf
+        found = leaf(nodes, part)
+        if found is not None:
+            memo[_ids(nodes)] = found
             continue
         if not _same_operation(nodes):
             return None
@@ -201,7 +205,7 @@ def _ids(nodes: Channels) -> tuple[int, ...]:
     return tuple(map(id, nodes))
 
 
-def _leaf(nodes: Channels, part: int, store: Store) -> Expr | None:
+def leaf(nodes: Channels, part: int, store: Store) -> Expr | None:
     """A load of all channels of the same pixels, or a number that all pixels have."""
     first, lanes = nodes[0], nodes[0].lanes
     if isinstance(first, (Const, Broadcast)) and all(same(e, first) for e in nodes):

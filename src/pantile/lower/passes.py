@@ -27,6 +27,7 @@ from .names import loop_name
 from .narrow import narrow
 from .nest import build_nest
 from .partition import partition
+from .pixels import pixels
 from .promote import promote
 from .share import share_memory
 from .simplify import clean_program, simplify_program
@@ -77,6 +78,7 @@ def lower(graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts
     body = trace.run("share", lambda: share_memory(body, facts))
     body = trace.run("flatten", lambda: flatten(body, graph, plan, buffers, facts))
     body = trace.run("simplify", lambda: simplify_program(body, facts))
+    body = trace.run("pixels", lambda: pixels(body))
     body = trace.run("interleave", lambda: interleave(body))
     program = Program(graph.name, buffers, scalars, body)
     if trace.check:

@@ -1,0 +1,140 @@
+"""Pixels: sums of all channels that are held in registers lie there as they do in memory, if that spares shuffles.
+
+before:  out.held[ramp(0, 1, 8)] = out.held[ramp(0, 1, 8)] + img[ramp(3*x, 3, 8)]
+         out.held[ramp(8, 1, 8)] = out.held[ramp(8, 1, 8)] + img[ramp(3*x + 1, 3, 8)]
+         out.held[ramp(16, 1, 8)] = out.held[ramp(16, 1, 8)] + img[ramp(3*x + 2, 3, 8)]
+after:   out.held[ramp(0, 1, 8)] = out.held[ramp(0, 1, 8)] + img[ramp(3*x, 1, 8)]
+         out.held[ramp(8, 1, 8)] = out.held[ramp(8, 1, 8)] + img[ramp(3*x + 8, 1, 8)]
+         out.held[ramp(16, 1, 8)] = out.held[ramp(16, 1, 8)] + img[ramp(3*x + 16, 1, 8)]
+
+That is so where they are filled, changed and stored in groups of all channels, each computed alike (`interleave`).
+Otherwise they stay one plane for each channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..expr.build import ramp
+from ..expr.nodes import Const, Expr, Load, Ramp
+from ..ir import visit as ir
+from ..ir.nodes import Alloc, Block, Memory, Stmt, Store
+from .interleave import Channels, groups, leaf, rows
+
+Places = tuple[int, ...]  # of the channels of some pixels: the first lane of each
+
+
+def pixels(body: Stmt) -> Stmt:
+    """Lay held channels out as pixels."""
+
+    def change(s: Stmt) -> Stmt | None:
+        return _Held(s).as_pixels() if isinstance(s, Alloc) and s.memory is Memory.REGISTER else None
+
+    return ir.transform(body, change)
+
+
+class _Held:
+    """What is held in one buffer."""
+
+    def __init__(self, alloc: Alloc) -> None:
+        self.alloc = alloc
+        self.buffer = alloc.buffer
+        self.together: dict[int, Places] = {}  # first lane -> those of all channels of the same pixels
+        self.made: list[object] = []  # accesses that know the new layout
+
+    def as_pixels(self) -> Stmt | None:
+        """With the other layout, if everything that is held can have it."""
+        for s in ir.walk(self.alloc.body):
+            for stores in _stored_together(s):
+                places = [self.place(t.value) for t in stores]
+                found = tuple(p for p in places if p is not None)
+                if len(found) == len(places):
+                    self.together |= dict.fromkeys(found, found)
+        if not self.together:
+            return None
+        body = ir.transform(self.alloc.body, lambda s: self.block(s) if isinstance(s, Block) else None)
+        if not self.is_complete(body):
+            return None
+        return ir.rebuild(self.alloc, ir.expressions(self.alloc), (body,))
+
+    def place(self, e: Expr) -> int | None:
+        """The first lane that is loaded."""
+        return _first(e.indices[0]) if isinstance(e, Load) and e.buffer == self.buffer and e.mask is None else None
+
+    def is_complete(self, body: Stmt) -> bool:
+        made = set(map(id, self.made))
+        stores = (s for s in ir.walk(body) if isinstance(s, Store) and s.buffer == self.buffer)
+        loads = (e for e in ir.all_expressions(body) if isinstance(e, Load) and e.buffer == self.buffer)
+        return all(id(s) in made for s in stores) and all(id(e) in made for e in loads)
+
+    # ---- rewriting
+
+    def block(self, s: Block) -> Stmt | None:
+        """The same statements, with groups of stores instead of those of single channels."""
+        stmts: list[Stmt | None] = list(s.stmts)
+        for group in (*groups(s.stmts), *self.changed_together(s.stmts)):
+            members = [t for k in group if isinstance(t := s.stmts[k], Store)]
+            instead = self.stored(members)
+            if instead is not None:
+                for k in group:
+                    stmts[k] = None
+                stmts[max(group)] = instead
+        return ir.block(*[t for t in stmts if t is not None])
+
+    def changed_together(self, stmts: Sequence[Stmt]) -> Iterator[list[int]]:
+        """Places of stores to all channels of some pixels, with nothing but such stores between them."""
+        found: dict[Places, dict[int, int]] = {}
+        for k, s in enumerate(stmts):
+            first = _first(s.indices[0]) if isinstance(s, Store) and s.buffer == self.buffer else None
+            if first is None or first not in self.together:
+                found.clear()
+                continue
+            group = found.setdefault(self.together[first], {})
+            group[first] = k
+            if len(group) == len(self.together[first]):
+                yield [group[p] for p in self.together[first]]
+                del found[self.together[first]]
+
+    def stored(self, stores: Sequence[Store]) -> Stmt | None:
+        """All channels, part by part of the pixels."""
+        first = stores[0]
+        lanes = first.value.lanes
+        if any(s.mask is not None or s.value.lanes != lanes for s in stores):
+            return None
+        found = rows(tuple(s.value for s in stores), lambda nodes, part: self.part(nodes, part, first))
+        if found is None:
+            return None
+        if first.buffer == self.buffer:
+            starts = [s.indices[0] for s in stores]
+        else:
+            assert isinstance(first.indices[0], Ramp)
+            starts = [ramp(first.indices[0].base + k * lanes, 1, lanes) for k in range(len(found))]
+        parts = [Store(first.buffer, (i,), e, None, first.nontemporal) for i, e in zip(starts, found, strict=True)]
+        self.made += parts
+        return ir.block(*parts)
+
+    def part(self, nodes: Channels, part: int, store: Store) -> Expr | None:
+        """A part of what is held of all channels, or of what they load from memory."""
+        places = tuple(map(self.place, nodes))
+        if None in places:
+            return leaf(nodes, part, store)
+        if self.together.get(places[0] or 0) != places:
+            return None
+        again = nodes[part]
+        assert isinstance(again, Load)
+        found = Load(again.dtype, again.lanes, again.buffer, again.indices)
+        self.made.append(found)
+        return found
+
+
+def _stored_together(s: Stmt) -> Iterator[list[Store]]:
+    """The groups of stores of all channels in a block."""
+    if isinstance(s, Block):
+        for group in groups(s.stmts):
+            yield [t for k in group if isinstance(t := s.stmts[k], Store)]
+
+
+def _first(index: Expr) -> int | None:
+    """The first of neighbouring lanes, if it is known."""
+    dense = isinstance(index, Ramp) and isinstance(index.stride, Const) and int(index.stride.value) == 1
+    return int(index.base.value) if isinstance(index, Ramp) and dense and isinstance(index.base, Const) else None
