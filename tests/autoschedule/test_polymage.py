@@ -15,6 +15,13 @@ from pantile.schedule.schedule import Schedule
 from .problems import HASWELL, chain, problem_of
 
 
+def transposed() -> pt.Pipeline:
+    y, x = pt.vars("y x")
+    img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
+    out[y, x] = img[x, y]
+    return pt.Pipeline(out, shape=(img.shape[1], img.shape[0]))
+
+
 def groups(pipeline: pt.Pipeline, strategy: Polymage) -> list[tuple[str, ...]]:
     found = strategy.find(problem_of(pipeline, HASWELL, img=(2000, 2000))).report
     return [(*g.members, g.output) for g in found.groups]
@@ -45,6 +52,12 @@ def test_the_tolerance_limits_the_overlap() -> None:
 def test_all_groups_have_the_same_tiles() -> None:
     found = Polymage((64, 128), 0.2).find(problem_of(chain(8), HASWELL, img=(2000, 2000))).report
     assert {tuple(level.items()) for g in found.groups for level in g.levels} == {(("y", 64), ("x", 128))}
+
+
+def test_one_stage_has_tiles_only_if_it_does_not_stream() -> None:
+    (alone,) = Polymage().find(problem_of(chain(1), HASWELL, img=(2000, 2000))).report.groups
+    (turned,) = Polymage().find(problem_of(transposed(), HASWELL, img=(2000, 2000))).report.groups
+    assert alone.levels == () and turned.levels == ({"y": 32, "x": 256},)
 
 
 def test_tuning_keeps_the_fastest() -> None:
@@ -78,7 +91,7 @@ def test_all_points_are_measured() -> None:
         measured.append(schedule)
         return 2.0 - ('"y_o", "y_i", 24' in str(schedule)) - ('"x_o", "x_i", 24' in str(schedule)) / 2
 
-    problem = replace(problem_of(chain(1), HASWELL, img=(2000, 2000)), measure=seconds)
+    problem = replace(problem_of(transposed(), HASWELL, img=(2000, 2000)), measure=seconds)
     found = TunedPolymage().find(problem)
     assert len(measured) == len(set(measured)) == 49 == found.report.counts["schedules tried"]
     assert found.report.groups[0].levels == ({"y": 24, "x": 24},)

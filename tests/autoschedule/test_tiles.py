@@ -75,6 +75,16 @@ def test_channels_are_written_out_around_the_vector() -> None:
     )
 
 
+def test_tasks_of_whole_rows_are_no_smaller_than_starting_them_is_worth() -> None:
+    """Rows of 9000 bytes on 64 threads: 4 of them, so that each thread has 8 tasks. Planes alone are too few tasks."""
+    (chain,) = scheduled(problem_of(interleaved(), N1, img=(2048, 3000, 3)), Group("out"))
+    assert chain.directives[-1] == pt.on("out").parallel("y", 4).directives[-1]
+    (chain,) = scheduled(problem_of(interleaved(), named("i7-6700"), img=(2000, 3000, 3)), Group("out"))
+    assert chain.directives[-1] == pt.on("out").parallel("y", 8).directives[-1]
+    (chain,) = scheduled(problem_of(interleaved(), named("i7-6700"), img=(3, 2000, 3000)), Group("out"))
+    assert chain.directives[-2:] == pt.on("out").parallel("y").parallel("x", 32).directives
+
+
 def test_vectors_across_short_rows_are_long() -> None:
     """Their elements are gathered one by one: a picture of 3 x 20 pixels is not worth that."""
     y, x = pt.vars("y x")

@@ -12,19 +12,21 @@ The steps, and where they are:
 Where this differs from the paper: a group has one live-out, since a stage is computed in one place; stages that are no
 functions over known boxes (scatter, scans, reads that data decide) are scheduled on their own, as PolyMage does with
 reductions; pipelines for which the table of Algorithm 1 would grow too large are grouped with ever tighter bounds, or
-greedily; stencils do not repeat pointwise producers of more than one operation; and three terms of the cost are scaled
-(see `terms`), unless they are asked for as printed.
+greedily; stencils do not repeat pointwise producers of more than one operation; a group of one stage has tiles only if
+they bring it something (`common/streaming`), as with `polymage`; and three terms of the cost are scaled (see `terms`),
+unless they are asked for as printed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, ClassVar
 
 from ..machine.description import Machine
 from ..parameters import Count, OneOf, Weight
 from .common.legal import Part, legal
+from .common.streaming import streams
 from .common.tiles import Group, Style, scheduled
 from .fusion.aligned import Stages
 from .fusion.bounded import MOST_MERGED, Grouping, greedily, grouped
@@ -80,7 +82,7 @@ class Dp(Strategy):
         groups = [model.costed(g) for g in grouping.groups]
         inlined = (*before, *(name for g in groups for name in g.inlined))
         left = problem.inlined(inlined)
-        groups = [_among(left.graph.stage, g) for g in groups if g.output in left.graph.stage]
+        groups = [_left_of(g, left) for g in groups if g.output in left.graph.stage]
         return self._scheduled(problem, left, groups, inlined, grouping)
 
     def _model(self, stages: Stages, machine: Machine) -> TileModel:
@@ -137,9 +139,11 @@ class Dp(Strategy):
             yield f"of more than {MOST_PARTITIONED} successors, two partitions were considered"
 
 
-def _among(stages: Container[str], group: Costed) -> Costed:
-    """A group without members that nothing reads once all inlining is done."""
-    return replace(group, members=tuple(m for m in group.members if m in stages))
+def _left_of(group: Costed, problem: Problem) -> Costed:
+    """A group once all inlining is done: without members that nothing reads then, or tiles that bring nothing."""
+    members = tuple(m for m in group.members if m in problem.graph.stage)
+    is_tiled = members or not streams(problem, group.output)
+    return replace(group, members=members, levels=group.levels if is_tiled else ())
 
 
 def _plain(problem: Problem, group: Costed) -> Part:

@@ -3,6 +3,9 @@
 At first every stage is a group. Again and again, of the groups that have a single child, the largest is merged with it
 for which dependences can be made constant and the overlap of the merged tiles is less than a given fraction of them.
 All groups have the same tile sizes, along two dims. Nothing is inlined, apart from boundary conditions and crops.
+
+A group of one stage has tiles only if they bring it something, as they do for transposes (`common/streaming`). PolyMage
+tiles no such group: "no point in tiling a group that has no dependencies", its source says (`fused_schedule`).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from ..parameters import Count, Weight
 from ..schedule.schedule import Schedule
 from .common.budget import within
 from .common.legal import legal
+from .common.streaming import streams
 from .common.tiles import Group, scheduled
 from .fusion.aligned import Stages
 from .fusion.crops import cropped
@@ -109,7 +113,8 @@ class _Merging:
     def as_group(self, group: Set) -> Group:
         *members, output = self.stages.members(group)
         shape = self._shape(group)
-        tile = self._tile(shape) if shape is not None else {}
+        is_tiled = shape is not None and (members or not streams(self.stages.problem, output))
+        tile = self._tile(shape) if shape is not None and is_tiled else {}
         return Group(output, tuple(members), (tile,) if tile else ())
 
     def report(self, group: Set, scheduled: Group) -> GroupReport:

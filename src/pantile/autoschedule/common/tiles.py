@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isqrt
+from math import isqrt, prod
 
 from ...analysis.access import accesses
 from ...cached import cached_property
@@ -32,6 +32,9 @@ from .locality import overlaps
 
 MOST_UNROLLED = 4  # iterations of a short loop around a vector
 LEAST_ACROSS = 4  # vectors along a loop that is not the innermost one: their elements are gathered one by one
+# Of a stage without tiles, bytes that a task writes: with fewer, starting tasks and streams of memory takes as long as
+# the work. But no fewer tasks per thread than this, so that all are done at the same time.
+TASK_BYTES, TASKS_PER_THREAD = 1 << 17, 8
 _LEVELS, _INSIDE = ("_o", "_m", "_n"), "_i"  # suffixes of tile loops by level, and of the loops inside
 
 Level = Mapping[str, int]
@@ -203,19 +206,44 @@ class _Output:
         reductions = [self.names[r][-1] for r in nest.reductions]
         blocks = [self.names[d][-1] for d in nest.blocks({**self.extents, **self.innermost}, loops)]
         chain = nest.mark(chain, split, [name for name, _ in tiles], inside, blocks, reductions)
-        shared = [(n, c) for loop, n, c in self.tile_loops if loop in nest.free] or list(inside.items())[:-1]
-        return self._parallel(chain, shared)
+        shared = [(n, c) for loop, n, c in self.tile_loops if loop in nest.free]
+        vector = nest.vectorized(inside) or list(inside)[-1]
+        rows = list(inside.items())[: list(inside).index(vector)]
+        if shared or nest.reductions or not rows or prod(n for _, n in rows) < self._wanted:
+            return self._parallel(chain, shared or list(inside.items())[:-1])
+        return self._in_parts(chain, rows)
 
     def _parallel(self, chain: StageSchedule, loops: Sequence[tuple[str, int]]) -> StageSchedule:
         """As many outermost loops as it takes to keep all threads busy."""
-        wanted = self.style.parallelism or self.problem.machine.threads
-        count = 1
-        for name, extent in loops:
-            if count >= wanted:
-                break
+        for name, _ in _outermost(loops, self._wanted):
             chain = chain.parallel(name)
-            count *= extent
         return chain
+
+    @property
+    def _wanted(self) -> int:
+        """Iterations to share among threads."""
+        return self.style.parallelism or self.problem.machine.threads
+
+    def _in_parts(self, chain: StageSchedule, rows: Sequence[tuple[str, int]]) -> StageSchedule:
+        """As `_parallel`, for whole rows: tasks of several iterations of the innermost loop that is shared."""
+        tasks = TASKS_PER_THREAD * self.problem.machine.threads
+        *around, last = _outermost(rows, max(tasks, self._wanted))
+        for name, _ in around:
+            chain = chain.parallel(name)
+        count = prod(n for _, n in (*around, last))
+        bytes_each = self.problem.facts.size(self.stage.name) / count
+        several = _power_of_two(max(1, min(count // tasks, last[1] // 2, int(TASK_BYTES / bytes_each))))
+        return chain.parallel(last[0], several) if several > 1 else chain.parallel(last[0])
+
+
+def _outermost(loops: Sequence[tuple[str, int]], wanted: int) -> list[tuple[str, int]]:
+    """The first loops, as many as have so many iterations together."""
+    found: list[tuple[str, int]] = []
+    for loop in loops:
+        if prod(n for _, n in found) >= wanted:
+            break
+        found.append(loop)
+    return found
 
 
 def _halves(stage: Stage) -> bool:
@@ -285,7 +313,7 @@ class _Nest:
         `loops` is the order so far, `inside` has the extents of the loops inside tiles, `blocks` their order around the
         vector. Sums stay in registers while their reduction loops run; a scan goes along rows, as memory does.
         """
-        vector = self._vectorized(inside)
+        vector = self.vectorized(inside)
         if vector is None:
             return _reordered(chain, loops, [*tiles, *blocks, *reductions])
         vectors = max(self._fewest_vectors, min(self._most_vectors, _power_of_two(inside[vector] // self._lanes)))
@@ -308,7 +336,7 @@ class _Nest:
     def _fewest_vectors(self) -> int:
         return max(1, FEWEST_LANES // self._lanes)
 
-    def _vectorized(self, inside: Mapping[str, int]) -> str | None:
+    def vectorized(self, inside: Mapping[str, int]) -> str | None:
         """The last loop if it fills a vector; one before it, across short ones, only if that is long.
 
         A scan along rows has no vectors: it would gather and scatter columns, element by element.
