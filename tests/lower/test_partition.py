@@ -50,3 +50,21 @@ def test_edges_of_unrolled_loops_count_as_often_as_they_are_repeated() -> None:
 def test_edges_of_loops_one_after_the_other_add_less_than_twice_the_program() -> None:
     program = Block(tuple(clamped(8) for _ in range(50)))
     assert size(partitioned(program)) < 3 * size(program)
+
+
+def lanes_around(clamp_moves_with_c: bool) -> Stmt:
+    """for x: for c: vector lanes that read clamp(8*x + lane - 1), or that of c too."""
+    x, c, lane = var("x"), var("c"), var("lane")
+    place = 8 * x + lane - 1 + (c if clamp_moves_with_c else 0)
+    store = Store("g", (c, 8 * x + lane), Load(INT32, 1, "f", (c, maximum(minimum(place, N - 1), 0))))
+    lanes = For("lane", const(0, INDEX), const(8, INDEX), Kind.VECTOR, store)
+    inner = For("c", const(0, INDEX), var("channels"), Kind.SERIAL, lanes)
+    return For("x", const(0, INDEX), N // 8, Kind.SERIAL, inner)
+
+
+def test_lanes_that_only_an_outer_loop_clamps_have_a_steady_middle() -> None:
+    """Channels innermost: the loop over them does not spare vectors the edges of their rows, which are gathered."""
+    facts = Facts({"n": (64, None), "channels": (1, None)})
+    loops = [s.var for s in walk(partition(lanes_around(False), facts, {}, ())) if isinstance(s, For)]
+    assert loops == ["x", "c", "lane", "x.edge", "c", "lane"]
+    assert "x.edge" not in [s.var for s in walk(partition(lanes_around(True), facts, {}, ())) if isinstance(s, For)]

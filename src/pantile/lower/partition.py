@@ -20,7 +20,7 @@ from ..expr.build import expr, maximum, minimum, select
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Load, Op, Var, const, var
 from ..expr.types import BOOL, INDEX
-from ..expr.visit import children, depends, key
+from ..expr.visit import children, depends, key, names, walk
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Stmt, Store
 from .footprint import step
@@ -29,12 +29,14 @@ from .settle import Decided, is_comparison, limit
 from .size import Room, copies, size
 from .unswitch import branch
 
+LOOPS = (Kind.SERIAL, Kind.PARALLEL)
 _MOST_OF_A_LOOP = 16_000  # added by edges of loops in an outermost loop: those of loops in each other multiply
 _MOST_OF_ALL = 32_000  # added to a program, or as much as it has itself
 
 
 def partition(body: Stmt, facts: Facts, modes: Mapping[str, str], ordered: Collection[str]) -> Stmt:
-    """Partition the innermost serial loops (`modes`: loop variable -> auto, never or always).
+    """Partition the innermost serial loops, and those that alone clamp lanes, which would be gathered one by one
+    (`modes`: loop variable -> auto, never or always).
 
     `ordered`: loops whose iterations must keep their order.
     """
@@ -64,8 +66,8 @@ class _Partitioner:
         mode = self.modes.get(s.var, "auto")
         if mode == "never" or s.kind is not Kind.SERIAL or isinstance(s.extent, Const) and int(s.extent.value) < 3:
             return False
-        return mode == "always" or not any(isinstance(i, For) and i.kind in (Kind.SERIAL, Kind.PARALLEL)
-                                           for i in ir.walk(s.body))  # fmt: skip
+        innermost = not any(isinstance(i, For) and i.kind in LOOPS for i in ir.walk(s.body))
+        return mode == "always" or innermost or _clamps_lanes(s)
 
     def loop(self, s: For, repeated: int) -> Stmt:
         found = _Steady(s.var, self.facts)
@@ -127,6 +129,26 @@ def _masked_by(lane: str, body: Stmt) -> bool:
     """Whether lanes load under conditions of their own."""
     loads = (e for e in ir.all_expressions(body) if isinstance(e, Load))
     return any(e.mask is not None and depends(e.mask, [lane]) for e in loads)
+
+
+def _clamps_lanes(loop: For) -> bool:
+    """Whether lanes are clamped by what this loop changes and no loop inside of it does: nothing else spares that."""
+
+    def visit(s: Stmt, moves: Mapping[str, frozenset[str]]) -> bool:
+        def moved_by(e: Expr) -> frozenset[str]:
+            return frozenset[str]().union(*(moves[n] for n in names(e) if n in moves))
+
+        if any(isinstance(e, Op) and e.op in ("min", "max") and e.dtype == INDEX and moved_by(e) == {"loop", "lane"}
+               for e in walk(*ir.expressions(s))):  # fmt: skip
+            return True
+        if isinstance(s, Let):
+            moves = {**moves, s.name: moved_by(s.value)}
+        elif isinstance(s, For):
+            own = {"lane"} if s.kind is Kind.VECTOR else {"inner"} if s.kind in LOOPS else set()
+            moves = {**moves, s.var: moved_by(s.min) | own}
+        return any(visit(c, moves) for c in ir.children(s))
+
+    return visit(loop.body, {loop.var: frozenset({"loop"})})
 
 
 @dataclass
