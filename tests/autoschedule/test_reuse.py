@@ -119,6 +119,17 @@ def test_overlap_along_the_innermost_loop_computes_whole_rows() -> None:
     assert levels["a"] == nest.at(nest.level("y"))
 
 
+def test_nothing_is_computed_a_vector_at_a_time() -> None:
+    """What only the channels of the output share is computed by rows around them, where its edges can be cut off."""
+    y, x, c = pt.vars("y x c")
+    img = pt.Input("img", "uint8", ndim=2)
+    src, filtered, out = pt.mirror(img), pt.Func("filtered"), pt.Func("out")
+    filtered[y, x] = pt.cast("int16", src[y, x - 1]) + src[y, x + 1] + src[y - 1, x] + src[y + 1, x]
+    out[y, x, c] = filtered[y, x] * pt.cast("int16", c) + img[y, x]
+    p = pt.Pipeline(out, (*img.shape, 3), schedule="reuse", estimates={"img": (2000, 3000)}, machine=I7)
+    assert '.compute_at("out", "y_i")' in str(p.schedule) and '"out", "x' not in str(p.schedule)
+
+
 def test_the_outermost_overlap_counts() -> None:
     levels, nest = fused(stages(a=DEAR.format("img"), b="a[y, x - 1] + a[y + 1, x + 1]"))
     assert levels["a"] == Level(nest.level("y"), nest.tile)

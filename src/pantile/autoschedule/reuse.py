@@ -6,7 +6,8 @@ cheap to store, are inlined (Algorithm 5). Orders of loops and tile sizes are th
 recomputation (Algorithm 6). Only where the buffers of the whole exceed the last cache is it cut into segments, at
 stages with several consumers (Algorithm 7), then anywhere (Algorithm 8).
 
-Loops of a few iterations, such as channels, keep their place inside of all others and are written out.
+Loops of a few iterations, such as channels, keep their place inside of all others and are written out. What they alone
+share is computed by the row around them, not a vector at a time.
 
 What the chapter does not treat is computed at root, and ends a segment: outputs, scans and scatters and what they read,
 and stages of which data or sizes decide what is read. A stage that cannot slide, because reads of it are clamped or
@@ -87,11 +88,11 @@ class TilingAnalysis:
             return nest.at(self._around_blocks(nest))  # a reduction has to be stored
         known = [(c, d) for c, d in shared if d in self.tiles.motions[c] and self.tiles.motions[c][d].dim in nest.loops]
         if not known:
-            return nest.at(nest.innermost)  # line 10
+            return nest.at(nest.row)  # line 10
         c, d = max(known, key=lambda at: nest.level(self.tiles.motions[at[0]][at[1]].dim))  # line 4
         level = nest.level(self.tiles.motions[c][d].dim)
         if level <= nest.innermost or shared[c, d] == WHOLE:  # line 7
-            return nest.at(max(level + 1, nest.innermost))
+            return nest.at(max(level + 1, nest.row))
         if not self._slides(name, self.tiles.motions[c][d]):
             return nest.at(nest.tile)
         return Level(level, level + 1)  # lines 6 and 8

@@ -64,6 +64,12 @@ class Nest:
         return len(self.short)
 
     @property
+    def row(self) -> int:
+        """The level inside which the vector loop runs. What is computed a vector at a time instead has no loop of its
+        own whose edges could be cut off, and starts as often as there are vectors."""
+        return self.innermost + 1
+
+    @property
     def tile(self) -> int:
         """The innermost loop over tiles."""
         return len(self.loops)
