@@ -60,6 +60,18 @@ def test_one_stage_has_tiles_only_if_it_does_not_stream() -> None:
     assert alone.levels == () and turned.levels == ({"y": 32, "x": 256},)
 
 
+def test_short_sums_inside_expressions_are_written_out() -> None:
+    """As PolyMage's Stencil is: nobody asked for a stage of their own. What is named and what is long stays a stage."""
+    y, x = pt.vars("y x")
+    img, out, named = pt.Input("img", "float32", ndim=2), pt.Func("out"), pt.Func("named")
+    short, long = pt.RDom((0, 3), (0, 3)), pt.RDom((0, 5), (0, 5))
+    named[y, x] = pt.sum(img[y + short[0], x + short[1]], over=short)
+    again = pt.sum(named[y + short[0], x + short[1]], over=short)
+    out[y, x] = again / 9 + pt.sum(img[y + long[0], x + long[1]], over=long)
+    p = pt.Pipeline(out, shape=(1900, 1900))
+    assert Polymage().find(problem_of(p, HASWELL, img=(2000, 2000))).report.inlined == ("out_sum",)
+
+
 def test_tuning_keeps_the_fastest() -> None:
     """Every schedule is measured once."""
     measured: list[Schedule] = []

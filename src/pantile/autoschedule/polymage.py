@@ -2,7 +2,8 @@
 
 At first every stage is a group. Again and again, of the groups that have a single child, the largest is merged with it
 for which dependences can be made constant and the overlap of the merged tiles is less than a given fraction of them.
-All groups have the same tile sizes, along two dims. Nothing is inlined, apart from boundary conditions and crops.
+All groups have the same tile sizes, along two dims. Nothing is inlined, apart from boundary conditions, crops, and
+short sums inside expressions, which are PolyMage's Stencil.
 
 A group of one stage has tiles only if they bring it something, as they do for transposes (`common/streaming`). PolyMage
 tiles no such group: "no point in tiling a group that has no dependencies", its source says (`fused_schedule`).

@@ -16,12 +16,13 @@ from ...cached import cached_property
 from ...expr.nodes import Load, Number
 from ...expr.visit import key, variables, walk
 from ...graph.nodes import Definition, Graph, Stage
-from ...schedule.updates import accumulation, has_closed_form, is_independent, loop_names, pure_dims
+from ...schedule.updates import accumulation, constant, has_closed_form, is_independent, loop_names, pure_dims
 from .cost import arithmetic
 from .reads import Reads
 
 # A stage that is needed over more points than this along one dim is not stored: nothing limits what is read of it.
 UNLIMITED = 1 << 31
+MOST_TERMS = 16  # of a sum that is written out where it is read
 
 Extents = dict[str, int]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -73,9 +74,25 @@ class Facts:
 
     @cached_property
     def trivial(self) -> tuple[str, ...]:
-        """Stages to inline whatever else is decided: boundary conditions and the like, and those without limits."""
+        """Stages to inline whatever else is decided: parts of expressions, and those without limits."""
         named = [s for s in self.graph.stages if self.can_be_inlined(s.name)]
-        return tuple(s.name for s in named if (s.helper and not s.updates) or not self.is_limited(s.name))
+        return tuple(s.name for s in named if self._is_part_of_an_expression(s) or not self.is_limited(s.name))
+
+    def _is_part_of_an_expression(self, stage: Stage) -> bool:
+        """Boundary conditions and the like, and sums of a few terms: nobody asked for stages of their own."""
+        return stage.helper and (not stage.updates or (self.is_short(stage.name) and self._is_read_once(stage)))
+
+    def is_short(self, name: str) -> bool:
+        """Whether its values can be written into its consumers, sums of a few terms too."""
+        stage = self.graph.stage[name]
+        few = all(prod(constant(r.extent) or 0 for r in d.domain) <= MOST_TERMS for d in stage.updates)
+        return self.can_be_inlined(name) and few
+
+    def _is_read_once(self, stage: Stage) -> bool:
+        """Whether no definition reads more than one value of it, so that inlining computes nothing twice."""
+        readers = [d for c in self.consumers[stage.name] for d in self.graph.stage[c].definitions]
+        counts = [sum(distinct_reads(d)[b] for b in stage.buffers) for d in readers]
+        return all(n <= 1 and not (n and d.domain) for n, d in zip(counts, readers, strict=True))
 
     @_remembered
     def extents(self, name: str) -> tuple[int, ...]:

@@ -20,8 +20,6 @@ from ..strategy import Problem
 from .cost import arithmetic, weight
 from .facts import Facts
 
-MOST_TERMS = 16  # of a sum
-
 Place = tuple[object, ...]  # what a load reads: equal for loads of the same value
 Reads = dict[Place, Load]
 
@@ -77,7 +75,7 @@ class Inlining:
         self.load_cost = load_cost
         self.names: list[str] = list(self.facts.trivial)
         self._graph = substituted(problem.graph, self.names)
-        self._able = [s.name for s in self._graph.stages if self._is_short(s)]
+        self._able = [s.name for s in self._graph.stages if self.facts.is_short(s.name)]
         self._evaluations = {s.name: [_Evaluation.of(d) for d in s.definitions] for s in self._graph.stages}
         self._consumers = {name: dict.fromkeys(consumers) for name, consumers in self._graph.consumers.items()}
         self._inlined: set[str] = set()  # buffers
@@ -92,13 +90,6 @@ class Inlining:
         """The stage that saves most by being inlined."""
         best = max(self._able, key=self._benefit, default=None)
         return best if best is not None and self._benefit(best) > 0 else None
-
-    def _is_short(self, stage: Stage) -> bool:
-        """Whether its values can be written into its consumers, sums of a few terms too."""
-        if not self.facts.can_be_inlined(stage.name):
-            return False
-        runs = [self.facts.runs(stage.name, k) for k in range(len(stage.definitions))]
-        return runs[-1] <= MOST_TERMS * runs[0]
 
     # ---- costs
 
