@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 import pantile as pt
@@ -83,6 +85,22 @@ def test_tasks_of_whole_rows_are_no_smaller_than_starting_them_is_worth() -> Non
     assert chain.directives[-1] == pt.on("out").parallel("y", 8).directives[-1]
     (chain,) = scheduled(problem_of(interleaved(), named("i7-6700"), img=(3, 2000, 3000)), Group("out"))
     assert chain.directives[-2:] == pt.on("out").parallel("y").parallel("x", 32).directives
+
+
+def spread(kind: str) -> pt.Pipeline:
+    """Most less least of nine neighbours."""
+    y, x = pt.vars("y x")
+    img, out = pt.Input("img", "uint8", ndim=2), pt.Func("out")
+    values = [pt.cast(kind, img[y, x + k]) for k in range(9)]
+    out[y, x] = pt.cast("uint8", functools.reduce(pt.maximum, values) - functools.reduce(pt.minimum, values))
+    return pt.Pipeline(out, shape=(100, 1000))
+
+
+def test_what_registers_do_not_hold_is_computed_a_vector_at_a_time() -> None:
+    """Two vectors of nine bytes that are used twice fit 32 registers. Computed as int16, they do not."""
+    for kind, lanes in (("uint8", 32), ("int16", 16)):
+        (chain,) = scheduled(problem_of(spread(kind), N1, img=(100, 1100)), Group("out"), Style(vectors=2))
+        assert pt.on("out").vectorize("x", lanes).directives[0] in chain.directives
 
 
 def test_vectors_across_short_rows_are_long() -> None:

@@ -12,9 +12,11 @@ from typing import Any, TypeVar, cast
 from ...analysis.interval import Interval
 from ...analysis.regions import definition_scope, required
 from ...analysis.touched import Box
+from ...analysis.work import evaluated
 from ...cached import cached_property
-from ...expr.nodes import Load, Number
-from ...expr.visit import key, variables, walk
+from ...expr.nodes import Cast, Expr, Load, Number
+from ...expr.types import INDEX
+from ...expr.visit import children, key, variables, walk
 from ...graph.nodes import Definition, Graph, Stage
 from ...schedule.updates import accumulation, constant, has_closed_form, is_independent, loop_names, pure_dims
 from .cost import arithmetic
@@ -199,6 +201,20 @@ class Facts:
         return found
 
     @_remembered
+    def waiting(self, name: str, definition: int = 0) -> float:
+        """The different values that evaluating a definition loads and uses several times: registers hold them as long.
+
+        Counted in values of the widest type that is stored or loaded, as wide as arithmetic makes them.
+        """
+        stage = self.graph.stage[name]
+        d = stage.definitions[definition]
+        nodes = [e for e in evaluated(d.values) if e.dtype != INDEX]
+        operands = (_as_loaded(c) for e in nodes if not isinstance(e, (Load, Cast)) for c in children(e))
+        uses = Counter((e.buffer, tuple(map(key, e.indices))) for e in operands if isinstance(e, Load))
+        widest = max(t.bytes for t in (*stage.dtypes, *(e.dtype for e in d.loads)))
+        return sum(1 for n in uses.values() if n > 1) * max((e.dtype.bytes for e in nodes), default=1) / widest
+
+    @_remembered
     def runs(self, name: str, definition: int = 0) -> int:
         """How often a definition is evaluated."""
         return prod(self.loops(name, definition).values())
@@ -214,6 +230,13 @@ def distinct_reads(d: Definition) -> Counter[str]:
     """How many different values of each buffer evaluating a definition once loads."""
     different = {(e.buffer, tuple(map(key, e.indices))) for e in d.loads}
     return Counter(buffer for buffer, _ in sorted(different, key=itemgetter(0)))
+
+
+def _as_loaded(e: Expr) -> Expr:
+    """Without casts."""
+    while isinstance(e, Cast):
+        e = e.value
+    return e
 
 
 def _extent(r: Interval) -> int:

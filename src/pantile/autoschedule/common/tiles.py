@@ -371,7 +371,9 @@ class _Nest:
     @property
     def _most_vectors(self) -> int:
         """Per iteration; blocks of sums are about as wide as they are high, and so read least."""
-        return _power_of_two(isqrt(self._block)) if self._is_sum else self.style.vectors
+        if self._is_sum:
+            return _power_of_two(isqrt(self._block))
+        return vectors_at_a_time(self.problem, self.stage, self.definition, self.style.vectors)
 
     def _written_out(self, vector: str, vectors: int, inside: Mapping[str, int], blocks: Sequence[str]) -> Extents:
         """Loops to write out around so many vectors, and how many iterations.
@@ -389,8 +391,17 @@ class _Nest:
 
 def sums_at_a_time(machine: Machine, values: int) -> int:
     """Vectors of sums of so many values each: half of the registers, the others are for what is added up."""
-    registers = 32 if machine.architecture == "aarch64" or machine.vector_bits == 512 else 16
-    return max(1, registers // 2 // values)
+    return max(1, _registers(machine) // 2 // values)
+
+
+def vectors_at_a_time(problem: Problem, stage: Stage, definition: Definition, wanted: int) -> int:
+    """Vectors per iteration, as many as wanted if registers hold what they load and use again, as sorting does."""
+    waiting = problem.facts.waiting(stage.name, stage.definitions.index(definition))
+    return max(1, min(wanted, int(_registers(problem.machine) / max(1.0, waiting))))
+
+
+def _registers(machine: Machine) -> int:
+    return 32 if machine.architecture == "aarch64" or machine.vector_bits == 512 else 16
 
 
 def _power_of_two(n: int) -> int:

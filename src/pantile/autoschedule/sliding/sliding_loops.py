@@ -16,7 +16,7 @@ from ...schedule.directives import StageSchedule, on
 from ...schedule.updates import pure_dims
 from ..common import footprint
 from ..common.legal import Part
-from ..common.tiles import Group, Style, marked_inside, scheduled
+from ..common.tiles import Group, Style, marked_inside, scheduled, vectors_at_a_time
 from ..nest.register_block import blocked
 from ..nest.statement import Statement
 from ..nest.tiled_loops import TiledLoops
@@ -79,7 +79,8 @@ class _Loops:
         if s.definition.domain and s.column == self.intra[-1] and not short:
             return blocked(s, chain, own, self.tiled)
         innermost = self.intra[-1]
-        vectors = min(VECTORS, self.t.tile[innermost] // s.lanes) if innermost in self.tiled.inner else 0
+        wanted = vectors_at_a_time(self.problem, s.stage, s.definition, VECTORS)
+        vectors = min(wanted, self.t.tile[innermost] // s.lanes) if innermost in self.tiled.inner else 0
         return self.tiled.applied(chain, own, innermost if vectors else None, vectors * s.lanes, short)
 
     def _member(self, name: str) -> StageSchedule:
