@@ -381,3 +381,15 @@ def test_an_output_that_another_one_reads_is_shared() -> None:
     pipeline = pt.Pipeline([first, second], shape=[(65, 64), (64, 64)])
     report = PostTile(tile_sizes=(16, 16)).find(problem_of(pipeline, BROADWELL, img=(65, 65))).report
     assert [(*g.members, g.output) for g in report.groups] == [("first.out",), ("second",), ("first",)]
+
+
+def test_rows_of_pixels_are_rows() -> None:
+    """Tiles of interleaved pictures, also of mirrored ones, are long: a row is more than the channels of a pixel."""
+    y, x, c = pt.vars("y x c")
+    img = pt.Input("img", "uint8", shape=(None, None, 3))
+    src, wide, out = pt.mirror(img, axes=(0, 1)), pt.Func("wide"), pt.Func("out")
+    wide[y, x, c] = pt.cast("int16", src[y, x, c]) * src[y, x, c] // 7 * src[y, x, c]
+    out[y, x, c] = wide[y - 2, x, c] + wide[y + 2, x, c] + wide[y, x - 2, c] + wide[y, x + 2, c]
+    p = pt.Pipeline(out, shape=img.shape)
+    (group,) = PostTile().find(problem_of(p, named("neoverse-n1"), img=(2000, 3000, 3))).report.groups
+    assert group.members == ("wide",) and group.levels[0].get("x", 3000) >= 512

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from ..analysis.channels import LEAST_AXES, MOST_CHANNELS
 from ..analysis.substituted import substituted, without_unread
 from ..cached import cached_property
 from ..errors import UserError
@@ -52,8 +53,10 @@ class Problem:
         return self.alone.channels
 
     def row(self, name: str) -> int:
-        """The axis of a stage along which its vectors go: the last one, or the one before its channels."""
-        return -2 if name in self.channels else -1
+        """The axis of a stage or input along which its rows, and vectors, go: the last one, or that before channels."""
+        extents = self.facts.extents(name) if name in self.graph.input else ()
+        is_picture = len(extents) >= LEAST_AXES and extents[-1] <= MOST_CHANNELS
+        return -2 if name in self.channels or is_picture else -1
 
     def seconds(self, schedule: Schedule) -> float:
         """How long the pipeline runs under a schedule, measured: for strategies that tune."""

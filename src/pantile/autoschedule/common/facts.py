@@ -182,7 +182,7 @@ class Facts:
     @cached_property
     def prepared_reads(self) -> dict[str, list[Reads]]:
         """The reads of the definitions of each stage."""
-        return {s.name: [Reads(s, d) for d in s.definitions] for s in self.graph.stages}
+        return {s.name: [Reads(s, d, self.graph.input) for d in s.definitions] for s in self.graph.stages}
 
     # ---- costs of one evaluation
 

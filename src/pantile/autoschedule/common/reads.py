@@ -1,17 +1,19 @@
 """The reads of a stage, prepared so that the boxes they touch are found quickly, over and over, for many tiles.
 
-Of a stencil that reads f[y - 2 .. y + 2, x], only the first and the last index along y decide about the box.
+Of a stencil that reads f[y - 2 .. y + 2, x], only the first and the last index along y decide about the box. An input
+that is mirrored or repeated beyond its edges counts as clamped: what few tiles read elsewhere says nothing of others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from ...analysis.interval import Interval, Scope, interval, refine
 from ...analysis.regions import definition_scope
 from ...analysis.touched import Box, hull
 from ...cached import cached_property
+from ...expr.build import maximum, minimum
 from ...expr.linear import linear
 from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var
 from ...expr.visit import children
@@ -29,6 +31,7 @@ class Reads:
 
     stage: Stage
     definition: Definition
+    inputs: Container[str] = ()
 
     def boxes(self, box: Box, scope: Scope, parts: Scope) -> dict[str, Box]:
         """Boxes of other stages' buffers that are read for `box`; of the reduction loops, over `parts`."""
@@ -53,7 +56,12 @@ class Reads:
         for path, load in loads:
             if load.buffer not in self.stage.buffers:
                 by_path.setdefault(path, {}).setdefault(load.buffer, []).append(load)
-        return [(path, {b: _ends(ls) for b, ls in of.items()}) for path, of in by_path.items()]
+        return [(path, {b: self._ends(b, ls) for b, ls in of.items()}) for path, of in by_path.items()]
+
+    def _ends(self, buffer: str, loads: list[Load]) -> Ends:
+        """Of indices that differ by constants, only the least and the greatest."""
+        along = zip(*(load.indices for load in loads), strict=True)
+        return tuple(_extreme([_nearest(i) if buffer in self.inputs else i for i in indices]) for indices in along)
 
 
 def _hull(indices: tuple[Expr, ...], scope: Scope) -> Interval:
@@ -90,9 +98,12 @@ def _narrows(condition: Expr) -> bool:
     return condition.op in COMPARISON and condition.args[0].dtype.is_int
 
 
-def _ends(loads: list[Load]) -> Ends:
-    """Of indices that differ by constants, only the least and the greatest."""
-    return tuple(_extreme([load.indices[k] for load in loads]) for k in range(len(loads[0].indices)))
+def _nearest(index: Expr) -> Expr:
+    """An index that is itself inside of some limits and another one outside (`lang.boundary`), clamped instead."""
+    if not (isinstance(index, Op) and index.op == "within"):
+        return index
+    place, low, high = index.args
+    return maximum(minimum(place.args[1], high), low) if isinstance(place, Op) and place.op == "select" else index
 
 
 def _extreme(indices: list[Expr]) -> tuple[Expr, ...]:

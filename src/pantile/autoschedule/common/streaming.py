@@ -11,7 +11,6 @@ Computed by whole rows, they leave memory to the prefetchers, and rows start les
 from __future__ import annotations
 
 from ...analysis.access import Access, accesses
-from ...analysis.channels import MOST_CHANNELS
 from ..strategy import Problem
 
 
@@ -29,8 +28,7 @@ def _follows(problem: Problem, name: str, read: Access) -> bool:
     dims = [None if i is None else i.dim for i in read.indices]
     stage = problem.graph.stage[name]
     row = stage.dims[problem.row(name)]
-    has_channels = problem.facts.extents(problem.facts.source(read.buffer))[-1] <= MOST_CHANNELS
-    along = dims[-2:] if has_channels else dims[-1:]
+    along = dims[problem.row(problem.facts.source(read.buffer)) :]
     around = stage.dims[: stage.dims.index(row) + 1]
     moving = [d for d, n in zip(around, problem.facts.extents(name), strict=False) if n > 1]
     return row in along and row not in dims[: -len(along)] and set(moving) <= set(dims)

@@ -136,7 +136,7 @@ class _Output:
         """What becomes of the last tile. One that is shifted inwards starts anywhere: reads of x // 2 would be gathered
         lane by lane, instead of a few values of which each serves two lanes.
         """
-        return "guard" if loop == self.stage.dims[-1] and self.has_halves else "auto"
+        return "guard" if loop == self.stage.dims[self.problem.row(self.stage.name)] and self.has_halves else "auto"
 
     @cached_property
     def has_halves(self) -> bool:

@@ -81,7 +81,7 @@ class Candidates:
         """
         stage = problem.graph.stage[output]
         extents = dict(zip(stage.dims, problem.facts.extents(output), strict=True))
-        fewest = {stage.dims[-1]: lanes(stage, stage.definitions[-1], problem.machine.vector_bits)}
+        fewest = {stage.dims[problem.row(output)]: lanes(stage, stage.definitions[-1], problem.machine.vector_bits)}
         choices = [sorted({1, extents[d]}) for d in short]
         choices += [[*(n for n in sizes if fewest.get(d, 1) <= n < extents[d]), extents[d]] for d in dims]
         return Candidates((*short, *dims), np.array(list(product(*choices)), np.int64).reshape(-1, len(choices)))
@@ -246,7 +246,8 @@ class _Pricing:
             for access in (a for d in stage.definitions for a in accesses(stage, d)):
                 source = self.facts.source(access.buffer)
                 dims = [i.dim if i is not None else None for i in access.indices]
-                is_turned = any(dims) and dims[-1] is not None and stage.dims[-1] in dims[:-1]
+                along = self.problem.row(source)
+                is_turned = any(dims) and dims[-1] is not None and stage.dims[self.problem.row(name)] in dims[:along]
                 if is_turned and source != name and source in self.boxes:
                     found[source, name] = self._outside(source, name, fused)
         return found
@@ -257,7 +258,8 @@ class _Pricing:
         L1 has them for the next row unless one row takes more of them than it holds.
         """
         box, line = self.boxes[reader], self.machine.l1.line
-        at_once = np.minimum(_length(box[-1]) * line, self._bytes(source, self._read(source, reader)))
+        row = _length(box[self.problem.row(reader)])
+        at_once = np.minimum(row * line, self._bytes(source, self._read(source, reader)))
         return np.where(at_once > self.machine.l1.per_core, line * points(box), 0)
 
     # ---- seconds
@@ -269,7 +271,7 @@ class _Pricing:
     def _compute(self, name: str, box: Box, times: Numbers) -> Numbers:
         """That it takes to compute a box of a stage so many times."""
         count = np.asarray(points(box), float)
-        row = _length(box[-1]) if box else np.ones(1)
+        row = np.maximum(np.asarray(points(box[self.problem.row(name) :]), float), 1)
         width = self.machine.lanes(8 * max(t.bytes for t in self.problem.graph.stage[name].dtypes))
         vectors = count / row * np.ceil(row / width)
         cycles = vectors * instructions(self.facts, name) / self.facts.points(name) / self.machine.issue.int

@@ -113,7 +113,7 @@ class SlidingTiles:
         at = max(level.store, nest.innermost + 1)
         box = self.boxes(nest, levels, at)[source]
         follows = nest.intra[-1] == self.column or nest.level(self.column) < level.compute
-        return footprint.points(box[:-1] if follows else box) * self.iterations(nest, at)
+        return footprint.points(box[: self.problem.row(source)] if follows else box) * self.iterations(nest, at)
 
     def buffers(self, nest: Nest, levels: Mapping[str, Level]) -> tuple[Numbers, Numbers]:
         """Bytes of folded buffers (equation 5.9: what one iteration of the compute level needs), and of all others."""
