@@ -161,3 +161,15 @@ def test_tuning_runs_the_pipeline() -> None:
     pipeline = app.build().with_schedule("greedy_tuned", machine=XEON)
     pipeline(**app.inputs("small"))
     assert "schedules tried" in pipeline.explain()
+
+
+def test_of_tiles_that_cost_the_same_the_one_with_the_longest_rows_is_taken() -> None:
+    """A mirrored input is read near a tile, too, so that strips of whole rows are not dearer than squares."""
+    y, x, c = pt.vars("y x c")
+    img = pt.Input("img", "uint8", ndim=2)
+    src, wide, out = pt.mirror(img), pt.Func("wide"), pt.Func("out")
+    wide[y, x] = pt.cast("int16", src[y, x]) * src[y, x] // 7 * src[y, x]
+    out[y, x, c] = wide[y - 2, x] + wide[y + 2, x] + wide[y, x - 2] + wide[y, x + 2] + pt.cast("int16", c)
+    p = pt.Pipeline(out, shape=(*img.shape, 3))
+    (group,) = Greedy(cache_size=1 << 20).find(problem_of(p, named("i7-6700"), img=(2000, 3000))).report.groups
+    assert group.members == ("wide",) and set(group.levels[0]) == {"y"}

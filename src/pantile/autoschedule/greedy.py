@@ -8,6 +8,7 @@ A stage counts as one function with all of its updates (the paper allows one). W
 - Dims along which an update carries values or writes where data says are not tiled: such tiles depend on each other.
 - Tiles leave all members at least a vector wide, not only the output: narrow members are slow.
 - Tiles that are whole along all loops but one are tried as well: rows and planes are contiguous.
+- Of tiles whose costs differ by no more than 2 %, the one with the longest rows is taken.
 - Sums are computed in blocks that fill registers, which §5.4 leaves to "a future auto-scheduler".
 """
 
@@ -33,6 +34,7 @@ from .strategy import Found, Problem, Strategy
 KB = 1 << 10
 SIZES = (1, 4, 8, 16, 32, 64, 128, 256)  # of tiles, along each dim
 COLUMNS = (512, 1024)  # of strips over all rows: each row is a page, which narrower ones do not pay for
+NEARLY = 0.02  # relative difference of costs that says nothing
 LANES_PER_TILE = 4  # the least extent of a tile along the innermost dim, in vectors
 
 Tile = Mapping[str, int]
@@ -219,10 +221,17 @@ class _Search:
         priced = self.priced(members, self.tiles_of(consumer, members))
         merge_cost = priced.arithmetic + self.parameters.load_cost * priced.loads
         benefit = np.where(priced.is_possible, no_merge_cost - merge_cost, -1)
-        best = int(np.argmax(benefit))
-        if benefit[best] <= 0:
+        if benefit.max() <= 0:
             return None
+        best = self.longest_rows(consumer, priced, np.where(benefit > 0, merge_cost, np.inf))
         return _Merge(producer, consumer, float(benefit[best]), priced.tile(best), priced.cost(best))
+
+    def longest_rows(self, output: str, priced: _Priced, cost: Numbers) -> int:
+        """Of the tiles that cost about the least, the one with the longest rows: the cost does not see rows start."""
+        row = self.problem.graph.stage[output].dims[self.problem.row(output)]
+        rows = priced.tiles[row] if row in priced.tiles else np.ones_like(cost)
+        near = cost <= (1 + NEARLY) * cost.min()
+        return int(np.lexsort((cost, -np.where(near, rows, 0)))[0])
 
     def cost_of_one(self, name: str) -> _Cost:
         """Of a group of one function (arith_cost and group_loads of Listing 2)."""
