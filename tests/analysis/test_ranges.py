@@ -70,6 +70,14 @@ def test_ranges_made_of_params_meet_numbers_that_no_index_has() -> None:
     run(LUT[pt.clamp(func(pt.select(DATA[X] > 0, base, pt.cast("uint64", DATA[X])))[X], 0, 9)], k=2**32 - 1)
 
 
+def test_a_shift_that_leaves_little_of_coordinates_and_data() -> None:
+    stored = func(X * 2)
+    p = pt.Pipeline(func(stored[pt.cast("int32", (X - pt.cast("uint32", DATA[X])) >> 61)], "out"), shape=DATA.shape)
+    q = p.with_schedule(pt.Schedule(pt.on("g").compute_root()))
+    assert str(2**31) not in q.loops(), "room for all that an int32 can be"
+    np.testing.assert_array_equal(q(data=data), p.reference(data=data))
+
+
 def test_writes_at_places_from_funcs() -> None:
     bins, r = func(DATA[X] % 10), pt.RDom((0, 60))
     hist = func(0, "hist")

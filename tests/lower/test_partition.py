@@ -7,6 +7,7 @@ from pantile.expr.linear import Facts
 from pantile.expr.nodes import Load, const, var
 from pantile.expr.types import INDEX, INT32
 from pantile.ir.nodes import Block, For, Kind, Stmt, Store
+from pantile.ir.show import show
 from pantile.ir.visit import walk
 from pantile.lower.partition import partition
 from pantile.lower.size import size
@@ -68,3 +69,17 @@ def test_lanes_that_only_an_outer_loop_clamps_have_a_steady_middle() -> None:
     loops = [s.var for s in walk(partition(lanes_around(False), facts, {}, ())) if isinstance(s, For)]
     assert loops == ["x", "c", "lane", "x.edge", "c", "lane"]
     assert "x.edge" not in [s.var for s in walk(partition(lanes_around(True), facts, {}, ())) if isinstance(s, For)]
+
+
+def test_what_inner_loops_share_holds_in_all_of_them() -> None:
+    """The loops over x, after each other, share a clamp: the middle of y is where it does nothing in either."""
+    y, x = var("y"), var("x")
+    place = minimum(y + x, N - 1)
+
+    def along(low: int, high: int) -> Stmt:
+        store = Store("g", (y, x), Load(INT32, 1, "f", (place,)))
+        return For("x", const(low, INDEX), const(high - low, INDEX), Kind.SERIAL, store)
+
+    body = For("y", const(0, INDEX), N, Kind.SERIAL, Block((along(0, 4), along(4, 9))))
+    found = partition(body, Facts({"n": (1, None)}), {"y": "always", "x": "never"}, ())
+    assert "let y.steady_end = max(n - 8, y.steady)" in show(found)

@@ -22,6 +22,7 @@ from .visit import Key, children, key, names, once_per_node, operands_first, reb
 _LINEAR = frozenset({"add", "sub", "neg", "mul"})
 # A proof may look at this many linear forms; expressions that need more are left as they are.
 _EFFORT = 120
+_LARGE = 1 << 32  # a divisor that leaves little of a number
 
 
 @dataclass(frozen=True)
@@ -295,6 +296,8 @@ class Facts:
         d = _divisor(atom)
         if d is not None:
             limit = self._bound(linear(atom.args[0]), side)
+            if limit is None and d >= _LARGE:  # a quotient of any number, such as e >> 61
+                limit = INDEX.max if side > 0 else INDEX.min
             return None if limit is None else limit // d
         if atom.op in ("min", "max", "select"):
             return self._bound_op(Linear(0), b"", atom, 1, side)

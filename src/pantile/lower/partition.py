@@ -20,7 +20,7 @@ from ..expr.build import expr, maximum, minimum, select
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Load, Op, Var, const, var
 from ..expr.types import BOOL, INDEX
-from ..expr.visit import children, depends, key, names, walk
+from ..expr.visit import children, depends, key, names, same, walk
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Stmt, Store
 from .footprint import step
@@ -72,7 +72,7 @@ class _Partitioner:
     def loop(self, s: For, repeated: int) -> Stmt:
         found = _Steady(s.var, self.facts)
         found.statement(s.body, {})
-        if not found.choices or not self.room.take(size(s) * repeated):
+        if not found.choices or found.contradicted or not self.room.take(size(s) * repeated):
             return s
         steady = Decided(found.choices).statement(s.body)
         end = simplify(s.min + s.extent, self.facts)
@@ -161,6 +161,8 @@ class _Steady:
     lower: list[Expr] = field(default_factory=list)  # var >= each
     upper: list[Expr] = field(default_factory=list)  # var < each
     seen: set[tuple[object, ...]] = field(default_factory=set)
+    met: dict[tuple[int, ...], object] = field(default_factory=dict)  # nodes, by id, and what they range over
+    contradicted: bool = False  # a node that several inner loops share holds in one of them, but not in another
 
     def statement(self, s: Stmt, scope: Scope) -> None:
         if isinstance(s, If) and self.settle(s.condition, scope):
@@ -176,23 +178,46 @@ class _Steady:
 
     def expression(self, e: Expr, scope: Scope) -> None:
         for node in _bottom_up(e):
-            if isinstance(node, Op) and node.lanes == 1 and id(node) not in self.choices:
+            if isinstance(node, Op) and node.lanes == 1:
                 if node.op in ("min", "max") and node.dtype == INDEX:
                     self.clamp(node, scope)
                 elif is_comparison(node):
                     self.settle(node, scope)
 
+    def is_known(self, node: Expr, scope: Scope) -> bool:
+        """Whether it was decided before, over the same ranges: inner loops that share it may have others."""
+        ranges = [scope[name] for name in names(node) if name in scope]
+        known = (id(node), *map(id, ranges))
+        if known in self.met:
+            return True
+        self.met[known] = (node, ranges)  # stay alive, as their ids do
+        return False
+
+    def choose(self, node: Expr, instead: Expr | None) -> None:
+        """Have something else in its place, or not."""
+        before = self.choices.get(id(node))
+        if instead is None:
+            self.contradicted |= before is not None
+        elif before is None:
+            self.choices[id(node)] = (node, instead)
+        else:
+            self.contradicted |= not same(before[1], instead)
+
     def clamp(self, node: Op, scope: Scope) -> None:
+        if not self.is_known(node, scope):
+            self.choose(node, self.clamped(node, scope))
+
+    def clamped(self, node: Op, scope: Scope) -> Expr | None:
+        """What a minimum or maximum is in the steady middle."""
         chosen = Decided(self.choices)
         sides = [interval(chosen.expression(a), scope) for a in node.args]
         moving = [self.moves(a, side) for a, side in zip(node.args, sides, strict=True)]
         if moving[0] == moving[1] or not (sides[0].bounded and sides[1].bounded):
-            return
+            return None
         k = 0 if moving[0] else 1
         mover, limit = sides[k], sides[1 - k]
         holds = limit.low - expr(mover.high, INDEX) if node.op == "min" else expr(mover.low, INDEX) - limit.high
-        if self.require(holds):
-            self.choices[id(node)] = (node, node.args[k])
+        return node.args[k] if self.require(holds) else None
 
     def moves(self, e: Expr, side: Interval) -> bool:
         """Whether an operand changes with the loop (directly or through inner loops and lets)."""
@@ -205,18 +230,18 @@ class _Steady:
             return all(results)
         if not (isinstance(node, Op) and is_comparison(node)):
             return False
-        if id(node) in self.choices:
-            return True
+        if not self.is_known(node, scope):
+            self.choose(node, const(True, BOOL) if self.holds(node, scope) else None)
+        return id(node) in self.choices
+
+    def holds(self, node: Op, scope: Scope) -> bool:
         chosen = Decided(self.choices)
         a, b = (interval(chosen.expression(x), scope) for x in node.args)
         if not (a.bounded and b.bounded):
             return False
         strict = 1 if node.op in ("lt", "gt") else 0
         small, large = (a, b) if node.op in ("le", "lt") else (b, a)
-        if not self.require(large.low - expr(small.high, INDEX) - strict):
-            return False
-        self.choices[id(node)] = (node, const(True, BOOL))
-        return True
+        return self.require(large.low - expr(small.high, INDEX) - strict)
 
     def require(self, holds: Expr) -> bool:
         """Bound the loop variable so that holds >= 0; False if that is not linear in it."""
