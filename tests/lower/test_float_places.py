@@ -59,3 +59,13 @@ def test_a_param_that_makes_places_infinite(scale: float) -> None:
     p = resized(SCALE).with_schedule(SCHEDULES["at root"])
     with pytest.raises(pt.UserError, match=r"has no known limits: .* may be in .*; limit it with pt.clamp"):
         p(img=PHOTO, scale=scale)
+
+
+@pytest.mark.parametrize("k", [0, 1, 5])
+def test_one_place_for_all_may_come_from_no_number(k: int) -> None:
+    """It is what it is as an integer, whatever floats it was made of."""
+    n, g, out = pt.Param("n", "uint8"), pt.Func("g"), pt.Func("out")
+    g[Y] = pt.cast("int32", Y * Y)
+    out[X] = g[pt.cast("uint64", 1.0 / pt.cast("float32", n)) >> 61] + X
+    p = pt.Pipeline(out, (9,)).with_schedule(pt.Schedule(pt.on("g").compute_root()))
+    np.testing.assert_array_equal(p(n=k), p.reference(n=k))

@@ -223,11 +223,12 @@ def _index_arithmetic(d: Definition) -> Iterable[Op]:
 
 
 def ends_are_numbers(index: Expr, in_code: Scope, at_call: Scope) -> bool:
-    """Whether all ends of floats that code computes for an index are finite in a call."""
+    """Whether all ends of floats that code computes for an index are finite in a call; one number of the call is its
+    own end, whatever it is made of."""
     if not has_floats(index):
         return True
     code, call = Evaluator(in_code), Evaluator(at_call)
-    floats = [e for e in outside_loads([index]) if e.dtype.is_float]
+    floats = [e for e in outside_loads([index], code.is_scalar) if e.dtype.is_float]
     return all(_is_finite(code.visit(e), call.visit(e)) for e in floats)
 
 

@@ -6,7 +6,7 @@ Interval analysis says that an index may be too large; a message should say wher
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..expr.nodes import Expr, Load, Number, Op, Var
@@ -64,8 +64,8 @@ def _ranges(exprs: Sequence[Expr], scope: Scope) -> dict[str | int, list[int]]:
     return ranges
 
 
-def outside_loads(exprs: Sequence[Expr]) -> Iterator[Expr]:
-    """Every node that is not inside a load."""
+def outside_loads(exprs: Sequence[Expr], is_whole: Callable[[Expr], bool] = lambda _: False) -> Iterator[Expr]:
+    """Every node that is not inside a load, or inside of what else counts as a whole."""
     stack = list(exprs)
     seen: set[int] = set()
     while stack:
@@ -73,7 +73,7 @@ def outside_loads(exprs: Sequence[Expr]) -> Iterator[Expr]:
         if id(e) not in seen:
             seen.add(id(e))
             yield e
-            if not isinstance(e, Load):
+            if not isinstance(e, Load) and not is_whole(e):
                 stack.extend(children(e))
 
 
