@@ -14,9 +14,11 @@ import numpy as np
 
 import pantile as pt
 
-BLOCK = 16  # output channels: a cache line of float32
+LINE = 16  # channels: a cache line of float32
 _STEPS = 4  # input channels at a time: a vector of them is loaded from each pixel
-_TILE_PIXELS = {128: 5, 256: 6, 512: 12}  # by width of vectors: as many as leave registers for the weights
+# Pixels and output channels of a tile, by width of vectors: as many as leave registers for the weights. Those of
+# AVX-512 hold two vectors of channels, so that a number that is loaded serves both.
+_TILES = {128: (5, LINE), 256: (6, LINE), 512: (10, 2 * LINE)}
 
 
 Weights = Callable[..., Any]  # of coordinates
@@ -65,11 +67,11 @@ def padded(source: pt.Func | pt.Input, margin: int = 1) -> pt.Func:
 
 def tiles(name: str, vector_bits: int, channels: int = _STEPS) -> tuple[pt.StageSchedule, ...]:
     """Schedules of stage `name`, computed pointwise from its weighted sums over so many channels, and of these."""
-    pixels = _TILE_PIXELS[vector_bits]
+    pixels, block = _TILES[vector_bits]
     return (
         pt.on(name)
         .compute_root()
-        .split("co", "block", "lane", BLOCK)
+        .split("co", "block", "lane", block)
         .split("x", "tile", "pixel", pixels)
         .reorder("block", "n", "y", "tile", "pixel", "lane")
         .vectorize("lane")
@@ -78,22 +80,22 @@ def tiles(name: str, vector_bits: int, channels: int = _STEPS) -> tuple[pt.Stage
         .parallel("y"),
         pt.on(f"{name}_sums")
         .compute_at(name, "tile")
-        .vectorize("co", BLOCK)
+        .vectorize("co", block)
         .unroll("x", pixels)
         .update()
         .split("r.c", "c", "step", min(channels, _STEPS))
         .reorder("r.y", "r.x", "c", "step", "n", "y", "x", "co")
-        .vectorize("co", BLOCK)
+        .vectorize("co", block)
         .unroll("x", pixels)
         .unroll("step"),
-        pt.on(f"{name}_weights").compute_at(name, "block").vectorize("co", BLOCK),
+        pt.on(f"{name}_weights").compute_at(name, "block").vectorize("co", block),
     )
 
 
 def copies(name: str, channels: int) -> pt.StageSchedule:
     """The schedule of a padded stage of so many channels: rows in parallel, no conditions inside of them."""
     around = pt.on(f"{name}_padded").compute_root().fuse("n", "y", "row").parallel("row").partition("x", "always")
-    return around.vectorize("c", BLOCK) if channels >= BLOCK else around
+    return around.vectorize("c", LINE) if channels >= LINE else around
 
 
 def scaled(shape: tuple[int, ...], rng: np.random.Generator, summands: int) -> np.ndarray[Any, Any]:

@@ -48,7 +48,7 @@ def expert(vector_bits: int) -> pt.Schedule:
         .unroll("row")
         .parallel("io")
         .partition("jo", "always"),
-        tiles("upper", vector_bits, bits=64).parallel("io"),
+        tiles("upper", vector_bits, bits=64),
         *blocks("squares", "upper", vector_bits, bits=64, diagonal=True),
         pt.on("centred").compute_inline(),
         pt.on("mean").vectorize("j", line),

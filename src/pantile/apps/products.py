@@ -71,7 +71,7 @@ def chain(*, task: str = "io", diagonal: bool = False, **products: str) -> Calla
     """An expert schedule: each product in blocks of the stage that reads it, whose loop `task` is parallel."""
 
     def expert(vector_bits: int) -> pt.Schedule:
-        results = [tiles(result, vector_bits).parallel(task) for result in dict.fromkeys(products.values())]
+        results = [tiles(result, vector_bits, task=task) for result in dict.fromkeys(products.values())]
         parts = [s for name, result in products.items() for s in blocks(name, result, vector_bits, diagonal=diagonal)]
         return pt.Schedule(*results, *parts)
 

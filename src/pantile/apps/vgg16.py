@@ -14,7 +14,7 @@ import numpy as np
 import pantile as pt
 
 from .app import App
-from .convolution import BLOCK, copies, elements, layer, padded, scaled, tiles
+from .convolution import LINE, copies, elements, layer, padded, scaled, tiles
 
 GROUPS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))  # channels, convolutions
 DENSE = (4096, 4096, 1000)
@@ -97,19 +97,19 @@ def _dense_schedule(name: str) -> list[pt.StageSchedule]:
         pt.on(f"{name}_layer")
         .compute_root()
         .split("n", "images", "image", _IMAGES)
-        .split("o", "block", "lane", BLOCK)
+        .split("o", "block", "lane", LINE)
         .reorder("block", "images", "image", "lane")
         .vectorize("lane")
         .unroll("image")
         .parallel("block"),
         pt.on(f"{name}_sums")
         .compute_at(f"{name}_layer", "images")
-        .vectorize("o", BLOCK)
+        .vectorize("o", LINE)
         .unroll("n", _IMAGES)
         .update()
         .split("r.c", "c", "step", 4)
         .reorder(*taps, "c", "step", "n", "o")
-        .vectorize("o", BLOCK)
+        .vectorize("o", LINE)
         .unroll("n", _IMAGES)
         .unroll("step"),
     ]
