@@ -48,7 +48,7 @@ class Call:
 class Calls:
     """Everything about calling one scheduled pipeline."""
 
-    def __init__(self, graph: Graph, asked: Schedule, options: Options) -> None:
+    def __init__(self, graph: Graph, asked: Schedule, options: Options, by_hand: bool = False) -> None:
         self.graph, self.options = graph, options
         self.arguments = Arguments(
             [_argument(i) for i in graph.inputs],
@@ -57,10 +57,10 @@ class Calls:
         self.outputs = _outputs(graph)
         self._names = [i.name for i in graph.inputs]
         self.timings: Timings = {}
-        self._asked = asked
+        self._asked, self._by_hand = asked, by_hand
         self._scheduled: dict[Known, Scheduled] = {}
         self._pictures = [i for i in graph.arguments if i.ndim >= LEAST_AXES and not (i.known and i.known[-1])]
-        self.general = self.adopt((), asked)
+        self.general = self.adopt((), asked, by_hand=by_hand)
         deciding = region_scalars(graph)
         self._deciding = [k for k, p in enumerate(graph.params) if p.name in deciding]
         self._kinds: dict[Kind, Call] = {}
@@ -90,9 +90,11 @@ class Calls:
         short = [(i, s[-1]) for i, s in ends if isinstance(s, tuple) and len(s) == i.ndim]
         return tuple((i.extent(i.ndim - 1), n) for i, n in short if type(n) is int and 1 <= n <= MOST_CHANNELS)
 
-    def adopt(self, known: Known, schedule: Schedule, like: Schedule | None = None) -> Scheduled:
-        """Run calls that know this by a schedule for them."""
-        found = Scheduled(with_extents(self.graph, dict(known)), schedule, self.options, self.timings, like)
+    def adopt(
+        self, known: Known, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False
+    ) -> Scheduled:
+        """Run calls that know this by a schedule for them, which somebody has written or a strategy has found."""
+        found = Scheduled(with_extents(self.graph, dict(known)), schedule, self.options, self.timings, like, by_hand)
         self._scheduled[known] = found
         return found
 
@@ -102,7 +104,8 @@ class Calls:
         if found is not None:
             return found
         # What users write about some stages relies on which of the others are inlined.
-        return self.adopt(known, self._asked, self.general.schedule if self._asked else None)
+        like = self.general.schedule if self._asked else None
+        return self.adopt(known, self._asked, like, by_hand=self._by_hand)
 
     def _for(self, inputs: Sequence[NDArray]) -> Scheduled:
         return self.scheduled(self.known(dict(zip(self._names, inputs, strict=True))))

@@ -87,7 +87,8 @@ class Pipeline:
         self._found: dict[Known, Found] = dict(found or {})  # by a strategy, the first one first
         self._finding = Lock()
         # Until a strategy has found a schedule, the default one stands in for all but running.
-        self._calls = Calls(graph, self._asked if isinstance(self._asked, Schedule) else Schedule(), options)
+        by_hand = isinstance(self._asked, Schedule)
+        self._calls = Calls(graph, self._asked if isinstance(self._asked, Schedule) else Schedule(), options, by_hand)
         for known, answer in self._found.items():
             self._calls.adopt(known, answer.schedule)
         if self._estimates is not None:

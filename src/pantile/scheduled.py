@@ -21,6 +21,7 @@ from .runtime.kernel import Kernel
 from .schedule.default import complete
 from .schedule.resolve import resolve
 from .schedule.schedule import Schedule
+from .schedule.smaller import warn_smaller
 from .variant import Variant, Variants
 
 TIMINGS_VARIABLE = "PANTILE_TIMINGS"
@@ -32,7 +33,8 @@ class Scheduled:
     """The schedule, completed for the target and checked, and what is compiled of it."""
 
     def __init__(
-        self, graph: Graph, asked: Schedule, options: Options, timings: Timings, like: Schedule | None = None
+        self, graph: Graph, asked: Schedule, options: Options, timings: Timings, like: Schedule | None = None,
+        by_hand: bool = False,
     ) -> None:  # fmt: skip
         bits = options.target.vector_bits
         completed = complete(graph, asked, bits, strict=options.strict, like=like)
@@ -40,6 +42,7 @@ class Scheduled:
         # Copies and stages of partial results are not in the graph yet; names of no stage at all are refused below.
         self.schedule = Schedule(*completed.values(), *(s for name, s in asked.items() if name not in completed))
         _, plan = resolve(graph, self.schedule, strict=options.strict, vector_bits=bits)
+        self._written = asked if by_hand else Schedule()
         self.variants = Variants(graph, plan)
         self.stored = frozenset(plan.stages)
         self._kernels: dict[Variant, Kernel] = {}
@@ -67,6 +70,9 @@ class Scheduled:
         self._timings.update(trace.seconds)
         if os.environ.get(TIMINGS_VARIABLE, "0") != "0":
             print(_table(self.graph.name, trace.seconds), file=sys.stderr)
+        for r in sorted(trace.refused):
+            if r.stage in self._written and r.stage in self.graph.stage:
+                warn_smaller(self.graph.stage[r.stage], self._written[r.stage], r.definition, r.loop, r.verb)
         return found
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
+import warnings
+
 import numpy as np
+import pytest
 
 import pantile as pt
 from pantile.expr.nodes import Load, const, var
@@ -11,6 +16,8 @@ from pantile.ir.nodes import Block, For, Kind, Stmt, Store
 from pantile.ir.visit import walk
 from pantile.lower.size import size
 from pantile.lower.unroll import unroll
+from pantile.schedule.directives import StageSchedule
+from pantile.schedule.smaller import warn_smaller
 
 
 def unrolled(times: int, stores: int, name: str = "u") -> Stmt:
@@ -41,21 +48,57 @@ def test_many_unrolled_loops_do_not_add_up_without_end() -> None:
     assert {*loops(found)} == {Kind.SERIAL}
 
 
-def test_rows_of_clipped_stages_are_right_however_many_are_unrolled() -> None:
+def rows_of_clipped_stages(rows: int) -> pt.Pipeline:
+    """So many rows at a time of a stage that others are computed in each row of."""
     y, x = pt.vars("y x")
     img = pt.Input("img", "int32", ndim=2)
     before = img
     stages = []
     for k in range(3):
         stage = pt.Func(f"f{k}")
-        rows = [pt.select(y >= i, before[y - i, x], k) for i in range(3)]
-        stage[y, x] = rows[0] + 2 * rows[1] + 3 * rows[2]
+        above = [pt.select(y >= i, before[y - i, x], k) for i in range(3)]
+        stage[y, x] = above[0] + 2 * above[1] + 3 * above[2]
         before = stage
         stages.append(stage.name)
     p = pt.Pipeline(before, shape=img.shape)
     inner = [pt.on(name).compute_at("f2", "row").split("y", "block", "line", 3) for name in stages[:2]]
-    rows = pt.on("f2").split("y", "strip", "row", 32).unroll("row")
-    p = p.with_schedule(pt.Schedule(rows, *inner))
+    return p.with_schedule(pt.Schedule(pt.on("f2").split("y", "strip", "row", rows).unroll("row"), *inner))
+
+
+def test_rows_of_clipped_stages_are_right_however_many_are_unrolled() -> None:
+    p = rows_of_clipped_stages(32)
     image = np.arange(70 * 9, dtype=np.int32).reshape(70, 9)
     assert np.array_equal(p(img=image), p.reference(img=image))
     assert p.llvm().count("\n") < 40_000
+
+
+def test_a_loop_that_is_not_unrolled_as_asked_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PANTILE_CACHE_DIR", os.devnull)
+    p = rows_of_clipped_stages(128)
+    image = np.arange(270 * 9, dtype=np.int32).reshape(270, 9)
+    told = r'pt.on\("f2"\).unroll\("row"\): that would be too much code to compile, so loop row stays a loop; unroll it'
+    with pytest.warns(RuntimeWarning, match=told) as warned:
+        found = p(img=image)
+    assert [w.filename for w in warned] == [__file__]
+    assert np.array_equal(found, p.reference(img=image))
+
+
+@pytest.mark.parametrize(("schedule", "verb", "loop", "definition", "told"), [
+    (pt.on("f").partition("x", "always"), "partition", "x", 0, r"partition\(.*, so loop x stays whole; leave it out"),
+    (pt.on("f").partition("x", "auto"), "partition", "x", 0, None),
+    (pt.on("f").unroll("x", 4), "unroll", "x_u", 0, r'unroll\("x", 4\): .* so loop x_u stays a loop'),
+    (pt.on("f").unroll("x", 4), "unroll", "x_u", 1, None),
+    (pt.on("f").update().unroll("x"), "unroll", "x", 1, r'unroll\("x"\): '),
+    (pt.on("f").update().pure().unroll("x"), "unroll", "x", 1, None),
+])  # fmt: skip
+def test_the_directive_that_asks_for_too_much(
+    schedule: StageSchedule, verb: str, loop: str, definition: int, told: str | None
+) -> None:
+    x, f = pt.Var("x"), pt.Func("f")
+    f[x] = x
+    stage = pt.Pipeline(f, shape=(3,)).graph.stages[0]
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        warn_smaller(stage, schedule, definition, loop, verb)
+    assert len(warned) == (told is not None)
+    assert told is None or re.search(told, str(warned[0].message))

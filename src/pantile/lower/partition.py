@@ -12,7 +12,7 @@ add more to an outermost loop, or to the program, than stated, a loop stays as i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..analysis.interval import Interval, Scope, interval
@@ -34,26 +34,34 @@ _MOST_OF_A_LOOP = 16_000  # added by edges of loops in an outermost loop: those 
 _MOST_OF_ALL = 32_000  # added to a program, or as much as it has itself
 
 
-def partition(body: Stmt, facts: Facts, modes: Mapping[str, str], ordered: Collection[str]) -> Stmt:
+def partition(
+    body: Stmt, facts: Facts, modes: Mapping[str, str], ordered: Collection[str],
+    refused: Callable[[str], None] = lambda _: None,
+) -> Stmt:  # fmt: skip
     """Partition the innermost serial loops, and those that alone clamp lanes, which would be gathered one by one
-    (`modes`: loop variable -> auto, never or always).
+    (`modes`: loop variable -> auto, never or always), while there is room.
 
-    `ordered`: loops whose iterations must keep their order.
+    `ordered`: loops whose iterations must keep their order. `refused` is told of those that there is no room for.
     """
-    return _Partitioner(facts, modes, ordered, Room(max(_MOST_OF_ALL, size(body)))).outermost(body, {})
+    room = Room(max(_MOST_OF_ALL, size(body)))
+    return _Partitioner(facts, modes, ordered, room, refused).outermost(body, {})
 
 
 class _Partitioner:
-    def __init__(self, facts: Facts, modes: Mapping[str, str], ordered: Collection[str], room: Room) -> None:
+    def __init__(
+        self, facts: Facts, modes: Mapping[str, str], ordered: Collection[str], room: Room,
+        refused: Callable[[str], None],
+    ) -> None:  # fmt: skip
         self.facts = facts
         self.modes = modes
         self.ordered = ordered
         self.room = room
+        self.refused = refused
 
     def outermost(self, s: Stmt, scope: Scope) -> Stmt:
         if isinstance(s, For):
             room = Room(_MOST_OF_A_LOOP, self.room)
-            return _Partitioner(self.facts, self.modes, self.ordered, room).visit(s, scope, 1)
+            return _Partitioner(self.facts, self.modes, self.ordered, room, self.refused).visit(s, scope, 1)
         return ir.rebuild(s, ir.expressions(s), tuple([self.outermost(c, inner) for c, inner in step(s, scope)]))
 
     def visit(self, s: Stmt, scope: Scope, repeated: int) -> Stmt:
@@ -72,7 +80,10 @@ class _Partitioner:
     def loop(self, s: For, repeated: int) -> Stmt:
         found = _Steady(s.var, self.facts)
         found.statement(s.body, {})
-        if not found.choices or found.contradicted or not self.room.take(size(s) * repeated):
+        if not found.choices or found.contradicted:
+            return s
+        if not self.room.take(size(s) * repeated):
+            self.refused(s.var)
             return s
         steady = Decided(found.choices).statement(s.body)
         end = simplify(s.min + s.extent, self.facts)

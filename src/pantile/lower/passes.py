@@ -8,7 +8,7 @@ simplify -> interleave channels
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -39,13 +39,25 @@ from .vectorize import vectorize
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, order=True)
+class Refused:
+    """A loop of a definition that was to be unrolled or partitioned, and is not: it would be too much code."""
+
+    stage: str
+    definition: int
+    loop: str
+    verb: str
+
+
 @dataclass
 class Trace:
-    """What the runner notes: seconds per pass, and the loop nest after each pass if asked to."""
+    """What the runner notes: seconds per pass, what there was no room for, and the loop nest after each pass if asked
+    to."""
 
     keep_stages: bool = False
     check: bool = False
     seconds: dict[str, float] = field(default_factory=dict)
+    refused: set[Refused] = field(default_factory=set)
     stages: dict[str, Stmt] = field(default_factory=dict)
 
     def run(self, name: str, work: Callable[[], T]) -> T:
@@ -62,6 +74,7 @@ class Trace:
 def lower(graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts, trace: Trace) -> Program:
     """All passes. `strides`: what is known of those of each input and output."""
     buffers, scalars = arguments(graph, strides)
+    by_verb: dict[str, list[str]] = {"partition": [], "unroll": []}  # loops that there was no room for
     graph = trace.run("inline", lambda: inline(graph, plan))
     graph = trace.run("narrow", lambda: narrow(graph))
     plan = trace.run("fit", lambda: fit(graph, plan, facts))
@@ -71,15 +84,17 @@ def lower(graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts
     body = trace.run("clean", lambda: clean_program(body, facts))
     body = trace.run("trim", lambda: trim(body, facts))
     body = trace.run("unswitch", lambda: unswitch(body))
-    body = trace.run("partition", lambda: partition(body, facts, partition_modes(graph, plan), nest.ordered))
+    modes = partition_modes(graph, plan)
+    body = trace.run("partition", lambda: partition(body, facts, modes, nest.ordered, by_verb["partition"].append))
     body = trace.run("vectorize", lambda: vectorize(body))
-    body = trace.run("unroll", lambda: unroll(body))
+    body = trace.run("unroll", lambda: unroll(body, by_verb["unroll"].append))
     body = trace.run("promote", lambda: promote(body))
     body = trace.run("share", lambda: share_memory(body, facts))
     body = trace.run("flatten", lambda: flatten(body, graph, plan, buffers, facts))
     body = trace.run("simplify", lambda: simplify_program(body, facts))
     body = trace.run("pixels", lambda: pixels(body))
     body = trace.run("interleave", lambda: interleave(body))
+    trace.refused = {loop for verb, names in by_verb.items() for loop in refused_loops(graph, plan, verb, names)}
     program = Program(graph.name, buffers, scalars, body)
     if trace.check:
         trace.run("verify", lambda: verify(program, flat=True))
@@ -116,3 +131,11 @@ def partition_modes(graph: Graph, plan: Plan) -> dict[str, str]:
         for k, nest in enumerate(plan.stages[stage.name].nests):
             modes.update({loop_name(stage, k, x.name): x.partition for x in nest.loops if x.partition != "auto"})
     return modes
+
+
+def refused_loops(graph: Graph, plan: Plan, verb: str, names: Collection[str]) -> Iterator[Refused]:
+    """The loops of these variables, as schedules name them."""
+    for stage in graph.stages if names else ():
+        for k, nest in enumerate(plan.stages[stage.name].nests):
+            found = [x.name for x in nest.loops if loop_name(stage, k, x.name) in names]
+            yield from (Refused(stage.name, k, loop, verb) for loop in found)

@@ -10,6 +10,8 @@ body is long, as where stages with loops of their own are computed in it, and co
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..errors import InternalError
 from ..expr.nodes import Const, Expr, Var
 from ..expr.visit import transform
@@ -21,8 +23,8 @@ _MOST_OF_A_LOOP = 16_000  # all iterations of an unrolled loop: five times what 
 _MOST_OF_ALL = 64_000  # added to a program, or eight times what it has itself
 
 
-def unroll(body: Stmt) -> Stmt:
-    """Replace every unrolled loop, inner ones first, while there is room."""
+def unroll(body: Stmt, refused: Callable[[str], None] = lambda _: None) -> Stmt:
+    """Replace every unrolled loop, inner ones first, while there is room; `refused` is told of the others."""
     room = Room(max(_MOST_OF_ALL, 8 * size(body, unrolled=False)))
 
     def change(s: Stmt) -> Stmt | None:
@@ -32,6 +34,7 @@ def unroll(body: Stmt) -> Stmt:
             raise InternalError(f"unrolled loop {s.var} of extent {s.extent}")
         unrolled = size(s)
         if unrolled > _MOST_OF_A_LOOP or not room.take(unrolled):
+            refused(s.var)
             return For(s.var, s.min, s.extent, Kind.SERIAL, s.body)
         return ir.block(*[_at(s, s.min + i) for i in range(int(s.extent.value))])
 
