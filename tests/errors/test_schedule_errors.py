@@ -184,6 +184,10 @@ RFACTOR: list[Case] = [
     (pipelines.total, (pt.on("total").update().rfactor("r.y", "u").rfactor("r.y", "u"),),
      "the stage of partial results would be called 'total_u', which exists"),
     (total_with_param, (pt.on("total").update().rfactor("r.y", "gain"),), "'gain' already names a param"),
+    (pipelines.total, (pt.on("total").update().rfactor("r.y", "r.y", "u", "v"),),
+     "a loop is named twice; name each loop once"),
+    (pipelines.total, (pt.on("total").update().rfactor("r.y", "r.x", "u", "u"),),
+     "a loop is named twice; name each loop once"),
     (pipelines.total, (pt.on("total").update().unroll("r.x", 2).rfactor("r.y", "u"),),
      '.unroll("r.x", 2) comes before it on the same update, and only splits of reduction loops may'),
     (pipelines.total, (pt.on("total").update().split("r.x", "v", "v", 2).rfactor("v", "u"),),
@@ -304,6 +308,7 @@ def test_refused_when_strict(make: Callable[[], Graph], asked: tuple[StageSchedu
         (lambda: BLUR_X.vectorize("x", 2.5), "the factor is 2.5"),  # type: ignore[arg-type]
         (lambda: BLUR_X.split("x", "xo", "xi", 8, tail="wrap"), "tail is 'wrap'; use one of auto, shift, guard"),
         (lambda: BLUR_X.tile("y", "x", 8), "tile: 3 arguments; give n old loops"),
+        (lambda: BLUR_X.update().rfactor("r.y", "r.x", "u"), "rfactor: 3 arguments; give n reduction loops and n new"),
         (lambda: BLUR_X.store_in("disk"), "memory is 'disk'; use one of auto, heap, stack, register"),
         (lambda: BLUR_X.partition("x", "maybe"), "mode is 'maybe'; use one of auto, never, always"),
         (lambda: BLUR_X.fold_storage("y", 0), "the extent is 0"),

@@ -195,7 +195,10 @@ def _partition(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSc
 
 def _rfactor(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     reductions = [n for n in loops if "." in n]
-    return chain.rfactor(s.pick(reductions), s.fresh("u")) if reductions else _split(s, chain, loops)
+    if not reductions:
+        return _split(s, chain, loops)
+    factored = list(dict.fromkeys(s.pick(reductions) for _ in range(s.pick([1, 1, 2, 3]))))
+    return chain.rfactor(*factored, *(s.fresh("u") for _ in factored))
 
 
 _LOOPS: list[Callable[[_Scheduler, StageSchedule, list[str]], StageSchedule]] = [

@@ -74,3 +74,22 @@ def test_what_follows_applies_to_the_combining_update() -> None:
     asked = pt.on("hist").update().rfactor("r.y", "u").reorder("r.y", "i").vectorize("i", 8)
     _, plan = resolve(pipelines.histogram(), Schedule(asked))
     assert [x.name for x in plan.stages["hist"].nests[1].loops] == ["r.y", "i", "i_v"]
+
+
+@pytest.mark.parametrize("kind", ["add", "mul", "min", "max"])
+def test_two_loops_at_once(kind: str) -> None:
+    changed = check(pipelines.total("int32", kind), "int32", pt.on("total").update().rfactor("r.x", "r.y", "u", "v"))
+    partial, whole = changed.stages
+    assert (partial.name, partial.dims, partial.updates[0].domain) == ("total_u_v", ("u", "v"), ())
+    assert [r.name for r in whole.updates[0].domain] == ["r.x", "r.y"]
+
+
+def test_blocks_and_lanes_at_once() -> None:
+    sums = pt.on("total").update().split("r.y", "yo", "yi", 4).split("r.x", "xo", "xi", 2).rfactor("yo", "xi", "b", "u")
+    lanes = pt.on("total_b_u").update().vectorize("u", 2).reorder("b", "yi", "xo", "u", "u_v").parallel("b")
+    check(pipelines.total(), "int32", lanes, sums)
+
+
+def test_two_loops_of_a_histogram_at_once() -> None:
+    changed = check(pipelines.histogram(), "uint8", pt.on("hist").update().rfactor("r.y", "r.x", "u", "v"))
+    assert changed.stage["hist_u_v"].dims == ("u", "v", "i")

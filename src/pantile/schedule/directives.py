@@ -358,7 +358,7 @@ class StageSchedule:
         """
         return self._with("specialize", canonical(condition))
 
-    def rfactor(self, reduction_loop: Named, new_var: Named) -> StageSchedule:
+    def rfactor(self, *loops_and_vars: Named) -> StageSchedule:
         """Reduce in two steps: partial results per value of a reduction loop, in a new stage with that loop as its
         first dim, then their combination. pt.on("s").update().rfactor("r.y", "u"):
 
@@ -368,11 +368,19 @@ class StageSchedule:
                     s[] += img[r.y, r.x]          s[] = 0
                                                   for r.y: s[] += s_u[r.y]
 
-        The new stage is called "<stage>_<new_var>" and is scheduled by that name. The loop may come from splits
+        The new stage is called "<stage>_<new_var>" and is scheduled by that name. Of any number n of loops at once: n
+        reduction loops, n new names; rfactor("r.y", "r.x", "u", "v") makes "s_u_v". Loops may come from splits
         written before. Only for updates that combine with +, *, minimum, maximum, &, | or ^; strict
         pipelines refuse it for + and * of floats.
         """
-        return self._with("rfactor", name_of(reduction_loop), new_name(new_var))
+        n, rest = divmod(len(loops_and_vars), 2)
+        if rest or n == 0:
+            raise UserError(
+                f"{self.head}.rfactor: {len(loops_and_vars)} arguments; give n reduction loops and n new names, such "
+                'as .rfactor("r.y", "u") or .rfactor("r.y", "r.x", "u", "v")',
+                here(),
+            )
+        return self._with("rfactor", *map(name_of, loops_and_vars[:n]), *map(new_name, loops_and_vars[n:]))
 
 
 VERBS = frozenset(name for name in vars(StageSchedule) if not name.startswith("_")) - {"name", "directives", "head"}

@@ -5,8 +5,9 @@
                                                      s[] = 0
                                                      s[] += s_u[r.y]           over r.y
 
-Splits of reduction loops written before rfactor become part of the domain first, so that a loop they make can be the
-one factored out. What remains of the stage's directives applies to the combining update.
+Several loops may be factored out at once. Splits of reduction loops written before rfactor become part of the domain
+first, so that loops they make can be among these. What remains of the stage's directives applies to the combining
+update.
 """
 
 from __future__ import annotations
@@ -82,12 +83,16 @@ class _Rfactor:
         update = self.stage.definitions[self.index]
         for d in before:
             update = self._take_split(update, d)
-        loop, var = map(str, self.directive.args)
-        dim = self._find(update, loop, self.directive)
+        names = [str(a) for a in self.directive.args]
+        loops, new = names[: len(names) // 2], names[len(names) // 2 :]
+        dims = [self._find(update, loop, self.directive) for loop in loops]
+        for given in (loops, new):
+            if len(set(given)) < len(given):
+                raise self.no("a loop is named twice", "name each loop once")
         terms = self._terms(update)
-        partial = self._partial_stage(update, dim, var, terms)
+        partial = self._partial_stage(update, dims, new, terms)
         updates = list(self.stage.updates)
-        updates[self.index - 1] = self._combining_update(update, dim, partial, terms)
+        updates[self.index - 1] = self._combining_update(update, dims, partial, terms)
         whole = replace(self.stage, updates=tuple(updates))
         stages = [t for s in self.graph.stages for t in ((partial, whole) if s is self.stage else (s,))]
         return replace(self.graph, stages=tuple(stages))
@@ -129,39 +134,48 @@ class _Rfactor:
             raise self.no(f"{d} before it uses a name twice", "choose other names")
         return split_domain(update, dim, outer, inner, factor)
 
-    def _partial_stage(self, update: Definition, dim: ReductionDim, var: str, terms: tuple[Accumulation, ...]) -> Stage:
-        name, stage = f"{self.stage.name}_{var}", self.stage
-        taken = {*stage.dims, *(r.name for r in update.domain if r is not dim)}
-        if var in taken:
-            raise self.no(f"{var!r} already names a loop of {stage.name}", "choose another name")
-        if var in self._params:
-            raise self.no(f"{var!r} already names a param", "choose another name")
-        if name in {*self.graph.stage, *self.graph.input, *self._params}:
-            raise self.no(f"the stage of partial results would be called {name!r}, which exists", "choose another name")
-        dims = (var, *stage.dims)
+    def _partial_stage(
+        self, update: Definition, factored: list[ReductionDim], new: list[str], terms: tuple[Accumulation, ...]
+    ) -> Stage:
+        """The stage of partial results, one for each value of the factored loops, which are its first dims."""
+        stage = self.stage
+        rest = tuple(r for r in update.domain if all(r is not f for f in factored))
+        name = self._partial_name(new, {*stage.dims, *(r.name for r in rest)})
+        dims = (*new, *stage.dims)
         point = tuple(map(coordinate, dims))
         zeros = tuple(identity(t.op, t.dtype) for t in terms)
-        pure = Definition(point, zeros, (), None, update.where)
-        result = Stage(name, dims, stage.dtypes, pure, (), stage.where)
-        rename = {dim.name: coordinate(var)}
-        indices = (point[0], *(substitute(i, rename) for i in update.indices))
+        result = Stage(name, dims, stage.dtypes, Definition(point, zeros, (), None, update.where), (), stage.where)
+        rename = {r.name: coordinate(v) for r, v in zip(factored, new, strict=True)}
+        indices = (*point[: len(new)], *(substitute(i, rename) for i in update.indices))
         values = tuple(
             build.binary(t.op, Load(t.dtype, 1, b, indices), substitute(t.term, rename))
             for t, b in zip(terms, result.buffers, strict=True)
         )
-        condition = _substituted(update.condition, dim.name, point[0])
-        rest = tuple(r for r in update.domain if r is not dim)
+        condition = None if update.condition is None else substitute(update.condition, rename)
         return replace(result, updates=(Definition(indices, values, rest, condition, update.where),))
 
+    def _partial_name(self, new: list[str], taken: set[str]) -> str:
+        """What the stage of partial results is called, if its dims may be called so."""
+        for var in new:
+            if var in taken:
+                raise self.no(f"{var!r} already names a loop of {self.stage.name}", "choose another name")
+            if var in self._params:
+                raise self.no(f"{var!r} already names a param", "choose another name")
+        name = "_".join([self.stage.name, *new])
+        if name in {*self.graph.stage, *self.graph.input, *self._params}:
+            raise self.no(f"the stage of partial results would be called {name!r}, which exists", "choose another name")
+        return name
+
     def _combining_update(
-        self, update: Definition, dim: ReductionDim, partial: Stage, terms: tuple[Accumulation, ...]
+        self, update: Definition, factored: list[ReductionDim], partial: Stage, terms: tuple[Accumulation, ...]
     ) -> Definition:
         point = tuple(map(coordinate, self.stage.dims))
+        parts = (*(coordinate(r.name) for r in factored), *point)
         values = tuple(
-            op(t.op, Load(t.dtype, 1, b, point), Load(t.dtype, 1, p, (coordinate(dim.name), *point)))
+            op(t.op, Load(t.dtype, 1, b, point), Load(t.dtype, 1, p, parts))
             for t, b, p in zip(terms, self.stage.buffers, partial.buffers, strict=True)
         )
-        return Definition(point, values, (dim,), None, update.where)
+        return Definition(point, values, tuple(factored), None, update.where)
 
 
 def split_domain(update: Definition, dim: ReductionDim, outer: str, inner: str, factor: int) -> Definition:
