@@ -26,10 +26,12 @@ _FAR = 1 << 20  # larger than any block
 
 @dataclass(frozen=True)
 class Variant:
-    """What is known of the strides of each buffer, and least extents of the inputs."""
+    """What is known of the strides of each buffer, and least extents of the inputs; `small` if some of these are less
+    than blocks want."""
 
     strides: tuple[tuple[str, Strides], ...]
     least: tuple[tuple[str, int], ...] = ()
+    small: bool = False
 
     def facts(self) -> Facts:
         """As bounds for proofs."""
@@ -47,7 +49,8 @@ class Variants:
 
     def of(self, strides: tuple[tuple[str, Strides], ...], extents: Mapping[str, int]) -> Variant:
         """The variant for arrays of this layout and inputs of these extents."""
-        return Variant(strides, tuple((e, self._least(e, extents[e])) for e in self._extents))
+        small = any(extents[e] < large for e, large in self._large.items())
+        return Variant(strides, tuple((e, self._least(e, extents[e])) for e in self._extents), small)
 
     @property
     def usual(self) -> Variant:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+import pantile as lang
 from pantile import schedule as pt
 from pantile.errors import UserError
 from pantile.expr.nodes import const
@@ -29,6 +30,15 @@ def total_with_param() -> Graph:
 
 def big_box() -> Graph:
     return pipelines.box(9)
+
+
+def of_any_size() -> Graph:
+    """g reads f, over the shape of its input."""
+    y, x = lang.vars("y x")
+    img, f, g = lang.Input("img", "float32", 2), lang.Func("f"), lang.Func("g")
+    f[y, x] = img[y, x] * 2
+    g[y, x] = f[y, x] + 1
+    return lang.Pipeline(g).graph
 
 
 def crossed() -> Graph:
@@ -74,9 +84,10 @@ LOOPS: list[Case] = [
     (pipelines.blur, (BLUR_Y.fuse("x", "y", "p"),),
      "loop y is not directly inside loop x (the loops are y, x); reorder them first"),
     (pipelines.blur, (BLUR_Y.reorder("x", "x"),), "a loop is named twice"),
-    (pipelines.blur, (BLUR_X.vectorize("x"),),
+    (of_any_size, (pt.on("f").compute_root().vectorize("x"),),
      'the extent of loop x is not known when compiling; split it by a constant, as in .vectorize("x", 8)'),
-    (pipelines.blur, (BLUR_X.unroll("x"),), 'split it by a constant, as in .unroll("x", 8)'),
+    (of_any_size, (pt.on("f").compute_root().unroll("x"),), 'split it by a constant, as in .unroll("x", 8)'),
+    (of_any_size, (pt.on("g").unroll("x"),), 'split it by a constant, as in .unroll("x", 8)'),
     (pipelines.blur, (BLUR_Y.vectorize("y", 8),),
      'pt.on("blur_y").vectorize("y", 8): loop x (serial) lies inside the vector loop y_v; reorder y_v innermost'),
     (pipelines.blur, (BLUR_Y.vectorize("y", 8).vectorize("x", 8).reorder("y", "x", "y_v", "x_v"),),

@@ -87,7 +87,7 @@ def refused_late(refusal: UserError) -> bool:
 
 _LATE = (
     "has no constant size there", "are needed over different regions", "that has no known bounds",
-    "is computed before it is read, but what is read of it has no known limits",
+    "is computed before it is read, but what is read of it", "is not constant where",
 )  # fmt: skip
 
 

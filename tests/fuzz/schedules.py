@@ -184,6 +184,11 @@ def _unroll_whole(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> Stag
     return chain.unroll(s.pick(loops))
 
 
+def _vectorize_whole(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
+    """Of an extent that is stated, or found to be constant where the stage is computed."""
+    return chain.vectorize(loops[-1])
+
+
 def _parallel(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     factor = s.pick([None, None, 2, 5])
     return chain.parallel(loops[0] if s.number(0, 3) else s.pick(loops), factor)
@@ -203,7 +208,7 @@ def _rfactor(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSche
 
 _LOOPS: list[Callable[[_Scheduler, StageSchedule, list[str]], StageSchedule]] = [
     _split, _split, _tile, _tile, _reorder, _fuse, _vectorize, _vectorize, _vectorize, _vectorize_outer, _unroll,
-    _unroll_whole, _parallel, _parallel, _partition, _rfactor,
+    _unroll_whole, _vectorize_whole, _parallel, _parallel, _partition, _rfactor,
 ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .. import progress
 from ..analysis.interval import Interval
@@ -38,6 +38,7 @@ from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
 from ..schedule.plan import Loop, Nest, Plan, Site, Split, StagePlan
 from .assume import assume
+from .constant import is_constant
 from .extents import Extents
 from .footprint import Contents, Reach, computed, read_by, read_if, read_when
 from .loops import Covered, Loops, Range, make_loops, pure_dims
@@ -65,15 +66,16 @@ class LoopNest:
     ordered: set[str] = field(default_factory=set)
 
 
-def build_nest(graph: Graph, plan: Plan, facts: Facts) -> LoopNest:
-    """All stages that have loops, nested as the plan says, with their regions."""
-    builder = _Builder(graph, plan, facts)
+def build_nest(graph: Graph, plan: Plan, facts: Facts, small: bool = False) -> LoopNest:
+    """All stages that have loops, nested as the plan says, with their regions; perhaps for `small` arrays."""
+    builder = _Builder(graph, plan, facts, small)
     body = builder.place(None, Block(()))
     return LoopNest(body, builder.rows.folds(), builder.ordered)
 
 
 class _Builder:
-    def __init__(self, graph: Graph, plan: Plan, facts: Facts) -> None:
+    def __init__(self, graph: Graph, plan: Plan, facts: Facts, small: bool) -> None:
+        self.small = small
         self.graph = graph
         self.plan = plan
         self.facts = Facts(facts.bounds)
@@ -461,6 +463,8 @@ class _Builder:
         extent = simplify(r.high - r.low + 1, self.facts)
         if isinstance(extent, Const) and int(extent.value) <= 0:
             return Block(())
+        if kind in (Kind.VECTOR, Kind.UNROLL) and not is_constant(loops, loop, extent, self.small or bool(self.gone)):
+            loops, kind = replace(loops, serial=loops.serial | {loop.name}), Kind.SERIAL
         if isinstance(extent, Const) and int(extent.value) == 1:
             self.values[name] = simplify(substitute(r.low, self.values), self.facts)
             body = self.inside(loops, depth, loop.name)

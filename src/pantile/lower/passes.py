@@ -71,14 +71,17 @@ class Trace:
         return result
 
 
-def lower(graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts, trace: Trace) -> Program:
-    """All passes. `strides`: what is known of those of each input and output."""
+def lower(
+    graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts, trace: Trace, small: bool = False
+) -> Program:
+    """All passes. `strides`: what is known of those of each input and output. `small`: arrays are, so that blocks may
+    be cut off where they are whole in others."""
     buffers, scalars = arguments(graph, strides)
     by_verb: dict[str, list[str]] = {"partition": [], "unroll": []}  # loops that there was no room for
     graph = trace.run("inline", lambda: inline(graph, plan))
     graph = trace.run("narrow", lambda: narrow(graph))
     plan = trace.run("fit", lambda: fit(graph, plan, facts))
-    nest = trace.run("nest", lambda: build_nest(graph, plan, facts))
+    nest = trace.run("nest", lambda: build_nest(graph, plan, facts, small))
     folds = storage_folds(graph, plan, nest.folds)
     body = trace.run("fold", lambda: fold_storage(nest.body, folds))
     body = trace.run("clean", lambda: clean_program(body, facts))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from ..analysis.messages import readable
 from ..errors import UserError
+from ..expr.nodes import Expr
 from ..graph.nodes import Stage
+from ..schedule.plan import Loop
+from ..schedule.refuse import refuse
 
 
 def different_regions(stage: Stage, host: Stage) -> UserError:
@@ -23,3 +27,16 @@ def unbounded(stage: Stage, k: int) -> UserError:
         f"pt.clamp(index, low, high) or promise its range with pt.within(index, low, high)",
         stage.where,
     )
+
+
+def not_constant(stage: Stage, loop: Loop, extent: Expr) -> UserError:
+    """A vector or unrolled loop of which nobody knows how many iterations it has."""
+    verb = "unroll" if loop.kind == "unroll" else "vectorize"
+    return refuse(stage, loop.mark, f"the extent of loop {loop.name} is not constant where {stage.name} is computed: "
+                  f"it is {readable(extent)}", f'split it by a constant, as in .{verb}("{loop.name}", 8)')  # fmt: skip
+
+
+def too_many_values(stage: Stage, loop: Loop, lanes: int, copies: int) -> UserError:
+    """Vectors and unrolled loops that would be very much code."""
+    return refuse(stage, loop.mark, f"{copies} copies of {lanes} lanes would be too much code where {stage.name} is "
+                  "computed", "split it by a smaller constant")  # fmt: skip

@@ -21,11 +21,15 @@ _KIND = {"vectorize": "vector", "unroll": "unroll", "parallel": "parallel"}
 
 @dataclass
 class LoopDraft:
-    """A loop; `ordered` if its iterations must run in order, `mark` the directive that gave it its kind."""
+    """A loop; `ordered` if its iterations must run in order, `mark` the directive that gave it its kind.
+
+    Where `extent` is not known, `inferred` says that lowering may find it to be constant: of a dim that is computed as
+    far as it is read."""
 
     name: str
     extent: int | None
     ordered: bool
+    inferred: bool = False
     kind: str = "serial"
     partition: str = "auto"
     mark: Directive | None = None
@@ -63,7 +67,7 @@ class NestDraft:
 
     def finished(self) -> Nest:
         """The nest as lowering reads it."""
-        return Nest(tuple(self.rewrites), tuple(Loop(x.name, x.kind, x.partition) for x in self.loops))
+        return Nest(tuple(self.rewrites), tuple(Loop(x.name, x.kind, x.partition, x.mark) for x in self.loops))
 
 
 def draft_nest(graph: Graph, stage: Stage, index: int, strict: bool) -> NestDraft:
@@ -71,7 +75,7 @@ def draft_nest(graph: Graph, stage: Stage, index: int, strict: bool) -> NestDraf
     definition = stage.definitions[index]
     extents = {**_output_extents(graph, stage), **{r.name: constant(r.extent) for r in definition.domain}}
     loops = [
-        LoopDraft(name, extents.get(name), ordered=not is_independent(stage, definition, name))
+        LoopDraft(name, extents.get(name), not is_independent(stage, definition, name), name not in extents)
         for name in loop_names(stage, definition)
     ]
     return NestDraft(stage, index, stage.name in graph.output, strict, loops, used={x.name for x in loops})
@@ -104,7 +108,7 @@ def _split(nest: NestDraft, d: Directive, old: str, outer: str, inner: str, fact
         _new_name(nest, d, outer)
     count = None if loop.extent is None else math.ceil(loop.extent / factor)
     nest.loops[at : at + 1] = [
-        LoopDraft(outer, count, loop.ordered, partition=loop.partition),
+        LoopDraft(outer, count, loop.ordered, loop.inferred, partition=loop.partition),
         LoopDraft(inner, factor, loop.ordered, partition=loop.partition),
     ]
     nest.rewrites.append(Split(old, outer, inner, factor, choose_tail(nest, d)))
@@ -178,7 +182,8 @@ def fuse(nest: NestDraft, d: Directive) -> None:
     if fused not in (outer, inner):
         _new_name(nest, d, fused)
     extent = None if a.extent is None or b.extent is None else a.extent * b.extent
-    nest.loops[at : at + 2] = [LoopDraft(fused, extent, a.ordered or b.ordered)]
+    inferred = all(x.inferred or x.extent is not None for x in (a, b))
+    nest.loops[at : at + 2] = [LoopDraft(fused, extent, a.ordered or b.ordered, inferred)]
     nest.rewrites.append(Fuse(outer, inner, fused))
 
 
@@ -197,12 +202,17 @@ def mark(nest: NestDraft, d: Directive) -> None:
 
 
 def _check_mark(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
-    if d.verb != "parallel" and loop.extent is None:
-        raise nest.no(d, f"the extent of loop {loop.name} is not known when compiling",
-                      f'split it by a constant, as in .{d.verb}("{loop.name}", 8)')  # fmt: skip
+    if d.verb != "parallel" and loop.extent is None and not loop.inferred:
+        raise unknown_extent(nest, d, loop)
     if d.verb != "unroll" and loop.ordered:
         raise nest.no(d, f"the iterations of loop {loop.name} of {nest.title} touch the same elements of "
                       f"{nest.stage.name}", _instead_of_racing(nest, d))  # fmt: skip
+
+
+def unknown_extent(nest: NestDraft, d: Directive, loop: LoopDraft) -> UserError:
+    """The refusal of a vector or of copies nobody knows how many of."""
+    return nest.no(d, f"the extent of loop {loop.name} is not known when compiling",
+                   f'split it by a constant, as in .{d.verb}("{loop.name}", 8)')  # fmt: skip
 
 
 def _instead_of_racing(nest: NestDraft, d: Directive) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..expr.nodes import Expr
+from .directives import Directive
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Loop:
     kind: str = "serial"
     # Loop partitioning: auto, never or always.
     partition: str = "auto"
+    # What gave it its kind, for messages.
+    mark: Directive | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from ..errors import shown
+from ..expr.nodes import Const
 from .draft import StageDraft
 from .limits import MOST_COPIES, MOST_LANES, MOST_VALUES, MOST_VERSIONS
-from .nest import LoopDraft, NestDraft
+from .nest import LoopDraft, NestDraft, unknown_extent
 from .placement import Placement
 from .plan import Site
 
@@ -20,6 +21,7 @@ def check_sizes(drafts: dict[str, StageDraft], placement: Placement) -> None:
             sizes.check_versions(s)
             for nest in s.nests:
                 sizes.check_nest(s, nest)
+                sizes.check_inferred(s, nest)
 
 
 class _Sizes:
@@ -47,6 +49,13 @@ class _Sizes:
         if copies * lanes > MOST_VALUES:
             raise s.no(d, f"unrolled loops around it would make {copies} copies of {nest.title}, of {lanes} lanes each",
                        f"unroll and vectorize to at most {MOST_VALUES} values altogether")  # fmt: skip
+
+    def check_inferred(self, s: StageDraft, nest: NestDraft) -> None:
+        """All of a stage, as where it is computed at root, is as large as what is asked for makes it."""
+        constant = any(isinstance(e, Const) for o in s.graph.outputs for e in o.shape)
+        for x in nest.loops if self.placement.compute(s.stage.name) is None and not constant else ():
+            if x.kind in ("unroll", "vector") and x.extent is None and x.mark is not None:
+                raise unknown_extent(nest, x.mark, x)
 
     def check_versions(self, s: StageDraft) -> None:
         if s.specialized is None:

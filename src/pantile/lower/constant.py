@@ -1,0 +1,34 @@
+"""Vectors and unrolled loops have extents that are known when compiling: stated by a split, or found by regions."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ..expr.linear import simplify
+from ..expr.nodes import Const, Expr
+from ..schedule.limits import MOST_COPIES, MOST_LANES, MOST_VALUES
+from ..schedule.plan import Loop
+from .loops import Loops
+from .refuse import not_constant, too_many_values
+
+
+def is_constant(loops: Loops, loop: Loop, extent: Expr, is_part: bool) -> bool:
+    """Whether a vector or unrolled loop has a constant extent, of a size that makes sense; refused if not.
+
+    `is_part`: what is built is what whole blocks of a loop around leave over, or for arrays that have no whole blocks;
+    there such loops may run serially."""
+    if not isinstance(extent, Const):
+        if is_part:
+            return False
+        raise not_constant(loops.stage, loop, extent)
+    lanes, copies = (_product(loops, kind) for kind in ("vector", "unroll"))
+    if lanes > MOST_LANES or copies > MOST_COPIES or lanes * copies > MOST_VALUES:
+        raise too_many_values(loops.stage, loop, lanes, copies)
+    return True
+
+
+def _product(loops: Loops, kind: str) -> int:
+    """The iterations of all loops of a kind, as far as they are known."""
+    ranges = [loops.ranges[x.name] for x in loops.nest.loops if x.kind == kind and x.name in loops.ranges]
+    extents = [simplify(r.high - r.low + 1) for r in ranges]
+    return prod(int(e.value) for e in extents if isinstance(e, Const))
