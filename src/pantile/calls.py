@@ -15,12 +15,14 @@ import numpy as np
 
 from .analysis.bounds import check_regions, region_scalars
 from .analysis.channels import LEAST_AXES, MOST_CHANNELS
-from .analysis.messages import describe, readable
+from .analysis.messages import WrittenOutside, describe, readable
 from .analysis.work import Work, count_work
 from .cached import cached_property
 from .compile import Options
+from .errors import UserError
 from .graph.known import with_extents
 from .graph.nodes import Graph, InputInfo
+from .graph.outputs import with_crops
 from .reference.stages import Stages
 from .runtime.arguments import Arguments, Array, NDArray, Number, check_array, known_strides
 from .runtime.kernel import Kernel, Report, failure
@@ -40,6 +42,7 @@ Kind = tuple[object, ...]
 class Call:
     """One kind of call, ready to run."""
 
+    of: Calls
     shapes: Sequence[Shape]
     kernel: Kernel | None  # None: the outputs are empty
     packing: Packing
@@ -48,7 +51,9 @@ class Call:
 class Calls:
     """Everything about calling one scheduled pipeline."""
 
-    def __init__(self, graph: Graph, asked: Schedule, options: Options, by_hand: bool = False) -> None:
+    def __init__(
+        self, graph: Graph, asked: Schedule, options: Options, by_hand: bool = False, timings: Timings | None = None
+    ) -> None:
         self.graph, self.options = graph, options
         self.arguments = Arguments(
             [_argument(i) for i in graph.inputs],
@@ -56,7 +61,7 @@ class Calls:
         )
         self.outputs = _outputs(graph)
         self._names = [i.name for i in graph.inputs]
-        self.timings: Timings = {}
+        self.timings: Timings = {} if timings is None else timings
         self._asked, self._by_hand = asked, by_hand
         self._scheduled: dict[Known, Scheduled] = {}
         self._pictures = [i for i in graph.arguments if i.ndim >= LEAST_AXES and not (i.known and i.known[-1])]
@@ -64,6 +69,7 @@ class Calls:
         deciding = region_scalars(graph)
         self._deciding = [k for k, p in enumerate(graph.params) if p.name in deciding]
         self._kinds: dict[Kind, Call] = {}
+        self._cropped: dict[Known, Calls] = {}
 
     def run(self, given: Mapping[str, Any], out: Any, num_threads: int | None) -> list[NDArray]:
         """Run compiled code; the output arrays."""
@@ -78,7 +84,7 @@ class Calls:
             for wanted, shape, a in zip(self.outputs, call.shapes, outputs, strict=True)
         ]
         if call.kernel is not None:
-            self._run(call.kernel, call.packing, [*inputs, *filled], numbers, threads)
+            call.of._run(call.kernel, call.packing, [*inputs, *filled], numbers, threads)
         return filled
 
     def known(self, given: Mapping[str, Any]) -> Known:
@@ -113,7 +119,7 @@ class Calls:
     def check(self, given: Mapping[str, Any]) -> tuple[dict[str, NDArray], dict[str, Any]]:
         """All that is checked before code runs; the arguments by name."""
         inputs, numbers = self.arguments.match(given)
-        self._checked_shapes(inputs, numbers, self._for(inputs))
+        self._checked_by(inputs, numbers, self._for(inputs))
         names = self.arguments
         return (
             {a.name: array for a, array in zip(names.arrays, inputs, strict=True)},
@@ -128,7 +134,9 @@ class Calls:
     def sizes(self, given: Mapping[str, Any]) -> tuple[dict[str, Shape], dict[str, bool | int | float]]:
         """The shapes of such a call's outputs by stage; its params and input extents. Shapes may stand for arrays."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
-        return self._checked(inputs, numbers, self.general), self._scalars(inputs, numbers)
+        self._checked_by(inputs, numbers, self.general)
+        scalars = self._scalars(inputs, numbers)
+        return self._shapes(scalars), scalars
 
     def example(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments to run with: arrays of small numbers in the place of shapes."""
@@ -141,7 +149,9 @@ class Calls:
     def work(self, given: Mapping[str, Any]) -> Work:
         """How much work such a call is; a shape may stand for an array."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
-        return count_work(self.graph, self._checked(inputs, numbers, self.general), self._scalars(inputs, numbers))
+        self._checked_by(inputs, numbers, self.general)
+        scalars = self._scalars(inputs, numbers)
+        return count_work(self.graph, self._shapes(scalars), scalars)
 
     # ---- one kind of call
 
@@ -162,7 +172,9 @@ class Calls:
     def _prepared(self, inputs: list[NDArray], numbers: Values, outputs: Sequence[NDArray | None]) -> Call:
         """Check everything, then compile."""
         scheduled = self._for(inputs)
-        shapes = self._checked_shapes(inputs, numbers, scheduled)
+        by, shapes = self._checked_by(inputs, numbers, scheduled)
+        if by is not self:
+            return by._prepared(inputs, numbers, outputs)
         for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True):
             if a is not None:
                 check_output(wanted, shape, a)
@@ -173,15 +185,35 @@ class Calls:
         arrays = [*inputs, *filled]
         packing = Packing(arrays, [n.dtype for n in self.arguments.numbers])
         if all(0 in shape for shape in shapes):
-            return Call(shapes, None, packing)
+            return Call(self, shapes, None, packing)
         names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
         strides = tuple((name, known_strides(a)) for name, a in zip(names, arrays, strict=True))
         variant = scheduled.variants.of(strides, self._extents(inputs))
-        return Call(shapes, scheduled.kernel(variant), packing)
+        return Call(self, shapes, scheduled.kernel(variant), packing)
 
     def _extents(self, inputs: Sequence[NDArray]) -> dict[str, int]:
         infos = zip(self.graph.inputs, inputs, strict=True)
         return {info.extent(k): n for info, a in infos for k, n in enumerate(a.shape)}
+
+    def _checked_by(
+        self, inputs: Sequence[NDArray], numbers: Values, scheduled: Scheduled
+    ) -> tuple[Calls, list[Shape]]:
+        """Who runs such a call, and the shapes of its outputs, after everything about the arguments has been checked.
+
+        What updates write outside of an output is dropped: the Func is computed as far as they write, if that is known,
+        and the output is a part of it."""
+        try:
+            return self, self._checked_shapes(inputs, numbers, scheduled)
+        except WrittenOutside as outside:
+            known = self.known(dict(zip(self._names, inputs, strict=True)))
+            if known not in self._cropped:
+                whole = with_crops(self.graph)
+                self._cropped[known] = Calls(whole, scheduled.asked, self.options, self._by_hand, self.timings)
+            cropped = self._cropped[known]
+            try:
+                return cropped, cropped._checked_shapes(inputs, numbers, cropped._for(inputs))
+            except UserError:
+                raise outside from None
 
     def _checked_shapes(self, inputs: Sequence[NDArray], numbers: Values, scheduled: Scheduled) -> list[Shape]:
         """The shapes of the outputs, after everything about the arguments has been checked."""

@@ -42,7 +42,7 @@ class Scheduled:
         # Copies and stages of partial results are not in the graph yet; names of no stage at all are refused below.
         self.schedule = Schedule(*completed.values(), *(s for name, s in asked.items() if name not in completed))
         _, plan = resolve(graph, self.schedule, strict=options.strict, vector_bits=bits)
-        self._written = asked if by_hand else Schedule()
+        self.asked, self._written = asked, asked if by_hand else Schedule()
         self.variants = Variants(graph, plan)
         self.stored = frozenset(plan.stages)
         self._kernels: dict[Variant, Kernel] = {}

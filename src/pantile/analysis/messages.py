@@ -103,10 +103,14 @@ def read_outside(stage: Stage, d: Definition, load: Load, box: Box, room: Room, 
     )
 
 
-def written_outside(stage: Stage, d: Definition, shape: tuple[int, ...], witness: Witness | None) -> UserError:
-    """The refusal of an update that writes outside the output's array."""
+class WrittenOutside(UserError):
+    """An update may write outside the array of its output, which does not keep it: that is a part of the Func."""
+
+
+def written_outside(stage: Stage, d: Definition, shape: tuple[int, ...], witness: Witness | None) -> WrittenOutside:
+    """What is said of an update that writes outside the output's array, at places that are not known."""
     example = f": {_pixel(stage, d, witness)} would be written" if witness is not None else ""
-    return UserError(
+    return WrittenOutside(
         f"{describe(stage)} is an output of shape {shape}, but its update {place(stage.name, d.indices)} at {d.where} "
         f"may write outside of it{example}; ask for a larger shape=, limit the index with pt.clamp, or make another "
         f"Func that reads {stage.name} the output"

@@ -1,19 +1,33 @@
 """Outputs that other stages read as well are split in two: the stage, and a copy of it that the caller gets.
 
-A stage may be needed over a larger box than the caller asked for; the caller's array has just the shape asked for.
+A stage may be needed over a larger box than the caller asked for; the caller's array has just the shape asked for. It
+is, too, where updates write outside of that shape, which is decided call by call (`calls`).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ..expr.nodes import Load, coordinate
+from ..expr.nodes import Load, Var, coordinate
 from .nodes import Definition, Graph, Output, Stage
 
 
 def separate_outputs(graph: Graph) -> Graph:
     """The graph with a copy stage, called stage.out, for every output that another stage reads."""
-    shared = {o.stage for o in graph.outputs if graph.consumers[o.stage]}
+    return _separated(graph, {o.stage for o in graph.outputs if graph.consumers[o.stage]})
+
+
+def with_crops(graph: Graph) -> Graph:
+    """The same for every output whose updates write at places of their own."""
+    return _separated(graph, {o.stage for o in graph.outputs if _scatters(graph.stage[o.stage])})
+
+
+def _scatters(s: Stage) -> bool:
+    indices = ((i, dim) for d in s.updates for i, dim in zip(d.indices, s.dims, strict=True))
+    return any(not (isinstance(i, Var) and i.name == dim) for i, dim in indices)
+
+
+def _separated(graph: Graph, shared: set[str]) -> Graph:
     if not shared:
         return graph
     stages: list[Stage] = []
