@@ -41,6 +41,16 @@ def of_any_size() -> Graph:
     return lang.Pipeline(g).graph
 
 
+def read_twice() -> Graph:
+    """Both definitions of g read f."""
+    y, x = lang.vars("y x")
+    f, g = lang.Func("f"), lang.Func("g")
+    f[y, x] = y + x
+    g[y, x] = f[y, x]
+    g[y, x] += f[y + 1, x]
+    return lang.Pipeline(g, shape=(5, 7)).graph
+
+
 def crossed() -> Graph:
     """a -> c and d -> b, so that a with b and c with d cannot both share loops."""
     a = stage("a", "y x", load("img", "float32", Y, X))
@@ -117,6 +127,8 @@ ORDER: list[Case] = [
 PLACES: list[Case] = [
     (pipelines.blur, (BLUR_X.compute_at("blur_z", "y"),), "there is no stage 'blur_z'; did you mean 'blur_y'?"),
     (pipelines.blur, (BLUR_Y, BLUR_X.compute_at("blur_y", "yo")), "blur_y has no loop 'yo'; did you mean 'y'?"),
+    (read_twice, (pt.on("g"), pt.on("f").store_root().compute_at("g", "y")),
+     "f is computed in loops of several definitions of g; leave it out: what is computed in a loop is stored there"),
     (pipelines.blur, (BLUR_X.compute_at("blur_x", "y"),), "a stage cannot be placed inside its own loops"),
     (pipelines.blur, (BLUR_Y.compute_at("blur_x", "y"), BLUR_X), "an output is computed at root"),
     (pipelines.blur, (BLUR_Y.compute_inline(),), "an output cannot be inlined"),

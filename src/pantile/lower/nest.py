@@ -121,7 +121,7 @@ class _Builder:
             p = self.plan.stages[stage.name]
             if p.with_stage is None:
                 stores = [self.plan.stages[name].store for name in (stage.name, *self.companions(stage.name))]
-                for site in dict.fromkeys([p.compute, *stores]):
+                for site in dict.fromkeys([p.compute, *p.also, *stores]):
                     found.setdefault(site, []).append(stage)
         return found
 
@@ -129,10 +129,10 @@ class _Builder:
         """`body` with the stages that are computed and stored at `site` around it."""
         for stage in self.at.get(site, ()):
             p = self.plan.stages[stage.name]
-            if p.compute == site:
+            if p.is_computed_at(site):
                 body = self.compute(stage, p, body)
             for name in (stage.name, *self.companions(stage.name)):
-                if self.plan.stages[name].store == site and name not in self.graph.output:
+                if self.plan.stages[name].is_stored_at(site) and name not in self.graph.output:
                     body = self.store(self.graph.stage[name], self.plan.stages[name], body)
         return body
 

@@ -17,6 +17,8 @@ LARGEST_FOLD = 1 << 20
 FARTHEST_PREFETCH = 1 << 20
 # Versions of a statement that the conditions of specialize make together.
 MOST_VERSIONS = 32
+# Places at which a stage is computed, loops around it in several definitions of several stages counted.
+MOST_PLACES = 32
 # Characters of a condition, and operations one inside the other.
 LONGEST_CONDITION = 1000
 DEEPEST_CONDITION = 100

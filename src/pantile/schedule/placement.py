@@ -2,15 +2,18 @@
 
 A definition runs inside a chain of loops: those around its stage, then its own. A stage may be computed at a loop only
 if that loop is in the chain of every definition that reads it (through inlined stages too), and stored at a loop only
-if that is in the chain of its own place. Both checks are look-ups in these chains.
+if that is in the chain of its own place. Both checks are look-ups in these chains. Several definitions of a stage may
+have a loop of the same name; what they read is then computed in each of these, and a chain leads through each.
 """
 
 from __future__ import annotations
 
 from ..cached import cached_property
+from ..errors import UserError
 from ..graph.nodes import Graph
 from .directives import Directive
 from .draft import StageDraft
+from .limits import MOST_PLACES
 from .plan import Site
 from .refuse import did_you_mean
 from .updates import has_closed_form
@@ -25,7 +28,7 @@ class Placement:
     def __init__(self, graph: Graph, drafts: dict[str, StageDraft]) -> None:
         self.graph = graph
         self.drafts = drafts
-        self._compute: dict[str, Site | None] = {}
+        self._sites: dict[str, tuple[Site, ...]] = {}
 
     def check(self) -> None:
         """Every rule about places, consumers first so that the first error is the one nearest to the outputs."""
@@ -99,6 +102,17 @@ class Placement:
         """The loops around the innermost statement of a definition."""
         return (*self.around_stage(reader[0]), *self._own(*reader))
 
+    def chains(self, reader: Reader) -> list[Chain]:
+        """The loops around the innermost statement of a definition, for each place that its stage is computed at."""
+        own = self._own(*reader)
+        return [(*around, *own) for around in self._chains_around(self.sites(reader[0]))]
+
+    def _chains_around(self, sites: tuple[Site, ...]) -> list[Chain]:
+        return [
+            (*around, *self._own(site.stage, site.definition, site.loop))
+            for site in sites for around in self._chains_around(self.sites(site.stage))
+        ] or [()]  # fmt: skip
+
     def _own(self, name: str, k: int, down_to: str | None = None) -> Chain:
         """The loops of a definition; those it shares (compute_with) are the other stage's."""
         names = self.drafts[name].nests[k].names
@@ -116,40 +130,52 @@ class Placement:
     # ---- compute_at
 
     def compute(self, name: str) -> Site | None:
-        """Where a stage is computed; None is root."""
-        if name not in self._compute:
-            s = self.drafts[name]
-            self._compute[name] = None  # a place that depends on itself is found not to enclose the reads
-            self._compute[name] = self._find_compute(s)
-        return self._compute[name]
+        """Where a stage is computed, first if that is in several places; None is root."""
+        return next(iter(self.sites(name)), None)
 
-    def _find_compute(self, s: StageDraft) -> Site | None:
+    def sites(self, name: str) -> tuple[Site, ...]:
+        """All loops that a stage is computed at, of definitions of one stage; none is root."""
+        if name not in self._sites:
+            s = self.drafts[name]
+            self._sites[name] = ()  # a place that depends on itself is found not to enclose the reads
+            self._sites[name] = self._find_sites(s)
+        return self._sites[name]
+
+    def _find_sites(self, s: StageDraft) -> tuple[Site, ...]:
         if s.together is not None:
-            return self._compute_together(s, s.together)
+            return self._sites_together(s, s.together)
         d = s.compute
         if d is None or d.verb == "compute_root":
-            return None
+            return ()
         if s.is_output:
             raise s.no(d, "an output is computed at root", "drop compute_at, or use compute_with")
-        site = self._enclosing_site(s, d)
-        vector = next((x for x in self.around(site) if self.kind(x) == "vector"), None)
+        sites = self._enclosing_sites(s, d)
+        around = self._chains_around(sites)
+        if len(around) > MOST_PLACES:
+            raise s.no(d, f"{s.stage.name} would be computed in {len(around)} places, in loops of several definitions",
+                       f"choose a loop of fewer definitions, so that there are at most {MOST_PLACES}")  # fmt: skip
+        vector = next((x for chain in around for x in chain if self.kind(x) == "vector"), None)
         if vector is not None:
             raise s.no(d, f"loop {vector.loop} of {vector.stage} is a vector, so nothing can be computed inside it",
                        "choose the loop outside it")  # fmt: skip
-        return site
+        return sites
 
-    def _enclosing_site(self, s: StageDraft, d: Directive) -> Site:
+    def _enclosing_sites(self, s: StageDraft, d: Directive) -> tuple[Site, ...]:
+        """The loop of the name, in each of the definitions around what reads the stage."""
         host, loop = self._check_host(s, d)
-        readers = self.readers[s.stage.name]
-        chains = [self.around_body(r) for r in readers]
-        for site in chains[0]:
-            if site.stage == host and site.loop == loop and all(site in c for c in chains):
-                return site
-        inside = [any(x.stage == host and x.loop == loop for x in c) for c in chains]
-        outside = readers[inside.index(False)] if False in inside else readers[-1]
-        also = "also " if len(readers) > 1 else ""
-        raise s.no(d, f"{s.stage.name} is {also}read by {self._title(outside)}, which does not run inside that loop",
-                   f"choose a loop around all that reads it, or compute {outside[0]} inside that loop too")  # fmt: skip
+        found: dict[Site, None] = {}
+        for reader in self.readers[s.stage.name]:
+            for chain in self.chains(reader):
+                site = next((x for x in chain if x.stage == host and x.loop == loop), None)
+                if site is None:
+                    raise self._read_outside(s, d, reader)
+                found[site] = None
+        return tuple(sorted(found, key=lambda site: site.definition))
+
+    def _read_outside(self, s: StageDraft, d: Directive, reader: Reader) -> UserError:
+        also = "also " if len(self.readers[s.stage.name]) > 1 else ""
+        return s.no(d, f"{s.stage.name} is {also}read by {self._title(reader)}, which does not run inside that loop",
+                    f"choose a loop around all that reads it, or compute {reader[0]} inside that loop too")  # fmt: skip
 
     def _title(self, reader: Reader) -> str:
         name, k = reader
@@ -183,6 +209,9 @@ class Placement:
         place = self.compute(name)
         if s.store is None:
             return place
+        if len(self.sites(name)) > 1:
+            raise s.no(s.store, f"{name} is computed in loops of several definitions of {self.sites(name)[0].stage}",
+                       "leave it out: what is computed in a loop is stored there")  # fmt: skip
         if s.store.verb == "store_root":
             return None
         host, loop = self._check_host(s, s.store)
@@ -237,15 +266,16 @@ class Placement:
 
     # ---- compute_with
 
-    def _compute_together(self, s: StageDraft, d: Directive) -> Site | None:
-        site = self.compute(str(d.args[0]))
+    def _sites_together(self, s: StageDraft, d: Directive) -> tuple[Site, ...]:
+        sites = self.sites(str(d.args[0]))
         for reader in self.readers[s.stage.name]:
-            if site is not None and site not in self.around_body(reader):
-                raise s.no(d, f"{s.stage.name} is also read by {self._title(reader)}, outside loop {site.loop} of "
-                           f"{site.stage}", "share the loops of a stage that is computed at root")  # fmt: skip
-        if site is not None and s.is_output:
+            for site in sites:
+                if not all(any(x in chain for x in sites) for chain in self.chains(reader)):
+                    raise s.no(d, f"{s.stage.name} is also read by {self._title(reader)}, outside loop {site.loop} of "
+                               f"{site.stage}", "share the loops of a stage that is computed at root")  # fmt: skip
+        if sites and s.is_output:
             raise s.no(d, f"an output is computed at root, and {d.args[0]} is not", f"compute {d.args[0]} at root")
-        return site
+        return sites
 
     def _check_together(self, s: StageDraft) -> None:
         d = s.together

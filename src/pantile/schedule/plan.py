@@ -88,9 +88,20 @@ class StagePlan:
     nontemporal: bool = False
     prefetches: tuple[PrefetchPlan, ...] = ()
     specializations: tuple[Expr, ...] = ()
+    # Loops of other definitions of the same stage that it is computed at, too, each time for what is read there.
+    also: tuple[Site, ...] = ()
     # compute_with: this stage's loops down to and including `with_loop` are those of stage `with_stage`.
     with_stage: str | None = None
     with_loop: str | None = None
+
+
+    def is_computed_at(self, site: Site | None) -> bool:
+        """Whether this is one of its places."""
+        return site == self.compute or site in self.also
+
+    def is_stored_at(self, site: Site | None) -> bool:
+        """Whether its memory begins to be there: where it is computed at several places, at each."""
+        return site == self.store or site in self.also
 
 
 @dataclass(frozen=True, eq=False)

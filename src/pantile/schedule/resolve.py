@@ -53,6 +53,7 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         nontemporal=s.nontemporal is not None,
         prefetches=tuple(PrefetchPlan(str(d.args[0]), str(d.args[1]), int(d.args[2])) for d in s.prefetches),
         specializations=tuple(s.conditions),
+        also=placement.sites(s.stage.name)[1:],
         with_stage=together[0],
         with_loop=together[1],
     )
