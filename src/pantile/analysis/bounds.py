@@ -163,8 +163,10 @@ class _Check:
             return
         for at in self._places(stage, self.boxes[stage.name], stage.definitions):
             d = at.definition
-            scope = where_it_holds(d, {name: _in_code(name) for name in at.scope if name not in self.scope})
             doubtful = {e.buffer for e in d.loads if any(map(self._may_be_unclear, e.indices))}
+            if not doubtful and not any(map(self._may_be_unclear, d.indices)):
+                continue
+            scope = where_it_holds(d, {name: _in_code(name) for name in at.scope if name not in self.scope})
             found: list[Read] = []
             self._far_reads(at, scope, {b for b in doubtful if self._is_stored(b, stored)}, found)
             for read in found:
