@@ -21,6 +21,7 @@ from .runtime.arguments import LARGEST_STRIDE
 from .schedule.plan import Nest, Plan, Split
 
 _LARGEST = 1 << 14  # nobody would call inputs small that are smaller than this
+_LARGE_BLOCK = 32  # what is left over of a larger one is better not a loop of its own
 _FAR = 1 << 20  # larger than any block
 
 
@@ -87,11 +88,14 @@ def _large_extents(graph: Graph, plan: Plan) -> dict[str, int]:
 
 
 def _two_blocks(graph: Graph, plan: Plan) -> Iterator[tuple[Expr, int]]:
-    """Extents of the outputs, with twice the block that they are cut into."""
+    """Extents of the outputs, with twice the block that they are cut into, or large blocks of what they are made of:
+    most pipelines call the same dims by the same names everywhere."""
+    inner = [p for p in plan.stages.values() if p.compute is None and p.name not in graph.output]
     for o in graph.outputs:
         nest = plan.stages[o.stage].nests[0]
         for dim, shape in zip(graph.stage[o.stage].dims, o.shape, strict=True):
-            block = _block(nest, dim)
+            others = [_block(p.nests[0], dim) for p in inner if dim in p.storage]
+            block = max([_block(nest, dim), *(n for n in others if n >= _LARGE_BLOCK)])
             if block > 1:
                 yield shape, 2 * block
 

@@ -14,7 +14,7 @@ from pantile.expr.nodes import const
 from pantile.expr.types import INDEX
 from pantile.graph.nodes import Graph
 from pantile.schedule import Schedule, StageSchedule, resolve
-from tests.reference.hand_built import X, Y, graph, load, stage
+from tests.reference.hand_built import X, Y, graph, load, stage, update
 from tests.schedule import pipelines
 
 Case = tuple[Callable[[], Graph], tuple[StageSchedule, ...], str]
@@ -70,6 +70,14 @@ def beside(dims: str) -> Callable[[], Graph]:
         return graph(a, b, out=(("a", (64, 64)), ("b", (64,) * b.ndim)), inputs=pipelines.FLOATS)
 
     return made
+
+
+def twice() -> Graph:
+    """Two updates: one stays at its point, the other reads the row before."""
+    stays = update((Y, X), load("f", "float32", Y, X) + 1.0)
+    strays = update((Y, X), load("f", "float32", Y, X) + load("f", "float32", Y - 1, X))
+    return graph(stage("f", "y x", load("img", "float32", Y, X), updates=(stays, strays)), out=(("f", (64, 64)),),
+                 inputs=pipelines.FLOATS)  # fmt: skip
 
 
 OUT = pt.on("out")
@@ -194,6 +202,21 @@ TOGETHER: list[Case] = [
      "c and b are asked for at different places"),
     (crossed, (pt.on("a"), pt.on("b").compute_with("a", "y"), pt.on("d").compute_with("b", "y")),
      "b itself shares the loops of another stage"),
+    (pipelines.product, (pt.on("c").parallel("i").update().compute_with("c", "i"),),
+     ("the loops down to i differ: serial i in update 0, parallel i in the pure definition; split, order and mark them "
+      "alike in both")),
+    (pipelines.product, (pt.on("c").split("j", "j", "b", 4).update().split("j", "j", "b", 8).compute_with("c", "j"),),
+     "the loops down to j differ"),
+    (pipelines.product, (pt.on("c").update().compute_with("c", "m"),), "the pure definition has no loop 'm'"),
+    (pipelines.product, (pt.on("c").vectorize("j", 4).update().vectorize("j", 4).reorder("i", "j", "j_v", "k")
+                         .unroll("k").compute_with("c", "j_v"),),
+     "loop j_v is a vector, and what lies inside is computed at once; share a loop outside it"),
+    (pipelines.scan, (pt.on("f").update().compute_with("f", "x"),), "update 0 has no loop 'x'"),
+    (twice, (pt.on("f").update(1).compute_with("f", "y"),),
+     "update 0 comes before it, and does not run in loop y; share the same loops by .update(0), too"),
+    (twice, (pt.on("f").update(0).compute_with("f", "y").update(1).compute_with("f", "y"),),
+     ("update 1 reads f at other places along y, which other iterations make; share loops outside those over y, or "
+      "none")),
     (beside("y"), (pt.on("a"), pt.on("b").compute_with("a", "y")), "dims differ: y here, y, x in a"),
     (beside("x y"), (pt.on("a"), pt.on("b").reorder("y", "x").compute_with("a", "y")), "dims differ: x, y here"),
 ]  # fmt: skip

@@ -105,6 +105,20 @@ def row_sums() -> tuple[pt.Func, Any]:
     return total, (FLOATS.shape[0],)
 
 
+def weighted_bytes() -> tuple[pt.Func, Any]:
+    img, wide = pt.Input("bytes", "uint8", ndim=1), pt.Func("wide")
+    r, out = pt.RDom((0, 99), names="x"), pt.Func("out")
+    wide[X] = pt.edge(img)[X]
+    out[X] = pt.sum(wide[X + r.x] * FLOATS[0, r.x], over=r)
+    return out, img.shape
+
+
+def three_in_a_row() -> tuple[pt.Func, Any]:
+    r, out = pt.RDom((0, 3), names="x"), pt.Func("out")
+    out[Y, X] = pt.sum(FLOATS[Y, X + r.x], over=r)
+    return out, (FLOATS.shape[0], FLOATS.shape[1] - 2)
+
+
 def channels() -> tuple[pt.Func, Any]:
     c, pair, out = pt.Var("c"), pt.Func("pair"), pt.Func("out")
     pair[Y, X, c] = FLOATS[Y, X] * pt.cast("float32", c)
@@ -147,6 +161,8 @@ SUMS_OF_PIXELS = pt.Schedule(
     pt.on("out").update().vectorize("x", 8).unroll("c").reorder("y", "x", "r.y", "c", "x_v")
 )
 VECTOR = pt.Schedule(pt.on("out").vectorize("x", 4))
+WITHIN = pt.Schedule(pt.on("out").update().compute_with("out", "x"))
+WRITTEN_OUT = pt.Schedule(pt.on("out").update().unroll("r.x").compute_with("out", "x"))
 TILED = pt.Schedule(
     pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 32, 64).vectorize("xi", 8).parallel("yo"),
     pt.on("blur_x").compute_at("blur_y", "xo").vectorize("x", 8),
@@ -168,6 +184,10 @@ EXAMPLES = [
             pointwise_then_stencil, around("inline", PLAIN, "graph")),
     Example("inline_reduction", "A small constant reduction is written out where it is read.",
             box, around("inline", PLAIN, "graph")),
+    Example("expand", "A sum whose loops are unrolled in those of its pure definition is written out.",
+            three_in_a_row, (Section("a serial loop", WITHIN, "nest"), Section("unrolled", WRITTEN_OUT, "nest"))),
+    Example("convert", "Bytes that many terms convert to floats are stored as floats.",
+            weighted_bytes, around("convert", pt.Schedule(pt.on("out"), pt.on("wide")), "inline")),
     Example("narrow", "Sums that fit 16 bits are computed in them.", box_of_bytes, around("narrow", PLAIN, "inline")),
     Example("nest", "Each stage is computed where the schedule says, over what is read of it there.", blur, (
         Section("blur_x at root", AT_ROOT, "nest"),

@@ -72,7 +72,7 @@ def check_plan(graph: Graph, plan: Plan) -> None:
             if site is not None:
                 assert site.loop in [x.name for x in plan.stages[site.stage].nests[site.definition].loops]
         for k, nest in enumerate(s.nests):
-            check_nest(nest, is_update=k > 0)
+            check_nest(nest, is_update=k > 0 and k not in s.within)
 
 
 def check_nest(nest: Nest, is_update: bool) -> None:

@@ -172,7 +172,7 @@ def test_vectors_go_along_rows_of_pixels() -> None:
     img, (y, x, c) = colours()
     f = pantile.Func("f")
     f[y, x, c] = 255 - img[y, x, c]
-    marks = '.vectorize("x", 16).unroll("c", 3).reorder("c", "x", "x_v", "c_u").parallel("y", 4)'
+    marks = '.vectorize("x", 16).unroll("c", 3).reorder("c", "x", "x_v", "c_u").parallel("y", 16)'
     assert repr(pantile.Pipeline(f, target="aarch64").schedule["f"]) == 'pt.on("f").compute_root()' + marks
 
 

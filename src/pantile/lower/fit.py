@@ -21,8 +21,9 @@ def fit(graph: Graph, plan: Plan, facts: Facts) -> Plan:
     stages = dict(plan.stages)
     for o in graph.outputs:
         p = stages[o.stage]
-        pure = _fit_nest(p.nests[0], _least_extents(graph.stage[o.stage], o, facts))
-        stages[o.stage] = replace(p, nests=(pure, *p.nests[1:]))
+        extents = _least_extents(graph.stage[o.stage], o, facts)
+        fitted = [_fit_nest(n, extents) if k == 0 or k in p.within else n for k, n in enumerate(p.nests)]
+        stages[o.stage] = replace(p, nests=tuple(fitted))
     return Plan(stages)
 
 
@@ -31,17 +32,18 @@ def _least_extents(stage: Stage, output: Output, facts: Facts) -> dict[str, int 
     return {d: facts.lower(simplify(n, facts)) for d, n in zip(stage.dims, output.shape, strict=True)}
 
 
-def _fit_nest(nest: Nest, extents: dict[str, int | None]) -> Nest:
+def _fit_nest(nest: Nest, least: dict[str, int | None]) -> Nest:
+    extents = dict(least)
     rewrites: list[Split | Fuse] = []
     for r in nest.rewrites:
         if isinstance(r, Split):
-            extent = extents.pop(r.old)
+            extent = extents.pop(r.old, None)
             fitted = replace(r, factor=_fitted(r.factor, extent))
             extents[r.outer] = None if extent is None else max(1, extent // fitted.factor)
             extents[r.inner] = fitted.factor
             rewrites.append(fitted)
         else:
-            outer, inner = extents.pop(r.outer), extents.pop(r.inner)
+            outer, inner = extents.pop(r.outer, None), extents.pop(r.inner, None)
             extents[r.fused] = None if outer is None or inner is None else outer * inner
             rewrites.append(r)
     return replace(nest, rewrites=tuple(rewrites))

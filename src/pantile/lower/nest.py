@@ -344,9 +344,10 @@ class _Builder:
             return If(condition, version, self.specialized(stage, conditions[1:]))
 
     def produce(self, stage: Stage) -> Stmt:
-        """All definitions of the stage, one after the other."""
+        """All definitions of the stage, one after the other; those in the loops of the first are built there."""
+        within = self.plan.stages[stage.name].within
         parts = [self.if_needed(stage, k, self.open_lets(self.loops(stage, k), 0))
-                 for k in range(len(stage.definitions))]  # fmt: skip
+                 for k in range(len(stage.definitions)) if k not in within]  # fmt: skip
         return Produce(stage.name, self.one_after_another(parts))
 
     def if_needed(self, stage: Stage, index: int, body: Stmt) -> Stmt:
@@ -498,7 +499,7 @@ class _Builder:
         self.around[name] = len(self.open)
         parts = self.parts(loops, depth + 1)
         body = self.open_lets(loops, depth + 1)
-        body = self.run_companions(loops, loop, body)
+        body = self.run_companions(loops, loop, self.run_updates(loops, loop, body))
         body = self.place(Site(loops.stage.name, loops.index, loop), body)
         body = self.prefetched(loops, body) if depth == loops.innermost() else body
         del self.around[name]
@@ -563,6 +564,17 @@ class _Builder:
                 own = self.loops(self.graph.stage[name], 0).inside(loops, loop)
                 depth = [x.name for x in own.nest.loops].index(loop) + 1
                 body = self.one_after_another([body, Produce(name, self.open_lets(own, depth))])
+        return body
+
+    def run_updates(self, loops: Loops, loop: str, body: Stmt) -> Stmt:
+        """compute_with the stage itself: updates' inner loops run in this loop, after those of the pure definition."""
+        if loops.index != 0:
+            return body
+        for k, at in self.plan.stages[loops.stage.name].within.items():
+            if at == loop:
+                own = self.loops(loops.stage, k).inside(loops, loop)
+                depth = [x.name for x in own.nest.loops].index(loop) + 1
+                body = self.one_after_another([body, self.if_needed(loops.stage, k, self.open_lets(own, depth))])
         return body
 
     def leaf(self, loops: Loops) -> Stmt:

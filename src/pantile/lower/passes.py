@@ -1,8 +1,8 @@
 """The ordered list of passes: graph + plan -> loop-IR program. The runner names, times, shows and verifies them.
 
-inline -> narrow integers -> fit blocks -> build loop nest (regions, sliding) -> fold storage -> simplify -> trim loops
--> unswitch -> partition loops -> vectorize -> unroll -> promote accumulators -> share memory -> flatten storage ->
-simplify -> interleave channels
+inline -> expand unrolled sums -> convert what is stored -> narrow integers -> fit blocks -> build loop nest (regions,
+sliding) -> fold storage -> simplify -> trim loops -> unswitch -> partition loops -> vectorize -> unroll -> promote
+accumulators -> share memory -> flatten storage -> simplify -> interleave channels
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from ..graph.nodes import Graph
 from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt, Strides
 from ..ir.verify import verify
 from ..schedule.plan import Plan
+from .convert import convert
+from .expand import expand
 from .fit import fit
 from .flatten import flatten
 from .fold import fold_storage
@@ -79,6 +81,8 @@ def lower(
     buffers, scalars = arguments(graph, strides)
     by_verb: dict[str, list[str]] = {"partition": [], "unroll": []}  # loops that there was no room for
     graph = trace.run("inline", lambda: inline(graph, plan))
+    graph, plan = trace.run("expand", lambda: expand(graph, plan))
+    graph = trace.run("convert", lambda: convert(graph))
     graph = trace.run("narrow", lambda: narrow(graph))
     plan = trace.run("fit", lambda: fit(graph, plan, facts))
     nest = trace.run("nest", lambda: build_nest(graph, plan, facts, small))

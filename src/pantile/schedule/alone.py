@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from ..analysis.channels import channels
+from ..analysis.rows import rows_read
 from ..cached import cached_property
 from ..expr.types import DType
 from ..expr.visit import names
 from ..graph.nodes import Definition, Graph, Stage
+from .blocks import Block
 from .directives import SUFFIX, StageSchedule, on
 from .updates import constant, is_independent, pure_dims
 
@@ -21,7 +24,7 @@ FEWEST_LANES = 4
 # Elements per parallel task where the contiguous dim is the only one to share: of plain loops, of reductions.
 BLOCK, REDUCTION_BLOCK = 4096, 256
 # Rows of pixels per parallel task.
-ROWS = 4
+ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,40 @@ class Alone:
     def at_root(self, stage: Stage) -> StageSchedule:
         """All directives of a stage."""
         schedule = self.stored(stage, on(stage.name).compute_root())
+        block = self._block(stage)
+        blocked = None if block is None else block.shared(schedule) if stage.updates else block.pure(schedule)
+        if blocked is not None:
+            return blocked
         schedule = self.marked(stage, stage.pure, schedule)
         for k, update in enumerate(stage.updates):
             start = schedule.update(k)
             marked = self.marked(stage, update, start)
             schedule = schedule if marked == start else marked
         return schedule
+
+    @cached_property
+    def _rows(self) -> dict[str, dict[str, int]]:
+        return rows_read(self.graph, self.inlined)
+
+    def _block(self, stage: Stage) -> Block | None:
+        """Vectors for a stage that may read much per value, if it has room for one, and rows."""
+        across = -2 if stage.name in self.channels else -1
+        width = self._width(stage, stage.definitions[-1])
+        if len(stage.updates) > 1 or stage.ndim < 1 - across or not self._may_hold(stage, width, across):
+            return None
+        return Block(
+            stage=stage,
+            across=stage.dims[across],
+            width=width,
+            channel=stage.dims[-1] if stage.name in self.channels else None,
+            channels=self.channels.get(stage.name, 1),
+            vector_bits=self.vector_bits,
+            rows=self._rows[stage.name][stage.dims[across - 1]],
+            may_hold=partial(self._may_hold, stage),
+        )
+
+    def _width(self, stage: Stage, definition: Definition) -> int:
+        return max(lanes(stage, definition, self.vector_bits), self._lanes(stage, definition))
 
     def _lanes(self, stage: Stage, definition: Definition) -> int:
         """As `lanes`, of what is really loaded: a sum of bytes, written out, is no load of 32 bits."""
@@ -85,7 +116,7 @@ class Alone:
         free = [d for d in pure_dims(stage, definition) if is_independent(stage, definition, d)]
         if not free:
             return schedule
-        width = max(lanes(stage, definition, self.vector_bits), self._lanes(stage, definition))
+        width = self._width(stage, definition)
         if stage.name in self.channels:
             return self._pixels(stage, definition, schedule, free, width)
         return self._columns(stage, definition, schedule, free, width)

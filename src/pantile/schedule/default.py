@@ -6,10 +6,14 @@ value in parts (`partial`). Defaults are ordinary directives, so they print and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
+from dataclasses import dataclass
 
-from ..expr.nodes import Expr, Load, Op, Var
-from ..expr.visit import key, walk
+from ..analysis.channels import channels
+from ..analysis.conversions import conversions
+from ..expr.nodes import Cast, Expr, Load, Op, Var
+from ..expr.visit import key, loaded, names, walk
 from ..graph.nodes import Definition, Graph, Stage
 from .alone import Alone
 from .directives import on
@@ -19,8 +23,13 @@ from .updates import constant, is_small_reduction
 
 # A stage with so little work is cheaper to repeat than to store and load.
 CHEAP_OPERATIONS, CHEAP_LOADS = 2, 1
-# Reads per value of a stage inside a reduction: more than once, however small the domain is.
-_MANY = 1 << 20
+# As many instructions, all reads together, take as long as to store a vector and to load it.
+MOST_REPEATED = 24
+_DEAR = {"div": 8, "sqrt": 8, "exp": 16, "log": 16, "sin": 16, "cos": 16, "tan": 24, "tanh": 24,
+         "asin": 24, "acos": 24, "erf": 24, "pow": 32, "atan2": 32}  # fmt: skip
+_STREAM, _LOOKUP = 4, 16
+_AGAIN = 4  # for how many values of a coordinate that it does not depend on something may be read
+_MANY = 1 << 20  # terms of a sum over more than a few
 
 
 def complete(
@@ -28,11 +37,11 @@ def complete(
 ) -> Schedule:
     """The schedule with the default directives for every stage that it does not name, in the graph's order.
 
-    `like`: one that was completed for the same pipeline, of which less was known. The same stages are inlined, and
-    loops that others are computed at are the same: what is named relies on it.
+    `like`: one that was completed for the same pipeline, of which less was known. Where stages are named, the same
+    others are inlined, and loops that others are computed at are the same: what is named relies on it.
     """
     named = _inlined_by(schedule)
-    inlined = _chosen(graph, schedule, named) if like is None else _inlined_by(like) - named
+    inlined = _inlined_by(like) - named if like is not None and schedule else _chosen(graph, schedule, named)
     alone = Alone(graph, vector_bits, named | inlined)
     places = {} if like is None else {n: like[n] for n in _named_as_places(schedule) if n in like}
     stages = []
@@ -55,12 +64,21 @@ def _inlined_by(schedule: Schedule) -> set[str]:
 
 def _chosen(graph: Graph, schedule: Schedule, named: Collection[str]) -> set[str]:
     """The stages to inline, decided consumers first: reads multiply through inlined consumers."""
-    kept = {*graph.output, *schedule, *_named_as_places(schedule)}
+    kept = {*graph.output, *schedule, *_named_as_places(schedule), *conversions(graph)}
+    few = channels(graph)
     inlined = set(named)
     chosen: set[str] = set()
-    reads: dict[str, int] = {}
+    reads: dict[str, Reads] = {}
     for s in reversed(graph.stages):
-        reads[s.name] = max((_reads(graph.stage[c], s, reads, inlined) for c in graph.consumers[s.name]), default=0)
+        found = []
+        for c in graph.consumers[s.name]:
+            behind = reads[c] if c in inlined else Reads(1, False, frozenset({c}))
+            found.append(_reads(graph.stage[c], s, few).times(behind))
+        reads[s.name] = Reads(
+            max((r.count for r in found), default=0),
+            any(r.summed for r in found),
+            frozenset().union(*(r.by for r in found)),
+        )
         if s.name not in kept and _worth_inlining(s, reads[s.name]):
             inlined.add(s.name)
             chosen.add(s.name)
@@ -72,20 +90,55 @@ def _named_as_places(schedule: Schedule) -> set[str]:
     return {str(d.args[0]) for s in schedule.values() for d in s.directives if d.verb in places}
 
 
-def _reads(consumer: Stage, stage: Stage, reads: dict[str, int], inlined: set[str]) -> int:
-    """At how many places the stage is read for one value of what computes the consumer."""
+@dataclass(frozen=True)
+class Reads:
+    """How often an element is read for one value of what computes a consumer, whether for terms of a sum, and by which
+    stages that are not inlined."""
+
+    count: int
+    summed: bool
+    by: frozenset[str] = frozenset()
+
+    def times(self, behind: Reads) -> Reads:
+        return Reads(self.count * behind.count, self.summed or behind.summed, behind.by)
+
+
+def _reads(consumer: Stage, stage: Stage, few: Collection[str]) -> Reads:
     count = 0
+    summed = False
     for d in consumer.definitions:
-        own = len({tuple(map(key, e.indices)) for e in d.loads if e.buffer in stage.buffers})
-        count += own * _MANY if d.domain else own
-    return count * reads[consumer.name] if consumer.name in inlined else count
+        places = {tuple(map(key, e.indices)): e for e in d.loads if e.buffer in stage.buffers}
+        count += sum(_times(consumer, d, e, few) for e in places.values())
+        summed = summed or bool(places and d.domain)
+    return Reads(count, summed)
 
 
-def _worth_inlining(stage: Stage, reads: int) -> bool:
-    """A reduction is not repeated, nor is much work repeated for each element of a reduction."""
+def _times(consumer: Stage, d: Definition, read: Load, few: Collection[str]) -> int:
+    """How often a definition comes to an element. A coordinate that is an index by itself goes through elements that
+    nothing else goes through, such as frames; others of a sum come to the same ones again and again. A few channels are
+    written out side by side, and what they have in common is computed once."""
+    if not d.domain:
+        return 1
+    if not is_small_reduction(consumer):
+        return _MANY
+    alone = {i.name for i in read.indices if isinstance(i, Var)}
+    found = frozenset[str]().union(*map(names, read.indices))
+    dims = consumer.dims[:-1] if consumer.name in few else consumer.dims
+    again = _AGAIN if any(dim not in found for dim in dims) else 1
+    return again * math.prod(constant(r.extent) or 1 for r in d.domain if r.name not in alone)
+
+
+def _worth_inlining(stage: Stage, reads: Reads) -> bool:
+    """A reduction is not repeated, nor is much work repeated for each term of a sum."""
+    once = reads.count <= 1 and (len(reads.by) == 1 or not reads.summed)
     if stage.updates:
-        return stage.helper and reads <= 1 and is_small_reduction(stage)
-    return stage.helper or reads <= 1 or (reads < _MANY and _is_pointwise(stage)) or _is_cheap(stage.pure)
+        return once and (stage.helper or reads.summed) and is_small_reduction(stage)
+    if stage.helper or once:
+        return True
+    simple = _is_pointwise(stage) or _is_cheap(stage.pure)
+    if reads.summed:
+        return simple and reads.count * _work(stage.pure) <= MOST_REPEATED
+    return simple
 
 
 def _is_pointwise(stage: Stage) -> bool:
@@ -98,7 +151,26 @@ def _is_plain(index: Expr, dims: tuple[str, ...]) -> bool:
 
 
 def _is_cheap(definition: Definition) -> bool:
-    values = list(walk(*definition.values))
+    operations = sum(isinstance(e, Op) for e in _values(definition))
+    return operations <= CHEAP_OPERATIONS and len(definition.loads) <= CHEAP_LOADS
+
+
+def _work(definition: Definition) -> int:
+    """Instructions per vector, more or less, and streams of memory beyond the one that a stored stage would be."""
+    values = _values(definition)
+    places = {key(e) for e in values if isinstance(e, Load)}
+    operations = sum(_DEAR.get(e.op, 1) if isinstance(e, Op) else _conversion(e) for e in values)
+    lookups = sum(any(loaded(i) for i in e.indices) for e in values if isinstance(e, Load))
+    return operations + _STREAM * max(0, len(places) - 1) + _LOOKUP * lookups
+
+
+def _conversion(e: Expr) -> int:
+    if not isinstance(e, Cast):
+        return 0
+    return 2 if e.dtype.is_float and e.value.dtype.is_int else 1
+
+
+def _values(definition: Definition) -> list[Expr]:
+    """What the values are made of, without what their indices are made of."""
     in_indices = {id(e) for load in definition.loads for i in load.indices for e in walk(i)}
-    operations = sum(1 for e in values if isinstance(e, Op) and id(e) not in in_indices)
-    return operations <= CHEAP_OPERATIONS and sum(1 for e in values if isinstance(e, Load)) <= CHEAP_LOADS
+    return [e for e in walk(*definition.values) if id(e) not in in_indices]

@@ -272,7 +272,8 @@ class StageSchedule:
             for y:                         ->         for x: g[y, x]
                 for x: g[y, x]
 
-        Both stages need the same loops down to there, and neither may need the other.
+        Both stages need the same loops down to there, and neither may need the other. An update shares loops of the
+        pure definition by the name of its own stage: pt.on("f").update().compute_with("f", "x").
         """
         return self._with("compute_with", name_of(stage), name_of(loop))
 

@@ -28,7 +28,8 @@ class StageDraft:
     storage: list[str]
     compute: Directive | None = None  # compute_root, compute_at, compute_inline
     store: Directive | None = None  # store_root, store_at
-    together: Directive | None = None  # compute_with
+    together: Directive | None = None  # compute_with another stage
+    within: dict[int, Directive] = field(default_factory=dict)  # update -> compute_with the pure definition
     memory: Directive | None = None
     nontemporal: Directive | None = None
     folds: dict[str, Directive] = field(default_factory=dict)
@@ -94,7 +95,10 @@ def _store(s: StageDraft, d: Directive) -> None:
 
 
 def _compute_with(s: StageDraft, d: Directive) -> None:
-    s.together = d
+    if s.current > 0 and d.args[0] == s.stage.name:
+        s.within[s.current] = d
+    else:
+        s.together = d
 
 
 def _store_in(s: StageDraft, d: Directive) -> None:

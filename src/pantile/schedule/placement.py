@@ -114,11 +114,11 @@ class Placement:
         ] or [()]  # fmt: skip
 
     def _own(self, name: str, k: int, down_to: str | None = None) -> Chain:
-        """The loops of a definition; those it shares (compute_with) are the other stage's."""
+        """The loops of a definition; those it shares (compute_with) are the other stage's, or its pure definition's."""
         names = self.drafts[name].nests[k].names
         depth = len(names) if down_to is None else names.index(down_to) + 1
         shared: Chain = ()
-        together = self.drafts[name].together
+        together = self.drafts[name].within.get(k, self.drafts[name].together)
         if together is not None:
             shared = self._own(str(together.args[0]), 0, str(together.args[1]))[:depth]
         return (*shared, *(Site(name, k, loop) for loop in names[len(shared) : depth]))

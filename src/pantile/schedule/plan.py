@@ -93,6 +93,8 @@ class StagePlan:
     # compute_with: this stage's loops down to and including `with_loop` are those of stage `with_stage`.
     with_stage: str | None = None
     with_loop: str | None = None
+    # Update -> the loop of the pure definition that it runs in, after it: the loops down to there are shared.
+    within: dict[int, str] = field(default_factory=dict)
 
 
     def is_computed_at(self, site: Site | None) -> bool:

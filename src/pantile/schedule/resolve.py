@@ -17,6 +17,7 @@ from .refuse import did_you_mean
 from .rfactor import factor_reductions
 from .schedule import Schedule
 from .sizes import check_sizes
+from .within import share_own_loops
 
 
 def resolve(graph: Graph, schedule: Schedule, *, strict: bool = False, vector_bits: int = 128) -> tuple[Graph, Plan]:
@@ -27,6 +28,8 @@ def resolve(graph: Graph, schedule: Schedule, *, strict: bool = False, vector_bi
     _check_stage_names(graph, schedule)
     schedule = complete(graph, schedule, vector_bits, strict=strict)  # stages of partial results
     drafts = {s.name: draft(graph, s, schedule[s.name], strict) for s in graph.stages}
+    for s in drafts.values():
+        share_own_loops(s)
     placement = Placement(graph, drafts)
     placement.check()
     check_sizes(drafts, placement)
@@ -56,4 +59,5 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         also=placement.sites(s.stage.name)[1:],
         with_stage=together[0],
         with_loop=together[1],
+        within={k: str(d.args[1]) for k, d in s.within.items()},
     )

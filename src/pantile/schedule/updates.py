@@ -7,6 +7,7 @@ or as a vector. Other loops of an update run in the order of the definition, unl
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -37,6 +38,17 @@ def is_independent(stage: Stage, definition: Definition, loop: str) -> bool:
         _steps_with(index, loop, loops) and all(same(read.indices[axis], index) for read in own)
         for axis, index in enumerate(definition.indices)
     )
+
+
+def keeps_to(stage: Stage, definition: Definition, dims: Iterable[str]) -> bool:
+    """Whether a definition, at a place along these dims, writes and reads the stage's elements there and no others."""
+    own = [e.indices for e in definition.loads if e.buffer in stage.buffers]
+    return all(_stands_at(indices, stage.dims.index(d), d) for d in dims for indices in (definition.indices, *own))
+
+
+def _stands_at(indices: tuple[Expr, ...], axis: int, dim: str) -> bool:
+    index = indices[axis]
+    return isinstance(index, Var) and index.name == dim
 
 
 def _steps_with(index: Expr, loop: str, loops: set[str]) -> bool:

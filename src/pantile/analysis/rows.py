@@ -1,0 +1,47 @@
+"""How many rows of a buffer are read for one value: graph + inlined stages -> stage -> dim -> the most of a buffer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+
+from ..expr.nodes import Const
+from ..expr.visit import key, names
+from ..graph.nodes import Definition, Graph, Stage
+
+
+def rows_read(graph: Graph, inlined: Collection[str]) -> dict[str, dict[str, int]]:
+    """Stage -> dim -> different places along it, through inlined stages; at most as many as this."""
+    rows: dict[str, dict[str, int]] = {}
+    for s in graph.stages:
+        found: dict[str, dict[str, int]] = {dim: {} for dim in s.dims}
+        for d in s.definitions:
+            for (dim, buffer), count in _places(graph, s, d, rows, inlined).items():
+                found[dim][buffer] = found[dim].get(buffer, 0) + count
+        rows[s.name] = {dim: max(counts.values(), default=1) for dim, counts in found.items()}
+    return rows
+
+
+def _places(
+    graph: Graph, s: Stage, d: Definition, rows: dict[str, dict[str, int]], inlined: Collection[str]
+) -> dict[tuple[str, str], int]:
+    """Dim and buffer -> places that a definition reads."""
+    seen: set[tuple[str, str, object]] = set()
+    count: dict[tuple[str, str], int] = {}
+    for e in d.loads:
+        producer = graph.producer.get(e.buffer)
+        if producer is s:
+            continue
+        for axis, i in enumerate(e.indices):
+            for dim in names(i) & set(s.dims):
+                if (dim, e.buffer, key(i)) not in seen:
+                    seen.add((dim, e.buffer, key(i)))
+                    through = producer is not None and producer.name in inlined
+                    behind = rows[producer.name][producer.dims[axis]] if producer is not None and through else 1
+                    count[dim, e.buffer] = count.get((dim, e.buffer), 0) + behind * _terms(d, names(i))
+    return count
+
+
+def _terms(d: Definition, found: Collection[str]) -> int:
+    """Over how many places constant loops of a domain move an index."""
+    return math.prod(int(r.extent.value) for r in d.domain if r.name in found and isinstance(r.extent, Const))

@@ -1,0 +1,46 @@
+"""Convert: what sums of many terms convert is stored converted. (graph -> graph)
+
+before:  src[x] = img[clamp(x)] as uint8           f[x] += float32(src[x + r])*kernel[r]
+after:   src[x] = float32(img[clamp(x)])           f[x] += src[x + r]*kernel[r]
+
+One conversion per value instead of one per term: bytes to floats are several instructions, a product is one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..analysis.conversions import conversions
+from ..expr.build import cast
+from ..expr.nodes import Cast, Expr, Load
+from ..expr.types import DType
+from ..expr.visit import transform
+from ..graph.nodes import Definition, Graph, Stage
+
+
+def convert(graph: Graph) -> Graph:
+    """The same with wider types in memory."""
+    wider = conversions(graph)
+    return replace(graph, stages=tuple(_stage(s, wider) for s in graph.stages)) if wider else graph
+
+
+def _stage(s: Stage, wider: dict[str, DType]) -> Stage:
+    memo: dict[int, Expr] = {}
+
+    def change(e: Expr) -> Expr | None:
+        if isinstance(e, Cast) and isinstance(e.value, Load) and e.value.buffer in wider:
+            return replace(e.value, dtype=e.dtype)
+        return None
+
+    def new(e: Expr) -> Expr:
+        return transform(e, change, memo)
+
+    def definition(d: Definition) -> Definition:
+        condition = None if d.condition is None else new(d.condition)
+        return replace(d, indices=tuple(map(new, d.indices)), values=tuple(map(new, d.values)), condition=condition)
+
+    pure, updates = definition(s.pure), tuple(map(definition, s.updates))
+    if s.name in wider:
+        wide = wider[s.name]
+        return replace(s, dtypes=(wide,), pure=replace(pure, values=(cast(wide, pure.values[0]),)))
+    return replace(s, pure=pure, updates=updates)

@@ -1,0 +1,32 @@
+"""Expand: a reduction all of whose loops are unrolled, in the loops of the pure definition, is written out there.
+
+before:  for x: f[x] = 0; unrolled for r in 0..3: f[x] += img[x + r]
+after:   for x: f[x] = 0 + img[x] + img[x + 1] + img[x + 2]
+
+(graph + plan -> graph + plan, in which the stage has no update)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..analysis.substituted import closed_form
+from ..graph.nodes import Graph, Stage
+from ..schedule.plan import Plan, StagePlan
+from ..schedule.within import is_written_out
+
+
+def expand(graph: Graph, plan: Plan) -> tuple[Graph, Plan]:
+    """The same with such stages as pure ones."""
+    unrolled = [s.name for s in graph.stages if _is_written_out(s, plan.stages[s.name])]
+    stages = tuple(_written_out(s) if s.name in unrolled else s for s in graph.stages)
+    pure = {name: replace(plan.stages[name], nests=plan.stages[name].nests[:1], within={}) for name in unrolled}
+    return replace(graph, stages=stages), Plan({**plan.stages, **pure})
+
+
+def _is_written_out(stage: Stage, p: StagePlan) -> bool:
+    return 1 in p.within and is_written_out(stage, p.nests[0], p.nests[1])
+
+
+def _written_out(stage: Stage) -> Stage:
+    return replace(stage, pure=replace(stage.pure, values=closed_form(stage)), updates=())

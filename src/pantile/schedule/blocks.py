@@ -1,0 +1,171 @@
+"""Loops for what reads much per pixel: reductions, and windows of many rows.
+
+A reduction runs in blocks of vectors that stay in registers, and its pure definition in the same blocks; one of few
+terms is written out, as if it were pure:
+
+    for y:                                    for y:
+        for r:                         ->         for x in blocks of some vectors:
+            for x: f[y, x] += img[y + r, x]           for r: f[y, x..] += img[y + r, x..]
+
+What reads more rows at a time than the hardware follows goes down narrow strips, where they stay in the cache.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..expr.nodes import Cast, Load, Op
+from ..expr.visit import names, walk
+from ..graph.nodes import Definition, Stage
+from .directives import SUFFIX, StageSchedule
+from .updates import accumulation, constant, is_small_reduction, keeps_to
+
+# Enough to hide the time that an addition takes, few enough for 16 registers.
+ACCUMULATORS = 8
+# Terms per value: a window, not a whole picture, whose rows are better read from one end to the other.
+MOST_TERMS = 4096
+MOST_WRITTEN = 512  # operations and loads of all terms that are written out
+MOST_STREAMS = 12  # rows that are read side by side and fetched ahead of time
+STRIP_ROWS, STRIP_BYTES = 32, 1 << 14  # of a task; of all rows that a strip reads at a time
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A chain that has split and marked some loops: those outside the loops of a reduction, and those inside."""
+
+    chain: StageSchedule
+    outer: tuple[str, ...]
+    inner: tuple[str, ...]
+    is_parallel: bool = False
+
+
+@dataclass(frozen=True)
+class Block:
+    """Vectors of `width` along the dim `across`, in them channels if pixels have some."""
+
+    stage: Stage
+    across: str
+    width: int
+    channel: str | None
+    channels: int
+    vector_bits: int
+    rows: int  # how many of one buffer are read for a value
+    may_hold: Callable[[int, int], bool]  # whether an axis may have so many points
+
+    def pure(self, chain: StageSchedule) -> StageSchedule | None:
+        """The loops of a pure definition, if there is more to say than how wide its vectors are."""
+        return self._ordered(self._in_strips(chain)) if self._has_strips() else None
+
+    def shared(self, chain: StageSchedule) -> StageSchedule | None:
+        """The loops of a reduction per point, in which its pure definition runs, too; None if they are better apart."""
+        if not is_per_point(self.stage):
+            return None
+        update = self.stage.updates[0]
+        domain = tuple(r.name for r in update.domain)
+        shape, unrolled = self._shape(update)
+        if shape is None:
+            return None
+        updated = shape(self._ordered(shape(chain)).update(0))
+        for r in unrolled:
+            updated = replace(updated, chain=updated.chain.unroll(r))
+        return self._ordered(updated, domain).compute_with(self.stage.name, updated.outer[-1])
+
+    def _shape(self, update: Definition) -> tuple[Callable[[StageSchedule], Shape] | None, tuple[str, ...]]:
+        """What becomes of the loops of both definitions, and the reduction's loops that are unrolled."""
+        streams, is_window = self._streams(update)
+        if is_small_reduction(self.stage) and _size(update) <= MOST_WRITTEN and (is_window or streams <= MOST_STREAMS):
+            return (self._in_strips if self._has_strips() else self._in_vectors), tuple(r.name for r in update.domain)
+        return (self._in_registers if is_window and _terms(update) <= MOST_TERMS else None), ()
+
+    def _ordered(self, shape: Shape, domain: tuple[str, ...] = ()) -> StageSchedule:
+        """Channels unrolled, a reduction's loops between those outside and those inside, threads for the first."""
+        chain, outer, inner = shape.chain, list(shape.outer), list(shape.inner)
+        if self.channel is not None:
+            chain = chain.unroll(self.channel, self.channels)
+            outer.insert(outer.index(self.across), self.channel)
+            inner.append(self.channel + SUFFIX["unroll"])
+        if len(outer) > 1 or domain:
+            chain = chain.reorder(*outer, *domain, *inner)
+        first = self.stage.dims[0]
+        return chain if shape.is_parallel or first in (self.across, self.channel) else chain.parallel(first)
+
+    # ---- shapes
+
+    def _in_vectors(self, chain: StageSchedule) -> Shape:
+        return Shape(chain.vectorize(self.across, self.width), (self.across,), (self.across + SUFFIX["vectorize"],))
+
+    def _in_registers(self, chain: StageSchedule) -> Shape:
+        """Some vectors side by side."""
+        block = self._new_name("_b")
+        chain = chain.split(self.across, self.across, block, self._vectors() * self.width)
+        chain = chain.vectorize(block, self.width).unroll(block)
+        return Shape(chain, (self.across,), (block, block + SUFFIX["vectorize"]))
+
+    def _in_strips(self, chain: StageSchedule) -> Shape:
+        """Down strips of some rows: of what these read, they have nearly all in common."""
+        block, row = self._new_name("_b"), self.stage.dims[0]
+        inside = row + SUFFIX["parallel"]
+        chain = chain.split(self.across, self.across, block, self._strip()).vectorize(block, self.width)
+        outer = (row, self.across, inside, block)
+        return Shape(chain.parallel(row, STRIP_ROWS), outer, (block + SUFFIX["vectorize"],), is_parallel=True)
+
+    # ---- sizes
+
+    def _has_strips(self) -> bool:
+        place = self.stage.dims.index(self.across)
+        large = self.may_hold(2 * STRIP_ROWS, 0) and self.may_hold(2 * self._strip(), place - self.stage.ndim)
+        return place == 1 and self.rows > MOST_STREAMS and large
+
+    def _strip(self) -> int:
+        """How wide strips are: a power of two of vectors."""
+        row = self.rows * self.channels * self.width * max(t.bytes for t in self.stage.dtypes)
+        return self.width << max(1, (STRIP_BYTES // row).bit_length() - 1)
+
+    def _vectors(self) -> int:
+        """How many vectors side by side are accumulated at once."""
+        registers = max(1, self.width * sum(t.bytes for t in self.stage.dtypes) * 8 // self.vector_bits)
+        n = max(1, round(ACCUMULATORS / (registers * self.channels)))
+        axis = self.stage.dims.index(self.across) - self.stage.ndim
+        while n > 1 and not self.may_hold(n * self.width, axis):
+            n //= 2
+        return n
+
+    def _streams(self, update: Definition) -> tuple[int, bool]:
+        """How many rows, of all buffers, the vectors of one value are read from; and whether values have them in common
+        with their neighbours, as those of a window, so that they stay in the cache."""
+        extents = {r.name: constant(r.extent) or MOST_TERMS for r in update.domain}
+        count, is_window = 0, True
+        for e in update.loads:
+            if e.buffer in self.stage.buffers or not any(self.across in names(i) for i in e.indices):
+                continue
+            rows = [names(i) for i in e.indices if self.across not in names(i) and self.channel not in names(i)]
+            count += math.prod(n for r, n in extents.items() if any(r in found for found in rows))
+            is_window = is_window and all(found & {*self.stage.dims} for found in rows if found & extents.keys())
+        return count, is_window
+
+    def _new_name(self, ending: str) -> str:
+        """A name that no loop has, of vectors in the loop neither."""
+        taken = {*self.stage.dims, *(r.name for d in self.stage.updates for r in d.domain)}
+        name = self.across + ending
+        while name in taken or name + SUFFIX["vectorize"] in taken:
+            name += "_"
+        return name
+
+
+def is_per_point(stage: Stage) -> bool:
+    """Whether a stage is one reduction per point, which reads nothing of other points."""
+    if len(stage.updates) != 1 or stage.ndim < 2:
+        return False
+    update = stage.updates[0]
+    return bool(update.domain) and accumulation(stage, update) is not None and keeps_to(stage, update, stage.dims)
+
+
+def _size(update: Definition) -> int:
+    return _terms(update) * sum(isinstance(e, (Op, Load, Cast)) for e in walk(*update.values))
+
+
+def _terms(update: Definition) -> int:
+    extents = [constant(r.extent) for r in update.domain]
+    return math.prod(MOST_TERMS + 1 if n is None else n for n in extents)
