@@ -16,7 +16,7 @@ Lanes that a mask leaves out keep what the register holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Container, Iterable, Iterator, Set
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -39,17 +39,26 @@ def promote(body: Stmt) -> Stmt:
     return _Promoter().visit(body)
 
 
+@dataclass(frozen=True)
+class _Accessed:
+    """The buffers that a statement loads from, stores to, and has memory for, with everything inside it."""
+
+    reads: frozenset[str]
+    writes: frozenset[str]
+    own: frozenset[str]
+
+
 class _Promoter:
     def __init__(self) -> None:
-        self.known: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
+        self.known: dict[int, _Accessed] = {}
         self.keep: list[Stmt] = []  # while `known` knows their ids
         self.registers: set[str] = set()
 
     def visit(self, s: Stmt) -> Stmt:
-        reads, writes = self.accessed(s)
-        if reads.isdisjoint(writes):
+        at = self.accessed(s)
+        if at.reads.isdisjoint(at.writes):
             return s
-        held = _held(s, sorted((reads & writes) - self.registers), writes) if _is_loops(s) else []
+        held = _held(s, sorted((at.reads & at.writes) - at.own - self.registers), at.writes) if _is_loops(s) else []
         for h in held:
             s = h.inside(s)
             self.registers.add(h.name)
@@ -58,14 +67,15 @@ class _Promoter:
             s = h.around(s)
         return s
 
-    def accessed(self, s: Stmt) -> tuple[frozenset[str], frozenset[str]]:
-        """The buffers that a statement loads from and stores to, with everything inside it."""
+    def accessed(self, s: Stmt) -> _Accessed:
         found = self.known.get(id(s))
         if found is None:
             inner = [self.accessed(c) for c in ir.children(s)]
-            reads = frozenset[str]().union(*map(loaded, ir.expressions(s)), *(r for r, _ in inner))
-            writes = frozenset((s.buffer,) if isinstance(s, Store) else ()).union(*(w for _, w in inner))
-            found = self.known[id(s)] = reads, writes
+            found = self.known[id(s)] = _Accessed(
+                frozenset[str]().union(*map(loaded, ir.expressions(s)), *(i.reads for i in inner)),
+                frozenset((s.buffer,) if isinstance(s, Store) else ()).union(*(i.writes for i in inner)),
+                frozenset((s.buffer,) if isinstance(s, Realize) else ()).union(*(i.own for i in inner)),
+            )
             self.keep.append(s)
         return found
 
@@ -137,13 +147,11 @@ class _Held:
 
 def _held(loops: Stmt, buffers: Iterable[str], written: Set[str]) -> list[_Held]:
     """The buffers that loops access at a few places only, which do not move and do not overlap."""
-    moving = set(_bound(loops))
-    found = []
-    for buffer in buffers:
-        places = _places(loops, buffer, moving, written)
-        if places and all(_apart(a, b) for a, b in combinations(places.values(), 2)):
-            found.append(_Held(buffer, places))
-    return found
+    places = _places(loops, buffers, set(_bound(loops)), written)
+    return [
+        _Held(buffer, found) for buffer, found in places.items()
+        if found and all(_apart(a, b) for a, b in combinations(found.values(), 2))
+    ]  # fmt: skip
 
 
 def _bound(s: Stmt) -> Iterator[str]:
@@ -155,37 +163,40 @@ def _bound(s: Stmt) -> Iterator[str]:
             yield inner.name
 
 
-def _places(s: Stmt, buffer: str, moving: set[str], written: Set[str]) -> dict[_Key, _Place] | None:
-    """Every place of the buffer that the statement accesses; None if they move, or are too many, or hard to follow."""
-    places: dict[_Key, _Place] = {}
-    size = 0
-    for indices, t, lanes in _accesses(s, buffer, certain=True):
+def _places(s: Stmt, buffers: Iterable[str], moving: set[str], written: Set[str]) -> dict[str, dict[_Key, _Place]]:
+    """Every place of each buffer that the statement accesses, in one walk for all; without the buffers whose places
+    move, or are too many, or hard to follow."""
+    places: dict[str, dict[_Key, _Place]] = {buffer: {} for buffer in buffers}
+    sizes = dict.fromkeys(places, 0)
+    for buffer, indices, t, lanes in _accesses(s, places, certain=True):
         if t is None or any(not (moving.isdisjoint(names(i)) and written.isdisjoint(loaded(i))) for i in indices):
-            return None
-        if _key(indices) not in places:
-            places[_key(indices)] = _Place(indices, t, lanes, size)
-            size += lanes
-            if size * t.bytes > MOST_BYTES:
-                return None
+            del places[buffer]
+        elif _key(indices) not in places[buffer]:
+            places[buffer][_key(indices)] = _Place(indices, t, lanes, sizes[buffer])
+            sizes[buffer] += lanes
+            if sizes[buffer] * t.bytes > MOST_BYTES:
+                del places[buffer]
+        if not places:
+            break
     return places
 
 
-_Access = tuple[tuple[Expr, ...], DType | None, int]
+_Access = tuple[str, tuple[Expr, ...], DType | None, int]
 
 
-def _accesses(s: Stmt, buffer: str, certain: bool) -> Iterator[_Access]:
-    """Indices, type and lanes of all accesses of a buffer; no type where memory has to be accessed as it says."""
+def _accesses(s: Stmt, buffers: Container[str], certain: bool) -> Iterator[_Access]:
+    """Indices, type and lanes of all accesses of some buffers; no type where memory has to be accessed as it says."""
     for e in walk(*ir.expressions(s)):
-        if isinstance(e, Load) and e.buffer == buffer:
-            yield e.indices, e.dtype if certain and e.mask is None else None, e.lanes
-    if isinstance(s, Store) and s.buffer == buffer:
-        plain = certain and not s.nontemporal and (s.mask is None or _reads(s.value, buffer, s.indices))
-        yield s.indices, s.value.dtype if plain else None, s.value.lanes
-    if isinstance(s, (Prefetch, Realize)) and s.buffer == buffer:
-        yield (), None, 1
+        if isinstance(e, Load) and e.buffer in buffers:
+            yield e.buffer, e.indices, e.dtype if certain and e.mask is None else None, e.lanes
+    if isinstance(s, Store) and s.buffer in buffers:
+        plain = certain and not s.nontemporal and (s.mask is None or _reads(s.value, s.buffer, s.indices))
+        yield s.buffer, s.indices, s.value.dtype if plain else None, s.value.lanes
+    if isinstance(s, (Prefetch, Realize)) and s.buffer in buffers:
+        yield s.buffer, (), None, 1
     certain = certain and not (isinstance(s, If) or isinstance(s, For) and s.kind is not Kind.SERIAL)
     for c in ir.children(s):
-        yield from _accesses(c, buffer, certain)
+        yield from _accesses(c, buffers, certain)
 
 
 def _reads(value: Expr, buffer: str, indices: tuple[Expr, ...]) -> bool:
