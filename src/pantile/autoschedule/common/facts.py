@@ -161,6 +161,11 @@ class Facts:
     # ---- neighbours
 
     @cached_property
+    def position(self) -> dict[str, int]:
+        """Of each stage in the order of the graph, producers first."""
+        return {s.name: k for k, s in enumerate(self.graph.stages)}
+
+    @cached_property
     def producers(self) -> dict[str, tuple[str, ...]]:
         """The other stages and the inputs that each stage reads, in the order of reading."""
         return {s.name: self._sources(s) for s in self.graph.stages}

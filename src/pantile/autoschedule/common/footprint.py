@@ -7,7 +7,8 @@ Tiles lie on the grid of their sizes, near the middle of the output, where clamp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ import numpy as np
 from ... import progress
 from ...analysis.interval import Interval
 from ...analysis.regions import with_own_updates
-from ...analysis.touched import Box, hull
+from ...analysis.touched import Box
 from .facts import Facts
+from .shared import Shared
 
 # One number, or one per tile size.
 Numbers = Any
@@ -30,26 +32,48 @@ def boxes(
     reduction loops; those it does not name are whole. `new`: what of a member's box is computed, the rest being kept
     from before; all of it, if it is left out.
     """
-    progress.count("groups of them priced")
-    graph = facts.graph
-    dims = graph.stage[output].dims
-    parts = {r: _middle(whole, tile[r]) for r, whole in facts.reductions(output).items() if r in tile}
-    found: dict[str, Box] = {
-        output: tuple(_middle(r, tile[d]) if d in tile else r for d, r in zip(dims, facts.boxes[output], strict=True))
-    }
-    for stage in reversed(graph.stages):
-        if stage.name not in members or stage.name not in found:
-            continue
-        box = found[stage.name]
-        if stage.name != output:
-            box = found[stage.name] = _within(with_own_updates(stage, box, facts.scope), facts.boxes[stage.name])
-        computed = box if new is None else new(stage.name, box)
-        for reads in facts.prepared_reads[stage.name]:
-            for buffer, b in reads.boxes(computed, facts.scope, parts if stage.name == output else {}).items():
-                name = facts.source(buffer)
-                needed = hull(found[name], b) if name in found else b
-                found[name] = _within(needed, facts.boxes[name])
-    return found
+    return Footprint(facts, members, output, tile, new).boxes
+
+
+class Footprint:
+    """The boxes of a group, and what they become when others join it."""
+
+    def __init__(
+        self, facts: Facts, members: Collection[str], output: str, tile: Mapping[str, Numbers],
+        new: Callable[[str, Box], Box] | None = None,
+    ) -> None:  # fmt: skip
+        self.facts, self.output, self.new = facts, output, new
+        self.parts = {r: _middle(whole, tile[r]) for r, whole in facts.reductions(output).items() if r in tile}
+        self.shared = Shared()
+        sides = zip(facts.graph.stage[output].dims, facts.boxes[output], strict=True)
+        self.boxes: dict[str, Box] = {output: tuple(_middle(r, tile[d]) if d in tile else r for d, r in sides)}
+        self._follow(members, self.boxes)
+
+    def joined(self, members: Collection[str]) -> dict[str, Box]:
+        """The boxes that are new or another if these join, which only they themselves and the group read: their own,
+        and those of what they read."""
+        changed: dict[str, Box] = {}
+        self._follow(members, ChainMap(changed, self.boxes))
+        return changed
+
+    def _follow(self, members: Collection[str], found: MutableMapping[str, Box]) -> None:
+        """Add what members read, consumers first."""
+        progress.count("groups of them priced")
+        limits = self.facts.boxes
+        for name in sorted(members, key=self.facts.position.__getitem__, reverse=True):
+            if name not in found:
+                continue
+            box = found[name]
+            if name != self.output:
+                whole = with_own_updates(self.facts.graph.stage[name], box, self.facts.scope)
+                box = found[name] = self.shared.within(whole, limits[name])
+            computed = box if self.new is None else self.new(name, box)
+            parts = self.parts if name == self.output else {}
+            for reads in self.facts.prepared_reads[name]:
+                for buffer, b in reads.boxes(computed, self.facts.scope, parts, self.shared).items():
+                    source = self.facts.source(buffer)
+                    needed = self.shared.hull(found[source], b) if source in found else b
+                    found[source] = self.shared.within(needed, limits[source])
 
 
 def _middle(whole: Interval, size: Numbers) -> Interval:
@@ -57,10 +81,6 @@ def _middle(whole: Interval, size: Numbers) -> Interval:
     count = whole.high - whole.low + 1
     low = whole.low + (count // 2) // np.asarray(size) * size
     return Interval(low, np.minimum(low + size - 1, whole.high))
-
-
-def _within(box: Box, limits: Box) -> Box:
-    return tuple(a.meet(b) for a, b in zip(box, limits, strict=True))
 
 
 def points(box: Box) -> Numbers:

@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
-from ...analysis.interval import Interval, Scope, interval, refine
+from ...analysis.interval import Scope, refine
 from ...analysis.regions import definition_scope
-from ...analysis.touched import Box, hull
+from ...analysis.touched import Box
 from ...cached import cached_property
 from ...expr.build import maximum, minimum
 from ...expr.linear import linear
 from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var
 from ...expr.visit import children
 from ...graph.nodes import Definition, Stage
+from .shared import Ends, Shared
 
 # Conditions that hold where something is read, and whether they do or do not.
 Path = tuple[tuple[Expr, bool], ...]
-# Per dim of a buffer, indices of which one is the least, and one the greatest.
-Ends = tuple[tuple[Expr, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +32,10 @@ class Reads:
     definition: Definition
     inputs: Container[str] = ()
 
-    def boxes(self, box: Box, scope: Scope, parts: Scope) -> dict[str, Box]:
-        """Boxes of other stages' buffers that are read for `box`; of the reduction loops, over `parts`."""
+    def boxes(self, box: Box, scope: Scope, parts: Scope, shared: Shared | None = None) -> dict[str, Box]:
+        """Boxes of other stages' buffers that are read for `box`; of the reduction loops, over `parts`. `shared`: what
+        was found for other stages, over the same tiles."""
+        shared = Shared() if shared is None else shared
         everywhere: Scope = {**definition_scope(self.stage, self.definition, box, scope), **parts}
         found: dict[str, Box] = {}
         for path, reads in self._reads:
@@ -42,12 +43,12 @@ class Reads:
             for condition, holds in path:
                 inner = refine(inner, condition, holds)
             for buffer, ends in reads.items():
-                touched = tuple(_hull(e, inner) for e in ends)
-                found[buffer] = hull(found[buffer], touched) if buffer in found else touched
+                touched = tuple([shared.index(e, inner) for e in ends])
+                found[buffer] = shared.hull(found[buffer], touched) if buffer in found else touched
         return found
 
     @cached_property
-    def _reads(self) -> list[tuple[Path, dict[str, Ends]]]:
+    def _reads(self) -> list[tuple[Path, dict[str, tuple[Ends, ...]]]]:
         d = self.definition
         loads = dict.fromkeys(_loads([] if d.condition is None else [d.condition], ()))
         always: Path = () if d.condition is None else ((d.condition, True),)
@@ -58,17 +59,11 @@ class Reads:
                 by_path.setdefault(path, {}).setdefault(load.buffer, []).append(load)
         return [(path, {b: self._ends(b, ls) for b, ls in of.items()}) for path, of in by_path.items()]
 
-    def _ends(self, buffer: str, loads: list[Load]) -> Ends:
+    def _ends(self, buffer: str, loads: list[Load]) -> tuple[Ends, ...]:
         """Of indices that differ by constants, only the least and the greatest."""
         along = zip(*(load.indices for load in loads), strict=True)
-        return tuple(_extreme([_nearest(i) if buffer in self.inputs else i for i in indices]) for indices in along)
-
-
-def _hull(indices: tuple[Expr, ...], scope: Scope) -> Interval:
-    found = interval(indices[0], scope)
-    for e in indices[1:]:
-        found = found.hull(interval(e, scope))
-    return found
+        is_input = buffer in self.inputs
+        return tuple(Ends(_extreme([_nearest(i) if is_input else i for i in indices])) for indices in along)
 
 
 def _loads(roots: Iterable[Expr], path: Path) -> Iterator[tuple[Path, Load]]:

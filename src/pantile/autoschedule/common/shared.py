@@ -1,0 +1,71 @@
+"""Intervals that many stages have in common: what is equal over the same ranges is evaluated once.
+
+    two hundred filters that read img[y - 1, x] of a tile  ->  one interval along y, the same object for all
+
+Intervals are told apart by identity, which is why equal ones are made only once here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+
+from ...analysis.interval import Interval, Scope, interval, values_of
+from ...analysis.touched import Box
+from ...cached import cached_property
+from ...expr.nodes import Expr
+from ...expr.visit import key, loaded, names
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """Indices along one dim of a buffer, of which one is the least, and one the greatest."""
+
+    indices: tuple[Expr, ...]
+
+    @cached_property
+    def key(self) -> bytes:
+        return b"".join(map(key, self.indices))
+
+    @cached_property
+    def depends_on(self) -> tuple[str, ...]:
+        """What a scope may hold that decides about the indices."""
+        own = {name for e in self.indices for name in (*names(e), *map(values_of, loaded(e)))}
+        return tuple(sorted(own))
+
+    def interval(self, scope: Scope) -> Interval:
+        return reduce(Interval.hull, (interval(e, scope) for e in self.indices))
+
+
+class Shared:
+    """Of one set of tiles."""
+
+    def __init__(self) -> None:
+        # With what each was made of: ids are those of objects that are alive.
+        self._found: dict[object, tuple[Interval, tuple[Interval | None, ...]]] = {}
+
+    def index(self, ends: Ends, scope: Scope) -> Interval:
+        """The values of indices."""
+        ranges = tuple([scope.get(name) for name in ends.depends_on])
+        return self._once((ends.key, *map(id, ranges)), ranges, lambda: ends.interval(scope))
+
+    def hull(self, a: Box, b: Box) -> Box:
+        """The smallest box that holds both."""
+        return tuple([self._hull(x, y) for x, y in zip(a, b, strict=True)])
+
+    def _hull(self, a: Interval, b: Interval) -> Interval:
+        return a if a is b else self._once(("hull", id(a), id(b)), (a, b), lambda: a.hull(b))
+
+    def within(self, box: Box, limits: Box) -> Box:
+        """What of a box is inside limits, which are numbers."""
+        return tuple([self._meet(a, b) for a, b in zip(box, limits, strict=True)])
+
+    def _meet(self, a: Interval, limit: Interval) -> Interval:
+        return self._once(("within", id(a), limit.low, limit.high), (a,), lambda: a.meet(limit))
+
+    def _once(self, name: object, of: tuple[Interval | None, ...], find: Callable[[], Interval]) -> Interval:
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = find(), of
+        return found[0]
