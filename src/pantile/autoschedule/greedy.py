@@ -20,13 +20,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..analysis.touched import Box
 from ..parameters import Bytes, Count, Weight
 from .common import footprint
 from .common.facts import Facts
 from .common.inlining import Inlining
+from .common.joining import Joining
 from .common.legal import legal
-from .common.locality import overlaps
+from .common.locality import Overlaps
 from .common.tiles import Group, Style, scheduled
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
@@ -136,6 +136,8 @@ class _Search:
         stages = [s.name for s in self.problem.graph.stages]
         self.group_of = {name: name for name in stages}
         self.members: dict[str, tuple[str, ...]] = {name: (name,) for name in stages}  # the output last
+        self._reuse: dict[str, Overlaps] = {}
+        self._joining: dict[tuple[str, tuple[str, ...]], Joining] = {}
         self.tile: dict[str, Tile] = {name: self.tile_singleton_group(name) for name in stages}
         self.cost: dict[str, _Cost] = {name: self.cost_of_one(name) for name in stages}
         self.benefit: dict[str, float] = dict.fromkeys(stages, 0.0)
@@ -195,7 +197,10 @@ class _Search:
         self.group_of.update(dict.fromkeys(moved, m.consumer))
         self.tile[m.consumer], self.cost[m.consumer] = m.tile, m.cost
         self.benefit[m.consumer] += m.benefit
-        self._merges = {pair: e for pair, e in self._merges.items() if not {m.producer, m.consumer} & set(pair)}
+        changed = {m.producer, m.consumer}
+        self._merges = {pair: e for pair, e in self._merges.items() if changed.isdisjoint(pair)}
+        self._reuse = {name: e for name, e in self._reuse.items() if name not in changed}
+        self._joining = {key: e for key, e in self._joining.items() if key[0] not in changed}
 
     # ---- §4.2.1: Listing 1
 
@@ -205,7 +210,7 @@ class _Search:
         """
         if not self.facts.sums(name) or not self.facts.tileable(name):
             return {}
-        priced = self.priced((name,), self.tiles_of(name, (name,)))
+        priced = self.priced(name, self.tiles_of(name))
         no_tile_loads = self.untiled(name).loads
         benefit = np.where(priced.is_possible, no_tile_loads - priced.loads, 0)
         best = int(np.argmax(benefit))
@@ -216,9 +221,9 @@ class _Search:
     def evaluate_group_merge(self, producer: str, consumer: str) -> _Merge | None:
         if not self.facts.tileable(consumer) or not self.facts.is_limited(producer):
             return None
-        members = (*self.members[producer], *self.members[consumer])
         no_merge_cost = sum(self.cost[g].total(self.parameters.load_cost) for g in (producer, consumer))
-        priced = self.priced(members, self.tiles_of(consumer, members))
+        others = self.members[producer]
+        priced = self.priced(consumer, self.tiles_of(consumer, others), others)
         merge_cost = priced.arithmetic + self.parameters.load_cost * priced.loads
         benefit = np.where(priced.is_possible, no_merge_cost - merge_cost, -1)
         if benefit.max() <= 0:
@@ -237,7 +242,8 @@ class _Search:
         """Of a group of one function (arith_cost and group_loads of Listing 2)."""
         if not self.tile[name]:
             return self.untiled(name)
-        return self.priced((name,), {loop: np.array([n]) for loop, n in self.tile[name].items()}).cost(0)
+        tiles = {loop: np.array([n]) for loop, n in self.tile[name].items()}
+        return self._priced(Joining(self.problem, (name,), tiles, self.vector_width), tiles).cost(0)
 
     def untiled(self, name: str) -> _Cost:
         """Of a function on its own without tiles: every load is a miss."""
@@ -245,47 +251,40 @@ class _Search:
         loads = sum(sum(self.facts.reads(name, k).values()) * self.facts.runs(name, k) for k in definitions)
         return _Cost(self.facts.work(name), float(loads))
 
-    def priced(self, members: Sequence[str], tiles: Sizes) -> _Priced:
-        """The costs of a group, of which the last member is the output, for many tiles at once."""
-        output = members[-1]
-        stage = self.problem.graph.stage[output]
-        needed = footprint.boxes(self.facts, members, output, tiles)
-        points = {name: footprint.points(box) for name, box in needed.items()}
+    def priced(self, output: str, tiles: Sizes, others: Sequence[str] = ()) -> _Priced:
+        """The costs of a group for many tiles at once, those of `tiles_of`, if others join it."""
+        order = output, tuple(tiles)  # that of the loops decides which tiles are tried
+        if order not in self._joining:
+            self._joining[order] = Joining(self.problem, self.members[output], tiles, self.vector_width)
+        return self._priced(self._joining[order], tiles, others)
+
+    def _priced(self, group: Joining, tiles: Sizes, others: Sequence[str] = ()) -> _Priced:
+        needs, fill_vectors = group.with_others(others)
+        output = group.output.name
         count = footprint.tiles(self.facts, output, tiles)
-        independent = footprint.tiles(self.facts, output, {d: n for d, n in tiles.items() if d in stage.dims})
-        # group_tile_loads: what comes from other groups, and partial results of an update.
-        loaded = [name for name in needed if name not in members or (name == output and stage.updates)]
-        # group_tile_footprint: all that, and what members keep for each other.
-        kept = [name for name in needed if name != output or stage.updates]
-        bytes_kept = sum(points[name] * self.facts.bytes_per_point(name) for name in kept)
+        independent = footprint.tiles(self.facts, output, {d: n for d, n in tiles.items() if d in group.output.dims})
         enough_tiles = independent >= self.parameters.parallelism_threshold  # Listing 1 line 17, Listing 2 line 30
-        work = {m: self.facts.work(m) / self.facts.points(m) for m in members if m in needed}
-        redone = sum(count * points[m] * w for m, w in work.items() if m != output)
         return _Priced(
             tiles,
-            arithmetic=np.full(np.shape(count), self.facts.work(output)) + redone,
-            loads=count * sum(points[name] for name in loaded),
-            is_possible=enough_tiles & (bytes_kept <= self.parameters.cache_size) & self.fill_vectors(members, needed),
+            arithmetic=np.full(np.shape(count), self.facts.work(output)) + count * needs.redone,
+            loads=count * needs.loaded,
+            is_possible=enough_tiles & (needs.kept <= self.parameters.cache_size) & fill_vectors,
         )
-
-    def fill_vectors(self, members: Sequence[str], needed: Mapping[str, Box]) -> Any:
-        """Whether the innermost dims of all members fill a vector, as §4.2.3 requires it of the output."""
-        result: Any = True
-        for name in members:
-            if needed.get(name):
-                row = self.problem.row(name)
-                last, whole = needed[name][row], self.facts.extents(name)[row]
-                result = result & (last.high - last.low + 1 >= min(self.vector_width, whole))
-        return result
 
     # ---- tile sizes to try (§4.2.3, "Generating tile sizes")
 
-    def tiles_of(self, output: str, members: Sequence[str]) -> Sizes:
+    def reuse(self, output: str, others: Sequence[str] = ()) -> dict[str, float]:
+        """Per-direction reuse of a group, if others join it."""
+        if output not in self._reuse:
+            self._reuse[output] = Overlaps(self.facts, self.members[output], output)
+        return self._reuse[output].with_others(others)
+
+    def tiles_of(self, output: str, others: Sequence[str] = ()) -> Sizes:
         """Hypercubes, and boxes elongated along the dims of greatest reuse; per loop, one size of each tile."""
-        reuse = overlaps(self.facts, members, output)
+        reuse = self.reuse(output, others)
         extents = self.facts.every_loop(output)
         dims = self.problem.graph.stage[output].dims
-        reductions = self.facts.sums(output) if len(members) == 1 else ()
+        reductions = () if others or len(self.members[output]) > 1 else self.facts.sums(output)
         loops = sorted([*self.facts.tileable(output), *reductions], key=lambda loop: -reuse[loop])
         tiles = [dict.fromkeys(loops, size) for size in SIZES]
         for k, loop in enumerate(loops):
@@ -305,7 +304,7 @@ class _Search:
         members = self.members[output]
         dims = self.problem.graph.stage[output].dims
         limited = self.facts.is_limited(output)
-        reuse = overlaps(self.facts, members, output) if limited else dict.fromkeys(dims, 0.0)
+        reuse = self.reuse(output) if limited else dict.fromkeys(dims, 0.0)
         row = self.problem.row(output)
         order = (*sorted(dims[:row], key=lambda d: reuse[d]), *dims[row:])
         extents = self.facts.every_loop(output)

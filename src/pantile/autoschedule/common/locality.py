@@ -12,23 +12,52 @@ from typing import Any
 
 import numpy as np
 
+from ...analysis.touched import Box
+from ...cached import cached_property
 from . import footprint
 from .facts import Facts
+
+Numbers = Any
 
 
 def overlaps(
     facts: Facts, members: Collection[str], output: str, tile: Mapping[str, int] | None = None
 ) -> dict[str, float]:
     """Per loop of the output, the values of members and of what they read that two adjacent strips share."""
-    loops = {loop: min(n, (tile or {}).get(loop, n)) for loop, n in facts.every_loop(output).items()}
-    # All strips at once: of thickness 1 and 2 along each loop in turn.
-    strips = {loop: np.tile([n, n], len(loops)) for loop, n in loops.items()}
-    for k, loop in enumerate(loops):
-        strips[loop][2 * k : 2 * k + 2] = 1, 2
-    needed = footprint.boxes(facts, members, output, strips)
-    shared: Any = np.zeros(len(loops))
-    for name in needed:
-        if name != output:
-            points = np.broadcast_to(footprint.points(needed[name]), 2 * len(loops))
-            shared += np.maximum(0, 2 * points[::2] - points[1::2])
-    return dict(zip(loops, map(float, shared), strict=True))
+    return Overlaps(facts, members, output, tile).with_others(())
+
+
+class Overlaps:
+    """Of a group, alone and with others that join it."""
+
+    def __init__(
+        self, facts: Facts, members: Collection[str], output: str, tile: Mapping[str, int] | None = None
+    ) -> None:
+        self.output = output
+        self.loops = {loop: min(n, (tile or {}).get(loop, n)) for loop, n in facts.every_loop(output).items()}
+        # All strips at once: of thickness 1 and 2 along each loop in turn.
+        strips = {loop: np.tile([n, n], len(self.loops)) for loop, n in self.loops.items()}
+        for k, loop in enumerate(self.loops):
+            strips[loop][2 * k : 2 * k + 2] = 1, 2
+        self.footprint = footprint.Footprint(facts, members, output, strips)
+
+    def with_others(self, others: Collection[str]) -> dict[str, float]:
+        """The values that strips share if others join, which only they themselves and the group read."""
+        total = self._alone.copy()
+        for name, box in self.footprint.joined(others).items():
+            total += self._shared(box)
+            if name in self._terms:
+                total -= self._terms[name]
+        return dict(zip(self.loops, map(float, total), strict=True))
+
+    @cached_property
+    def _alone(self) -> Numbers:
+        return sum(self._terms.values(), np.zeros(len(self.loops)))
+
+    @cached_property
+    def _terms(self) -> dict[str, Numbers]:
+        return {name: self._shared(box) for name, box in self.footprint.boxes.items() if name != self.output}
+
+    def _shared(self, box: Box) -> Numbers:
+        points = np.broadcast_to(footprint.points(box), 2 * len(self.loops))
+        return np.maximum(0, 2 * points[::2] - points[1::2])
