@@ -1,21 +1,25 @@
-"""Metadata that tells LLVM which buffers cannot overlap: one alias scope per buffer.
+"""Metadata that tells LLVM which buffers cannot overlap.
 
 All buffers are apart, except scratch buffers of one arena: those whose lifetimes are disjoint may share memory,
 and moving a store to one before a load of the other would then be wrong.
+
+Buffers are numbered, all that are linked by sharing alike. For each binary digit there is a domain with two scopes: a
+buffer's accesses are in the scopes of its digits, and not in the opposite ones, so two buffers of different numbers are
+apart by the first digit that differs. LLVM goes through these lists for every two accesses that it compares; they grow
+with the logarithm of the number of buffers, where a scope per buffer would make lists of all others. Only buffers of the
+same number have scopes of their own as well, in one more domain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ..expr.nodes import Const
 from ..ir.nodes import Alloc, For, Kind, Memory, Program, Stmt
 from ..ir.visit import children
 
-# Numbers of metadata nodes; those below belong to `emit`.
-_DOMAIN = "!4"
-_FIRST = 5
+_FIRST = 4  # number of a metadata node; those below belong to `emit`
 
 
 @dataclass(frozen=True)
@@ -38,20 +42,60 @@ class Alias:
 
 
 def alias_metadata(program: Program, names: tuple[str, ...]) -> Alias:
-    """One scope per buffer, and the list of the scopes that it cannot overlap."""
+    """The scopes that each buffer is in, and those that it cannot overlap."""
     pieces: dict[str, list[_Piece]] = {}
     _collect(program.body, 0, (), pieces)
-    scope = {name: f"!{_FIRST + 3 * k}" for k, name in enumerate(names)}
-    notes = {n: f", !alias.scope !{_FIRST + 3 * k + 1}, !noalias !{_FIRST + 3 * k + 2}" for k, n in enumerate(names)}
-    apart: dict[str, frozenset[str]] = {}
-    lines = [f"{_DOMAIN} = distinct !{{{_DOMAIN}}}"]
-    for k, name in enumerate(names):
-        others = [n for n in names if n != name and not _may_share(name, n, pieces)]
-        lines.append(f"{scope[name]} = distinct !{{{scope[name]}, {_DOMAIN}}}")
-        lines.append(f"!{_FIRST + 3 * k + 1} = !{{{scope[name]}}}")
-        lines.append(f"!{_FIRST + 3 * k + 2} = !{{{', '.join(scope[n] for n in others)}}}")
-        apart[notes[name]] = frozenset(notes[n] for n in others)
-    return Alias(notes, apart, lines)
+    sharing = {n: [o for o in pieces if o != n and _may_share(n, o, pieces)] if n in pieces else [] for n in names}
+    groups = _linked(sharing)
+    nodes = _Nodes([])
+    digits = [nodes.scopes(2) for _ in range(max([1, *groups.values()]).bit_length())]
+    mates = {g: [n for n in names if groups[n] == g] for g in set(groups.values())}
+    own = {n: scope for g in mates.values() if len(g) > 1 for n, scope in zip(g, nodes.scopes(len(g)), strict=True)}
+    notes: dict[str, str] = {}
+    for name in names:
+        bits = [groups[name] >> k & 1 for k in range(len(digits))]
+        mine = [pair[bit] for pair, bit in zip(digits, bits, strict=True)] + ([own[name]] if name in own else [])
+        others = [pair[1 - bit] for pair, bit in zip(digits, bits, strict=True)]
+        others += [own[n] for n in mates[groups[name]] if n != name and n not in sharing[name]]
+        notes[name] = f", !alias.scope {nodes.list(mine)}, !noalias {nodes.list(others)}"
+    every = frozenset(notes.values())
+    apart = {notes[n]: every - {notes[o] for o in (n, *sharing[n])} for n in names}
+    return Alias(notes, apart, nodes.lines)
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Metadata, a line for each node."""
+
+    lines: list[str]
+
+    def _add(self, node: Callable[[str], str]) -> str:
+        name = f"!{_FIRST + len(self.lines)}"
+        self.lines.append(f"{name} = {node(name)}")
+        return name
+
+    def scopes(self, count: int) -> list[str]:
+        """Scopes of a new domain."""
+        domain = self._add(lambda own: f"distinct !{{{own}}}")
+        return [self._add(lambda own: f"distinct !{{{own}, {domain}}}") for _ in range(count)]
+
+    def list(self, scopes: Iterable[str]) -> str:
+        return self._add(lambda _: f"!{{{', '.join(scopes)}}}")
+
+
+def _linked(sharing: Mapping[str, list[str]]) -> dict[str, int]:
+    """A number for each buffer: the same for those that share memory, or share it with some that do."""
+    found: dict[str, int] = {}
+    count = 0
+    for name in sharing:
+        pending = [] if name in found else [name]
+        count += len(pending)
+        while pending:
+            n = pending.pop()
+            if n not in found:
+                found[n] = count - 1
+                pending += sharing[n]
+    return found
 
 
 def _collect(s: Stmt, arena: int, around: tuple[str, ...], pieces: dict[str, list[_Piece]]) -> None:
