@@ -45,7 +45,7 @@ ANY = Facts({"img.shape.0": (1, None)})
 
 def masks(e: Expr) -> list[str]:
     """The masks of all loads, those without one left out."""
-    found = mask_loads(e, WHOLE, {"img"}, ANY, lambda *_: False, lambda _: False)
+    found = mask_loads(e, WHOLE, {"img"}, ANY, lambda _: False, lambda _: True)
     return [str(node.mask) for node in walk(found) if isinstance(node, Load) and node.mask is not None]
 
 
@@ -69,9 +69,24 @@ def test_loads_are_masked_where_they_must(name: str) -> None:
 
 def test_the_value_is_otherwise_the_same() -> None:
     e = select(x > 0, load(x - 1) + load(x), ZERO)
-    masked = mask_loads(e, WHOLE, {"img"}, ANY, lambda *_: False, lambda _: False)
+    masked = mask_loads(e, WHOLE, {"img"}, ANY, lambda _: False, lambda _: True)
     (read, kept) = (node for node in walk(masked) if isinstance(node, Load))
     assert same(read.indices[0], x - 1) and kept.mask is None
+
+
+def test_what_nested_selects_share_is_copied_for_some_ways_and_then_masked_for_all() -> None:
+    """Each level doubles the ways to what is below: copies grow with the levels all the same."""
+
+    def nested(levels: int) -> Expr:
+        e: Expr = load(x)
+        for k in range(levels):
+            e = select(x > k, load(x - k - 1) + e, e - load(x + k))
+        return e
+
+    def copies(levels: int) -> int:
+        return len(list(walk(mask_loads(nested(levels), WHOLE, {"img"}, ANY, lambda _: False, lambda _: True))))
+
+    assert copies(40) < 2.5 * copies(20)
 
 
 # ---- patterns of lanes

@@ -141,6 +141,15 @@ def _recurrence(n: int) -> pt.Pipeline:
     return pt.Pipeline(b)
 
 
+def _shared_branches(n: int) -> pt.Pipeline:
+    """Nested selects on coordinates, both branches of which read what is below: twice as many ways to it per level."""
+    img = _image()
+    e = img[y, x]
+    for k in range(n):
+        e = pt.select(x > k, img[y, x] + e, e - img[y, x])
+    return pt.Pipeline(_defined(e))
+
+
 DEEP: dict[str, Callable[[int], pt.Pipeline]] = {
     "left": _nested(lambda e, k: e + float(k)),
     "right": _nested(lambda e, k: float(k) - e),
@@ -171,6 +180,21 @@ def test_deep_expressions_run() -> None:
         np.testing.assert_allclose(result, pipeline.reference(img=img), rtol=1e-4)
 
 
+@pytest.mark.parametrize("width", [2, 40])
+def test_what_many_branches_share_is_read_where_one_of_them_is_taken(width: int) -> None:
+    image = _image()
+    f, at = pt.Func("f"), pt.edge(image)
+    f[y, x] = at[y, x] * 2.0
+    e = f[y, x]
+    for k in range(8):
+        e = pt.select(x > k, f[y, x - k - 1] * 0.5 + e, e * 0.5 - f[y, x + 1])
+    pipeline = pt.Pipeline(_defined(e), shape=image.shape).with_schedule(
+        pt.Schedule(pt.on("f").compute_at("out", "y"))
+    )
+    img = np.arange(3 * width, dtype=np.float32).reshape(3, width)
+    np.testing.assert_allclose(pipeline(img=img), pipeline.reference(img=img), rtol=1e-4)
+
+
 def test_two_thousand_stages() -> None:
     def work() -> str:
         return _stencils(2000).llvm()
@@ -189,6 +213,7 @@ GROWING: dict[str, tuple[Callable[[int], pt.Pipeline], int]] = {
     "readers": (_readers, 30),
     "sliding": (_sliding, 40),
     "recurrence": (_recurrence, 20),
+    "shared branches": (_shared_branches, 20),
 }
 
 

@@ -6,8 +6,8 @@ and moving a store to one before a load of the other would then be wrong.
 Buffers are numbered, all that are linked by sharing alike. For each binary digit there is a domain with two scopes: a
 buffer's accesses are in the scopes of its digits, and not in the opposite ones, so two buffers of different numbers are
 apart by the first digit that differs. LLVM goes through these lists for every two accesses that it compares; they grow
-with the logarithm of the number of buffers, where a scope per buffer would make lists of all others. Only buffers of the
-same number have scopes of their own as well, in one more domain.
+with the logarithm of the number of buffers, where a scope per buffer would make lists of all others. Only buffers of
+the same number have scopes of their own as well, in one more domain.
 """
 
 from __future__ import annotations

@@ -5,33 +5,40 @@ before:  select(x > 0, f[x - 1], 0)          after:  select(x > 0, (f[x - 1] if 
 Regions count what a branch reads under its condition, so elsewhere the load could leave its buffer. A load keeps no
 mask where its indices provably stay in the same bounds without the condition, except that a region over which the
 condition holds nowhere needs nothing: whether there are such points is then the mask. Partitioning resolves most masks.
+
+What selects share is needed wherever one of the ways to it is taken. There is a copy of it for each of these ways, with
+masks of its own; where they are many, one for all of them, masked by whether any is taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial, reduce
 
-from ..analysis.interval import Interval, Scope, interval, refine
+from ..analysis.interval import MOST_SCOPES, Interval, Scope, interval, refine
 from ..cached import cached_property
 from ..expr.build import binary, expr, unary
 from ..expr.linear import Facts, linear
 from ..expr.nodes import COMPARISON, Const, Expr, Load, Op, Var, const, var
 from ..expr.types import INDEX
-from ..expr.visit import children, loaded, names, rebuild, transform, walk
+from ..expr.visit import children, loaded, names, operands_first, rebuild, transform, walk
 from ..graph.nodes import InputInfo, Stage
 from .names import of_buffer
-
-MayLack = Callable[[str, Expr], bool]  # whether a buffer may lack what is read for ranges of some extent, perhaps 0
 
 _TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # by constants, products do not
 
 
-def mask_loads(e: Expr, scope: Scope, inputs: Mapping[str, InputInfo], facts: Facts, may_lack: MayLack,
-               missing: Callable[[str], bool]) -> Expr:  # fmt: skip
+def mask_loads(e: Expr, scope: Scope, inputs: Mapping[str, InputInfo], facts: Facts,
+               missing: Callable[[str], bool], has_points: Callable[[Expr], bool]) -> Expr:  # fmt: skip
     """The expression with masks on the loads that need them. `scope`: what its variables range over. `missing`: whether
-    nothing may be computed of a buffer, where the conditions of all loads of it fail."""
-    return _Masker(scope, inputs, facts, may_lack, missing).visit(e, _Path(scope, None, False))
+    nothing may be computed of a buffer, where the conditions of all loads of it fail. `has_points`: whether a range of
+    some extent certainly has any."""
+    if not any(isinstance(n, Op) and n.op == "select" for n in walk(e)):
+        return e
+    masker = _Masker(scope, inputs, facts, missing, has_points)
+    masker.find_ways(e)
+    return masker.visit(e, masker.start)
 
 
 def mask_lanes(e: Expr, scope: Scope, inputs: Mapping[str, InputInfo], facts: Facts, mask: Expr, own: Stage,
@@ -55,34 +62,89 @@ def mask_lanes(e: Expr, scope: Scope, inputs: Mapping[str, InputInfo], facts: Fa
 
 @dataclass(frozen=True, eq=False)
 class _Path:
-    """The way to a part of an expression: what variables range over there, the condition under which it is taken, and
-    whether scalars alone may rule that out."""
+    """The way to a part of an expression: what variables range over there, and whether scalars alone may rule out that
+    it is taken."""
 
     scope: Scope
-    taken: Expr | None
-    by_scalars: bool
+    by_scalars: bool = False
+    last: tuple[_Path, Expr, bool] | None = None  # the path to a select, its condition, and whether that holds
+    any_of: tuple[_Path, ...] = ()  # if it stands for several, none of which narrows the scope
+    is_joined: bool = False  # or such a one is on it: less is read than the scope says
 
 
 class _Masker:
-    def __init__(
-        self,
-        scope: Scope,
-        inputs: Mapping[str, InputInfo],
-        facts: Facts,
-        may_lack: MayLack = lambda *_: False,
-        missing: Callable[[str], bool] = lambda _: False,
-    ) -> None:
+    def __init__(self, scope: Scope, inputs: Mapping[str, InputInfo], facts: Facts,
+                 missing: Callable[[str], bool] = lambda _: False,
+                 has_points: Callable[[Expr], bool] = lambda _: True) -> None:  # fmt: skip
         self.whole = scope
         self.inputs = inputs
         self.facts = facts
-        self.may_lack = may_lack
         self.missing = missing
+        self.has_points = has_points
+        self.start = _Path(scope)
+        self.branches: dict[tuple[int, int, bool, bool], _Path] = {}
+        self.joined: dict[int, _Path] = {}  # what has too many paths -> the one for all of them
+        self.conditions: dict[int, Expr | None] = {id(self.start): None}  # path -> when it is taken
         self.memo: dict[tuple[int, int], Expr] = {}
         self.keep: list[object] = []
+
+    # The ways to each node, parents first
+
+    def find_ways(self, e: Expr) -> None:
+        ways: dict[int, dict[_Path, None]] = {id(e): {self.start: None}}
+        for node in reversed(operands_first(e)):
+            paths = tuple(ways.pop(id(node)))
+            if len(paths) > MOST_SCOPES:
+                joined = _Path(self.whole, any(p.by_scalars for p in paths), None, paths, True)
+                self.joined[id(node)] = joined
+                paths = (joined,)
+            for path in paths:
+                for c, inner in self.operands(node, path):
+                    ways.setdefault(id(c), {})[inner] = None
+
+    def operands(self, e: Expr, path: _Path) -> list[tuple[Expr, _Path]]:
+        """Each with the path to it."""
+        if not (isinstance(e, Op) and e.op == "select"):
+            return [(c, path) for c in children(e)]
+        condition, then, otherwise = e.args
+        return [(condition, path), (then, self.branch(path, condition, True, then)),
+                (otherwise, self.branch(path, condition, False, otherwise))]  # fmt: skip
+
+    def branch(self, path: _Path, condition: Expr, holds: bool, e: Expr) -> _Path:
+        """The path into a branch of a select; the same one where its condition says nothing about what is read."""
+        certain = self.perhaps_empty.isdisjoint(loaded(e))
+        known = (id(path), id(condition), holds, certain)
+        if known not in self.branches:
+            inner, by_scalars = refine(path.scope, condition, holds), _asks_scalars(condition, holds, self.whole)
+            self.branches[known] = (
+                path if inner is path.scope and not by_scalars and certain
+                else _Path(inner, path.by_scalars or by_scalars, (path, condition, holds), (), path.is_joined)
+            )  # fmt: skip
+            self.keep.append((path, condition))
+        return self.branches[known]
+
+    def taken(self, path: _Path) -> Expr | None:
+        """The condition under which a path is taken."""
+        if id(path) not in self.conditions:
+            self.conditions[id(path)] = self.condition(path)
+            self.keep.append(path)
+        return self.conditions[id(path)]
+
+    def condition(self, path: _Path) -> Expr | None:
+        if path.last is None:
+            each = [c for p in path.any_of if (c := self.taken(p)) is not None]
+            return reduce(partial(binary, "or"), each) if len(each) == len(path.any_of) else None
+        before, asked, holds = path.last
+        condition = self.visit(asked, before)
+        here, outer = condition if holds else unary("not", condition), self.taken(before)
+        return here if outer is None else binary("and", outer, here)
+
+    # The copies
 
     def visit(self, e: Expr, path: _Path) -> Expr:
         if isinstance(e, (Const, Var)):
             return e
+        path = self.joined.get(id(e), path)
         key = (id(e), id(path))
         found = self.memo.get(key)
         if found is None:
@@ -91,33 +153,18 @@ class _Masker:
         return found
 
     def node(self, e: Expr, path: _Path) -> Expr:
-        if isinstance(e, Op) and e.op == "select":
-            return self.select(e, path)
-        old = children(e)
-        new = tuple([self.visit(c, path) for c in old])
-        result = e if all(a is b for a, b in zip(new, old, strict=True)) else rebuild(e, new)
-        if isinstance(result, Load) and path.taken is not None:
-            mask = self.where_taken(result, path) if self.safe(result, path) else path.taken
+        below = self.operands(e, path)
+        new = tuple([self.visit(c, at) for c, at in below])
+        result = e if all(a is b for a, (b, _) in zip(new, below, strict=True)) else rebuild(e, new)
+        if isinstance(result, Load) and (taken := self.taken(path)) is not None:
+            mask = self.where_taken(result, path) if self.safe(result, path) else taken
             if mask is not None:
                 return Load(result.dtype, result.lanes, result.buffer, result.indices, mask)
         return result
 
-    def select(self, e: Op, path: _Path) -> Expr:
-        condition = self.visit(e.args[0], path)
-        branches = []
-        for branch, holds in ((e.args[1], True), (e.args[2], False)):
-            inner, by_scalars = refine(path.scope, condition, holds), _asks_scalars(condition, holds, self.whole)
-            if inner is path.scope and not by_scalars and self.perhaps_empty.isdisjoint(loaded(branch)):
-                branches.append(self.visit(branch, path))
-            else:
-                here = condition if holds else unary("not", condition)
-                taken = here if path.taken is None else binary("and", path.taken, here)
-                branches.append(self.visit(branch, _Path(inner, taken, path.by_scalars or by_scalars)))
-        return rebuild(e, (condition, *branches))
-
     def safe(self, load: Load, path: _Path) -> bool:
         """Whether the load reads no further without the conditions around it."""
-        if load.buffer in self.inputs and (path.by_scalars or load.buffer in self.perhaps_empty):
+        if path.is_joined or load.buffer in self.inputs and (path.by_scalars or load.buffer in self.perhaps_empty):
             return self.holds(load)
         if self.missing(load.buffer):
             return False
@@ -130,13 +177,13 @@ class _Masker:
 
     def where_taken(self, load: Load, path: _Path) -> Expr | None:
         """Whether there are points at all at which the path is taken, unless that does not matter: the same for all."""
-        if load.buffer in self.inputs and self.holds(load):
+        if load.buffer not in self.inputs or self.holds(load):
             return None
         found: Expr | None = None
         for name in self.narrowed(path):
             side = path.scope[name]
             low, high = (expr(e, INDEX) for e in (side.low, side.high)) if side.bounded else (None, None)
-            if low is not None and high is not None and self.may_lack(load.buffer, high - low + 1):
+            if low is not None and high is not None and not self.has_points(high - low + 1):
                 found = low <= high if found is None else binary("and", found, low <= high)
         return found
 

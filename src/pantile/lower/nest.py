@@ -366,11 +366,9 @@ class _Builder:
     def is_positive(self, extent: Expr) -> bool:
         return self.facts.ge(extent, const(1, INDEX)) or self.required.is_positive(extent)
 
-    def may_lack(self, buffer: str, extent: Expr) -> bool:
-        """Whether a buffer may lack what is read for a range of this extent: nothing is needed for one of none."""
-        if buffer in self.graph.producer and not self.required.is_limited(self.graph.producer[buffer]):
-            return False
-        return not self.is_positive(simplify(substitute(extent, self.values), self.facts))
+    def has_points(self, extent: Expr) -> bool:
+        """Whether a range of an extent in loop variables and lets certainly has any."""
+        return self.is_positive(simplify(substitute(extent, self.values), self.facts))
 
     def loops(self, stage: Stage, index: int) -> Loops:
         nest = self.plan.stages[stage.name].nests[index]
@@ -583,7 +581,7 @@ class _Builder:
         lowered, scope = Lowered(loops.at).expression, self.everywhere(loops)
 
         def masked(e: Expr) -> Expr:
-            return mask_loads(lowered(e), scope, self.graph.input, self.facts, self.may_lack, self.missing)
+            return mask_loads(lowered(e), scope, self.graph.input, self.facts, self.missing, self.has_points)
 
         indices = tuple(simplify(masked(i), self.facts) for i in d.indices)
         for k, i in enumerate(indices):

@@ -12,7 +12,7 @@ Where versions would add more to an outermost loop, or to the program, than stat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ..expr.nodes import Expr, Load, Op, const
 from ..expr.types import BOOL
@@ -74,16 +74,16 @@ def _settled(s: Stmt, condition: Expr, holds: bool) -> Stmt:
 
 
 def _invariant_conditions(s: Stmt) -> Iterator[Expr]:
+    """The largest parts of masks that depend neither on what the statement gives values to nor on memory."""
     bound = {i.var if isinstance(i, For) else i.name for i in ir.walk(s) if isinstance(i, (For, Let))}
-    for e in ir.all_expressions(s):
-        if isinstance(e, Load) and e.mask is not None:
-            yield from _invariant_parts(e.mask, bound)
-
-
-def _invariant_parts(condition: Expr, bound: Iterable[str]) -> Iterator[Expr]:
-    """The largest parts of a condition that depend neither on the names nor on memory."""
-    if not depends(condition, bound) and not loaded(condition):
-        yield condition
-    elif isinstance(condition, Op) and condition.op in ("and", "or", "not"):
-        for part in condition.args:
-            yield from _invariant_parts(part, bound)
+    pending = [e.mask for e in ir.all_expressions(s) if isinstance(e, Load) and e.mask is not None][::-1]
+    seen: set[int] = set()  # masks share most of what they are made of
+    while pending:
+        condition = pending.pop()
+        if id(condition) in seen:
+            continue
+        seen.add(id(condition))
+        if not depends(condition, bound) and not loaded(condition):
+            yield condition
+        elif isinstance(condition, Op) and condition.op in ("and", "or", "not"):
+            pending += reversed(condition.args)

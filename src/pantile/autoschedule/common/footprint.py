@@ -28,9 +28,9 @@ def boxes(
     facts: Facts, members: Collection[str], output: str, tile: Mapping[str, Numbers],
     new: Callable[[str, Box], Box] | None = None,
 ) -> dict[str, Box]:  # fmt: skip
-    """Boxes of the members, and of the stages and inputs that they read. `tile` is by loops of the output, its dims and
-    reduction loops; those it does not name are whole. `new`: what of a member's box is computed, the rest being kept
-    from before; all of it, if it is left out.
+    """Boxes of the members that were not inlined, and of the stages and inputs that they read. `tile` is by loops of
+    the output, its dims and reduction loops; those it does not name are whole. `new`: what of a member's box is
+    computed, the rest being kept from before; all of it, if it is left out.
     """
     return Footprint(facts, members, output, tile, new).boxes
 
@@ -60,7 +60,8 @@ class Footprint:
         """Add what members read, consumers first."""
         progress.count("groups of them priced")
         limits = self.facts.boxes
-        for name in sorted(members, key=self.facts.position.__getitem__, reverse=True):
+        position = self.facts.position
+        for name in sorted((m for m in members if m in position), key=position.__getitem__, reverse=True):
             if name not in found:
                 continue
             box = found[name]
