@@ -74,3 +74,16 @@ def test_prepared_reads_are_the_reads(focus: str) -> None:
                 assert shown[0] == shown[1]
 
     run()
+
+
+def test_groups_that_join_need_what_one_group_of_all_would() -> None:
+    """harris: everything but the last two stages joins these."""
+    facts = problem_of(APPS["harris"].build(), img=(3, 1030, 1030)).facts
+    stages = [s.name for s in facts.graph.stages]
+    output, own = stages[-1], stages[-2:]
+    tile = {d: np.array([8, 64]) for d in facts.graph.stage[output].dims}
+    joined = footprint.Footprint(facts, own, output, tile)
+    changed = joined.joined(stages[:-2])
+    whole = footprint.boxes(facts, stages, output, tile)
+    assert {n: extents(b) for n, b in (joined.boxes | changed).items()} == {n: extents(b) for n, b in whole.items()}
+    assert set(changed) >= set(stages[:-2])

@@ -150,6 +150,15 @@ def _said_to_be_apart(alias: Alias) -> set[tuple[str, str]]:
     return {(a, b) for a, b in pairs if apart(a, b)}
 
 
+@pytest.mark.parametrize(("count", "unrolled"), [(100, 201), (101, 101)], ids=["few", "many"])
+def test_where_there_are_many_loops_only_short_ones_are_unrolled_by_llvm(count: int, unrolled: int) -> None:
+    long = [loop("x", 9, put(x, x)) for _ in range(count)]
+    short = [loop("x", 8, put(x, x)) for _ in range(101)]
+    text = emit(Program("k", (argument("out", INT32, writable=True),), (), Block((*long, *short))), host())
+    assert text.count("!llvm.loop !2") == unrolled
+    assert text.count("!llvm.loop !4") == count + 101 - unrolled
+
+
 def test_equal_parallel_bodies_are_written_once() -> None:
     def step(source: str, target: str, name: str, by: int) -> Stmt:
         value = dense(INT32, source, var(name)) + const(by, INT32)

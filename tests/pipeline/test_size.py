@@ -118,6 +118,12 @@ def _readers(n: int) -> pt.Pipeline:
     return pt.Pipeline(_defined(e), shape=image.shape)
 
 
+def _fused(n: int) -> pt.Pipeline:
+    """The same in tiles of that stage: all loops are inside one."""
+    inside = [pt.on(f"f{k}").compute_at("out", "y") for k in range(n)]
+    return _readers(n).with_schedule(pt.Schedule(pt.on("out").parallel("y"), *inside))
+
+
 def _sliding(n: int) -> pt.Pipeline:
     """Stencils of which every fourth has rows that the three before it slide along."""
     directives: list[Any] = []
@@ -211,6 +217,7 @@ GROWING: dict[str, tuple[Callable[[int], pt.Pipeline], int]] = {
     "reads": (_reads, 60),
     "stencils": (_stencils, 30),
     "readers": (_readers, 30),
+    "fused": (_fused, 30),
     "sliding": (_sliding, 40),
     "recurrence": (_recurrence, 20),
     "shared branches": (_shared_branches, 20),

@@ -19,7 +19,7 @@ from ..expr.nodes import Const
 from ..ir.nodes import Alloc, For, Kind, Memory, Program, Stmt
 from ..ir.visit import children
 
-_FIRST = 4  # number of a metadata node; those below belong to `emit`
+_FIRST = 6  # number of a metadata node; those below belong to `emit`
 
 
 @dataclass(frozen=True)

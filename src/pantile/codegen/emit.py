@@ -34,6 +34,8 @@ declare void @pantile_scratch_pop(ptr) nounwind
 !1 = !{i32 1}
 !2 = distinct !{!2, !3}
 !3 = !{!"llvm.loop.unroll.runtime.disable"}
+!4 = distinct !{!4, !5}
+!5 = !{!"llvm.loop.unroll.disable"}
 """
 _ATTRIBUTES = "attributes #0 = { nounwind }"
 # A loop that copies and asks for lines ahead would become a call of memcpy and a loop that asks for all at once.

@@ -16,6 +16,14 @@ from typing import Protocol
 
 from .names import readable
 
+# Unrolling with a remainder loop is the schedule's to decide; full unrolling of short loops is left to LLVM. Where
+# there are many loops, only of those that are short for certain: with each loop that LLVM unrolls it forgets what it
+# knew of all others inside the same outermost one, and looks at them again.
+_UNROLLED_IF_SHORT = "!llvm.loop !2"
+_NEVER_UNROLLED = "!llvm.loop !4"
+_SHORT = 8  # iterations
+_MANY_LOOPS = 100  # that are not certainly short, in one function; apps have fewer
+
 
 class Frame(Protocol):
     """Where a function finds what it did not compute itself."""
@@ -39,6 +47,7 @@ class Function:
         self._heap: list[str] = []  # labels of where the heap buffers that are live are given back on the way out
         self._ways_out: list[str] = []
         self.has_regions = False  # parallel loops
+        self._long_loops: list[int] = []  # lines that end them
         self._numbers: dict[str, str] = {}
         self._added: list[str] = []
         self._loads: dict[str, dict[str, str]] = {}
@@ -87,6 +96,12 @@ class Function:
     def effect(self, instruction: str) -> None:
         """An instruction without a result."""
         self.lines.append(f"  {instruction}")
+
+    def repeat(self, branch: str, extent: int | None) -> None:
+        """The branch at the end of a loop, of so many iterations if that is known."""
+        if extent is None or extent > _SHORT:
+            self._long_loops.append(len(self.lines))
+        self.effect(f"{branch}, {_UNROLLED_IF_SHORT}")
 
     # Blocks
 
@@ -174,5 +189,8 @@ class Function:
 
     def text(self) -> str:
         """The finished function."""
+        if len(self._long_loops) > _MANY_LOOPS:
+            for k in self._long_loops:
+                self.lines[k] = self.lines[k].replace(_UNROLLED_IF_SHORT, _NEVER_UNROLLED)
         return "\n".join([f"{self.head} {{", "entry:", *self.entry, *self.lines, *self._ways_out, "}", ""])
 

@@ -19,8 +19,6 @@ from .strided import Groups
 from .types import memory_type
 
 OUT_OF_MEMORY = -1
-# Unrolling with a remainder loop is the schedule's to decide; full unrolling of short loops is left to LLVM.
-_LOOP = "!llvm.loop !2"
 
 
 def write_statement(ctx: Context, s: Stmt) -> None:
@@ -120,7 +118,8 @@ def _serial_for(ctx: Context, s: For) -> None:
     following = fn.effect_value(f"add nsw i64 {variable}, 1")
     again = fn.effect_value(f"icmp slt i64 {following}, {end}")
     fn.lines[phi] = f"  {variable} = phi i64 [ {low}, %{before} ], [ {following}, %{fn.label} ]"
-    fn.effect(f"br i1 {again}, label %{body}, label %{after}, {_LOOP}")
+    known = int(s.extent.value) if isinstance(s.extent, Const) else None
+    fn.repeat(f"br i1 {again}, label %{body}, label %{after}", known)
     fn.start(after)
 
 
