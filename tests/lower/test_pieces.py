@@ -9,11 +9,13 @@ import pytest
 
 import pantile as pt
 from pantile.analysis.interval import Interval
+from pantile.errors import here
 from pantile.expr.build import logical_and, ramp, select
 from pantile.expr.linear import Facts
 from pantile.expr.nodes import Const, Expr, Load, Op, Ramp, Shuffle, const, var
 from pantile.expr.types import FLOAT32, INDEX
 from pantile.expr.visit import same, walk
+from pantile.graph.nodes import InputInfo
 from pantile.ir.nodes import Alloc, For, If, Memory, Produce
 from pantile.ir.visit import expressions
 from pantile.ir.visit import walk as statements
@@ -43,9 +45,15 @@ WHOLE = {"x": Interval(const(0, INDEX), n - 1)}
 ANY = Facts({"img.shape.0": (1, None)})
 
 
+def masked(e: Expr) -> Expr:
+    """With masks, where stages lack nothing and ranges have points."""
+    inputs = {"img": InputInfo("img", FLOAT32, 1, here())}
+    return mask_loads(e, WHOLE, inputs, ANY, lambda _: False, lambda _: True)
+
+
 def masks(e: Expr) -> list[str]:
     """The masks of all loads, those without one left out."""
-    found = mask_loads(e, WHOLE, {"img"}, ANY, lambda _: False, lambda _: True)
+    found = masked(e)
     return [str(node.mask) for node in walk(found) if isinstance(node, Load) and node.mask is not None]
 
 
@@ -69,8 +77,7 @@ def test_loads_are_masked_where_they_must(name: str) -> None:
 
 def test_the_value_is_otherwise_the_same() -> None:
     e = select(x > 0, load(x - 1) + load(x), ZERO)
-    masked = mask_loads(e, WHOLE, {"img"}, ANY, lambda _: False, lambda _: True)
-    (read, kept) = (node for node in walk(masked) if isinstance(node, Load))
+    (read, kept) = (node for node in walk(masked(e)) if isinstance(node, Load))
     assert same(read.indices[0], x - 1) and kept.mask is None
 
 
@@ -84,7 +91,7 @@ def test_what_nested_selects_share_is_copied_for_some_ways_and_then_masked_for_a
         return e
 
     def copies(levels: int) -> int:
-        return len(list(walk(mask_loads(nested(levels), WHOLE, {"img"}, ANY, lambda _: False, lambda _: True))))
+        return len(list(walk(masked(nested(levels)))))
 
     assert copies(40) < 2.5 * copies(20)
 
