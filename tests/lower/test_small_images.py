@@ -408,3 +408,17 @@ def test_what_a_param_rules_out_is_not_far_away(n: int) -> None:
     scheduled = p.with_schedule(pt.Schedule(*(pt.on(name).compute_root() for name in ("h", "g", "img_edge"))))
     img = np.arange(15, dtype=np.float32).reshape(3, 5)
     np.testing.assert_array_equal(scheduled(img=img, n=n), p.reference(img=img, n=n))
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_one_value_is_loaded_for_the_lanes_that_want_it(debug: bool) -> None:
+    """The sum may not be computed where no x is k, so that its loads are masked; it has no dims that could be lanes."""
+    img, k = pt.Input("img", "int32", ndim=2), pt.Param("k", "int32")
+    total, f = pt.Func("total"), pt.Func("f")
+    r = pt.RDom((0, img.shape[0]), (0, img.shape[1]))
+    total[()] = pt.sum(img[r[0], r[1]], over=r)
+    f[y, x] = pt.select(x == k, total[()] % 100, -2)
+    p = pt.Pipeline(f, shape=(img.shape[0] + 3, img.shape[1])).with_options(debug=debug)
+    picture = np.arange(40 * 16, dtype=np.int32).reshape(40, 16)
+    for place in (1, 9, 99):
+        np.testing.assert_array_equal(p(img=picture, k=place), p.reference(img=picture, k=place))

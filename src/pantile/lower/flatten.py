@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..analysis.channels import MOST_CHANNELS
 from ..analysis.interval import Scope, interval
 from ..errors import UserError
-from ..expr.build import binary, expr, maximum
+from ..expr.build import binary, broadcast, expr, maximum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Load, Op, const, var
 from ..expr.types import INDEX, DType
@@ -184,7 +184,8 @@ class _Flattener:
     def expression(self, e: Expr) -> Expr:
         def access(n: Expr) -> Expr | None:
             if isinstance(n, Load):
-                return Load(n.dtype, n.lanes, n.buffer, (self.index(n.buffer, n.indices),), n.mask)
+                index = broadcast(self.index(n.buffer, n.indices), n.lanes)  # what has no dims is in one place for all
+                return Load(n.dtype, n.lanes, n.buffer, (index,), n.mask)
             return None
 
         return transform(e, access)
