@@ -125,7 +125,7 @@ def test_scans_have_vectors_along_rows_and_tasks_across_what_they_go_along() -> 
     integral[y, along[0]] += integral[y, along[0] - 1]
     p = pt.Pipeline(integral, shape=img.shape)
     (chain,) = scheduled(problem_of(p, N1, img=(2000, 3000)), Group("integral"))
-    whole = pt.on("integral").compute_root().vectorize("x", 4).parallel("y")
+    whole = pt.on("integral").compute_root().vectorize("x", 4).parallel("y", 2)
     columns = whole.update(0).parallel("x", 256).reorder("r.0", "x_p").vectorize("x_p", 4)
     assert chain == columns.update(1).parallel("y")
     (tiled,) = scheduled(problem_of(p, N1, img=(2000, 3000)), Group("integral", (), ({"y": 32},)))
