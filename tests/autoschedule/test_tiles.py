@@ -87,6 +87,25 @@ def test_tasks_of_whole_rows_are_no_smaller_than_starting_them_is_worth() -> Non
     assert chain.directives[-2:] == pt.on("out").parallel("y").parallel("x", 32).directives
 
 
+def test_planes_that_share_what_they_read_are_written_out_around_a_vector() -> None:
+    """Colours made of the same values; not those that read their own, nor those that only share what a row has."""
+    c, y, x = pt.vars("c y x")
+    gray, rgb, rows = pt.Input("gray", "uint8", 2), pt.Input("rgb", "uint8", 3), pt.Input("rows", "uint8", 1)
+    shapes = {"gray": (100, 200), "rgb": (3, 100, 200), "rows": (100,)}
+    for value, is_shared in (
+        (gray[y, x] // 3 * gray[y, x] // 5 * pt.cast("uint8", c), True),
+        (rgb[0, y, x] + rgb[1, y, x] + rgb[c, y, x], True),
+        (255 - rgb[c, y, x], False),
+        (rgb[c, y, x] * rows[y], False),
+    ):
+        out = pt.Func("out")
+        out[c, y, x] = value
+        p = pt.Pipeline(out, shape=(3, 100, 200))
+        problem = problem_of(p, N1, **{i.name: shapes[i.name] for i in p.graph.inputs})
+        (chain,) = scheduled(problem, Group("out"))
+        assert (pt.on("out").unroll("c", 3).directives[0] in chain.directives) == is_shared
+
+
 def spread(kind: str) -> pt.Pipeline:
     """Most less least of nine neighbours."""
     y, x = pt.vars("y x")

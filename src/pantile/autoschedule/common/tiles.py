@@ -19,13 +19,16 @@ from math import isqrt, prod
 
 from ...analysis.access import accesses
 from ...cached import cached_property
-from ...expr.visit import variables
+from ...expr.nodes import Load
+from ...expr.types import INDEX
+from ...expr.visit import key, names, variables, walk
 from ...graph.nodes import Definition, Stage
 from ...machine.description import Machine
 from ...schedule.alone import FEWEST_LANES, register_lanes
 from ...schedule.directives import SUFFIX, StageSchedule, on
 from ...schedule.updates import is_independent, pure_dims
 from ..strategy import Problem
+from .cost import weight
 from .facts import Extents
 from .footprint import boxes
 from .locality import overlaps
@@ -104,8 +107,9 @@ def marked_inside(
         nest = _Nest(problem, stage, definition, style)
         if nest.is_parallel:
             start = chain if k == 0 else chain.update(k - 1)
-            blocks = nest.blocks(extents)
-            marked = nest.mark(start, nest.names, [], {d: extents[d] for d in nest.free}, blocks, nest.reductions)
+            order = sharing_last(problem, stage, nest.free)
+            blocks = nest.blocks(extents, order)
+            marked = nest.mark(start, nest.names, [], {d: extents[d] for d in order}, blocks, nest.reductions)
             chain = chain if marked == start else marked
     return chain
 
@@ -129,8 +133,10 @@ class _Output:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """Dims as asked for, then reduction loops."""
-        return tuple(dict.fromkeys([*self.group.order, *self.extents]))
+        """Dims as asked for, those of planes that share their work last, then reduction loops."""
+        loops = tuple(dict.fromkeys([*self.group.order, *self.extents]))
+        dims = sharing_last(self.problem, self.stage, [d for d in loops if d in self.stage.dims])
+        return (*dims, *(r for r in loops if r not in dims))
 
     def tail(self, loop: str) -> str:
         """What becomes of the last tile. One that is shifted inwards starts anywhere: reads of x // 2 would be gathered
@@ -244,6 +250,31 @@ def _outermost(loops: Sequence[tuple[str, int]], wanted: int) -> list[tuple[str,
             break
         found.append(loop)
     return found
+
+
+def sharing_last(problem: Problem, stage: Stage, dims: Sequence[str]) -> list[str]:
+    """Dims with those behind that are few planes, such as colours, and share much of their work: written out around a
+    vector, they do it once."""
+    behind = [d for d in dims if d != stage.dims[-1] and _is_shared(problem, stage, d)]
+    return [*(d for d in dims if d not in behind), *behind]
+
+
+def _is_shared(problem: Problem, stage: Stage, dim: str) -> bool:
+    """Whether what all planes compute alike is at least as much as what each of them computes for itself.
+
+    What rows have in common counts as nothing, and so do places in memory.
+    """
+    extent = problem.facts.extents(stage.name)[stage.dims.index(dim)]
+    if stage.updates or not 1 < extent < FEWEST_LANES:
+        return False
+    different = {key(e): e for e in walk(*stage.pure.values) if e.dtype != INDEX}
+    shared, own = 0.0, 0.0
+    for e in different.values():
+        moving = names(e)
+        work = 1.0 if isinstance(e, Load) else weight(e)
+        own += work if dim in moving else 0.0
+        shared += work if dim not in moving and stage.dims[-1] in moving else 0.0
+    return 0 < shared >= own
 
 
 def _halves(stage: Stage) -> bool:
