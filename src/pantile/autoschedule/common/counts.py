@@ -1,8 +1,8 @@
 """Sums into places that data decides, such as histograms, by all threads: each counts a strip of rows for itself.
 
-    histogram[level[r.y, r.x]] += 1   ->   histogram_strip_turn[turn, strip, i]   a row's pixels in four histograms in turn
-                                           histogram_strip[strip, i]              those of a strip, strips in parallel
-                                           histogram[i]                           all strips
+    histogram[level[r.y, r.x]] += 1   ->   histogram_strip_turn[..]   the pixels of a row in four histograms in turn
+                                           histogram_strip[..]        those of a strip; strips are counted in parallel
+                                           histogram[i]               those of all strips
 
 Turns, since equal neighbours, common in pictures, otherwise wait for each other's count.
 """

@@ -17,6 +17,7 @@ from ...schedule.partial import in_parts
 from ...schedule.resolve import resolve
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
+from .counts import counted_in_parts
 
 Part = tuple[StageSchedule, ...]  # what is asked for the stages of one group
 
@@ -31,9 +32,9 @@ class Legal:
 
 
 def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()) -> Legal:
-    """A schedule of `problem.graph`, from which nothing has been inlined yet. What is reduced to one value, by itself,
-    is so in parts: that is no matter of tiles."""
-    whole = _reduced_to_one(problem, inlined)
+    """A schedule of `problem.graph`, from which nothing has been inlined yet. What is reduced to one value, or counted,
+    by itself, is so in parts: that is no matter of tiles."""
+    whole = _reduced_in_parts(problem, inlined)
     alone = Alone(problem.graph, problem.machine.vector_bits, inlined)
     schedule = Schedule(*(chain for s in problem.graph.stages for chain in _alone(alone, s, whole)))
     parts = [whole.get(part[0].name, part) if len(part) == 1 else part for part in parts]
@@ -54,11 +55,13 @@ def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()
     return Legal(schedule, tuple(honoured), tuple(remarks))
 
 
-def _reduced_to_one(problem: Problem, inlined: Collection[str]) -> dict[str, Part]:
-    """What is reduced to one value: its schedule, and those of its partial results."""
+def _reduced_in_parts(problem: Problem, inlined: Collection[str]) -> dict[str, Part]:
+    """What is reduced to one value or to few: its schedule, and those of its partial results."""
     bits = problem.machine.vector_bits
     stages = (s for s in problem.graph.stages if s.name not in inlined)
-    found = {s.name: in_parts(problem.graph, s, bits, problem.strict, ()) for s in stages}
+    found = {
+        s.name: in_parts(problem.graph, s, bits, problem.strict, ()) or counted_in_parts(problem, s) for s in stages
+    }
     return {name: part for name, part in found.items() if part}
 
 
