@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,10 +42,10 @@ Kind = tuple[object, ...]
 class Call:
     """One kind of call, ready to run."""
 
-    of: Calls
     shapes: Sequence[Shape]
     kernel: Kernel | None  # None: the outputs are empty
     packing: Packing
+    by: Calls | None = None  # who runs it, if it is not who was called
 
 
 class Calls:
@@ -84,7 +84,7 @@ class Calls:
             for wanted, shape, a in zip(self.outputs, call.shapes, outputs, strict=True)
         ]
         if call.kernel is not None:
-            call.of._run(call.kernel, call.packing, [*inputs, *filled], numbers, threads)
+            (call.by or self)._run(call.kernel, call.packing, [*inputs, *filled], numbers, threads)
         return filled
 
     def known(self, given: Mapping[str, Any]) -> Known:
@@ -174,7 +174,7 @@ class Calls:
         scheduled = self._for(inputs)
         by, shapes = self._checked_by(inputs, numbers, scheduled)
         if by is not self:
-            return by._prepared(inputs, numbers, outputs)
+            return replace(by._prepared(inputs, numbers, outputs), by=by)
         for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True):
             if a is not None:
                 check_output(wanted, shape, a)
@@ -185,11 +185,11 @@ class Calls:
         arrays = [*inputs, *filled]
         packing = Packing(arrays, [n.dtype for n in self.arguments.numbers])
         if all(0 in shape for shape in shapes):
-            return Call(self, shapes, None, packing)
+            return Call(shapes, None, packing)
         names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
         strides = tuple((name, known_strides(a)) for name, a in zip(names, arrays, strict=True))
         variant = scheduled.variants.of(strides, self._extents(inputs))
-        return Call(self, shapes, scheduled.kernel(variant), packing)
+        return Call(shapes, scheduled.kernel(variant), packing)
 
     def _extents(self, inputs: Sequence[NDArray]) -> dict[str, int]:
         infos = zip(self.graph.inputs, inputs, strict=True)

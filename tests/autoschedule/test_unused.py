@@ -89,3 +89,15 @@ def test_a_sum_over_nothing_whose_other_side_is_unknown(strategy: str) -> None:
     out[y, x] = total[y, x] + 1
     p = pt.Pipeline(out, shape=img.shape, schedule=strategy)
     np.testing.assert_array_equal(p(img=np.zeros((4, 9), np.int32), n=2), np.ones((4, 9), np.int32))
+
+
+@pytest.mark.parametrize("strategy", MODELS)
+def test_an_update_of_one_place(strategy: str) -> None:
+    x = pt.Var("x")
+    img, marked, out = pt.Input("img", "int32", ndim=1), pt.Func("marked"), pt.Func("out")
+    marked[x] = img[x]
+    marked[3] += 5
+    out[x] = marked[x] + marked[3]
+    p = pt.Pipeline(out, shape=img.shape, schedule=strategy)
+    given = np.arange(40, dtype=np.int32)
+    np.testing.assert_array_equal(p(img=given), p.reference(img=given))

@@ -422,3 +422,32 @@ def test_one_value_is_loaded_for_the_lanes_that_want_it(debug: bool) -> None:
     picture = np.arange(40 * 16, dtype=np.int32).reshape(40, 16)
     for place in (1, 9, 99):
         np.testing.assert_array_equal(p(img=picture, k=place), p.reference(img=picture, k=place))
+
+
+def test_what_decides_on_itself_in_many_ways() -> None:
+    """Each level reads the one below in its condition and in both branches: no mask asks for itself."""
+    img, k, f = pt.Input("img", "int32", ndim=2), pt.Param("k", "int32"), pt.Func("f")
+    around = pt.constant(img, 1)
+    e = around[y, x + around[y - 1, x] % 2]
+    for level in range(3):
+        e = pt.select((x > level) & (e < k + level), e + around[y, x - level], pt.select(y > level, e * 3, e - 1))
+    f[y, x] = e
+    p = pt.Pipeline(f, shape=(img.shape[0] + 3, img.shape[1])).with_options(debug=True)
+    for size in ((0, 5), (4, 9), (12, 17)):
+        picture = np.arange(size[0] * size[1], dtype=np.int32).reshape(size) % 7
+        np.testing.assert_array_equal(p(img=picture, k=3), p.reference(img=picture, k=3))
+
+
+def test_blocks_of_fused_loops_fused_again_compute_what_is_needed() -> None:
+    """The last block has points that are left out, and so has what is computed for them."""
+    img, g, f = pt.Input("img", "int32", ndim=2), pt.Func("g"), pt.Func("f")
+    g[y, x] = pt.edge(img)[y, x] * 2
+    f[y, x] = g[y, x - 1]
+    p = pt.Pipeline(f, shape=(2 * img.shape[0], 9)).with_options(debug=True)
+    points = pt.on("f").fuse("y", "x", "p").split("p", "po", "pi", 5, tail="guard").fuse("po", "pi", "q")
+    blocks = points.split("q", "qo", "qi", 4, tail="guard")
+    for where in ("qo", "qi"):
+        q = p.with_schedule(pt.Schedule(blocks, pt.on("g").compute_at("f", where).store_root()))
+        for height in (1, 2, 5):
+            picture = np.arange(height * 23, dtype=np.int32).reshape(height, 23)
+            np.testing.assert_array_equal(q(img=picture), p.reference(img=picture))

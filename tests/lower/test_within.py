@@ -117,3 +117,16 @@ def test_other_stages_are_computed_in_loops_that_definitions_share() -> None:
     shared = p.with_schedule(pt.Schedule(pt.on("g").compute_at("f", "y"), pt.on("f").update().compute_with("f", "y")))
     data = RNG.integers(-99, 99, (7, 30)).astype(np.int32)
     np.testing.assert_array_equal(shared(img=data), p.reference(img=data))
+
+
+def test_what_something_is_computed_in_is_not_written_out() -> None:
+    """The default unrolls a small sum; its loop stays where a stage is computed in it."""
+    y, x = pt.vars("y x")
+    img, total = pt.Input("img", "int32", ndim=2), pt.Func("total")
+    r = pt.RDom((0, 3))
+    total[y, x] = pt.sum(pt.edge(img)[y, r[0]] * pt.edge(img)[r[0], x], over=r)
+    p = pt.Pipeline(total, shape=img.shape)
+    q = p.with_schedule(pt.Schedule(pt.on("img_edge").compute_at("total", "r.0").store_at("total", "x")))
+    given = np.arange(35, dtype=np.int32).reshape(7, 5)
+    for threads in (1, 3):
+        np.testing.assert_array_equal(q(img=given, num_threads=threads), p.reference(img=given))

@@ -28,8 +28,8 @@ def _stage(s: Stage, wider: dict[str, DType]) -> Stage:
     memo: dict[int, Expr] = {}
 
     def change(e: Expr) -> Expr | None:
-        if isinstance(e, Cast) and isinstance(e.value, Load) and e.value.buffer in wider:
-            return replace(e.value, dtype=e.dtype)
+        if isinstance(e, Cast) and isinstance(e.value, Load) and e.dtype is wider.get(e.value.buffer):
+            return replace(e.value, dtype=e.dtype)  # not what converts it once more
         return None
 
     def new(e: Expr) -> Expr:

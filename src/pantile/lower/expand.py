@@ -12,20 +12,15 @@ from dataclasses import replace
 
 from ..analysis.substituted import closed_form
 from ..graph.nodes import Graph, Stage
-from ..schedule.plan import Plan, StagePlan
-from ..schedule.within import is_written_out
+from ..schedule.plan import Plan
 
 
 def expand(graph: Graph, plan: Plan) -> tuple[Graph, Plan]:
     """The same with such stages as pure ones."""
-    unrolled = [s.name for s in graph.stages if _is_written_out(s, plan.stages[s.name])]
+    unrolled = [s.name for s in graph.stages if plan.stages[s.name].is_written_out]
     stages = tuple(_written_out(s) if s.name in unrolled else s for s in graph.stages)
     pure = {name: replace(plan.stages[name], nests=plan.stages[name].nests[:1], within={}) for name in unrolled}
     return replace(graph, stages=stages), Plan({**plan.stages, **pure})
-
-
-def _is_written_out(stage: Stage, p: StagePlan) -> bool:
-    return 1 in p.within and is_written_out(stage, p.nests[0], p.nests[1])
 
 
 def _written_out(stage: Stage) -> Stage:

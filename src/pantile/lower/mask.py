@@ -85,6 +85,7 @@ class _Masker:
         self.branches: dict[tuple[int, int, bool, bool], _Path] = {}
         self.joined: dict[int, _Path] = {}  # what has too many paths -> the one for all of them
         self.conditions: dict[int, Expr | None] = {id(self.start): None}  # path -> when it is taken
+        self.pending: set[int] = set()  # paths whose conditions are being made
         self.memo: dict[tuple[int, int], Expr] = {}
         self.keep: list[object] = []
 
@@ -126,7 +127,9 @@ class _Masker:
     def taken(self, path: _Path) -> Expr | None:
         """The condition under which a path is taken."""
         if id(path) not in self.conditions:
+            self.pending.add(id(path))
             self.conditions[id(path)] = self.condition(path)
+            self.pending.remove(id(path))
             self.keep.append(path)
         return self.conditions[id(path)]
 
@@ -144,7 +147,9 @@ class _Masker:
     def visit(self, e: Expr, path: _Path) -> Expr:
         if isinstance(e, (Const, Var)):
             return e
-        path = self.joined.get(id(e), path)
+        joined = self.joined.get(id(e))
+        if joined is not None and id(joined) not in self.pending:  # else it decides on itself, in one of its ways
+            path = joined
         key = (id(e), id(path))
         found = self.memo.get(key)
         if found is None:

@@ -496,14 +496,22 @@ class _Builder:
         name = loops.var(loop).name
         self.around[name] = len(self.open)
         parts = self.parts(loops, depth + 1)
-        body = self.open_lets(loops, depth + 1)
-        body = self.run_companions(loops, loop, self.run_updates(loops, loop, body))
-        body = self.place(Site(loops.stage.name, loops.index, loop), body)
+        guards = self.decided(loops, depth + 1)
+        alone = self.open_lets(loops, depth + 1)
+        alone = self.run_companions(loops, loop, self.run_updates(loops, loop, alone))
+        body = self.place(Site(loops.stage.name, loops.index, loop), alone)
+        if guards and body is not alone:  # what nothing needs is not computed, either
+            body = If(logical_and(*guards), body)
         body = self.prefetched(loops, body) if depth == loops.innermost() else body
         del self.around[name]
         for name, value in reversed(parts):
             body = Let(name, value, body)
         return body
+
+    def decided(self, loops: Loops, depth: int) -> list[Expr]:
+        """The guards of the stage that the loops outside `depth` decide."""
+        inside = {loops.var(x.name).name for x in loops.nest.loops[depth:]}
+        return [g for g in loops.guards if not depends(g, inside.union(name for name, _ in loops.lets))]
 
     def parts(self, loops: Loops, depth: int) -> list[tuple[str, Expr]]:
         """The coordinates that a fused loop is taken apart into. Regions are told in terms of them: their ranges are

@@ -30,6 +30,7 @@ class StageDraft:
     store: Directive | None = None  # store_root, store_at
     together: Directive | None = None  # compute_with another stage
     within: dict[int, Directive] = field(default_factory=dict)  # update -> compute_with the pure definition
+    is_written_out: bool = False  # the update is, into the pure definition
     memory: Directive | None = None
     nontemporal: Directive | None = None
     folds: dict[str, Directive] = field(default_factory=dict)

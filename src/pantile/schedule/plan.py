@@ -95,7 +95,7 @@ class StagePlan:
     with_loop: str | None = None
     # Update -> the loop of the pure definition that it runs in, after it: the loops down to there are shared.
     within: dict[int, str] = field(default_factory=dict)
-
+    is_written_out: bool = False  # its update, by unrolled loops in which nothing else is computed
 
     def is_computed_at(self, site: Site | None) -> bool:
         """Whether this is one of its places."""

@@ -28,8 +28,7 @@ def resolve(graph: Graph, schedule: Schedule, *, strict: bool = False, vector_bi
     _check_stage_names(graph, schedule)
     schedule = complete(graph, schedule, vector_bits, strict=strict)  # stages of partial results
     drafts = {s.name: draft(graph, s, schedule[s.name], strict) for s in graph.stages}
-    for s in drafts.values():
-        share_own_loops(s)
+    share_own_loops(drafts)
     placement = Placement(graph, drafts)
     placement.check()
     check_sizes(drafts, placement)
@@ -60,4 +59,5 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         with_stage=together[0],
         with_loop=together[1],
         within={k: str(d.args[1]) for k, d in s.within.items()},
+        is_written_out=s.is_written_out,
     )

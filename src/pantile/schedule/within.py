@@ -6,27 +6,30 @@
 
 One iteration makes its elements from nothing, so it may run twice: a last block shifts inwards, as that of a pure
 definition does. Not so among threads: one would add to what another one has not finished. A reduction that is written
-out (see `is_written_out`) stores nothing but its results, and may.
+out stores nothing but its results, and may.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
-from ..graph.nodes import Stage
 from .directives import Directive
 from .draft import StageDraft
 from .nest import NestDraft
-from .plan import Fuse, Nest, Split
+from .plan import Fuse, Split
 from .updates import is_small_reduction, keeps_to
 
 
-def share_own_loops(s: StageDraft) -> None:
+def share_own_loops(drafts: Mapping[str, StageDraft]) -> None:
     """Check that updates can share the loops they are asked to, and split these as the pure definition does."""
-    for k, d in s.within.items():
-        _check_before(s, k, d)
-        _share(s, s.nests[k], d)
+    placed = [d for s in drafts.values() for d in (s.compute, s.store) if d is not None and len(d.args) == 2]
+    hosts = {(d.args[0], d.args[1]) for d in placed}
+    for s in drafts.values():
+        s.is_written_out = 1 in s.within and _is_written_out(s, hosts)
+        for k, d in s.within.items():
+            _check_before(s, k, d)
+            _share(s, s.nests[k], d)
 
 
 def _check_before(s: StageDraft, k: int, d: Directive) -> None:
@@ -36,11 +39,15 @@ def _check_before(s: StageDraft, k: int, d: Directive) -> None:
                        f"share the same loops by .update({j - 1}), too")  # fmt: skip
 
 
-def is_written_out(stage: Stage, pure: Nest, update: Nest) -> bool:
-    """Whether the only update differs from the pure definition by unrolled loops over its small domain, and no more."""
-    if not is_small_reduction(stage):
+def _is_written_out(s: StageDraft, hosts: Container[tuple[object, object]]) -> bool:
+    """Whether the only update differs from the pure definition by unrolled loops over its small domain, in which nothing
+    else is computed, and no more."""
+    if not is_small_reduction(s.stage):
         return False
-    domain = {r.name for r in stage.updates[0].domain}
+    pure, update = (nest.finished() for nest in s.nests)
+    domain = {r.name for r in s.stage.updates[0].domain}
+    if any((s.stage.name, name) in hosts for name in domain):
+        return False
     over = [x for x in update.loops if x.name in domain]
     rest = tuple(x for x in update.loops if x.name not in domain)
     unrolled = len(over) == len(domain) and all(x.kind == "unroll" for x in over)
@@ -61,7 +68,7 @@ def _share(s: StageDraft, nest: NestDraft, d: Directive) -> None:
     if vector is not None:
         raise s.no(d, f"loop {vector} is a vector, and what lies inside is computed at once", "share a loop outside it")
     _check_own_elements(s, nest, d, shared)
-    if not is_written_out(s.stage, pure.finished(), nest.finished()):
+    if not s.is_written_out:
         threads = {name for name, kind in mine if kind == "parallel"}
         pure.rewrites[:] = [_each_once(r) if threads & {*vars(r).values()} else r for r in pure.rewrites]
     tails = iter(_of(pure, shared))
