@@ -40,8 +40,8 @@ def _check_before(s: StageDraft, k: int, d: Directive) -> None:
 
 
 def _is_written_out(s: StageDraft, hosts: Container[tuple[object, object]]) -> bool:
-    """Whether the only update differs from the pure definition by unrolled loops over its small domain, in which nothing
-    else is computed, and no more."""
+    """Whether the only update differs from the pure definition by unrolled loops over its small domain, in which
+    nothing else is computed, and no more."""
     if not is_small_reduction(s.stage):
         return False
     pure, update = (nest.finished() for nest in s.nests)

@@ -29,7 +29,9 @@ def counted_in_parts(problem: Problem, stage: Stage) -> tuple[StageSchedule, ...
         return ()
     update = stage.updates[0]
     terms = accumulation(stage, update)
-    if terms is None or not update.domain or pure_dims(stage, update) or (problem.strict and not all(t.is_exact for t in terms)):
+    if terms is None or not update.domain or pure_dims(stage, update):
+        return ()
+    if problem.strict and not all(t.is_exact for t in terms):
         return ()
     rows = _rows_of_a_strip(problem, stage)
     if rows is None:
