@@ -69,3 +69,13 @@ def test_one_place_for_all_may_come_from_no_number(k: int) -> None:
     out[X] = g[pt.cast("uint64", 1.0 / pt.cast("float32", n)) >> 61] + X
     p = pt.Pipeline(out, (9,)).with_schedule(pt.Schedule(pt.on("g").compute_root()))
     np.testing.assert_array_equal(p(n=k), p.reference(n=k))
+
+
+def test_a_clamp_to_a_few_places_is_all_of_them() -> None:
+    """Code does not compute which of eight tiles a part of the picture needs."""
+    tiles, out = pt.Func("tiles"), pt.Func("out")
+    tiles[Y] = pt.cast("int32", Y * Y)
+    out[Y, X] = IMG[Y, X] + tiles[pt.clamp(pt.cast("int32", pt.floor(Y / SCALE - 0.5)), 0, 7)]
+    p = pt.Pipeline(out).with_schedule(pt.Schedule(pt.on("tiles").compute_root()))
+    assert "alloc tiles: int32[8]" in p.loops()
+    np.testing.assert_array_equal(p(img=PHOTO), p.reference(img=PHOTO))

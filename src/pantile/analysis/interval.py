@@ -246,6 +246,8 @@ class Evaluator:
         if rule is None:
             return type_range(e.dtype)
         result = rule(*[self.known(a) for a in e.args])
+        if e.op in ("min", "max"):
+            result = _few_places(result)
         if e.dtype is INDEX:
             return result
         return _wrapped(result, e.dtype) if e.op in _MAY_WRAP else _held(result, e.dtype)
@@ -269,6 +271,7 @@ class Evaluator:
 
 
 _FARTHEST = 1 << 40
+_FEW = 64  # places
 _MAY_WRAP = {"add", "sub", "neg", "mul", "floordiv", "abs", "shl"}
 
 
@@ -332,6 +335,15 @@ def _fits(r: Interval, t: DType) -> bool:
         return False
     low, high = (Facts().bound(linear(build.expr(e, INDEX)), side) for e, side in ((r.low, -1), (r.high, 1)))
     return low is not None and high is not None and t.min <= low and high <= t.max
+
+
+def _few_places(r: Interval) -> Interval:
+    """A clamp of floats to a few numbers, such as tiles of a picture, is any of these: ends that code would have to
+    compute, for all that is computed for them in turn, spare too little."""
+    if not r.bounded or not any(isinstance(end, Expr) and has_floats(end) for end in (r.low, r.high)):
+        return r
+    low, high = (Facts().bound(linear(build.expr(e, INDEX)), side) for e, side in ((r.low, -1), (r.high, 1)))
+    return Interval(low, high) if low is not None and high is not None and high - low < _FEW else r
 
 
 def _near(r: Interval) -> Interval:
