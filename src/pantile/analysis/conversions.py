@@ -51,6 +51,6 @@ def _read_as(d: Definition) -> dict[str, set[DType | None]]:
     return found
 
 
-def terms(d: Definition) -> int:
-    """How often a definition runs for one of its values; what is not a constant is many times."""
-    return math.prod(int(r.extent.value) if isinstance(r.extent, Const) else MANY_TERMS for r in d.domain)
+def terms(d: Definition, unknown: int = MANY_TERMS) -> int:
+    """How often a definition runs for one of its values; `unknown`: for an extent that is no constant."""
+    return math.prod(int(r.extent.value) if isinstance(r.extent, Const) else unknown for r in d.domain)

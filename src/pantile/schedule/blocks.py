@@ -16,10 +16,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ..analysis.conversions import terms
 from ..expr.nodes import Cast, Load, Op
 from ..expr.visit import names, walk
 from ..graph.nodes import Definition, Stage
 from .directives import SUFFIX, StageSchedule
+from .names import fresh
 from .updates import accumulation, constant, is_small_reduction, keeps_to
 
 # Enough to hide the time that an addition takes, few enough for 16 registers.
@@ -77,7 +79,7 @@ class Block:
         streams, is_window = self._streams(update)
         if is_small_reduction(self.stage) and _size(update) <= MOST_WRITTEN and (is_window or streams <= MOST_STREAMS):
             return (self._in_strips if self._has_strips() else self._in_vectors), tuple(r.name for r in update.domain)
-        return (self._in_registers if is_window and _terms(update) <= MOST_TERMS else None), ()
+        return (self._in_registers if is_window and terms(update, MOST_TERMS + 1) <= MOST_TERMS else None), ()
 
     def _ordered(self, shape: Shape, domain: tuple[str, ...] = ()) -> StageSchedule:
         """Channels unrolled, a reduction's loops between those outside and those inside, threads for the first."""
@@ -148,10 +150,7 @@ class Block:
     def _new_name(self, ending: str) -> str:
         """A name that no loop has, of vectors in the loop neither."""
         taken = {*self.stage.dims, *(r.name for d in self.stage.updates for r in d.domain)}
-        name = self.across + ending
-        while name in taken or name + SUFFIX["vectorize"] in taken:
-            name += "_"
-        return name
+        return fresh(self.across + ending, lambda n: n in taken or n + SUFFIX["vectorize"] in taken)
 
 
 def is_per_point(stage: Stage) -> bool:
@@ -163,9 +162,4 @@ def is_per_point(stage: Stage) -> bool:
 
 
 def _size(update: Definition) -> int:
-    return _terms(update) * sum(isinstance(e, (Op, Load, Cast)) for e in walk(*update.values))
-
-
-def _terms(update: Definition) -> int:
-    extents = [constant(r.extent) for r in update.domain]
-    return math.prod(MOST_TERMS + 1 if n is None else n for n in extents)
+    return terms(update, MOST_TERMS + 1) * sum(isinstance(e, (Op, Load, Cast)) for e in walk(*update.values))

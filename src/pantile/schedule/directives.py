@@ -75,6 +75,13 @@ class StageSchedule:
         """How the chain of directives starts, as Python."""
         return f"pt.on({_literal(self.name)})"
 
+    def _kinds_of(self, verb: str, given: tuple[Any, ...], kinds: int, wanted: str) -> int:
+        """How many arguments of each kind there are, which must be as many."""
+        n, rest = divmod(len(given), kinds)
+        if rest or n == 0:
+            raise UserError(f"{self.head}.{verb}: {len(given)} arguments; give {wanted}", here())
+        return n
+
     def _with(self, verb: str, *args: str | int, tail: str = "auto") -> StageSchedule:
         self._choice(verb, "tail", tail, TAILS)
         if len(self.directives) == MOST_DIRECTIVES:
@@ -144,13 +151,8 @@ class StageSchedule:
 
         In any number n of dims: n old names, n outer, n inner, n factors. Loops that are not named keep their places.
         """
-        n, rest = divmod(len(names_and_factors), 4)
-        if rest or n == 0:
-            raise UserError(
-                f"{self.head}.tile: {len(names_and_factors)} arguments; give n old loops, n outer names, n inner names "
-                'and n factors, such as .tile("y", "x", "yo", "xo", "yi", "xi", 32, 64)',
-                here(),
-            )
+        n = self._kinds_of("tile", names_and_factors, 4, "n old loops, n outer names, n inner names and n factors, "
+                           'such as .tile("y", "x", "yo", "xo", "yi", "xi", 32, 64)')  # fmt: skip
         old = [name_of(a) for a in names_and_factors[:n]]
         outer = [new_name(a, loop) for loop, a in zip(old, names_and_factors[n : 2 * n], strict=True)]
         inner = [new_name(a) for a in names_and_factors[2 * n : 3 * n]]
@@ -374,13 +376,8 @@ class StageSchedule:
         written before. Only for updates that combine with +, *, minimum, maximum, &, | or ^; strict
         pipelines refuse it for + and * of floats.
         """
-        n, rest = divmod(len(loops_and_vars), 2)
-        if rest or n == 0:
-            raise UserError(
-                f"{self.head}.rfactor: {len(loops_and_vars)} arguments; give n reduction loops and n new names, such "
-                'as .rfactor("r.y", "u") or .rfactor("r.y", "r.x", "u", "v")',
-                here(),
-            )
+        n = self._kinds_of("rfactor", loops_and_vars, 2, "n reduction loops and n new names, such as "
+                           '.rfactor("r.y", "u") or .rfactor("r.y", "r.x", "u", "v")')  # fmt: skip
         return self._with("rfactor", *map(name_of, loops_and_vars[:n]), *map(new_name, loops_and_vars[n:]))
 
 

@@ -7,6 +7,7 @@ always one that was there before.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import UserError, here, shown
@@ -49,3 +50,10 @@ def new_name(thing: Named, *old: str) -> str:
 
 def _is_word(word: str) -> bool:
     return word.isidentifier() and is_normal(word)
+
+
+def fresh(name: str, is_taken: Callable[[str], bool]) -> str:
+    """A name that is made up, with as many underscores behind it as it takes to be new."""
+    while is_taken(name):
+        name += "_"
+    return name

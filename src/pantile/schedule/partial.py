@@ -14,6 +14,7 @@ from collections.abc import Collection
 
 from ..graph.nodes import Graph, ReductionDim, Stage
 from .directives import StageSchedule, on
+from .names import fresh
 from .updates import accumulation, constant
 
 # Shares of a task: so many rows, or so many elements where there is but one loop.
@@ -33,7 +34,7 @@ def in_parts(
     if terms is None or (strict and not all(t.is_exact for t in terms)) or not _is_large(update.domain):
         return ()
     taken = {*named, *graph.stage, *graph.input, *(p.name for p in graph.params), *(r.name for r in update.domain)}
-    blocks, rows, steps, lanes = (_free(n, stage.name, taken) for n in ("blocks", "rows", "steps", "lanes"))
+    blocks, rows, steps, lanes = (free_name(n, stage.name, taken) for n in ("blocks", "rows", "steps", "lanes"))
     first, last = update.domain[0].name, update.domain[-1].name
     along, between = (rows, ()) if len(update.domain) == 1 else (last, (rows,))
     per_block, per_lane = f"{stage.name}_{blocks}", f"{stage.name}_{blocks}_{lanes}"
@@ -54,7 +55,6 @@ def _is_large(domain: tuple[ReductionDim, ...]) -> bool:
     return len(domain) in (1, 2) and (None in extents or known >= FEWEST_POINTS)
 
 
-def _free(name: str, stage: str, taken: Collection[str]) -> str:
-    while name in taken or f"{stage}_{name}" in taken:
-        name += "_"
-    return name
+def free_name(name: str, stage: str, taken: Collection[str]) -> str:
+    """A name that neither a loop nor a stage of partial results has."""
+    return fresh(name, lambda n: n in taken or f"{stage}_{n}" in taken)

@@ -9,12 +9,12 @@ Turns, since equal neighbours, common in pictures, otherwise wait for each other
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from math import prod
 
 from ...graph.nodes import Stage
 from ...schedule.alone import lanes
 from ...schedule.directives import StageSchedule, on
+from ...schedule.partial import free_name
 from ...schedule.updates import accumulation, pure_dims
 from ..strategy import Problem
 
@@ -38,7 +38,7 @@ def counted_in_parts(problem: Problem, stage: Stage) -> tuple[StageSchedule, ...
         return ()
     names = (r.name for r in update.domain)
     taken = {*stage.dims, *names, *(p.name for p in problem.graph.params), *problem.graph.stage, *problem.graph.input}
-    strip, row, steps, turn = (_fresh(n, stage.name, taken) for n in ("strip", "row", "steps", "turn"))
+    strip, row, steps, turn = (free_name(n, stage.name, taken) for n in ("strip", "row", "steps", "turn"))
     first, last = update.domain[0].name, update.domain[-1].name if len(update.domain) > 1 else row
     per_strip, per_turn = f"{stage.name}_{strip}", f"{stage.name}_{strip}_{turn}"
     between = [row, *(r.name for r in update.domain[1:-1])] if len(update.domain) > 1 else []
@@ -64,9 +64,3 @@ def _rows_of_a_strip(problem: Problem, stage: Stage) -> int | None:
     least = -(-WORTH * TURNS * places // prod(inside))
     found = max(least, rows // (STRIPS_PER_THREAD * problem.machine.threads), TURNS)
     return found if 2 * found <= rows else None
-
-
-def _fresh(name: str, stage: str, taken: Collection[str]) -> str:
-    while name in taken or f"{stage}_{name}" in taken:
-        name += "_"
-    return name

@@ -12,7 +12,7 @@ loop, over what the tile needs of them. Whether that is legal for the stages at 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isqrt, prod
@@ -26,6 +26,7 @@ from ...graph.nodes import Definition, Stage
 from ...machine.description import Machine
 from ...schedule.alone import FEWEST_LANES, register_lanes
 from ...schedule.directives import SUFFIX, StageSchedule, on
+from ...schedule.names import fresh
 from ...schedule.updates import is_independent, pure_dims
 from ..strategy import Problem
 from .cost import weight
@@ -162,7 +163,7 @@ class _Output:
         for loop in self.order:
             count = sum(loop in level for level in self.levels)
             suffixes = (*_LEVELS[:count], _INSIDE) if count else ()
-            found[loop] = [_fresh(loop.replace(".", "_") + s, taken) for s in suffixes] or [loop]
+            found[loop] = [fresh(loop.replace(".", "_") + s, taken.__contains__) for s in suffixes] or [loop]
             taken.update(found[loop])
         return found
 
@@ -281,12 +282,6 @@ def _halves(stage: Stage) -> bool:
     """Whether it reads something where x // 2 says."""
     indices = (i for d in stage.definitions for a in accesses(stage, d) for i in a.indices)
     return any(i is not None and i.scale.denominator > 1 for i in indices)
-
-
-def _fresh(name: str, taken: Collection[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from ...cached import cached_property
 from ...schedule.directives import SUFFIX, StageSchedule
+from ...schedule.names import fresh
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,7 @@ class TiledLoops:
 
 
 def _fresh(loop: str, suffix: str, taken: set[str]) -> str:
-    name = loop.replace(".", "_") + suffix
-    while name in taken:
-        name += "_"
+    name = fresh(loop.replace(".", "_") + suffix, taken.__contains__)
     taken.add(name)
     return name
 
