@@ -94,6 +94,7 @@ def test_of_a_machine(make: Callable[[str, object], Machine], name: str) -> None
         machine = made(lambda value=value: make(name, value))
         for strategy in UNTUNED if machine is not None else ():
             try_out(strategy(), machine)
+    assert made(lambda: make(name, object())) is None
 
 
 @pytest.mark.parametrize("caches", [1, 2, 4])
