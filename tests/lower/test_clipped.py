@@ -61,3 +61,23 @@ def test_tiles_of_tiles_need_no_more_than_there_is(scale: float, tail: str) -> N
     for size in (9, 41, 70, 133):
         data = np.arange(size, dtype="float32")
         np.testing.assert_array_equal(p(line=data), p.reference(line=data))
+
+
+@pytest.mark.parametrize("site", ["root", "x", "y"])
+def test_conditions_that_meet_in_many_ways(site: str) -> None:
+    """Once stages are inlined there are more ways to a read than conditions are kept for; it reads no more for that."""
+    img = pt.Input("img", "int32", ndim=2)
+    first, *others = (pt.Func(f"f{k}") for k in range(4))
+    first[y, x] = img[y, x] + img[y + 1, x]
+    before = first
+    for f in others:
+        f[y, x] = before[y + 2, x] + sum(
+            pt.select(y >= k, before[y - k, x + c], 7) + pt.select(x >= k, before[y + 1, x - k], 7)
+            for k, c in ((1, 0), (2, 1))
+        )
+        before = f
+    p = pt.Pipeline(before, shape=(img.shape[0] - 7, img.shape[1] - 3)).with_options(debug=True)
+    at = pt.on("f0").compute_root() if site == "root" else pt.on("f0").compute_at("f3", site)
+    scheduled = p.with_schedule(pt.Schedule(*(pt.on(f.name).compute_inline() for f in others[:-1]), at))
+    photo = np.arange(18 * 9, dtype=np.int32).reshape(18, 9)
+    np.testing.assert_array_equal(scheduled(img=photo), p.reference(img=photo))

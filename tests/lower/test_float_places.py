@@ -79,3 +79,15 @@ def test_a_clamp_to_a_few_places_is_all_of_them() -> None:
     p = pt.Pipeline(out).with_schedule(pt.Schedule(pt.on("tiles").compute_root()))
     assert "alloc tiles: int32[8]" in p.loops()
     np.testing.assert_array_equal(p(img=PHOTO), p.reference(img=PHOTO))
+
+
+def test_memory_where_conditions_may_leave_nothing() -> None:
+    """It is for the rows that are read, not for those that an int32 could name."""
+    double, across, out = pt.Func("double"), pt.Func("across"), pt.Func("out")
+    double[Y, X] = pt.cast("int32", IMG[Y, X]) * 2
+    across[Y, X] = double[Y, X] + pt.select(Y > 0, double[Y - 1, X], 0)
+    out[Y, X] = across[pt.cast("int32", pt.round((Y + 1) * 0.5)) + 1, X]
+    schedule = pt.Schedule(pt.on("out"), pt.on("across").compute_root(), pt.on("double").compute_root())
+    p = pt.Pipeline(out, (2 * IMG.shape[0] - 4, IMG.shape[1]), strict=True).with_schedule(schedule)
+    assert "int32(round(" in next(line for line in p.loops().splitlines() if "alloc across" in line)
+    np.testing.assert_array_equal(p(img=PHOTO), p.reference(img=PHOTO))

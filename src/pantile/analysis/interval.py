@@ -148,6 +148,7 @@ class Evaluator:
         self.scope = scope
         self.memo: dict[int, Interval] = {}
         self.outermost: Evaluator = self if outermost is None else outermost
+        self.is_loose = False  # of the outermost: whether it was asked in the place of one that knows more
         self.often: dict[int, int] = {} if outermost is None else outermost.often
         self.branches: dict[tuple[int, bool], tuple[Expr, Evaluator]] = {}
 
@@ -179,7 +180,14 @@ class Evaluator:
 
     def of(self, e: Expr) -> Evaluator:
         """The evaluator that evaluates what is met here."""
-        return self if id(e) in self.memo or self.often.get(id(e), 0) < MOST_SCOPES else self.outermost
+        return self if id(e) in self.memo else self.unless_often(self.often.get(id(e), 0))
+
+    def unless_often(self, times: int) -> Evaluator:
+        """This one; the outermost one, if it is for something that has been evaluated so many times."""
+        if times < MOST_SCOPES or self is self.outermost:
+            return self
+        self.outermost.is_loose = True
+        return self.outermost
 
     def operands(self, e: Expr) -> list[tuple[Evaluator, Expr]]:
         """What `node` asks for, and of whom."""

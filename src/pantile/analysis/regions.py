@@ -23,11 +23,13 @@ class Rules:
     missing   1 where one of some ranges has no values, else 0: nothing is read there, wherever the ends are
     computed  what is computed of a stage of which a box is needed
     perhaps   is told of each buffer that is read where ranges may have no values
+    loosely   is told when conditions were left out, being too many: boxes may be larger than what is read
     """
 
     missing: Callable[[Iterable[Interval]], Scalar] = lambda _: 0
     computed: Callable[[Stage, Box], Box] = lambda _, box: box
     perhaps: Callable[[str], None] = lambda _: None
+    loosely: Callable[[], None] = lambda: None
 
 
 ENDS_ONLY = Rules()
@@ -102,7 +104,8 @@ def _reads(stage: Stage, d: Definition, roots: list[Expr], scope: Scope, rules: 
         box = _unless(missing[id(inner)], box)
         boxes[load.buffer] = hull(boxes[load.buffer], box) if load.buffer in boxes else box
 
-    each_load(roots, scope, seen)
+    if not each_load(roots, scope, seen):
+        rules.loosely()
     return boxes
 
 

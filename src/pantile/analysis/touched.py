@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from ..expr.nodes import Const, Expr, Load, Op, Var
 from ..expr.visit import children, loaded
-from .interval import MOST_SCOPES, Evaluator, Interval, Scope
+from .interval import Evaluator, Interval, Scope
 
 Box = tuple[Interval, ...]
 
@@ -38,9 +38,9 @@ def touched(roots: Iterable[Expr], scope: Scope, wanted: Collection[str] | None 
 def each_load(
     roots: Iterable[Expr], scope: Scope, report: Callable[[Load, Box, Scope], None],
     wanted: Collection[str] | None = None,
-) -> None:  # fmt: skip
+) -> bool:  # fmt: skip
     """Call report(load, box, scope) for every load (of wanted buffers), with the box of its indices over the scope it
-    is read in."""
+    is read in. Returns whether all conditions were kept."""
     top = Evaluator(scope)
     done: set[tuple[int, int]] = set()
     often: Counter[int] = Counter()
@@ -51,14 +51,14 @@ def each_load(
             report(e, tuple([evaluator.visit(i) for i in e.indices]), evaluator.scope)
         if ready or isinstance(e, (Const, Var)) or wanted is not None and loaded(e).isdisjoint(wanted):
             continue
-        if often[id(e)] >= MOST_SCOPES:
-            evaluator = top
+        evaluator = evaluator.unless_often(often[id(e)])
         if (id(e), id(evaluator)) in done:
             continue
         done.add((id(e), id(evaluator)))
         often[id(e)] += 1
         stack.append((e, evaluator, True))
         stack += [(c, inner, False) for c, inner in reversed(_inside(e, evaluator))]
+    return not top.is_loose
 
 
 def _inside(e: Expr, evaluator: Evaluator) -> list[tuple[Expr, Evaluator]]:

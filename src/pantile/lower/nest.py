@@ -54,6 +54,7 @@ from .widen import Lowered
 
 _EARLIEST = 1 << 20  # no loop starts more iterations early than this
 _FARTHEST = 1 << 40  # a coordinate beyond this is as good as unknown
+_LONGEST_TILE = 1 << 13  # longer constant extents are those of a type rather than of a tile
 
 
 @dataclass
@@ -66,15 +67,17 @@ class LoopNest:
     ordered: set[str] = field(default_factory=set)
 
 
-def build_nest(graph: Graph, plan: Plan, facts: Facts, small: bool = False) -> LoopNest:
-    """All stages that have loops, nested as the plan says, with their regions; perhaps for `small` arrays."""
-    builder = _Builder(graph, plan, facts, small)
+def build_nest(graph: Graph, checked: Graph, plan: Plan, facts: Facts, small: bool = False) -> LoopNest:
+    """All stages that have loops, nested as the plan says, with their regions; perhaps for `small` arrays.
+
+    `checked`: the graph before stages were inlined."""
+    builder = _Builder(graph, checked, plan, facts, small)
     body = builder.place(None, Block(()))
     return LoopNest(body, builder.rows.folds(), builder.ordered)
 
 
 class _Builder:
-    def __init__(self, graph: Graph, plan: Plan, facts: Facts, small: bool) -> None:
+    def __init__(self, graph: Graph, checked: Graph, plan: Plan, facts: Facts, small: bool) -> None:
         self.small = small
         self.graph = graph
         self.plan = plan
@@ -106,7 +109,8 @@ class _Builder:
         # Variable of each loop around the statement being built -> open loops down to it. Loops of one iteration, and
         # those that a peeled tail does without, are not open, but stages are stored and computed there all the same.
         self.around: dict[str, int] = {}
-        self.required = Required(graph, {s: self.output_box(graph.stage[s]) for s in graph.output}, facts)
+        outputs = {s: self.output_box(graph.stage[s]) for s in graph.output}
+        self.required = Required(graph, checked, outputs, facts)
 
     def reach(self) -> Reach:
         """What is known about whole loops, where the open ones are not whole."""
@@ -192,7 +196,8 @@ class _Builder:
             return any(map(moves, names(c))) and not settled
 
         reads = tuple(b for m in members for b in m.buffers)
-        whole = read_if(rest, reads, counts, self.contents) or any(map(self.required.is_limited, members))
+        limited = self.required.is_loose or any(map(self.required.is_limited, members))
+        whole = limited or read_if(rest, reads, counts, self.contents)
         return tuple(self.clipped_side(members, k, side)
                      if (whole or self.may_be_empty(side)) and not self.anywhere(members, k) else side
                      for k, side in enumerate(box))  # fmt: skip
@@ -205,7 +210,7 @@ class _Builder:
         high = functools.reduce(maximum, (w.high for w in wholes))
         for m in members:
             most = None if self.required.is_limited(m) else self.facts.upper(side.high - side.low + 1)
-            self.most.setdefault(m.name, {})[k] = most
+            self.most.setdefault(m.name, {})[k] = None if most is None or most > _LONGEST_TILE else most
         first = minimum(maximum(side.low, low), high + 1)  # both ends, so that nothing at all is an extent of 0
         last = minimum(maximum(side.high, low - 1), high)
         return Interval(simplify(first, self.facts), simplify(last, self.facts))

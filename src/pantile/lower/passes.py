@@ -80,12 +80,13 @@ def lower(
     be cut off where they are whole in others."""
     buffers, scalars = arguments(graph, strides)
     by_verb: dict[str, list[str]] = {"partition": [], "unroll": []}  # loops that there was no room for
+    checked = graph
     graph = trace.run("inline", lambda: inline(graph, plan))
     graph, plan = trace.run("expand", lambda: expand(graph, plan))
     graph = trace.run("convert", lambda: convert(graph))
     graph = trace.run("narrow", lambda: narrow(graph))
     plan = trace.run("fit", lambda: fit(graph, plan, facts))
-    nest = trace.run("nest", lambda: build_nest(graph, plan, facts, small))
+    nest = trace.run("nest", lambda: build_nest(graph, checked, plan, facts, small))
     folds = storage_folds(graph, plan, nest.folds)
     body = trace.run("fold", lambda: fold_storage(nest.body, folds))
     body = trace.run("clean", lambda: clean_program(body, facts))

@@ -25,10 +25,14 @@ _LARGEST = 64  # extents that are needed for an output to have a pixel are looke
 
 
 class Required:
-    """The boxes of a pipeline, found when first asked for. `facts`: what all calls have in common."""
+    """The boxes of a pipeline, found when first asked for. `facts`: what all calls have in common.
 
-    def __init__(self, graph: Graph, outputs: Mapping[str, Box], facts: Facts) -> None:
+    `checked` is the graph before stages were inlined, as the check of a call sees it. Once they are, conditions
+    meet that were in stages of their own, and where they are too many to be kept, that graph's boxes are smaller."""
+
+    def __init__(self, graph: Graph, checked: Graph, outputs: Mapping[str, Box], facts: Facts) -> None:
         self.graph = graph
+        self.checked = checked
         self.outputs = outputs
         self.facts = Facts(facts.bounds)
         self._steps: list[Expr] = []  # from the first to the last value of an output's dims: not negative
@@ -37,6 +41,7 @@ class Required:
             self._steps.append(high - low)
             self._learn(self._steps[-1])
         self._limited: set[str] = set()
+        self._is_loose = False
 
     def of(self, stage: Stage) -> Box:
         """What may be computed of a stage: all that is needed of it, and EVERYTHING where it can be anywhere."""
@@ -75,9 +80,26 @@ class Required:
         """Whether that is certain."""
         return all(self.facts.ge(source.size(axis), const(1, INDEX)) for axis in range(source.ndim))
 
+    @property
+    def is_loose(self) -> bool:
+        """Whether what reads a stage may seem to need more of it than it does."""
+        return self.is_conditional and bool(self._boxes) and self._is_loose
+
     @cached_property
     def _boxes(self) -> dict[str, Box]:
-        return required(self.graph, self.outputs, {}, Rules(self._missing, self._computed, self._limit))
+        boxes = required(self.graph, self.outputs, {}, self._rules)
+        if not self._is_loose:
+            return boxes
+        checked = required(self.checked, self.outputs, {}, self._rules)
+        return {name: tuple(map(Interval.meet, box, checked[name])) if name in checked else box
+                for name, box in boxes.items()}  # fmt: skip
+
+    @property
+    def _rules(self) -> Rules:
+        return Rules(self._missing, self._computed, self._limit, self._loosen)
+
+    def _loosen(self) -> None:
+        self._is_loose = True
 
     def _limit(self, buffer: str) -> None:
         """Nothing may be needed of it: it is not computed anywhere, even if what reads it is."""
