@@ -220,3 +220,27 @@ def test_a_loop_that_starts_early_is_not_taken_to_start_at_its_first_iteration()
     )
     picture = np.arange(99, dtype=np.int32).reshape(9, 11)
     np.testing.assert_array_equal(p.with_options(debug=True)(img=picture), p.reference(img=picture))
+
+
+def test_rows_that_are_computed_at_once_have_a_place_each() -> None:
+    """Even rows are read: each second iteration computes two, of which it reads one, and updates both."""
+    f, out = pt.Func("f"), pt.Func("out")
+    f[Y, X] = IMG[Y, X]
+    f[Y, X] += pt.cast("float32", pt.RDom((1, 3))[0])
+    out[Y, X] = f[Y // 2 * 2, X]
+    p = pt.Pipeline(out, shape=IMG.shape).with_options(debug=True)
+    scheduled = p.with_schedule(pt.Schedule(pt.on("out"), pt.on("f").store_root().compute_at("out", "y")))
+    photo = np.arange(7 * 5, dtype=np.float32).reshape(7, 5)
+    np.testing.assert_array_equal(scheduled(img=photo), p.reference(img=photo))
+
+
+def test_what_is_never_read_along_a_loop_that_does_not_start_early() -> None:
+    f, out = pt.Func("f"), pt.Func("out")
+    f[Y, X] = IMG[Y, X] * 2.0
+    r = pt.RDom((-1, 1))
+    out[Y, X] = 0.0
+    out[Y, X] += pt.select(r[0] > 1, f[Y + r[0], X] + f[Y + r[0] + 2, X], 0.5)
+    p = pt.Pipeline(out, shape=IMG.shape)
+    scheduled = p.with_schedule(pt.Schedule(pt.on("out"), pt.on("f").store_root().compute_at("out", "r.0")))
+    photo = np.ones((7, 5), np.float32)
+    np.testing.assert_array_equal(scheduled(img=photo), p.reference(img=photo))

@@ -71,6 +71,21 @@ def test_special_cases_with_blocks(condition: str) -> None:
         check(smoothed(), pt.Schedule(host, b.split("y", "b1", "b2", 2).split("x", "c1", "c2", 4)), SIZES)
 
 
+def test_special_cases_that_never_are() -> None:
+    """Code for images of at least one block contradicts the condition, so that no bound of that version means much."""
+    img = pt.Input("img", "float32", ndim=2)
+    b, c, q = pt.Func("b"), pt.Func("c"), pt.Func("q")
+    b[Y, X] = img[Y, X] + img[Y, X + 1]
+    c[Y, X] = b[Y, X] + b[Y, X + 2]
+    q[Y, X] = c[Y, X] * 2.0
+    schedule = pt.Schedule(
+        pt.on("q").split("x", "xo", "xi", 8).split("xo", "x1", "x2", 2).specialize("img.shape[1] < 8"),
+        pt.on("c").store_at("q", "y").compute_at("q", "x1"),
+        pt.on("b").compute_root(),
+    )
+    check(pt.Pipeline(q, shape=(img.shape[0], img.shape[1] - 3)), schedule, [(8, 35), (4, 11), (3, 5)])
+
+
 @pytest.mark.parametrize("one", ["y3", "y2"])
 def test_stored_in_a_loop_of_one_iteration(one: str) -> None:
     host = pt.on("q").split("y", "y1", "y2", 5, tail="guard").split("y2", "y2", "y3", 1)

@@ -276,6 +276,22 @@ def test_settings_of_threads_are_as_before() -> None:
     assert (threading.stack_size(), sys.getrecursionlimit()) == before
 
 
+def test_settings_that_others_change_meanwhile_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = threading.stack_size()
+    start = threading.Thread.start
+
+    def changing(thread: threading.Thread) -> None:
+        start(thread)
+        threading.stack_size(SMALL_STACK)
+
+    monkeypatch.setattr(threading.Thread, "start", changing)
+    try:
+        on_deep_stack(lambda: None)()
+        assert threading.stack_size() == SMALL_STACK
+    finally:
+        threading.stack_size(usual)
+
+
 def test_an_interrupt_ends_the_work() -> None:
     started, ended = threading.Event(), threading.Event()
 

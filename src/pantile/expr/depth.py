@@ -99,7 +99,9 @@ def _start(thread: threading.Thread) -> bool:
         except RuntimeError:
             return False
         finally:
-            threading.stack_size(usual)
+            found = threading.stack_size(usual)
+            if found != _STACK:  # another thread has changed it meanwhile
+                threading.stack_size(found)
     return True
 
 

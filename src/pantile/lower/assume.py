@@ -27,6 +27,11 @@ def assume(condition: Expr, bounds: Mapping[str, tuple[int | None, int | None]])
     return known, result
 
 
+def is_impossible(bounds: Mapping[str, tuple[int | None, int | None]]) -> bool:
+    """Whether no number is within some of the bounds."""
+    return any(low is not None and high is not None and low > high for low, high in bounds.values())
+
+
 def _conjuncts(e: Expr) -> list[Expr]:
     if isinstance(e, Op) and e.op == "and":
         return [c for a in e.args for c in _conjuncts(a)]

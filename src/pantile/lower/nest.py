@@ -37,7 +37,7 @@ from ..graph.nodes import Graph, ReductionDim, Stage
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
 from ..schedule.plan import Loop, Nest, Plan, Site, Split, StagePlan
-from .assume import assume
+from .assume import assume, is_impossible
 from .constant import is_constant
 from .extents import Extents
 from .footprint import Contents, Reach, computed, read_by, read_if, read_when
@@ -340,8 +340,11 @@ class _Builder:
             return self.produce(stage)
         condition = conditions[0]
         bounds = self.facts.bounds
+        known, assumed = assume(condition, bounds)
+        if is_impossible(assumed):  # what never runs needs nothing of other stages
+            return self.specialized(stage, conditions[1:])
         with self.no_sliding_outside():
-            known, self.facts.bounds = assume(condition, bounds)
+            self.facts.bounds = assumed
             with self.extents.of_a_version():
                 version = self.produce(stage)
             self.facts.bounds = bounds

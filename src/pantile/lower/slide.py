@@ -124,12 +124,15 @@ def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inn
     if plan is None:
         return None
     start, exact = plan
+    begins = substitute(first, {loop.first.name: loop.low})
+    if start == 0:  # a loop that nothing makes start early does not name where it would start
+        first = begins
     fresh = simplify(before + 1, facts)
     sides = [Interval(fresh if exact else maximum(fresh, first), high) if j == k else s for j, s in enumerate(box)]
     # As many rows in each iteration; fewer in the first, from `first` on, and in the last.
     even = isinstance(gap, Const) and isinstance(advance, Const) and int(gap.value) >= 0
-    never_negative = even and facts.ge(_at_the_end(high, v), substitute(first, {loop.first.name: loop.low}) - 1)
-    return Sliding(loop, k, tuple(sides), window, start, never_negative)
+    never_negative = even and facts.ge(_at_the_end(high, v), begins - 1)
+    return Sliding(loop, k, tuple(sides), max(window, _most_at_once(unclipped, v)), start, never_negative)
 
 
 def _later(e: Expr, scope: Scope) -> Interval:
@@ -206,6 +209,20 @@ def _window(low: Expr, high: Expr, v: Var, facts: Facts) -> int | None:
     if whole is not None:
         return whole
     return max((p for p in parts if p is not None), default=None) if None not in parts else None
+
+
+def _most_at_once(e: Expr, v: Var) -> int:
+    """The greatest increase in one step of `v` of what `_rate` has found never to decrease.
+
+    It may exceed the rows in use: v//2*2 is one row, and moves by two. Those between are computed as well, and updates
+    that follow have a place for each."""
+    total = 0
+    for atom, c in linear(e).terms.values():
+        if isinstance(atom, Var) and atom.name == v.name:
+            total += c
+        elif isinstance(atom, Op) and isinstance(atom.args[1], Const) and depends(atom, [v.name]):
+            total += c * ceil(Fraction(_most_at_once(atom.args[0], v), int(atom.args[1].value)))
+    return total
 
 
 def _rate(e: Expr, v: Var) -> Fraction | None:
