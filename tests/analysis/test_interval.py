@@ -218,3 +218,11 @@ def test_clamped_coordinates_fit_a_narrower_type() -> None:
     e = cast(INT32, op("max", op("min", chosen, const(3, INT64)), const(-2, INT64)))
     r = interval(e, {"x": Interval(0, n - 1), "y": Interval(0, n - 1)})
     assert Facts().lower(expr(r.low, INDEX)) == 0 and Facts().upper(expr(r.high, INDEX)) == 3
+
+
+def test_the_smaller_mask_limits() -> None:
+    """Also where the other operand is a number that only arithmetic on its ends has found."""
+    number = pt.cast("int32", pt.floor(pt.cast("float32", const(5, INT32)) * 1e6))
+    for masked in (number & 7, const(7, INT32) & number):
+        found = interval(masked, {})
+        assert (found.low, found.high) == (0, 7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +84,11 @@ def refused_call(pipeline: Pipeline, inputs: dict[str, np.ndarray], params: dict
 def refused_late(refusal: UserError) -> bool:
     """Whether a legal schedule was refused for a reason that only lowering can see."""
     return any(reason in str(refusal) for reason in _LATE)
+
+
+def beyond_reference(refusal: UserError) -> bool:
+    """Whether the reference, which stores all stages, has no room for one that is read at places far apart."""
+    return re.search(r"the reads of .* span .* pixels", str(refusal)) is not None
 
 
 _LATE = (

@@ -24,7 +24,7 @@ from ..autoschedule.problems import MODELS, TINY, problem_of
 from .arrays import LAYOUTS, outputs_like
 from .draws import Draw
 from .guarded import guarded
-from .harness import compare, pipeline_of, program, refused_call, refused_late
+from .harness import beyond_reference, compare, pipeline_of, program, refused_call, refused_late
 from .interior import interior_pipelines
 from .pipelines import Case, pipelines
 from .schedules import schedules
@@ -79,8 +79,9 @@ def run_case(seed: int, schedules: int, strategies: int, skip: int, tell: Tell) 
         case: Case = seeded(seed)(cases())
         tell(Begun(0, "prepare", case.source))
         prepared = _Prepared(seed, case)
-    except Exception:
-        tell(Ended(0, "prepare", EXCEPTION, _trace()))
+    except Exception as error:
+        expected = isinstance(error, UserError) and beyond_reference(error)
+        tell(Ended(0, "prepare", REFUSED if expected else EXCEPTION, "" if expected else _trace()))
         return
     tell(Ended(0, "prepare", REFUSED if prepared.refused else RIGHT))
     for step, (label, find) in enumerate(_ways(prepared, schedules, strategies), 1):

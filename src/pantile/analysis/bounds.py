@@ -38,13 +38,17 @@ def check_regions(
     """
     check = _Check(graph, shapes, {name: Interval.point(value) for name, value in scalars.items()})
     for name, shape in shapes.items():
-        check.output(graph.stage[name], shape)
-    for stage in reversed(graph.stages):
-        check.reads(stage)
+        check.domain(graph.stage[name], shape)
     for stage in graph.stages:
-        if stage.name in stored:
+        if stage.name in stored and stage.name not in shapes:
             check.storage(stage)
         check.as_code_sees(stage, stored)
+    for name, shape in shapes.items():  # what is written outside can be dropped, if all of the above is well
+        check.updates(graph.stage[name], shape)
+    for stage in reversed(graph.stages):
+        check.reads(stage)
+    for name in shapes:
+        check.storage(graph.stage[name])
 
 
 def region_scalars(graph: Graph) -> set[str]:
@@ -104,17 +108,19 @@ class _Check:
                 when_empty = how_to_fill([n for _, n in s.domain], self.scope, sizes) if is_empty else ""
                 yield from (Room(b, owner, limits, remedy, when_empty) for b in s.buffers)
 
-    def output(self, stage: Stage, shape: tuple[int, ...]) -> None:
-        """An output's stated domain has all of its shape, and its updates stay inside its array."""
-        asked = self.asked[stage.name]
-        if _is_empty(asked):
-            return
-        room = self.rooms.get(stage.buffers[0])
-        if room is not None and not room.holds(asked):
+    def domain(self, stage: Stage, shape: tuple[int, ...]) -> None:
+        """An output's stated domain has all of its shape."""
+        room, asked = self.rooms.get(stage.buffers[0]), self.asked[stage.name]
+        if room is not None and not _is_empty(asked) and not room.holds(asked):
             raise messages.output_outside(stage, shape, room)
+
+    def updates(self, stage: Stage, shape: tuple[int, ...]) -> None:
+        """An output's updates stay inside its array."""
+        if _is_empty(self.asked[stage.name]):
+            return
         limits = tuple((0, n - 1) for n in shape)
         arrays = {b: Room(b, "the array it is written to", limits, _OWN_REMEDY) for b in stage.buffers}
-        for place in self._places(stage, asked, stage.updates):
+        for place in self._places(stage, self.asked[stage.name], stage.updates):
             self._writes(place, shape, arrays[stage.buffers[0]])
             self._loads(place, arrays)
 

@@ -470,10 +470,8 @@ def _shr(a: Interval, b: Interval) -> Interval:
 
 
 def _and(a: Interval, b: Interval) -> Interval:
-    for mask in (_constant(a), _constant(b)):
-        if mask is not None and mask >= 0:
-            return Interval(0, mask)
-    return EVERYTHING
+    masks = [m for m in map(_constant, (a, b)) if m is not None and m >= 0]
+    return Interval(0, min(masks)) if masks else EVERYTHING
 
 
 def _within(a: Interval, low: Interval, high: Interval) -> Interval:
