@@ -429,7 +429,7 @@ def test_what_decides_on_itself_in_many_ways() -> None:
     img, k, f = pt.Input("img", "int32", ndim=2), pt.Param("k", "int32"), pt.Func("f")
     around = pt.constant(img, 1)
     e = around[y, x + around[y - 1, x] % 2]
-    for level in range(3):
+    for level in range(8):
         e = pt.select((x > level) & (e < k + level), e + around[y, x - level], pt.select(y > level, e * 3, e - 1))
     f[y, x] = e
     p = pt.Pipeline(f, shape=(img.shape[0] + 3, img.shape[1])).with_options(debug=True)

@@ -156,6 +156,15 @@ def _shared_branches(n: int) -> pt.Pipeline:
     return pt.Pipeline(_defined(e))
 
 
+def _deciding_branches(n: int) -> pt.Pipeline:
+    """The same, and what is below decides, too, which of them is taken."""
+    img = _image()
+    e = img[y, x]
+    for k in range(n):
+        e = pt.select((x > k) & (e < float(k)), e + img[y, x], pt.select(y > k, e * 3.0, e - 1.0))
+    return pt.Pipeline(_defined(e))
+
+
 DEEP: dict[str, Callable[[int], pt.Pipeline]] = {
     "left": _nested(lambda e, k: e + float(k)),
     "right": _nested(lambda e, k: float(k) - e),
@@ -221,6 +230,7 @@ GROWING: dict[str, tuple[Callable[[int], pt.Pipeline], int]] = {
     "sliding": (_sliding, 40),
     "recurrence": (_recurrence, 20),
     "shared branches": (_shared_branches, 20),
+    "deciding branches": (_deciding_branches, 20),
 }
 
 

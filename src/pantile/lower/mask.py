@@ -7,7 +7,8 @@ mask where its indices provably stay in the same bounds without the condition, e
 condition holds nowhere needs nothing: whether there are such points is then the mask. Partitioning resolves most masks.
 
 What selects share is needed wherever one of the ways to it is taken. There is a copy of it for each of these ways, with
-masks of its own; where they are many, one for all of them, masked by whether any is taken.
+masks of its own, but none for a way that goes on from another one, as from a condition on it to a branch that is then
+taken; where they are many, one for all of them, masked by whether any is taken.
 """
 
 from __future__ import annotations
@@ -72,6 +73,9 @@ class _Path:
     is_joined: bool = False  # or such a one is on it: less is read than the scope says
 
 
+_NOT_COVERED: Mapping[_Path, _Path] = {}
+
+
 class _Masker:
     def __init__(self, scope: Scope, inputs: Mapping[str, InputInfo], facts: Facts,
                  missing: Callable[[str], bool] = lambda _: False,
@@ -84,6 +88,7 @@ class _Masker:
         self.start = _Path(scope)
         self.branches: dict[tuple[int, int, bool, bool], _Path] = {}
         self.joined: dict[int, _Path] = {}  # what has too many paths -> the one for all of them
+        self.covered: dict[int, dict[_Path, _Path]] = {}  # node -> paths to it that go on from others -> these
         self.conditions: dict[int, Expr | None] = {id(self.start): None}  # path -> when it is taken
         self.pending: set[int] = set()  # paths whose conditions are being made
         self.memo: dict[tuple[int, int], Expr] = {}
@@ -94,7 +99,7 @@ class _Masker:
     def find_ways(self, e: Expr) -> None:
         ways: dict[int, dict[_Path, None]] = {id(e): {self.start: None}}
         for node in reversed(operands_first(e)):
-            paths = tuple(ways.pop(id(node)))
+            paths = self.shortest(node, ways.pop(id(node)))
             if len(paths) > MOST_SCOPES:
                 joined = _Path(self.whole, any(p.by_scalars for p in paths), None, paths, True)
                 self.joined[id(node)] = joined
@@ -102,6 +107,21 @@ class _Masker:
             for path in paths:
                 for c, inner in self.operands(node, path):
                     ways.setdefault(id(c), {})[inner] = None
+
+    def shortest(self, e: Expr, paths: Mapping[_Path, None]) -> tuple[_Path, ...]:
+        """The paths to a node that go on from none of the others."""
+        if len(paths) == 1:
+            return tuple(paths)
+        outermost: dict[_Path, _Path | None] = {}  # of the paths, the first one on the way along each
+        for path in paths:
+            way = [path]
+            while way[-1] not in outermost and (last := way[-1].last) is not None:
+                way.append(last[0])
+            for p in reversed(way):
+                before = None if p.last is None else outermost.get(p.last[0])
+                outermost.setdefault(p, before or (p if p in paths else None))
+        self.covered[id(e)] = {p: first for p in paths if (first := outermost[p]) is not None and first is not p}
+        return tuple(p for p in paths if outermost[p] is p)
 
     def operands(self, e: Expr, path: _Path) -> list[tuple[Expr, _Path]]:
         """Each with the path to it."""
@@ -147,6 +167,7 @@ class _Masker:
     def visit(self, e: Expr, path: _Path) -> Expr:
         if isinstance(e, (Const, Var)):
             return e
+        path = self.covered.get(id(e), _NOT_COVERED).get(path, path)
         joined = self.joined.get(id(e))
         if joined is not None and id(joined) not in self.pending:  # else it decides on itself, in one of its ways
             path = joined
