@@ -16,14 +16,16 @@ MANY_TERMS = 32
 
 def conversions(graph: Graph) -> dict[str, DType]:
     """The stages that are only ever read to be converted to one wider type, and that by sums of many terms."""
+    definitions = [d for s in graph.stages for d in s.definitions]
+    if all(terms(d) < MANY_TERMS for d in definitions):
+        return {}
     read_as: dict[str, set[DType | None]] = {}
     often: set[str] = set()
-    for s in graph.stages:
-        for d in s.definitions:
-            found = _read_as(d)
-            often |= found.keys() if terms(d) >= MANY_TERMS else set()
-            for buffer, types in found.items():
-                read_as.setdefault(buffer, set()).update(types)
+    for d in definitions:
+        found = _read_as(d)
+        often |= found.keys() if terms(d) >= MANY_TERMS else set()
+        for buffer, types in found.items():
+            read_as.setdefault(buffer, set()).update(types)
     inner = [s for s in graph.stages if s.name in often and s.name not in graph.output and not s.updates]
     wider = {s.name: _only(read_as[s.name]) for s in inner}
     return {s.name: t for s in inner if (t := wider[s.name]) is not None and t.bytes > s.dtypes[0].bytes}

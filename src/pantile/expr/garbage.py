@@ -7,7 +7,7 @@ import gc
 
 from .meanwhile import Meanwhile
 
-_YOUNG = 100_000  # objects made before any is looked at: some ten megabytes
+_YOUNG = 500_000  # objects made before any is looked at: some fifty megabytes
 _Thresholds = tuple[int, int, int]
 
 

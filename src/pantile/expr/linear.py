@@ -17,7 +17,7 @@ from .build import binary
 from .congruence import Class, known_remainder
 from .nodes import Cast, Const, Expr, Op, Var, const, op
 from .types import INDEX, UINT64
-from .visit import Key, children, key, names, once_per_node, operands_first, rebuild, same
+from .visit import Key, children, key, names, note, once_per_node, operands_first, rebuild, same
 
 _LINEAR = frozenset({"add", "sub", "neg", "mul"})
 # A proof may look at this many linear forms; expressions that need more are left as they are.
@@ -52,7 +52,7 @@ class Linear:
         return sum(c for atom, c in self.terms.values() if isinstance(atom, Var) and atom.name == name)
 
     def expr(self) -> Expr:
-        """As an expression again, constant last."""
+        """As an expression again, constant last; a sum knows its form."""
         result: Expr | None = None
         for atom, c in self.terms.values():
             term = atom if c in (1, -1) else op("mul", atom, const(abs(c), atom.dtype))
@@ -62,7 +62,13 @@ class Linear:
                 result = op("add" if c > 0 else "sub", result, term)
         if result is None:
             return const(self.constant, INDEX)
-        return op("add", result, const(self.constant, result.dtype)) if self.constant else result
+        if self.constant:
+            result = op("add", result, const(self.constant, result.dtype))
+        elif len(self.terms) == 1 and result is atom:
+            return result
+        if result.dtype is INDEX:
+            note(result, _linear=self, _is_normal=True)
+        return result
 
 
 class _Terms:
@@ -330,6 +336,8 @@ class Simplifier:
         self.keep: list[Expr] = []  # originals stay alive while their ids are keys
 
     def visit(self, e: Expr) -> Expr:
+        if isinstance(e, Var):
+            return self.names.get(e.name, e)
         found = self.memo.get(id(e))
         if found is None:
             found = self.memo[id(e)] = self.node(e)
@@ -337,8 +345,6 @@ class Simplifier:
         return found
 
     def node(self, e: Expr) -> Expr:
-        if isinstance(e, Var):
-            return self.names.get(e.name, e)
         if isinstance(e, Op) and e.op in _LINEAR and e.dtype == INDEX and e.lanes == 1:
             return self.sum(e)
         old = children(e)
@@ -351,14 +357,22 @@ class Simplifier:
     def sum(self, e: Op) -> Expr:
         """A whole sum at once: its atoms simplified, equal ones cancelled."""
         form = linear(e)
+        old = [atom for atom, _ in form.terms.values()]
+        if old and old[0] is e:  # a product of variables
+            args = tuple([self.visit(a) for a in e.args])
+            return e if all(map(is_, args, e.args)) else linear(rebuild(e, args)).expr()
+        new = [self.visit(atom) for atom in old]
+        if all(map(is_, new, old)):
+            return self.tidied(e, form)
         total = _Terms()
         total.constant = form.constant
-        for atom, c in form.terms.values():
-            if atom is e:  # a product of variables
-                new = tuple([self.visit(a) for a in e.args])
-                return e if all(map(is_, new, e.args)) else linear(rebuild(e, new)).expr()
-            total.add_form(linear(self.visit(atom)), c)
+        for atom, (_, c) in zip(new, form.terms.values(), strict=True):
+            total.add_form(linear(atom), c)
         return total.form().expr()
+
+    def tidied(self, e: Op, form: Linear) -> Expr:
+        """A sum of atoms that are simple already."""
+        return form.expr()
 
     def rewrite(self, e: Expr) -> Expr:
         """The node itself, its operands being simple already."""
@@ -448,25 +462,32 @@ class Simplifier:
         return e
 
 
-class _Remembering(Simplifier):
+class _Sharing(Simplifier):
+    """Keeps nodes that are as simple as they can be, so that expressions come to share them."""
+
+    def tidied(self, e: Op, form: Linear) -> Expr:
+        return e if hasattr(e, "_is_normal") else form.expr()
+
+
+class _Remembering(_Sharing):
     """Looks up what was simplified before under the same facts: regions of long chains of stages are made of those of
     the stages before, which are simple already."""
 
     def node(self, e: Expr) -> Expr:
-        if isinstance(e, (Var, Const)):
+        if isinstance(e, Const):
             return e
         known = self.facts.about(e)
         found = self.facts.simplified.get(id(e))
         if found is not None and found.known == known:
             return found.result
         result = super().node(e)
-        if same(e, result):
+        if result is not e and same(e, result):
             result = e  # what is made of it keeps its identity, too, and is found here
         self.facts.simplified[id(e)] = _Simplified(e, known, result)
         return result
 
 
-class VersionsSimplifier(Simplifier):
+class VersionsSimplifier(_Sharing):
     """For versions of the same code one after the other: a node like one before, with the same facts about its
     variables, becomes the same, without another proof."""
 

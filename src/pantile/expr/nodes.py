@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from ..errors import UserError
 from .types import BOOL, INDEX, DType
@@ -49,7 +49,7 @@ else:
 class _Notes:
     """Room in a node for what is found out about it once; see `once_per_node` in `visit`."""
 
-    __slots__ = ("_has_floats", "_key", "_linear", "_loaded", "_names", "_nesting")
+    __slots__ = ("_has_floats", "_has_promises", "_is_normal", "_key", "_linear", "_loaded", "_names", "_nesting")
 
 
 @node()
@@ -58,6 +58,9 @@ class Expr(_Notes):
 
     dtype: DType
     lanes: int
+    # The expressions that it is made of. Asked for more often than anything else: where a field holds just these, this
+    # is another name for it.
+    operands: ClassVar[tuple[Expr, ...]] = ()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Expr:
         return numpy_functions.apply_ufunc(ufunc, method, inputs, options)
@@ -317,6 +320,18 @@ class Shuffle(Expr):
     vectors: tuple[Expr, ...]
     order: tuple[int, ...]
 
+
+def _operands_are(operands: Any, *kinds: type[Expr]) -> None:
+    for kind in kinds:
+        kind.operands = operands
+
+
+_operands_are(Op.args, Op)
+_operands_are(Read.indices, Read)
+_operands_are(Shuffle.vectors, Shuffle)
+_operands_are(property(lambda e: (e.value,)), Cast, Bits, Broadcast, Reduce)
+_operands_are(property(lambda e: e.indices if e.mask is None else (*e.indices, e.mask)), Load)
+_operands_are(property(lambda e: (e.base, e.stride)), Ramp)
 
 # Operation name -> number of arguments. Results have the arguments' type except where `RESULT_TYPE` says otherwise.
 ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "floordiv": 2, "mod": 2, "min": 2, "max": 2, "neg": 1, "abs": 1}

@@ -36,27 +36,15 @@ Key = bytes  # of an expression, see `key`
 T = TypeVar("T")
 Operands = Callable[[Expr], Iterable[Expr]]
 
-# By kind of node; constants and variables (and the language's own kinds of variables) have none.
-_OPERANDS: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
-    Op: attrgetter("args"),
-    Cast: lambda e: (e.value,),
-    Bits: lambda e: (e.value,),
-    Broadcast: lambda e: (e.value,),
-    Reduce: lambda e: (e.value,),
-    Read: attrgetter("indices"),
-    Load: lambda e: e.indices if e.mask is None else (*e.indices, e.mask),
-    Ramp: lambda e: (e.base, e.stride),
-    Shuffle: attrgetter("vectors"),
-}
-
 
 def children(e: Expr) -> tuple[Expr, ...]:
     """The direct operands of a node."""
-    operands = _OPERANDS.get(type(e))
-    return () if operands is None else operands(e)
+    return e.operands
 
 
-def each_once(e: Expr, memo: dict[int, T], visit: Callable[[Expr], T], operands: Operands = children) -> T:
+def each_once(
+    e: Expr, memo: dict[int, T], visit: Callable[[Expr], T], operands: Operands = attrgetter("operands")
+) -> T:
     """What `visit` makes of a node, after all below it: memo[id(node)] is there for each of a node's operands.
 
     `memo` must not outlive the expressions; no result is None. `operands`: those that `visit` asks for.
@@ -89,7 +77,9 @@ def operands_first(e: Expr, operands: Operands = children) -> list[Expr]:
     return found
 
 
-def once_per_node(slot: str, operands: Operands = children) -> Callable[[Callable[[Any], T]], Callable[[Expr], T]]:
+def once_per_node(
+    slot: str, operands: Operands = attrgetter("operands")
+) -> Callable[[Callable[[Any], T]], Callable[[Expr], T]]:
     """Makes a function of a node remember its result, in the node. It may ask for the results of its operands."""
 
     def remembering(function: Callable[[Any], T]) -> Callable[[Expr], T]:
@@ -112,7 +102,7 @@ def once_per_node(slot: str, operands: Operands = children) -> Callable[[Callabl
                 below = len(stack)
                 for c in operands(node):
                     if getattr(c, slot, None) is None:
-                        if type(c) in _OPERANDS:
+                        if c.operands:
                             stack.append(c)
                         else:
                             setattr(c, slot, function(c))
@@ -126,6 +116,12 @@ def once_per_node(slot: str, operands: Operands = children) -> Callable[[Callabl
         return remembered
 
     return remembering
+
+
+def note(e: Expr, **found: object) -> None:
+    """Have a node remember what is known of it without asking, as `once_per_node` does."""
+    for slot, value in found.items():
+        setattr(e, slot, value)
 
 
 def rebuild(e: Expr, new: tuple[Expr, ...]) -> Expr:
@@ -178,10 +174,14 @@ def rebuild_op(name: str, args: tuple[Expr, ...]) -> Expr:
     return op(name, *(build.broadcast(a, lanes) for a in args))
 
 
-def transform(e: Expr, change: Callable[[Expr], Expr | None], memo: dict[int, Expr] | None = None) -> Expr:
+def transform(
+    e: Expr, change: Callable[[Expr], Expr | None], memo: dict[int, Expr] | None = None,
+    concerns: Callable[[Expr], object] | None = None,
+) -> Expr:  # fmt: skip
     """Rewrite bottom-up: operands first, then `change` on the rebuilt node (None keeps it).
 
     `memo` maps id -> result and must not outlive the expressions; share one among calls with the same `change`.
+    `concerns`: whether a node is one that `change` may not keep, or has such below it; others are not looked into.
     """
     memo = {} if memo is None else memo
     stack = [e]
@@ -190,7 +190,10 @@ def transform(e: Expr, change: Callable[[Expr], Expr | None], memo: dict[int, Ex
         if id(node) in memo:
             stack.pop()
             continue
-        old = children(node)
+        if concerns is not None and not concerns(node):
+            memo[id(node)] = stack.pop()
+            continue
+        old = node.operands
         result = node
         if old:
             waiting = [c for c in old if id(c) not in memo]
@@ -232,7 +235,7 @@ def walk(*roots: Expr) -> Iterator[Expr]:
         if id(e) not in seen:
             seen.add(id(e))
             yield e
-            stack.extend(reversed(children(e)))
+            stack += e.operands[::-1]
 
 
 def variables(*roots: Expr) -> dict[str, Var]:

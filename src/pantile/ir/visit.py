@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import is_
 from typing import Any, NamedTuple
 
 from ..expr.nodes import Expr
@@ -18,8 +19,8 @@ class _Shape(NamedTuple):
     make: Callable[[Any, tuple[Expr, ...], tuple[Stmt, ...]], Stmt]
 
 
-def _present(*parts: Any) -> tuple[Any, ...]:
-    return tuple([p for p in parts if p is not None])
+def _present(part: Any) -> tuple[Any, ...]:
+    return () if part is None else (part,)
 
 
 def _make_for(s: For, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
@@ -40,14 +41,14 @@ def _make_alloc(s: Alloc, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
 
 
 _SHAPES: dict[type[Stmt], _Shape] = {
-    For: _Shape(lambda s: _present(s.min, s.extent, s.scratch), lambda s: (s.body,), _make_for),
+    For: _Shape(lambda s: (s.min, s.extent, *_present(s.scratch)), lambda s: (s.body,), _make_for),
     Let: _Shape(lambda s: (s.value,), lambda s: (s.body,), lambda s, e, b: Let(s.name, e[0], b[0])),
     Block: _Shape(lambda s: (), lambda s: s.stmts, lambda s, e, b: Block(b)),
-    If: _Shape(lambda s: (s.condition,), lambda s: _present(s.then, s.otherwise), lambda s, e, b: If(e[0], *b)),
+    If: _Shape(lambda s: (s.condition,), lambda s: (s.then, *_present(s.otherwise)), lambda s, e, b: If(e[0], *b)),
     Store: _Shape(lambda s: (*s.indices, s.value, *_present(s.mask)), lambda s: (), _make_store),
     Produce: _Shape(lambda s: (), lambda s: (s.body,), lambda s, e, b: Produce(s.stage, b[0])),
     Realize: _Shape(lambda s: tuple([e for side in s.box for e in side]), lambda s: (s.body,), _make_realize),
-    Alloc: _Shape(lambda s: _present(s.size, s.offset), lambda s: (s.body,), _make_alloc),
+    Alloc: _Shape(lambda s: (s.size, *_present(s.offset)), lambda s: (s.body,), _make_alloc),
     Prefetch: _Shape(lambda s: s.indices, lambda s: (), lambda s, e, b: Prefetch(s.buffer, e)),
     Call: _Shape(lambda s: s.args, lambda s: (), lambda s, e, b: Call(s.name, e)),
 }  # fmt: skip
@@ -72,7 +73,7 @@ def rebuild(s: Stmt, exprs: tuple[Expr, ...], stmts: tuple[Stmt, ...]) -> Stmt:
 
 
 def _identical(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
-    return len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
+    return len(new) == len(old) and all(map(is_, new, old))
 
 
 def transform(s: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt:

@@ -18,7 +18,7 @@ from ..expr.build import binary, broadcast, expr, maximum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Load, Op, const, var
 from ..expr.types import INDEX, DType
-from ..expr.visit import transform
+from ..expr.visit import loaded, transform
 from ..graph.nodes import Graph
 from ..ir import visit as ir
 from ..ir.nodes import Alloc, BufferArg, For, Kind, Let, Memory, Prefetch, Realize, Stmt, Store
@@ -188,7 +188,7 @@ class _Flattener:
                 return Load(n.dtype, n.lanes, n.buffer, (index,), n.mask)
             return None
 
-        return transform(e, access)
+        return transform(e, access, concerns=loaded)
 
     def index(self, buffer: str, indices: tuple[Expr, ...]) -> Expr:
         """Offset in elements from the buffer's base pointer."""

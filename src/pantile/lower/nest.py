@@ -32,7 +32,7 @@ from ..expr.build import expr, logical_and, maximum, minimum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, Var, const, var
 from ..expr.types import INDEX
-from ..expr.visit import depends, loaded, names, same, substitute, variables, walk
+from ..expr.visit import depends, loaded, names, same, substitute, walk
 from ..graph.nodes import Graph, ReductionDim, Stage
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
@@ -410,11 +410,11 @@ class _Builder:
 
     def ready(self, loops: Loops, depth: int) -> list[tuple[str, Expr]]:
         """The lets whose loops are open, that is, above `depth`; they are not pending any more."""
-        names = loops.nest.loops[depth:]
-        waiting = {loops.var(x.name).name for x in names if x.name not in loops.gone} | {n for n, _ in loops.lets}
+        inner = loops.nest.loops[depth:]
+        waiting = {loops.var(x.name).name for x in inner if x.name not in loops.gone} | {n for n, _ in loops.lets}
         ready: list[tuple[str, Expr]] = []
         pending = list(loops.lets)
-        while found := next((i for i in pending if not waiting & variables(i[1]).keys()), None):
+        while found := next((i for i in pending if waiting.isdisjoint(names(i[1]))), None):
             pending.remove(found)
             waiting.discard(found[0])
             ready.append(found)
@@ -527,7 +527,7 @@ class _Builder:
         ready = self.ready(loops, depth)
         outside = {name for name, _ in ready if name in loops.fused}
         for name, value in reversed(ready):  # and what they are made of, where a fused loop was split again
-            outside |= variables(value).keys() if name in outside else set()
+            outside |= names(value) if name in outside else set()
         parts = [let for let in ready if let[0] in outside]
         loops.lets = [let for let in ready if let[0] not in outside] + loops.lets
         if parts and self.open:
@@ -619,9 +619,9 @@ class _Builder:
         d = loops.definition
         return depends(condition, self.lanes(loops)) and not any(loaded(e) for e in (condition, *d.indices))
 
-    def made_of(self, e: Expr) -> set[str]:
+    def made_of(self, e: Expr) -> frozenset[str]:
         """The variables of an expression and of the lets that it is made of."""
-        found = set(variables(e))
+        found = names(e)
         return found.union(*(self.made_of(self.lets[name]) for name in found if name in self.lets))
 
     def lanes(self, loops: Loops) -> list[str]:

@@ -43,7 +43,7 @@ def partition(
 
     `ordered`: loops whose iterations must keep their order. `refused` is told of those that there is no room for.
     """
-    room = Room(max(_MOST_OF_ALL, size(body)))
+    room = Room(_MOST_OF_ALL, larger=lambda: size(body))
     return _Partitioner(facts, modes, ordered, room, refused).outermost(body, {})
 
 

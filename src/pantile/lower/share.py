@@ -40,8 +40,8 @@ def _uses(body: Stmt) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for place, s in enumerate(_in_a_row(body)):
         accesses = (i.buffer for i in ir.walk(s) if isinstance(i, (Store, Prefetch)))
-        loads = (e.buffer for e in ir.all_expressions(s) if isinstance(e, Load))
-        for buffer in {*accesses, *loads}:
+        loads = (loaded(e) for i in ir.walk(s) for e in ir.expressions(i))
+        for buffer in set(accesses).union(*loads):
             found[buffer] = (found.get(buffer, (place, place))[0], place)
     return found
 
@@ -116,7 +116,7 @@ def _renamed(body: Stmt, homes: dict[str, str]) -> Stmt:
             return Store(homes[s.buffer], s.indices, s.value, s.mask, s.nontemporal)
         return Prefetch(homes[s.buffer], s.indices) if isinstance(s, Prefetch) and s.buffer in homes else None
 
-    def renamed(e: Expr) -> Expr:
-        return e if loaded(e).isdisjoint(homes) else transform(e, load, memo)
+    def has_moved(e: Expr) -> bool:
+        return not loaded(e).isdisjoint(homes)
 
-    return ir.transform(ir.map_exprs(body, renamed), access)
+    return ir.transform(ir.map_exprs(body, lambda e: transform(e, load, memo, has_moved)), access)

@@ -7,6 +7,8 @@ left is not done, which costs some time when the code runs, and nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..expr.nodes import Const
 from ..expr.visit import walk
 from ..ir import visit as ir
@@ -25,11 +27,13 @@ def copies(s: Stmt) -> int:
 
 
 class Room:
-    """What may still be added: to a part of a program, and to all of it."""
+    """What may still be added: to a part of a program, and to all of it. `larger`: how much it is if that is more than
+    `most`, which is worked out if need be."""
 
-    def __init__(self, most: int, whole: Room | None = None) -> None:
-        self.left = most
+    def __init__(self, most: int, whole: Room | None = None, larger: Callable[[], int] | None = None) -> None:
+        self.most = self.left = most
         self.whole = whole
+        self.larger = larger
 
     def take(self, amount: int) -> bool:
         """Whether so much could be added, which then it is."""
@@ -39,6 +43,9 @@ class Room:
         return True
 
     def has(self, amount: int) -> bool:
+        if amount > self.left and self.larger is not None:
+            self.left += max(0, self.larger() - self.most)
+            self.larger = None
         return amount <= self.left and (self.whole is None or self.whole.has(amount))
 
     def _use(self, amount: int) -> None:

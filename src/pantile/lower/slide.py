@@ -20,12 +20,12 @@ from ..analysis.interval import Interval, Later, Scope, interval
 from ..analysis.touched import Box
 from ..expr.build import expr, maximum, minimum
 from ..expr.linear import Facts, linear, simplify
-from ..expr.nodes import Const, Expr, Load, Op, Var, var
+from ..expr.nodes import Const, Expr, Op, Var, var
 from ..expr.types import INDEX
-from ..expr.visit import depends, substitute
+from ..expr.visit import depends, loaded, substitute
 from ..graph.nodes import Stage
 from ..ir.nodes import If, Kind, Produce, Stmt
-from ..ir.visit import all_expressions, walk
+from ..ir.visit import expressions, walk
 from .footprint import Reach, read_by
 from .names import of_loop
 
@@ -66,7 +66,7 @@ class OpenLoop:
 
 
 def _reads(s: Stmt, buffers: tuple[str, ...]) -> bool:
-    return any(isinstance(e, Load) and e.buffer in buffers for e in all_expressions(s))
+    return any(not loaded(e).isdisjoint(buffers) for i in walk(s) for e in expressions(i))
 
 
 @dataclass

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from ..errors import InternalError
 from ..expr.nodes import Const, Expr, Var
-from ..expr.visit import transform
+from ..expr.visit import names, transform
 from ..ir import visit as ir
 from ..ir.nodes import For, Kind, Stmt
 from .size import Room, size
@@ -25,7 +25,7 @@ _MOST_OF_ALL = 64_000  # added to a program, or eight times what it has itself
 
 def unroll(body: Stmt, refused: Callable[[str], None] = lambda _: None) -> Stmt:
     """Replace every unrolled loop, inner ones first, while there is room; `refused` is told of the others."""
-    room = Room(max(_MOST_OF_ALL, 8 * size(body, unrolled=False)))
+    room = Room(_MOST_OF_ALL, larger=lambda: 8 * size(body, unrolled=False))
 
     def change(s: Stmt) -> Stmt | None:
         if not (isinstance(s, For) and s.kind is Kind.UNROLL):
@@ -47,4 +47,4 @@ def _at(s: For, value: Expr) -> Stmt:
     def name(e: Expr) -> Expr | None:
         return value if isinstance(e, Var) and e.name == s.var else None
 
-    return ir.map_exprs(s.body, lambda e: transform(e, name, memo))
+    return ir.map_exprs(s.body, lambda e: transform(e, name, memo, lambda part: s.var in names(part)))

@@ -28,7 +28,7 @@ _MOST_OF_ALL = 16_000  # added to a program, or as much as it has itself
 
 def unswitch(body: Stmt) -> Stmt:
     """Decide invariant conditions outside of serial loops, outer loops first, while there is room for versions."""
-    return _outermost(body, Room(max(_MOST_OF_ALL, size(body))))
+    return _outermost(body, Room(_MOST_OF_ALL, larger=lambda: size(body)))
 
 
 def _outermost(s: Stmt, room: Room) -> Stmt:

@@ -20,7 +20,7 @@ from ..expr.build import broadcast, cast, ramp
 from ..expr.congruence import Class, congruence, known_remainder
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const, var
 from ..expr.types import INDEX
-from ..expr.visit import children, depends, each_once, loaded, names, transform
+from ..expr.visit import children, depends, each_once, loaded, names, once_per_node, transform
 from ..ir import visit as ir
 from ..ir.nodes import For, If, Kind, Let, Realize, Stmt, Store
 from .lanes import split_select
@@ -33,7 +33,13 @@ _WIDEST = 4  # a load may read this many times the elements that it needs
 def vectorize(body: Stmt) -> Stmt:
     """Replace every vector loop. Promises end here: bounds have been drawn from them, and they would hide ramps."""
     memo: dict[int, Expr] = {}
-    return _visit(ir.map_exprs(body, lambda e: transform(e, _promised, memo)), {})
+    return _visit(ir.map_exprs(body, lambda e: transform(e, _promised, memo, _has_promises)), {})
+
+
+@once_per_node("_has_promises")
+def _has_promises(e: Expr) -> bool:
+    """Whether `within` says something about it or about a part of it."""
+    return isinstance(e, Op) and e.op == "within" or any(map(_has_promises, children(e)))
 
 
 def _promised(e: Expr) -> Expr | None:

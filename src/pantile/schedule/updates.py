@@ -14,7 +14,7 @@ from math import prod
 from ..expr import build
 from ..expr.nodes import Const, Expr, Load, Op, Var
 from ..expr.types import DType
-from ..expr.visit import each_once, loaded, names, same, variables, walk
+from ..expr.visit import each_once, loaded, names, same, walk
 from ..graph.nodes import Definition, Stage
 
 ASSOCIATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
@@ -53,7 +53,7 @@ def _stands_at(indices: tuple[Expr, ...], axis: int, dim: str) -> bool:
 
 def _steps_with(index: Expr, loop: str, loops: set[str]) -> bool:
     """Whether an index takes a different value in each iteration of `loop`, whatever the other loops do."""
-    if any(isinstance(e, Load) for e in walk(index)) or loops & set(variables(index)) != {loop}:
+    if loaded(index) or loops & names(index) != {loop}:
         return False
     return _is_linear(index, loop)
 
