@@ -10,6 +10,7 @@ import pytest
 
 import pantile as pt
 from pantile.autoschedule import STRATEGIES
+from pantile.autoschedule.greedy import Greedy, _Search
 
 from .problems import MODELS, chain, problem_of
 
@@ -80,3 +81,31 @@ def test_twice_the_stages_are_twice_the_work(build: Callable[[int], pt.Pipeline]
     few, more = (problem_of(build(n), img=(2000, 2000)) for n in (30, 60))
     find = STRATEGIES[strategy]().find
     assert calls(lambda: find(more)) < 2.5 * calls(lambda: find(few))
+
+
+def test_stages_that_join_alike_are_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each merge changes the group that all others may join, but they are alike."""
+    priced: list[str] = []
+    price = _Search.evaluate_group_merge
+
+    def counted(self: _Search, producer: str, consumer: str) -> object:
+        priced.append(producer)
+        return price(self, producer, consumer)
+
+    monkeypatch.setattr(_Search, "evaluate_group_merge", counted)
+    found = Greedy().find(problem_of(alike(40), img=(2000, 2000)))
+    assert found.report.counts["merges evaluated"] > 10 * len(priced)
+
+
+def alike(count: int) -> pt.Pipeline:
+    """One stage that reads many others, which differ in a weight."""
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    total: Any = 0.0
+    for k in range(count):
+        f = pt.Func(f"f{k}")
+        f[y, x] = img[y, x] * (k + 1.5) + img[y, x + 1] + img[y, x + 2]
+        total = total + f[y, x] + f[y + 1, x]
+    out = pt.Func("out")
+    out[y, x] = total
+    return pt.Pipeline(out, shape=(img.shape[0] - 1, img.shape[1] - 2))

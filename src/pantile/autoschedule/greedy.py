@@ -14,7 +14,8 @@ A stage counts as one function with all of its updates (the paper allows one). W
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -26,7 +27,9 @@ from .common.facts import Facts
 from .common.inlining import Inlining
 from .common.joining import Joining
 from .common.legal import legal
+from .common.likeness import Likeness
 from .common.locality import Overlaps
+from .common.shared import Shared
 from .common.tiles import Group, Style, scheduled
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
@@ -40,6 +43,7 @@ LANES_PER_TILE = 4  # the least extent of a tile along the innermost dim, in vec
 Tile = Mapping[str, int]
 Numbers = np.ndarray[Any, Any]
 Sizes = Mapping[str, Numbers]  # one per tile to try, by loop
+_Order = tuple[str, tuple[str, ...]]  # an output and its loops: they decide which tiles are tried
 
 
 @dataclass(frozen=True)
@@ -137,12 +141,17 @@ class _Search:
         self.group_of = {name: name for name in stages}
         self.members: dict[str, tuple[str, ...]] = {name: (name,) for name in stages}  # the output last
         self._reuse: dict[str, Overlaps] = {}
-        self._joining: dict[tuple[str, tuple[str, ...]], Joining] = {}
+        self._joining: dict[_Order, Joining] = {}
+        self._sizes: dict[_Order, Sizes] = {}
+        self._in_tiles: dict[_Order, Shared] = defaultdict(Shared)
+        self._in_strips: dict[str, Shared] = defaultdict(Shared)
         self.tile: dict[str, Tile] = {name: self.tile_singleton_group(name) for name in stages}
         self.cost: dict[str, _Cost] = {name: self.cost_of_one(name) for name in stages}
         self.benefit: dict[str, float] = dict.fromkeys(stages, 0.0)
         self.evaluations = 0
         self._merges: dict[tuple[str, str], _Merge | None] = {}
+        self._likeness = Likeness(self.problem)
+        self._alike: dict[tuple[str, Hashable, _Cost], _Merge | None] = {}  # with groups of one stage, by their likes
 
     def found(self) -> Found:
         while merge := self.best_merge():
@@ -188,8 +197,18 @@ class _Search:
     def _evaluated(self, producer: str, consumer: str) -> _Merge | None:
         if (producer, consumer) not in self._merges:
             self.evaluations += 1
-            self._merges[producer, consumer] = self.evaluate_group_merge(producer, consumer)
+            self._merges[producer, consumer] = self._evaluated_alike(producer, consumer)
         return self._merges[producer, consumer]
+
+    def _evaluated_alike(self, producer: str, consumer: str) -> _Merge | None:
+        """The same as for another that is alike, if there was one since the consumer last changed."""
+        if self.members[producer] != (producer,):
+            return self.evaluate_group_merge(producer, consumer)
+        alike = consumer, self._likeness.of(producer), self.cost[producer]
+        if alike not in self._alike:
+            self._alike[alike] = self.evaluate_group_merge(producer, consumer)
+        found = self._alike[alike]
+        return None if found is None else replace(found, producer=producer)
 
     def merge(self, m: _Merge) -> None:
         moved = self.members.pop(m.producer)
@@ -199,6 +218,7 @@ class _Search:
         self.benefit[m.consumer] += m.benefit
         changed = {m.producer, m.consumer}
         self._merges = {pair: e for pair, e in self._merges.items() if changed.isdisjoint(pair)}
+        self._alike = {alike: e for alike, e in self._alike.items() if alike[0] not in changed}
         self._reuse = {name: e for name, e in self._reuse.items() if name not in changed}
         self._joining = {key: e for key, e in self._joining.items() if key[0] not in changed}
 
@@ -253,9 +273,10 @@ class _Search:
 
     def priced(self, output: str, tiles: Sizes, others: Sequence[str] = ()) -> _Priced:
         """The costs of a group for many tiles at once, those of `tiles_of`, if others join it."""
-        order = output, tuple(tiles)  # that of the loops decides which tiles are tried
+        order = output, tuple(tiles)
         if order not in self._joining:
-            self._joining[order] = Joining(self.problem, self.members[output], tiles, self.vector_width)
+            shared = self._in_tiles[order]
+            self._joining[order] = Joining(self.problem, self.members[output], tiles, self.vector_width, shared)
         return self._priced(self._joining[order], tiles, others)
 
     def _priced(self, group: Joining, tiles: Sizes, others: Sequence[str] = ()) -> _Priced:
@@ -276,16 +297,23 @@ class _Search:
     def reuse(self, output: str, others: Sequence[str] = ()) -> dict[str, float]:
         """Per-direction reuse of a group, if others join it."""
         if output not in self._reuse:
-            self._reuse[output] = Overlaps(self.facts, self.members[output], output)
+            self._reuse[output] = Overlaps(self.facts, self.members[output], output, shared=self._in_strips[output])
         return self._reuse[output].with_others(others)
 
     def tiles_of(self, output: str, others: Sequence[str] = ()) -> Sizes:
         """Hypercubes, and boxes elongated along the dims of greatest reuse; per loop, one size of each tile."""
         reuse = self.reuse(output, others)
-        extents = self.facts.every_loop(output)
-        dims = self.problem.graph.stage[output].dims
         reductions = () if others or len(self.members[output]) > 1 else self.facts.sums(output)
         loops = sorted([*self.facts.tileable(output), *reductions], key=lambda loop: -reuse[loop])
+        order = output, tuple(loops)
+        if order not in self._sizes:
+            self._sizes[order] = self._sizes_along(output, loops)
+        return self._sizes[order]
+
+    def _sizes_along(self, output: str, loops: Sequence[str]) -> Sizes:
+        """The same for loops in the order of reuse, the greatest first."""
+        extents = self.facts.every_loop(output)
+        dims = self.problem.graph.stage[output].dims
         tiles = [dict.fromkeys(loops, size) for size in SIZES]
         for k, loop in enumerate(loops):
             longer = dict.fromkeys(loops[:k], SIZES[-1])

@@ -40,13 +40,18 @@ class Footprint:
 
     def __init__(
         self, facts: Facts, members: Collection[str], output: str, tile: Mapping[str, Numbers],
-        new: Callable[[str, Box], Box] | None = None,
+        new: Callable[[str, Box], Box] | None = None, shared: Shared | None = None,
     ) -> None:  # fmt: skip
+        """`shared`: what was found for other groups of the same output, in the same tiles."""
         self.facts, self.output, self.new = facts, output, new
-        self.parts = {r: _middle(whole, tile[r]) for r, whole in facts.reductions(output).items() if r in tile}
-        self.shared = Shared()
+        self.shared = Shared() if shared is None else shared
+
+        def side(loop: str, whole: Interval) -> Interval:
+            return self.shared.tile(loop, lambda: _middle(whole, tile[loop])) if loop in tile else whole
+
+        self.parts = {r: side(r, whole) for r, whole in facts.reductions(output).items() if r in tile}
         sides = zip(facts.graph.stage[output].dims, facts.boxes[output], strict=True)
-        self.boxes: dict[str, Box] = {output: tuple(_middle(r, tile[d]) if d in tile else r for d, r in sides)}
+        self.boxes: dict[str, Box] = {output: tuple(side(d, r) for d, r in sides)}
         self._follow(members, self.boxes)
 
     def joined(self, members: Collection[str]) -> dict[str, Box]:

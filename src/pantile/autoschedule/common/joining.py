@@ -17,6 +17,7 @@ from ...cached import cached_property
 from ..strategy import Problem
 from . import footprint
 from .footprint import Footprint
+from .shared import Shared
 
 Numbers = Any
 
@@ -38,11 +39,14 @@ class Needs:
 class Joining:
     """A group, of which the last member is the output, in tiles of many sizes."""
 
-    def __init__(self, problem: Problem, members: tuple[str, ...], tiles: Mapping[str, Numbers], lanes: int) -> None:
+    def __init__(
+        self, problem: Problem, members: tuple[str, ...], tiles: Mapping[str, Numbers], lanes: int,
+        shared: Shared | None = None,
+    ) -> None:  # fmt: skip
         self.problem, self.members, self.lanes = problem, frozenset(members), lanes
         self.facts = problem.facts
         self.output = problem.graph.stage[members[-1]]
-        self.footprint = Footprint(self.facts, members, self.output.name, tiles)
+        self.footprint = Footprint(self.facts, members, self.output.name, tiles, shared=shared)
 
     @cached_property
     def terms(self) -> dict[str, Needs]:
@@ -70,7 +74,7 @@ class Joining:
         return total, self.fills_vectors & self._fill_vectors(others, changed)
 
     def _needs(self, name: str, box: Box, is_member: bool) -> Needs:
-        points = footprint.points(box)
+        points = self.footprint.shared.counted(box, footprint.points)
         if name == self.output.name:
             return Needs(points, points * self.facts.bytes_per_point(name)) if self.output.updates else Needs()
         kept = points * self.facts.bytes_per_point(name)

@@ -14,8 +14,9 @@ import numpy as np
 
 from ...analysis.touched import Box
 from ...cached import cached_property
-from . import footprint
 from .facts import Facts
+from .footprint import Footprint, points
+from .shared import Shared
 
 Numbers = Any
 
@@ -31,15 +32,16 @@ class Overlaps:
     """Of a group, alone and with others that join it."""
 
     def __init__(
-        self, facts: Facts, members: Collection[str], output: str, tile: Mapping[str, int] | None = None
-    ) -> None:
+        self, facts: Facts, members: Collection[str], output: str, tile: Mapping[str, int] | None = None,
+        shared: Shared | None = None,
+    ) -> None:  # fmt: skip
         self.output = output
         self.loops = {loop: min(n, (tile or {}).get(loop, n)) for loop, n in facts.every_loop(output).items()}
         # All strips at once: of thickness 1 and 2 along each loop in turn.
         strips = {loop: np.tile([n, n], len(self.loops)) for loop, n in self.loops.items()}
         for k, loop in enumerate(self.loops):
             strips[loop][2 * k : 2 * k + 2] = 1, 2
-        self.footprint = footprint.Footprint(facts, members, output, strips)
+        self.footprint = Footprint(facts, members, output, strips, shared=shared)
 
     def with_others(self, others: Collection[str]) -> dict[str, float]:
         """The values that strips share if others join, which only they themselves and the group read."""
@@ -59,5 +61,8 @@ class Overlaps:
         return {name: self._shared(box) for name, box in self.footprint.boxes.items() if name != self.output}
 
     def _shared(self, box: Box) -> Numbers:
-        points = np.broadcast_to(footprint.points(box), 2 * len(self.loops))
-        return np.maximum(0, 2 * points[::2] - points[1::2])
+        return self.footprint.shared.counted(box, self._strips_share)
+
+    def _strips_share(self, box: Box) -> Numbers:
+        count = np.broadcast_to(points(box), 2 * len(self.loops))
+        return np.maximum(0, 2 * count[::2] - count[1::2])

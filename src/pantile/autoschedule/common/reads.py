@@ -6,7 +6,7 @@ that is mirrored or repeated beyond its edges counts as clamped: what few tiles 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ...analysis.interval import Scope, refine
@@ -16,7 +16,7 @@ from ...cached import cached_property
 from ...expr.build import maximum, minimum
 from ...expr.linear import linear
 from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var
-from ...expr.visit import children
+from ...expr.visit import children, key
 from ...graph.nodes import Definition, Stage
 from .shared import Ends, Shared
 
@@ -46,6 +46,22 @@ class Reads:
                 touched = tuple([shared.index(e, inner) for e in ends])
                 found[buffer] = shared.hull(found[buffer], touched) if buffer in found else touched
         return found
+
+    @cached_property
+    def like(self) -> Hashable:
+        """Equal where the same is read in the same way."""
+        return self.like_of(tuple(dict.fromkeys(b for _, reads in self._reads for b in reads)), by_name=True)
+
+    def like_of(self, buffers: tuple[str, ...], by_name: bool = False) -> Hashable:
+        """Equal where buffers are read in the same way, whatever they are called unless that counts."""
+        return tuple([
+            (at, *[(b if by_name else k, *[e.key for e in reads[b]]) for k, b in enumerate(buffers) if b in reads])
+            for at, (_, reads) in zip(self._conditions, self._reads, strict=True)
+        ])  # fmt: skip
+
+    @cached_property
+    def _conditions(self) -> list[Hashable]:
+        return [tuple((key(condition), holds) for condition, holds in path) for path, _ in self._reads]
 
     @cached_property
     def _reads(self) -> list[tuple[Path, dict[str, tuple[Ends, ...]]]]:

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any, TypeVar, cast
 
 from ...analysis.interval import Interval, Scope, interval, values_of
 from ...analysis.touched import Box
 from ...cached import cached_property
 from ...expr.nodes import Expr
 from ...expr.visit import key, loaded, names
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +42,19 @@ class Ends:
 
 
 class Shared:
-    """Of one set of tiles."""
+    """Of one set of tiles, for all groups of stages that are priced in them."""
 
     def __init__(self) -> None:
         # With what each was made of: ids are those of objects that are alive.
-        self._found: dict[object, tuple[Interval, tuple[Interval | None, ...]]] = {}
+        self._found: dict[object, tuple[Any, tuple[Interval | None, ...]]] = {}
+
+    def tile(self, loop: str, find: Callable[[], Interval]) -> Interval:
+        """The tiles along a loop of their output."""
+        return self._once(("tile", loop), (), find)
+
+    def counted(self, box: Box, count: Callable[[Box], Any]) -> Any:
+        """What is counted of a box, which always is the same."""
+        return self._once(("counted", *map(id, box)), box, lambda: count(box))
 
     def index(self, ends: Ends, scope: Scope) -> Interval:
         """The values of indices."""
@@ -64,8 +75,8 @@ class Shared:
     def _meet(self, a: Interval, limit: Interval) -> Interval:
         return self._once(("within", id(a), limit.low, limit.high), (a,), lambda: a.meet(limit))
 
-    def _once(self, name: object, of: tuple[Interval | None, ...], find: Callable[[], Interval]) -> Interval:
+    def _once(self, name: object, of: tuple[Interval | None, ...], find: Callable[[], T]) -> T:
         found = self._found.get(name)
         if found is None:
             found = self._found[name] = find(), of
-        return found[0]
+        return cast(T, found[0])
