@@ -15,7 +15,8 @@ from typing import Any, TypeVar, cast
 from ...analysis.interval import Interval, Scope, interval, values_of
 from ...analysis.touched import Box
 from ...cached import cached_property
-from ...expr.nodes import Expr
+from ...expr.nodes import Const, Expr, Op, Var
+from ...expr.types import INDEX
 from ...expr.visit import key, loaded, names
 
 T = TypeVar("T")
@@ -37,8 +38,30 @@ class Ends:
         own = {name for e in self.indices for name in (*names(e), *map(values_of, loaded(e)))}
         return tuple(sorted(own))
 
+    @cached_property
+    def steps(self) -> tuple[str, int, int] | None:
+        """The one variable that all indices are some steps from, the fewest and the most; None if that is not all."""
+        found = [_steps(e) for e in self.indices]
+        known = [f for f in found if f is not None]
+        if len(known) < len(found) or len({name for name, _ in known}) > 1:
+            return None
+        return known[0][0], min(n for _, n in known), max(n for _, n in known)
+
     def interval(self, scope: Scope) -> Interval:
+        if self.steps is not None and (around := scope.get(self.steps[0])) is not None and around.bounded:
+            return Interval(around.low + self.steps[1], around.high + self.steps[2])
         return reduce(Interval.hull, (interval(e, scope) for e in self.indices))
+
+
+def _steps(e: Expr) -> tuple[str, int] | None:
+    """n of x + n and x - n."""
+    if isinstance(e, Var):
+        return e.name, 0
+    if isinstance(e, Op) and e.op in ("add", "sub") and e.dtype is INDEX:
+        x, n = e.args
+        if isinstance(x, Var) and isinstance(n, Const):
+            return x.name, int(n.value) if e.op == "add" else -int(n.value)
+    return None
 
 
 class Shared:
