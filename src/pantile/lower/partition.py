@@ -173,6 +173,7 @@ class _Steady:
     upper: list[Expr] = field(default_factory=list)  # var < each
     seen: set[tuple[object, ...]] = field(default_factory=set)
     met: dict[tuple[int, ...], object] = field(default_factory=dict)  # nodes, by id, and what they range over
+    alike: dict[tuple[object, ...], int | None] = field(default_factory=dict)  # what was decided, by their structure
     contradicted: bool = False  # a node that several inner loops share holds in one of them, but not in another
 
     def statement(self, s: Stmt, scope: Scope) -> None:
@@ -204,6 +205,14 @@ class _Steady:
         self.met[known] = (node, ranges)  # stay alive, as their ids do
         return False
 
+    def decided(self, node: Op, scope: Scope, decide: Callable[[Op, Scope], int | None]) -> int | None:
+        """The same as for a node like it over the same ranges, if there was one: many reads are clamped alike."""
+        ranges = [id(scope[name]) for name in sorted(names(node)) if name in scope]
+        known = (key(node), *ranges)
+        if known not in self.alike:
+            self.alike[known] = decide(node, scope)
+        return self.alike[known]
+
     def choose(self, node: Expr, instead: Expr | None) -> None:
         """Have something else in its place, or not."""
         before = self.choices.get(id(node))
@@ -216,10 +225,11 @@ class _Steady:
 
     def clamp(self, node: Op, scope: Scope) -> None:
         if not self.is_known(node, scope):
-            self.choose(node, self.clamped(node, scope))
+            which = self.decided(node, scope, self.clamped)
+            self.choose(node, None if which is None else node.args[which])
 
-    def clamped(self, node: Op, scope: Scope) -> Expr | None:
-        """What a minimum or maximum is in the steady middle."""
+    def clamped(self, node: Op, scope: Scope) -> int | None:
+        """Which of its operands a minimum or maximum is in the steady middle."""
         chosen = Decided(self.choices)
         sides = [interval(chosen.expression(a), scope) for a in node.args]
         moving = [self.moves(a, side) for a, side in zip(node.args, sides, strict=True)]
@@ -228,7 +238,7 @@ class _Steady:
         k = 0 if moving[0] else 1
         mover, limit = sides[k], sides[1 - k]
         holds = limit.low - expr(mover.high, INDEX) if node.op == "min" else expr(mover.low, INDEX) - limit.high
-        return node.args[k] if self.require(holds) else None
+        return k if self.require(holds) else None
 
     def moves(self, e: Expr, side: Interval) -> bool:
         """Whether an operand changes with the loop (directly or through inner loops and lets)."""
