@@ -18,9 +18,10 @@ from ..expr.nodes import Var, var
 from ..graph.nodes import Stage
 
 # Every word that a made-up name can contain, by what it follows.
-_OF_BUFFERS = frozenset({"out", "shape", "stride", "min", "value", "held"})
+_OF_BUFFERS = frozenset({"out", "shape", "stride", "min", "value", "held", "lanes"})
 _OF_LOOPS = frozenset(
     {"min", "max", "lo", "at", "rest", "row", "column", "first", "steady", "steady_end", "edge"}
+    | {"piece", "start", "whole"}
 )
 _UPDATE = re.compile(r"u\d+")
 

@@ -12,6 +12,7 @@ add more to an outermost loop, or to the program, than stated, a loop stays as i
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -24,6 +25,7 @@ from ..expr.visit import children, depends, key, names, same, walk
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Stmt, Store
 from .footprint import step
+from .last_block import last_block
 from .names import of_loop
 from .settle import Decided, is_comparison, limit
 from .size import Room, copies, size
@@ -82,11 +84,15 @@ class _Partitioner:
         found.statement(s.body, {})
         if not found.choices or found.contradicted:
             return s
+        end = simplify(s.min + s.extent, self.facts)
+        block = None if found.lower else last_block(s, found.choices, self.facts)
+        if block is not None:
+            whole = functools.reduce(minimum, found.upper, end)
+            return block.shared(simplify(maximum(whole, s.min), self.facts), self.facts)
         if not self.room.take(size(s) * repeated):
             self.refused(s.var)
             return s
         steady = Decided(found.choices).statement(s.body)
-        end = simplify(s.min + s.extent, self.facts)
         low, high = s.min, end
         for bound in found.lower:
             low = maximum(low, bound)
