@@ -48,6 +48,12 @@ def edges() -> tuple[pt.Func, Any]:
     return out, FLOATS.shape
 
 
+def largest() -> tuple[pt.Func, Any]:
+    out, src = pt.Func("out"), pt.edge(FLOATS)
+    out[Y, X] = functools.reduce(pt.maximum, [src[Y, X + k] for k in range(-2, 3)])
+    return out, FLOATS.shape
+
+
 def inner_points() -> tuple[pt.Func, Any]:
     out, (height, width) = pt.Func("out"), FLOATS.shape
     inside = functools.reduce(operator.and_, ((i > 0) & (i < n - 1) for i, n in ((Y, height), (X, width))))
@@ -224,6 +230,8 @@ EXAMPLES = [
             interleaved, around("vectorize", VECTOR, "partition")),
     Example("unroll", "An unrolled loop becomes its iterations.",
             pointwise_then_stencil, around("unroll", pt.Schedule(pt.on("out").unroll("x", 2)), "vectorize")),
+    Example("collect", "What clamped lanes read is put into rows, which vectors are loaded from.",
+            largest, around("collect", pt.Schedule(pt.on("out").vectorize("x", 16)), "unroll")),
     Example("promote", "What a loop accumulates is held in registers while it runs.", row_sums,
             around("promote", pt.Schedule(pt.on("total").update().unroll("y", 2).reorder("y", "r.x", "y_u")),
                    "unroll")),

@@ -1,8 +1,8 @@
 """The ordered list of passes: graph + plan -> loop-IR program. The runner names, times, shows and verifies them.
 
 inline -> expand unrolled sums -> convert what is stored -> narrow integers -> fit blocks -> build loop nest (regions,
-sliding) -> fold storage -> simplify -> trim loops -> unswitch -> partition loops -> vectorize -> unroll -> promote
-accumulators -> share memory -> flatten storage -> simplify -> interleave channels
+sliding) -> fold storage -> simplify -> trim loops -> unswitch -> partition loops -> vectorize -> unroll -> collect
+lanes -> promote accumulators -> share memory -> flatten storage -> simplify -> interleave channels
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..graph.nodes import Graph
 from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt, Strides
 from ..ir.verify import verify
 from ..schedule.plan import Plan
+from .collect import collect
 from .convert import convert
 from .expand import expand
 from .fit import fit
@@ -96,6 +97,7 @@ def lower(
     body = trace.run("partition", lambda: partition(body, facts, modes, nest.ordered, by_verb["partition"].append))
     body = trace.run("vectorize", lambda: vectorize(body))
     body = trace.run("unroll", lambda: unroll(body, by_verb["unroll"].append))
+    body = trace.run("collect", lambda: collect(body))
     body = trace.run("promote", lambda: promote(body))
     body = trace.run("share", lambda: share_memory(body, facts))
     body = trace.run("flatten", lambda: flatten(body, graph, plan, buffers, facts))

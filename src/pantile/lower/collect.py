@@ -1,0 +1,178 @@
+"""Collect: what clamped lanes read is put into rows, one element after the other, and loaded from there as vectors.
+
+before:  f[ramp(x, 1, 8)] = img[max(ramp(x - 1, 1, 8), 0)] + img[max(ramp(x, 1, 8), 0)] + img[max(ramp(x + 1, 1, 8), 0)]
+
+after:   realize f.lanes: [0..1, 0..10]
+             for f.lanes.at in 0..10: f.lanes[0, f.lanes.at] = img[max(x + f.lanes.at - 1, 0)]
+             f[ramp(x, 1, 8)] = f.lanes[0, ramp(0, 1, 8)] + f.lanes[0, ramp(1, 1, 8)] + f.lanes[0, ramp(2, 1, 8)]
+
+Lanes that are clamped lie anywhere: each would be loaded by itself, for each vector again, in code that is many times
+as long as that of the steady loop beside it. So this is for the edges that `partition` leaves, once loops are unrolled:
+of statements that follow each other, all vectors that go over the same elements share a row. Where that is no less
+work, as with a few lanes, nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count, groupby
+
+from ..expr.build import ramp
+from ..expr.linear import linear, simplify
+from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, const, var
+from ..expr.types import INDEX, DType
+from ..expr.visit import Key, key, loaded, substitute, transform
+from ..expr.visit import walk as walk_expr
+from ..ir import visit as ir
+from ..ir.nodes import Block, For, Kind, Memory, Realize, Stmt, Store
+from .names import of_buffer, of_loop
+
+_LEAST = 32  # lanes, of all vectors together
+_LANE, _STEP, _ELEMENT = 4, 4, 3  # instructions: to load a lane, of an iteration that fills rows, of an element there
+_U = var("#lane")  # the number of a lane
+
+
+def collect(body: Stmt) -> Stmt:
+    """Fill rows before stores that follow each other and read many clamped lanes."""
+    return _Collector().visit(body)
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self.numbers = count()
+
+    def visit(self, s: Stmt) -> Stmt:
+        if isinstance(s, Store):
+            return self.stores([s])
+        if not isinstance(s, Block):
+            return ir.rebuild(s, ir.expressions(s), tuple([self.visit(c) for c in ir.children(s)]))
+        parts: list[Stmt] = []
+        for is_store, together in groupby(s.stmts, lambda i: isinstance(i, Store)):
+            run = list(together)
+            parts += [self.stores([i for i in run if isinstance(i, Store)])] if is_store else map(self.visit, run)
+        return ir.block(*parts)
+
+    def stores(self, run: list[Store]) -> Stmt:
+        """Stores that follow each other."""
+        result = ir.block(*run)
+        for rows in _rows(run):
+            if rows.are_less_work():
+                result = rows.around(of_buffer(run[0].buffer, "lanes", next(self.numbers)), result)
+        return result
+
+
+@dataclass(frozen=True)
+class _Lanes:
+    """A load: its places are those of its row, where lane 0 is the element `offset`."""
+
+    load: Load
+    row: tuple[Expr, ...]  # places by the number of the element
+    offset: int
+
+    @property
+    def of(self) -> tuple[object, ...]:
+        """What loads that share a row have in common."""
+        return self.load.dtype, self.load.lanes, self.load.buffer, *map(key, self.row)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows over the same range of elements, and the loads that are served by each."""
+
+    dtype: DType
+    lanes: int
+    first: int
+    last: int
+    rows: list[list[_Lanes]]
+
+    @property
+    def extent(self) -> int:
+        return self.last - self.first + self.lanes
+
+    def are_less_work(self) -> bool:
+        lanes = self.lanes * sum(map(len, self.rows))
+        return lanes >= _LEAST and self.extent * (_STEP + _ELEMENT * len(self.rows)) <= _LANE * lanes
+
+    def around(self, name: str, s: Stmt) -> Stmt:
+        """A statement that loads from rows, after these have been filled."""
+        at = var(of_loop(name, "at"))
+        filled = [self._element(row[0], at) for row in self.rows]
+        fill = For(at.name, const(0, INDEX), const(self.extent, INDEX), Kind.SERIAL,
+                   ir.block(*(Store(name, (const(k, INDEX), at), e) for k, e in enumerate(filled))))  # fmt: skip
+        box = tuple((const(0, INDEX), const(n, INDEX)) for n in (len(self.rows), self.extent))
+        return Realize(name, self.dtype, box, Memory.AUTO, ir.block(fill, self._instead(name, s)))
+
+    def _element(self, lanes: _Lanes, at: Expr) -> Expr:
+        places = tuple(simplify(substitute(i, {_U.name: at + self.first})) for i in lanes.row)
+        return Load(self.dtype, 1, lanes.load.buffer, places)
+
+    def _instead(self, name: str, s: Stmt) -> Stmt:
+        places = {
+            key(lanes.load): (const(k, INDEX), ramp(const(lanes.offset - self.first, INDEX), 1, self.lanes))
+            for k, row in enumerate(self.rows) for lanes in row
+        }  # fmt: skip
+        memo: dict[int, Expr] = {}
+
+        def change(e: Expr) -> Expr | None:
+            place = places.get(key(e)) if isinstance(e, Load) else None
+            return None if place is None else Load(self.dtype, self.lanes, name, place)
+
+        return ir.map_exprs(s, lambda e: transform(e, change, memo))
+
+
+def _rows(run: list[Store]) -> list[_Rows]:
+    """The rows that serve the clamped loads of some stores."""
+    written = {s.buffer for s in run}
+    loads: dict[Key, Load] = {}
+    for e in walk_expr(*(e for s in run for e in ir.expressions(s))):
+        if isinstance(e, Load) and e.lanes > 1 and e.buffer not in written:
+            loads.setdefault(key(e), e)
+    rows: dict[tuple[object, ...], list[_Lanes]] = {}
+    for lanes in _clamped(loads.values()):
+        rows.setdefault(lanes.of, []).append(lanes)
+    found: dict[tuple[DType, int, int, int], _Rows] = {}
+    for row in rows.values():
+        offsets = [lanes.offset for lanes in row]
+        like = row[0].load.dtype, row[0].load.lanes, min(offsets), max(offsets)
+        found.setdefault(like, _Rows(*like, [])).rows.append(row)
+    return list(found.values())
+
+
+def _clamped(loads: Iterable[Load]) -> Iterator[_Lanes]:
+    """The loads that have clamped lanes, at places that follow from the number of a lane."""
+    for load in loads:
+        if load.mask is not None or any(loaded(i) for i in load.indices) or not any(map(_has_clamp, load.indices)):
+            continue
+        memo: dict[int, Expr] = {}
+        places = tuple([transform(i, _of_one_lane, memo) for i in load.indices])
+        offset = _offset(places)
+        if offset is not None and all(i.lanes == 1 for i in places):
+            row = tuple(simplify(substitute(i, {_U.name: _U - offset})) for i in places)
+            yield _Lanes(load, row, offset)
+
+
+def _has_clamp(index: Expr) -> bool:
+    return any(_is_clamp(e) and e.lanes > 1 for e in walk_expr(index))
+
+
+def _is_clamp(e: Expr) -> bool:
+    return isinstance(e, Op) and e.op in ("min", "max") and e.dtype == INDEX
+
+
+def _of_one_lane(e: Expr) -> Expr | None:
+    if isinstance(e, Ramp):
+        return e.base + _U * e.stride
+    if isinstance(e, Const):
+        return const(e.value, e.dtype)
+    return e.value if isinstance(e, Broadcast) else None
+
+
+def _offset(places: tuple[Expr, ...]) -> int | None:
+    """By how many lanes clamped places are ahead of those that no constant is added to."""
+    for e in walk_expr(*places):
+        for side in e.args if isinstance(e, Op) and _is_clamp(e) else ():
+            form = linear(side)
+            if form.coefficient(_U.name) > 0:
+                return form.constant // form.coefficient(_U.name)
+    return None

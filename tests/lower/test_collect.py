@@ -1,0 +1,81 @@
+"""What clamped lanes read comes from rows that are filled before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.expr.nodes import Expr, Load, Op
+from pantile.expr.types import INDEX
+from pantile.expr.visit import walk as walk_expr
+from pantile.ir.nodes import For, Realize, Stmt
+from pantile.ir.visit import all_expressions, walk
+from tests.lower.lowered import lowered
+
+Y, X = pt.vars("y x")
+
+
+def window(dtype: str, rows: int, columns: int, step: int = 1) -> pt.Pipeline:
+    """The largest value around each, with the edges repeated."""
+    img, out = pt.Input("img", dtype, ndim=2), pt.Func("out")
+    src = pt.edge(img)
+    values = [src[Y + i, step * X + j] for i in range(-(rows // 2), rows // 2 + 1) for j in range(columns)]
+    largest = values[0]
+    for v in values[1:]:
+        largest = pt.maximum(largest, v)
+    out[Y, X] = largest
+    return pt.Pipeline(out, schedule=pt.Schedule(pt.on("out").vectorize("x", 16)))
+
+
+def gathered(s: Stmt) -> list[Load]:
+    """The loads whose lanes a clamp moves."""
+
+    def is_clamp(e: Expr) -> bool:
+        return isinstance(e, Op) and e.op in ("min", "max") and e.dtype == INDEX and e.lanes > 1
+
+    loads = (e for e in all_expressions(s) if isinstance(e, Load) and e.lanes > 1)
+    return [e for e in loads if any(map(is_clamp, walk_expr(*e.indices)))]
+
+
+def test_windows_share_the_elements_of_their_rows() -> None:
+    passes = lowered(window("uint8", 3, 5))
+    assert len(gathered(passes["unroll"])) == 15
+    assert not gathered(passes["collect"])
+    (rows,) = [s for s in walk(passes["collect"]) if isinstance(s, Realize)]
+    assert [str(extent) for _, extent in rows.box] == ["3", "20"]
+    (fill,) = [s for s in walk(rows) if isinstance(s, For)]
+    assert str(fill.extent) == "20"
+
+
+def test_a_few_lanes_are_loaded_one_by_one() -> None:
+    assert len(gathered(lowered(window("uint8", 1, 1))["collect"])) == 1
+
+
+def test_elements_further_apart_have_rows_of_their_own() -> None:
+    """2x, 2x + 2 and 2x + 4 go over even elements, 2x + 1 and 2x + 3 over odd ones."""
+    passes = lowered(window("uint8", 3, 5, step=2))
+    assert not gathered(passes["collect"])
+    extents = sorted(str(s.box[1][1]) for s in walk(passes["collect"]) if isinstance(s, Realize))
+    assert extents == ["17", "18"]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "int64"])
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (7, 16), (5, 17), (4, 33), (9, 100)])
+def test_results(dtype: str, step: int, shape: tuple[int, int]) -> None:
+    p = window(dtype, 3, 5, step)
+    img = np.random.default_rng(1).integers(0, 200, shape).astype(dtype)
+    np.testing.assert_array_equal(p(img=img), p.reference(img=img))
+
+
+def test_an_update_that_stores_what_it_reads_is_left_alone() -> None:
+    img, out = pt.Input("img", "uint8", ndim=1), pt.Func("out")
+    last = img.shape[0] - 1
+    r = pt.RDom((0, 4), name="r", names="k")
+    out[X] = img[X]
+    out[X] = pt.maximum(out[X], img[pt.clamp(X + r.k, 0, last)])
+    schedule = pt.Schedule(pt.on("out").update().vectorize("x", 16).unroll("r.k").reorder("x", "r.k", "x_v"))
+    p = pt.Pipeline(out, shape=(img.shape[0],), schedule=schedule)
+    a = np.random.default_rng(2).integers(0, 255, 77).astype("uint8")
+    np.testing.assert_array_equal(p(img=a), p.reference(img=a))
