@@ -11,6 +11,7 @@ from ..ir.nodes import Block
 from .equal import Bodies
 from .function import Function
 from .lanes import Neighbours
+from .rows import Rows
 from .strided import Groups
 from .target import Target
 
@@ -38,6 +39,7 @@ class Context:
     emit: Callable[[Context, Expr], str]
     groups: Groups = field(default_factory=lambda: Groups(Block(())))
     neighbours: Neighbours = field(default_factory=lambda: Neighbours(Block(())))
+    rows: Rows = field(default_factory=Rows)  # of the innermost loop around
     memo: dict[int, str] = field(default_factory=dict)  # expression id -> operand, within one statement
     alive: list[Expr] = field(default_factory=list)  # expressions made on the way, while `memo` knows their ids
 

@@ -21,7 +21,7 @@ from .names import readable
 # knew of all others inside the same outermost one, and looks at them again.
 _UNROLLED_IF_SHORT = "!llvm.loop !2"
 _NEVER_UNROLLED = "!llvm.loop !4"
-_SHORT = 8  # iterations
+SHORT = 8  # iterations
 _MANY_LOOPS = 100  # that are not certainly short, in one function; apps have fewer
 
 
@@ -43,6 +43,7 @@ class Function:
         self.lines: list[str] = []
         self.label = "entry"
         self.names: dict[str, str] = {}
+        self.stack: set[str] = set()  # operands that point to memory of its own
         self.nesting: dict[str, int] = {}  # how many minima and maxima LLVM sees behind a name
         self._heap: list[str] = []  # labels of where the heap buffers that are live are given back on the way out
         self._ways_out: list[str] = []
@@ -99,7 +100,7 @@ class Function:
 
     def repeat(self, branch: str, extent: int | None) -> None:
         """The branch at the end of a loop, of so many iterations if that is known."""
-        if extent is None or extent > _SHORT:
+        if extent is None or extent > SHORT:
             self._long_loops.append(len(self.lines))
         self.effect(f"{branch}, {_UNROLLED_IF_SHORT}")
 
@@ -184,6 +185,7 @@ class Function:
     def alloca(self, type_: str, hint: str) -> str:
         """64-byte aligned memory that lives as long as the call."""
         operand = self.fresh(readable(hint))
+        self.stack.add(operand)
         self.entry.append(f"  {operand} = alloca {type_}, align 64")
         return operand
 

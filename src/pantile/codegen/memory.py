@@ -5,6 +5,8 @@ An access touches exactly the elements that its lanes address: no load reads bey
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from ..errors import InternalError
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Shuffle
 from ..expr.types import DType
@@ -35,7 +37,7 @@ def write_load(ctx: Context, e: Load) -> str:
     if mask is not None:
         raw = _load_masked(ctx, e, mask)
     elif e.lanes == 1:
-        raw = _load_at(ctx, e.buffer, e.dtype, 1, *_scalar_address(ctx, e.indices[0]))
+        raw = _load_at(ctx, e.buffer, e.dtype, 1, *_scalar_address(ctx, e.buffer, e.indices[0]))
     else:
         raw = _load_vector(ctx, e)
     return _from_memory(ctx, e.dtype, e.lanes, raw)
@@ -51,7 +53,7 @@ def _load_vector(ctx: Context, e: Load) -> str:
     stride = None if index is None else index.constant_stride
     if index is None:
         return _load_lanes(ctx, e, index)
-    rest = _operand(ctx, index.rest)
+    rest = _start(ctx, e.buffer, index.rest)
     if stride == 0:
         return spread(ctx.fn, _load_at(ctx, e.buffer, e.dtype, 1, rest, index.offset), element, e.lanes)
     if stride == 1:
@@ -64,7 +66,7 @@ def _load_vector(ctx: Context, e: Load) -> str:
     return _load_column(ctx, e, index) or _load_lanes(ctx, e, index)
 
 
-def _load_strided(ctx: Context, e: Load, index: Affine, rest: str | None, stride: int) -> str:
+def _load_strided(ctx: Context, e: Load, index: Affine, rest: _Start, stride: int) -> str:
     """A wide load shared with its neighbours where they fill the gaps, else loads that end at the last element."""
     element, lanes = memory_type(e.dtype), e.lanes
     window = ctx.groups.window(e, index, stride)
@@ -92,7 +94,7 @@ def _load_column(ctx: Context, e: Load, index: Affine) -> str | None:
         return None
     rows = [
         _load_at(ctx, e.buffer, e.dtype, size, rest, offset - index.offset + first)
-        for rest, offset in _lane_addresses(ctx, e.indices[0], e.lanes, index)
+        for rest, offset in _lane_addresses(ctx, e.buffer, e.indices[0], e.lanes, index)
     ]
     return column(ctx.fn, rows, memory_type(e.dtype), size, index.offset - first)
 
@@ -100,7 +102,7 @@ def _load_column(ctx: Context, e: Load, index: Affine) -> str | None:
 def load_lane(ctx: Context, e: Load, run: range, lanes: int) -> str:
     """A scalar in every lane, taken out of a vector with those beside it in memory (see `lanes`)."""
     check_access(ctx, "load", e.buffer, e.indices[0], None)
-    rest, offset = _scalar_address(ctx, e.indices[0])
+    rest, offset = _scalar_address(ctx, e.buffer, e.indices[0])
     together = _load_at(ctx, e.buffer, e.dtype, len(run), rest, run.start)
     return shuffle(ctx.fn, [together], memory_type(e.dtype), len(run), [offset - run.start] * lanes)
 
@@ -108,14 +110,14 @@ def load_lane(ctx: Context, e: Load, run: range, lanes: int) -> str:
 def _load_lanes(ctx: Context, e: Load, index: Affine | None) -> str:
     if index is None:
         return _load_runs(ctx, e)
-    scalars = [_load_at(ctx, e.buffer, e.dtype, 1, *p) for p in _lane_addresses(ctx, e.indices[0], e.lanes, index)]
-    return gather(ctx.fn, scalars, memory_type(e.dtype))
+    places = _lane_addresses(ctx, e.buffer, e.indices[0], e.lanes, index)
+    return gather(ctx.fn, [_load_at(ctx, e.buffer, e.dtype, 1, *p) for p in places], memory_type(e.dtype))
 
 
 def _load_runs(ctx: Context, e: Load) -> str:
     """Per lane one load, shared with the gathers that read the elements beside it."""
     run, offset, element = ctx.groups.run(e), places(e).constant, memory_type(e.dtype)
-    starts = [_lane_start(ctx, e, lane) for lane in range(e.lanes)]
+    starts = [_Start(_lane_start(ctx, e, lane)) for lane in range(e.lanes)]
     pieces = [_load_at(ctx, e.buffer, e.dtype, run.width, start, run.first) for start in starts]
     if run.width == 1:
         return gather(ctx.fn, pieces, element)
@@ -133,9 +135,9 @@ def _lane_start(ctx: Context, e: Load, lane: int) -> str | None:
     return total
 
 
-def _load_at(ctx: Context, buffer: str, t: DType, lanes: int, rest: str | None, offset: int) -> str:
+def _load_at(ctx: Context, buffer: str, t: DType, lanes: int, start: _Start, offset: int) -> str:
     """Consecutive elements, as they are in memory."""
-    pointer = _pointer(ctx, buffer, t, rest, offset)
+    pointer = _pointer(ctx, buffer, t, start, offset)
     return ctx.fn.load(
         buffer, f"load {memory_type(t, lanes)}, ptr {pointer}, align {t.bytes}", ctx.module.alias[buffer]
     )
@@ -146,7 +148,7 @@ def _load_masked(ctx: Context, e: Load, mask: Expr) -> str:
     if index is not None and index.constant_stride == 1:
         return _load_masked_dense(ctx, e, index, ctx.value(mask))
     chosen, result = ctx.value(mask), "zeroinitializer"
-    for lane, place in enumerate(_lane_addresses(ctx, e.indices[0], e.lanes, index)):
+    for lane, place in enumerate(_lane_addresses(ctx, e.buffer, e.indices[0], e.lanes, index)):
         condition = pick(ctx.fn, chosen, "i1", e.lanes, lane)
         result = _load_lane_if(ctx, e, condition, _pointer(ctx, e.buffer, e.dtype, *place), lane, result)
     return result
@@ -168,7 +170,7 @@ def _load_lane_if(ctx: Context, e: Load, condition: str, pointer: str, lane: int
 
 def _load_masked_dense(ctx: Context, e: Load, index: Affine, mask: str) -> str:
     vector = memory_type(e.dtype, e.lanes)
-    pointer = _pointer(ctx, e.buffer, e.dtype, _operand(ctx, index.rest), index.offset)
+    pointer = _pointer(ctx, e.buffer, e.dtype, _start(ctx, e.buffer, index.rest), index.offset)
     operands = f"ptr align {e.dtype.bytes} {pointer}, {integer_type(1, e.lanes)} {mask}, {vector} zeroinitializer"
     call = f"call {vector} @llvm.masked.load.{mangled(vector)}.p0({operands})"
     return ctx.fn.load(e.buffer, call, ctx.module.alias[e.buffer])
@@ -188,20 +190,20 @@ def write_store(ctx: Context, s: Store) -> None:
     if mask is not None:
         _store_masked(ctx, s, raw, index, mask)
     elif lanes == 1:
-        _store_at(ctx, s, t, 1, raw, *_scalar_address(ctx, s.indices[0]))
+        _store_at(ctx, s, t, 1, raw, *_scalar_address(ctx, s.buffer, s.indices[0]))
     elif index is not None and stride == 1:
-        _store_at(ctx, s, t, lanes, raw, _operand(ctx, index.rest), index.offset)
+        _store_at(ctx, s, t, lanes, raw, _start(ctx, s.buffer, index.rest), index.offset)
     elif index is not None and stride == -1:
         turned = reverse(ctx.fn, raw, memory_type(t), lanes)
-        _store_at(ctx, s, t, lanes, turned, _operand(ctx, index.rest), index.offset - lanes + 1)
+        _store_at(ctx, s, t, lanes, turned, _start(ctx, s.buffer, index.rest), index.offset - lanes + 1)
     else:
-        for lane, place in enumerate(_lane_addresses(ctx, s.indices[0], lanes, index)):
+        for lane, place in enumerate(_lane_addresses(ctx, s.buffer, s.indices[0], lanes, index)):
             _store_at(ctx, s, t, 1, pick(ctx.fn, raw, memory_type(t), lanes, lane), *place)
     ctx.fn.forget_loads(s.buffer)
 
 
-def _store_at(ctx: Context, s: Store, t: DType, lanes: int, raw: str, rest: str | None, offset: int) -> None:
-    pointer = _pointer(ctx, s.buffer, t, rest, offset)
+def _store_at(ctx: Context, s: Store, t: DType, lanes: int, raw: str, start: _Start, offset: int) -> None:
+    pointer = _pointer(ctx, s.buffer, t, start, offset)
     note = ctx.module.alias[s.buffer] + (_NONTEMPORAL if s.nontemporal else "")
     ctx.fn.effect(f"store {memory_type(t, lanes)} {raw}, ptr {pointer}, align {t.bytes}{note}")
 
@@ -211,12 +213,12 @@ def _store_masked(ctx: Context, s: Store, raw: str, index: Affine | None, mask: 
     chosen, note = ctx.value(mask), ctx.module.alias[s.buffer]
     if index is not None and index.constant_stride == 1:
         vector = memory_type(t, lanes)
-        pointer = _pointer(ctx, s.buffer, t, _operand(ctx, index.rest), index.offset)
+        pointer = _pointer(ctx, s.buffer, t, _start(ctx, s.buffer, index.rest), index.offset)
         chosen = _opaque_mask(ctx, t, lanes, chosen)
         operands = f"{vector} {raw}, ptr align {t.bytes} {pointer}, {integer_type(1, lanes)} {chosen}"
         fn.effect(f"call void @llvm.masked.store.{mangled(vector)}.p0({operands}){note}")
         return
-    for lane, place in enumerate(_lane_addresses(ctx, s.indices[0], lanes, index)):
+    for lane, place in enumerate(_lane_addresses(ctx, s.buffer, s.indices[0], lanes, index)):
         value = pick(fn, raw, memory_type(t), lanes, lane)
         condition = pick(fn, chosen, "i1", lanes, lane)
         pointer = _pointer(ctx, s.buffer, t, *place)
@@ -244,50 +246,66 @@ def write_prefetch(ctx: Context, s: Prefetch) -> None:
     """Ask for the line of the first element addressed, to be read and kept."""
     index = s.indices[0]
     found = affine(index) if index.lanes > 1 else None
-    place = _scalar_address(ctx, index) if index.lanes == 1 else _lane_addresses(ctx, index, index.lanes, found)[0]
+    place = _lane_addresses(ctx, s.buffer, index, index.lanes, found)[0]
     pointer = _pointer(ctx, s.buffer, ctx.module.dtypes[s.buffer], *place)
     ctx.fn.effect(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
 
 
-# Addresses: (operand or None, constant), counted in elements
+# Addresses: (where they start, constant), counted in elements
 
 
-_Place = tuple[str | None, int]
+@dataclass(frozen=True)
+class _Start:
+    """An operand, None for zero, counted from a pointer; that is the buffer's where none is named."""
+
+    rest: str | None
+    pointer: str | None = None
 
 
-def _pointer(ctx: Context, buffer: str, t: DType, rest: str | None, offset: int) -> str:
+_Place = tuple[_Start, int]
+
+
+def _pointer(ctx: Context, buffer: str, t: DType, start: _Start, offset: int) -> str:
     """A constant offset comes last and alone, so that neighbours share the rest and addressing modes take it.
 
     The sum without the offset may lie outside the buffer, so the steps are not marked inbounds.
     """
-    pointer = ctx.fn.resolve(buffer_pointer(buffer), "ptr")
+    pointer = start.pointer or ctx.fn.resolve(buffer_pointer(buffer), "ptr")
     element = memory_type(t)
-    if rest is not None:
-        pointer = ctx.fn.value(f"getelementptr {element}, ptr {pointer}, i64 {rest}")
+    if start.rest is not None:
+        pointer = ctx.fn.value(f"getelementptr {element}, ptr {pointer}, i64 {start.rest}")
     if offset:
         pointer = ctx.fn.value(f"getelementptr {element}, ptr {pointer}, i64 {offset}")
     return pointer
 
 
-def _operand(ctx: Context, rest: Expr | None) -> str | None:
-    return None if rest is None else ctx.value(ctx.keep(rest))
+def _start(ctx: Context, buffer: str | None, rest: Expr | None) -> _Start:
+    """Counted from the beginning of a row, where the loop around has it."""
+    if rest is None:
+        return _Start(None)
+    row = None if buffer is None else ctx.rows.row(buffer, rest)
+    if row is None:
+        return _Start(ctx.value(ctx.keep(rest)))
+    return _Start(ctx.value(ctx.keep(row.rest)), row.pointer)
 
 
-def _scalar_address(ctx: Context, index: Expr) -> _Place:
+def _scalar_address(ctx: Context, buffer: str | None, index: Expr) -> _Place:
     rest, offset = split_offset(index)
-    return _operand(ctx, rest), offset
+    return _start(ctx, buffer, rest), offset
 
 
-def _lane_addresses(ctx: Context, index: Expr, lanes: int, known: Affine | None) -> list[_Place]:
+def _lane_addresses(
+    ctx: Context, buffer: str | None, index: Expr, lanes: int, known: Affine | None
+) -> list[_Place]:
     if lanes == 1:
-        return [_scalar_address(ctx, index)]
+        return [_scalar_address(ctx, buffer, index)]
     if known is None:
-        return [(lane_value(ctx, index, lane), 0) for lane in range(lanes)]
-    rest, stride = _operand(ctx, known.rest), known.constant_stride
+        return [(_Start(lane_value(ctx, index, lane)), 0) for lane in range(lanes)]
+    start, stride = _start(ctx, buffer, known.rest), known.constant_stride
     if stride is not None:
-        return [(rest, known.offset + lane * stride) for lane in range(lanes)]
+        return [(start, known.offset + lane * stride) for lane in range(lanes)]
     step = ctx.value(known.stride)
-    return [(_advanced(ctx, rest, step, lane), known.offset) for lane in range(lanes)]
+    return [(replace(start, rest=_advanced(ctx, start.rest, step, lane)), known.offset) for lane in range(lanes)]
 
 
 def _advanced(ctx: Context, rest: str | None, step: str, lane: int) -> str | None:
@@ -301,10 +319,10 @@ def lane_value(ctx: Context, index: Expr, lane: int) -> str:
     """One lane of an index, computed as a scalar as far as sums and extensions go: narrow vectors stay narrow."""
     found = affine(index)
     if found is not None:
-        (rest, offset) = _lane_addresses(ctx, index, index.lanes, found)[lane]
-        if rest is None:
+        (start, offset) = _lane_addresses(ctx, None, index, index.lanes, found)[lane]
+        if start.rest is None:
             return str(offset)
-        return ctx.fn.value(f"add nsw i64 {rest}, {offset}") if offset else rest
+        return ctx.fn.value(f"add nsw i64 {start.rest}, {offset}") if offset else start.rest
     if isinstance(index, Shuffle):
         return _shuffled_lane(ctx, index, lane)
     if isinstance(index, Op) and index.op in ("add", "sub", "mul") and index.dtype.bits == 64:

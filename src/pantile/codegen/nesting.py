@@ -28,7 +28,7 @@ def _nesting(e: Expr) -> int:
 
 def cut_inside(fn: Function, e: Op, operand: str) -> str:
     """What holds a minimum or maximum inside of an expression."""
-    return _hidden(fn, operand) if _is_limit(e) and _nesting(e) == 0 else operand
+    return hidden(fn, operand) if _is_limit(e) and _nesting(e) == 0 else operand
 
 
 def bind_cut(fn: Function, name: str, value: Expr, operand: str) -> None:
@@ -36,7 +36,7 @@ def bind_cut(fn: Function, name: str, value: Expr, operand: str) -> None:
     if value.dtype is INDEX and value.lanes == 1:
         limits = _limits(fn, value)
         if limits >= _MOST:
-            operand, limits = _hidden(fn, operand), 0
+            operand, limits = hidden(fn, operand), 0
         fn.nesting[name] = limits
     fn.bind(name, operand)
 
@@ -58,5 +58,6 @@ def _is_limit(e: Expr) -> bool:
     return isinstance(e, Op) and e.op in ("min", "max") and e.dtype is INDEX and e.lanes == 1
 
 
-def _hidden(fn: Function, operand: str) -> str:
-    return fn.value(f'call i64 asm "", "=r,0"(i64 {operand})')
+def hidden(fn: Function, operand: str, type_: str = "i64") -> str:
+    """The same number or pointer, of which LLVM does not know what it is made of."""
+    return fn.value(f'call {type_} asm "", "=r,0"({type_} {operand})')

@@ -7,14 +7,18 @@ from typing import Any
 
 from ..errors import InternalError
 from ..expr.nodes import Const, Expr, Op
+from ..expr.visit import Key, key
 from ..ir.nodes import Alloc, Block, Call, For, If, Kind, Let, Memory, Prefetch, Produce, Stmt, Store
+from ..ir.visit import walk
 from .checks import bind_alloc_limits
 from .context import Context
+from .function import SHORT
 from .lanes import Neighbours
 from .memory import buffer_pointer, write_prefetch, write_store
 from .names import readable
-from .nesting import bind_cut
+from .nesting import bind_cut, hidden
 from .parallel import SCRATCH, begin_body, drafted_body, write_region
+from .rows import Row, Rows, begun
 from .strided import Groups
 from .types import memory_type
 
@@ -103,24 +107,45 @@ def _serial_for(ctx: Context, s: For) -> None:
     low, extent = ctx.value(s.min), ctx.value(s.extent)
     end = extent if low == "0" else _sum(ctx, s.min, s.extent)
     body, after = fn.new_label("loop"), fn.new_label("done")
-    if isinstance(s.extent, Const):
-        fn.branch(body)
-    else:
-        fn.branch_if(fn.value(f"icmp sgt i64 {extent}, 0"), body, after)
-    before = fn.label
-    fn.start(body)
-    phi = len(fn.lines)
-    fn.lines.append("")  # known once the body's last block is
+    if not isinstance(s.extent, Const):
+        first = fn.new_label("first")
+        fn.branch_if(fn.value(f"icmp sgt i64 {extent}, 0"), first, after)
+        fn.start(first)
     variable = fn.fresh(readable(s.var))
-    fn.bind(s.var, variable)
     with fn.scope():
+        around, ctx.rows = ctx.rows, _rows(ctx, s)
+        fn.branch(body)
+        before = fn.label
+        fn.start(body)
+        phi = len(fn.lines)
+        fn.lines.append("")  # known once the body's last block is
+        fn.bind(s.var, variable)
         write_run(ctx, s.body)
+        ctx.rows = around
     following = fn.effect_value(f"add nsw i64 {variable}, 1")
     again = fn.effect_value(f"icmp slt i64 {following}, {end}")
     fn.lines[phi] = f"  {variable} = phi i64 [ {low}, %{before} ], [ {following}, %{fn.label} ]"
     known = int(s.extent.value) if isinstance(s.extent, Const) else None
     fn.repeat(f"br i1 {again}, label %{body}, label %{after}", known)
     fn.start(after)
+
+
+def _rows(ctx: Context, s: For) -> Rows:
+    """Pointers to where the rows of an innermost loop begin."""
+    if ctx.module.debug or any(isinstance(i, For) for i in walk(s.body)):
+        return Rows()
+    fn, found = ctx.fn, dict[tuple[str, Key], Row]()
+    for b in begun(s):
+        pointer, element = fn.resolve(buffer_pointer(b.buffer), "ptr"), memory_type(ctx.module.dtypes[b.buffer])
+        if pointer in fn.stack and _is_short(s):
+            continue  # once the loop is unrolled, these may be registers
+        begin = fn.value(f"getelementptr {element}, ptr {pointer}, i64 {ctx.value(ctx.keep(b.begin))}")
+        found[b.buffer, key(b.index)] = Row(hidden(fn, begin, "ptr"), b.rest)
+    return Rows(found)
+
+
+def _is_short(s: For) -> bool:
+    return isinstance(s.extent, Const) and int(s.extent.value) <= SHORT
 
 
 def _sum(ctx: Context, a: Expr, b: Expr) -> str:
