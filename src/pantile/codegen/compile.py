@@ -2,14 +2,15 @@
 
 LLVM's own vectorizers are off, and it optimizes at its first level: vectors, unrolled loops, steady loops without
 branches and shared subexpressions are explicit in the text. Higher levels take longer (the third up to 1.7 times) and
-made no loop that was measured clearly faster. Some of what the highest level of instruction selection does takes the
-square of the length of a block of code, so that modules with very long ones are selected for one level below.
+made no loop that was measured clearly faster, nor did what the first level does besides simplifying each function. Some
+of what the highest level of instruction selection does takes the square of the length of a block of code, so that
+modules with very long ones are selected for one level below.
 """
 
 from __future__ import annotations
 
 import llvmlite.binding as llvm
-from llvmlite.binding.newpassmanagers import ModulePassManager, NewPassManager
+from llvmlite.binding.newpassmanagers import FunctionPassManager, NewPassManager
 
 from ..errors import InternalError
 from ..forks import Lock, check_llvm
@@ -76,13 +77,15 @@ def optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     options.slp_vectorization = False
     options.loop_interleaving = False
     builder = llvm.create_pass_builder(machine, options)
-    passes = builder.getModulePassManager()
-    passes.run(module, builder)
+    passes = builder.getFunctionPassManager()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
     _dispose(passes)
     return module
 
 
-def _dispose(passes: ModulePassManager) -> None:
+def _dispose(passes: FunctionPassManager) -> None:
     """Free the passes and what they remember, some 60 KiB: `close` does not (its bases are in the wrong order)."""
     NewPassManager._dispose(passes)
     passes.detach()
