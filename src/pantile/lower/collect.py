@@ -20,7 +20,7 @@ from itertools import count, groupby
 
 from ..expr.build import ramp
 from ..expr.linear import linear, simplify
-from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, const, var
+from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, const, var
 from ..expr.types import INDEX, DType
 from ..expr.visit import Key, key, loaded, substitute, transform
 from ..expr.visit import walk as walk_expr
@@ -124,12 +124,13 @@ class _Rows:
 def _rows(run: list[Store]) -> list[_Rows]:
     """The rows that serve the clamped loads of some stores."""
     written = {s.buffer for s in run}
-    loads: dict[Key, Load] = {}
-    for e in walk_expr(*(e for s in run for e in ir.expressions(s))):
-        if isinstance(e, Load) and e.lanes > 1 and e.buffer not in written:
-            loads.setdefault(key(e), e)
+    clamped = [
+        e for e in walk_expr(*(s.value for s in run)) if isinstance(e, Load) and e.lanes > 1 and _is_clamped(e)
+    ]
+    if sum(e.lanes for e in clamped) < _LEAST:
+        return []
     rows: dict[tuple[object, ...], list[_Lanes]] = {}
-    for lanes in _clamped(loads.values()):
+    for lanes in _followed({key(e): e for e in clamped if e.buffer not in written}.values()):
         rows.setdefault(lanes.of, []).append(lanes)
     found: dict[tuple[DType, int, int, int], _Rows] = {}
     for row in rows.values():
@@ -139,21 +140,26 @@ def _rows(run: list[Store]) -> list[_Rows]:
     return list(found.values())
 
 
-def _clamped(loads: Iterable[Load]) -> Iterator[_Lanes]:
-    """The loads that have clamped lanes, at places that follow from the number of a lane."""
+def _followed(loads: Iterable[Load]) -> Iterator[_Lanes]:
+    """The loads at places that follow from the number of a lane."""
+    memo: dict[int, Expr] = {}
+    moved: dict[tuple[Key, int], Expr] = {}  # indices are shared by many loads
     for load in loads:
-        if load.mask is not None or any(loaded(i) for i in load.indices) or not any(map(_has_clamp, load.indices)):
-            continue
-        memo: dict[int, Expr] = {}
         places = tuple([transform(i, _of_one_lane, memo) for i in load.indices])
         offset = _offset(places)
         if offset is not None and all(i.lanes == 1 for i in places):
-            row = tuple(simplify(substitute(i, {_U.name: _U - offset})) for i in places)
-            yield _Lanes(load, row, offset)
+            for i in places:
+                if (key(i), offset) not in moved:
+                    moved[key(i), offset] = simplify(substitute(i, {_U.name: _U - offset}))
+            yield _Lanes(load, tuple(moved[key(i), offset] for i in places), offset)
 
 
-def _has_clamp(index: Expr) -> bool:
-    return any(_is_clamp(e) and e.lanes > 1 for e in walk_expr(index))
+def _is_clamped(load: Load) -> bool:
+    """Whether clamps, and nothing that is loaded, move its lanes."""
+    moved = [i for i in load.indices if i.lanes > 1 and not isinstance(i, (Ramp, Broadcast, Const, Shuffle))]
+    if not moved or load.mask is not None or any(map(loaded, load.indices)):
+        return False
+    return any(_is_clamp(e) and e.lanes > 1 for e in walk_expr(*moved))
 
 
 def _is_clamp(e: Expr) -> bool:
