@@ -11,7 +11,7 @@ are `window` many: `fold` makes the buffer circular with that many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -53,12 +53,15 @@ class OpenLoop:
 
     def start(self, s: Stmt) -> int:
         """How many iterations early a statement starts: as early as the first stage computed in it."""
-        return max([self.current, *(self.starts.get(p.stage, 0) for p in walk(s) if isinstance(p, Produce))])
+        return max([self.current, *(self.starts[p.stage] for p in self._early(s))])
 
     def start_of_readers(self, s: Stmt, buffers: tuple[str, ...]) -> int:
         """The same, of what reads the buffers."""
-        readers = (p for p in walk(s) if isinstance(p, Produce) and self.starts.get(p.stage) and _reads(p, buffers))
-        return max([self.current, *(self.starts[p.stage] for p in readers)])
+        return max([self.current, *(self.starts[p.stage] for p in self._early(s) if _reads(p, buffers))])
+
+    def _early(self, s: Stmt) -> Iterator[Produce]:
+        """The stages computed in a statement that start early; where none does, which is mostly, it is not walked."""
+        return (p for p in walk(s) if isinstance(p, Produce) and self.starts.get(p.stage)) if self.starts else iter(())
 
     def guarded(self, s: Stmt, start: int) -> Stmt:
         """The statement, from `start` iterations before the first on."""
