@@ -129,6 +129,9 @@ def _linear_sum(e: Op) -> Linear:
     stack: list[tuple[Expr, int]] = [(e, 1)]
     while stack:
         part, c = stack.pop()
+        if not isinstance(part, Op):
+            found.add_part(part, c)
+            continue
         known: Linear | None = getattr(part, "_linear", None)
         parts = _scaled_parts(part) if known is None else []
         if known is not None:

@@ -8,7 +8,7 @@ as deep as memory allows, in threads with small stacks too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import wraps
+from functools import lru_cache, wraps
 from hashlib import blake2b
 from operator import attrgetter, is_
 from typing import Any, TypeVar
@@ -302,9 +302,15 @@ def depends(e: Expr, wanted: Iterable[str]) -> bool:
 def key(e: Expr) -> Key:
     """Equal for structurally equal expressions: a digest, so that it takes no longer to compare and to hash than that
     of a leaf, however much an expression shares (nested tuples would be walked again at each use, as trees)."""
-    own = f"{type(e).__name__} {e.dtype.name} {e.lanes} {_attributes(e)}\0".encode()
-    operands = children(e)
+    own = _described(type(e).__name__, e.dtype.name, e.lanes, _attributes(e))
+    operands = e.operands
     return blake2b(own + b"".join(map(key, operands)), digest_size=16).digest() if operands else own
+
+
+@lru_cache(maxsize=1 << 14)
+def _described(*parts: object) -> bytes:
+    """As bytes; nodes of a kind are many."""
+    return " ".join(map(str, parts)).encode() + b"\0"
 
 
 def _attributes(e: Expr) -> object:
