@@ -44,7 +44,7 @@ def to_loops(graph: Graph, schedule: Schedule, variant: Variant, options: Option
         "resolve",
         lambda: resolve(graph, schedule, strict=options.strict, vector_bits=options.target.vector_bits),
     )
-    return lower(graph, plan, dict(variant.strides), variant.facts(), trace, variant.small)
+    return lower(graph, plan, dict(variant.strides), variant.facts(), trace, variant.small, options.strict)
 
 
 @on_deep_stack

@@ -151,6 +151,12 @@ def columns_of_colours() -> tuple[pt.Func, Any]:
     return out, (RGB.shape[0] - 16, RGB.shape[1], 3)
 
 
+def nine_rows() -> tuple[pt.Func, Any]:
+    out = pt.Func("out")
+    out[Y, X] = sum((FLOATS[Y + k, X] for k in range(1, 9)), FLOATS[Y, X])
+    return out, (FLOATS.shape[0] - 8, FLOATS.shape[1])
+
+
 def triangle() -> tuple[pt.Func, Any]:
     r = pt.RDom((0, FLOATS.shape[1]), names="k")
     out = pt.Func("out")
@@ -250,6 +256,8 @@ EXAMPLES = [
             swapped_colours, around("interleave", PIXELS, "simplify")),
     Example("interleave_alike", "Channels that are computed alike are rows of numbers.",
             inverted_colours, around("interleave", PIXELS, "simplify")),
+    Example("associate", "Windows side by side begin with what they have in common.", nine_rows,
+            around("associate", pt.Schedule(pt.on("out").unroll("y", 4).reorder("y", "x", "y_u")), "interleave")),
     Example("strips", "Sliding inside parallel strips: the kernel as code generation gets it.",
             blur, (Section("the kernel", STRIPS, "simplify"),)),
 ]  # fmt: skip

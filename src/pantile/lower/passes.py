@@ -2,7 +2,7 @@
 
 inline -> expand unrolled sums -> convert what is stored -> narrow integers -> fit blocks -> build loop nest (regions,
 sliding) -> fold storage -> simplify -> trim loops -> unswitch -> partition loops -> vectorize -> unroll -> collect
-lanes -> promote accumulators -> share memory -> flatten storage -> simplify -> interleave channels
+lanes -> promote accumulators -> share memory -> flatten storage -> simplify -> interleave channels -> associate sums
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..graph.nodes import Graph
 from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt, Strides
 from ..ir.verify import verify
 from ..schedule.plan import Plan
+from .associate import associate
 from .collect import collect
 from .convert import convert
 from .expand import expand
@@ -75,10 +76,11 @@ class Trace:
 
 
 def lower(
-    graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts, trace: Trace, small: bool = False
-) -> Program:
+    graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts, trace: Trace, small: bool = False,
+    strict: bool = False,
+) -> Program:  # fmt: skip
     """All passes. `strides`: what is known of those of each input and output. `small`: arrays are, so that blocks may
-    be cut off where they are whole in others."""
+    be cut off where they are whole in others. `strict`: floats are computed in the order in which they are written."""
     buffers, scalars = arguments(graph, strides)
     by_verb: dict[str, list[str]] = {"partition": [], "unroll": []}  # loops that there was no room for
     checked = graph
@@ -104,6 +106,7 @@ def lower(
     body = trace.run("simplify", lambda: simplify_program(body, facts))
     body = trace.run("pixels", lambda: pixels(body))
     body = trace.run("interleave", lambda: interleave(body))
+    body = trace.run("associate", lambda: associate(body, strict))
     trace.refused = {loop for verb, names in by_verb.items() for loop in refused_loops(graph, plan, verb, names)}
     program = Program(graph.name, buffers, scalars, body)
     if trace.check:

@@ -12,6 +12,7 @@ from functools import partial
 
 from ..analysis.channels import channels
 from ..analysis.rows import rows_read
+from ..analysis.windows import overlaps
 from ..cached import cached_property
 from ..expr.types import DType
 from ..expr.visit import names
@@ -72,6 +73,10 @@ class Alone:
     def _rows(self) -> dict[str, dict[str, int]]:
         return rows_read(self.graph, self.inlined)
 
+    @cached_property
+    def _overlaps(self) -> dict[str, dict[str, int]]:
+        return overlaps(self.graph, self.inlined)
+
     def _block(self, stage: Stage) -> Block | None:
         """Vectors for a stage that may read much per value, if it has room for one, and rows."""
         across = -2 if stage.name in self.channels else -1
@@ -86,6 +91,7 @@ class Alone:
             channels=self.channels.get(stage.name, 1),
             vector_bits=self.vector_bits,
             rows=self._rows[stage.name][stage.dims[across - 1]],
+            overlap=self._overlaps[stage.name],
             may_hold=partial(self._may_hold, stage),
         )
 

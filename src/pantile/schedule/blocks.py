@@ -7,14 +7,17 @@ terms is written out, as if it were pure:
         for r:                         ->         for x in blocks of some vectors:
             for x: f[y, x] += img[y + r, x]           for r: f[y, x..] += img[y + r, x..]
 
-What reads more rows at a time than the hardware follows goes down narrow strips, where they stay in the cache.
+What reads more rows at a time than the hardware follows goes down narrow strips, where they stay in the cache. Where
+windows of neighbours overlap and their terms count alike, some rows or vectors are written out side by side: what they
+have in common is summed up once (`lower.associate`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..analysis.conversions import terms
 from ..expr.nodes import Cast, Load, Op
@@ -31,6 +34,8 @@ MOST_TERMS = 4096
 MOST_WRITTEN = 512  # operations and loads of all terms that are written out
 MOST_STREAMS = 12  # rows that are read side by side and fetched ahead of time
 STRIP_ROWS, STRIP_BYTES = 32, 1 << 14  # of a task; of all rows that a strip reads at a time
+# Windows of so many rows overlap enough to be written out side by side, so many of them, with so many terms in all.
+SHARED_ROWS, SIDE_BY_SIDE, SIDE_BY_SIDE_TERMS = 7, 4, 128
 
 
 @dataclass(frozen=True)
@@ -54,11 +59,15 @@ class Block:
     channels: int
     vector_bits: int
     rows: int  # how many of one buffer are read for a value
+    overlap: Mapping[str, int]  # dim -> how many terms, all counting alike, a window has along it
     may_hold: Callable[[int, int], bool]  # whether an axis may have so many points
 
     def pure(self, chain: StageSchedule) -> StageSchedule | None:
         """The loops of a pure definition, if there is more to say than how wide its vectors are."""
-        return self._ordered(self._in_strips(chain)) if self._has_strips() else None
+        if self._has_strips():
+            return self._ordered(self._in_strips(chain))
+        vectors = self._shared_vectors()
+        return self._ordered(self._in_registers(chain, vectors)) if vectors > 1 else None
 
     def shared(self, chain: StageSchedule) -> StageSchedule | None:
         """The loops of a reduction per point, in which its pure definition runs, too; None if they are better apart."""
@@ -78,7 +87,9 @@ class Block:
         """What becomes of the loops of both definitions, and the reduction's loops that are unrolled."""
         streams, is_window = self._streams(update)
         if is_small_reduction(self.stage) and _size(update) <= MOST_WRITTEN and (is_window or streams <= MOST_STREAMS):
-            return (self._in_strips if self._has_strips() else self._in_vectors), tuple(r.name for r in update.domain)
+            several = partial(self._in_registers, vectors=self._shared_vectors())
+            plain = several if self._shared_vectors() > 1 else self._in_vectors
+            return (self._in_strips if self._has_strips() else plain), tuple(r.name for r in update.domain)
         return (self._in_registers if is_window and terms(update, MOST_TERMS + 1) <= MOST_TERMS else None), ()
 
     def _ordered(self, shape: Shape, domain: tuple[str, ...] = ()) -> StageSchedule:
@@ -98,10 +109,10 @@ class Block:
     def _in_vectors(self, chain: StageSchedule) -> Shape:
         return Shape(chain.vectorize(self.across, self.width), (self.across,), (self.across + SUFFIX["vectorize"],))
 
-    def _in_registers(self, chain: StageSchedule) -> Shape:
+    def _in_registers(self, chain: StageSchedule, vectors: int | None = None) -> Shape:
         """Some vectors side by side."""
         block = self._new_name("_b")
-        chain = chain.split(self.across, self.across, block, self._vectors() * self.width)
+        chain = chain.split(self.across, self.across, block, (vectors or self._vectors()) * self.width)
         chain = chain.vectorize(block, self.width).unroll(block)
         return Shape(chain, (self.across,), (block, block + SUFFIX["vectorize"]))
 
@@ -110,15 +121,35 @@ class Block:
         block, row = self._new_name("_b"), self.stage.dims[0]
         inside = row + SUFFIX["parallel"]
         chain = chain.split(self.across, self.across, block, self._strip()).vectorize(block, self.width)
-        outer = (row, self.across, inside, block)
-        return Shape(chain.parallel(row, STRIP_ROWS), outer, (block + SUFFIX["vectorize"],), is_parallel=True)
+        outer, vector = (row, self.across, inside, block), block + SUFFIX["vectorize"]
+        chain, rows = chain.parallel(row, STRIP_ROWS), self._shared_rows()
+        if rows == 1:
+            return Shape(chain, outer, (vector,), is_parallel=True)
+        return Shape(chain.unroll(inside, rows), outer, (inside + SUFFIX["unroll"], vector), is_parallel=True)
 
     # ---- sizes
 
     def _has_strips(self) -> bool:
         place = self.stage.dims.index(self.across)
         large = self.may_hold(2 * STRIP_ROWS, 0) and self.may_hold(2 * self._strip(), place - self.stage.ndim)
-        return place == 1 and self.rows > MOST_STREAMS and large
+        return place == 1 and (self.rows > MOST_STREAMS or self._shared_rows() > 1) and large
+
+    def _shared_rows(self) -> int:
+        """How many rows are written out side by side, because their windows overlap."""
+        much = self.overlap.get(self.stage.dims[0], 1) >= SHARED_ROWS
+        return self._written(self.stage.dims[0]) if much and self.stage.dims.index(self.across) == 1 else 1
+
+    def _shared_vectors(self) -> int:
+        """The same of vectors."""
+        axis = self.stage.dims.index(self.across) - self.stage.ndim
+        much = self.overlap.get(self.across, 1) >= 2 * self.width
+        return self._written(self.across) if much and self.may_hold(2 * SIDE_BY_SIDE * self.width, axis) else 1
+
+    def _written(self, dim: str) -> int:
+        """How often all terms may be written out."""
+        count = terms(self.stage.updates[0], MOST_TERMS) if self.stage.updates else self.overlap[dim]
+        fitting = (n for n in (SIDE_BY_SIDE, SIDE_BY_SIDE // 2) if n * self.channels * count <= SIDE_BY_SIDE_TERMS)
+        return next(fitting, 1)
 
     def _strip(self) -> int:
         """How wide strips are: a power of two of vectors."""

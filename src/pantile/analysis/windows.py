@@ -1,0 +1,106 @@
+"""Windows: how the loops of a reduction move what it reads, and how far the windows of neighbours overlap.
+
+A loop moves along a dim if all that it does is to be added to it: in img[y + r.y, x + r.x], r.y moves along y. Then the
+term for r.y at y is that for 0 at y + r.y, and what is combined over the other loops is the same for all of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ..expr.linear import Linear, linear
+from ..expr.nodes import Const, Expr, Load, Op, Var, const, coordinate
+from ..expr.types import INDEX
+from ..expr.visit import key, loaded, names, substitute, transform, walk
+from ..graph.nodes import Definition, Graph, Stage
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """A term without a loop: what it is at `dim` is what it was where `base` and the loop add up to that."""
+
+    term: Expr
+    dim: str
+    base: Expr  # the dim, or something in which it alone occurs
+    scale: int  # how far that goes when the dim goes one
+
+
+def without_loop(term: Expr, loop: str, dims: Collection[str], loops: Collection[str]) -> Moved | None:
+    """The term of a reduction as one of a place, if the loop does nothing but move it along one of the dims."""
+    base = _base(term, loop)
+    if base is None or not names(base.expr()).isdisjoint(loops):
+        return None
+    found = [d for d in dims if d in names(base.expr())]
+    if len(found) != 1:
+        return None
+    place = coordinate(f"{found[0]}'")  # no name of a graph has a prime
+
+    def change(e: Expr) -> Expr | None:
+        return _moved(e, loop, base, place) if isinstance(e, Load) else None
+
+    moved = transform(term, change)
+    if not names(moved).isdisjoint({loop, found[0]}):
+        return None
+    at_dim = substitute(moved, {place.name: coordinate(found[0])})
+    return Moved(at_dim, found[0], base.expr(), abs(base.coefficient(found[0])) or 1)
+
+
+def _base(term: Expr, loop: str) -> Linear | None:
+    """What the loop is added to in the first index in which it stands alone, without constants."""
+    for load in (e for e in walk(term) if isinstance(e, Load)):
+        for form in map(linear, load.indices):
+            if form.coefficient(loop) == 1:
+                return Linear(0, form.without(key(coordinate(loop))).terms)
+    return None
+
+
+def _moved(load: Load, loop: str, base: Linear, place: Var) -> Expr | None:
+    """The read from `place`, where its indices are base + loop and a constant; others stay as they are."""
+    if not any(loop in names(i) for i in load.indices):
+        return None
+    indices = []
+    for i in load.indices:
+        rest = linear(i).plus(base, -1).plus(linear(coordinate(loop)), -1)
+        indices.append(i if rest.terms or loop not in names(i) else place + const(rest.constant, INDEX))
+    return Load(load.dtype, 1, load.buffer, tuple(indices))
+
+
+def overlaps(graph: Graph, inlined: Collection[str]) -> dict[str, dict[str, int]]:
+    """Stage -> dim -> how many terms a window has along it, all of which count alike, through inlined stages."""
+    found: dict[str, dict[str, int]] = {}
+    for s in graph.stages:
+        own = dict.fromkeys(s.dims, 1)
+        for d in s.updates:
+            own |= _window(s, d)
+        for e in (e for d in s.definitions for e in d.loads):
+            producer = graph.producer.get(e.buffer)
+            if producer is not None and producer is not s and producer.name in inlined:
+                for i, dim in zip(e.indices, producer.dims, strict=True):
+                    if isinstance(i, Var) and i.name in own:
+                        own[i.name] = max(own[i.name], found[producer.name][dim])
+        found[s.name] = own
+    return found
+
+
+def _window(s: Stage, d: Definition) -> dict[str, int]:
+    """Of an update."""
+    term = _term(s, d)
+    if term is None:
+        return {}
+    loops = {r.name: r.extent for r in d.domain}
+    window: dict[str, int] = {}
+    for loop, extent in loops.items():
+        moved = without_loop(term, loop, s.dims, loops.keys() - {loop})
+        if moved is not None and isinstance(extent, Const) and isinstance(moved.base, Var):
+            window[moved.dim] = int(extent.value)
+    return window
+
+
+def _term(s: Stage, d: Definition) -> Expr | None:
+    """What an update of one value combines with that value."""
+    value = d.values[0]
+    if len(d.values) > 1 or not isinstance(value, Op) or value.op not in ("add", "min", "max"):
+        return None
+    others = [a for a in value.args if s.name not in loaded(a)]
+    return others[0] if len(others) == 1 else None
