@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .algebra import Rewritten, rewritten
 from .analysis.bounds import check_regions, region_scalars
 from .analysis.channels import LEAST_AXES, MOST_CHANNELS
 from .analysis.messages import WrittenOutside, describe, readable
@@ -63,6 +64,7 @@ class Calls:
         self._names = [i.name for i in graph.inputs]
         self.timings: Timings = {} if timings is None else timings
         self._asked, self._by_hand = asked, by_hand
+        self.rewritten = self._rewritten()
         self._scheduled: dict[Known, Scheduled] = {}
         self._pictures = [i for i in graph.arguments if i.ndim >= LEAST_AXES and not (i.known and i.known[-1])]
         self.general = self.adopt((), asked, by_hand=by_hand)
@@ -70,6 +72,12 @@ class Calls:
         self._deciding = [k for k, p in enumerate(graph.params) if p.name in deciding]
         self._kinds: dict[Kind, Call] = {}
         self._cropped: dict[Known, Calls] = {}
+
+    def _rewritten(self) -> Rewritten:
+        """What is computed: other stages than the user's only where no schedule is written for those."""
+        found = rewritten(self.graph, self.options.strict) if self.options.algebra else Rewritten(self.graph)
+        for_users_stages = self._by_hand and self._asked and found.made.isdisjoint(self._asked)
+        return Rewritten(self.graph) if for_users_stages else found
 
     def run(self, given: Mapping[str, Any], out: Any, num_threads: int | None) -> list[NDArray]:
         """Run compiled code; the output arrays."""
@@ -100,7 +108,8 @@ class Calls:
         self, known: Known, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False
     ) -> Scheduled:
         """Run calls that know this by a schedule for them, which somebody has written or a strategy has found."""
-        found = Scheduled(with_extents(self.graph, dict(known)), schedule, self.options, self.timings, like, by_hand)
+        graph = with_extents(self.rewritten.graph, dict(known))
+        found = Scheduled(graph, schedule, self.options, self.timings, like, by_hand)
         self._scheduled[known] = found
         return found
 
@@ -201,10 +210,14 @@ class Calls:
         """Who runs such a call, and the shapes of its outputs, after everything about the arguments has been checked.
 
         What updates write outside of an output is dropped: the Func is computed as far as they write, if that is known,
-        and the output is a part of it."""
+        and the output is a part of it. What is refused of other stages than the user's is asked of those."""
         try:
             return self, self._checked_shapes(inputs, numbers, scheduled)
-        except WrittenOutside as outside:
+        except UserError as refusal:
+            if self.rewritten.changes:
+                return self._as_written._checked_by(inputs, numbers, self._as_written._for(inputs))
+            if not isinstance(refusal, WrittenOutside):
+                raise
             known = self.known(dict(zip(self._names, inputs, strict=True)))
             if known not in self._cropped:
                 whole = with_crops(self.graph)
@@ -213,7 +226,12 @@ class Calls:
             try:
                 return cropped, cropped._checked_shapes(inputs, numbers, cropped._for(inputs))
             except UserError:
-                raise outside from None
+                raise refusal from None
+
+    @cached_property
+    def _as_written(self) -> Calls:
+        """Those of the user's own stages."""
+        return Calls(self.graph, Schedule(), replace(self.options, algebra=False), self._by_hand, self.timings)
 
     def _checked_shapes(self, inputs: Sequence[NDArray], numbers: Values, scheduled: Scheduled) -> list[Shape]:
         """The shapes of the outputs, after everything about the arguments has been checked."""
@@ -226,7 +244,7 @@ class Calls:
             check_array(wanted, a)
         scalars = self._scalars(inputs, numbers)
         by_stage = self._shapes(scalars)
-        check_regions(self.graph, by_stage, scalars, scheduled.stored)
+        check_regions(self.rewritten.graph, by_stage, scalars, scheduled.stored)
         return by_stage
 
     def _scalars(self, inputs: Sequence[NDArray], numbers: Values) -> dict[str, bool | int | float]:
@@ -265,7 +283,7 @@ class Calls:
     @cached_property
     def _labels(self) -> dict[str, str]:
         """How messages name buffers."""
-        stages = {b: describe(s) for s in self.graph.stages for b in s.buffers}
+        stages = {b: describe(s) for s in self.rewritten.graph.stages for b in s.buffers}
         return stages | {a.name: a.label for a in self.arguments.arrays}
 
 

@@ -29,9 +29,10 @@ class Options:
     target: Target
     strict: bool = False
     debug: bool = False
+    algebra: bool = True
 
     def __post_init__(self) -> None:
-        for name, given in (("strict", self.strict), ("debug", self.debug)):
+        for name, given in (("strict", self.strict), ("debug", self.debug), ("algebra", self.algebra)):
             if type(given) is not bool:
                 raise UserError(f"{name}={shown(given)}: pass True or False")
 

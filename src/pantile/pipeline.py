@@ -56,6 +56,7 @@ class Pipeline:
     name      of the pipeline, for messages and listings; by default that of the first output.
     strict    floats are computed exactly as written, with no fused or reordered operations.
     debug     every access of memory is checked while running; slow.
+    algebra   formulas are computed in fewer operations where that gives the same, by default; with False as written.
     target    what to compile for, when only looking at the code: one of `pantile.codegen.target.NAMED`.
     """
 
@@ -70,10 +71,11 @@ class Pipeline:
         name: str | None = None,
         strict: bool = False,
         debug: bool = False,
+        algebra: bool = True,
         target: str | None = None,
     ) -> None:
         name = None if name is None else identifier(name, "a Pipeline")
-        options = Options(target_named("host" if target is None else target), strict, debug)
+        options = Options(target_named("host" if target is None else target), strict, debug, algebra)
         graph = with_ranges(separate_outputs(build(outputs, shape, name)))
         self._set(graph, options, schedule, estimates, machine)
 
@@ -101,7 +103,7 @@ class Pipeline:
         """
         options = self.options
         target = None if options.target == host() else options.target
-        how = (options.strict, options.debug, self._asked, self._estimates, self._machine, self._found)
+        how = (options.strict, options.debug, options.algebra, self._asked, self._estimates, self._machine, self._found)
         return _again, (type(self), self.graph, target, *how)
 
     # ---- running
@@ -154,8 +156,13 @@ class Pipeline:
         return self._calls.graph
 
     @property
+    def rewritten(self) -> Graph:
+        """What is computed instead, in fewer operations, where no schedule is written by hand; see `explain`."""
+        return self._calls.rewritten.graph
+
+    @property
     def options(self) -> Options:
-        """The target, and whether code is strict or checked."""
+        """The target, and whether code is strict, checked, and of formulas that algebra may change."""
         return self._calls.options
 
     @property
@@ -164,11 +171,13 @@ class Pipeline:
         return self._shown().schedule
 
     def explain(self) -> str:
-        """Why the schedule is as it is: the groups, tiles and costs of the strategy that found it."""
+        """Why the schedule is as it is: the groups, tiles and costs of the strategy that found it, and which stages
+        algebra has put in the place of others."""
         self._shown()
+        rewrites = f"\n\n{self._calls.rewritten}" if self._calls.rewritten.changes else ""
         for found in self._found.values():
-            return f"{found.report}"
-        return f"{self.graph.name} is scheduled as asked, by hand or by default:\n{self.schedule}"
+            return f"{found.report}{rewrites}"
+        return f"{self.graph.name} is scheduled as asked, by hand or by default:\n{self.schedule}{rewrites}"
 
     def with_schedule(
         self, schedule: Schedule | Strategy | str, *, estimates: Mapping[str, Any] | None = None,
@@ -180,8 +189,9 @@ class Pipeline:
         return other
 
     def with_options(
-        self, *, strict: bool | None = None, debug: bool | None = None, target: str | None = None
-    ) -> Pipeline:
+        self, *, strict: bool | None = None, debug: bool | None = None, algebra: bool | None = None,
+        target: str | None = None,
+    ) -> Pipeline:  # fmt: skip
         """The same pipeline and schedule, compiled in another way; what is not given stays."""
         now = self.options
         other = object.__new__(type(self))
@@ -191,6 +201,7 @@ class Pipeline:
                 now.target if target is None else target_named(target),
                 now.strict if strict is None else strict,
                 now.debug if debug is None else debug,
+                now.algebra if algebra is None else algebra,
             ),
             self._asked,
             self._estimates,
@@ -216,7 +227,7 @@ class Pipeline:
                 return
             bits = self.options.target.vector_bits
             machine = self._machine or replace(_this_machine(), vector_bits=bits)
-            graph = with_extents(self.graph, dict(known))
+            graph = with_extents(self.rewritten, dict(known))
             measure = partial(self._seconds, graph, arguments)
             problem = Problem(graph, shapes, scalars, machine, self.options.strict, measure)
             found = kept.found(self._asked, problem)
@@ -225,7 +236,8 @@ class Pipeline:
 
     def _seconds(self, graph: Graph, arguments: Mapping[str, Any], schedule: Schedule) -> float:
         """The shortest of some runs, for strategies that tune."""
-        calls, given = Calls(graph, schedule, self.options), self._calls.example(arguments)
+        calls = Calls(graph, schedule, replace(self.options, algebra=False))  # which has made this graph
+        given = self._calls.example(arguments)
         out = calls.run(given, None, None)
         times = []
         for _ in range(TUNING_RUNS):
@@ -279,13 +291,13 @@ class Pipeline:
 
 
 def _again(
-    kind: type[Pipeline], graph: Graph, target: Target | None, strict: bool, debug: bool, asked: Schedule | Strategy,
-    estimates: Mapping[str, Any] | None, machine: Machine | None,
+    kind: type[Pipeline], graph: Graph, target: Target | None, strict: bool, debug: bool, algebra: bool,
+    asked: Schedule | Strategy, estimates: Mapping[str, Any] | None, machine: Machine | None,
     found: Mapping[Known, Found],
 ) -> Pipeline:  # fmt: skip
     """A pipeline from what `__reduce__` has kept of it."""
     pipeline = object.__new__(kind)
-    options = Options(host() if target is None else target, strict, debug)
+    options = Options(host() if target is None else target, strict, debug, algebra)
     pipeline._set(graph, options, asked, estimates, machine, found)
     return pipeline
 

@@ -99,6 +99,11 @@ def nothing_for_debug() -> object:
     return pt.Pipeline(func(), (3, 3), debug=None)  # type: ignore[arg-type]
 
 
+@must_fail("algebra='no': pass True or False$")
+def word_for_algebra() -> object:
+    return pt.Pipeline(func(), (3, 3), algebra="no")  # type: ignore[arg-type]
+
+
 @must_fail("5 is not a target; use one of host, ")
 def target_of_no_name() -> object:
     return pt.Pipeline(func(), (3, 3), target=5)  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ def _fold(w: Writer, scope: Scope, domain: str, points: int, some: bool) -> tupl
     value = w.term(scope)
     kinds = ["sum", "sum", "prod", "min", "max"]
     tame_float = w.regime.tame and value.dtype.is_float
-    found = _reduced(w, w.pick(kinds[:3] if some and tame_float else kinds), value, domain, points)
+    found = reduced(w, w.pick(kinds[:3] if some and tame_float else kinds), value, domain, points)
     return found.text, [found]
 
 
@@ -63,7 +63,8 @@ def _plus_one(w: Writer, e: Term) -> Term:
     return w.regime.combined(text, e.dtype, e.size + 1, e.slack) if e.dtype.is_float else integer(text, e.dtype)
 
 
-def _reduced(w: Writer, kind: str, value: Term, domain: str, points: int) -> Term:
+def reduced(w: Writer, kind: str, value: Term, domain: str, points: int) -> Term:
+    """A sum, a product, the smallest or the largest of at most so many values."""
     t = value.dtype
     if kind in ("min", "max"):
         return replace(value, text=f"pt.{kind}({value.text}, over={domain})")
@@ -106,7 +107,7 @@ def matrix_product(w: Writer) -> None:
         product = w.regime.combined(f"({a.text} * {b.text})", t, a.size * b.size, a.size * b.slack + b.size * a.slack)
     else:
         product = integer(f"({a.text} * {b.text})", t)
-    result = _reduced(w, "sum", product, r, points)
+    result = reduced(w, "sum", product, r, points)
     name = w.func("p")
     w.lines.append(f"{name}[y, x] = {result.text}")
     w.add(name, result, ndim=2)
@@ -131,7 +132,7 @@ def over_image(w: Writer) -> None:
     value = w.term(Scope(dims, loops, depth=1, extra=(own,) * 2))
     target = w.func("g")
     kinds = ["sum"] if value.dtype.is_float and w.regime.tame else ["sum", "sum", "max", "min"]
-    result = _reduced(w, w.pick(kinds), value, name, _MOST_POINTS)
+    result = reduced(w, w.pick(kinds), value, name, _MOST_POINTS)
     w.lines.append(f"{target}[{', '.join(dims) or '()'}] = {result.text}")
     w.add(target, result, ndim=len(dims))
     w.outputs[target] = None

@@ -64,7 +64,7 @@ def _trace() -> str:
 
 def cases() -> st.SearchStrategy[Case]:
     """Small ones of every kind: most of the time goes into compiling."""
-    kinds = ["all", "all", "pure", "reductions", "updates"]
+    kinds = ["all", "all", "pure", "reductions", "windows", "updates"]
     return st.sampled_from([*kinds, ""]).flatmap(
         lambda kind: pipelines(kind, "any", most=3 if kind == "all" else 2) if kind else interior_pipelines()
     )
@@ -164,7 +164,7 @@ def _ways(p: _Prepared, drawn: int, strategies: int) -> Iterator[tuple[str, Call
 
 def _found(p: _Prepared, name: str) -> Schedule:
     """The schedule that a strategy finds; none for arrays without pixels, as where it is asked by a call."""
-    problem = problem_of(p.pipeline, TINY, **p.inputs, **p.params)
+    problem = problem_of(p.pipeline, TINY, **p.inputs, **p.params).with_graph(p.pipeline.rewritten)
     if any(0 in shape for shape in problem.shapes.values()):
         return Schedule()
     return STRATEGIES[name]().find(problem).schedule

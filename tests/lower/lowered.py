@@ -43,13 +43,13 @@ class CheckedTrace(Trace):
 def lowered(p: pt.Pipeline, large: bool = True) -> dict[str, Stmt]:
     """What each pass makes of a pipeline, for large arrays or for any, in C order."""
     options = Options(TARGET)
-    graph, plan = resolve(p.graph, p.schedule, vector_bits=TARGET.vector_bits)
+    graph, plan = resolve(p.rewritten, p.schedule, vector_bits=TARGET.vector_bits)
     variants = Variants(graph, plan)
     variant = variants.usual
     if not large:
         variant = variants.of(variant.strides, {i.extent(k): 1 for i in graph.inputs for k in range(i.ndim)})
     trace = CheckedTrace(graph, dict(variant.strides))
-    to_loops(p.graph, p.schedule, variant, options, trace)
+    to_loops(p.rewritten, p.schedule, variant, options, trace)
     return trace.results
 
 

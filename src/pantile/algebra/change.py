@@ -1,0 +1,46 @@
+"""What a rewrite returns, and what it may ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..graph.names import first_free
+from ..graph.nodes import Graph, Stage
+from ..lang.names import derived
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """The stages that take the place of one, which is the last of them, and what this saves in operations per value."""
+
+    stages: tuple[Stage, ...]
+    what: str  # "a sum of 17 x 17 terms as rows and columns"
+    before: int
+    after: int
+
+    def __str__(self) -> str:
+        *made, stage = self.stages
+        new = ", ".join(f"{s.name}[{', '.join(s.dims)}]" for s in made)
+        return f"  {stage.name}: {self.what}: {self.before} -> {self.after} operations per value; new: {new}"
+
+
+class Context:
+    """The pipeline around a stage."""
+
+    def __init__(self, graph: Graph, strict: bool) -> None:
+        self.strict = strict
+        self._tables = {i.name: i.table for i in graph.inputs if i.table is not None}
+        self._taken = {*graph.input, *graph.stage, *(p.name for p in graph.params)}
+
+    def fresh(self, stage: str, kind: str) -> str:
+        """A name for what is made for the sake of a stage."""
+        name = first_free(derived(stage, kind), self._taken)
+        self._taken.add(name)
+        return name
+
+    def table(self, name: str) -> np.ndarray[Any, np.dtype[Any]] | None:
+        """The elements of an input that is a constant."""
+        return self._tables.get(name)

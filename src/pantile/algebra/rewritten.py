@@ -1,0 +1,51 @@
+"""All rewrites, stage by stage, until none applies: graph -> graph and what was done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..graph.nodes import Graph, Stage
+from .change import Change, Context
+from .separate_taps import separate_taps
+from .separate_weights import separate_weights
+from .separate_windows import separate_windows
+
+_REWRITES: tuple[Callable[[Stage, Context], Change | None], ...] = (
+    separate_windows,
+    separate_weights,
+    separate_taps,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Rewritten:
+    """The graph to compute, and the changes that made it of the user's."""
+
+    graph: Graph
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def made(self) -> frozenset[str]:
+        """The stages that users have not written."""
+        return frozenset(s.name for c in self.changes for s in c.stages[:-1])
+
+    def __str__(self) -> str:
+        return "\n".join(["algebra (algebra=False computes the formulas as written):", *map(str, self.changes)])
+
+
+def rewritten(graph: Graph, strict: bool) -> Rewritten:
+    """The same pipeline in fewer operations. `strict`: floats are computed as written."""
+    context = Context(graph, strict)
+    changes: list[Change] = []
+    stages: list[Stage] = []
+    pending = list(reversed(graph.stages))
+    while pending:
+        stage = pending.pop()
+        change = next((c for rewrite in _REWRITES if (c := rewrite(stage, context)) is not None), None)
+        if change is None:
+            stages.append(stage)
+        else:
+            changes.append(change)
+            pending += reversed(change.stages)
+    return Rewritten(replace(graph, stages=tuple(stages)) if changes else graph, tuple(changes))

@@ -1,0 +1,146 @@
+"""A window whose weights are a column times a row becomes two weighted sums, written out.
+
+before:  smooth[y, x] = 0
+         smooth[y, x] = smooth[y, x] + img[y + r.y, x + r.x]*gauss[r.y, r.x]    over r.y in 0 .. 5, r.x in 0 .. 5
+
+after:   smooth_rows[y, x] = img[y, x]*0.06 + img[y, x + 1]*0.24 + ... + img[y, x + 4]*0.06
+         smooth[y, x] = 0 + smooth_rows[y, x]*0.06 + ... + smooth_rows[y + 4, x]*0.06
+
+The weights are elements of tables, which are known; those of an input are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..analysis.point import value_at
+from ..analysis.windows import Moved, without_loop
+from ..expr.build import binary
+from ..expr.nodes import Const, Expr, Load, Number, Op, const
+from ..expr.types import INDEX
+from ..expr.visit import loaded, names, substitute, walk
+from ..graph.nodes import ReductionDim, Stage
+from ..schedule.updates import accumulation, keeps_to
+from .change import Change, Context
+from .price import STORED
+from .rank_one import rank_one
+from .weighted import MOST_TAPS, Separated, price, unit
+
+
+def separate_weights(stage: Stage, context: Context) -> Change | None:
+    """The stage of the rows and the stage of the columns; None if that is not cheaper, or not the same."""
+    found = _kernel(stage, context)
+    if found is None:
+        return None
+    down, across = found.loops
+    for first, other in ((across, down), (down, across)):
+        moved = without_loop(found.value, other.name, stage.dims, {first.name})
+        if moved is not None:
+            return _change(stage, found, first, other, moved, context)
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Kernel:
+    """A weighted sum over two loops: sum of weights[i][k] * value."""
+
+    loops: tuple[ReductionDim, ReductionDim]
+    value: Expr
+    weights: list[list[Number]]
+
+
+def _kernel(stage: Stage, context: Context) -> _Kernel | None:
+    if len(stage.updates) != 1 or len(stage.dtypes) != 1:
+        return None
+    (update,) = stage.updates
+    is_constant = all(isinstance(e, Const) for r in update.domain for e in (r.min, r.extent))
+    if len(update.domain) != 2 or not is_constant or update.condition is not None:
+        return None
+    if any(not 1 < len(_values(r)) <= MOST_TAPS for r in update.domain) or not keeps_to(stage, update, stage.dims):
+        return None
+    found = accumulation(stage, update)
+    if found is None or found[0].op != "add" or (context.strict and not found[0].is_exact):
+        return None
+    down, across = update.domain
+    weight, value = _factors(found[0].term, {down.name, across.name}, context)
+    if weight is None or value is None:
+        return None
+    weights = _evaluated(weight, down, across, context)
+    return None if weights is None else _Kernel((down, across), value, weights)
+
+
+def _factors(term: Expr, loops: set[str], context: Context) -> tuple[Expr | None, Expr | None]:
+    """A product as what depends on the loops and constants alone, and all the rest."""
+    parts: list[Expr | None] = [None, None]
+    pending = [term]
+    while pending:
+        e = pending.pop()
+        if isinstance(e, Op) and e.op == "mul":
+            pending += reversed(e.args)
+            continue
+        is_weight = bool(names(e)) and names(e) <= loops and all(context.table(b) is not None for b in loaded(e))
+        k = 0 if is_weight else 1
+        before = parts[k]
+        parts[k] = e if before is None else binary("mul", before, e)
+    return parts[0], parts[1]
+
+
+def _evaluated(weight: Expr, down: ReductionDim, across: ReductionDim, context: Context) -> list[list[Number]] | None:
+    loads = [e for e in walk(weight) if isinstance(e, Load)]
+    rows: list[list[Number]] = []
+    for i in _values(down):
+        rows.append([])
+        for k in _values(across):
+            point: dict[str | int, Number] = {down.name: i, across.name: k}
+            for e in loads:
+                element = _element(e, point, context)
+                if element is None:
+                    return None
+                point[id(e)] = element
+            value = value_at(weight, point)
+            if value is None:
+                return None
+            rows[-1].append(value)
+    return rows
+
+
+def _element(e: Load, point: dict[str | int, Number], context: Context) -> Number | None:
+    """Of a table, if that is a plain number, read where the table has one."""
+    table = context.table(e.buffer)
+    place = [p for p in (value_at(i, point) for i in e.indices) if isinstance(p, int)]
+    if table is None or table.dtype.kind not in "iuf" or e.dtype.kind == "bfloat" or len(place) < table.ndim:
+        return None
+    if not all(0 <= p < n for p, n in zip(place, table.shape, strict=True)):
+        return None
+    number: Number = table[tuple(place)].item()
+    return number
+
+
+def _change(
+    stage: Stage, kernel: _Kernel, first: ReductionDim, other: ReductionDim, moved: Moved, context: Context
+) -> Change | None:
+    is_turned = first is kernel.loops[0]
+    weights = [list(column) for column in zip(*kernel.weights, strict=True)] if is_turned else kernel.weights
+    factors = rank_one(weights, unit(stage.dtypes[0]))
+    if factors is None:
+        return None
+    down, across = factors
+    before = price([w for row in weights for w in row], kernel.value)
+    after = moved.scale * price(across, moved.term) + 2 * sum(w != 0 for w in down)
+    if after + STORED >= before:
+        return None
+    rows, total = Separated(
+        context.fresh(stage.name, "rows"), stage.dims, stage.where, stage.dtypes[0],
+        across, [substitute(moved.term, {first.name: const(k, INDEX)}) for k in _values(first)],
+        down, moved.dim, [binary("add", moved.base, const(k, INDEX)) for k in _values(other)],
+    ).stages()  # fmt: skip
+    (start,) = stage.pure.values
+    value = total if isinstance(start, Const) and start.value == 0 else binary("add", start, total)
+    new = replace(stage, pure=replace(stage.pure, values=(value,)), updates=())
+    what = f"a sum of {len(down)} x {len(across)} terms, its weights a column times a row"
+    return Change((rows, new), what, before, after)
+
+
+def _values(r: ReductionDim) -> range:
+    assert isinstance(r.min, Const) and isinstance(r.extent, Const)
+    return range(int(r.min.value), int(r.min.value) + int(r.extent.value))

@@ -1,0 +1,160 @@
+"""A reduction over a window of several loops becomes one over the others of what one loop gives.
+
+before:  box[y, x] = 0
+         box[y, x] = box[y, x] + img[y + r.y, x + r.x]        over r.y in 0 .. 17, r.x in 0 .. 17
+
+after:   box_rows[y, x] = 0
+         box_rows[y, x] = box_rows[y, x] + img[y, x + r.x]    over r.x in 0 .. 17
+         box[y, x] = 0
+         box[y, x] = box[y, x] + box_rows[y + r.y, x]         over r.y in 0 .. 17
+
+All terms count alike: sums, largest and smallest values, any and all. Integers that need no more are stored in 16 bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import prod
+
+from ..analysis.windows import Moved, without_loop
+from ..cached import cached_property
+from ..expr.build import binary, cast
+from ..expr.nodes import Const, Expr, Load, const, coordinate
+from ..expr.types import DType
+from ..expr.visit import names
+from ..graph.nodes import Definition, ReductionDim, Stage
+from ..schedule.updates import Accumulation, accumulation, keeps_to
+from .change import Change, Context
+from .price import STORED, operations
+from .stored import Range, as_type, integers, stored_type
+
+_NEUTRAL: dict[str, Callable[[DType], float]] = {
+    "add": lambda t: 0,
+    "or": lambda t: 0,
+    "and": lambda t: -1,
+    "max": lambda t: -math.inf if t.is_float else t.min,
+    "min": lambda t: math.inf if t.is_float else t.max,
+}
+_WORDS = {"add": "a sum", "or": "a disjunction", "and": "a conjunction", "max": "a maximum", "min": "a minimum"}
+
+
+def separate_windows(stage: Stage, context: Context) -> Change | None:
+    """The stage of one loop, and the stage over the others; None if that is not cheaper, or not the same."""
+    window = _window(stage, context)
+    if window is None:
+        return None
+    firsts = [r for r in window.loops if 1 < _extent(r) < window.points]
+    splits = [s for r in firsts if (s := _split(stage, window, r)) is not None]
+    best = min(reversed(splits), key=lambda s: s.price, default=None)  # of equals, the innermost loop
+    before = _price(window.points, window.term)
+    return best.change(before, context) if best is not None and best.price + STORED < before else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """One accumulation per point over loops with constant ends."""
+
+    sum: Accumulation
+    loops: tuple[ReductionDim, ...]
+
+    @property
+    def term(self) -> Expr:
+        return self.sum.term
+
+    @property
+    def points(self) -> int:
+        return prod(map(_extent, self.loops))
+
+
+def _window(stage: Stage, context: Context) -> _Window | None:
+    if len(stage.updates) != 1 or len(stage.dtypes) != 1:
+        return None
+    (update,) = stage.updates
+    is_constant = all(isinstance(e, Const) for r in update.domain for e in (r.min, r.extent))
+    if len(update.domain) < 2 or not is_constant or update.condition is not None:
+        return None
+    if not keeps_to(stage, update, stage.dims) or (found := accumulation(stage, update)) is None:
+        return None
+    is_allowed = found[0].op in _NEUTRAL and (found[0].is_exact or not context.strict)
+    window = _Window(found[0], update.domain)
+    return window if is_allowed and all(_extent(r) > 0 for r in update.domain) else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """The loop that comes first, the term at the places of the others, and how these are reached."""
+
+    stage: Stage
+    window: _Window
+    first: ReductionDim
+    term: Expr
+    moved: dict[str, tuple[Moved, ReductionDim]]  # by dim
+
+    @property
+    def price(self) -> int:
+        """Of both stages, per value of the second."""
+        scale = prod(m.scale for m, _ in self.moved.values())
+        others = self.window.points // _extent(self.first)
+        own = self.window.sum.dtype
+        again = 2 if stored_type(own, self._values) is own else 3
+        return scale * _price(_extent(self.first), self.term) + again * others
+
+    def change(self, before: int, context: Context) -> Change:
+        rows = self._rows(context.fresh(self.stage.name, "rows"))
+        terms = " x ".join(str(_extent(r)) for r in self.window.loops)
+        what = f"{_WORDS[self.window.sum.op]} of {terms} terms, those of {self.first.name} first"
+        return Change((rows, self._rest(rows)), what, before, self.price)
+
+    def _rows(self, name: str) -> Stage:
+        dims = tuple(d for d in self.stage.dims if d in names(self.term))
+        t, at, where = stored_type(self.window.sum.dtype, self._values), tuple(map(coordinate, dims)), self.stage.where
+        term, combine = cast(t, self.term), self.window.sum.op
+        pure = Definition(at, (const(_NEUTRAL[combine](t), t),), (), None, where)
+        update = Definition(at, (binary(combine, Load(t, 1, name, at), term),), (self.first,), None, where)
+        return Stage(name, dims, (t,), pure, (update,), where)
+
+    def _rest(self, rows: Stage) -> Stage:
+        (update,) = self.stage.updates
+        others = tuple(r for r in self.window.loops if r is not self.first)
+        read = Load(rows.dtypes[0], 1, rows.name, tuple(map(self._place, rows.dims)))
+        own = Load(self.stage.dtypes[0], 1, self.stage.name, update.indices)
+        value = binary(self.window.sum.op, own, as_type(own.dtype, read, self._values))
+        return replace(self.stage, updates=(replace(update, values=(value,), domain=others),))
+
+    def _place(self, dim: str) -> Expr:
+        if dim not in self.moved:
+            return coordinate(dim)
+        moved, loop = self.moved[dim]
+        return binary("add", moved.base, coordinate(loop.name))
+
+    @cached_property
+    def _values(self) -> Range | None:
+        """What integers are stored, where they do not wrap."""
+        found = integers(self.term) if self.window.sum.dtype.is_int else None
+        if found is None or self.window.sum.op != "add":
+            return found
+        return _extent(self.first) * min(found[0], 0), _extent(self.first) * max(found[1], 0)
+
+
+def _split(stage: Stage, window: _Window, first: ReductionDim) -> _Split | None:
+    term, moved = window.term, dict[str, tuple[Moved, ReductionDim]]()
+    loops = {r.name for r in window.loops}
+    for r in window.loops:
+        if r is not first:
+            found = without_loop(term, r.name, stage.dims, loops - {r.name})
+            if found is None or found.dim in moved:
+                return None
+            term, moved[found.dim] = found.term, (found, r)
+    return _Split(stage, window, first, term, moved)
+
+
+def _price(terms: int, term: Expr) -> int:
+    return terms * (operations(term) + 1)
+
+
+def _extent(r: ReductionDim) -> int:
+    assert isinstance(r.extent, Const)
+    return int(r.extent.value)
+
