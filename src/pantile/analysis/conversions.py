@@ -6,7 +6,7 @@ import math
 
 from ..expr.nodes import Cast, Const, Expr, Load
 from ..expr.types import INDEX, DType
-from ..expr.visit import children, walk
+from ..expr.visit import children, loaded, walk
 from ..graph.nodes import Definition, Graph
 from .regions import expressions
 
@@ -29,6 +29,15 @@ def conversions(graph: Graph) -> dict[str, DType]:
     inner = [s for s in graph.stages if s.name in often and s.name not in graph.output and not s.updates]
     wider = {s.name: _only(read_as[s.name]) for s in inner}
     return {s.name: t for s in inner if (t := wider[s.name]) is not None and t.bytes > s.dtypes[0].bytes}
+
+
+def worth_storing(graph: Graph) -> set[str]:
+    """Of these, the stages to compute once even if it is next to nothing that is computed: all but those that are read
+    where data says, which may be anywhere."""
+    anywhere = {
+        e.buffer for s in graph.stages for d in s.definitions for e in d.loads if any(loaded(i) for i in e.indices)
+    }
+    return conversions(graph).keys() - anywhere
 
 
 def _only(types: set[DType | None]) -> DType | None:

@@ -45,7 +45,7 @@ class Problem:
     @cached_property
     def alone(self) -> Alone:
         """Schedules of single stages."""
-        return Alone(self.graph, self.machine.vector_bits)
+        return Alone(self.graph, self.machine.vector_bits, strict=self.strict)
 
     @property
     def channels(self) -> dict[str, int]:

@@ -35,6 +35,7 @@ class Alone:
     graph: Graph
     vector_bits: int
     inlined: Collection[str] = ()
+    strict: bool = False
 
     @cached_property
     def channels(self) -> dict[str, int]:
@@ -93,6 +94,7 @@ class Alone:
             rows=self._rows[stage.name][stage.dims[across - 1]],
             overlap=self._overlaps[stage.name],
             may_hold=partial(self._may_hold, stage),
+            strict=self.strict,
         )
 
     def _width(self, stage: Stage, definition: Definition) -> int:

@@ -3,9 +3,9 @@
 A reduction runs in blocks of vectors that stay in registers, and its pure definition in the same blocks; one of few
 terms is written out, as if it were pure:
 
-    for y:                                    for y:
+    for y:                                    for y in blocks of some rows:
         for r:                         ->         for x in blocks of some vectors:
-            for x: f[y, x] += img[y + r, x]           for r: f[y, x..] += img[y + r, x..]
+            for x: f[y, x] += img[y + r, x]           for r: f[y.., x..] += img[y.. + r, x..]
 
 What reads more rows at a time than the hardware follows goes down narrow strips, where they stay in the cache. Where
 windows of neighbours overlap and their terms count alike, some rows or vectors are written out side by side: what they
@@ -20,22 +20,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ..analysis.conversions import terms
-from ..expr.nodes import Cast, Load, Op
-from ..expr.visit import names, walk
+from ..cached import cached_property
+from ..expr.visit import names
 from ..graph.nodes import Definition, Stage
 from .directives import SUFFIX, StageSchedule
 from .names import fresh
+from .sums import MOST_WRITTEN, shared_terms, side_by_side, size, sums_at_a_time
 from .updates import accumulation, constant, is_small_reduction, keeps_to
 
-# Enough to hide the time that an addition takes, few enough for 16 registers.
-ACCUMULATORS = 8
 # Terms per value: a window, not a whole picture, whose rows are better read from one end to the other.
 MOST_TERMS = 4096
-MOST_WRITTEN = 512  # operations and loads of all terms that are written out
 MOST_STREAMS = 12  # rows that are read side by side and fetched ahead of time
 STRIP_ROWS, STRIP_BYTES = 32, 1 << 14  # of a task; of all rows that a strip reads at a time
 # Windows of so many rows overlap enough to be written out side by side, so many of them, with so many terms in all.
 SHARED_ROWS, SIDE_BY_SIDE, SIDE_BY_SIDE_TERMS = 7, 4, 128
+
+Terms = Mapping[str, int | None]  # reduction loop -> how many of its terms are written out; None: all
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,14 @@ class Shape:
     outer: tuple[str, ...]
     inner: tuple[str, ...]
     is_parallel: bool = False
+
+    def with_terms(self, written: Terms) -> Shape:
+        """Terms written out inside of all others, or all in their place."""
+        chain, inner = self.chain, list(self.inner)
+        for r, count in written.items():
+            chain = chain.unroll(r) if count is None else chain.unroll(r, count)
+            inner = inner if count is None else [r + SUFFIX["unroll"], *inner]
+        return replace(self, chain=chain, inner=tuple(inner))
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,7 @@ class Block:
     rows: int  # how many of one buffer are read for a value
     overlap: Mapping[str, int]  # dim -> how many terms, all counting alike, a window has along it
     may_hold: Callable[[int, int], bool]  # whether an axis may have so many points
+    strict: bool  # about the order of terms
 
     def pure(self, chain: StageSchedule) -> StageSchedule | None:
         """The loops of a pure definition, if there is more to say than how wide its vectors are."""
@@ -74,23 +83,26 @@ class Block:
         if not is_per_point(self.stage):
             return None
         update = self.stage.updates[0]
-        domain = tuple(r.name for r in update.domain)
-        shape, unrolled = self._shape(update)
+        shape, written = self._shape(update)
         if shape is None:
             return None
-        updated = shape(self._ordered(shape(chain)).update(0))
-        for r in unrolled:
-            updated = replace(updated, chain=updated.chain.unroll(r))
+        updated = shape(self._ordered(shape(chain)).update(0)).with_terms(written)
+        domain = tuple(r.name for r in update.domain)
         return self._ordered(updated, domain).compute_with(self.stage.name, updated.outer[-1])
 
-    def _shape(self, update: Definition) -> tuple[Callable[[StageSchedule], Shape] | None, tuple[str, ...]]:
-        """What becomes of the loops of both definitions, and the reduction's loops that are unrolled."""
+    def _shape(self, update: Definition) -> tuple[Callable[[StageSchedule], Shape] | None, Terms]:
+        """What becomes of the loops of both definitions, and the terms that are written out."""
         streams, is_window = self._streams(update)
-        if is_small_reduction(self.stage) and _size(update) <= MOST_WRITTEN and (is_window or streams <= MOST_STREAMS):
+        count = terms(update, MOST_TERMS + 1)
+        is_short = is_small_reduction(self.stage) and count * size(update) <= MOST_WRITTEN
+        if is_short and (is_window or streams <= MOST_STREAMS):
             several = partial(self._in_registers, vectors=self._shared_vectors())
             plain = several if self._shared_vectors() > 1 else self._in_vectors
-            return (self._in_strips if self._has_strips() else plain), tuple(r.name for r in update.domain)
-        return (self._in_registers if is_window and terms(update, MOST_TERMS + 1) <= MOST_TERMS else None), ()
+            return (self._in_strips if self._has_strips() else plain), {r.name: None for r in update.domain}
+        if not is_window or count > MOST_TERMS:
+            return None, {}
+        shared = self._shared_terms(update)
+        return (self._in_rows if shared else self._in_registers), shared
 
     def _ordered(self, shape: Shape, domain: tuple[str, ...] = ()) -> StageSchedule:
         """Channels unrolled, a reduction's loops between those outside and those inside, threads for the first."""
@@ -112,9 +124,15 @@ class Block:
     def _in_registers(self, chain: StageSchedule, vectors: int | None = None) -> Shape:
         """Some vectors side by side."""
         block = self._new_name("_b")
-        chain = chain.split(self.across, self.across, block, (vectors or self._vectors()) * self.width)
+        chain = chain.split(self.across, self.across, block, (vectors or self._vectors) * self.width)
         chain = chain.vectorize(block, self.width).unroll(block)
         return Shape(chain, (self.across,), (block, block + SUFFIX["vectorize"]))
+
+    def _in_rows(self, chain: StageSchedule) -> Shape:
+        """Some vectors, about as many side by side as there are rows of them."""
+        chain = chain.vectorize(self.across, side_by_side(self._vectors) * self.width).unroll(self._row, self._rows)
+        inner = (self._row + SUFFIX["unroll"], self.across + SUFFIX["vectorize"])
+        return Shape(chain, (self._row, self.across), inner)
 
     def _in_strips(self, chain: StageSchedule) -> Shape:
         """Down strips of some rows: of what these read, they have nearly all in common."""
@@ -156,14 +174,29 @@ class Block:
         row = self.rows * self.channels * self.width * max(t.bytes for t in self.stage.dtypes)
         return self.width << max(1, (STRIP_BYTES // row).bit_length() - 1)
 
+    @property
+    def _row(self) -> str:
+        return self.stage.dims[self.stage.dims.index(self.across) - 1]
+
+    @cached_property
     def _vectors(self) -> int:
-        """How many vectors side by side are accumulated at once."""
+        """How many vectors are accumulated at once, each of all channels."""
         registers = max(1, self.width * sum(t.bytes for t in self.stage.dtypes) * 8 // self.vector_bits)
-        n = max(1, round(ACCUMULATORS / (registers * self.channels)))
+        n = max(1, round(sums_at_a_time(1) / (registers * self.channels)))
         axis = self.stage.dims.index(self.across) - self.stage.ndim
         while n > 1 and not self.may_hold(n * self.width, axis):
             n //= 2
         return n
+
+    @property
+    def _rows(self) -> int:
+        return self._vectors // side_by_side(self._vectors)
+
+    def _shared_terms(self, update: Definition) -> dict[str, int]:
+        """What some rows have in common."""
+        if not self.may_hold(self._rows, self.stage.dims.index(self._row) - self.stage.ndim):
+            return {}
+        return shared_terms(self.stage, update, self._row, self._vectors * self.channels, self._rows, self.strict)
 
     def _streams(self, update: Definition) -> tuple[int, bool]:
         """How many rows, of all buffers, the vectors of one value are read from; and whether values have them in common
@@ -191,6 +224,3 @@ def is_per_point(stage: Stage) -> bool:
     update = stage.updates[0]
     return bool(update.domain) and accumulation(stage, update) is not None and keeps_to(stage, update, stage.dims)
 
-
-def _size(update: Definition) -> int:
-    return terms(update, MOST_TERMS + 1) * sum(isinstance(e, (Op, Load, Cast)) for e in walk(*update.values))

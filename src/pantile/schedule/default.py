@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..analysis.channels import channels
-from ..analysis.conversions import conversions
+from ..analysis.conversions import worth_storing
 from ..expr.nodes import Cast, Expr, Load, Op, Var
 from ..expr.visit import key, loaded, names, walk
 from ..graph.nodes import Definition, Graph, Stage
@@ -42,7 +42,7 @@ def complete(
     """
     named = _inlined_by(schedule)
     inlined = _inlined_by(like) - named if like is not None and schedule else _chosen(graph, schedule, named)
-    alone = Alone(graph, vector_bits, named | inlined)
+    alone = Alone(graph, vector_bits, named | inlined, strict)
     places = {} if like is None else {n: like[n] for n in _named_as_places(schedule) if n in like}
     stages = []
     for s in graph.stages:
@@ -64,7 +64,7 @@ def _inlined_by(schedule: Schedule) -> set[str]:
 
 def _chosen(graph: Graph, schedule: Schedule, named: Collection[str]) -> set[str]:
     """The stages to inline, decided consumers first: reads multiply through inlined consumers."""
-    kept = {*graph.output, *schedule, *_named_as_places(schedule), *conversions(graph)}
+    kept = {*graph.output, *schedule, *_named_as_places(schedule), *worth_storing(graph)}
     few = channels(graph)
     inlined = set(named)
     chosen: set[str] = set()

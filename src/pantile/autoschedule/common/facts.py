@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import wraps
-from math import prod
+from math import ceil, prod
 from operator import itemgetter
 from typing import Any, TypeVar, cast
 
+from ...analysis.conversions import worth_storing
 from ...analysis.interval import Interval
 from ...analysis.regions import definition_scope, required
 from ...analysis.touched import Box
@@ -72,7 +73,13 @@ class Facts:
         return name in self.boxes and all(r.bounded and r.high - r.low < UNLIMITED for r in self.boxes[name])
 
     def can_be_inlined(self, name: str) -> bool:
-        return name not in self.graph.output and has_closed_form(self.graph.stage[name])
+        """Whether its values may be written into what reads them; not if all sums that do convert them alike."""
+        closed = name not in self.graph.output and has_closed_form(self.graph.stage[name])
+        return closed and (name not in self._converted or not self.is_limited(name))
+
+    @cached_property
+    def _converted(self) -> set[str]:
+        return worth_storing(self.graph)
 
     @cached_property
     def trivial(self) -> tuple[str, ...]:
@@ -211,13 +218,26 @@ class Facts:
 
         Counted in values of the widest type that is stored or loaded, as wide as arithmetic makes them.
         """
-        stage = self.graph.stage[name]
-        d = stage.definitions[definition]
-        nodes = [e for e in evaluated(d.values) if e.dtype != INDEX]
+        nodes = self._values(name, definition)
         operands = (_as_loaded(c) for e in nodes if not isinstance(e, (Load, Cast)) for c in children(e))
         uses = Counter((e.buffer, tuple(map(key, e.indices))) for e in operands if isinstance(e, Load))
-        widest = max(t.bytes for t in (*stage.dtypes, *(e.dtype for e in d.loads)))
-        return sum(1 for n in uses.values() if n > 1) * max((e.dtype.bytes for e in nodes), default=1) / widest
+        return sum(1 for n in uses.values() if n > 1) * self._widening(name, definition)
+
+    @_remembered
+    def widened(self, name: str, definition: int = 0) -> int:
+        """How many registers arithmetic takes for as many values as one holds of the widest type stored or loaded."""
+        return ceil(self._widening(name, definition))
+
+    def _widening(self, name: str, definition: int) -> float:
+        stage = self.graph.stage[name]
+        loaded = (e.dtype for e in stage.definitions[definition].loads)
+        widest = max(t.bytes for t in (*stage.dtypes, *loaded))
+        return max((e.dtype.bytes for e in self._values(name, definition)), default=1) / widest
+
+    def _values(self, name: str, definition: int) -> list[Expr]:
+        """What evaluating a definition goes through, apart from places in memory."""
+        d = self.graph.stage[name].definitions[definition]
+        return [e for e in evaluated(d.values) if e.dtype != INDEX]
 
     @_remembered
     def runs(self, name: str, definition: int = 0) -> int:

@@ -72,6 +72,7 @@ class Inlining:
 
     def __init__(self, problem: Problem, load_cost: float) -> None:
         self.facts: Facts = problem.facts  # extents are those of the pipeline as it is written
+        self.channels = problem.channels
         self.load_cost = load_cost
         self.names: list[str] = list(self.facts.trivial)
         self._graph = substituted(problem.graph, self.names)
@@ -111,15 +112,23 @@ class Inlining:
         total = 0.0
         for k, e in enumerate(self._evaluations[consumer]):
             operands, others = e.reads_of(self._graph.stage[name])
-            operations, _, new = self._expanded(operands, e)
-            new |= self._expanded(others, e)[2] if others else {}
+            operations, _, new = self._expanded(operands, e, consumer)
+            new |= self._expanded(others, e, consumer)[2] if others else {}
             for place in new:
                 self._concerned[place].add(name)
-            loads = len(new) - len(operands) - len(others)
+            now, then = (*operands.values(), *others.values()), new.values()
+            loads = sum(self._share(r, consumer) for r in then) - sum(self._share(r, consumer) for r in now)
             total += self.facts.runs(consumer, k) * (operations + self.load_cost * loads)
         return total
 
-    def _expanded(self, reads: Reads, into: _Evaluation) -> tuple[float, set[Place], Reads]:
+    def _share(self, read: Load, consumer: str) -> float:
+        """How much of a value that is read counts for one of a consumer: channels of a pixel, written out side by side,
+        share what is the same for all of them."""
+        count = self.channels.get(consumer, 1)
+        channel = self._graph.stage[consumer].dims[-1] if count > 1 else None
+        return 1.0 if channel is None or any(channel in names(i) for i in read.indices) else 1 / count
+
+    def _expanded(self, reads: Reads, into: _Evaluation, consumer: str) -> tuple[float, set[Place], Reads]:
         """What it takes to have values instead of reads: operations, places of inlined stages, and further reads."""
         operations = 0.0
         new: Reads = {}
@@ -131,7 +140,7 @@ class Inlining:
                 continue
             places.add(place)
             value = self._value(place, load)
-            operations += value.operations
+            operations += value.operations * self._share(load, consumer)
             anywhere: Place = ("anywhere", load.buffer)
             if anywhere not in places and anywhere not in into.inlined:
                 places.add(anywhere)
@@ -169,7 +178,7 @@ class Inlining:
         self._inlined |= set(stage.buffers)
         for consumer in consumers:
             for e in self._evaluations[consumer]:
-                self._inline_into(e, stage)
+                self._inline_into(e, stage, consumer)
         for source in sources:
             readers = self._consumers[source]
             readers.pop(name)
@@ -183,10 +192,10 @@ class Inlining:
         """Whether it does by now: another value of the stage that was inlined may be what needs the source."""
         return any(self.facts.source(b) == source for e in self._evaluations[consumer] for b in e.reads)
 
-    def _inline_into(self, e: _Evaluation, stage: Stage) -> None:
+    def _inline_into(self, e: _Evaluation, stage: Stage, consumer: str) -> None:
         operands, others = e.reads_of(stage)
         for reads, is_operand in ((operands, True), (others, False)):
-            operations, places, new = self._expanded(reads, e)
+            operations, places, new = self._expanded(reads, e, consumer)
             e.add(new)
             for place in new:
                 for concerned in self._concerned.pop(place, ()):

@@ -35,7 +35,7 @@ def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()
     """A schedule of `problem.graph`, from which nothing has been inlined yet. What is reduced to one value, or counted,
     by itself, is so in parts: that is no matter of tiles."""
     whole = _reduced_in_parts(problem, inlined)
-    alone = Alone(problem.graph, problem.machine.vector_bits, inlined)
+    alone = Alone(problem.graph, problem.machine.vector_bits, inlined, problem.strict)
     schedule = Schedule(*(chain for s in problem.graph.stages for chain in _alone(alone, s, whole)))
     parts = [whole.get(part[0].name, part) if len(part) == 1 else part for part in parts]
     together = schedule.replace(*(chain for part in parts for chain in part))

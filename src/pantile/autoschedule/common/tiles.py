@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isqrt, prod
+from math import prod
 
 from ...analysis.access import accesses
 from ...cached import cached_property
@@ -27,6 +27,7 @@ from ...machine.description import Machine
 from ...schedule.alone import FEWEST_LANES, register_lanes
 from ...schedule.directives import SUFFIX, StageSchedule, on
 from ...schedule.names import fresh
+from ...schedule.sums import power_of_two, shared_terms, side_by_side, sums_at_a_time
 from ...schedule.updates import is_independent, pure_dims
 from ..strategy import Problem
 from .cost import weight
@@ -35,6 +36,7 @@ from .footprint import boxes
 from .locality import overlaps
 
 MOST_UNROLLED = 4  # iterations of a short loop around a vector
+MOST_WIDENED = 4  # registers for one value of all lanes
 LEAST_ACROSS = 4  # vectors along a loop that is not the innermost one: their elements are gathered one by one
 # Of a stage without tiles, bytes that a task writes: with fewer, starting tasks and streams of memory takes as long as
 # the work. But no fewer tasks per thread than this, so that all are done at the same time.
@@ -110,7 +112,8 @@ def marked_inside(
             start = chain if k == 0 else chain.update(k - 1)
             order = sharing_last(problem, stage, nest.free)
             blocks = nest.blocks(extents, order)
-            marked = nest.mark(start, nest.names, [], {d: extents[d] for d in order}, blocks, nest.reductions)
+            inside = {d: extents[d] for d in order}
+            marked = nest.mark(start, nest.names, [], inside, blocks, {n: n for n in nest.names})
             chain = chain if marked == start else marked
     return chain
 
@@ -210,9 +213,9 @@ class _Output:
         split = [name for loop in nest.names for name in self.names[loop]]
         tiles = [(name, count) for loop, name, count in self.tile_loops if loop in nest.names]
         inside = {self.names[d][-1]: self.innermost.get(d, self.extents[d]) for d in loops if d in nest.free}
-        reductions = [self.names[r][-1] for r in nest.reductions]
         blocks = [self.names[d][-1] for d in nest.blocks({**self.extents, **self.innermost}, loops)]
-        chain = nest.mark(chain, split, [name for name, _ in tiles], inside, blocks, reductions)
+        called = {loop: self.names[loop][-1] for loop in nest.names}
+        chain = nest.mark(chain, split, [name for name, _ in tiles], inside, blocks, called)
         shared = [(n, c) for loop, n, c in self.tile_loops if loop in nest.free]
         vector = nest.vectorized(inside) or list(inside)[-1]
         rows = list(inside.items())[: list(inside).index(vector)]
@@ -239,7 +242,7 @@ class _Output:
             chain = chain.parallel(name)
         count = prod(n for _, n in (*around, last))
         bytes_each = self.problem.facts.size(self.stage.name) / count
-        several = _power_of_two(max(1, min(count // tasks, last[1] // 2, int(TASK_BYTES / bytes_each))))
+        several = power_of_two(max(1, min(count // tasks, last[1] // 2, int(TASK_BYTES / bytes_each))))
         return chain.parallel(last[0], several) if several > 1 else chain.parallel(last[0])
 
 
@@ -332,27 +335,30 @@ class _Nest:
 
     def mark(
         self, chain: StageSchedule, loops: Sequence[str], tiles: Sequence[str], inside: Mapping[str, int],
-        blocks: Sequence[str], reductions: Sequence[str],
+        blocks: Sequence[str], called: Mapping[str, str],
     ) -> StageSchedule:  # fmt: skip
         """Tile loops, loops inside them, reduction loops, and innermost a vector along the last loop that fills one.
 
         `loops` is the order so far, `inside` has the extents of the loops inside tiles, `blocks` their order around the
-        vector. Sums stay in registers while their reduction loops run; a scan goes along rows, as memory does.
+        vector, `called` what loops are called there. Sums stay in registers while their reduction loops run; a scan
+        goes along rows, as memory does.
         """
+        reductions = [called[r] for r in self.reductions]
         vector = self.vectorized(inside)
         if vector is None:
             return _reordered(chain, loops, [*tiles, *blocks, *reductions])
-        vectors = max(self._fewest_vectors, min(self._most_vectors, _power_of_two(inside[vector] // self._lanes)))
-        written_out = self._written_out(vector, vectors, inside, blocks)
+        vectors = max(self._fewest_vectors, min(self._most_vectors, power_of_two(inside[vector] // self._lanes)))
+        around = self._written_out(vector, vectors, inside, blocks)
+        written_out = {**self._shared_terms(around, vectors, called), **around}
         chain = chain.vectorize(vector, self._lanes * vectors)
         for n, factor in written_out.items():
             chain = chain.unroll(n, factor)
         halves = {vector: SUFFIX["vectorize"], **dict.fromkeys(written_out, SUFFIX["unroll"])}
         now = [m for n in loops for m in ([n, n + halves[n]] if n in halves else [n])]
         others = [n for n in inside if n != vector]
-        around = [*others, *reductions, vector] if self.is_scan else [*blocks, *reductions]
+        outside = [*others, *reductions, vector] if self.is_scan else [*blocks, *reductions]
         unrolled = [n + halves[n] for n in written_out]
-        return _reordered(chain, now, [*tiles, *around, *unrolled, vector + halves[vector]])
+        return _reordered(chain, now, [*tiles, *outside, *unrolled, vector + halves[vector]])
 
     @cached_property
     def _lanes(self) -> int:
@@ -392,13 +398,13 @@ class _Nest:
     @property
     def _block(self) -> int:
         """Vectors of sums that are computed at a time."""
-        return sums_at_a_time(self.problem.machine, len(self.stage.dtypes))
+        return sums_at_a_time(len(self.stage.dtypes), registers(self.problem.machine))
 
     @property
     def _most_vectors(self) -> int:
         """Per iteration; blocks of sums are about as wide as they are high, and so read least."""
         if self._is_sum:
-            return _power_of_two(isqrt(self._block))
+            return side_by_side(self._block)
         return vectors_at_a_time(self.problem, self.stage, self.definition, self.style.vectors)
 
     def _written_out(self, vector: str, vectors: int, inside: Mapping[str, int], blocks: Sequence[str]) -> Extents:
@@ -414,25 +420,30 @@ class _Nest:
         around = [n for n in blocks if n != vector and inside[n] > 1][-1:]
         return {n: min(inside[n], max(1, self._block // vectors)) for n in around}
 
-
-def sums_at_a_time(machine: Machine, values: int) -> int:
-    """Vectors of sums of so many values each: half of the registers, the others are for what is added up."""
-    return max(1, _registers(machine) // 2 // values)
+    def _shared_terms(self, around: Extents, vectors: int, called: Mapping[str, str]) -> Extents:
+        """Terms to write out around these loops, and how many: those for which their iterations read the same."""
+        if not self._is_sum:
+            return {}
+        before = {n: loop for loop, n in called.items()}
+        for n, rows in around.items():
+            if before[n] in self.stage.dims:
+                found = shared_terms(
+                    self.stage, self.definition, before[n], rows * vectors, rows, self.problem.strict
+                )
+                return {called[r]: count for r, count in found.items()}
+        return {}
 
 
 def vectors_at_a_time(problem: Problem, stage: Stage, definition: Definition, wanted: int) -> int:
-    """Vectors per iteration, as many as wanted if registers hold what they load and use again, as sorting does."""
-    waiting = problem.facts.waiting(stage.name, stage.definitions.index(definition))
-    return max(1, min(wanted, int(_registers(problem.machine) / max(1.0, waiting))))
+    """Vectors per iteration, as many as wanted if registers hold what they load and use again, as sorting does, and if
+    each takes few of them: one of bytes is four of floats."""
+    number = stage.definitions.index(definition)
+    waiting, widths = problem.facts.waiting(stage.name, number), problem.facts.widened(stage.name, number)
+    return max(1, min(wanted, MOST_WIDENED // widths, int(registers(problem.machine) / max(1.0, waiting))))
 
 
-def _registers(machine: Machine) -> int:
+def registers(machine: Machine) -> int:
     return 32 if machine.architecture == "aarch64" or machine.vector_bits == 512 else 16
-
-
-def _power_of_two(n: int) -> int:
-    """The greatest one up to n."""
-    return 1 << n.bit_length() - 1
 
 
 def _reordered(chain: StageSchedule, now: Sequence[str], wanted: Sequence[str]) -> StageSchedule:

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...schedule.directives import StageSchedule
-from ..common.tiles import sums_at_a_time
+from ...schedule.sums import shared_terms, sums_at_a_time
+from ..common.tiles import registers
 from .references import is_transposed
 from .statement import Statement
 from .tiled_loops import TiledLoops
@@ -61,6 +62,9 @@ def _sum(s: Statement, loops: TiledLoops, sums: list[str]) -> _Block:
     in_any_order = [n for n in sums if n in s.tileable or n == sums[-1]]
     terms = [n for n in in_any_order if loops.inside(n) >= TERMS]
     rows = _rows(s, loops)
+    if rows is not None:  # those last for which rows read the same
+        shared = shared_terms(s.stage, s.definition, rows, ROWS * _vectors(s, loops), ROWS, s.problem.strict)
+        terms.sort(key=lambda n: n in shared)
     unrolled = dict.fromkeys(terms[-1:], TERMS) | ({} if rows is None else {rows: min(ROWS, loops.inside(rows))})
     return _Block(replace(loops, intra=order), s.lanes * _vectors(s, loops), unrolled, rows)
 
@@ -73,5 +77,5 @@ def _rows(s: Statement, loops: TiledLoops) -> str | None:
 
 def _vectors(s: Statement, loops: TiledLoops) -> int:
     """Of a block along the column."""
-    most = sums_at_a_time(s.problem.machine, len(s.stage.dtypes)) // ROWS
+    most = sums_at_a_time(len(s.stage.dtypes), registers(s.problem.machine)) // ROWS
     return max(1, min(most, loops.inside(s.vector) // s.lanes))

@@ -1,0 +1,53 @@
+"""Sums that registers hold while their terms are added: how many at a time, and which terms are written out with them.
+
+    for y, x, r: f[y, x] += img[y + r, x]   ->   for y by 4, x by some vectors:
+                                                     for r by 4: 4 x 4 terms of 7 rows of img, each loaded once
+
+Of a sum that reads everything anew for each value, such as one along the vectors, nothing is shared.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+
+from ..expr.nodes import Cast, Load, Op
+from ..expr.visit import names, walk
+from ..graph.nodes import Definition, Stage
+from .updates import accumulation, constant
+
+REGISTERS = 16  # that every machine has
+MOST_WRITTEN = 512  # operations and loads of all terms of a sum that are written out
+MOST_SHARED = 1024  # and of those of a block of sums
+
+
+def sums_at_a_time(values: int, registers: int = REGISTERS) -> int:
+    """Vectors of sums of so many values each: half of the registers, the others are for what is added up."""
+    return max(1, registers // 2 // values)
+
+
+def side_by_side(block: int) -> int:
+    """How many vectors of a block of sums lie in one row: it is about as wide as high, and so reads least."""
+    return power_of_two(isqrt(block))
+
+
+def shared_terms(stage: Stage, update: Definition, dim: str, block: int, rows: int, strict: bool) -> dict[str, int]:
+    """The reduction loop along which `rows` of a dim, of a block of sums, read what the others read, too, and how many
+    of its terms to write out; none if that is much code, or if a sum would have to be strict about their order."""
+    terms = accumulation(stage, update) or ()
+    in_order = strict and not all(t.is_exact for t in terms)
+    able = update.domain[-1:] if in_order else update.domain
+    found = [r for r in able if any({dim, r.name} <= names(i) for e in update.loads for i in e.indices)]
+    if not terms or not found or rows < 2:
+        return {}
+    count = min(rows, constant(found[0].extent) or rows)
+    return {found[0].name: count} if count > 1 and block * count * size(update) <= MOST_SHARED else {}
+
+
+def size(update: Definition) -> int:
+    """Operations and loads of one term."""
+    return sum(isinstance(e, (Op, Load, Cast)) for e in walk(*update.values))
+
+
+def power_of_two(n: int) -> int:
+    """The greatest one up to n."""
+    return 1 << n.bit_length() - 1
