@@ -139,10 +139,11 @@ class Alone:
         if is_vector:
             schedule = schedule.vectorize(across, width)
             order += [across, across + SUFFIX["vectorize"]]
-        if is_vector and channel in free:
+        is_sharing = channel in free and (is_vector or bool(definition.domain))
+        if is_sharing:
             schedule = schedule.unroll(channel, self.channels[stage.name])
             order = [channel, *order, channel + SUFFIX["unroll"]]
-        if is_vector and (definition.domain or channel in free):
+        if is_sharing or (is_vector and definition.domain):
             schedule = schedule.reorder(*order)
         if free[0] in (across, channel):
             return schedule

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from math import isqrt
 
+from ..analysis.conversions import MANY_TERMS, terms
 from ..expr.nodes import Cast, Load, Op
 from ..expr.visit import names, walk
 from ..graph.nodes import Definition, Stage
@@ -32,12 +33,12 @@ def side_by_side(block: int) -> int:
 
 def shared_terms(stage: Stage, update: Definition, dim: str, block: int, rows: int, strict: bool) -> dict[str, int]:
     """The reduction loop along which `rows` of a dim, of a block of sums, read what the others read, too, and how many
-    of its terms to write out; none if that is much code, or if a sum would have to be strict about their order."""
-    terms = accumulation(stage, update) or ()
-    in_order = strict and not all(t.is_exact for t in terms)
+    of its terms to write out; none if terms are few, or much code, or if sums are strict about their order."""
+    values = accumulation(stage, update)
+    in_order = strict and not all(v.is_exact for v in values or ())
     able = update.domain[-1:] if in_order else update.domain
     found = [r for r in able if any({dim, r.name} <= names(i) for e in update.loads for i in e.indices)]
-    if not terms or not found or rows < 2:
+    if not values or not found or terms(update) < MANY_TERMS:
         return {}
     count = min(rows, constant(found[0].extent) or rows)
     return {found[0].name: count} if count > 1 and block * count * size(update) <= MOST_SHARED else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import wraps
-from math import ceil, prod
+from math import prod
 from operator import itemgetter
 from typing import Any, TypeVar, cast
 
@@ -15,7 +15,7 @@ from ...analysis.regions import definition_scope, required
 from ...analysis.touched import Box
 from ...analysis.work import evaluated
 from ...cached import cached_property
-from ...expr.nodes import Cast, Expr, Load, Number
+from ...expr.nodes import Cast, Const, Expr, Load, Number, Op, Var
 from ...expr.types import INDEX
 from ...expr.visit import children, key, variables, walk
 from ...graph.nodes import Definition, Graph, Stage
@@ -214,30 +214,18 @@ class Facts:
 
     @_remembered
     def waiting(self, name: str, definition: int = 0) -> float:
-        """The different values that evaluating a definition loads and uses several times: registers hold them as long.
+        """The different values that evaluating a definition uses several times: registers hold them as long. Of minima
+        and maxima, only what they start from: an exchange puts two values in the place of two others.
 
         Counted in values of the widest type that is stored or loaded, as wide as arithmetic makes them.
         """
-        nodes = self._values(name, definition)
-        operands = (_as_loaded(c) for e in nodes if not isinstance(e, (Load, Cast)) for c in children(e))
-        uses = Counter((e.buffer, tuple(map(key, e.indices))) for e in operands if isinstance(e, Load))
-        return sum(1 for n in uses.values() if n > 1) * self._widening(name, definition)
-
-    @_remembered
-    def widened(self, name: str, definition: int = 0) -> int:
-        """How many registers arithmetic takes for as many values as one holds of the widest type stored or loaded."""
-        return ceil(self._widening(name, definition))
-
-    def _widening(self, name: str, definition: int) -> float:
         stage = self.graph.stage[name]
-        loaded = (e.dtype for e in stage.definitions[definition].loads)
-        widest = max(t.bytes for t in (*stage.dtypes, *loaded))
-        return max((e.dtype.bytes for e in self._values(name, definition)), default=1) / widest
-
-    def _values(self, name: str, definition: int) -> list[Expr]:
-        """What evaluating a definition goes through, apart from places in memory."""
-        d = self.graph.stage[name].definitions[definition]
-        return [e for e in evaluated(d.values) if e.dtype != INDEX]
+        d = stage.definitions[definition]
+        nodes = [e for e in evaluated(d.values) if e.dtype != INDEX]
+        operands = (_as_loaded(c) for e in nodes if not isinstance(e, (Load, Cast)) for c in children(e))
+        uses = Counter(key(e) for e in operands if not _is_at_hand(e))
+        widest = max(t.bytes for t in (*stage.dtypes, *(e.dtype for e in d.loads)))
+        return sum(1 for n in uses.values() if n > 1) * max((e.dtype.bytes for e in nodes), default=1) / widest
 
     @_remembered
     def runs(self, name: str, definition: int = 0) -> int:
@@ -262,6 +250,11 @@ def _as_loaded(e: Expr) -> Expr:
     while isinstance(e, Cast):
         e = e.value
     return e
+
+
+def _is_at_hand(e: Expr) -> bool:
+    """Whether a value waits nowhere: numbers, coordinates, what has taken another's place."""
+    return isinstance(e, (Const, Var)) or isinstance(e, Op) and e.op in ("min", "max")
 
 
 def _extent(r: Interval) -> int:

@@ -36,7 +36,6 @@ from .footprint import boxes
 from .locality import overlaps
 
 MOST_UNROLLED = 4  # iterations of a short loop around a vector
-MOST_WIDENED = 4  # registers for one value of all lanes
 LEAST_ACROSS = 4  # vectors along a loop that is not the innermost one: their elements are gathered one by one
 # Of a stage without tiles, bytes that a task writes: with fewer, starting tasks and streams of memory takes as long as
 # the work. But no fewer tasks per thread than this, so that all are done at the same time.
@@ -435,11 +434,9 @@ class _Nest:
 
 
 def vectors_at_a_time(problem: Problem, stage: Stage, definition: Definition, wanted: int) -> int:
-    """Vectors per iteration, as many as wanted if registers hold what they load and use again, as sorting does, and if
-    each takes few of them: one of bytes is four of floats."""
-    number = stage.definitions.index(definition)
-    waiting, widths = problem.facts.waiting(stage.name, number), problem.facts.widened(stage.name, number)
-    return max(1, min(wanted, MOST_WIDENED // widths, int(registers(problem.machine) / max(1.0, waiting))))
+    """Vectors per iteration, as many as wanted if registers hold what is used again, as in sorting."""
+    waiting = problem.facts.waiting(stage.name, stage.definitions.index(definition))
+    return max(1, min(wanted, int(registers(problem.machine) / max(1.0, waiting))))
 
 
 def registers(machine: Machine) -> int:
