@@ -15,7 +15,7 @@ import numpy as np
 
 from .algebra import Rewritten, rewritten
 from .analysis.bounds import check_regions, region_scalars
-from .analysis.channels import LEAST_AXES, MOST_CHANNELS
+from .analysis.channels import LEAST_AXES, few_along
 from .analysis.messages import WrittenOutside, describe, readable
 from .analysis.work import Work, count_work
 from .cached import cached_property
@@ -66,7 +66,7 @@ class Calls:
         self._asked, self._by_hand = asked, by_hand
         self.rewritten = self._rewritten()
         self._scheduled: dict[Known, Scheduled] = {}
-        self._pictures = [i for i in graph.arguments if i.ndim >= LEAST_AXES and not (i.known and i.known[-1])]
+        self._pictures = [i for i in graph.arguments if i.ndim >= LEAST_AXES]
         self.general = self.adopt((), asked, by_hand=by_hand)
         deciding = region_scalars(graph)
         self._deciding = [k for k, p in enumerate(graph.params) if p.name in deciding]
@@ -96,13 +96,18 @@ class Calls:
         return filled
 
     def known(self, given: Mapping[str, Any]) -> Known:
-        """What calls of this kind know of extents: how many channels a pixel has, where there are a few.
+        """What calls of this kind know of extents: how many channels a pixel has, where there are a few, or how many
+        planes there are.
 
         A shape may stand for an array. What is no array at all is refused later.
         """
-        ends = [(i, getattr(given.get(i.name), "shape", given.get(i.name))) for i in self._pictures]
-        short = [(i, s[-1]) for i, s in ends if isinstance(s, tuple) and len(s) == i.ndim]
-        return tuple((i.extent(i.ndim - 1), n) for i, n in short if type(n) is int and 1 <= n <= MOST_CHANNELS)
+        found = []
+        for i in self._pictures:
+            shape: Any = getattr(given.get(i.name), "shape", given.get(i.name))
+            axis = few_along(shape) if isinstance(shape, tuple) and len(shape) == i.ndim else None
+            if axis is not None and not (i.known and i.known[axis]):
+                found.append((i.extent(i.ndim + axis), shape[axis]))
+        return tuple(found)
 
     def adopt(
         self, known: Known, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False

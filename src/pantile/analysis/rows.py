@@ -1,4 +1,7 @@
-"""How many rows of a buffer are read for one value: graph + inlined stages -> stage -> dim -> the most of a buffer."""
+"""How many rows of a buffer are read for one value: graph + inlined stages -> stage -> dim -> the most of a buffer.
+
+Rows of several planes are different ones; the channels of a pixel lie in one.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +35,12 @@ def _places(
         producer = graph.producer.get(e.buffer)
         if producer is s:
             continue
+        plane = tuple(key(i) for i in e.indices[:-1] if isinstance(i, Const))
         for axis, i in enumerate(e.indices):
             for dim in names(i) & set(s.dims):
-                if (dim, e.buffer, key(i)) not in seen:
-                    seen.add((dim, e.buffer, key(i)))
+                place = (dim, e.buffer, (key(i), *plane))
+                if place not in seen:
+                    seen.add(place)
                     through = producer is not None and producer.name in inlined
                     behind = rows[producer.name][producer.dims[axis]] if producer is not None and through else 1
                     count[dim, e.buffer] = count.get((dim, e.buffer), 0) + behind * _terms(d, names(i))

@@ -50,7 +50,7 @@ class Problem:
     @property
     def channels(self) -> dict[str, int]:
         """The stages whose last dim is the few channels of their pixels, and how many these are."""
-        return self.alone.channels
+        return self.facts.channels
 
     def row(self, name: str) -> int:
         """The axis of a stage or input along which its rows, and vectors, go: the last one, or that before channels."""

@@ -1,7 +1,7 @@
 """The loops of a stage on its own: its outermost loop parallel, its innermost one, the contiguous dim, vectorized.
 
 Where pixels have a few channels, vectors go along rows of pixels, and the channels are written out: a loop over three
-channels is never a vector.
+channels is never a vector. Nor are a few planes all that threads get to share.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from ..analysis.channels import channels
+from ..analysis.alike import Alike
+from ..analysis.channels import PLANE, channels, planes
 from ..analysis.rows import rows_read
 from ..analysis.windows import overlaps
 from ..cached import cached_property
@@ -41,6 +42,16 @@ class Alone:
     def channels(self) -> dict[str, int]:
         """The stages whose last dim is the few channels of their pixels, and how many these are."""
         return channels(self.graph)
+
+    @cached_property
+    def planes(self) -> dict[str, int]:
+        """The stages that are a few planes of pictures, and how many these are."""
+        return planes(self.graph)
+
+    @cached_property
+    def alike(self) -> Alike:
+        """What planes have in common."""
+        return Alike(self.graph, self.inlined)
 
     @cached_property
     def _loaded(self) -> dict[int, frozenset[DType]]:
@@ -95,6 +106,7 @@ class Alone:
             overlap=self._overlaps[stage.name],
             may_hold=partial(self._may_hold, stage),
             strict=self.strict,
+            has_planes=self.channels.get(stage.name) is None and self.planes.get(stage.name) is not None,
         )
 
     def _width(self, stage: Stage, definition: Definition) -> int:
@@ -127,6 +139,8 @@ class Alone:
         width = self._width(stage, definition)
         if stage.name in self.channels:
             return self._pixels(stage, definition, schedule, free, width)
+        if stage.name in self.planes and free[:1] == [stage.dims[PLANE]] and stage.dims[PLANE + 1] in free:
+            return self._of_planes(stage, definition, schedule, free, width)
         return self._columns(stage, definition, schedule, free, width)
 
     def _pixels(
@@ -149,6 +163,30 @@ class Alone:
             return schedule
         several = not definition.domain and self._may_hold(stage, 2 * ROWS, stage.dims.index(free[0]))
         return schedule.parallel(free[0], ROWS) if several else schedule.parallel(free[0])
+
+    def _of_planes(
+        self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int
+    ) -> StageSchedule:
+        """Rows in parallel, of all planes; reduction loops, then the vectorized contiguous dim. Planes that share much
+        of their work are written out around a vector, and do it once."""
+        plane, row, last = stage.dims[PLANE:]
+        is_vector = last in free and self._may_hold(stage, width)
+        several = not definition.domain and self._may_hold(stage, 2 * ROWS, PLANE + 1)
+        schedule = schedule.parallel(row, ROWS) if several else schedule.parallel(row)
+        inside = [row + SUFFIX["parallel"]] if several else []
+        order = [plane, *inside, *(r.name for r in definition.domain)]
+        if is_vector and not definition.domain and self.planes[stage.name] > 1 and self._is_sharing(stage):
+            schedule = schedule.unroll(plane, self.planes[stage.name])
+            order = [*inside, plane, last, plane + SUFFIX["unroll"]]
+        elif is_vector:
+            order.append(last)
+        if is_vector:
+            schedule = schedule.vectorize(last, width)
+            order.append(last + SUFFIX["vectorize"])
+        return schedule.reorder(row, *order)
+
+    def _is_sharing(self, stage: Stage) -> bool:
+        return self.alike.is_worth_sharing(stage, stage.dims[PLANE])
 
     def _columns(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int

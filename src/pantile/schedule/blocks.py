@@ -70,6 +70,7 @@ class Block:
     overlap: Mapping[str, int]  # dim -> how many terms, all counting alike, a window has along it
     may_hold: Callable[[int, int], bool]  # whether an axis may have so many points
     strict: bool  # about the order of terms
+    has_planes: bool  # a few, before the rows
 
     def pure(self, chain: StageSchedule) -> StageSchedule | None:
         """The loops of a pure definition, if there is more to say than how wide its vectors are."""
@@ -111,9 +112,13 @@ class Block:
             chain = chain.unroll(self.channel, self.channels)
             outer.insert(outer.index(self.across), self.channel)
             inner.append(self.channel + SUFFIX["unroll"])
+        first = self.stage.dims[0]
+        if self.has_planes:  # rows of all planes are what threads share
+            plane = self.stage.dims[self.stage.dims.index(self._row) - 1]
+            first = self._row if plane == first else first
+            outer = [self._row, plane, *(n for n in outer if n != self._row)]
         if len(outer) > 1 or domain:
             chain = chain.reorder(*outer, *domain, *inner)
-        first = self.stage.dims[0]
         return chain if shape.is_parallel or first in (self.across, self.channel) else chain.parallel(first)
 
     # ---- shapes
@@ -136,7 +141,7 @@ class Block:
 
     def _in_strips(self, chain: StageSchedule) -> Shape:
         """Down strips of some rows: of what these read, they have nearly all in common."""
-        block, row = self._new_name("_b"), self.stage.dims[0]
+        block, row = self._new_name("_b"), self._row
         inside = row + SUFFIX["parallel"]
         chain = chain.split(self.across, self.across, block, self._strip()).vectorize(block, self.width)
         outer, vector = (row, self.across, inside, block), block + SUFFIX["vectorize"]
@@ -149,13 +154,19 @@ class Block:
 
     def _has_strips(self) -> bool:
         place = self.stage.dims.index(self.across)
-        large = self.may_hold(2 * STRIP_ROWS, 0) and self.may_hold(2 * self._strip(), place - self.stage.ndim)
-        return place == 1 and (self.rows > MOST_STREAMS or self._shared_rows() > 1) and large
+        axis = place - self.stage.ndim
+        large = self.may_hold(2 * STRIP_ROWS, axis - 1) and self.may_hold(2 * self._strip(), axis)
+        return self._is_along_rows and (self.rows > MOST_STREAMS or self._shared_rows() > 1) and large
+
+    @property
+    def _is_along_rows(self) -> bool:
+        """Whether vectors run along the rows of a picture."""
+        return self.stage.dims.index(self.across) == (2 if self.has_planes else 1)
 
     def _shared_rows(self) -> int:
         """How many rows are written out side by side, because their windows overlap."""
-        much = self.overlap.get(self.stage.dims[0], 1) >= SHARED_ROWS
-        return self._written(self.stage.dims[0]) if much and self.stage.dims.index(self.across) == 1 else 1
+        much = self._is_along_rows and self.overlap.get(self._row, 1) >= SHARED_ROWS
+        return self._written(self._row) if much else 1
 
     def _shared_vectors(self) -> int:
         """The same of vectors."""
@@ -196,7 +207,8 @@ class Block:
         """What some rows have in common."""
         if not self.may_hold(self._rows, self.stage.dims.index(self._row) - self.stage.ndim):
             return {}
-        return shared_terms(self.stage, update, self._row, self._vectors * self.channels, self._rows, self.strict)
+        block = self._vectors * self.channels
+        return shared_terms(self.stage, update, self._row, self.across, block, self._rows, self.strict)
 
     def _streams(self, update: Definition) -> tuple[int, bool]:
         """How many rows, of all buffers, the vectors of one value are read from; and whether values have them in common

@@ -7,10 +7,10 @@ value in parts (`partial`). Defaults are ordinary directives, so they print and 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from ..analysis.channels import channels
+from ..analysis.channels import LAST, PLANE, channels, planes
 from ..analysis.conversions import worth_storing
 from ..expr.nodes import Cast, Expr, Load, Op, Var
 from ..expr.visit import key, loaded, names, walk
@@ -65,7 +65,7 @@ def _inlined_by(schedule: Schedule) -> set[str]:
 def _chosen(graph: Graph, schedule: Schedule, named: Collection[str]) -> set[str]:
     """The stages to inline, decided consumers first: reads multiply through inlined consumers."""
     kept = {*graph.output, *schedule, *_named_as_places(schedule), *worth_storing(graph)}
-    few = channels(graph)
+    few = dict.fromkeys(channels(graph), LAST) | dict.fromkeys(planes(graph), PLANE)
     inlined = set(named)
     chosen: set[str] = set()
     reads: dict[str, Reads] = {}
@@ -103,7 +103,7 @@ class Reads:
         return Reads(self.count * behind.count, self.summed or behind.summed, behind.by)
 
 
-def _reads(consumer: Stage, stage: Stage, few: Collection[str]) -> Reads:
+def _reads(consumer: Stage, stage: Stage, few: Mapping[str, int]) -> Reads:
     count = 0
     summed = False
     for d in consumer.definitions:
@@ -113,18 +113,18 @@ def _reads(consumer: Stage, stage: Stage, few: Collection[str]) -> Reads:
     return Reads(count, summed)
 
 
-def _times(consumer: Stage, d: Definition, read: Load, few: Collection[str]) -> int:
+def _times(consumer: Stage, d: Definition, read: Load, few: Mapping[str, int]) -> int:
     """How often a definition comes to an element. A coordinate that is an index by itself goes through elements that
-    nothing else goes through, such as frames; others of a sum come to the same ones again and again. A few channels are
-    written out side by side, and what they have in common is computed once."""
+    nothing else goes through, such as frames; others of a sum come to the same ones again and again. A few channels or
+    planes are written out side by side, and what they have in common is computed once. `few`: the axes of these."""
     if not d.domain:
         return 1
     if not is_small_reduction(consumer):
         return _MANY
     alone = {i.name for i in read.indices if isinstance(i, Var)}
     found = frozenset[str]().union(*map(names, read.indices))
-    dims = consumer.dims[:-1] if consumer.name in few else consumer.dims
-    again = _AGAIN if any(dim not in found for dim in dims) else 1
+    aside = consumer.dims[few[consumer.name]] if consumer.name in few else None
+    again = _AGAIN if any(dim not in found for dim in consumer.dims if dim != aside) else 1
     return again * math.prod(constant(r.extent) or 1 for r in d.domain if r.name not in alone)
 
 

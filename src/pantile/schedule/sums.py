@@ -19,6 +19,7 @@ from .updates import accumulation, constant
 REGISTERS = 16  # that every machine has
 MOST_WRITTEN = 512  # operations and loads of all terms of a sum that are written out
 MOST_SHARED = 1024  # and of those of a block of sums
+FEWEST_ROWS = 3  # of a block that has something to share
 
 
 def sums_at_a_time(values: int, registers: int = REGISTERS) -> int:
@@ -31,14 +32,17 @@ def side_by_side(block: int) -> int:
     return power_of_two(isqrt(block))
 
 
-def shared_terms(stage: Stage, update: Definition, dim: str, block: int, rows: int, strict: bool) -> dict[str, int]:
-    """The reduction loop along which `rows` of a dim, of a block of sums, read what the others read, too, and how many
-    of its terms to write out; none if terms are few, or much code, or if sums are strict about their order."""
+def shared_terms(
+    stage: Stage, update: Definition, dim: str, across: str, block: int, rows: int, strict: bool
+) -> dict[str, int]:
+    """The reduction loop along which `rows` of a dim, of a block of sums, read vectors that the others read, too, and
+    how many of its terms to write out; none if terms are few, or much code, or if sums are strict about their order."""
     values = accumulation(stage, update)
     in_order = strict and not all(v.is_exact for v in values or ())
     able = update.domain[-1:] if in_order else update.domain
-    found = [r for r in able if any({dim, r.name} <= names(i) for e in update.loads for i in e.indices)]
-    if not values or not found or terms(update) < MANY_TERMS:
+    vectors = [[names(i) for i in e.indices] for e in update.loads if any(across in names(i) for i in e.indices)]
+    found = [r for r in able if any({dim, r.name} <= index for indices in vectors for index in indices)]
+    if not values or not found or rows < FEWEST_ROWS or terms(update) < MANY_TERMS:
         return {}
     count = min(rows, constant(found[0].extent) or rows)
     return {found[0].name: count} if count > 1 and block * count * size(update) <= MOST_SHARED else {}

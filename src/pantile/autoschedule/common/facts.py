@@ -9,18 +9,19 @@ from math import prod
 from operator import itemgetter
 from typing import Any, TypeVar, cast
 
+from ...analysis.channels import channels
 from ...analysis.conversions import worth_storing
+from ...analysis.cost import arithmetic
 from ...analysis.interval import Interval
 from ...analysis.regions import definition_scope, required
 from ...analysis.touched import Box
 from ...analysis.work import evaluated
 from ...cached import cached_property
-from ...expr.nodes import Cast, Const, Expr, Load, Number, Op, Var
+from ...expr.nodes import Cast, Expr, Load, Number, Op
 from ...expr.types import INDEX
-from ...expr.visit import children, key, variables, walk
+from ...expr.visit import children, key, names, variables, walk
 from ...graph.nodes import Definition, Graph, Stage
 from ...schedule.updates import accumulation, constant, has_closed_form, is_independent, loop_names, pure_dims
-from .cost import arithmetic
 from .reads import Reads
 
 # A stage that is needed over more points than this along one dim is not stored: nothing limits what is read of it.
@@ -214,8 +215,8 @@ class Facts:
 
     @_remembered
     def waiting(self, name: str, definition: int = 0) -> float:
-        """The different values that evaluating a definition uses several times: registers hold them as long. Of minima
-        and maxima, only what they start from: an exchange puts two values in the place of two others.
+        """The different values that evaluating a definition loads and uses several times, and those that all channels
+        of a pixel use: registers hold them as long.
 
         Counted in values of the widest type that is stored or loaded, as wide as arithmetic makes them.
         """
@@ -223,9 +224,24 @@ class Facts:
         d = stage.definitions[definition]
         nodes = [e for e in evaluated(d.values) if e.dtype != INDEX]
         operands = (_as_loaded(c) for e in nodes if not isinstance(e, (Load, Cast)) for c in children(e))
-        uses = Counter(key(e) for e in operands if not _is_at_hand(e))
+        uses = Counter((e.buffer, tuple(map(key, e.indices))) for e in operands if isinstance(e, Load))
+        count = sum(1 for n in uses.values() if n > 1) + len(self._used_by_all_channels(stage, nodes))
         widest = max(t.bytes for t in (*stage.dtypes, *(e.dtype for e in d.loads)))
-        return sum(1 for n in uses.values() if n > 1) * max((e.dtype.bytes for e in nodes), default=1) / widest
+        return count * max((e.dtype.bytes for e in nodes), default=1) / widest
+
+    def _used_by_all_channels(self, stage: Stage, nodes: list[Expr]) -> set[bytes]:
+        """Results that are the same for all of them; of a choice among channels, each takes its own."""
+        if stage.name not in self.channels:
+            return set()
+        row, channel = stage.dims[-2:]
+        own = [e for e in nodes if isinstance(e, Op) and e.op != "select" and channel in names(e)]
+        operands = (c for e in own for c in e.args if isinstance(c, Op))
+        return {key(c) for c in operands if channel not in names(c) and row in names(c)}
+
+    @cached_property
+    def channels(self) -> dict[str, int]:
+        """The stages whose last dim is the few channels of their pixels, and how many these are."""
+        return channels(self.graph)
 
     @_remembered
     def runs(self, name: str, definition: int = 0) -> int:
@@ -250,11 +266,6 @@ def _as_loaded(e: Expr) -> Expr:
     while isinstance(e, Cast):
         e = e.value
     return e
-
-
-def _is_at_hand(e: Expr) -> bool:
-    """Whether a value waits nowhere: numbers, coordinates, what has taken another's place."""
-    return isinstance(e, (Const, Var)) or isinstance(e, Op) and e.op in ("min", "max")
 
 
 def _extent(r: Interval) -> int:

@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ...analysis.cost import arithmetic, weight
 from ...analysis.substituted import closed_form, point_of, substituted
 from ...analysis.work import evaluated
 from ...expr.nodes import Expr, Load
 from ...expr.visit import key, names, substitute
 from ...graph.nodes import Definition, Stage
 from ..strategy import Problem
-from .cost import arithmetic, weight
 from .facts import Facts
 
 Place = tuple[object, ...]  # what a load reads: equal for loads of the same value

@@ -19,9 +19,7 @@ from math import prod
 
 from ...analysis.access import accesses
 from ...cached import cached_property
-from ...expr.nodes import Load
-from ...expr.types import INDEX
-from ...expr.visit import key, names, variables, walk
+from ...expr.visit import variables
 from ...graph.nodes import Definition, Stage
 from ...machine.description import Machine
 from ...schedule.alone import FEWEST_LANES, register_lanes
@@ -30,7 +28,6 @@ from ...schedule.names import fresh
 from ...schedule.sums import power_of_two, shared_terms, side_by_side, sums_at_a_time
 from ...schedule.updates import is_independent, pure_dims
 from ..strategy import Problem
-from .cost import weight
 from .facts import Extents
 from .footprint import boxes
 from .locality import overlaps
@@ -263,21 +260,8 @@ def sharing_last(problem: Problem, stage: Stage, dims: Sequence[str]) -> list[st
 
 
 def _is_shared(problem: Problem, stage: Stage, dim: str) -> bool:
-    """Whether what all planes compute alike is at least as much as what each of them computes for itself.
-
-    What rows have in common counts as nothing, and so do places in memory.
-    """
     extent = problem.facts.extents(stage.name)[stage.dims.index(dim)]
-    if stage.updates or not 1 < extent < FEWEST_LANES:
-        return False
-    different = {key(e): e for e in walk(*stage.pure.values) if e.dtype != INDEX}
-    shared, own = 0.0, 0.0
-    for e in different.values():
-        moving = names(e)
-        work = 1.0 if isinstance(e, Load) else weight(e)
-        own += work if dim in moving else 0.0
-        shared += work if dim not in moving and stage.dims[-1] in moving else 0.0
-    return 0 < shared >= own
+    return not stage.updates and 1 < extent < FEWEST_LANES and problem.alone.alike.is_worth_sharing(stage, dim)
 
 
 def _halves(stage: Stage) -> bool:
@@ -348,7 +332,7 @@ class _Nest:
             return _reordered(chain, loops, [*tiles, *blocks, *reductions])
         vectors = max(self._fewest_vectors, min(self._most_vectors, power_of_two(inside[vector] // self._lanes)))
         around = self._written_out(vector, vectors, inside, blocks)
-        written_out = {**self._shared_terms(around, vectors, called), **around}
+        written_out = {**self._shared_terms(around, vector, vectors, called), **around}
         chain = chain.vectorize(vector, self._lanes * vectors)
         for n, factor in written_out.items():
             chain = chain.unroll(n, factor)
@@ -419,22 +403,20 @@ class _Nest:
         around = [n for n in blocks if n != vector and inside[n] > 1][-1:]
         return {n: min(inside[n], max(1, self._block // vectors)) for n in around}
 
-    def _shared_terms(self, around: Extents, vectors: int, called: Mapping[str, str]) -> Extents:
+    def _shared_terms(self, around: Extents, vector: str, vectors: int, called: Mapping[str, str]) -> Extents:
         """Terms to write out around these loops, and how many: those for which their iterations read the same."""
-        if not self._is_sum:
-            return {}
         before = {n: loop for loop, n in called.items()}
-        for n, rows in around.items():
-            if before[n] in self.stage.dims:
-                found = shared_terms(
-                    self.stage, self.definition, before[n], rows * vectors, rows, self.problem.strict
-                )
-                return {called[r]: count for r, count in found.items()}
-        return {}
+        rows = [n for n in around if self._is_sum and before[n] in self.stage.dims]
+        if not rows:
+            return {}
+        dim, count = before[rows[0]], around[rows[0]]
+        across, strict = before[vector], self.problem.strict
+        found = shared_terms(self.stage, self.definition, dim, across, count * vectors, count, strict)
+        return {called[r]: n for r, n in found.items()}
 
 
 def vectors_at_a_time(problem: Problem, stage: Stage, definition: Definition, wanted: int) -> int:
-    """Vectors per iteration, as many as wanted if registers hold what is used again, as in sorting."""
+    """Vectors per iteration, as many as wanted if registers hold what they use again, as sorting does."""
     waiting = problem.facts.waiting(stage.name, stage.definitions.index(definition))
     return max(1, min(wanted, int(registers(problem.machine) / max(1.0, waiting))))
 

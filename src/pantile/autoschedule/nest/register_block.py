@@ -63,7 +63,8 @@ def _sum(s: Statement, loops: TiledLoops, sums: list[str]) -> _Block:
     terms = [n for n in in_any_order if loops.inside(n) >= TERMS]
     rows = _rows(s, loops)
     if rows is not None:  # those last for which rows read the same
-        shared = shared_terms(s.stage, s.definition, rows, ROWS * _vectors(s, loops), ROWS, s.problem.strict)
+        block = ROWS * _vectors(s, loops)
+        shared = shared_terms(s.stage, s.definition, rows, s.vector, block, ROWS, s.problem.strict)
         terms.sort(key=lambda n: n in shared)
     unrolled = dict.fromkeys(terms[-1:], TERMS) | ({} if rows is None else {rows: min(ROWS, loops.inside(rows))})
     return _Block(replace(loops, intra=order), s.lanes * _vectors(s, loops), unrolled, rows)

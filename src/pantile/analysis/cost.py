@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...analysis.work import evaluated
-from ...expr.nodes import Cast, Const, Expr, Op
+from ..expr.nodes import Cast, Const, Expr, Op
+from .work import evaluated
 
 _DIVISION = 6.0
 _TRANSCENDENTAL = 20.0

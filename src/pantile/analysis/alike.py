@@ -1,0 +1,67 @@
+"""How much of a stage's work is the same for all planes: stage + dim -> what they share, what each computes for itself.
+
+    out[c, y, x] = ratio[y, x] * img[c, y, x], with ratio inlined   ->   (what ratio takes, a product and a load)
+
+What rows have in common counts as nothing, and so do places in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from ..expr.nodes import Expr, Load
+from ..expr.types import INDEX
+from ..expr.visit import key, names, walk
+from ..graph.nodes import Graph, Stage
+from .conversions import terms
+from .cost import weight
+
+Dims = frozenset[str]
+Work = tuple[float, float]  # shared, own
+
+
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """Of a graph of which some stages are inlined."""
+
+    graph: Graph
+    inlined: Collection[str] = ()
+    _known: dict[tuple[str, Dims, Dims], Work] = field(default_factory=dict)
+
+    def is_worth_sharing(self, stage: Stage, dim: str) -> bool:
+        """Whether planes, written out around a vector, save much: two thirds of what each does by itself, or more."""
+        shared, own = self._work(stage, frozenset({dim}), frozenset(stage.dims[-1:]))
+        return shared > 0 and 2 * own <= 3 * shared
+
+    def _work(self, stage: Stage, planes: Dims, along: Dims) -> Work:
+        """Of a value, where some dims count planes, and others move along a row."""
+        question = (stage.name, planes, along)
+        if question not in self._known:
+            self._known[question] = (0.0, 0.0)
+            shared = own = 0.0
+            for d in stage.definitions:
+                different = {key(e): e for e in walk(*d.values) if e.dtype != INDEX}
+                for e in different.values():
+                    more = self._of(e, stage, planes, along)
+                    shared, own = shared + terms(d) * more[0], own + terms(d) * more[1]
+            self._known[question] = (shared, own)
+        return self._known[question]
+
+    def _of(self, e: Expr, stage: Stage, planes: Dims, along: Dims) -> Work:
+        if not isinstance(e, Load):
+            return _told_apart(weight(e), names(e), planes, along)
+        producer = self.graph.producer.get(e.buffer)
+        if producer is stage:
+            return 0.0, 0.0
+        if producer is None or producer.name not in self.inlined:
+            return _told_apart(1.0, names(e), planes, along)
+        moving = dict(zip(producer.dims, map(names, e.indices), strict=True))
+        inside = (frozenset(d for d, found in moving.items() if found & dims) for dims in (planes, along))
+        return self._work(producer, *inside)
+
+
+def _told_apart(work: float, moving: frozenset[str], planes: Dims, along: Dims) -> Work:
+    if moving & planes:
+        return 0.0, work
+    return (work, 0.0) if moving & along else (0.0, 0.0)
