@@ -2,16 +2,17 @@
 
     out[c, y, x] = ratio[y, x] * img[c, y, x], with ratio inlined   ->   (what ratio takes, a product and a load)
 
-What rows have in common counts as nothing, and so do places in memory.
+What rows have in common counts as nothing, and so do places in memory, and whether they are inside a picture.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from math import inf
 
 from ..expr.nodes import Expr, Load
-from ..expr.types import INDEX
+from ..expr.types import BOOL, INDEX
 from ..expr.visit import key, names, walk
 from ..graph.nodes import Graph, Stage
 from .conversions import terms
@@ -29,10 +30,11 @@ class Alike:
     inlined: Collection[str] = ()
     _known: dict[tuple[str, Dims, Dims], Work] = field(default_factory=dict)
 
-    def is_worth_sharing(self, stage: Stage, dim: str) -> bool:
-        """Whether planes, written out around a vector, save much: two thirds of what each does by itself, or more."""
+    def is_worth_sharing(self, stage: Stage, dim: str, most: float = inf) -> bool:
+        """Whether planes, written out around a vector, save as much as each computes for itself, or more; `most`: of
+        that, since it is written out for each."""
         shared, own = self._work(stage, frozenset({dim}), frozenset(stage.dims[-1:]))
-        return shared > 0 and 2 * own <= 3 * shared
+        return 0 < shared >= own <= most
 
     def _work(self, stage: Stage, planes: Dims, along: Dims) -> Work:
         """Of a value, where some dims count planes, and others move along a row."""
@@ -41,7 +43,7 @@ class Alike:
             self._known[question] = (0.0, 0.0)
             shared = own = 0.0
             for d in stage.definitions:
-                different = {key(e): e for e in walk(*d.values) if e.dtype != INDEX}
+                different = {key(e): e for e in walk(*d.values) if e.dtype not in (INDEX, BOOL)}
                 for e in different.values():
                     more = self._of(e, stage, planes, along)
                     shared, own = shared + terms(d) * more[0], own + terms(d) * more[1]

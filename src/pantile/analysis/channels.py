@@ -9,7 +9,7 @@ consumers to producers, in ints: whatever else an index depends on has any value
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from ..expr.nodes import Const, Expr
@@ -35,10 +35,9 @@ def channels(graph: Graph) -> dict[str, int]:
     return _few(graph, LAST)
 
 
-def planes(graph: Graph) -> dict[str, int]:
-    """Stage -> the points that are needed of it along the dim before rows and columns, if they are a few, and pixels
-    have no channels."""
-    interleaved = channels(graph)
+def planes(graph: Graph, interleaved: Collection[str]) -> dict[str, int]:
+    """Stage -> the points that are needed of it along the dim before rows and columns, if they are a few, and if its
+    pixels have no channels."""
     return {name: count for name, count in _few(graph, PLANE).items() if name not in interleaved}
 
 

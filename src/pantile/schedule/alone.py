@@ -27,6 +27,7 @@ FEWEST_LANES = 4
 BLOCK, REDUCTION_BLOCK = 4096, 256
 # Rows of pixels per parallel task.
 ROWS = 16
+MOST_COPIED = 64  # operations of a plane, all of which are written out
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Alone:
     @cached_property
     def planes(self) -> dict[str, int]:
         """The stages that are a few planes of pictures, and how many these are."""
-        return planes(self.graph)
+        return planes(self.graph, self.channels)
 
     @cached_property
     def alike(self) -> Alike:
@@ -106,7 +107,7 @@ class Alone:
             overlap=self._overlaps[stage.name],
             may_hold=partial(self._may_hold, stage),
             strict=self.strict,
-            has_planes=self.channels.get(stage.name) is None and self.planes.get(stage.name) is not None,
+            has_planes=stage.name in self.planes,
         )
 
     def _width(self, stage: Stage, definition: Definition) -> int:
@@ -167,26 +168,20 @@ class Alone:
     def _of_planes(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int
     ) -> StageSchedule:
-        """Rows in parallel, of all planes; reduction loops, then the vectorized contiguous dim. Planes that share much
-        of their work are written out around a vector, and do it once."""
+        """Planes that share much of their work are written out around a vector, and do it once; of others, threads
+        share rows, too."""
         plane, row, last = stage.dims[PLANE:]
         is_vector = last in free and self._may_hold(stage, width)
+        if not is_vector or definition.domain or self.planes[stage.name] == 1 or not self._is_sharing(stage):
+            schedule = self._columns(stage, definition, schedule, free, width)
+        else:
+            schedule = schedule.vectorize(last, width).unroll(plane, self.planes[stage.name])
+            schedule = schedule.reorder(row, plane, last, plane + SUFFIX["unroll"], last + SUFFIX["vectorize"])
         several = not definition.domain and self._may_hold(stage, 2 * ROWS, PLANE + 1)
-        schedule = schedule.parallel(row, ROWS) if several else schedule.parallel(row)
-        inside = [row + SUFFIX["parallel"]] if several else []
-        order = [plane, *inside, *(r.name for r in definition.domain)]
-        if is_vector and not definition.domain and self.planes[stage.name] > 1 and self._is_sharing(stage):
-            schedule = schedule.unroll(plane, self.planes[stage.name])
-            order = [*inside, plane, last, plane + SUFFIX["unroll"]]
-        elif is_vector:
-            order.append(last)
-        if is_vector:
-            schedule = schedule.vectorize(last, width)
-            order.append(last + SUFFIX["vectorize"])
-        return schedule.reorder(row, *order)
+        return schedule.parallel(row, ROWS) if several else schedule.parallel(row)
 
     def _is_sharing(self, stage: Stage) -> bool:
-        return self.alike.is_worth_sharing(stage, stage.dims[PLANE])
+        return self.alike.is_worth_sharing(stage, stage.dims[PLANE], MOST_COPIED)
 
     def _columns(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int

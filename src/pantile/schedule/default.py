@@ -65,7 +65,8 @@ def _inlined_by(schedule: Schedule) -> set[str]:
 def _chosen(graph: Graph, schedule: Schedule, named: Collection[str]) -> set[str]:
     """The stages to inline, decided consumers first: reads multiply through inlined consumers."""
     kept = {*graph.output, *schedule, *_named_as_places(schedule), *worth_storing(graph)}
-    few = dict.fromkeys(channels(graph), LAST) | dict.fromkeys(planes(graph), PLANE)
+    few = dict.fromkeys(channels(graph), LAST)
+    few |= dict.fromkeys(planes(graph, few), PLANE)
     inlined = set(named)
     chosen: set[str] = set()
     reads: dict[str, Reads] = {}
