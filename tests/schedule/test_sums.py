@@ -1,0 +1,119 @@
+"""Sums of large windows: in blocks of rows that share what they read, by default and by strategies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.apps import APPS
+from pantile.schedule.sums import shared_terms
+from tests.autoschedule.problems import MODELS
+
+C, Y, X = pt.vars("c y x")
+SIDE = 9
+SHAPES = {"gray": (41, 83), "pixels": (41, 53, 3), "planes": (3, 41, 53)}
+
+
+def placed(layout: str, y: Any, x: Any) -> tuple[Any, ...]:
+    return {"gray": (y, x), "pixels": (y, x, C), "planes": (C, y, x)}[layout]
+
+
+def convolved(layout: str, dtype: str = "uint8", strict: bool = False) -> pt.Pipeline:
+    """Each pixel's window, weighted by an input."""
+    img = pt.Input("img", dtype, ndim=len(SHAPES[layout]))
+    kernel = pt.Input("kernel", "float32" if dtype != "int32" else "int32", ndim=2)
+    r, out = pt.RDom((0, SIDE), (0, SIDE), names="y x"), pt.Func("out")
+    src = pt.edge(img, axes=(1, 2) if layout == "planes" else (0, 1))
+    at, read = placed(layout, Y, X), placed(layout, Y + r.y - SIDE // 2, X + r.x - SIDE // 2)
+    out[at] = 0.0 if dtype != "int32" else 0
+    out[at] += src[read] * kernel[r.y, r.x]
+    return pt.Pipeline(out, shape=img.shape, strict=strict)
+
+
+def arguments(layout: str, dtype: str) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    kernel = rng.integers(1, 9, (SIDE, SIDE))
+    return {
+        "img": rng.integers(0, 256, SHAPES[layout]).astype(dtype),
+        "kernel": kernel.astype("int32" if dtype == "int32" else "float32"),
+    }
+
+
+@pytest.mark.parametrize("layout", SHAPES)
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "int32"])
+@pytest.mark.parametrize("strict", [False, True])
+def test_windows_by_default(layout: str, dtype: str, strict: bool) -> None:
+    p, given = convolved(layout, dtype, strict), arguments(layout, dtype)
+    assert (p(**given) == p.reference(**given)).all()  # whole numbers: no order of terms rounds
+
+
+@pytest.mark.parametrize("layout", SHAPES)
+@pytest.mark.parametrize("strategy", MODELS)
+def test_windows_by_strategies(layout: str, strategy: str) -> None:
+    p, given = convolved(layout), arguments(layout, "uint8")
+    assert (p.with_schedule(strategy)(**given) == p.reference(**given)).all()
+
+
+def test_rows_are_written_out_with_the_terms_for_which_they_read_the_same() -> None:
+    p = convolved("gray", "float32")
+    update = '.unroll("y", 4).unroll("r.y", 4).reorder("y", "x", "r.y", "r.x", "r.y_u", "y_u", "x_v").parallel("y")'
+    assert update in repr(p.schedule["out"])
+
+
+def shared(p: pt.Pipeline, dim: str, across: str, rows: int = 4, strict: bool = False) -> dict[str, int]:
+    (stage,) = (s for s in p.graph.stages if s.updates)
+    return shared_terms(stage, stage.updates[0], dim, across, 8, rows, strict)
+
+
+def test_what_rows_share() -> None:
+    p = convolved("gray", "float32")
+    assert shared(p, "y", "x") == {"r.y": 4}
+    assert shared(p, "x", "y") == {"r.x": 4}
+    assert shared(p, "y", "x", rows=2) == {}
+    assert shared(p, "y", "x", strict=True) == {}  # r.y would come inside of r.x
+    assert shared(convolved("gray", "int32"), "y", "x", strict=True) == {"r.y": 4}
+
+
+def test_numbers_that_vectors_are_multiplied_with_are_not_worth_sharing() -> None:
+    """A layer whose vectors go along what it computes: rows read neighbours, but one number at a time."""
+    (k,) = pt.vars("k")
+    img, weights, out = pt.Input("img", "float32", 3), pt.Input("weights", "float32", 4), pt.Func("out")
+    r = pt.RDom((0, 3), (0, 3), (0, 8), names="y x c")
+    out[Y, X, k] = 0.0
+    out[Y, X, k] += img[Y + r.y, X + r.x, r.c] * weights[r.y, r.x, r.c, k]
+    p = pt.Pipeline(out, shape=(10, 10, 16))
+    assert shared(p, "x", "k") == {}
+
+
+@pytest.mark.parametrize("strategy", MODELS)
+def test_what_sums_convert_is_stored(strategy: str) -> None:
+    app = APPS["large_kernel"]
+    p = app.build().with_schedule(strategy, estimates=app.sizes["paper"])
+    assert "compute_inline" not in repr(p.schedule["img_edge"])
+
+
+@pytest.mark.parametrize("how", ["default", *MODELS])
+def test_what_is_read_where_data_says_is_not_stored(how: str) -> None:
+    img, place, weights = pt.Input("img", "uint8", 1), pt.Input("place", "int32", 1), pt.Input("weights", "float32", 1)
+    r, out = pt.RDom((0, 40)), pt.Func("out")
+    out[X] = pt.sum(pt.edge(img)[place[X] + r[0]] * weights[r[0]], over=r)
+    p = pt.Pipeline(out, shape=place.shape)
+    p = p if how == "default" else p.with_schedule(how)
+    rng = np.random.default_rng(0)
+    given = {
+        "img": rng.integers(0, 256, 100).astype(np.uint8),
+        "place": rng.integers(-50, 150, 33).astype(np.int32),
+        "weights": np.arange(40, dtype=np.float32),
+    }
+    assert (p(**given) == p.reference(**given)).all()
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "kernel"])
+def test_what_channels_share_is_computed_once_wherever_it_is_written(strategy: str) -> None:
+    app = APPS["temporal_denoise"]
+    p = app.build().with_schedule(strategy, estimates=app.sizes["paper"])
+    assert "compute_inline" in repr(p.schedule["weight"])
+    assert '.vectorize("x", 16)' in repr(p.schedule["out"])  # twice as wide, five weights would not fit registers
