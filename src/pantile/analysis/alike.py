@@ -1,8 +1,8 @@
-"""How much of a stage's work is the same for all planes: stage + dim -> what they share, what each computes for itself.
+"""How much of a stage's work is the same for all planes, or rows: stage + dim -> what they share, what each does alone.
 
     out[c, y, x] = ratio[y, x] * img[c, y, x], with ratio inlined   ->   (what ratio takes, a product and a load)
 
-What rows have in common counts as nothing, and so do places in memory, and whether they are inside a picture.
+What a row has in common counts as nothing, and so do places in memory, and whether they are inside a picture.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from ..expr.visit import key, names, walk
 from ..graph.nodes import Graph, Stage
 from .conversions import terms
 from .cost import weight
+
+MUCH = 16.0  # operations: weights of an interpolation, not a factor
+SHARING_ROWS = 4  # that are written out
 
 Dims = frozenset[str]
 Work = tuple[float, float]  # shared, own
@@ -35,6 +38,12 @@ class Alike:
         that, since it is written out for each."""
         shared, own = self._work(stage, frozenset({dim}), frozenset(stage.dims[-1:]))
         return 0 < shared >= own <= most
+
+    def is_worth_sharing_rows(self, stage: Stage, dim: str, across: str, copies: int = 1) -> bool:
+        """Whether some rows, written out around a vector along a dim, save much: a lot that depends on the column only,
+        and half of what each row does alone, for so many channels."""
+        shared, own = self._work(stage, frozenset({dim}), frozenset({across}))
+        return not stage.updates and shared >= MUCH and 2 * shared >= copies * own
 
     def _work(self, stage: Stage, planes: Dims, along: Dims) -> Work:
         """Of a value, where some dims count planes, and others move along a row."""

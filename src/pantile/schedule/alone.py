@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from ..analysis.alike import Alike
+from ..analysis.alike import SHARING_ROWS, Alike
 from ..analysis.channels import PLANE, channels, planes
 from ..analysis.rows import rows_read
 from ..analysis.windows import overlaps
@@ -150,20 +150,28 @@ class Alone:
         """Outer pure dims (the first parallel), reduction loops, then vectors of pixels, and in them their channels."""
         *_, across, channel = stage.dims
         is_vector = across in free and self._may_hold(stage, width, -2)
+        several = not definition.domain and self._may_hold(stage, 2 * ROWS, stage.dims.index(free[0]))
+        rows = [free[0]] if is_vector and several and self._shares_rows(stage, free[0], across) else []
         order = [r.name for r in definition.domain]
         if is_vector:
             schedule = schedule.vectorize(across, width)
-            order += [across, across + SUFFIX["vectorize"]]
+            order += [across, *(r + SUFFIX["unroll"] for r in rows), across + SUFFIX["vectorize"]]
         is_sharing = channel in free and (is_vector or bool(definition.domain))
         if is_sharing:
             schedule = schedule.unroll(channel, self.channels[stage.name])
             order = [channel, *order, channel + SUFFIX["unroll"]]
-        if is_sharing or (is_vector and definition.domain):
-            schedule = schedule.reorder(*order)
+        for row in rows:
+            schedule = schedule.unroll(row, SHARING_ROWS)
+        if is_sharing or rows or (is_vector and definition.domain):
+            schedule = schedule.reorder(*rows, *order)
         if free[0] in (across, channel):
             return schedule
-        several = not definition.domain and self._may_hold(stage, 2 * ROWS, stage.dims.index(free[0]))
-        return schedule.parallel(free[0], ROWS) if several else schedule.parallel(free[0])
+        each = ROWS // SHARING_ROWS if rows else ROWS
+        return schedule.parallel(free[0], each) if several else schedule.parallel(free[0])
+
+    def _shares_rows(self, stage: Stage, row: str, across: str) -> bool:
+        is_next = stage.dims.index(row) + 1 == stage.dims.index(across)
+        return is_next and self.alike.is_worth_sharing_rows(stage, row, across, self.channels.get(stage.name, 1))
 
     def _of_planes(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int

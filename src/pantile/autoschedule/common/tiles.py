@@ -18,6 +18,7 @@ from itertools import pairwise
 from math import prod
 
 from ...analysis.access import accesses
+from ...analysis.alike import SHARING_ROWS
 from ...cached import cached_property
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Stage
@@ -332,7 +333,8 @@ class _Nest:
             return _reordered(chain, loops, [*tiles, *blocks, *reductions])
         vectors = max(self._fewest_vectors, min(self._most_vectors, power_of_two(inside[vector] // self._lanes)))
         around = self._written_out(vector, vectors, inside, blocks)
-        written_out = {**self._shared_terms(around, vector, vectors, called), **around}
+        shared = self._shared_terms(around, vector, vectors, called) or self._shared_rows(vector, inside, called)
+        written_out = {**shared, **around}
         chain = chain.vectorize(vector, self._lanes * vectors)
         for n, factor in written_out.items():
             chain = chain.unroll(n, factor)
@@ -413,6 +415,17 @@ class _Nest:
         across, strict = before[vector], self.problem.strict
         found = shared_terms(self.stage, self.definition, dim, across, count * vectors, count, strict)
         return {called[r]: n for r, n in found.items()}
+
+    def _shared_rows(self, vector: str, inside: Mapping[str, int], called: Mapping[str, str]) -> Extents:
+        """Rows to write out around a vector, if what depends on the column only is worth it."""
+        before = {n: loop for loop, n in called.items()}
+        names = list(inside)
+        row = names[names.index(vector) - 1] if names.index(vector) > 0 else vector
+        if row == vector or inside[row] < 2 * SHARING_ROWS:
+            return {}
+        copies = self.problem.channels.get(self.stage.name, 1)
+        is_worth = self.problem.alone.alike.is_worth_sharing_rows
+        return {row: SHARING_ROWS} if is_worth(self.stage, before[row], before[vector], copies) else {}
 
 
 def vectors_at_a_time(problem: Problem, stage: Stage, definition: Definition, wanted: int) -> int:
