@@ -114,3 +114,26 @@ def test_rows_of_several_planes_are_different_streams() -> None:
     out[Y, X] = sum((gray[Y + k, X] for k in range(1, 5)), start=gray[Y, X])
     p = pt.Pipeline(out, shape=(RGB.shape[1] - 4, RGB.shape[2]))
     assert '.parallel("y", 32)' in repr(p.schedule["out"])
+
+
+def enlarged() -> pt.Pipeline:
+    """By weights that only the column decides."""
+    img, out = pt.Input("img", "uint8", 3), pt.Func("out")
+    place = (X + 0.5) / 1.5 - 0.5
+    left = pt.floor(place)
+    f = place - left
+    weights = [1 - f, f * f * (3 - 2 * f) + f * (1 - f) * (2 - f), f - f * f * f]
+    columns = [pt.clamp(pt.cast("int32", left) + k, 0, img.shape[1] - 1) for k in range(3)]
+    value = sum((w * img[Y, i, C] for w, i in zip(weights, columns, strict=True)), start=pt.cast("float32", 0))
+    out[Y, X, C] = pt.rounding_cast("uint8", pt.clamp(value, 0, 255))
+    return pt.Pipeline(out, shape=(img.shape[0], img.shape[1] * 3 // 2, img.shape[2]))
+
+
+@pytest.mark.parametrize("how", ["default", "greedy", "posttile"])
+def test_rows_that_share_their_weights_are_written_out(how: str) -> None:
+    p = enlarged() if how == "default" else enlarged().with_schedule(how)
+    pixels = picture(70, 90, 3)
+    assert (p(img=pixels) == p.reference(img=pixels)).all()
+    assert (p(img=pixels[:33]) == p.reference(img=pixels[:33])).all()
+    schedule = p._calls.scheduled(p._calls.known({"img": pixels})).schedule
+    assert 'unroll("y' in repr(schedule["out"])

@@ -170,7 +170,8 @@ class Alone:
         return schedule.parallel(free[0], each) if several else schedule.parallel(free[0])
 
     def _shares_rows(self, stage: Stage, row: str, across: str) -> bool:
-        is_next = stage.dims.index(row) + 1 == stage.dims.index(across)
+        axis = stage.dims.index(row)
+        is_next = axis + 1 == stage.dims.index(across) and self._may_hold(stage, 2 * SHARING_ROWS, axis)
         return is_next and self.alike.is_worth_sharing_rows(stage, row, across, self.channels.get(stage.name, 1))
 
     def _of_planes(
@@ -196,6 +197,10 @@ class Alone:
     ) -> StageSchedule:
         """Outer pure dims (the first parallel), reduction loops, then the vectorized contiguous dim."""
         last = free[-1] if free[-1] == stage.dims[-1] and self._may_hold(stage, width) else None
+        if last is not None and not definition.domain and self._shares_rows(stage, free[0], last):
+            rows = free[0] + SUFFIX["unroll"]
+            schedule = schedule.unroll(free[0], SHARING_ROWS).vectorize(last, width)
+            return schedule.reorder(free[0], last, rows, last + SUFFIX["vectorize"]).parallel(free[0])
         block = REDUCTION_BLOCK if definition.domain else BLOCK
         if free[0] != stage.dims[-1]:
             schedule = schedule.parallel(free[0])

@@ -331,9 +331,11 @@ class _Nest:
         vector = self.vectorized(inside)
         if vector is None:
             return _reordered(chain, loops, [*tiles, *blocks, *reductions])
-        vectors = max(self._fewest_vectors, min(self._most_vectors, power_of_two(inside[vector] // self._lanes)))
+        rows = self._shared_rows(vector, inside, called)
+        most = 1 if rows else self._most_vectors
+        vectors = max(self._fewest_vectors, min(most, power_of_two(inside[vector] // self._lanes)))
         around = self._written_out(vector, vectors, inside, blocks)
-        shared = self._shared_terms(around, vector, vectors, called) or self._shared_rows(vector, inside, called)
+        shared = rows or self._shared_terms(around, vector, vectors, called)
         written_out = {**shared, **around}
         chain = chain.vectorize(vector, self._lanes * vectors)
         for n, factor in written_out.items():
