@@ -133,7 +133,8 @@ def enlarged() -> pt.Pipeline:
 def test_rows_that_share_their_weights_are_written_out(how: str) -> None:
     p = enlarged() if how == "default" else enlarged().with_schedule(how)
     pixels = picture(70, 90, 3)
-    assert (p(img=pixels) == p.reference(img=pixels)).all()
-    assert (p(img=pixels[:33]) == p.reference(img=pixels[:33])).all()
+    for rows in (70, 33, 9, 2):
+        off = p(img=pixels[:rows]).astype(int) - p.reference(img=pixels[:rows])
+        assert np.abs(off).max() <= 1  # sums of products round once less
     schedule = p._calls.scheduled(p._calls.known({"img": pixels})).schedule
     assert 'unroll("y' in repr(schedule["out"])
