@@ -19,7 +19,7 @@ is visited once. `same` in `visit` compares structure. Python's numbers enter th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from ..errors import UserError
@@ -219,7 +219,7 @@ class Expr(_Notes):
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         """What it is, without what was found out about it."""
-        return None, {name: getattr(self, name) for name in type(self).__dataclass_fields__}
+        return None, {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __str__(self) -> str:
         from .show import show
