@@ -267,6 +267,20 @@ def test_twice_as_much_is_twice_as_much_code(what: str) -> None:
     assert twice < 2.3 * once
 
 
+def test_stencils_of_growing_margins_share_their_code() -> None:
+    """Rows begin at -1, -2, ... in the loops of a chain: constants that one function is given."""
+    image = _image()
+    before: Any = pt.edge(image)
+    for k in range(24):
+        f = pt.Func(f"f{k}")
+        f[y, x] = (before[y, x - 1] + before[y, x] + before[y, x + 1]) * 0.5
+        before = f
+    pipeline = pt.Pipeline(before, shape=image.shape)
+    assert pipeline.llvm().count("define internal i32") < 12
+    array = np.arange(300, dtype=np.float32).reshape(4, 75) % 7
+    np.testing.assert_allclose(pipeline(img=array), pipeline.reference(img=array), rtol=1e-4)
+
+
 # ---- the stack
 
 

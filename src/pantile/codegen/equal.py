@@ -17,10 +17,11 @@ from .function import Function
 # Names end in a number that tells them apart within a function; what comes before helps readers only.
 _NAME = re.compile(r"%[\w.]*\.(\d+(?:\.slot)?)\b")
 _NOTE = re.compile(r", !alias\.scope !\d+, !noalias !\d+")
-# Index arithmetic with a constant as its last operand.
+# Index arithmetic with a constant as its last operand, and choices of one as against something else.
 _CONSTANT = re.compile(
-    r"^(  %\S+ = )((?:add|mul|ashr|icmp \w+)(?: nsw)? i64|getelementptr \w+, ptr)( %\S+, )(i64 )?(-?\d+)$", re.MULTILINE
-)
+    r"^(  %\S+ = )((?:add|mul|ashr|icmp \w+)(?: nsw)? i64|getelementptr \w+, ptr|select i1)( %\S+, )(i64 )?(-?\d+)"
+    r"(, i64 %\S+)?$", re.MULTILINE
+)  # fmt: skip
 # Arithmetic with a float as its last operand: one lane's digits, whether or not all lanes have it. Not divisions: LLVM
 # multiplies instead where it knows the divisor.
 _FLOAT = re.compile(
@@ -93,10 +94,10 @@ class Family:
             alike, first = next(constants)
             if alike not in number:
                 return found[0]
-            target, operation, operand, type_, _ = found.groups(default="")
+            target, operation, operand, type_, _, other = found.groups(default="")
             parameter = f"%parameter{number[alike]}"
             if not _is_added(operation):
-                return f"{target}{operation}{operand}{type_}{parameter}"
+                return f"{target}{operation}{operand}{type_}{parameter}{other}"
             moved = f"{target.strip().split(' ')[0]}.moved"
             before = f"  {moved} = {operation.replace(' nsw', '')}{operand}{type_}{parameter}"
             return f"{before}\n{target}{operation} {moved}, {type_}{first}"
@@ -185,7 +186,7 @@ class Bodies:
         def number(note: re.Match[str]) -> str:
             return f", !{buffers.setdefault(note[0], len(buffers))}"
 
-        without = _FLOAT.sub(r"\1\2\3\5\6K", _CONSTANT.sub(r"\1\2\3\4K", instructions))
+        without = _FLOAT.sub(r"\1\2\3\5\6K", _CONSTANT.sub(r"\1\2\3\4K\6", instructions))
         plain = _NOTE.sub(number, _NAME.sub(r"%\1", without))
         return plain, tuple(b in self._apart[a] for a in buffers for b in buffers)
 
