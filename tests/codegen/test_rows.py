@@ -46,8 +46,14 @@ def test_buffers_that_begin_alike_share_their_index() -> None:
 
 
 def test_lets_and_buffers_inside_the_loop_move_with_it() -> None:
-    inner = Let("lo", X * 8, Store("g", (Y + var("lo"),), load("f", N + X)))
-    assert parts(Alloc("f", FLOAT32, const(8, INDEX), Memory.STACK, None, inner)) == [("g", "y", "lo")]
+    inner = Let("at", X // 8, Store("g", (Y + var("at"),), load("f", N + X)))
+    assert parts(Alloc("f", FLOAT32, const(8, INDEX), Memory.STACK, None, inner)) == [("g", "y", "at")]
+
+
+def test_where_a_block_begins_is_where_its_row_does() -> None:
+    """As the last one of a split may begin anywhere: all rows then advance by the same steps."""
+    inner = Let("lo", X * 8 + var("start"), Store("g", (Y + var("lo"),), load("f", N + var("lo"))))
+    assert parts(inner) == [("f", "n + start", "x*8"), ("g", "y + start", "x*8")]
 
 
 def test_what_may_not_be_needed_is_not_computed_early() -> None:

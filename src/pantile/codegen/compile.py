@@ -2,15 +2,15 @@
 
 LLVM's own vectorizers are off, and it optimizes at its first level: vectors, unrolled loops, steady loops without
 branches and shared subexpressions are explicit in the text. Higher levels take longer (the third up to 1.7 times) and
-made no loop that was measured clearly faster, nor did what the first level does besides simplifying each function. Some
-of what the highest level of instruction selection does takes the square of the length of a block of code, so that
-modules with very long ones are selected for one level below.
+made no loop that was measured clearly faster. Some of what this level does takes the square of the length of a
+function, and some of what the highest level of instruction selection does that of a block of code: where there are very
+long ones, functions are only simplified, and instructions selected for one level below.
 """
 
 from __future__ import annotations
 
 import llvmlite.binding as llvm
-from llvmlite.binding.newpassmanagers import FunctionPassManager, NewPassManager
+from llvmlite.binding.newpassmanagers import NewPassManager
 
 from ..errors import InternalError
 from ..forks import Lock, check_llvm
@@ -20,6 +20,7 @@ _OPTIMIZE = 1
 _SELECT = 3  # instructions, registers and their order: what makes loops fast
 _SELECT_LONG = 2  # the same, but fused multiplications are found on the way and not by comparing alternatives
 _LONG = 4_000  # instructions between two labels; apps have up to 2,600
+_LONG_FUNCTION = 16_000  # lines; apps have up to 10,200
 _lock = Lock()
 _initialized = False
 
@@ -77,15 +78,24 @@ def optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     options.slp_vectorization = False
     options.loop_interleaving = False
     builder = llvm.create_pass_builder(machine, options)
-    passes = builder.getFunctionPassManager()
-    for function in module.functions:
-        if not function.is_declaration:
-            passes.run(function, builder)
-    _dispose(passes)
+    if _has_long_function(text):
+        simplifying = builder.getFunctionPassManager()
+        for function in module.functions:
+            if not function.is_declaration:
+                simplifying.run(function, builder)
+        _dispose(simplifying)
+    else:
+        passes = builder.getModulePassManager()
+        passes.run(module, builder)
+        _dispose(passes)
     return module
 
 
-def _dispose(passes: FunctionPassManager) -> None:
+def _has_long_function(text: str) -> bool:
+    return any(part.count("\n") > _LONG_FUNCTION for part in text.split("\ndefine "))
+
+
+def _dispose(passes: NewPassManager) -> None:
     """Free the passes and what they remember, some 60 KiB: `close` does not (its bases are in the wrong order)."""
     NewPassManager._dispose(passes)
     passes.detach()

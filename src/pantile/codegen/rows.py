@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..expr.linear import Linear, linear
-from ..expr.nodes import Const, Expr, Load, Op
-from ..expr.visit import Key, depends, key, loaded
+from ..expr.nodes import Const, Expr, Load, Op, Var
+from ..expr.types import INDEX
+from ..expr.visit import Key, depends, key, loaded, substitute
 from ..expr.visit import walk as walk_expr
 from ..ir.nodes import Alloc, For, Let, Prefetch, Stmt, Store
 from ..ir.visit import expressions, walk
@@ -54,18 +55,30 @@ def begun(loop: For) -> list[Begun]:
 
     Not those that begin alike in several buffers: they are one number that is added to several addresses, and where it
     is known to be one, a register serves them all."""
+    lets = _sums(loop)
     moving = {loop.var, *(s.name for s in walk(loop.body) if isinstance(s, Let))}
     inside = {s.buffer for s in walk(loop.body) if isinstance(s, Alloc)}
     found: dict[tuple[str, Key], Begun | None] = {}
     for buffer, index in _accesses(loop.body):
         if (buffer, key(index)) not in found and buffer not in inside:
-            parts = _parts(index, moving)
+            parts = _parts(substitute(index, lets), moving)
             found[buffer, key(index)] = None if parts is None else Begun(buffer, index, *parts)
     several = [b for b in found.values() if b is not None]
     buffers: dict[Key, set[str]] = {}
     for b in several:
         buffers.setdefault(key(b.begin), set()).add(b.buffer)
     return [b for b in several if len(buffers[key(b.begin)]) == 1]
+
+
+def _sums(loop: For) -> dict[str, Expr]:
+    """What the names in a loop stand for, where that is a sum: of where a block begins, its row may know the most."""
+    found: dict[str, Expr] = {}
+    for s in walk(loop.body):
+        if isinstance(s, Let) and s.value.dtype is INDEX and s.value.lanes == 1:
+            form = linear(substitute(s.value, found))
+            if all(isinstance(atom, Var) for atom, _ in form.terms.values()):
+                found[s.name] = form.expr()
+    return found
 
 
 def _parts(index: Expr, moving: set[str]) -> tuple[Expr, Expr] | None:
