@@ -8,7 +8,7 @@ import pantile as pt
 from pantile.codegen.rows import begun
 from pantile.expr.nodes import Expr, Load, const, var
 from pantile.expr.types import FLOAT32, INDEX
-from pantile.ir.nodes import Alloc, For, Kind, Let, Memory, Stmt, Store
+from pantile.ir.nodes import Alloc, Block, For, Kind, Let, Memory, Stmt, Store
 
 Y, X = var("y"), var("x")
 ZERO, N = const(0, INDEX), var("n")
@@ -54,6 +54,13 @@ def test_where_a_block_begins_is_where_its_row_does() -> None:
     """As the last one of a split may begin anywhere: all rows then advance by the same steps."""
     inner = Let("lo", X * 8 + var("start"), Store("g", (Y + var("lo"),), load("f", N + var("lo"))))
     assert parts(inner) == [("f", "n + start", "x*8"), ("g", "y + start", "x*8")]
+
+
+def test_copies_of_a_block_have_names_in_common() -> None:
+    def copy(k: int) -> Stmt:
+        return Let("lo", X * 8 + var("start") + k, Store("g", (Y + var("lo"),), load("f", N + var("lo"))))
+
+    assert parts(Block((copy(0), copy(4)))) == [("f", "n", "lo"), ("g", "y", "lo")]
 
 
 def test_what_may_not_be_needed_is_not_computed_early() -> None:

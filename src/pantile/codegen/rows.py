@@ -9,6 +9,7 @@ but that LLVM does not look into.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -71,10 +72,14 @@ def begun(loop: For) -> list[Begun]:
 
 
 def _sums(loop: For) -> dict[str, Expr]:
-    """What the names in a loop stand for, where that is a sum: of where a block begins, its row may know the most."""
+    """What the names in a loop stand for, where that is a sum: of where a block begins, its row may know the most.
+
+    Copies of an unrolled loop have names in common that stand for something else in each."""
+    lets = [s for s in walk(loop.body) if isinstance(s, Let)]
+    often = Counter(s.name for s in lets)
     found: dict[str, Expr] = {}
-    for s in walk(loop.body):
-        if isinstance(s, Let) and s.value.dtype is INDEX and s.value.lanes == 1:
+    for s in lets:
+        if often[s.name] == 1 and s.value.dtype is INDEX and s.value.lanes == 1:
             form = linear(substitute(s.value, found))
             if all(isinstance(atom, Var) for atom, _ in form.terms.values()):
                 found[s.name] = form.expr()
