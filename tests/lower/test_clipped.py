@@ -81,3 +81,28 @@ def test_conditions_that_meet_in_many_ways(site: str) -> None:
     scheduled = p.with_schedule(pt.Schedule(*(pt.on(f.name).compute_inline() for f in others[:-1]), at))
     photo = np.arange(18 * 9, dtype=np.int32).reshape(18, 9)
     np.testing.assert_array_equal(scheduled(img=photo), p.reference(img=photo))
+
+
+@pytest.mark.parametrize("is_output", [False, True])
+@pytest.mark.parametrize("first", [0, 8, 20])
+def test_accumulated_at_a_place_that_is_there_if_the_update_runs(first: int, is_output: bool) -> None:
+    k = pt.Param("k", "int32")
+    r = pt.RDom((0, 9))
+    h, out = pt.Func("h"), pt.Func("out")
+    h[x] = pt.cast("int32", img[x, 0])
+    h[pt.cast("int32", img[0, 0]) % 1] += pt.cast("int32", img[0, r.where(r[0] >= k)[0]])
+    out[x] = h[x + 1]
+    p = pt.Pipeline(h if is_output else out, shape=(5,), debug=True)
+    scheduled = p.with_schedule(pt.Schedule(pt.on("h").compute_root()))
+    pixels = np.arange(13 * 11, dtype="uint8").reshape(13, 11)
+    np.testing.assert_array_equal(scheduled(img=pixels, k=first), p.reference(img=pixels, k=first))
+
+
+def test_accumulated_outside_of_an_output_if_at_all() -> None:
+    k = pt.Param("k", "int32")
+    r, h = pt.RDom((0, 9)), pt.Func("h")
+    h[x] = pt.cast("int32", img[x, 0])
+    h[pt.cast("int32", img[0, 0]) % 1 + 7] += pt.cast("int32", img[0, r.where(r[0] >= k)[0]])
+    p = pt.Pipeline(h, shape=(5,), debug=True)
+    pixels = np.arange(13 * 11, dtype="uint8").reshape(13, 11)
+    np.testing.assert_array_equal(p(img=pixels, k=20), p.reference(img=pixels, k=20))

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 
 from .. import progress
 from ..analysis.interval import Interval
-from ..analysis.regions import with_own_updates
+from ..analysis.regions import definition_scope, where_it_holds, with_own_updates
 from ..analysis.touched import Box
 from ..expr.build import expr, logical_and, maximum, minimum
 from ..expr.linear import Facts, simplify
@@ -365,7 +365,20 @@ class _Builder:
         along = pure_dims(stage, index)
         ends = [region_names(stage, dim) for k, dim in enumerate(stage.dims) if k in clipped and dim not in along]
         some = [low <= high for low, high in ends if not self.has_values(low, high)]
+        missing = self.never_runs(stage, index) if len(along) < len(stage.dims) else 0
+        if isinstance(missing, Expr):
+            some.append(missing < 1)
+        elif missing:
+            return Block(())
         return If(logical_and(*some), body) if some else body
+
+    def never_runs(self, stage: Stage, index: int) -> Expr | int:
+        """1 where a definition's domain has no points, else 0. If it writes at places of its own, there may be no
+        memory for them then, and what is accumulated there is held in registers around its loops."""
+        d = stage.definitions[index]
+        box = tuple(Interval(*region_names(stage, dim)) for dim in stage.dims)
+        scope = where_it_holds(d, definition_scope(stage, d, box, {}))
+        return self.required.missing(scope[r.name] for r in d.domain)
 
     def has_values(self, low: Var, high: Var) -> bool:
         """Whether a region certainly has."""

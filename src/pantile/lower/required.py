@@ -96,7 +96,7 @@ class Required:
 
     @property
     def _rules(self) -> Rules:
-        return Rules(self._missing, self._computed, self._limit, self._loosen)
+        return Rules(self.missing, self._computed, self._limit, self._loosen)
 
     def _loosen(self) -> None:
         self._is_loose = True
@@ -127,10 +127,10 @@ class Required:
         return Rules(self._certainly_missing)
 
     def _certainly_missing(self, ranges: Iterable[Interval]) -> int:
-        found = self._missing(ranges)
+        found = self.missing(ranges)
         return found if isinstance(found, int) else 0
 
-    def _missing(self, ranges: Iterable[Interval]) -> Expr | int:
+    def missing(self, ranges: Iterable[Interval]) -> Expr | int:
         """1 where one of the ranges has no values, else 0."""
         short: Expr = const(0, INDEX)
         for r in ranges:
