@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import pantile as pt
-from pantile.expr.nodes import Expr, Load, Op
+from pantile.expr.nodes import Expr, Load, Op, const, var
+from pantile.expr.types import FLOAT32, INDEX
 from pantile.expr.visit import key, walk
-from pantile.ir.nodes import Stmt, Store
+from pantile.ir.nodes import Block, Stmt, Store
 from pantile.ir.visit import children as statements
 from pantile.lower.associate import associate
 
@@ -101,3 +102,32 @@ def test_results(combine: str, dtype: str, channels: bool) -> None:
     data = (np.random.default_rng(0).random(shape) * 255).astype(dtype)
     np.testing.assert_allclose(p(img=data), p.reference(img=data), rtol=1e-5 if dtype == "float32" else 0)
 
+
+
+def _window(first: int) -> Expr:
+    """Nine elements from one on."""
+    total: Expr = Load(FLOAT32, 1, "img", (const(first, INDEX),))
+    for k in range(first + 1, first + 9):
+        total = total + Load(FLOAT32, 1, "img", (const(k, INDEX),))
+    return total
+
+
+def places(s: Stmt) -> list[str]:
+    return [str(i.indices[0]) for i in statements(s) if isinstance(i, Store)]
+
+
+@pytest.mark.parametrize(
+    ("others", "moved"),
+    [("1", True), ("0", False), ("x", False), ("f.stride.0", True), ("k", False), ("f.stride.0 + 1", True)],
+)
+def test_stores_change_places_only_if_these_are_apart(others: str, moved: bool) -> None:
+    """Windows 0 and 1 share; what is stored between them may come after, unless it overwrites or is overwritten."""
+    named = {"x": var("x"), "k": var("k"), "f.stride.0": var("f.stride.0"), "f.stride.0 + 1": var("f.stride.0") + 1}
+    between = named[others] if others in named else const(int(others), INDEX)
+    stores = [
+        Store("f", (const(0, INDEX),), _window(0)),
+        Store("f", (between,), const(1.0, FLOAT32)),
+        Store("f", (const(7, INDEX),), _window(1)),
+    ]
+    after = associate(Block(tuple(stores)), strict=False)
+    assert (places(after)[1] != str(between)) is moved

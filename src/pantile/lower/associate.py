@@ -15,15 +15,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
-from ..expr.nodes import Broadcast, Const, Expr, Load, Op, op
+from ..expr.linear import linear
+from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, op
 from ..expr.types import INDEX
 from ..expr.visit import Key, children, each_once, key, loaded, rebuild
 from ..ir import visit as ir
 from ..ir.nodes import Block, Stmt, Store
+from .names import of_buffer
 
 _OPERATIONS = ("add", "min", "max")
 _FEWEST = 7  # terms of a sum: of short ones there is little to share
+_MOST_MOVED = 48  # stores that may change places; each is compared with all others
 _MOST = 8  # sums that have something in common: their partial sums are held in registers
 _NEVER = (1 << 30, -1)
 
@@ -61,11 +65,34 @@ def _runs(stmts: Sequence[Stmt]) -> Iterator[list[int]]:
         yield run
 
 
-def _may_move(stores: Sequence[Stmt]) -> bool:
+def _may_move(run: Sequence[Stmt]) -> bool:
     """Whether stores may come in any order: they store what nothing here reads, each at a place of its own."""
-    written = {s.buffer for s in stores if isinstance(s, Store)}
+    stores = [s for s in run if isinstance(s, Store)]
+    written = {s.buffer for s in stores}
     read = frozenset[str]().union(*(loaded(e) for s in stores for e in ir.expressions(s)))
-    return len(written) == 1 and written.isdisjoint(read)
+    if len(written) > 1 or not written.isdisjoint(read) or len(stores) > _MOST_MOVED:
+        return False
+    starts = [(_start(s.indices[0]), s.value.lanes) for s in stores]
+    return all(_are_apart(a, b, stores[0].buffer) for a, b in combinations(starts, 2))
+
+
+def _start(index: Expr) -> Expr | None:
+    """The first element of a dense vector, or the only one."""
+    if index.lanes == 1:
+        return index
+    is_dense = isinstance(index, Ramp) and isinstance(index.stride, Const) and index.stride.value == 1
+    return index.base if isinstance(index, Ramp) and is_dense else None
+
+
+def _are_apart(a: tuple[Expr | None, int], b: tuple[Expr | None, int], buffer: str) -> bool:
+    """Whether two stores never touch the same element: they are so many elements apart, or in different rows."""
+    if a[0] is None or b[0] is None:
+        return False
+    apart = linear(a[0] - b[0])
+    if not apart.terms:
+        return abs(apart.constant) >= max(a[1], b[1])
+    strides = [atom for atom, _ in apart.terms.values() if isinstance(atom, Var)]
+    return len(strides) == len(apart.terms) == 1 and strides[0].name.startswith(of_buffer(buffer, "stride") + ".")
 
 
 # ---- what is there
