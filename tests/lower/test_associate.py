@@ -118,11 +118,13 @@ def places(s: Stmt) -> list[str]:
 
 @pytest.mark.parametrize(
     ("others", "moved"),
-    [("1", True), ("0", False), ("x", False), ("f.stride.0", True), ("k", False), ("f.stride.0 + 1", True)],
+    [("1", True), ("0", False), ("x", False), ("f.stride.0", True), ("k", False), ("f.stride.0 + 1", True),
+     ("x*f.stride.0", False)],
 )
 def test_stores_change_places_only_if_these_are_apart(others: str, moved: bool) -> None:
     """Windows 0 and 1 share; what is stored between them may come after, unless it overwrites or is overwritten."""
     named = {"x": var("x"), "k": var("k"), "f.stride.0": var("f.stride.0"), "f.stride.0 + 1": var("f.stride.0") + 1}
+    named["x*f.stride.0"] = var("x") * var("f.stride.0")
     between = named[others] if others in named else const(int(others), INDEX)
     stores = [
         Store("f", (const(0, INDEX),), _window(0)),

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from ..expr.linear import linear
-from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, op
+from ..expr.linear import Linear, linear
+from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, const, op
 from ..expr.types import INDEX
 from ..expr.visit import Key, children, each_once, key, loaded, rebuild
 from ..ir import visit as ir
@@ -88,11 +88,25 @@ def _are_apart(a: tuple[Expr | None, int], b: tuple[Expr | None, int], buffer: s
     """Whether two stores never touch the same element: they are so many elements apart, or in different rows."""
     if a[0] is None or b[0] is None:
         return False
-    apart = linear(a[0] - b[0])
-    if not apart.terms:
-        return abs(apart.constant) >= max(a[1], b[1])
-    strides = [atom for atom, _ in apart.terms.values() if isinstance(atom, Var)]
-    return len(strides) == len(apart.terms) == 1 and strides[0].name.startswith(of_buffer(buffer, "stride") + ".")
+    rows, column = _taken_apart(a[0] - b[0], of_buffer(buffer, "stride") + ".")
+    if any(not row.terms and row.constant for row in rows):
+        return True
+    return not column.terms and not any(row.terms for row in rows) and abs(column.constant) >= max(a[1], b[1])
+
+
+def _taken_apart(distance: Expr, stride: str) -> tuple[list[Linear], Linear]:
+    """How many rows, by their strides, whose names begin so, and how many elements."""
+    form = linear(distance)
+    rows: dict[str, Expr] = {}
+    column: Expr = const(form.constant, INDEX)
+    for atom, times in form.terms.values():
+        factors = atom.args if isinstance(atom, Op) and atom.op == "mul" else (const(1, INDEX), atom)
+        row, by = factors if isinstance(factors[1], Var) else (factors[1], factors[0])
+        if isinstance(by, Var) and by.name.startswith(stride):
+            rows[by.name] = rows.get(by.name, const(0, INDEX)) + row * times
+        else:
+            column = column + atom * times
+    return [linear(r) for r in rows.values()], linear(column)
 
 
 # ---- what is there
