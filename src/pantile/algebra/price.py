@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..expr.nodes import Cast, Expr, Load, Op
-from ..expr.visit import children
+from ..expr.visit import walk_values
 
 # To store a vector and to load it again, at a time when it may have left the cache.
 STORED = 24
@@ -11,16 +11,4 @@ STORED = 24
 
 def operations(value: Expr) -> int:
     """Of evaluating it once: arithmetic, conversions and loads, without what their places are made of."""
-    return sum(isinstance(e, (Cast, Op, Load)) for e in evaluated(value))
-
-
-def evaluated(*roots: Expr) -> list[Expr]:
-    """The nodes that values are made of, each once, without those of indices."""
-    found: dict[int, Expr] = {}
-    pending = list(roots)
-    while pending:
-        e = pending.pop()
-        if id(e) not in found:
-            found[id(e)] = e
-            pending += () if isinstance(e, Load) else children(e)
-    return list(found.values())
+    return sum(isinstance(e, (Cast, Op, Load)) for e in walk_values(value))

@@ -15,10 +15,10 @@ from ..expr.build import binary, cast
 from ..expr.linear import Linear, linear
 from ..expr.nodes import Cast, Const, Expr, Load, Op, const, coordinate
 from ..expr.types import INDEX, DType
-from ..expr.visit import Key, names, transform
+from ..expr.visit import Key, names, transform, walk_values
 from ..graph.nodes import Stage
 from .change import Change, Context
-from .price import STORED, evaluated
+from .price import STORED
 from .rank_one import Factors, Number, rank_one
 from .weighted import MOST_TAPS, Separated, price, unit, weighted_sum
 
@@ -53,7 +53,7 @@ def _is_sum(e: Expr) -> bool:
 
 def _sums(value: Expr) -> list[Op]:
     """The sums in an expression that are no terms of others."""
-    nodes = evaluated(value)
+    nodes = list(walk_values(value))
     inner = {id(a) for e in nodes if isinstance(e, Op) and _is_sum(e) for a in e.args}
     return [e for e in nodes if isinstance(e, Op) and _is_sum(e) and id(e) not in inner]
 

@@ -16,12 +16,11 @@ from .rank_one import Number
 from .stored import as_type, integers, stored_type
 
 MOST_TAPS = 64  # that are written out
-_UNITS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
 def unit(t: DType) -> float:
     """The distance of one from the next number of a type; of integers, which are exact, 0."""
-    return _UNITS.get(t.name, 0.0)
+    return t.epsilon if t.is_float else 0.0
 
 
 def weighted_sum(weights: Sequence[Number], values: Sequence[Expr], t: DType) -> Expr:

@@ -238,6 +238,19 @@ def walk(*roots: Expr) -> Iterator[Expr]:
             stack += e.operands[::-1]
 
 
+def walk_values(*roots: Expr) -> Iterator[Expr]:
+    """Every node that values are made of, once, parents before children; not what places in memory are made of."""
+    seen: set[int] = set()
+    stack = list(reversed(roots))
+    while stack:
+        e = stack.pop()
+        if id(e) not in seen:
+            seen.add(id(e))
+            yield e
+            if not isinstance(e, Load):
+                stack += e.operands[::-1]
+
+
 def variables(*roots: Expr) -> dict[str, Var]:
     """The variables that occur, by name, in order of first occurrence."""
     return {e.name: e for e in walk(*roots) if isinstance(e, Var)}

@@ -20,7 +20,7 @@ from itertools import combinations
 from ..expr.linear import Linear, linear
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, const, op
 from ..expr.types import INDEX
-from ..expr.visit import Key, children, each_once, key, loaded, rebuild
+from ..expr.visit import Key, children, each_once, key, loaded, rebuild, walk_values
 from ..ir import visit as ir
 from ..ir.nodes import Block, Stmt, Store
 from .names import of_buffer
@@ -80,8 +80,9 @@ def _start(index: Expr) -> Expr | None:
     """The first element of a dense vector, or the only one."""
     if index.lanes == 1:
         return index
-    is_dense = isinstance(index, Ramp) and isinstance(index.stride, Const) and index.stride.value == 1
-    return index.base if isinstance(index, Ramp) and is_dense else None
+    if not isinstance(index, Ramp) or not isinstance(index.stride, Const) or index.stride.value != 1:
+        return None
+    return index.base
 
 
 def _are_apart(a: tuple[Expr | None, int], b: tuple[Expr | None, int], buffer: str) -> bool:
@@ -124,7 +125,7 @@ class _Sum:
 def _sums(place: int, s: Stmt, strict: bool) -> Iterator[_Sum]:
     """The sums in a value that are no terms of others, and in which no term occurs twice."""
     assert isinstance(s, Store)
-    nodes = _evaluated(s.value)
+    nodes = list(walk_values(s.value))
     uses: dict[int, int] = {}
     inner: set[int] = set()
     for e in nodes:
@@ -142,17 +143,6 @@ def _sums(place: int, s: Stmt, strict: bool) -> Iterator[_Sum]:
 
 def _may_change(e: Op, strict: bool) -> bool:
     return e.op in _OPERATIONS and e.dtype is not INDEX and not (strict and e.dtype.is_float and e.op == "add")
-
-
-def _evaluated(value: Expr) -> list[Expr]:
-    found: dict[int, Expr] = {}
-    pending = [value]
-    while pending:
-        e = pending.pop()
-        if id(e) not in found:
-            found[id(e)] = e
-            pending += _operands(e)
-    return list(found.values())
 
 
 def _operands(e: Expr) -> tuple[Expr, ...]:
