@@ -220,6 +220,14 @@ def test_clamped_coordinates_fit_a_narrower_type() -> None:
     assert Facts().lower(expr(r.low, INDEX)) == 0 and Facts().upper(expr(r.high, INDEX)) == 3
 
 
+def test_sums_of_clamped_data_stay_in_their_type() -> None:
+    """The ends are clamps of what a coordinate is as bits: one less is no less than the type has."""
+    bits = pt.cast("int64", pt.bits("uint32", cast(INT32, coordinate("y"))))
+    clamped = pt.clamp(pt.maximum(pt.cast("int64", Load(dtype("uint8"), 1, "img", ())), bits), -2, 15)
+    r = interval(pt.cast("int32", clamped) - 1, {})
+    assert Facts().lower(expr(r.low, INDEX)) >= -3 and Facts().upper(expr(r.high, INDEX)) == 14
+
+
 def test_the_smaller_mask_limits() -> None:
     """Also where the other operand is a number that only arithmetic on its ends has found."""
     number = pt.cast("int32", pt.floor(pt.cast("float32", const(5, INT32)) * 1e6))

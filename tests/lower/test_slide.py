@@ -244,3 +244,40 @@ def test_what_is_never_read_along_a_loop_that_does_not_start_early() -> None:
     scheduled = p.with_schedule(pt.Schedule(pt.on("out"), pt.on("f").store_root().compute_at("out", "r.0")))
     photo = np.ones((7, 5), np.float32)
     np.testing.assert_array_equal(scheduled(img=photo), p.reference(img=photo))
+
+
+def test_what_slides_along_one_loop_keeps_all_that_loops_inside_it_sweep() -> None:
+    """Whole blocks slide down, the rest along x: the ring that is long enough for the rest is not for the others."""
+    source, r, c = pt.Input("img", "float32", ndim=3), pt.RDom((1, 2), (-1, 12)), pt.Var("c")
+    clamped, out = pt.edge(source), pt.Func("out")
+    out[Y, X, c] = pt.sum(clamped[Y + r[0] - 2, X + r[1] + 1, c], over=r)
+    p = pt.Pipeline(out, shape=source.shape).with_schedule(
+        pt.Schedule(
+            pt.on("out").update(0).unroll("x", 4),
+            pt.on("img_edge").store_root().compute_at("out", "x_u").vectorize("d2", 2),
+        )
+    )
+    photo = np.arange(5 * 23 * 3, dtype=np.float32).reshape(5, 23, 3) % 50
+    np.testing.assert_array_equal(p(img=photo), p.reference(img=photo))
+
+
+def test_a_loop_that_starts_early_ends_where_it_would_have() -> None:
+    """What its last, partial block reads is no more than without sliding."""
+    f, g, half, out = (pt.Func(name) for name in ("f", "g", "half", "out"))
+    f[Y, X] = IMG[Y, X] * 2.0
+    g[Y, X] = f[Y + 1, X] * 2.0
+    half[Y, X] = g[Y, X] + g[Y + 1, X]
+    out[Y, X] = half[Y, X] + half[Y + 2, X]
+    h, w = IMG.shape
+    p = pt.Pipeline(out, shape=(h - 4, w)).with_options(debug=True)
+    scheduled = p.with_schedule(
+        pt.Schedule(
+            pt.on("f").compute_root(),
+            pt.on("g").compute_at("half", "y_i").store_at("half", "y_o"),
+            pt.on("half").compute_root().split("y", "y_o", "y_i", 3),
+            pt.on("out"),
+        )
+    )
+    for rows in range(5, 13):
+        photo = np.arange(rows * 4, dtype=np.float32).reshape(rows, 4)
+        np.testing.assert_array_equal(scheduled(img=photo), p.reference(img=photo))

@@ -451,3 +451,22 @@ def test_blocks_of_fused_loops_fused_again_compute_what_is_needed() -> None:
         for height in (1, 2, 5):
             picture = np.arange(height * 23, dtype=np.int32).reshape(height, 23)
             np.testing.assert_array_equal(q(img=picture), p.reference(img=picture))
+
+
+def test_regions_that_may_be_missing_compile_everywhere() -> None:
+    """Where an image is too small for anything to be read, regions begin at 0 by a comparison that is no larger than a
+    coordinate: LLVM's x86 backend gave up on one with 2**33."""
+    img, f, g, h, out = (pt.Input("img", "int32", ndim=2), *(pt.Func(name) for name in ("f", "g", "h", "out")))
+    rows, columns = img.shape
+    f[y, x] = (img[y + 2, x + 2] + pt.select(y < rows - 1, img[y + 1, x], 7)) // 3
+    corner = pt.select(~(y < rows - 4) | ~(x < columns - 5), 7, f[y + 2, x + 2])
+    g[y, x] = pt.select((y >= 2) & (x >= 1), f[y - 2, x - 1], 7) + pt.select(x >= 4, f[y + 1, x - 2], 7) + corner
+    h[y, x] = pt.select(~(x < columns - 3), 7, g[y + 1, x]) // 3
+    out[y, x] = pt.select((y >= 4) & (x >= 0), h[y - 2, x], 7) // 3
+    blocks = pt.on("h").compute_at("out", "y").unroll("x", 2).split("x", "x", "xi", 4).reorder("y", "x", "x_u", "xi")
+    p = pt.Pipeline(out, shape=(rows - 2, columns)).with_schedule(
+        pt.Schedule(blocks.vectorize("xi").tile("y", "x", "yo", "xo", "yi", "x_b", 16, 3), pt.on("g").compute_root())
+    )
+    assert p.asm("x86-64-v4")
+    picture = np.arange(12, dtype=np.int32).reshape(3, 4)
+    np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))

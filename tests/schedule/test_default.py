@@ -200,3 +200,11 @@ def test_channels_that_others_mix_are_planes() -> None:
     down = pantile.Func("down")
     down[y, x, c] = across[y - 1, x, c] + across[y + 1, x, c]
     assert "reorder_storage" not in repr(pantile.Pipeline(down).schedule["across"])
+
+
+def test_reductions_over_nothing() -> None:
+    y, x = pantile.vars("y x")
+    img, r, f = pantile.Input("img", "uint8", ndim=2), pantile.RDom((0, 0)), pantile.Func("f")
+    f[y, x] = pantile.max(pantile.edge(img)[y + r[0], x], over=r)
+    p = pantile.Pipeline(f, shape=img.shape)
+    assert not p(img=np.ones((80, 90), np.uint8)).any()

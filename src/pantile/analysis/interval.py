@@ -308,7 +308,7 @@ def _constant(r: Interval) -> int | float | None:
 def _wrapped(r: Interval, t: DType) -> Interval:
     """Arithmetic on data wraps: keep the result where it fits, and the one number that a number wraps to."""
     if not (is_number(r.low) and is_number(r.high)):
-        return type_range(t)
+        return r if _fits(r, t) else type_range(t)
     if t.min <= r.low and r.high <= t.max:
         return r
     return Interval.point(const(r.low, t).value) if r.low == r.high else type_range(t)
@@ -331,7 +331,7 @@ def _cast(r: Interval, source: DType, to: DType) -> Interval:
         return r
     if to is INDEX:
         return _near(_wrapped(r, INDEX) if source is UINT64 else r)
-    return r if _fits(r, to) else _wrapped(r, to)
+    return _wrapped(r, to)
 
 
 def _fits(r: Interval, t: DType) -> bool:

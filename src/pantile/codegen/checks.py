@@ -68,7 +68,9 @@ def check_access(ctx: Context, kind: str, buffer: str, index: Expr, mask: Expr |
         return
     fn, lanes = ctx.fn, index.lanes
     low, high = fn.resolve(low_limit(buffer), "i64"), fn.resolve(high_limit(buffer), "i64")
-    where, t, bools = ctx.value(index), integer_type(64, lanes), integer_type(1, lanes)
+    t, bools = integer_type(64, lanes), integer_type(1, lanes)
+    # Frozen: LLVM would look for the cheapest way to step each of what is made of it along with the loop.
+    where = fn.value(f"freeze {t} {ctx.value(index)}")
     below = fn.value(f"icmp slt {t} {where}, {spread(fn, low, 'i64', lanes)}")
     above = fn.value(f"icmp sgt {t} {where}, {spread(fn, high, 'i64', lanes)}")
     bad = fn.value(f"or {bools} {below}, {above}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ..analysis.interval import Interval, Later, Scope, interval, refine, type_range
@@ -13,7 +13,7 @@ from ..expr.visit import conjuncts, depends, loaded, same, walk
 from ..graph.nodes import Stage
 from ..ir.nodes import Block, For, If, Let, Produce, Realize, Stmt
 from ..ir.visit import children, expressions
-from .loops import Covered
+from .loops import Coverage, Covered
 from .names import region_names
 
 
@@ -98,7 +98,7 @@ class _Reads:
 class Reach:
     """How far loops reach: what is known about loops as wholes, seen from inside the loops `around`."""
 
-    def __init__(self, covered: Mapping[str, Covered], around: Iterable[str], contents: Contents) -> None:
+    def __init__(self, covered: Coverage, around: Iterable[str], contents: Contents) -> None:
         self.covered = covered
         self.around = set(around)
         self.contents = contents
@@ -125,7 +125,7 @@ def _range(whole: Covered, scope: Scope) -> Interval:
     return Interval(interval(whole.range.low, scope).low, interval(whole.range.high, scope).high)
 
 
-NOTHING_KNOWN = Reach({}, (), Contents())
+NOTHING_KNOWN = Reach(Coverage(), (), Contents())
 
 
 def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt, Scope]]:

@@ -46,6 +46,30 @@ class Covered:
     loops: frozenset[str]
 
 
+class Coverage:
+    """What the coordinates of all loops built so far cover, by variable or let."""
+
+    def __init__(self) -> None:
+        self._whole: dict[str, Covered] = {}
+        self._early: dict[str, int] = {}  # loop -> iterations that it starts before its first, in some version
+
+    def add(self, covered: Mapping[str, Covered]) -> None:
+        self._whole.update(covered)
+
+    def start_early(self, loop: str, iterations: int) -> None:
+        """The loop begins before its dim does."""
+        self._early[loop] = max(iterations, self._early.get(loop, 0))
+
+    def get(self, name: str) -> Covered | None:
+        """None, too, where another loop of its dim starts early: how far before it that is, is not known."""
+        found = self._whole.get(name)
+        if found is None or found.loops.isdisjoint(self._early):
+            return found
+        if any(loop != name for loop in found.loops.intersection(self._early)):
+            return None
+        return replace(found, range=Range(found.range.low - self._early[name], found.range.high))
+
+
 @dataclass
 class Loops:
     """One definition's loops while they are being opened, outermost first."""

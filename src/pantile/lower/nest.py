@@ -41,7 +41,7 @@ from .assume import assume, is_impossible
 from .constant import is_constant
 from .extents import Extents
 from .footprint import Contents, Reach, computed, read_by, read_if, read_when
-from .loops import Covered, Loops, Range, make_loops, pure_dims
+from .loops import Coverage, Loops, Range, make_loops, pure_dims
 from .mask import mask_lanes, mask_loads
 from .names import loop_name, of_buffer, region_names
 from .order import execution_order
@@ -89,7 +89,7 @@ class _Builder:
         self.rows = Rows(self.facts)
         self.lets: dict[str, Expr] = {}  # coordinate -> what it is made of
         self.most: dict[str, dict[int, int | None]] = {}  # stage -> dims that were clipped -> their extent before
-        self.covered: dict[str, Covered] = {}
+        self.covered = Coverage()
         self.contents = Contents()
         self.fused: dict[str, list[str]] = {}  # stage -> those computed with it
         for p in plan.stages.values():
@@ -400,7 +400,7 @@ class _Builder:
             low, extent = simplify(r.min, self.facts), self.counted(nest, r)
             ranges[r.name] = Range(low, simplify(low + extent - 1, self.facts))
         loops = make_loops(stage, index, nest, ranges, self.facts, self.at_least)
-        self.covered.update(loops.covered)
+        self.covered.add(loops.covered)
         return loops
 
     def counted(self, nest: Nest, r: ReductionDim) -> Expr:
@@ -500,7 +500,7 @@ class _Builder:
         if not around.starts:
             return For(name, r.low, extent, kind, body)
         early = around.warm_up
-        self.covered = {v: c for v, c in self.covered.items() if name not in c.loops}  # it now covers more than its dim
+        self.covered.start_early(name, early)
         started: Stmt = For(name, around.first - early, extent + early, kind, body)
         if not self.runs(loops, r, extent):
             started = If(extent > 0, started)  # what has no iterations does not start early, either

@@ -206,7 +206,12 @@ def _near(side: Interval) -> Interval:
     much between."""
     if not side.bounded:
         return side
-    low = select(side.low < const(_BEHIND, INDEX), side.low, const(0, INDEX))
+    missing = [atom for atom, c in linear(side.low).terms.values() if c == FAR]
+    if len(missing) == 1:  # 0 or 1, as `Required.missing` counts
+        nearest, is_there = simplify(side.low - missing[0] * FAR), missing[0] < 1
+    else:
+        nearest, is_there = expr(side.low, INDEX), side.low < const(_BEHIND, INDEX)
+    low = nearest if same(nearest, const(0, INDEX)) else select(is_there, nearest, const(0, INDEX))
     return Interval(low, maximum(side.high, low - 1))
 
 

@@ -19,14 +19,15 @@ class Rows:
 
     def computed(self, members: list[Stage], box: Box, sliding: Sliding | None) -> None:
         """The stages compute a box inside the loop that stores them; a part that does not slide (a peeled tail) needs
-        all of its rows."""
+        all of its rows, and one that slides along another dim all that it sweeps meanwhile."""
         for buffer in (b for m in members for b in m.buffers):
             if sliding is not None:
                 slid = self._slid.setdefault(buffer, {})
                 slid[sliding.dim] = max(sliding.window, slid.get(sliding.dim, 0))
             for k, side in enumerate(box):
                 if sliding is None or k != sliding.dim:
-                    needed = self.facts.upper(simplify(side.high - side.low + 1, self.facts))
+                    swept = sliding is not None and k in sliding.swept
+                    needed = None if swept else self.facts.upper(simplify(side.high - side.low + 1, self.facts))
                     whole = self._whole.setdefault(buffer, {})
                     known = whole.get(k, 0)
                     whole[k] = None if needed is None or known is None else max(known, needed)

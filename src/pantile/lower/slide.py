@@ -74,7 +74,9 @@ def _reads(s: Stmt, buffers: tuple[str, ...]) -> bool:
 
 @dataclass
 class Sliding:
-    """What slides: the box still to compute, the rows in use at one time, and how early it must start."""
+    """What slides: the box still to compute, the rows in use at one time, and how early it must start.
+
+    All of the dims in `swept` that loops inside `loop` have run over stays in use until its next iteration."""
 
     loop: OpenLoop
     dim: int
@@ -82,6 +84,7 @@ class Sliding:
     window: int
     start: int
     never_negative: bool  # the extent of the box along `dim`, in any iteration
+    swept: frozenset[int]
 
 
 def slide(members: list[Stage], box: Box, rest: Stmt, between: list[OpenLoop], lets: Mapping[str, Expr],
@@ -135,7 +138,8 @@ def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inn
     # As many rows in each iteration; fewer in the first, from `first` on, and in the last.
     even = isinstance(gap, Const) and isinstance(advance, Const) and int(gap.value) >= 0
     never_negative = even and facts.ge(_at_the_end(high, v), begins - 1)
-    return Sliding(loop, k, tuple(sides), max(window, _most_at_once(unclipped, v)), start, never_negative)
+    swept = frozenset(j for j, side in enumerate(box) if _moves(side, inner))
+    return Sliding(loop, k, tuple(sides), max(window, _most_at_once(unclipped, v)), start, never_negative, swept)
 
 
 def _later(e: Expr, scope: Scope) -> Interval:

@@ -182,7 +182,7 @@ class Block:
 
     def _strip(self) -> int:
         """How wide strips are: a power of two of vectors."""
-        row = self.rows * self.channels * self.width * max(t.bytes for t in self.stage.dtypes)
+        row = max(1, self.rows) * self.channels * self.width * max(t.bytes for t in self.stage.dtypes)
         return self.width << max(1, (STRIP_BYTES // row).bit_length() - 1)
 
     @property
