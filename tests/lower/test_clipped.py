@@ -106,3 +106,16 @@ def test_accumulated_outside_of_an_output_if_at_all() -> None:
     p = pt.Pipeline(h, shape=(5,), debug=True)
     pixels = np.arange(13 * 11, dtype="uint8").reshape(13, 11)
     np.testing.assert_array_equal(p(img=pixels, k=20), p.reference(img=pixels, k=20))
+
+
+def test_what_a_guard_limits_also_limits_what_is_made_of_it() -> None:
+    """Vectors in blocks of two, of which the last has one: no iteration of the loop over blocks needs a second."""
+    source, f, out = pt.Input("img", "uint16", ndim=2), pt.Func("f"), pt.Func("out")
+    f[y, x] = source[y, x] + source[y, x + 2]
+    out[y, x] = f[y, x + 2]
+    p = pt.Pipeline(out, shape=(source.shape[0], source.shape[1] - 4)).with_options(debug=True)
+    vectors = pt.on("out").vectorize("x", 8, tail="guard").split("x", "xo", "xi", 2).reorder("xi", "xo", "y", "x_v")
+    q = p.with_schedule(pt.Schedule(vectors, pt.on("f").compute_at("out", "xi").split("x", "x", "xf", 5)))
+    for columns in (29, 30, 35, 36, 45):
+        picture = np.arange(3 * columns, dtype=np.uint16).reshape(3, columns)
+        np.testing.assert_array_equal(q(img=picture), p.reference(img=picture))

@@ -130,3 +130,17 @@ def test_what_something_is_computed_in_is_not_written_out() -> None:
     given = np.arange(35, dtype=np.int32).reshape(7, 5)
     for threads in (1, 3):
         np.testing.assert_array_equal(q(img=given, num_threads=threads), p.reference(img=given))
+
+
+def test_what_something_is_computed_inside_of_is_not_written_out() -> None:
+    """Nor is it where the stage is computed in a loop that only seems to be that of the pure definition."""
+    y, x = pt.vars("y x")
+    img, least, r = pt.Input("img", "uint8", ndim=2), pt.Func("least"), pt.RDom((0, 7), (0, 5))
+    least[y, x] = pt.min(pt.reflect(img)[y + r[0] - 3, x + r[1] - 2], over=r)
+    p = pt.Pipeline(least, shape=img.shape)
+    shared = pt.on("least").split("y", "y", "yi", 4).unroll("yi").reorder("y", "x", "yi")
+    shared = shared.update(0).split("y", "y", "yi", 4).unroll("yi").unroll("r.0").unroll("r.1")
+    shared = shared.reorder("y", "x", "r.0", "r.1", "yi").compute_with("least", "x")
+    q = p.with_schedule(pt.Schedule(shared, pt.on("img_reflect").compute_at("least", "yi")))
+    given = np.arange(16 * 9, dtype=np.uint8).reshape(16, 9)
+    np.testing.assert_array_equal(q(img=given), p.reference(img=given))

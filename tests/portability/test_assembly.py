@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+import pantile as pt
+
 from .assembly import DIALECTS, hottest, steady_loops
 
 AARCH64 = """
@@ -75,3 +77,15 @@ def test_loops() -> None:
     assert loop.function == "kernel" and len(loop.instructions) == 4 and len(loop.vectors) == 3
     assert loop.like(loop.dialect.vector_stack) == ["str q0, [sp, #16]"]
     assert hottest(AARCH64, "aarch64").instructions == loop.instructions
+
+
+def test_pixels_in_which_a_channel_comes_twice() -> None:
+    """LLVM (22) takes forever over bytes 0 1 2 2 3 4 5 5 ... of a vector if it has AVX-512."""
+    y, x, c = pt.vars("y x c")
+    img, out = pt.Input("img", "uint8", shape=(None, None, 3)), pt.Func("out")
+    channel = pt.minimum(c, 2)
+    out[y, x, c] = pt.maximum(img[y, x, channel], img[y, x + 1, channel])
+    pixels = pt.on("out").vectorize("x", 16).unroll("c", 4).reorder("y", "c", "x", "x_v", "c_u")
+    p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] - 1, 4), schedule=pt.Schedule(pixels))
+    p = p.with_options(target="x86-64-v4")
+    assert "vpmaxub" in p.asm()

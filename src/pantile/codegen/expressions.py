@@ -82,7 +82,19 @@ def _shuffle(ctx: Context, e: Shuffle) -> str:
     lanes = max(2, *(v.lanes for v in e.vectors))
     places = [k * lanes + i for k, v in enumerate(e.vectors) for i in range(v.lanes)]
     vectors = [widened(ctx.fn, write_expression(ctx, v), element, v.lanes, lanes) for v in e.vectors]
+    for k, vector in enumerate(vectors):
+        if vector in vectors[:k]:
+            vectors[k] = _copied(ctx, vector, f"<{lanes} x {element}>", lanes * e.dtype.bits)
     return shuffle(ctx.fn, vectors, element, lanes, [places[i] for i in e.order])
+
+
+def _copied(ctx: Context, vector: str, type_: str, bits: int) -> str:
+    """A vector that is not the same one to LLVM (22), which takes forever over pixels in which a channel comes twice if
+    it has AVX-512: lanes 0 1 2 2 3 4 5 5 and so on."""
+    target = ctx.module.target
+    if target.arch != "x86" or bits not in (128, 256, 512) or bits > target.vector_bits:
+        return vector
+    return ctx.fn.value(f'call {type_} asm "", "=v,0"({type_} {vector})')
 
 
 _WRITERS: dict[type[Expr], Callable[[Context, Any], str]] = {

@@ -135,9 +135,23 @@ def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt
         _bind(s, inner, reach)
         return [(s.body, inner)]
     if isinstance(s, If):
-        inside = [(s.then, refine(scope, s.condition, True))]
-        return inside if s.otherwise is None else [*inside, (s.otherwise, refine(scope, s.condition, False))]
+        inside = [(s.then, _where(scope, s.condition, True, reach))]
+        return inside if s.otherwise is None else [*inside, (s.otherwise, _where(scope, s.condition, False, reach))]
     return [(c, scope) for c in children(s)]
+
+
+def _where(scope: Scope, condition: Expr, holds: bool, reach: Reach) -> Scope:
+    """The scope where a condition holds: of what it limits, and of what is made of that."""
+    found = refine(scope, condition, holds)
+    limited = {name for name, r in found.items() if scope.get(name) is not r}
+    if not limited:
+        return found
+    inner = dict(found)
+    for name, r in scope.items():
+        if name not in limited and isinstance(r, _Bound) and any(depends(e, limited) for e in expressions(r.by)):
+            _bind(r.by, inner, reach)
+            limited.add(name)
+    return inner
 
 
 def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: str | None = None) -> Box | None:
@@ -184,11 +198,19 @@ def _leading_to(
             stack += [(c, inner, is_ours and len(inside) == 1) for c, inner in reversed(inside)]
 
 
+class _Bound(Later):
+    """What a loop or a let gives a name, in the scope around it."""
+
+    def __init__(self, by: For | Let, scope: Scope, reach: Reach) -> None:
+        super().__init__(lambda: reach.loop(by, scope) if isinstance(by, For) else reach.let(by, scope))
+        self.by = by
+
+
 def _bind(s: For | Let, scope: dict[str, Interval], reach: Reach) -> None:
     if isinstance(s, For):
-        scope[s.var] = Later(lambda: reach.loop(s, scope))
+        scope[s.var] = _Bound(s, scope, reach)
     elif s.value.dtype is INDEX:
-        scope[s.name] = Later(lambda: reach.let(s, scope))
+        scope[s.name] = _Bound(s, scope, reach)
     else:
         scope[s.name] = type_range(s.value.dtype)
 

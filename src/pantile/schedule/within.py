@@ -40,13 +40,15 @@ def _check_before(s: StageDraft, k: int, d: Directive) -> None:
 
 
 def _is_written_out(s: StageDraft, hosts: Container[tuple[object, object]]) -> bool:
-    """Whether the only update differs from the pure definition by unrolled loops over its small domain, in which
-    nothing else is computed, and no more."""
+    """Whether the only update differs from the pure definition by unrolled loops over its small domain, and no more;
+    and nothing else is computed in loops of its own."""
     if not is_small_reduction(s.stage):
         return False
     pure, update = (nest.finished() for nest in s.nests)
     domain = {r.name for r in s.stage.updates[0].domain}
-    if any((s.stage.name, name) in hosts for name in domain):
+    names = [x.name for x in update.loops]
+    own = names[names.index(str(s.within[1].args[1])) + 1 :] if s.within[1].args[1] in names else names
+    if any((s.stage.name, name) in hosts for name in own):
         return False
     over = [x for x in update.loops if x.name in domain]
     rest = tuple(x for x in update.loops if x.name not in domain)
