@@ -1,0 +1,264 @@
+"""What one iteration of an innermost loop executes under a schedule: vectors, copies of unrolled loops, what they share.
+
+    for x in 0..64:                              two rows of out read four of f: 4 loads, not 6
+        unrolled for row in 0..2:
+            out[y + row, x*8 : x*8 + 8] = f[y + row - 1, ...] + f[y + row, ...] + f[y + row + 1, ...]
+
+What does not change in the loop is computed before it, sums whose place does not move stay in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import ceil, prod
+
+from ..machine.description import Machine
+from .nest import Loops, Nests
+from .operations import Tally
+from .reads import Access, Box
+from .sized import Leaf
+
+MOST_SHARED = 512  # loads of all copies together; of more, none count as shared
+RUN_BYTES = 16  # of neighbours that one load of an element brings along
+SHARED = 0.25  # of a gather: taking one more out of what was loaded
+NEAR = 4  # the largest stride of loads that are wide ones and shuffles
+_SCALAR_KINDS = {"div", "sqrt", "idiv", "convert", "mul"}  # what takes as long of one element as of a vector
+
+
+@dataclass(frozen=True)
+class Body:
+    """Cycles of one iteration by what is busy, vectors that it loads and stores, and how many iterations there are."""
+
+    arithmetic: float
+    shuffles: float
+    loads: float
+    stores: float
+    gathers: float
+    instructions: float
+    waiting: float  # for results of the iteration before
+    iterations: float
+    starts: float  # how often the loop begins
+
+    def cycles(self, machine: Machine) -> float:
+        """Of one iteration: units work side by side, instructions come in order."""
+        busy = max(self.arithmetic + self.shuffles, self.memory(machine))
+        decoded = (self.instructions + machine.costs.iteration) / machine.costs.dispatch
+        return max(busy + self.gathers, decoded, self.waiting)
+
+    def memory(self, machine: Machine) -> float:
+        """Cycles of its loads and stores, which share the units that find addresses."""
+        return max((self.loads + self.stores) / machine.issue.load, self.stores / machine.issue.store)
+
+
+class Inner:
+    """The loops of a definition that one iteration of its innermost real loop consists of."""
+
+    def __init__(self, loops: Loops) -> None:
+        self.loops = loops
+        names, kinds = loops.names, loops.kinds
+        real = [k for k, n in enumerate(names) if kinds[n] in ("serial", "parallel") and loops.trips(n) > 1]
+        at = real[-1] if real else -1
+        self.loop: str | None = names[at] if real else None
+        self.copied = [n for n in names[at + 1 :] if kinds[n] == "unroll" and loops.trips(n) > 1]
+        self.vectors = [n for n in names[at + 1 :] if kinds[n] == "vector"]
+        self.lanes = prod(map(loops.trips, self.vectors))
+        self.across = frozenset().union(*(loops.of[n] for n in self.vectors)) if self.lanes > 1 else frozenset()
+        inside = [*self.copied, *self.vectors, *([self.loop] if self.loop else [])]
+        self.moving = frozenset().union(*(loops.of[n] for n in inside))
+        self.points = self.lanes * prod(map(loops.trips, self.copied))
+
+    @property
+    def along(self) -> frozenset[str]:
+        """The variables of the innermost real loop."""
+        return self.loops.of[self.loop] if self.loop else frozenset()
+
+    def copies(self, variables: frozenset[str]) -> int:
+        """How many copies differ, of what depends on some variables."""
+        return prod(self.loops.trips(n) for n in self.copied if not variables.isdisjoint(self.loops.of[n]))
+
+
+class Bodies:
+    """Of all definitions of a plan."""
+
+    def __init__(self, nests: Nests, machine: Machine) -> None:
+        self.nests, self.machine = nests, machine
+        issue, costs = machine.issue, machine.costs
+        self._cycles = {
+            "int": 1 / issue.int, "fma": 1 / issue.fma, "mul": costs.mul, "shift": costs.shift, "widen": costs.widen,
+            "convert": costs.convert, "div": costs.div, "sqrt": costs.sqrt, "idiv": costs.idiv,
+        }  # fmt: skip
+
+    def bodies(self, leaf: Leaf) -> list[Body]:
+        """Of the whole blocks, and of what splits leave over."""
+        return [self._body(leaf, loops) for loops in self.nests.versions(leaf)]
+
+    def _body(self, leaf: Leaf, loops: Loops) -> Body:
+        inner = Inner(loops)
+        count = self.nests.computed(leaf[0]).times * loops.part
+        every = prod(map(loops.trips, loops.names)) * count
+        iterations = every / inner.points
+        starts = iterations / (loops.trips(inner.loop) if inner.loop else 1)
+        arithmetic, instructions = self._arithmetic(leaf, inner)
+        traffic = _Accesses(self.nests, self.machine, leaf, inner)
+        return Body(
+            arithmetic, traffic.shuffles, traffic.loads, traffic.stores, traffic.gathers,
+            instructions + traffic.instructions, traffic.waiting, iterations, starts,
+        )  # fmt: skip
+
+    def _arithmetic(self, leaf: Leaf, inner: Inner) -> tuple[float, float]:
+        cycles = instructions = 0.0
+        for t in self.nests.facts.tallies(leaf):
+            if t.loops.isdisjoint(inner.moving):
+                continue
+            count = t.count * inner.copies(t.loops)
+            if t.loops.isdisjoint(inner.across):
+                cycles += count * self._scalar(t)
+                instructions += count
+            else:
+                vectors = count * ceil(inner.lanes * t.bits / self.machine.vector_bits)
+                times = inner.lanes * count if t.kind == "idiv" else vectors
+                cycles += times * self._cycles[t.kind]
+                instructions += times
+        return cycles, instructions
+
+    def _scalar(self, t: Tally) -> float:
+        of_vector = self._cycles[t.kind]
+        return max(self.machine.costs.scalar, of_vector / 2) if t.kind in _SCALAR_KINDS else self.machine.costs.scalar
+
+
+class _Accesses:
+    """The loads and stores of an iteration."""
+
+    def __init__(self, nests: Nests, machine: Machine, leaf: Leaf, inner: Inner) -> None:
+        self.nests, self.machine, self.inner = nests, machine, inner
+        self.loads = self.stores = self.shuffles = self.gathers = self.instructions = self.waiting = 0.0
+        reads = nests.facts.reads(leaf)
+        own = [a for a in reads.loads if a.source == leaf[0]]
+        others = [a for a in reads.loads if a.source != leaf[0]]
+        kept = self._stays(reads.stores) if leaf[1] else 1.0
+        self._add(others, "loads", 1.0)
+        self._add(own, "loads", kept)
+        self._add(reads.stores, "stores", kept)
+        if own and leaf[1]:
+            self.waiting = self._chain(own, reads.stores)
+
+    def _stays(self, stores: Sequence[Access]) -> float:
+        """How much of loading and storing sums is left, if they stay in registers while the innermost loop runs."""
+        moved = {v for f in stores[0].forms if f is not None for v, _ in f.slopes} if stores else set()
+        unknown = any(f is None for f in stores[0].forms)
+        loop = self.inner.loop
+        if unknown or loop is None or not self.inner.along.isdisjoint(moved):
+            return 1.0
+        return 1 / self.inner.loops.trips(loop)
+
+    def _chain(self, own: Sequence[Access], stores: Sequence[Access]) -> float:
+        """Cycles until an iteration has what the one before computed, for sums and scans."""
+        moved = {v for f in stores[0].forms if f is not None for v, _ in f.slopes}
+        unknown = any(f is None for a in (*own, *stores) for f in a.forms)
+        latency = self.machine.costs.latency
+        if unknown:
+            return 1.5 * latency
+        carried = any(
+            f.slope(v) and f.low != g.low
+            for a in own for f, g in zip(a.forms, stores[0].forms, strict=True) if f and g for v in self.inner.along
+        )  # fmt: skip
+        if self.inner.along.isdisjoint(moved) or carried:
+            again = [n for n in self.inner.copied if self.inner.loops.of[n].isdisjoint(moved) or carried]
+            return latency * prod(map(self.inner.loops.trips, again)) * (2 if carried else 1)
+        return 0.0
+
+    def _add(self, accesses: Sequence[Access], unit: str, part: float) -> None:
+        dense: dict[tuple[object, ...], Access] = {}
+        families: dict[tuple[object, ...], list[Access]] = {}
+        for a in accesses:
+            if any(f is None for f in a.forms):
+                families.setdefault(a.family, []).append(a)
+                continue
+            for place in self._places(a):
+                dense[a.buffer, *place] = a
+        for family in families.values():
+            self._gather(family, part, unit)
+        for vectors, shuffles in self._wide(dense):
+            setattr(self, unit, getattr(self, unit) + vectors * part)
+            self.shuffles += shuffles * self.machine.costs.shuffle * part
+            self.instructions += (vectors + shuffles) * part
+
+    def _gather(self, family: Sequence[Access], part: float, unit: str) -> None:
+        """Neighbours at places that data decides: element by element, or a short run for each."""
+        copies = self.inner.copies(frozenset(v for a in family for v in a.variables))
+        count = self.inner.lanes * copies * part
+        if self.inner.lanes > 1:
+            runs = ceil(sum(a.dtype.bytes for a in family) / RUN_BYTES)
+            self.gathers += count * (runs + SHARED * (len(family) - 1)) * self.machine.costs.gather
+            self.instructions += count * (2 * runs + len(family))
+        else:
+            setattr(self, unit, getattr(self, unit) + count * len(family))
+            self.instructions += count * len(family)
+
+    def _places(self, a: Access) -> list[tuple[float, ...]]:
+        """Where the copies of an unrolled loop read or write; nowhere, if that does not change in the loop."""
+        variables = a.variables
+        if variables.isdisjoint(self.inner.moving):
+            return []
+        loops = self.inner.loops
+        jammed = [n for n in self.inner.copied if not variables.isdisjoint(loops.of[n])]
+        at = tuple([f.low for f in a.forms if f])
+        if not jammed:
+            return [at]
+        steps = [[sum(f.slope(v) for v in loops.of[n]) * loops.step[n] for f in a.forms if f] for n in jammed]
+        counts = [range(loops.trips(n)) for n in jammed]
+        return [
+            tuple([x + sum(s[d] * i for s, i in zip(steps, which, strict=True)) for d, x in enumerate(at)])
+            for which in product(*counts)
+        ]  # fmt: skip
+
+    def _wide(self, dense: dict[tuple[object, ...], Access]) -> list[tuple[float, float]]:
+        """Vectors and shuffles of each access, or of all that one wide access serves."""
+        found: list[tuple[float, float]] = []
+        near: dict[tuple[object, ...], tuple[int, Access]] = {}
+        for (buffer, *place), a in dense.items():
+            strides = memory_strides(self.nests, a.source)
+            stride = abs(self._stride(a, strides))
+            width = ceil(self.inner.lanes * a.dtype.bits / self.machine.vector_bits)
+            if self.inner.lanes == 1 or stride == 1:
+                found.append((width, 0.0))
+            elif stride == 0:
+                found.append((1.0, 1.0))
+            elif stride < 1:
+                found.append((ceil(width * stride), width))
+            elif stride > NEAR or stride != int(stride):
+                found.append((self.inner.lanes, self.inner.lanes))
+            else:
+                flat = sum(x * s for x, s in zip(place, strides, strict=True))
+                near[buffer, flat // stride] = (int(stride), a)
+        for stride, a in near.values():
+            width = ceil(self.inner.lanes * a.dtype.bits / self.machine.vector_bits)
+            found.append((stride * width, stride * width))
+        return found
+
+    def _stride(self, a: Access, strides: Sequence[int]) -> float:
+        """How far apart in memory neighbouring lanes are, in elements."""
+        return sum(
+            f.slope(v) * s for f, s in zip(a.forms, strides, strict=True) if f for v in self.inner.across
+        )  # fmt: skip
+
+
+def memory_strides(nests: Nests, name: str) -> Box:
+    """How far apart in memory neighbours along each dim of a stage or input are, in elements."""
+    whole = nests.facts.whole[name]
+    order = storage_order(nests, name)
+    strides, distance = [0] * len(whole), 1
+    for axis in reversed(order):
+        strides[axis] = distance
+        distance *= whole[axis]
+    return tuple(strides)
+
+
+def storage_order(nests: Nests, name: str) -> list[int]:
+    """The axes of a stage or input, the contiguous one last."""
+    if name not in nests.plan.stages:
+        return list(range(len(nests.facts.whole[name])))
+    dims = nests.facts.graph.stage[name].dims
+    return [dims.index(d) for d in nests.plan.stages[name].storage]

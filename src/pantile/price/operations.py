@@ -1,0 +1,115 @@
+"""What evaluating a definition once executes, by kind of instruction: counted once per definition, whatever its schedule.
+
+Kinds are those of `machine.costs`. Arithmetic on coordinates does not count, unless data takes part in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..analysis.narrowed import narrowed_values
+from ..analysis.work import evaluated
+from ..expr.nodes import COMPARISON, Cast, Const, Expr, Op
+from ..expr.types import INDEX
+from ..expr.visit import children, loaded, names
+from ..graph.nodes import Definition
+
+_POLYNOMIAL = {"exp": 10, "log": 12, "sin": 12, "cos": 12, "tan": 20, "tanh": 14, "asin": 14, "acos": 14, "erf": 16,
+               "pow": 24, "atan2": 22}  # fmt: skip
+_ROUNDED = frozenset({"floor", "ceil", "round", "trunc"})
+_FUSED = frozenset({"add", "sub"})
+_SCALED = {"mul_shift": 3, "rounding_mul_shift": 3}
+_INDEX_BITS = 32  # of places that data decides, in vectors
+
+
+@dataclass(frozen=True)
+class Tally:
+    """So many instructions of a kind on elements of so many bits, which differ as these loops go on."""
+
+    kind: str
+    bits: int
+    loops: frozenset[str]
+    count: float
+
+
+def tallies(definition: Definition, loops: Iterable[str]) -> tuple[Tally, ...]:
+    """Of evaluating its values, its condition and those of its indices that data decides."""
+    own = frozenset(loops)
+    decided = [i for i in definition.indices if loaded(i)]
+    roots = [*narrowed_values(definition), *decided, *([] if definition.condition is None else [definition.condition])]
+    nodes = list(evaluated(roots))
+    with_sums = _with_sums(nodes)
+    counted: Counter[tuple[str, int, frozenset[str]]] = Counter()
+    for e in nodes:
+        for kind, bits, count in () if id(e) in with_sums else _instructions(e):
+            counted[kind, bits, own & names(e)] += count
+    return tuple(Tally(*what, count) for what, count in counted.items())
+
+
+def _with_sums(nodes: list[Expr]) -> set[int]:
+    """Products of floats that are one instruction with the sum that they are a term of: one for each sum."""
+    uses = Counter(id(c) for e in nodes for c in children(e))
+    found = set()
+    for e in nodes:
+        if isinstance(e, Op) and e.op in _FUSED and e.dtype.is_float:
+            products = [a for a in e.args if isinstance(a, Op) and a.op == "mul" and uses[id(a)] == 1]
+            found.update(id(a) for a in products[-1:])
+    return found
+
+
+def _instructions(e: Expr) -> list[tuple[str, int, float]]:
+    if isinstance(e, Cast):
+        return _conversion(e)
+    if not isinstance(e, Op) or e.op == "within":
+        return []
+    operand = e.args[-1].dtype
+    bits = _INDEX_BITS if operand is INDEX else max(8, operand.bits)
+    if operand.is_float:
+        return [(*_of_floats(e, bits), 1.0)] if e.op not in _POLYNOMIAL else [("fma", bits, _POLYNOMIAL[e.op])]
+    if e.op in ("floordiv", "mod"):
+        return _division(e, bits)
+    if e.op in ("shl", "shr"):
+        return [("shift", bits, 1.0)]
+    if e.op == "mul":
+        return [("mul", bits, 1.0)]
+    return [("mul", bits, 1.0 * _SCALED[e.op])] if e.op in _SCALED else [("int", bits, 1.0)]
+
+
+def _of_floats(e: Op, bits: int) -> tuple[str, int]:
+    if e.op == "div":
+        return ("fma" if isinstance(e.args[1], Const) else "div"), bits
+    if e.op in ("sqrt", "rsqrt"):
+        return "sqrt", bits
+    if e.op in _ROUNDED:
+        return "convert", bits
+    if e.op in COMPARISON or e.op in ("select", "min", "max"):
+        return "int", bits
+    return "fma", bits
+
+
+def _division(e: Op, bits: int) -> list[tuple[str, int, float]]:
+    by = e.args[1]
+    if not isinstance(by, Const):
+        return [("idiv", bits, 1.0)]
+    n = int(by.value)
+    if n > 0 and n & (n - 1) == 0:
+        return [("shift", bits, 1.0)]
+    return [("mul", bits, 2.0), ("int", bits, 2.0)]  # multiplied by the inverse, the upper half, and shifted
+
+
+def _conversion(e: Cast) -> list[tuple[str, int, float]]:
+    """One instruction for each doubling or halving, on vectors of the wider type; one more between int and float."""
+    a, b = e.value.dtype, e.dtype
+    if a is INDEX or b is INDEX:
+        return [] if not loaded(e) else [("widen", _INDEX_BITS, 1.0)]
+    small, large = sorted((max(8, a.bits), max(8, b.bits)))
+    found = []
+    while small < large:
+        small *= 2
+        found.append(("widen", small, 1.0))
+    if a.is_float != b.is_float:
+        found.append(("convert", large, 1.0))
+    return found
+
