@@ -15,9 +15,9 @@ from ..parameters import Rate, check_fields
 class Costs:
     """In cycles, unless they say otherwise. Plain arithmetic, loads and stores are in `Issue`."""
 
-    mul: Rate = 1.0  # of integers
-    shift: Rate = 1.0
-    widen: Rate = 0.7  # to the next wider type, or the next narrower one
+    mul: Rate = 1.4  # of integers
+    shift: Rate = 0.6
+    widen: Rate = 0.5  # to the next wider type, or the next narrower one
     convert: Rate = 1.0  # between floats and integers
     div: Rate = 8.0
     sqrt: Rate = 9.0
@@ -25,15 +25,18 @@ class Costs:
     shuffle: Rate = 0.5
     gather: Rate = 2.5  # per element
     scalar: Rate = 0.35  # an operation on one element
-    latency: Rate = 4.0  # until a sum can be added to
-    iteration: Rate = 4.0  # instructions of an innermost loop that count and go on
-    row: Rate = 14.0  # to begin an innermost loop
-    stage: Rate = 40.0  # to begin a stage
-    stream: Rate = 40.0  # to begin a run of elements that lie far away
+    latency: Rate = 3.0  # until a sum can be added to
+    iteration: Rate = 2.5  # instructions of an innermost loop that count and go on
+    row: Rate = 7.0  # to begin an innermost loop
+    stage: Rate = 20.0  # to begin a stage
+    stream: Rate = 60.0  # to begin a run of elements that lie far away
     task_s: Rate = 5e-8  # of a parallel loop, in seconds
     region_s: Rate = 4e-6  # to begin a parallel loop
     call_s: Rate = 4e-6
-    dispatch: Rate = 4.0  # instructions per cycle, of all kinds
+    dispatch: Rate = 3.2  # instructions per cycle, of all kinds
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+
+USUAL = Costs()

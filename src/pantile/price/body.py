@@ -1,4 +1,4 @@
-"""What one iteration of an innermost loop executes under a schedule: vectors, copies of unrolled loops, what they share.
+"""What one iteration of an innermost loop executes under a schedule: vectors, copies, what they share.
 
     for x in 0..64:                              two rows of out read four of f: 4 loads, not 6
         unrolled for row in 0..2:
@@ -22,7 +22,8 @@ from .sized import Leaf
 
 MOST_SHARED = 512  # loads of all copies together; of more, none count as shared
 RUN_BYTES = 16  # of neighbours that one load of an element brings along
-SHARED = 0.25  # of a gather: taking one more out of what was loaded
+SHARED = 0.15  # of a gather: taking one more out of what was loaded
+SPILLED = 0.9  # vectors that are loaded again at each step that registers have no room for
 NEAR = 4  # the largest stride of loads that are wide ones and shuffles
 _SCALAR_KINDS = {"div", "sqrt", "idiv", "convert", "mul"}  # what takes as long of one element as of a vector
 
@@ -99,13 +100,34 @@ class Bodies:
         count = self.nests.computed(leaf[0]).times * loops.part
         every = prod(map(loops.trips, loops.names)) * count
         iterations = every / inner.points
-        starts = iterations / (loops.trips(inner.loop) if inner.loop else 1)
+        starts = iterations / loops.trips(inner.loop) if inner.loop else 0.0
         arithmetic, instructions = self._arithmetic(leaf, inner)
         traffic = _Accesses(self.nests, self.machine, leaf, inner)
+        spilled = self._spilled(leaf, inner)
         return Body(
-            arithmetic, traffic.shuffles, traffic.loads, traffic.stores, traffic.gathers,
-            instructions + traffic.instructions, traffic.waiting, iterations, starts,
+            arithmetic, traffic.shuffles, traffic.loads + spilled, traffic.stores + spilled / 2, traffic.gathers,
+            instructions + traffic.instructions + 1.5 * spilled, traffic.waiting, iterations, starts,
         )  # fmt: skip
+
+    def _spilled(self, leaf: Leaf, inner: Inner) -> float:
+        """Vectors per iteration that registers have no room for, and that are loaded again."""
+        if inner.lanes == 1:
+            return 0.0
+        each = self.machine.vector_bits // 8
+        room = registers(self.machine) * each
+        held = 0.0
+        if leaf[1]:
+            sums = inner.lanes * inner.copies(self.nests.facts.reads(leaf).stores[0].variables)
+            held = sums * sum(t.bytes for t in self.nests.facts.dtypes[leaf[0]])
+            if held > room:
+                return 2 * (held - room) / each
+        again = 0
+        for live in self.nests.facts.live(leaf):
+            if live * inner.lanes <= room - min(held, room / 2):
+                break
+            again += 1
+        width = sum(t.bits for t in self.nests.facts.dtypes[leaf[0]][:1]) * inner.lanes / self.machine.vector_bits
+        return again * max(1.0, width) * max(1, inner.points // inner.lanes) * SPILLED
 
     def _arithmetic(self, leaf: Leaf, inner: Inner) -> tuple[float, float]:
         cycles = instructions = 0.0
@@ -128,6 +150,10 @@ class Bodies:
         return max(self.machine.costs.scalar, of_vector / 2) if t.kind in _SCALAR_KINDS else self.machine.costs.scalar
 
 
+# A buffer, for what data decides how it does, and an index along each dim.
+_Place = tuple[str, tuple[object, ...], tuple[float, ...]]
+
+
 class _Accesses:
     """The loads and stores of an iteration."""
 
@@ -146,8 +172,8 @@ class _Accesses:
 
     def _stays(self, stores: Sequence[Access]) -> float:
         """How much of loading and storing sums is left, if they stay in registers while the innermost loop runs."""
-        moved = {v for f in stores[0].forms if f is not None for v, _ in f.slopes} if stores else set()
-        unknown = any(f is None for f in stores[0].forms)
+        moved = stores[0].variables
+        unknown = any(f.decided is not None for f in stores[0].forms)
         loop = self.inner.loop
         if unknown or loop is None or not self.inner.along.isdisjoint(moved):
             return 1.0
@@ -155,14 +181,14 @@ class _Accesses:
 
     def _chain(self, own: Sequence[Access], stores: Sequence[Access]) -> float:
         """Cycles until an iteration has what the one before computed, for sums and scans."""
-        moved = {v for f in stores[0].forms if f is not None for v, _ in f.slopes}
-        unknown = any(f is None for a in (*own, *stores) for f in a.forms)
+        moved = stores[0].variables
+        unknown = any(f.decided is not None for a in (*own, *stores) for f in a.forms)
         latency = self.machine.costs.latency
         if unknown:
             return 1.5 * latency
         carried = any(
             f.slope(v) and f.low != g.low
-            for a in own for f, g in zip(a.forms, stores[0].forms, strict=True) if f and g for v in self.inner.along
+            for a in own for f, g in zip(a.forms, stores[0].forms, strict=True) for v in self.inner.along
         )  # fmt: skip
         if self.inner.along.isdisjoint(moved) or carried:
             again = [n for n in self.inner.copied if self.inner.loops.of[n].isdisjoint(moved) or carried]
@@ -170,14 +196,14 @@ class _Accesses:
         return 0.0
 
     def _add(self, accesses: Sequence[Access], unit: str, part: float) -> None:
-        dense: dict[tuple[object, ...], Access] = {}
+        dense: dict[_Place, Access] = {}
         families: dict[tuple[object, ...], list[Access]] = {}
         for a in accesses:
-            if any(f is None for f in a.forms):
+            if not a.decided.isdisjoint(self.inner.across):
                 families.setdefault(a.family, []).append(a)
                 continue
             for place in self._places(a):
-                dense[a.buffer, *place] = a
+                dense[a.buffer, a.family if a.decided else (), place] = a
         for family in families.values():
             self._gather(family, part, unit)
         for vectors, shuffles in self._wide(dense):
@@ -204,45 +230,57 @@ class _Accesses:
             return []
         loops = self.inner.loops
         jammed = [n for n in self.inner.copied if not variables.isdisjoint(loops.of[n])]
-        at = tuple([f.low for f in a.forms if f])
+        at = tuple([f.low for f in a.forms])
         if not jammed:
             return [at]
-        steps = [[sum(f.slope(v) for v in loops.of[n]) * loops.step[n] for f in a.forms if f] for n in jammed]
+        steps = [[sum(f.slope(v) for v in loops.of[n]) * loops.step[n] for f in a.forms] for n in jammed]
         counts = [range(loops.trips(n)) for n in jammed]
         return [
             tuple([x + sum(s[d] * i for s, i in zip(steps, which, strict=True)) for d, x in enumerate(at)])
             for which in product(*counts)
         ]  # fmt: skip
 
-    def _wide(self, dense: dict[tuple[object, ...], Access]) -> list[tuple[float, float]]:
+    def _wide(self, dense: dict[_Place, Access]) -> list[tuple[float, float]]:
         """Vectors and shuffles of each access, or of all that one wide access serves."""
         found: list[tuple[float, float]] = []
         near: dict[tuple[object, ...], tuple[int, Access]] = {}
-        for (buffer, *place), a in dense.items():
+        same: dict[tuple[object, ...], None] = {}
+        for (buffer, family, place), a in dense.items():
             strides = memory_strides(self.nests, a.source)
             stride = abs(self._stride(a, strides))
             width = ceil(self.inner.lanes * a.dtype.bits / self.machine.vector_bits)
             if self.inner.lanes == 1 or stride == 1:
                 found.append((width, 0.0))
             elif stride == 0:
-                found.append((1.0, 1.0))
+                flat = sum(x * s for x, s in zip(place, strides, strict=True))
+                same[buffer, family, flat // self._neighbours(a)] = None
             elif stride < 1:
                 found.append((ceil(width * stride), width))
             elif stride > NEAR or stride != int(stride):
                 found.append((self.inner.lanes, self.inner.lanes))
             else:
                 flat = sum(x * s for x, s in zip(place, strides, strict=True))
-                near[buffer, flat // stride] = (int(stride), a)
+                near[buffer, family, flat // stride] = (int(stride), a)
         for stride, a in near.values():
             width = ceil(self.inner.lanes * a.dtype.bits / self.machine.vector_bits)
             found.append((stride * width, stride * width))
-        return found
+        return [*found, *((1.0, 0.0) for _ in same)]
+
+    def _neighbours(self, a: Access) -> int:
+        """How many numbers one load brings that each become all lanes of a vector: where instructions take a lane."""
+        by_lane = self.machine.architecture == "aarch64" and a.dtype.is_float
+        return self.machine.vector_bits // a.dtype.bits if by_lane else 1
 
     def _stride(self, a: Access, strides: Sequence[int]) -> float:
         """How far apart in memory neighbouring lanes are, in elements."""
         return sum(
-            f.slope(v) * s for f, s in zip(a.forms, strides, strict=True) if f for v in self.inner.across
+            f.slope(v) * s for f, s in zip(a.forms, strides, strict=True) for v in self.inner.across
         )  # fmt: skip
+
+
+def registers(machine: Machine) -> int:
+    """Of vectors."""
+    return 32 if machine.architecture == "aarch64" or machine.vector_bits == 512 else 16
 
 
 def memory_strides(nests: Nests, name: str) -> Box:

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain, product
 
 from ..schedule.plan import Nest, Plan, Site, Split
 from .reads import Box
 from .sized import Leaf, Sized
 
 Chain = tuple[Site, ...]
+MOST_PARTS = 3  # splits of one definition whose last blocks are looked at apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +35,12 @@ class Computed:
 class Loops:
     """The loops of one definition for a box of its stage: how many iterations each has.
 
-    `version`: None for all iterations alike. A vector or unrolled loop of which no whole blocks are left, and which may
-    not compute anything twice, has a serial loop for the rest: "" are the whole blocks then, and the name of the inner
-    loop of a split what that leaves over.
+    What a split of a vector or unrolled loop leaves over, where it may compute nothing twice or has no whole block,
+    runs in a serial loop. `rest` are the inner loops of splits of which these are the loops for what is left over, and
+    not for the whole blocks; None: all iterations count as alike.
     """
 
-    def __init__(self, nest: Nest, extents: Mapping[str, int], version: str | None = None) -> None:
+    def __init__(self, nest: Nest, extents: Mapping[str, int], rest: frozenset[str] | None = None) -> None:
         self.nest = nest
         self.names = [loop.name for loop in nest.loops]
         self.kinds = {loop.name: loop.kind for loop in nest.loops}
@@ -49,21 +51,21 @@ class Loops:
         self.rests: list[str] = []  # inner loops of splits that leave something over
         for r in nest.rewrites:
             if isinstance(r, Split):
-                self._split(r, self.sizes[r.old], version)
+                self._split(r, self.sizes[r.old], rest)
             else:
                 self.sizes[r.fused] = self.sizes[r.outer] * self.sizes[r.inner]
                 self.of[r.fused] = self.of[r.outer] | self.of[r.inner]
                 self.step[r.fused] = self.step[r.inner]
 
-    def _split(self, r: Split, n: int, version: str | None) -> None:
+    def _split(self, r: Split, n: int, rest: frozenset[str] | None) -> None:
         blocks, inside = -(-n // r.factor), min(n, r.factor)
         if n % r.factor and (r.tail == "guard" or n < r.factor):
             if self.kinds.get(r.inner) in ("vector", "unroll"):
                 self.rests.append(r.inner)
-                if version == r.inner:
+                if rest is not None and r.inner in rest:
                     blocks, inside = 1, n % r.factor
                     self.kinds[r.inner] = "serial"
-                elif version is not None:
+                elif rest is not None:
                     self.part *= 1.0 if n >= r.factor else 0.0
                     blocks = max(1, n // r.factor)
             else:
@@ -73,10 +75,12 @@ class Loops:
         self.step[r.outer], self.step[r.inner] = self.step[r.old] * r.factor, self.step[r.old]
 
     def versions(self, extents: Mapping[str, int]) -> list[Loops]:
-        """The whole blocks, and what each split leaves over."""
+        """The whole blocks, and what splits leave over."""
         if not self.rests:
             return [self]
-        every = [Loops(self.nest, extents, version) for version in ("", *self.rests)]
+        names = self.rests[-MOST_PARTS:]
+        which = product(*(((), (n,)) for n in names))
+        every = (Loops(self.nest, extents, frozenset(chain.from_iterable(rest))) for rest in which)
         return [v for v in every if v.part]
 
     def trips(self, name: str) -> int:
@@ -121,6 +125,10 @@ class Nests:
         self._touched: dict[tuple[Leaf, Site | None], dict[str, Box] | None] = {}
         self._own: dict[Leaf, Chain] = {}
         self._around: dict[str, Chain] = {}
+        for stage in reversed(facts.graph.stages):  # consumers first: nothing then waits for a long chain of others
+            for site in self.around(stage.name):
+                self.needed(stage.name, site)
+            self.computed(stage.name)
 
     @property
     def leaves(self) -> list[Leaf]:

@@ -1,4 +1,4 @@
-"""What evaluating a definition once executes, by kind of instruction: counted once per definition, whatever its schedule.
+"""What evaluating a definition once executes, by kind of instruction, whatever its schedule.
 
 Kinds are those of `machine.costs`. Arithmetic on coordinates does not count, unless data takes part in it.
 """
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from ..analysis.narrowed import narrowed_values
 from ..analysis.work import evaluated
-from ..expr.nodes import COMPARISON, Cast, Const, Expr, Op
+from ..expr.nodes import COMPARISON, Cast, Const, Expr, Load, Op, Var
 from ..expr.types import INDEX
-from ..expr.visit import children, loaded, names
+from ..expr.visit import children, each_once, loaded, names
 from ..graph.nodes import Definition
 
 _POLYNOMIAL = {"exp": 10, "log": 12, "sin": 12, "cos": 12, "tan": 20, "tanh": 14, "asin": 14, "acos": 14, "erf": 16,
@@ -41,17 +41,44 @@ def tallies(definition: Definition, loops: Iterable[str]) -> tuple[Tally, ...]:
     roots = [*narrowed_values(definition), *decided, *([] if definition.condition is None else [definition.condition])]
     nodes = list(evaluated(roots))
     with_sums = _with_sums(nodes)
-    counted: Counter[tuple[str, int, frozenset[str]]] = Counter()
+    counted: dict[tuple[str, int, frozenset[str]], float] = {}
     for e in nodes:
         for kind, bits, count in () if id(e) in with_sums else _instructions(e):
-            counted[kind, bits, own & names(e)] += count
+            what = (kind, bits, own & names(e))
+            counted[what] = counted.get(what, 0.0) + count
     return tuple(Tally(*what, count) for what, count in counted.items())
+
+
+def live_bytes(definition: Definition) -> tuple[int, ...]:
+    """How many bytes per lane wait in registers at each step of evaluating a definition, operands first, most first."""
+    decided = [i for i in definition.indices if loaded(i)]
+    roots = [*narrowed_values(definition), *decided]
+    order: dict[int, Expr] = {}
+    for root in roots:
+        each_once(root, order, lambda e: e, _computed)  # a memo keeps the order in which nodes were done
+    last = {id(c): k for k, e in enumerate(order.values()) for c in _computed(e)}
+    live, steps = 0, []
+    ends: dict[int, int] = {}
+    for k, e in enumerate(order.values()):
+        if not isinstance(e, (Const, Var)) and e.dtype is not INDEX:
+            size = max(1, e.dtype.bytes)
+            live += size
+            end = last.get(id(e), k)
+            ends[end] = ends.get(end, 0) + size
+        steps.append(live)
+        live -= ends.get(k, 0)
+    return tuple(sorted(steps, reverse=True))
+
+
+def _computed(e: Expr) -> tuple[Expr, ...]:
+    """The operands that are in registers: what is loaded is, where it lies is not."""
+    return tuple(i for i in e.indices if loaded(i)) if isinstance(e, Load) else children(e)
 
 
 def _with_sums(nodes: list[Expr]) -> set[int]:
     """Products of floats that are one instruction with the sum that they are a term of: one for each sum."""
     uses = Counter(id(c) for e in nodes for c in children(e))
-    found = set()
+    found: set[int] = set()
     for e in nodes:
         if isinstance(e, Op) and e.op in _FUSED and e.dtype.is_float:
             products = [a for a in e.args if isinstance(a, Op) and a.op == "mul" and uses[id(a)] == 1]

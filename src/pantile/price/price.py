@@ -22,6 +22,7 @@ from .nest import Nests
 from .sized import Leaf, Shapes, sized
 from .traffic import Moved, Traffic
 
+COMPILE_S, COMPILE_S_EACH = 0.04, 5e-4  # to compile anything at all, and each instruction
 HIDDEN = 0.75  # the part of the shorter one, of computing and of moving bytes, that happens while the other does
 
 
@@ -52,7 +53,7 @@ class Causes:
 
     @property
     def seconds(self) -> float:
-        return sum(getattr(self, f.name) for f in fields(self))
+        return float(sum(getattr(self, f.name) for f in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -120,16 +121,17 @@ class _Pricing:
         seconds = sum(s.seconds for s in stages) + self.machine.costs.call_s
         every = zip(*(s.bytes for s in stages), strict=True)
         size = sum(int(self._code(leaf, found)) for of in parts.values() for leaf, found in of)
-        return Price(
-            self.nests.facts.graph.name, seconds, causes, tuple(stages), tuple(map(sum, every)), size, 0.03 + 4e-5 * size
-        )  # fmt: skip
+        compiling = COMPILE_S + size * COMPILE_S_EACH
+        name, moved_bytes = self.nests.facts.graph.name, tuple(map(sum, every))
+        return Price(name, seconds, causes, tuple(stages), moved_bytes, size, compiling)
 
     def _stage(self, name: str, parts: list[tuple[Leaf, list[Body]]], moved: Mapping[Leaf, Moved]) -> StagePrice:
         causes = sum((self._leaf(found, moved[leaf]) for leaf, found in parts), Causes())
         computed = self.nests.computed(name)
         tasks, regions = self._tasks(parts[0][0])
         costs = self.machine.costs
-        starting = computed.times * costs.stage * self.cycle + regions * costs.region_s + tasks * regions * costs.task_s
+        begins = computed.times * costs.stage if any(body.starts for _, of in parts for body in of) else 0.0
+        starting = begins * self.cycle + regions * costs.region_s + tasks * regions * costs.task_s
         causes += Causes(starting=starting)
         seconds = causes.seconds
         if tasks > 1:
@@ -166,14 +168,19 @@ class _Pricing:
         cycles = body.cycles(self.machine)
         memory = body.memory(self.machine)
         accesses = max(body.loads + body.stores, 1e-9)
-        units = (body.arithmetic, memory * body.loads / accesses, memory * body.stores / accesses, body.shuffles)
+        loads, stores = (memory * n / accesses for n in (body.loads, body.stores))
         waits = max(0.0, cycles - max(body.arithmetic + body.shuffles, memory) - body.gathers)
-        useful = (cycles - waits - body.gathers) / max(sum(units), 1e-9)
         each = body.iterations * self.cycle
+        useful = each * (cycles - waits - body.gathers) / max(body.arithmetic + loads + stores + body.shuffles, 1e-9)
         return Causes(
-            *(each * useful * u for u in units), gathers=each * body.gathers, waiting=each * waits,
+            arithmetic=useful * body.arithmetic,
+            loads=useful * loads,
+            stores=useful * stores,
+            shuffles=useful * body.shuffles,
+            gathers=each * body.gathers,
+            waiting=each * waits,
             starting=body.starts * self.machine.costs.row * self.cycle,
-        )  # fmt: skip
+        )
 
     def _seconds_of(self, moved: Moved) -> float:
         """That it takes one core to move bytes."""

@@ -27,10 +27,11 @@ class Access:
 
     buffer: str
     source: str
-    forms: tuple[Form | None, ...]
+    forms: tuple[Form, ...]
     dtype: DType
     family: tuple[object, ...]  # the same for those that differ by constants alone
     variables: frozenset[str]  # of loops, that it depends on
+    decided: frozenset[str]  # of these, those on which it depends where data are read
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +39,11 @@ class _Group:
     """Accesses of one source with the same slopes: per dim the hull of their forms."""
 
     source: str
-    forms: tuple[Form | None, ...]
+    forms: tuple[Form, ...]
 
     def box(self, extents: Extents, whole: Box) -> Box:
         return tuple([
-            n if f is None else min(n, int(ceil(f.span(extents) - 1e-6)) + 1)
+            min(n, ceil(f.span(extents) - 1e-6) + 1)
             for f, n in zip(self.forms, whole, strict=True)
         ])  # fmt: skip
 
@@ -56,9 +57,9 @@ class Reads:
         self.stage, self.definition = stage, definition
         self.loops = frozenset((*stage.dims, *(r.name for r in definition.domain)))
         self._source, self._scalars = source, scalars
-        self._forms: dict[Expr, Form | None] = {}
+        self._forms: dict[Expr, Form] = {}
 
-    def form(self, index: Expr) -> Form | None:
+    def form(self, index: Expr) -> Form:
         """The form of an index, found once."""
         if index not in self._forms:
             self._forms[index] = index_form(index, self.loops, self._scalars)
@@ -79,7 +80,9 @@ class Reads:
         source = self._source(buffer)
         family = (source, *(frozenset((k, c) for k, (_, c) in linear(i).terms.items()) for i in indices))
         variables = self.loops & frozenset().union(*map(names, indices))
-        return Access(buffer, source, tuple(map(self.form, indices)), dtype, family, variables)
+        forms = tuple(map(self.form, indices))
+        decided = frozenset[str]().union(*(f.decided for f in forms if f.decided))
+        return Access(buffer, source, forms, dtype, family, variables, decided)
 
     @cached_property
     def stores(self) -> tuple[Access, ...]:
@@ -103,12 +106,11 @@ class Reads:
 def _grouped(accesses: tuple[Access, ...]) -> tuple[_Group, ...]:
     groups: dict[tuple[object, ...], list[Access]] = {}
     for a in accesses:
-        groups.setdefault((a.source, *(None if f is None else f.slopes for f in a.forms)), []).append(a)
-    return tuple(_Group(of[0].source, tuple(map(_hull, zip(*(a.forms for a in of), strict=True)))) for of in groups.values())
+        groups.setdefault((a.source, *(f.slopes for f in a.forms)), []).append(a)
+    hulls = {key: tuple(map(_hull, zip(*(a.forms for a in of), strict=True))) for key, of in groups.items()}
+    return tuple(_Group(of[0].source, hulls[key]) for key, of in groups.items())
 
 
-def _hull(forms: tuple[Form | None, ...]) -> Form | None:
-    known = [f for f in forms if f is not None]
-    if len(known) < len(forms):
-        return None
-    return Form(known[0].slopes, min(f.low for f in known), max(f.high for f in known))
+def _hull(forms: tuple[Form, ...]) -> Form:
+    decided = next((f.decided for f in forms if f.decided is not None), None)
+    return Form(forms[0].slopes, min(f.low for f in forms), max(f.high for f in forms), decided)

@@ -15,7 +15,7 @@ from ..analysis.regions import definition_scope, required
 from ..analysis.substituted import closed_form, substituted
 from ..expr.nodes import Number
 from ..graph.nodes import Graph, Stage
-from .operations import Tally, tallies
+from .operations import Tally, live_bytes, tallies
 from .reads import Box, Reads
 
 Leaf = tuple[str, int]  # a stage and which of its definitions
@@ -39,6 +39,7 @@ class Sized:
         self._reads: dict[Leaf, Reads] = {}
         self._tallies: dict[Leaf, tuple[Tally, ...]] = {}
         self._domains: dict[Leaf, dict[str, int]] = {}
+        self._live: dict[Leaf, tuple[int, ...]] = {}
         wider = conversions(graph)
         self.dtypes = {s.name: tuple(wider.get(s.name, t) for t in s.dtypes) for s in graph.stages}
         self.dtypes |= {i.name: (i.dtype,) for i in graph.inputs}
@@ -68,6 +69,12 @@ class Sized:
             stage = self.graph.stage[leaf[0]]
             self._tallies[leaf] = tallies(stage.definitions[leaf[1]], self.reads(leaf).loops)
         return self._tallies[leaf]
+
+    def live(self, leaf: Leaf) -> tuple[int, ...]:
+        """Bytes per lane that wait in registers at each step of evaluating a definition, most first."""
+        if leaf not in self._live:
+            self._live[leaf] = live_bytes(self.graph.stage[leaf[0]].definitions[leaf[1]])
+        return self._live[leaf]
 
     def domain(self, leaf: Leaf) -> dict[str, int]:
         """The extents of the reduction loops of a definition; of one that depends on coordinates, the mean."""

@@ -19,8 +19,8 @@ from .nest import Nests
 from .reads import Box
 from .sized import Leaf
 
-USED = 0.75  # the part of a cache that is there for what a loop touches, others and associativity having the rest
-WRITTEN = 1.6  # what is written is fetched before, or written back later
+USED = 0.9  # the part of a cache that is there for what a loop touches, others and associativity having the rest
+WRITTEN = 1.0  # of what is read: cores write whole lines without fetching them before
 
 
 @dataclass
@@ -54,9 +54,9 @@ class Traffic:
                 beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))[level] = missed
                 if level == min(1, len(self.machine.caches) - 1):
                     found[leaf].runs += runs
-        for (_, leaf), missed in beyond.items():
-            for level, n in enumerate(missed):
-                farther = missed[level + 1] if level + 1 < len(missed) else 0.0
+        for (_, leaf), amounts in beyond.items():
+            for level, n in enumerate(amounts):
+                farther = amounts[level + 1] if level + 1 < len(amounts) else 0.0
                 found[leaf].bytes[level] += max(0.0, n - farther)
         return found
 
