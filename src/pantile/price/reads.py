@@ -94,6 +94,17 @@ class Reads:
     def _groups(self) -> tuple[_Group, ...]:
         return _grouped((*self.loads, *self.stores[:1]))
 
+    @cached_property
+    def scattered(self) -> dict[str, tuple[int, frozenset[str]]]:
+        """Sources that are read or written where data say: at how many places each time, and by which loops these
+        differ. Of a box that such places may be anywhere in, few are."""
+        found: dict[str, tuple[int, frozenset[str]]] = {}
+        for a in (*self.loads, *self.stores):
+            if any(f.decided is not None for f in a.forms):
+                count, variables = found.get(a.source, (0, frozenset()))
+                found[a.source] = (count + 1, variables | a.variables)
+        return found
+
     def boxes(self, extents: Extents, whole: Mapping[str, Box]) -> dict[str, Box]:
         """The box of each source, of the stage itself too, that is touched while loops run over such extents."""
         found: dict[str, Box] = {}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from weakref import WeakKeyDictionary
 
 from ..analysis.conversions import conversions
@@ -83,8 +84,18 @@ class Sized:
             d = stage.definitions[leaf[1]]
             box = tuple(Interval(n // 2, n // 2) for n in self.whole[stage.name])
             scope = definition_scope(stage, d, box, self._scope) if d.domain else {}
-            self._domains[leaf] = {r.name: _extent(scope[r.name]) for r in d.domain}
+            found = {r.name: _extent(scope[r.name]) for r in d.domain}
+            self._domains[leaf] = {name: self._likely(leaf, name) if n == UNLIMITED else n for name, n in found.items()}
         return self._domains[leaf]
+
+    def _likely(self, leaf: Leaf, loop: str) -> int:
+        """The extent of a reduction loop that data decide, as of the row of a sparse matrix: all rows together read
+        as much as there is."""
+        lengths = [
+            n for a in self.reads(leaf).loads for f, n in zip(a.forms, self.whole[a.source], strict=True)
+            if f.slope(loop) or f.decided and loop in f.decided
+        ]  # fmt: skip
+        return max(1, max(lengths, default=1) // prod(self.whole[leaf[0]]))
 
 
 def sized(

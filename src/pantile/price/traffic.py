@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 
 from ..machine.description import Machine
 from ..schedule.plan import Site
@@ -72,13 +72,16 @@ class Traffic:
             site = chain[depth] if chain else None
             outside = chain[depth - 1] if depth > 0 else None
             boxes = self.nests.touched(leaf, outside)
+            most = self._scattered(leaf, outside)
             times = self.nests.times(outside)
             for source, box in (boxes or {}).items():
                 if site in self._stores.get(source, ()):
                     continue
-                amount = times * self._bytes(source, box) * (WRITTEN if source == leaf[0] else 1.0)
+                size_of = min(self._bytes(source, box), most.get(source, inf))
+                amount = times * size_of * (WRITTEN if source == leaf[0] else 1.0)
                 if (site, source) not in first or first[site, source][1] < amount:
-                    first[site, source] = (leaf, amount, times * self._runs(source, box))
+                    runs = min(self._runs(source, box), size_of / self.machine.l1.line)
+                    first[site, source] = (leaf, amount, times * runs)
         return {(leaf, source): (amount, runs) for (_, source), (leaf, amount, runs) in first.items()}
 
     def _touched_in(self, site: Site | None) -> float:
@@ -91,11 +94,25 @@ class Traffic:
     def _largest(self, leaves: Iterable[Leaf], site: Site | None) -> dict[str, float]:
         sizes: dict[str, float] = {}
         for leaf in leaves:
+            most = self._scattered(leaf, site)
             for source, box in (self.nests.touched(leaf, site) or {}).items():
                 if site is None or site in self._stores.get(source, ()):
                     box = self._stored(source, box)
-                sizes[source] = max(sizes.get(source, 0.0), self._bytes(source, box))
+                touched = min(self._bytes(source, box), most.get(source, inf))
+                sizes[source] = max(sizes.get(source, 0.0), touched)
         return sizes
+
+    def _scattered(self, leaf: Leaf, site: Site | None) -> dict[str, float]:
+        """The most bytes of sources that a definition touches where data say: a line for each time."""
+        places = self.nests.facts.reads(leaf).scattered
+        extents = self.nests.extents(leaf, site) if places else None
+        if extents is None:
+            return {}
+        line = self.machine.l1.line
+        return {
+            source: line * count * prod(extents.get(v, 1) for v in variables)
+            for source, (count, variables) in places.items()
+        }
 
     def _stored(self, source: str, touched: Box) -> Box:
         """The memory of a stage: of one that is stored in a loop, what it has there."""
