@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 import pantile as pt
@@ -15,26 +17,23 @@ import pantile as pt
 from ..apps import App
 
 NAMED = ("expert", "default", *(n for n, s in pt.autoschedule.STRATEGIES.items() if not s.measures))
-MOST_PIXELS = 1 << 21  # of an input: enough to leave the caches, little enough to measure hundreds of schedules
-MOST_SUMMED = 40  # side of the planes that channels are summed over
+MOST_POINTS = 1 << 21  # of an input: enough to leave the caches of a core, and quick to run
+SHORT = 80  # axes that are left as they are
 LARGEST_VECTOR = 64
 _ATTEMPTS = 40  # per schedule that is wanted
-_FACTORS = {"split": 1, "tile": 1, "vectorize": 1, "unroll": 1, "parallel": 1}
+_WITH_FACTORS = ("split", "tile", "vectorize", "unroll", "parallel")
+_PLACES = ("compute_at", "store_at", "compute_root", "compute_inline", "store_root", "compute_with")
 
 
 def reduced(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Shapes like these, but so small that runs are short: long axes of large inputs are halved."""
+    """Shapes like these, but so small that runs are short: long axes are halved, of all inputs alike."""
     found = dict(shapes)
-    while max(_points(s) for s in found.values()) > MOST_PIXELS:
-        found = {name: tuple(n // 2 if n > 2 * MOST_SUMMED else n for n in s) for name, s in found.items()}
+    while max(map(prod, found.values())) > MOST_POINTS:
+        smaller = {name: tuple(n // 2 if n > SHORT else n for n in shape) for name, shape in found.items()}
+        if smaller == found:
+            break
+        found = smaller
     return found
-
-
-def _points(shape: tuple[int, ...]) -> int:
-    count = 1
-    for n in shape:
-        count *= n
-    return count
 
 
 def variations(app: App, arguments: Mapping[str, Any], wanted: int, seed: int = 0) -> Iterator[tuple[str, pt.Pipeline]]:
@@ -42,66 +41,58 @@ def variations(app: App, arguments: Mapping[str, Any], wanted: int, seed: int = 
     draw = random.Random(f"{app.name} {seed}")
     plain = app.build()
     bits = plain.options.target.vector_bits
-    names = dict.fromkeys(map(app.called, NAMED))
-    named = {how: plain.with_schedule(app.schedule(how, bits), estimates=arguments) for how in names}
-    bases = [(how, p, p.schedule) for how, p in named.items()]
-    seen = set()
-    count = 0
-    for how, p, s in bases:
-        if s not in seen:
-            seen.add(s)
-            count += 1
-            yield how, p
+    bases: list[tuple[str, pt.Pipeline]] = []
+    seen: set[pt.Schedule] = set()
+    for how in dict.fromkeys(map(app.called, NAMED)):
+        p = plain.with_schedule(app.schedule(how, bits), estimates=arguments)
+        if p.schedule not in seen:
+            seen.add(p.schedule)
+            bases.append((how, p))
+    yield from bases
     for _ in range(_ATTEMPTS * wanted):
-        if count >= wanted:
+        if len(seen) >= wanted:
             return
-        how, p, s = draw.choice(bases)
+        how, p = draw.choice(bases)
+        schedule = p.schedule
         for _ in range(draw.choice((1, 2, 3, 4))):
-            s = changed(draw, s)
-        if s in seen:
+            schedule = changed(draw, schedule)
+        if schedule in seen:
             continue
-        seen.add(s)
         try:
-            # A schedule that names only the user's stages is for those, whatever the strategy was asked about.
-            other = p.with_schedule(s)
+            other = p.with_schedule(schedule)
         except pt.PantileError:
             continue
-        count += 1
-        yield f"{how}*", other
+        seen.add(schedule)
+        yield f"{how}, changed", other
 
 
 def changed(draw: random.Random, schedule: pt.Schedule) -> pt.Schedule:
     """One stage of it in another way; perhaps not a legal one."""
     stage = draw.choice(list(schedule.values()))
-    places = [k for k, d in enumerate(stage.directives) if d.verb in _FACTORS or d.verb in ("compute_at", "store_at")]
-    if not places or draw.random() < 0.15:
+    places = [k for k, d in enumerate(stage.directives) if d.verb in (*_WITH_FACTORS, "compute_at", "store_at")]
+    k = draw.choice(places) if places and draw.random() > 0.15 else None
+    if k is None or stage.directives[k].verb not in _WITH_FACTORS:
         return schedule.replace(_elsewhere(draw, stage))
-    k = draw.choice(places)
-    d = stage.directives[k]
-    if d.verb in _FACTORS:
-        return schedule.replace(_resized(draw, stage, k))
-    return schedule.replace(_elsewhere(draw, stage))
+    return schedule.replace(_resized(draw, stage, k))
 
 
-def _resized(draw: random.Random, stage: Any, k: int) -> Any:
+def _resized(draw: random.Random, stage: pt.StageSchedule, k: int) -> pt.StageSchedule:
+    """With another factor in one of its directives."""
     d = stage.directives[k]
     numbers = [j for j, a in enumerate(d.args) if isinstance(a, int)]
     if not numbers:
         return stage
     j = draw.choice(numbers)
-    factor = max(1, int(d.args[j] * draw.choice((0.25, 0.5, 2, 4))))
+    factor = max(1, int(int(d.args[j]) * draw.choice((0.25, 0.5, 2, 4))))
     if d.verb == "vectorize":
         factor = max(2, min(LARGEST_VECTOR, factor))
-    args = (*d.args[:j], factor, *d.args[j + 1 :])
-    directives = (*stage.directives[:k], type(d)(d.verb, args, d.tail), *stage.directives[k + 1 :])
-    return type(stage)(stage.name, directives)
+    resized = replace(d, args=(*d.args[:j], factor, *d.args[j + 1 :]))
+    return replace(stage, directives=(*stage.directives[:k], resized, *stage.directives[k + 1 :]))
 
 
-def _elsewhere(draw: random.Random, stage: Any) -> Any:
+def _elsewhere(draw: random.Random, stage: pt.StageSchedule) -> pt.StageSchedule:
     """At root, or inlined."""
-    places = ("compute_at", "store_at", "compute_root", "compute_inline", "store_root", "compute_with")
-    kept = tuple(d for d in stage.directives if d.verb not in places)
-    moved = type(stage)(stage.name, kept)
     if draw.random() < 0.3:
-        return type(stage)(stage.name, ()).compute_inline()
-    return moved.compute_root()
+        return pt.on(stage.name).compute_inline()
+    kept = tuple(d for d in stage.directives if d.verb not in _PLACES)
+    return replace(stage, directives=kept).compute_root()

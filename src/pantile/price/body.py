@@ -10,7 +10,7 @@ What does not change in the loop is computed before it, sums whose place does no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil, prod
 
@@ -41,6 +41,10 @@ class Body:
     waiting: float  # for results of the iteration before
     iterations: float
     starts: float  # how often the loop begins
+
+    def times(self, count: float) -> Body:
+        """The same, so many times."""
+        return replace(self, iterations=self.iterations * count, starts=self.starts * count)
 
     def cycles(self, machine: Machine) -> float:
         """Of one iteration: units work side by side, instructions come in order."""
@@ -93,12 +97,18 @@ class Bodies:
 
     def bodies(self, leaf: Leaf) -> list[Body]:
         """Of the whole blocks, and of what splits leave over."""
-        return [self._body(leaf, loops) for loops in self.nests.versions(leaf)]
+        name, k = leaf
+        facts, plan, computed = self.nests.facts, self.nests.plan, self.nests.computed(name)
+        stored = [plan.stages[s].storage for s in facts.reads(leaf).sources if s in plan.stages]
+        question = (leaf, plan.stages[name].nests[k], computed.box, *stored, self.machine)
+        if question not in facts.answers:
+            facts.answers[question] = [self._body(leaf, loops) for loops in self.nests.versions(leaf)]
+        return [b.times(computed.times) for b in facts.answers[question]]
 
     def _body(self, leaf: Leaf, loops: Loops) -> Body:
+        """For one time that the stage is computed."""
         inner = Inner(loops)
-        count = self.nests.computed(leaf[0]).times * loops.part
-        every = prod(map(loops.trips, loops.names)) * count
+        every = prod(map(loops.trips, loops.names)) * loops.part
         iterations = every / inner.points
         starts = iterations / loops.trips(inner.loop) if inner.loop else 0.0
         arithmetic, instructions = self._arithmetic(leaf, inner)

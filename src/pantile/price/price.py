@@ -8,7 +8,7 @@ shared by cores. No loop is lowered and nothing is compiled, so that a search ca
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import ceil, prod
 
 from ..expr.nodes import Number
@@ -49,11 +49,22 @@ class Causes:
     imbalance: float = 0.0
 
     def __add__(self, other: Causes) -> Causes:
-        return Causes(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return Causes(
+            self.arithmetic + other.arithmetic,
+            self.loads + other.loads,
+            self.stores + other.stores,
+            self.shuffles + other.shuffles,
+            self.gathers + other.gathers,
+            self.waiting + other.waiting,
+            self.traffic + other.traffic,
+            self.starting + other.starting,
+            self.imbalance + other.imbalance,
+        )
 
     @property
     def seconds(self) -> float:
-        return float(sum(getattr(self, f.name) for f in fields(self)))
+        working = self.arithmetic + self.loads + self.stores + self.shuffles + self.gathers + self.waiting
+        return working + self.traffic + self.starting + self.imbalance
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,11 @@ class Reads:
         return _grouped((*self.loads, *self.stores[:1]))
 
     @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """All that is read or written."""
+        return tuple(dict.fromkeys(a.source for a in (*self.loads, *self.stores)))
+
+    @cached_property
     def scattered(self) -> dict[str, tuple[int, frozenset[str]]]:
         """Sources that are read or written where data say: at how many places each time, and by which loops these
         differ. Of a box that such places may be anywhere in, few are."""

@@ -5,9 +5,10 @@ Kept with the graph, so that a search which prices hundreds of schedules counts 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from math import prod
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..analysis.conversions import conversions
@@ -41,6 +42,7 @@ class Sized:
         self._tallies: dict[Leaf, tuple[Tally, ...]] = {}
         self._domains: dict[Leaf, dict[str, int]] = {}
         self._live: dict[Leaf, tuple[int, ...]] = {}
+        self.answers: dict[Hashable, Any] = {}  # to what was asked before, of a schedule for a part of the pipeline
         wider = conversions(graph)
         self.dtypes = {s.name: tuple(wider.get(s.name, t) for t in s.dtypes) for s in graph.stages}
         self.dtypes |= {i.name: (i.dtype,) for i in graph.inputs}
