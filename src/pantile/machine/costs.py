@@ -15,17 +15,17 @@ from ..parameters import Rate, check_fields
 class Costs:
     """In cycles, unless they say otherwise. Plain arithmetic, loads and stores are in `Issue`."""
 
-    mul: Rate = 1.4  # of integers
+    mul: Rate = 2.0  # of integers
     shift: Rate = 0.6
-    widen: Rate = 0.5  # to the next wider type, or the next narrower one
-    convert: Rate = 1.0  # between floats and integers
-    div: Rate = 8.0
-    sqrt: Rate = 9.0
-    idiv: Rate = 8.0  # of integers, per element
+    widen: Rate = 0.6  # to the next wider type, or the next narrower one
+    convert: Rate = 1.7  # between floats and integers
+    div: Rate = 6.0
+    sqrt: Rate = 6.0
+    idiv: Rate = 5.5  # of integers, per element
     shuffle: Rate = 0.5
-    gather: Rate = 2.5  # per element
-    scalar: Rate = 0.35  # an operation on one element
-    latency: Rate = 3.0  # until a sum can be added to
+    gather: Rate = 2.4  # per element
+    scalar: Rate = 0.36  # an operation on one element
+    latency: Rate = 2.0  # until a sum can be added to
     iteration: Rate = 2.5  # instructions of an innermost loop that count and go on
     row: Rate = 7.0  # to begin an innermost loop
     stage: Rate = 20.0  # to begin a stage
