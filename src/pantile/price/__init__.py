@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .price import Causes, Price, Sizes, StagePrice, price, price_plan
+from .pricing import Causes, Price, Sizes, StagePrice, price, price_plan
 
 __all__ = ["Causes", "Price", "Sizes", "StagePrice", "price", "price_plan"]

@@ -41,6 +41,7 @@ class Body:
     waiting: float  # for results of the iteration before
     iterations: float
     starts: float  # how often the loop begins
+    streams: int = 0  # rows that are read or written side by side
 
     def times(self, count: float) -> Body:
         """The same, so many times."""
@@ -108,15 +109,16 @@ class Bodies:
     def _body(self, leaf: Leaf, loops: Loops) -> Body:
         """For one time that the stage is computed."""
         inner = Inner(loops)
-        every = prod(map(loops.trips, loops.names)) * loops.part
-        iterations = every / inner.points
+        iterations = prod(map(loops.trips, loops.names)) * loops.part / inner.points
         starts = iterations / loops.trips(inner.loop) if inner.loop else 0.0
         arithmetic, instructions = self._arithmetic(leaf, inner)
         traffic = _Accesses(self.nests, self.machine, leaf, inner)
         spilled = self._spilled(leaf, inner)
+        every = instructions + traffic.instructions + 1.5 * spilled
+        waiting = max(traffic.waiting, self.nests.facts.depth(leaf) * min(1.0, every / self.machine.costs.window))
         return Body(
-            arithmetic, traffic.shuffles, traffic.loads + spilled, traffic.stores + spilled / 2, traffic.gathers,
-            instructions + traffic.instructions + 1.5 * spilled, traffic.waiting, iterations, starts,
+            arithmetic, traffic.shuffles, traffic.loads + spilled, traffic.stores + spilled / 2, traffic.gathers, every,
+            waiting, iterations, starts, len(traffic.rows),
         )  # fmt: skip
 
     def _spilled(self, leaf: Leaf, inner: Inner) -> float:
@@ -170,6 +172,7 @@ class _Accesses:
     def __init__(self, nests: Nests, machine: Machine, leaf: Leaf, inner: Inner) -> None:
         self.nests, self.machine, self.inner = nests, machine, inner
         self.loads = self.stores = self.shuffles = self.gathers = self.instructions = self.waiting = 0.0
+        self.rows: set[tuple[object, ...]] = set()
         reads = nests.facts.reads(leaf)
         own = [a for a in reads.loads if a.source == leaf[0]]
         others = [a for a in reads.loads if a.source != leaf[0]]
@@ -212,7 +215,9 @@ class _Accesses:
             if not a.decided.isdisjoint(self.inner.across):
                 families.setdefault(a.family, []).append(a)
                 continue
+            last = self._order(a.source)[-1:]
             for place in self._places(a):
+                self.rows.add((a.buffer, *(x for axis, x in enumerate(place) if axis not in last)))
                 dense[a.buffer, a.family if a.decided else (), place] = a
         for family in families.values():
             self._gather(family, part, unit)
@@ -220,6 +225,9 @@ class _Accesses:
             setattr(self, unit, getattr(self, unit) + vectors * part)
             self.shuffles += shuffles * self.machine.costs.shuffle * part
             self.instructions += (vectors + shuffles) * part
+
+    def _order(self, source: str) -> list[int]:
+        return storage_order(self.nests, source)
 
     def _gather(self, family: Sequence[Access], part: float, unit: str) -> None:
         """Neighbours at places that data decides: element by element, or a short run for each."""

@@ -221,7 +221,7 @@ class Nests:
             step = max(1, round((every[k] - one[k]) / (count - 1)))
             if step < one[k]:
                 box = tuple(step if j == k else n for j, n in enumerate(whole.box))
-                return Computed(box, whole.times * max(1.0, every[k] / step / count), k)
+                return Computed(box, whole.times * every[k] / step / count, k)  # each row once; at times there is none
         return whole
 
     def stored(self, name: str) -> Box:

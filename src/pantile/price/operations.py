@@ -16,8 +16,12 @@ from ..expr.types import INDEX
 from ..expr.visit import children, each_once, loaded, names
 from ..graph.nodes import Definition
 
-_POLYNOMIAL = {"exp": 10, "log": 12, "sin": 12, "cos": 12, "tan": 20, "tanh": 14, "asin": 14, "acos": 14, "erf": 16,
-               "pow": 24, "atan2": 22}  # fmt: skip
+# Instructions of our own functions; measured as if all were products and sums, which two units share.
+_POLYNOMIAL = {"exp": 34, "log": 52, "sin": 35, "cos": 38, "tan": 44, "tanh": 44, "asin": 30, "acos": 35, "erf": 68,
+               "pow": 124, "atan2": 44}  # fmt: skip
+# Cycles until a result is there; of functions half their instructions wait for each other.
+_LATENCY = {"load": 5.0, "fma": 3.0, "int": 2.0, "shift": 2.0, "mul": 4.0, "widen": 2.0, "convert": 4.0, "div": 10.0,
+            "sqrt": 12.0, "idiv": 12.0}  # fmt: skip
 _ROUNDED = frozenset({"floor", "ceil", "round", "trunc"})
 _FUSED = frozenset({"add", "sub"})
 _SCALED = {"mul_shift": 3, "rounding_mul_shift": 3}
@@ -70,6 +74,25 @@ def live_bytes(definition: Definition) -> tuple[int, ...]:
     return tuple(sorted(steps, reverse=True))
 
 
+def depth(definition: Definition) -> float:
+    """Cycles from the first load to the last result, if nothing else had to be done."""
+    found: dict[int, float] = {}
+
+    def visit(e: Expr) -> float:
+        before = max((found[id(c)] for c in _computed(e)), default=0.0)
+        return before + (_LATENCY["load"] if isinstance(e, Load) else _own_latency(e))
+
+    roots = narrowed_values(definition)
+    return max((each_once(e, found, visit, _computed) for e in roots), default=0.0)
+
+
+def _own_latency(e: Expr) -> float:
+    if e.dtype is INDEX:
+        return 0.0
+    several = _instructions(e)
+    return sum(_LATENCY[kind] * (count if kind == "fma" and count > 1 else 1.0) for kind, _, count in several)
+
+
 def _computed(e: Expr) -> tuple[Expr, ...]:
     """The operands that are in registers: what is loaded is, where it lies is not."""
     return tuple(i for i in e.indices if loaded(i)) if isinstance(e, Load) else children(e)
@@ -94,7 +117,9 @@ def _instructions(e: Expr) -> list[tuple[str, int, float]]:
     operand = e.args[-1].dtype
     bits = _INDEX_BITS if operand is INDEX else max(8, operand.bits)
     if operand.is_float:
-        return [(*_of_floats(e, bits), 1.0)] if e.op not in _POLYNOMIAL else [("fma", bits, _POLYNOMIAL[e.op])]
+        if e.op == "rsqrt":
+            return [("sqrt", bits, 1.0), ("div", bits, 1.0)]
+        return [("fma", bits, _POLYNOMIAL[e.op])] if e.op in _POLYNOMIAL else [(*_of_floats(e, bits), 1.0)]
     if e.op in ("floordiv", "mod"):
         return _division(e, bits)
     if e.op in ("shl", "shr"):
@@ -107,7 +132,7 @@ def _instructions(e: Expr) -> list[tuple[str, int, float]]:
 def _of_floats(e: Op, bits: int) -> tuple[str, int]:
     if e.op == "div":
         return ("fma" if isinstance(e.args[1], Const) else "div"), bits
-    if e.op in ("sqrt", "rsqrt"):
+    if e.op == "sqrt":
         return "sqrt", bits
     if e.op in _ROUNDED:
         return "convert", bits
@@ -123,7 +148,8 @@ def _division(e: Op, bits: int) -> list[tuple[str, int, float]]:
     n = int(by.value)
     if n > 0 and n & (n - 1) == 0:
         return [("shift", bits, 1.0)]
-    return [("mul", bits, 2.0), ("int", bits, 2.0)]  # multiplied by the inverse, the upper half, and shifted
+    count = 2.0 if e.op == "floordiv" else 3.0  # the upper half of a product with the inverse; and what it leaves
+    return [("mul", bits, count), ("int", bits, count)]
 
 
 def _conversion(e: Cast) -> list[tuple[str, int, float]]:

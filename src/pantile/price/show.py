@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from .price import Causes, Price
+from .pricing import Causes, Price
 
 MOST_STAGES = 12
 

@@ -17,7 +17,7 @@ from ..analysis.regions import definition_scope, required
 from ..analysis.substituted import closed_form, substituted
 from ..expr.nodes import Number
 from ..graph.nodes import Graph, Stage
-from .operations import Tally, live_bytes, tallies
+from .operations import Tally, depth, live_bytes, tallies
 from .reads import Box, Reads
 
 Leaf = tuple[str, int]  # a stage and which of its definitions
@@ -42,6 +42,7 @@ class Sized:
         self._tallies: dict[Leaf, tuple[Tally, ...]] = {}
         self._domains: dict[Leaf, dict[str, int]] = {}
         self._live: dict[Leaf, tuple[int, ...]] = {}
+        self._depth: dict[Leaf, float] = {}
         self.answers: dict[Hashable, Any] = {}  # to what was asked before, of a schedule for a part of the pipeline
         wider = conversions(graph)
         self.dtypes = {s.name: tuple(wider.get(s.name, t) for t in s.dtypes) for s in graph.stages}
@@ -78,6 +79,12 @@ class Sized:
         if leaf not in self._live:
             self._live[leaf] = live_bytes(self.graph.stage[leaf[0]].definitions[leaf[1]])
         return self._live[leaf]
+
+    def depth(self, leaf: Leaf) -> float:
+        """Cycles of the longest chain of operations of a definition."""
+        if leaf not in self._depth:
+            self._depth[leaf] = depth(self.graph.stage[leaf[0]].definitions[leaf[1]])
+        return self._depth[leaf]
 
     def domain(self, leaf: Leaf) -> dict[str, int]:
         """The extents of the reduction loops of a definition; of one that depends on coordinates, the mean."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
+from ..cached import cached_property
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
 from ..machine.description import Machine
@@ -23,6 +24,8 @@ from .sized import Leaf, Shapes, sized
 from .traffic import Moved, Traffic
 
 COMPILE_S, COMPILE_S_EACH = 0.04, 5e-4  # to compile anything at all, and each instruction
+STREAMS = 8  # rows side by side, from outside of a core's own caches, that are fetched before they are asked for
+PAGE, KEPT_BYTES = 4096, 32 << 20  # of memory; and what a process keeps of it when it is not used
 HIDDEN = 0.75  # the part of the shorter one, of computing and of moving bytes, that happens while the other does
 
 
@@ -143,7 +146,7 @@ class _Pricing:
         costs = self.machine.costs
         begins = computed.times * costs.stage if any(body.starts for _, of in parts for body in of) else 0.0
         starting = begins * self.cycle + regions * costs.region_s + tasks * regions * costs.task_s
-        causes += Causes(starting=starting)
+        causes += Causes(starting=starting + self._fresh(name))
         seconds = causes.seconds
         if tasks > 1:
             most = min(self.threads, tasks)
@@ -170,7 +173,7 @@ class _Pricing:
     def _leaf(self, bodies: list[Body], moved: Moved) -> Causes:
         """Of one definition, all cores together."""
         split = sum(map(self._loop, bodies), Causes())
-        moving = self._seconds_of(moved)
+        moving = self._seconds_of(moved, max((b.streams for b in bodies), default=0))
         hidden = HIDDEN * min(moving, split.seconds)
         return split + Causes(traffic=moving - hidden)
 
@@ -193,13 +196,32 @@ class _Pricing:
             starting=body.starts * self.machine.costs.row * self.cycle,
         )
 
-    def _seconds_of(self, moved: Moved) -> float:
-        """That it takes one core to move bytes."""
-        rates = [c.bandwidth for c in self.machine.caches[1:]] + [
-            self.machine.memory_bandwidth(self.threads) / self.threads
-        ]
-        started = moved.runs * self.machine.costs.stream * self.cycle
-        return sum(n / rate for n, rate in zip(moved.bytes, rates, strict=True)) + started
+    def _seconds_of(self, moved: Moved, streams: int) -> float:
+        """That it takes one core to move bytes, so many rows side by side."""
+        machine = self.machine
+        near, *far = zip(moved.bytes, self._rates, strict=True)
+        started = moved.runs * machine.costs.stream * self.cycle
+        slower = max(1.0, streams / STREAMS)
+        return near[0] / near[1] + slower * sum(n / rate for n, rate in far) + started
+
+    @cached_property
+    def _rates(self) -> list[float]:
+        """Bytes per second, for one core, from each cache but the first and from memory."""
+        of_memory = self.machine.memory_bandwidth(self.threads) / self.threads
+        return [*(c.bandwidth for c in self.machine.caches[1:]), of_memory]
+
+    def _fresh(self, name: str) -> float:
+        """Seconds to get the memory of a stage from the system, if it has so much that it is not kept for the next."""
+        if name not in self._at_root or sum(self._at_root.values()) <= KEPT_BYTES:
+            return 0.0
+        return self._at_root[name] / PAGE * self.machine.costs.page_s
+
+    @cached_property
+    def _at_root(self) -> dict[str, float]:
+        """Bytes of the stages that are stored at root, outputs left out."""
+        facts = self.nests.facts
+        root = [n for n, p in self.nests.plan.stages.items() if p.store is None and n not in facts.graph.output]
+        return {n: prod(self.nests.stored(n)) * facts.bytes_per_point(n) for n in root}
 
     def _code(self, leaf: Leaf, bodies: list[Body]) -> float:
         """Instructions of the code of a definition: its innermost loops, as often as they are written out."""
