@@ -54,7 +54,7 @@ def variations(app: App, arguments: Mapping[str, Any], wanted: int, seed: int = 
             return
         how, p = draw.choice(bases)
         schedule = p.schedule
-        for _ in range(draw.choice((1, 2, 3, 4))):
+        for _ in range(draw.choice((1, 2, 3, 4, 6, 8))):
             schedule = changed(draw, schedule)
         if schedule in seen:
             continue
@@ -73,6 +73,8 @@ def changed(draw: random.Random, schedule: pt.Schedule) -> pt.Schedule:
     k = draw.choice(places) if places and draw.random() > 0.15 else None
     if k is None or stage.directives[k].verb not in _WITH_FACTORS:
         return schedule.replace(_elsewhere(draw, stage))
+    if stage.directives[k].verb == "vectorize" and draw.random() < 0.2:  # element by element
+        return schedule.replace(replace(stage, directives=(*stage.directives[:k], *stage.directives[k + 1 :])))
     return schedule.replace(_resized(draw, stage, k))
 
 
@@ -83,7 +85,7 @@ def _resized(draw: random.Random, stage: pt.StageSchedule, k: int) -> pt.StageSc
     if not numbers:
         return stage
     j = draw.choice(numbers)
-    factor = max(1, int(int(d.args[j]) * draw.choice((0.25, 0.5, 2, 4))))
+    factor = max(1, int(int(d.args[j]) * draw.choice((0.125, 0.25, 0.5, 2, 4, 8))))
     if d.verb == "vectorize":
         factor = max(2, min(LARGEST_VECTOR, factor))
     resized = replace(d, args=(*d.args[:j], factor, *d.args[j + 1 :]))

@@ -33,8 +33,8 @@ class Costs:
     task_s: Rate = 5e-8  # of a parallel loop, in seconds
     region_s: Rate = 4e-6  # to begin a parallel loop
     call_s: Rate = 1.5e-5
-    dispatch: Rate = 3.2  # instructions per cycle, of all kinds
-    window: Rate = 128.0  # instructions that are under way at a time, at most
+    dispatch: Rate = 2.7  # instructions per cycle, of all kinds
+    window: Rate = 150.0  # instructions that are under way at a time, at most
     page_s: Rate = 1.7e-7  # to get a page of memory from the system, in seconds
 
     def __post_init__(self) -> None:

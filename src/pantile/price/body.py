@@ -24,6 +24,7 @@ MOST_SHARED = 512  # loads of all copies together; of more, none count as shared
 RUN_BYTES = 16  # of neighbours that one load of an element brings along
 SHARED = 0.15  # of a gather: taking one more out of what was loaded
 SPILLED = 0.9  # vectors that are loaded again at each step that registers have no room for
+ALONE = 1.5  # operations on single elements, for each that is counted: these come with addresses and tests
 NEAR = 4  # the largest stride of loads that are wide ones and shuffles
 _SCALAR_KINDS = {"div", "sqrt", "idiv", "convert", "mul"}  # what takes as long of one element as of a vector
 
@@ -159,7 +160,8 @@ class Bodies:
 
     def _scalar(self, t: Tally) -> float:
         of_vector = self._cycles[t.kind]
-        return max(self.machine.costs.scalar, of_vector / 2) if t.kind in _SCALAR_KINDS else self.machine.costs.scalar
+        plain = ALONE * self.machine.costs.scalar
+        return max(plain, of_vector / 2) if t.kind in _SCALAR_KINDS else plain
 
 
 # A buffer, for what data decides how it does, and an index along each dim.

@@ -24,8 +24,9 @@ from .sized import Leaf, Shapes, sized
 from .traffic import Moved, Traffic
 
 COMPILE_S, COMPILE_S_EACH = 0.04, 5e-4  # to compile anything at all, and each instruction
-STREAMS = 8  # rows side by side, from outside of a core's own caches, that are fetched before they are asked for
+STREAMS = 6  # rows side by side, from outside of a core's own caches, that are fetched before they are asked for
 PAGE, KEPT_BYTES = 4096, 32 << 20  # of memory; and what a process keeps of it when it is not used
+OF_A_COPY = 0.65  # of the bandwidth that copying whole arrays has, which `measure` does: loops have less
 HIDDEN = 0.75  # the part of the shorter one, of computing and of moving bytes, that happens while the other does
 
 
@@ -207,7 +208,7 @@ class _Pricing:
     @cached_property
     def _rates(self) -> list[float]:
         """Bytes per second, for one core, from each cache but the first and from memory."""
-        of_memory = self.machine.memory_bandwidth(self.threads) / self.threads
+        of_memory = OF_A_COPY * self.machine.memory_bandwidth(self.threads) / self.threads
         return [*(c.bandwidth for c in self.machine.caches[1:]), of_memory]
 
     def _fresh(self, name: str) -> float:

@@ -20,7 +20,7 @@ from .reads import Box
 from .sized import Leaf
 
 USED = 0.9  # the part of a cache that is there for what a loop touches, others and associativity having the rest
-WRITTEN = 1.0  # of what is read: cores write whole lines without fetching them before
+WRITTEN = 0.8  # of what as many bytes take that are read: nobody waits for them
 
 
 @dataclass
