@@ -21,10 +21,12 @@ from .reads import Access, Box
 from .sized import Leaf
 
 MOST_SHARED = 512  # loads of all copies together; of more, none count as shared
+FORESEEN, LONG = 0.3, 32  # of what beginning a loop costs, for a short one; and iterations whose end is a surprise
 RUN_BYTES = 16  # of neighbours that one load of an element brings along
-SHARED = 0.15  # of a gather: taking one more out of what was loaded
+OF_A_RUN, SHARED = 0.6, 0.1  # of a gather: loading a run for a lane, and taking each element out of it
 SPILLED = 0.9  # vectors that are loaded again at each step that registers have no room for
 ALONE = 1.5  # operations on single elements, for each that is counted: these come with addresses and tests
+MOST_SPILLED = 0.5  # of all instructions: those of different lanes need not run side by side
 NEAR = 4  # the largest stride of loads that are wide ones and shuffles
 _SCALAR_KINDS = {"div", "sqrt", "idiv", "convert", "mul"}  # what takes as long of one element as of a vector
 
@@ -111,10 +113,11 @@ class Bodies:
         """For one time that the stage is computed."""
         inner = Inner(loops)
         iterations = prod(map(loops.trips, loops.names)) * loops.part / inner.points
-        starts = iterations / loops.trips(inner.loop) if inner.loop else 0.0
+        trips = loops.trips(inner.loop) if inner.loop else 0
+        starts = iterations / trips * (FORESEEN + (1 - FORESEEN) * min(1.0, trips / LONG)) if trips else 0.0
         arithmetic, instructions = self._arithmetic(leaf, inner)
         traffic = _Accesses(self.nests, self.machine, leaf, inner)
-        spilled = self._spilled(leaf, inner)
+        spilled = min(self._spilled(leaf, inner), MOST_SPILLED * instructions)
         every = instructions + traffic.instructions + 1.5 * spilled
         waiting = max(traffic.waiting, self.nests.facts.depth(leaf) * min(1.0, every / self.machine.costs.window))
         return Body(
@@ -237,7 +240,8 @@ class _Accesses:
         count = self.inner.lanes * copies * part
         if self.inner.lanes > 1:
             runs = ceil(sum(a.dtype.bytes for a in family) / RUN_BYTES)
-            self.gathers += count * (runs + SHARED * (len(family) - 1)) * self.machine.costs.gather
+            each = 1.0 if len(family) == 1 else OF_A_RUN * runs + SHARED * len(family)
+            self.gathers += count * each * self.machine.costs.gather
             self.instructions += count * (2 * runs + len(family))
         else:
             setattr(self, unit, getattr(self, unit) + count * len(family))
