@@ -28,6 +28,7 @@ SPILLED = 0.9  # vectors that are loaded again at each step that registers have 
 ALONE = 1.5  # operations on single elements, for each that is counted: these come with addresses and tests
 MOST_SPILLED = 0.5  # of all instructions: those of different lanes need not run side by side
 NEAR = 4  # the largest stride of loads that are wide ones and shuffles
+_ONE_UNIT = {"mul", "convert", "div", "sqrt"}  # while others do something else
 _SCALAR_KINDS = {"div", "sqrt", "idiv", "convert", "mul"}  # what takes as long of one element as of a vector
 
 
@@ -146,20 +147,23 @@ class Bodies:
         return again * max(1.0, width) * max(1, inner.points // inner.lanes) * SPILLED
 
     def _arithmetic(self, leaf: Leaf, inner: Inner) -> tuple[float, float]:
-        cycles = instructions = 0.0
+        one = any_unit = instructions = 0.0  # cycles of the one unit that does what is slow, and of all units together
         for t in self.nests.facts.tallies(leaf):
             if t.loops.isdisjoint(inner.moving):
                 continue
             count = t.count * inner.copies(t.loops)
             if t.loops.isdisjoint(inner.across):
-                cycles += count * self._scalar(t)
+                any_unit += count * self._scalar(t)
                 instructions += count
             else:
                 vectors = count * ceil(inner.lanes * t.bits / self.machine.vector_bits)
                 times = inner.lanes * count if t.kind == "idiv" else vectors
-                cycles += times * self._cycles[t.kind]
+                shorter = 0.5 if t.kind == "mul" and t.bits <= 16 else 1.0  # costs are those of 32 bits
+                cycles = times * self._cycles[t.kind] * shorter
+                one += cycles if t.kind in _ONE_UNIT else 0.0
+                any_unit += cycles / max(1.0, self.machine.issue.int) if t.kind in _ONE_UNIT else cycles
                 instructions += times
-        return cycles, instructions
+        return max(one, any_unit), instructions
 
     def _scalar(self, t: Tally) -> float:
         of_vector = self._cycles[t.kind]

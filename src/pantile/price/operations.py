@@ -148,7 +148,8 @@ def _division(e: Op, bits: int) -> list[tuple[str, int, float]]:
     n = int(by.value)
     if n > 0 and n & (n - 1) == 0:
         return [("shift", bits, 1.0)]
-    count = 2.0 if e.op == "floordiv" else 3.0  # the upper half of a product with the inverse; and what it leaves
+    # The upper half of a product with the inverse, which is wider, and for a remainder what that leaves.
+    count = (2.0 if bits > 16 else 3.5) + (1.0 if e.op == "mod" else 0.0)
     return [("mul", bits, count), ("int", bits, count)]
 
 
