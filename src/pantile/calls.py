@@ -24,6 +24,8 @@ from .errors import UserError
 from .graph.known import with_extents
 from .graph.nodes import Graph, InputInfo
 from .graph.outputs import with_crops
+from .machine import Machine
+from .price import Price, Sizes, price
 from .reference.stages import Stages
 from .runtime.arguments import Arguments, Array, NDArray, Number, check_array, known_strides
 from .runtime.kernel import Kernel, Report, failure
@@ -166,6 +168,15 @@ class Calls:
         self._checked_by(inputs, numbers, self.general)
         scalars = self._scalars(inputs, numbers)
         return count_work(self.graph, self._shapes(scalars), scalars)
+
+    def price(self, given: Mapping[str, Any], machine: Machine, threads: int) -> Price:
+        """What such a call takes on so many threads of a machine; a shape may stand for an array."""
+        inputs, numbers = self.arguments.match(self._with_stand_ins(given))
+        by, _ = self._checked_by(inputs, numbers, self._for(inputs))
+        scheduled, scalars = by._for(inputs), by._scalars(inputs, numbers)
+        sizes = Sizes(by._shapes(scalars), scalars)
+        strict = self.options.strict
+        return price(scheduled.graph, scheduled.schedule, sizes, machine, strict=strict, threads=threads)
 
     # ---- one kind of call
 

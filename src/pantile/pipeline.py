@@ -31,8 +31,10 @@ from .lang.func import Func
 from .lang.names import identifier
 from .lower.passes import Trace
 from .machine import Machine, detect
+from .price import Price
 from .progress import doing
 from .reference.evaluate import evaluate
+from .runtime.pool import checked_num_threads
 from .schedule.schedule import Schedule
 from .scheduled import Known, Scheduled
 
@@ -148,6 +150,18 @@ class Pipeline:
         """
         return self._calls.work(arguments)
 
+    def predict(self, /, num_threads: int | None = None, **arguments: Any) -> Price:
+        """How long such a call is predicted to take under the pipeline's schedule, and why; nothing is compiled or run.
+
+        `p.predict(img=(1080, 1920, 3), gain=1.0).seconds`: a shape stands for an array. It is printed with its causes.
+        It is of the machine that the pipeline is scheduled for, this one by default, and of all of its threads unless
+        `num_threads=` says otherwise.
+        """
+        self._find(arguments)
+        machine = self._for_machine
+        threads = machine.threads if num_threads is None else checked_num_threads(num_threads)
+        return self._calls.price(arguments, machine, threads)
+
     # ---- looking inside
 
     @property
@@ -225,14 +239,18 @@ class Pipeline:
             shapes, scalars = self._calls.sizes(arguments)
             if known in self._found or any(0 in shape for shape in shapes.values()):
                 return
-            bits = self.options.target.vector_bits
-            machine = self._machine or replace(_this_machine(), vector_bits=bits)
+            machine = self._for_machine
             graph = with_extents(self.rewritten, dict(known))
             measure = partial(self._seconds, graph, arguments)
             problem = Problem(graph, shapes, scalars, machine, self.options.strict, measure)
             found = kept.found(self._asked, problem)
             self._calls.adopt(known, found.schedule)
             self._found[known] = found
+
+    @property
+    def _for_machine(self) -> Machine:
+        """What it is scheduled for: the machine that was given, or else this one."""
+        return self._machine or replace(_this_machine(), vector_bits=self.options.target.vector_bits)
 
     def _seconds(self, graph: Graph, arguments: Mapping[str, Any], schedule: Schedule) -> float:
         """The shortest of some runs, for strategies that tune."""

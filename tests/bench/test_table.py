@@ -49,6 +49,12 @@ def test_bounds_and_differences() -> None:
     assert "* a, halide: it rounds" in lines
 
 
+def test_predicted_times_have_a_column() -> None:
+    lines = render([result("a", OURS, 2.0, predicted_ms=2.5), result("a", RIVAL, 4.0)]).splitlines()
+    assert lines[0].split()[-2:] == ["predicted", "this/expert"]
+    assert lines[1].split()[-1] == "2.50" and lines[2].split()[-1] == "2.00"
+
+
 def test_the_worst_app_is_named() -> None:
     results = [result(app, who, ms) for app, ms in (("a", 4.0), ("b", 1.0)) for who, ms in ((OURS, 2.0), (RIVAL, ms))]
     assert "1.00  0.50 b" in render(results)

@@ -145,7 +145,7 @@ def test_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     told = capsys.readouterr().out
-    for command in ("demo", "run", "show", "bench", "cache", "version"):
+    for command in ("demo", "run", "show", "bench", "calibrate", "cache", "version"):
         assert f"\n    {command}" in told
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pantile as pt
 
 from ..apps import APPS, GROUPS, SCHEDULES, App
-from . import heatmap, machine, plot, scheduling
+from . import heatmap, machine, plot, predictions, scheduling
 from .console import Console
 from .contender import Unavailable
 from .matrix import Matrix
@@ -33,6 +33,7 @@ Time apps, beside other systems if you like, all on the same arrays in the same 
   pantile bench harris --rivals halide --check          do they compute the same?
   pantile bench everyday --rivals opencv,numba          twelve everyday filters beside libraries
   pantile bench --scheduling                            how long do strategies take to find schedules?
+  pantile bench blur --predictions 30                   are predicted times of 30 schedules in the right order?
 """
 CACHE_VARIABLE = "PANTILE_CACHE_DIR"
 SECONDS_PER_CONTENDER = 5  # two to be timed, the others to compile and to make arrays
@@ -75,6 +76,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how")
     how.add_argument("--check", action="store_true", help="time nothing; compare all with the reference evaluator")
     how.add_argument("--scheduling", action="store_true", help="run nothing; time how long schedules take to find")
+    how.add_argument("--predict", action="store_true", help="show the predicted times, too")
+    how.add_argument(
+        "--predictions", type=_positive, metavar="N", help="compare predicted and measured times of N schedules per app"
+    )
     how.add_argument("--repeat", type=_positive, metavar="N", help="rounds; by default two seconds per contender")
     how.add_argument(
         "--rival-limit", type=_seconds, default=60.0, metavar="SECONDS",
@@ -99,6 +104,8 @@ def run(args: argparse.Namespace) -> int:
     host = machine.describe()
     if args.scheduling:
         return _schedule_only(args, host, console)
+    if args.predictions:
+        return _predictions_only(args, host, console)
     args.schedule = args.schedule or ("expert",)
     settings = _settings(args, console)
     apps = _chosen(args.apps, settings, console)
@@ -130,6 +137,24 @@ def _schedule_only(args: argparse.Namespace, host: dict[str, object], console: C
         print("\n".join(scheduling.table(results)))
     if args.json:
         write_document(args.json, {"machine": host, "scheduling": [r.to_json() for r in results]})
+    return 1 if console.errors else 0
+
+
+def _predictions_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
+    apps = [app for app in map(APPS.__getitem__, args.apps or _ungrouped()) if args.size in app.sizes]
+    with _empty_cache():
+        results = predictions.compare(apps, args.size, args.predictions, console)
+    console.clear()
+    if results:
+        print(f"{host['cpu']}; one thread; predicted and measured times of schedules\n")
+        print("\n".join(predictions.table(results)))
+    if args.json:
+        write_document(args.json, {"machine": host, "predictions": predictions.to_json(results)})
+    if args.plot and results:
+        try:
+            predictions.draw(args.plot, results, f"{host['cpu']}, one thread; rank correlation per app")
+        except Unavailable as reason:
+            console.note(f"no chart: {reason}")
     return 1 if console.errors else 0
 
 
@@ -204,6 +229,7 @@ def _settings(args: argparse.Namespace, console: Console) -> Settings:
         overhead=args.overhead,
         memory=args.memory,
         check=args.check,
+        predict=args.predict,
         machine=None if args.check else pt.machine.detect(),
     )
 

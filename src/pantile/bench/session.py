@@ -41,6 +41,7 @@ class Settings:
     overhead: bool = False
     memory: bool = False
     check: bool = False
+    predict: bool = False
     machine: Machine | None = None  # whose rates bound the times; None: no bound is told
 
 
@@ -171,6 +172,9 @@ class Session:
             "busy_cores": busy,
             **self._bound(contender.label.threads, min(runs_ms)),
         }
+        if self.settings.predict and isinstance(contender, PantileContender):
+            predicted = contender.pipeline.predict(num_threads=contender.label.threads, **self.inputs)
+            extra["predicted_ms"] = 1e3 * predicted.seconds
         if contender.differs:
             extra["differs"] = contender.differs
         if isinstance(contender, PantileContender) and contender.label.threads == max(self.settings.threads):

@@ -42,12 +42,15 @@ def _table(results: Sequence[Result]) -> Iterator[str]:
     bounds = any("bound_ms" in r.extra for r in results)
     head = ["app", "system", "schedule", "threads", "ms", "median", "compile s", "schedule s"]
     head += ["bound", "reached"] if bounds else []
+    predicted = any("predicted_ms" in r.extra for r in results)
+    head += ["predicted"] if predicted else []
     ours = ours if len({r.label for r in results}) > 1 and len(ours) <= MOST_RATIOS else []
     rows = [head + [f"this/{schedule}" for schedule in ours]]
     for r in results:
         label, system = r.label, r.label.system + ("*" if "differs" in r.extra else "")
         numbers = [milliseconds(r.ms), milliseconds(r.extra["median_ms"]), f"{r.compile_s:.2f}", f"{r.schedule_s:.2f}"]
         numbers += _bound_cells(r) if bounds else []
+        numbers += [milliseconds(r.extra["predicted_ms"]) if "predicted_ms" in r.extra else ""] if predicted else []
         ratios = [_ratio_cell(results, r, Label(SYSTEM, schedule, label.threads)) for schedule in ours]
         rows.append([r.app, system, label.schedule, str(label.threads), *numbers, *ratios])
     apps = ["", *(r.app for r in results)]

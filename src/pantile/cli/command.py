@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_show(commands)
     commands.add_parser("bench", help="measure apps, beside other systems where they are installed", add_help=False)
+    _add_calibrate(commands)
     _add_cache(commands)
     commands.add_parser("version", help="print the version").set_defaults(run=_version)
     return parser
@@ -123,6 +124,13 @@ def _add_show(commands: _Commands) -> None:
     show.set_defaults(run=_show)
 
 
+def _add_calibrate(commands: _Commands) -> None:
+    about = """Measure what instructions cost on this machine, for predicted times (Pipeline.predict), and keep it in
+    the directory of compiled code (PANTILE_CACHE_DIR). Takes some seconds; the machine should be idle."""
+    calibrate = commands.add_parser("calibrate", help="measure this machine, for predicted times", description=about)
+    calibrate.set_defaults(run=_calibrate)
+
+
 def _add_cache(commands: _Commands) -> None:
     about = "Compiled code is kept in a directory (PANTILE_CACHE_DIR) so that it is compiled once only."
     cache = commands.add_parser("cache", help="look at the compiled code kept on disk, or remove it", description=about)
@@ -180,6 +188,12 @@ def _show(options: argparse.Namespace) -> int:
         print(listing())
         return 0
     return show(options.app, options.schedule, options.machine, options.asm)
+
+
+def _calibrate(_: argparse.Namespace) -> int:
+    from .calibrate import calibrate
+
+    return calibrate()
 
 
 def _cache(options: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from ..errors import UserError
 from ..parameters import FASTEST, SLOWEST, Between, Bytes, Count, OneOf, Rate, check_fields
+from .costs import USUAL, Costs
 
 Cores = Annotated[int, Between(1, 1 << 20)]
 
@@ -60,6 +61,7 @@ class Machine:
     caches: tuple[Cache, ...]  # nearest first, at least one
     core_bandwidth: Rate  # of memory, for one core
     bandwidth: Rate  # of memory, for all cores
+    costs: Costs = USUAL  # of what `price` counts besides
 
     def __post_init__(self) -> None:
         check_fields(self)

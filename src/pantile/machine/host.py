@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import platform
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import llvmlite.binding as llvm
 
 from .. import folder
 from ..errors import UserError
+from .calibration import calibrated
+from .costs import USUAL, Costs
 from .description import Cache, Issue, Machine
 from .isa import vector_bits
 from .measure import Rates, measure
@@ -46,22 +49,47 @@ def detect() -> Machine:
         caches=tuple(replace(c, bandwidth=b) for c, b in zip(caches, rates.caches, strict=True)),
         core_bandwidth=rates.core_bandwidth,
         bandwidth=rates.bandwidth,
+        costs=rates.costs,
     )
+
+
+def calibrate(told: Callable[[str], None] = lambda _: None) -> Machine:
+    """Measure all of this machine's rates and costs anew, and keep them for other processes. It should be idle.
+
+    `told` is called with what is being measured.
+    """
+    cores, caches = usable_cores(), data_caches() or _USUAL_CACHES
+    bits = vector_bits(lambda feature: bool(llvm.get_host_cpu_features().get(feature)))
+    told("measuring clock, units and bandwidths")
+    rates = measure([c.size for c in caches], cores, bits)
+    costs = calibrated(bits, rates.ghz, rates.issue.int, told)
+    _keep(folder.directory(), _key(caches, cores, bits), replace(rates, quiet=_is_quiet(), costs=costs))
+    detect.cache_clear()
+    return detect()
 
 
 def _rates(kept: Path | None, caches: tuple[Cache, ...], cores: int, bits: int) -> Rates:
     """Those measured before, or else now; a busy machine shows less than it can do, and is measured again later."""
-    key = f"{cpu_name()}, {bits} bits, {cores} cores, {', '.join(str(c.size) for c in caches)}"
-    known = _read(kept)
-    before = known.get(key)
+    key = _key(caches, cores, bits)
+    before = _read(kept).get(key)
     if before and len(before.caches) == len(caches) and (before.quiet or not _is_quiet()):
         return before
-    found = replace(measure([c.size for c in caches], cores, bits), quiet=_is_quiet())
+    costs = before.costs if before else USUAL
+    found = replace(measure([c.size for c in caches], cores, bits), quiet=_is_quiet(), costs=costs)
+    _keep(kept, key, found)
+    return found
+
+
+def _key(caches: tuple[Cache, ...], cores: int, bits: int) -> str:
+    return f"{cpu_name()}, {bits} bits, {cores} cores, {', '.join(str(c.size) for c in caches)}"
+
+
+def _keep(kept: Path | None, key: str, found: Rates) -> None:
+    """Write it to disk, if there is a place for it."""
     if kept is not None:
-        text = json.dumps({k: asdict(r) for k, r in {**known, key: found}.items()}, indent=2)
+        text = json.dumps({k: asdict(r) for k, r in {**_read(kept), key: found}.items()}, indent=2)
         with contextlib.suppress(OSError):
             folder.write(kept / FILE_NAME, f"{text}\n".encode())
-    return found
 
 
 def _is_quiet() -> bool:
@@ -75,8 +103,11 @@ def _read(kept: Path | None) -> dict[str, Rates]:
     try:
         found = json.loads(text or b"{}")
         return {
-            key: Rates(**{**r, "issue": Issue(**r["issue"]), "caches": tuple(r["caches"])}) for key, r in found.items()
-        }
+            key: Rates(**{
+                **r, "issue": Issue(**r["issue"]), "caches": tuple(r["caches"]), "costs": Costs(**r.get("costs", {})),
+            })
+            for key, r in found.items()
+        }  # fmt: skip
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError, UserError):
         return {}
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..forks import check_llvm
 from ..parameters import Rate, check_fields
+from .costs import USUAL, Costs
 from .description import Issue
 
 COPIED_BYTES = 128 << 20  # more than caches hold
@@ -38,6 +39,7 @@ class Rates:
     core_bandwidth: Rate
     bandwidth: Rate
     quiet: bool = True  # whether nobody else was busy then
+    costs: Costs = USUAL  # unless they were measured, too (`calibration`)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -46,8 +48,8 @@ class Rates:
 def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int) -> Rates:
     """Takes about a second, and the whole machine."""
     lanes = vector_bits // 32
-    engine = _compiled(_kernels(lanes))
-    ghz = 2 * _SERIAL * STEPS / _best([_chains(engine, "clock")]) / 1e9
+    engine = compiled(_kernels(lanes))
+    ghz = 2 * _SERIAL * STEPS / best([chains(engine, "clock")]) / 1e9
     cycle = 1e-9 / ghz
     vector = vector_bits // 8
     reads = [_bandwidth(engine, "reads", size // 2, vector) for size in cache_sizes]
@@ -55,20 +57,27 @@ def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int) -> Rates:
     return Rates(
         ghz=ghz,
         issue=Issue(
-            fma=CHAINS * STEPS * cycle / _best([_chains(engine, "fmas")]),
-            int=2 * CHAINS * STEPS * cycle / _best([_chains(engine, "ints")]),
+            fma=CHAINS * STEPS * cycle / best([chains(engine, "fmas")]),
+            int=2 * CHAINS * STEPS * cycle / best([chains(engine, "ints")]),
             load=reads[0] * cycle / vector,
             store=writes * cycle / vector,
         ),
         caches=tuple(reads),
-        core_bandwidth=2 * COPIED_BYTES / _best(_copies(1)),
-        bandwidth=2 * COPIED_BYTES / _best(_copies(cores)),
+        core_bandwidth=2 * COPIED_BYTES / best(_copies(1)),
+        bandwidth=2 * COPIED_BYTES / best(_copies(cores)),
     )
 
 
-def _best(parts: Sequence[Callable[[], object]]) -> float:
-    """The fewest seconds that running all parts at once takes."""
+def best(parts: Sequence[Callable[[], object]]) -> float:
+    """The fewest seconds that running all parts at once takes; of a single one those of the processor, so that other
+    processes disturb less."""
     seconds = []
+    if len(parts) == 1:
+        for _ in range(REPEATS):
+            start = time.thread_time()
+            parts[0]()
+            seconds.append(time.thread_time() - start)
+        return min(seconds)
     with ThreadPoolExecutor(len(parts)) as pool:
         for _ in range(REPEATS):
             start = time.perf_counter()
@@ -91,14 +100,16 @@ def _bandwidth(engine: llvm.ExecutionEngine, name: str, size: int, vector: int) 
     buffer = np.ones(steps * _BLOCK * vector + vector, np.uint8)  # pages of zeros may all be the same one
     start = -buffer.ctypes.data % vector + buffer.ctypes.data
     call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(engine.get_function_address(name))
-    return rounds * steps * _BLOCK * vector / _best([lambda: call(start, steps, rounds)])
+    return rounds * steps * _BLOCK * vector / best([lambda: call(start, steps, rounds)])
 
 
-def _chains(engine: llvm.ExecutionEngine, name: str) -> Callable[[], object]:
+def chains(engine: llvm.ExecutionEngine, name: str) -> Callable[[], object]:
+    """A loop that `chained` has written, to be called."""
     return ctypes.CFUNCTYPE(ctypes.c_float)(engine.get_function_address(name))
 
 
-def _compiled(text: str) -> llvm.ExecutionEngine:
+def compiled(text: str) -> llvm.ExecutionEngine:
+    """Code of LLVM text, for this machine."""
     check_llvm()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -124,22 +135,22 @@ def _kernels(lanes: int) -> str:
     return f"""
 declare {floats} @llvm.fma.v{lanes}f32({floats}, {floats}, {floats})
 @one = global float 1.0
-{_chained("clock", "<1 x float>", "<1 x i32>", "i32", serial, 1, "%i = bitcast float %one to i32")}
-{_chained("fmas", floats, ints, floats, fma, CHAINS, "")}
-{_chained("ints", floats, ints, ints, mixed, CHAINS, f"%i = bitcast {floats} %f to {ints}")}
+{chained("clock", "<1 x float>", "<1 x i32>", "i32", serial, 1, "%i = bitcast float %one to i32")}
+{chained("fmas", floats, ints, floats, fma, CHAINS, "")}
+{chained("ints", floats, ints, ints, mixed, CHAINS, f"%i = bitcast {floats} %f to {ints}")}
 {_read_loop(ints)}
 {_write_loop(ints)}
 """
 
 
-def _chained(name: str, floats: str, ints: str, kind: str, step: str, count: int, operand: str) -> str:
+def chained(name: str, floats: str, ints: str, kind: str, step: str, count: int, operand: str) -> str:
     """Runs chains of steps side by side; what it returns depends on all of them."""
-    chains = range(count)
+    numbers = range(count)
     zero = "0" if kind == "i32" else "zeroinitializer"
-    starts = "\n  ".join(f"%a{k} = phi {kind} [{zero}, %entry], [%n{k}, %loop]" for k in chains)
-    steps = "\n  ".join(step.format(k=k).replace("TYPE", kind) for k in chains)
-    bits = "\n  ".join(f"%b{k} = bitcast {kind} %n{k} to {ints}" for k in chains)
-    ends = "\n  ".join(f"%s{k} = xor {ints} %b{k}, %{'b0' if k == 1 else f's{k - 1}'}" for k in chains[1:])
+    starts = "\n  ".join(f"%a{k} = phi {kind} [{zero}, %entry], [%n{k}, %loop]" for k in numbers)
+    steps = "\n  ".join(step.format(k=k).replace("TYPE", kind) for k in numbers)
+    bits = "\n  ".join(f"%b{k} = bitcast {kind} %n{k} to {ints}" for k in numbers)
+    ends = "\n  ".join(f"%s{k} = xor {ints} %b{k}, %{'b0' if k == 1 else f's{k - 1}'}" for k in numbers[1:])
     last = "b0" if count == 1 else f"s{count - 1}"
     return f"""
 define float @{name}() {{

@@ -1,0 +1,145 @@
+"""Predicted times beside measured ones, over many schedules of each app: do prices put them in the right order?
+
+Each app runs under schedules of its own and of strategies, and under random changes of these (`variations`), at sizes
+that take milliseconds; on one thread, in seconds of the processor, so that other processes disturb little.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+import pantile as pt
+
+from ..apps import App
+from .columns import aligned
+from .console import Console
+from .contender import Unavailable
+from .variations import reduced, variations
+
+RUNS, MOST_RUNS = 3, 20  # of each schedule
+ENOUGH_S = 0.15  # of running it
+FAR = 2.0  # a prediction is near that is off by less than this factor
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One schedule of an app."""
+
+    app: str
+    schedule: str
+    predicted_ms: float
+    measured_ms: float
+
+    @property
+    def ratio(self) -> float:
+        """The prediction over what was measured."""
+        return self.predicted_ms / self.measured_ms
+
+
+def compare(apps: Sequence[App], size: str, count: int, console: Console) -> list[Compared]:
+    """So many schedules of each app."""
+    found: list[Compared] = []
+    for number, app in enumerate(apps, 1):
+        console.heading = f"[{number}/{len(apps)}] " if len(apps) > 1 else ""
+        console.begin(f"{app.name}: making inputs")
+        arguments = app.random(reduced(app.sizes[size]))
+        mine: list[Compared] = []
+        for how, pipeline in variations(app, arguments, count):
+            console.begin(f"{app.name}: {how} ({len(mine) + 1} of {count})")
+            try:
+                predicted = pipeline.predict(num_threads=1, **arguments).seconds
+                mine.append(Compared(app.name, how, 1e3 * predicted, 1e3 * _seconds(pipeline, arguments)))
+            except pt.PantileError as error:
+                console.error(f"{app.name}: {how}: {error}")
+        found += mine
+        if mine:
+            console.done(" ".join(_row(app.name, mine)))
+    return found
+
+
+def _seconds(pipeline: pt.Pipeline, arguments: dict[str, np.ndarray]) -> float:
+    """Of the processor, at best."""
+    out = pipeline(num_threads=1, **arguments)
+    times: list[float] = []
+    while len(times) < RUNS or (sum(times) < ENOUGH_S and len(times) < MOST_RUNS):
+        start = time.process_time()
+        pipeline(num_threads=1, out=out, **arguments)
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def spearman(a: Sequence[float], b: Sequence[float]) -> float:
+    """The correlation of ranks: 1 if both put everything in the same order."""
+    if len(a) < 2 or len(set(a)) < 2 or len(set(b)) < 2:
+        return 1.0
+    return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Equal values share the mean of their ranks."""
+    ordered = sorted(values)
+    return [(ordered.index(v) + len(ordered) - 1 - ordered[::-1].index(v)) / 2 for v in values]
+
+
+def table(results: Sequence[Compared]) -> Iterator[str]:
+    """A line per app, and one for all."""
+    rows = [["app", "schedules", "spearman", "within 2x", "median", "least", "most"]]
+    apps = list(dict.fromkeys(r.app for r in results))
+    each = {app: [r for r in results if r.app == app] for app in apps}
+    rows += [_row(app, of) for app, of in each.items()]
+    if len(apps) > 1:
+        mean = sum(float(row[2]) for row in rows[1:]) / len(apps)
+        rows.append(["all", str(len(results)), f"{mean:.2f}", *_row("", results)[3:]])
+    yield from aligned(rows, text_columns=1)
+    yield "median, least, most: of predicted over measured times; spearman of all: the mean"
+
+
+def _row(name: str, results: Sequence[Compared]) -> list[str]:
+    ratios = [r.ratio for r in results]
+    near = sum(1 / FAR < r < FAR for r in ratios) / len(ratios)
+    correlation = spearman([r.predicted_ms for r in results], [r.measured_ms for r in results])
+    ends = [f"{x:.2f}" for x in (median(ratios), min(ratios), max(ratios))]
+    return [name, str(len(results)), f"{correlation:.2f}", f"{100 * near:.0f} %", *ends]
+
+
+def to_json(results: Sequence[Compared]) -> list[dict[str, object]]:
+    """As objects of the file's "predictions"."""
+    return [asdict(r) for r in results]
+
+
+def draw(path: Path, results: Sequence[Compared], caption: str) -> None:
+    """A point per schedule, a panel per app; between the dashed lines a prediction is near."""
+    try:
+        pyplot = import_module("matplotlib.pyplot")
+    except ImportError:
+        raise Unavailable("matplotlib draws it; install it with `pip install matplotlib`") from None
+    apps = list(dict.fromkeys(r.app for r in results))
+    columns = min(4, len(apps))
+    rows = -(-len(apps) // columns)
+    figure, panels = pyplot.subplots(
+        rows, columns, figsize=(3 * columns, 3 * rows), layout="constrained", squeeze=False
+    )
+    for panel, app in zip(panels.flat, apps, strict=False):
+        mine = [r for r in results if r.app == app]
+        low, high = (f(x for r in mine for x in (r.predicted_ms, r.measured_ms)) for f in (min, max))
+        ends = [low / 1.2, high * 1.2]
+        panel.plot(ends, ends, color="black", linewidth=0.8)
+        for factor in (1 / FAR, FAR):
+            panel.plot(ends, [factor * e for e in ends], color="#999999", linewidth=0.8, linestyle="--")
+        panel.scatter([r.measured_ms for r in mine], [r.predicted_ms for r in mine], s=9, color="#c1440e")
+        panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+        panel.set_title(f"{app}: {_row(app, mine)[2]}", fontsize=9)
+    for panel in panels.flat[len(apps) :]:
+        panel.axis("off")
+    figure.supxlabel("measured, ms")
+    figure.supylabel("predicted, ms")
+    figure.suptitle(caption, fontsize=9, color="#555555")
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)

@@ -1,0 +1,36 @@
+"""`pantile calibrate`: measure this machine, and say what was found."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields
+
+import pantile as pt
+
+from ..machine.quiet import NOTICEABLE, busy_cores
+
+
+def calibrate() -> int:
+    """Measure, keep, print; 0."""
+    busy = busy_cores()
+    if busy is not None and busy > NOTICEABLE:
+        print(f"other processes keep {busy:.1f} cores busy: what is measured now is less than the machine can do")
+    machine = pt.machine.calibrate(_told)
+    _told("")
+    print(f"{machine.name}, {machine.cores} cores, {machine.ghz:.2f} GHz, vectors of {machine.vector_bits} bits")
+    issue = machine.issue
+    per_cycle = {"fma": issue.fma, "int": issue.int, "load": issue.load, "store": issue.store}
+    print("instructions per cycle:", ", ".join(f"{name} {n:.2f}" for name, n in per_cycle.items()))
+    rates = [f"L{k} {c.bandwidth / 1e9:.0f}" for k, c in enumerate(machine.caches, 1)]
+    memory = f"memory {machine.core_bandwidth / 1e9:.0f} by one core, {machine.bandwidth / 1e9:.0f} by all"
+    print(f"GB/s: {', '.join([*rates, memory])}")
+    usual = pt.machine.Costs()
+    measured = [f.name for f in fields(usual) if getattr(machine.costs, f.name) != getattr(usual, f.name)]
+    print("cycles:", ", ".join(f"{name} {getattr(machine.costs, name):.2f}" for name in measured))
+    return 0
+
+
+def _told(what: str) -> None:
+    """Say what is being done, on a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{what}", end="", file=sys.stderr, flush=True)

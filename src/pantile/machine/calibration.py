@@ -1,0 +1,127 @@
+"""The costs of instructions on the machine at hand, measured: what `pantile calibrate` finds out.
+
+Each is a loop of many chains side by side, as in `measure`. Where an instruction alone could be left out, it is
+followed by plain arithmetic, whose time is subtracted. What a beginning costs is no instruction, and is not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import llvmlite.binding as llvm
+
+from .costs import USUAL, Costs
+from .measure import CHAINS, STEPS, best, chained, chains, compiled
+
+_GATHERS = 4  # chains of them: each has as many addresses as lanes
+_TABLE = 1024  # elements that are gathered: a cache holds them
+_LEAST, _MOST = 0.05, 100.0  # cycles; what lies outside was disturbed
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """What one step of a chain does: LLVM text in which {k} is the number of the chain, and `a` becomes `n`."""
+
+    cost: str  # a field of Costs
+    kind: str  # floats, ints or scalar: the type of the chain
+    step: str
+    counted: float = 1.0  # instructions of that cost in a step
+    plain: int = 0  # of plain arithmetic besides
+    count: int = CHAINS
+
+
+def calibrated(vector_bits: int, ghz: float, plain: float, told: Callable[[str], None]) -> Costs:
+    """Takes a few seconds. `plain`: instructions of plain integer arithmetic per cycle; `told`: what is measured."""
+    lanes = vector_bits // 32
+    loops = _loops(lanes)
+    told("compiling loops")
+    engine = compiled(_text(lanes, loops))
+    found: dict[str, float] = {}
+    for loop in loops:
+        told(f"measuring {loop.cost}")
+        cycles = _seconds(engine, loop) * ghz * 1e9 / (STEPS * loop.count)
+        cycles = (cycles - loop.plain / plain) / loop.counted
+        if _LEAST <= cycles <= _MOST:
+            found[loop.cost] = round(cycles, 3)
+    return replace(USUAL, **found)
+
+
+def _seconds(engine: llvm.ExecutionEngine, loop: _Loop) -> float:
+    return best([chains(engine, f"cost.{loop.cost}")])
+
+
+def _loops(lanes: int) -> list[_Loop]:
+    floats, ints, shorts = f"<{lanes} x float>", f"<{lanes} x i32>", f"<{lanes} x i16>"
+    turned = ", ".join(f"i32 {(k + 1) % lanes}" for k in range(lanes))
+    threes = ", ".join(["i32 3"] * lanes)
+    return [
+        _Loop("mul", "ints", f"%n{{k}} = mul {ints} %a{{k}}, %i"),
+        _Loop(
+            "shift", "ints", f"%m{{k}} = lshr {ints} %a{{k}}, <{threes}>\n  %n{{k}} = xor {ints} %m{{k}}, %i", plain=1
+        ),
+        _Loop(
+            "widen", "ints",
+            f"%m{{k}} = trunc {ints} %a{{k}} to {shorts}\n  %p{{k}} = add {shorts} %m{{k}}, %h\n"
+            f"  %n{{k}} = sext {shorts} %p{{k}} to {ints}",
+            counted=2, plain=1,
+        ),
+        _Loop(
+            "convert", "floats",
+            f"%m{{k}} = fptosi {floats} %a{{k}} to {ints}\n  %p{{k}} = xor {ints} %m{{k}}, %i\n"
+            f"  %n{{k}} = sitofp {ints} %p{{k}} to {floats}",
+            counted=2, plain=1,
+        ),
+        _Loop("div", "floats", f"%n{{k}} = fdiv {floats} %f, %a{{k}}"),
+        _Loop("sqrt", "floats", f"%n{{k}} = call {floats} @llvm.sqrt.v{lanes}f32({floats} %a{{k}})"),
+        _Loop("idiv", "scalar", "%m{k} = or i32 %a{k}, %one.i\n  %n{k} = udiv i32 %one.i, %m{k}"),
+        _Loop(
+            "shuffle", "ints", f"%n{{k}} = shufflevector {ints} %a{{k}}, {ints} %i, <{lanes} x i32> <{turned}>"
+        ),
+        _Loop("gather", "ints", _gather(lanes), counted=lanes, count=_GATHERS),
+        _Loop("scalar", "scalar", "%m{k} = add i32 %a{k}, %one.i\n  %n{k} = xor i32 %m{k}, %one.i", counted=2),
+        _Loop("latency", "floats", f"%n{{k}} = call {floats} @llvm.fma.v{lanes}f32({floats} %f, {floats} %f, "
+              f"{floats} %a{{k}})", count=1),
+    ]  # fmt: skip
+
+
+def _gather(lanes: int) -> str:
+    """Elements at the places that a vector says, one by one."""
+    ints = f"<{lanes} x i32>"
+    most = ", ".join([f"i32 {_TABLE - 1}"] * lanes)
+    lines = [f"%w{{k}} = and {ints} %a{{k}}, <{most}>"]
+    before = "%i"
+    for lane in range(lanes):
+        after = "%n{k}" if lane == lanes - 1 else f"%v{{k}}.{lane}"
+        lines += [
+            f"%x{{k}}.{lane} = extractelement {ints} %w{{k}}, i32 {lane}",
+            f"%y{{k}}.{lane} = getelementptr i32, ptr @table, i32 %x{{k}}.{lane}",
+            f"%z{{k}}.{lane} = load i32, ptr %y{{k}}.{lane}",
+            f"{after} = insertelement {ints} {before}, i32 %z{{k}}.{lane}, i32 {lane}",
+        ]
+        before = after
+    return "\n  ".join(lines)
+
+
+def _text(lanes: int, loops: list[_Loop]) -> str:
+    floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
+    operands = (
+        f"%i = bitcast {floats} %f to {ints}\n  %h = trunc {ints} %i to <{lanes} x i16>\n"
+        "  %one.i = bitcast float %one to i32"
+    )
+    types = {"floats": floats, "ints": ints}
+    parts = []
+    for loop in loops:
+        if loop.kind == "scalar":
+            shape = ("<1 x float>", "<1 x i32>", "i32")
+            operand = "%one.i = bitcast float %one to i32"
+        else:
+            shape, operand = (floats, ints, types[loop.kind]), operands
+        parts.append(chained(f"cost.{loop.cost}", *shape, loop.step, loop.count, operand))
+    return f"""
+declare {floats} @llvm.fma.v{lanes}f32({floats}, {floats}, {floats})
+declare {floats} @llvm.sqrt.v{lanes}f32({floats})
+@one = global float 1.0
+@table = global [{_TABLE} x i32] zeroinitializer
+{"".join(parts)}
+"""

@@ -1,0 +1,44 @@
+"""What instructions and beginnings cost: the constants of predicted times (`price`), measured by `pantile calibrate`.
+
+Cycles are of one core, per instruction on a whole vector, when many are under way at once. The defaults are those of a
+Neoverse N1, which differ little from those of other cores of its decade.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..parameters import Rate, check_fields
+
+
+@dataclass(frozen=True)
+class Costs:
+    """In cycles, unless they say otherwise. Plain arithmetic, loads and stores are in `Issue`."""
+
+    mul: Rate = 2.0  # of integers
+    shift: Rate = 0.6
+    widen: Rate = 0.6  # to the next wider type, or the next narrower one
+    convert: Rate = 1.7  # between floats and integers
+    div: Rate = 6.0
+    sqrt: Rate = 6.0
+    idiv: Rate = 5.5  # of integers, per element
+    shuffle: Rate = 0.5
+    gather: Rate = 2.4  # per element
+    scalar: Rate = 0.36  # an operation on one element
+    latency: Rate = 2.0  # until a sum can be added to
+    iteration: Rate = 2.5  # instructions of an innermost loop that count and go on
+    row: Rate = 7.0  # to begin an innermost loop
+    stage: Rate = 20.0  # to begin a stage
+    stream: Rate = 60.0  # to begin a run of elements that lie far away
+    task_s: Rate = 5e-8  # of a parallel loop, in seconds
+    region_s: Rate = 4e-6  # to begin a parallel loop
+    call_s: Rate = 1.5e-5
+    dispatch: Rate = 2.7  # instructions per cycle, of all kinds
+    window: Rate = 150.0  # instructions that are under way at a time, at most
+    page_s: Rate = 1.7e-7  # to get a page of memory from the system, in seconds
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+USUAL = Costs()

@@ -1,0 +1,119 @@
+"""Indices as linear forms of loop variables, in numbers: where a read moves as loops go on.
+
+    f[2*y + 1, clamp(x - 1, 0, w)]   ->   (y: 2, at 1), (x: 1, at -1)
+    f[y // 2, lut[x] + c]            ->   (y: 1/2, at -1/2 to 0), (c: 1, at a place that data decides, by x)
+
+Clamps and mirrors at edges count as what they clamp: prices are those of the inner pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from ..expr.nodes import Cast, Const, Expr, Load, Number, Op, Var
+from ..expr.visit import each_once, names
+
+Slopes = tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Form:
+    """The sum of slope * variable, plus something from `low` to `high`, or anything that depends on `decided`."""
+
+    slopes: Slopes
+    low: float
+    high: float
+    decided: frozenset[str] | None = None  # variables that say where data are read, or what else is no sum
+
+    def span(self, extents: Mapping[str, int]) -> float:
+        """How far apart the places are that it takes while variables run over so many values each."""
+        if self.decided is not None:
+            return UNKNOWN
+        return self.high - self.low + sum([abs(s) * (extents.get(v, 1) - 1) for v, s in self.slopes])
+
+    def slope(self, variable: str) -> float:
+        return next((s for v, s in self.slopes if v == variable), 0.0)
+
+
+UNKNOWN = 1e18  # farther than any buffer reaches
+
+
+def index_form(e: Expr, loops: Collection[str], scalars: Mapping[str, Number]) -> Form:
+    """The form of an index."""
+    memo: dict[int, Form] = {}
+
+    def visit(node: Expr) -> Form:
+        return _node(node, [memo[id(c)] for c in _operands(node)], loops, scalars)
+
+    return each_once(e, memo, visit, _operands)
+
+
+def _operands(e: Expr) -> tuple[Expr, ...]:
+    return () if isinstance(e, Load) else e.operands
+
+
+def _node(e: Expr, parts: list[Form], loops: Collection[str], scalars: Mapping[str, Number]) -> Form:
+    if isinstance(e, Const):
+        return _constant(float(e.value))
+    if isinstance(e, Var):
+        return Form(((e.name, 1.0),), 0.0, 0.0) if e.name in loops else _constant(float(scalars.get(e.name, 0)))
+    if isinstance(e, Cast):
+        return parts[0]
+    found = _operation(e, parts) if isinstance(e, Op) else None
+    return found or Form((), 0.0, 0.0, frozenset(loops) & names(e))
+
+
+def _constant(value: float) -> Form:
+    return Form((), value, value)
+
+
+def _operation(e: Op, parts: list[Form]) -> Form | None:
+    first, second = parts[0], parts[1] if len(parts) > 1 else _constant(0.0)
+    if e.op == "within":  # a mirrored or repeated index is itself, inside of the limits
+        return first
+    if e.op == "select":
+        return second if second.slopes else parts[2]
+    if e.op == "neg":
+        return _scaled(first, -1.0)
+    if e.op in ("add", "sub"):
+        return _plus(first, _scaled(second, 1.0 if e.op == "add" else -1.0))
+    if e.op == "mul":
+        return _times(first, second)
+    if e.op in ("min", "max"):
+        return first if first.slopes or first.decided is not None else second
+    if e.op in ("floordiv", "mod") and not second.slopes and second.low == second.high > 0 and first.decided is None:
+        return (_divided if e.op == "floordiv" else _remainder)(first, second.low)
+    return None
+
+
+def _divided(form: Form, by: float) -> Form:
+    found = _scaled(form, 1 / by)
+    return Form(found.slopes, found.low - (by - 1) / by, found.high) if form.slopes else found
+
+
+def _remainder(form: Form, by: float) -> Form:
+    return Form((), 0.0, by - 1) if form.slopes else _constant(form.low % by)
+
+
+def _scaled(form: Form, by: float) -> Form:
+    ends = sorted((form.low * by, form.high * by))
+    return Form(tuple((v, s * by) for v, s in form.slopes if by), ends[0], ends[1], form.decided)
+
+
+def _plus(a: Form, b: Form) -> Form:
+    decided = a.decided if b.decided is None else b.decided if a.decided is None else a.decided | b.decided
+    if not b.slopes:
+        return Form(a.slopes, a.low + b.low, a.high + b.high, decided)
+    total = dict(a.slopes)
+    for v, s in b.slopes:
+        total[v] = total.get(v, 0.0) + s
+    kept = tuple(sorted((v, s) for v, s in total.items() if s))
+    return Form(kept, a.low + b.low, a.high + b.high, decided)
+
+
+def _times(a: Form, b: Form) -> Form | None:
+    for x, y in ((a, b), (b, a)):
+        if not x.slopes and x.low == x.high and x.decided is None:
+            return _scaled(y, x.low)
+    return None

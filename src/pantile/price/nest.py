@@ -1,0 +1,301 @@
+"""The loops that a plan describes, in numbers: how often each stage is computed, over what box, in which loops.
+
+    out: strip 8 > y 32 > x 16 vector of 8;  blur_x at y of out, stored at strip
+
+        computed("blur_x")              a box of (1, 128), (32 + 2) * 8 times: it slides
+        extents(("out", 0), Site y)     {"y": 1, "x": 128}: what one iteration of y computes of out
+
+A box is what the stages in one iteration of its loop read, in the inner part of the image (see `forms`): extents only,
+no positions. All iterations of a loop are alike, and last blocks count as far as they are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain, product
+
+from ..schedule.plan import Nest, Plan, Site, Split
+from .reads import Box
+from .sized import Leaf, Sized
+
+Chain = tuple[Site, ...]
+MOST_PARTS = 3  # splits of one definition whose last blocks are looked at apart
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """A box that is computed so many times; `slides` is the dim along which earlier ones leave a part of it, if any."""
+
+    box: Box
+    times: float
+    slides: int | None = None
+
+
+class Loops:
+    """The loops of one definition for a box of its stage: how many iterations each has.
+
+    What a split of a vector or unrolled loop leaves over, where it may compute nothing twice or has no whole block,
+    runs in a serial loop. `rest` are the inner loops of splits of which these are the loops for what is left over, and
+    not for the whole blocks; None: all iterations count as alike.
+    """
+
+    def __init__(self, nest: Nest, extents: Mapping[str, int], rest: frozenset[str] | None = None) -> None:
+        self.nest = nest
+        self.names = [loop.name for loop in nest.loops]
+        self.kinds = {loop.name: loop.kind for loop in nest.loops}
+        self.sizes = dict(extents)
+        self.of: dict[str, frozenset[str]] = {v: frozenset((v,)) for v in extents}  # loop -> variables that it moves
+        self.step: dict[str, int] = dict.fromkeys(extents, 1)  # how far one iteration moves them
+        self.part = 1.0  # of the iterations that splits have when last blocks are whole: those that there are
+        self.rests: list[str] = []  # inner loops of splits that leave something over
+        for r in nest.rewrites:
+            if isinstance(r, Split):
+                self._split(r, self.sizes[r.old], rest)
+            else:
+                self.sizes[r.fused] = self.sizes[r.outer] * self.sizes[r.inner]
+                self.of[r.fused] = self.of[r.outer] | self.of[r.inner]
+                self.step[r.fused] = self.step[r.inner]
+
+    def _split(self, r: Split, n: int, rest: frozenset[str] | None) -> None:
+        blocks, inside = -(-n // r.factor), min(n, r.factor)
+        if n % r.factor and (r.tail == "guard" or n < r.factor):
+            if self.kinds.get(r.inner) in ("vector", "unroll"):
+                self.rests.append(r.inner)
+                if rest is not None and r.inner in rest:
+                    blocks, inside = 1, n % r.factor
+                    self.kinds[r.inner] = "serial"
+                elif rest is not None:
+                    self.part *= 1.0 if n >= r.factor else 0.0
+                    blocks = max(1, n // r.factor)
+            else:
+                self.part *= n / (blocks * inside)
+        self.sizes[r.outer], self.sizes[r.inner] = blocks, inside
+        self.of[r.outer] = self.of[r.inner] = self.of[r.old]
+        self.step[r.outer], self.step[r.inner] = self.step[r.old] * r.factor, self.step[r.old]
+
+    def versions(self, extents: Mapping[str, int]) -> list[Loops]:
+        """The whole blocks, and what splits leave over."""
+        if not self.rests:
+            return [self]
+        names = self.rests[-MOST_PARTS:]
+        which = product(*(((), (n,)) for n in names))
+        every = (Loops(self.nest, extents, frozenset(chain.from_iterable(rest))) for rest in which)
+        return [v for v in every if v.part]
+
+    def trips(self, name: str) -> int:
+        return self.sizes[name]
+
+    def ranges(self, outside: int, extents: Mapping[str, int]) -> dict[str, int]:
+        """How many values each variable takes while the first `outside` loops stand still."""
+        at = {name: 1 if k < outside else self.sizes[name] for k, name in enumerate(self.names)}
+        before = _sizes_before(self.nest, extents)
+        for r, sizes in zip(reversed(self.nest.rewrites), reversed(before), strict=True):
+            if isinstance(r, Split):
+                outer, inner = at.pop(r.outer), at.pop(r.inner)
+                at[r.old] = min(sizes[r.old], (outer - 1) * r.factor + inner)
+            else:
+                runs = at.pop(r.fused) > 1
+                at[r.outer], at[r.inner] = (sizes[n] if runs else 1 for n in (r.outer, r.inner))
+        return at
+
+
+def _sizes_before(nest: Nest, extents: Mapping[str, int]) -> list[dict[str, int]]:
+    """The iterations of loops before each rewrite: a name may go on as that of an outer loop."""
+    sizes, found = dict(extents), []
+    for r in nest.rewrites:
+        found.append(dict(sizes))
+        if isinstance(r, Split):
+            n = sizes[r.old]
+            sizes[r.outer], sizes[r.inner] = -(-n // r.factor), min(n, r.factor)
+        else:
+            sizes[r.fused] = sizes[r.outer] * sizes[r.inner]
+    return found
+
+
+class Nests:
+    """All loops of a plan at the sizes of a call."""
+
+    def __init__(self, facts: Sized, plan: Plan) -> None:
+        self.facts, self.plan = facts, plan
+        self._computed: dict[str, Computed] = {}
+        self._needed: dict[tuple[str, Site | None], Box] = {}
+        self._loops: dict[Leaf, Loops] = {}
+        self._extents: dict[tuple[Leaf, Site | None], dict[str, int] | None] = {}
+        self._touched: dict[tuple[Leaf, Site | None], dict[str, Box] | None] = {}
+        self._own: dict[Leaf, Chain] = {}
+        self._around: dict[str, Chain] = {}
+        for stage in reversed(facts.graph.stages):  # consumers first: nothing then waits for a long chain of others
+            for site in self.around(stage.name):
+                self.needed(stage.name, site)
+            self.computed(stage.name)
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """All definitions that have loops."""
+        return [(s.name, k) for s in self.facts.graph.stages for k in range(len(s.definitions))]
+
+    # ---- chains of loops
+
+    def around(self, name: str) -> Chain:
+        """The loops around the place that a stage is computed at, outermost first."""
+        if name not in self._around:
+            self._around[name] = self.to(self.plan.stages[name].compute)
+        return self._around[name]
+
+    def to(self, site: Site | None) -> Chain:
+        """The loops around a place, its own one last."""
+        if site is None:
+            return ()
+        own = self.own((site.stage, site.definition))
+        at = next((k for k, s in enumerate(own) if s.loop == site.loop), -1)
+        return (*self.around(site.stage), *own[: at + 1])
+
+    def own(self, leaf: Leaf) -> Chain:
+        """The loops of a definition; those that it shares are another stage's, or its pure definition's."""
+        if leaf not in self._own:
+            name, k = leaf
+            p = self.plan.stages[name]
+            names = [loop.name for loop in p.nests[k].loops]
+            shared: Chain = ()
+            if k in p.within:
+                shared = self._down_to((name, 0), p.within[k])
+            elif p.with_stage is not None and p.with_loop is not None and k == 0:
+                shared = self._down_to((p.with_stage, 0), p.with_loop)
+            self._own[leaf] = (*shared, *(Site(name, k, n) for n in names[len(shared) :]))
+        return self._own[leaf]
+
+    def _down_to(self, leaf: Leaf, loop: str) -> Chain:
+        own = self.own(leaf)
+        return own[: next((k for k, s in enumerate(own) if s.loop == loop), -1) + 1]
+
+    def chain(self, leaf: Leaf) -> Chain:
+        """All loops around the innermost statement of a definition."""
+        return (*self.around(leaf[0]), *self.own(leaf))
+
+    def trips(self, site: Site) -> int:
+        return self.loops((site.stage, site.definition)).trips(site.loop)
+
+    # ---- boxes
+
+    def computed(self, name: str) -> Computed:
+        """What is computed of a stage at a time, and how often."""
+        if name not in self._computed:
+            self._computed[name] = self._find_computed(name)
+        return self._computed[name]
+
+    def _find_computed(self, name: str) -> Computed:
+        p = self.plan.stages[name]
+        sites = (p.compute, *p.also)
+        box = self.needed(name, p.compute)
+        for site in p.also:
+            box = tuple(map(max, box, self.needed(name, site)))
+        times = sum(map(self.times, sites))
+        return self._slid(name, Computed(box, times))
+
+    def times(self, site: Site | None) -> float:
+        """How often a place comes by."""
+        if site is None:
+            return 1.0
+        leaf = (site.stage, site.definition)
+        loops = self.loops(leaf)
+        count = self.computed(site.stage).times
+        for loop in loops.names[: loops.names.index(site.loop) + 1]:
+            count *= loops.trips(loop)
+        return count
+
+    def _slid(self, name: str, whole: Computed) -> Computed:
+        """Without what earlier iterations of a loop between its memory and its computation have left there."""
+        p = self.plan.stages[name]
+        between = self.around(name)[len(self.to(p.store)) :]
+        chain = self.around(name)
+        for site in reversed(between):
+            depth = chain.index(site)
+            one, count = self.needed(name, site), self.trips(site)
+            every = self.needed(name, chain[depth - 1] if depth else None)
+            moving = [k for k, (a, b) in enumerate(zip(one, every, strict=True)) if b > a]
+            kind = self.kind(site)
+            if kind != "serial" or count < 2 or len(moving) != 1 or one[moving[0]] != whole.box[moving[0]]:
+                continue
+            k = moving[0]
+            step = max(1, round((every[k] - one[k]) / (count - 1)))
+            if step < one[k]:
+                box = tuple(step if j == k else n for j, n in enumerate(whole.box))
+                return Computed(box, whole.times * every[k] / step / count, k)  # each row once; at times there is none
+        return whole
+
+    def stored(self, name: str) -> Box:
+        """The memory that a stage has at a time; along the dim that it slides along, as much as is in use."""
+        p = self.plan.stages[name]
+        box, slides = self.needed(name, p.store), self.computed(name).slides
+        if slides is None or self.facts.graph.stage[name].dims[slides] == p.storage[-1]:
+            return box
+        used = self.needed(name, p.compute)[slides] + self.computed(name).box[slides]
+        return tuple(min(n, used) if k == slides else n for k, n in enumerate(box))
+
+    def kind(self, site: Site) -> str:
+        nest = self.plan.stages[site.stage].nests[site.definition]
+        return next(loop.kind for loop in nest.loops if loop.name == site.loop)
+
+    def needed(self, name: str, at: Site | None) -> Box:
+        """What is read of a stage in one iteration of a loop, or in all."""
+        if (name, at) not in self._needed:
+            self._needed[name, at] = self.facts.whole[name] if at is None else self._find_needed(name, at)
+        return self._needed[name, at]
+
+    def _find_needed(self, name: str, at: Site) -> Box:
+        stage = self.facts.graph.stage[name]
+        box: Box = (1,) * stage.ndim
+        for leaf in self.facts.readers[name]:
+            touched = self.touched(leaf, at)
+            if touched is not None:
+                box = tuple(map(max, box, touched[name]))
+        for k in range(1, len(stage.definitions)):  # what updates write and read of the stage itself
+            extents = {**dict(zip(stage.dims, box, strict=True)), **self.facts.domain((name, k))}
+            own = self.facts.reads((name, k)).boxes(extents, self.facts.whole)[name]
+            box = tuple(map(max, box, own))
+        return box
+
+    def loops(self, leaf: Leaf) -> Loops:
+        """The loops of a definition."""
+        if leaf not in self._loops:
+            extents = self._variables(leaf, self.computed(leaf[0]).box)
+            self._loops[leaf] = Loops(self.plan.stages[leaf[0]].nests[leaf[1]], extents)
+        return self._loops[leaf]
+
+    def _variables(self, leaf: Leaf, box: Box) -> dict[str, int]:
+        dims = self.facts.graph.stage[leaf[0]].dims
+        return {**dict(zip(dims, box, strict=True)), **self.facts.domain(leaf)}
+
+    def versions(self, leaf: Leaf) -> list[Loops]:
+        """The loops of a definition, those of last blocks apart where these are not like the others."""
+        return self.loops(leaf).versions(self._variables(leaf, self.computed(leaf[0]).box))
+
+    def extents(self, leaf: Leaf, at: Site | None) -> dict[str, int] | None:
+        """How many values the variables of a definition take in one iteration of a loop; None if it is not in it."""
+        if (leaf, at) not in self._extents:
+            self._extents[leaf, at] = self._find_extents(leaf, at)
+        return self._extents[leaf, at]
+
+    def _find_extents(self, leaf: Leaf, at: Site | None) -> dict[str, int] | None:
+        name = leaf[0]
+        if at is None:
+            return self._variables(leaf, self.facts.whole[name])
+        own = self.own(leaf)
+        if at in own:
+            box = self.computed(name).box
+            return self.loops(leaf).ranges(own.index(at) + 1, self._variables(leaf, box))
+        p = self.plan.stages[name]
+        if at == p.compute or at in p.also:
+            return self._variables(leaf, self.computed(name).box)
+        if at in self.around(name) or any(at in self.to(site) for site in p.also):
+            return self._variables(leaf, self.needed(name, at))
+        return None
+
+    def touched(self, leaf: Leaf, at: Site | None) -> dict[str, Box] | None:
+        """The boxes that a definition reads and writes in one iteration of a loop; None if it is not in it."""
+        if (leaf, at) not in self._touched:
+            extents = self.extents(leaf, at)
+            found = None if extents is None else self.facts.reads(leaf).boxes(extents, self.facts.whole)
+            self._touched[leaf, at] = found
+        return self._touched[leaf, at]

@@ -1,0 +1,169 @@
+"""What evaluating a definition once executes, by kind of instruction, whatever its schedule.
+
+Kinds are those of `machine.costs`. Arithmetic on coordinates does not count, unless data takes part in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..analysis.narrowed import narrowed_values
+from ..analysis.work import evaluated
+from ..expr.nodes import COMPARISON, Cast, Const, Expr, Load, Op, Var
+from ..expr.types import INDEX
+from ..expr.visit import children, each_once, loaded, names
+from ..graph.nodes import Definition
+
+# Instructions of our own functions; measured as if all were products and sums, which two units share.
+_POLYNOMIAL = {"exp": 34, "log": 52, "sin": 35, "cos": 38, "tan": 44, "tanh": 44, "asin": 30, "acos": 35, "erf": 68,
+               "pow": 124, "atan2": 44}  # fmt: skip
+# Cycles until a result is there; of functions half their instructions wait for each other.
+_LATENCY = {"load": 5.0, "fma": 3.0, "int": 2.0, "shift": 2.0, "mul": 4.0, "widen": 2.0, "convert": 4.0, "div": 10.0,
+            "sqrt": 12.0, "idiv": 12.0}  # fmt: skip
+_ROUNDED = frozenset({"floor", "ceil", "round", "trunc"})
+_FUSED = frozenset({"add", "sub"})
+_SCALED = {"mul_shift": 3, "rounding_mul_shift": 3}
+_INDEX_BITS = 32  # of places that data decides, in vectors
+
+
+@dataclass(frozen=True)
+class Tally:
+    """So many instructions of a kind on elements of so many bits, which differ as these loops go on."""
+
+    kind: str
+    bits: int
+    loops: frozenset[str]
+    count: float
+
+
+def tallies(definition: Definition, loops: Iterable[str]) -> tuple[Tally, ...]:
+    """Of evaluating its values, its condition and those of its indices that data decides."""
+    own = frozenset(loops)
+    decided = [i for i in definition.indices if loaded(i)]
+    roots = [*narrowed_values(definition), *decided, *([] if definition.condition is None else [definition.condition])]
+    nodes = list(evaluated(roots))
+    with_sums = _with_sums(nodes)
+    counted: dict[tuple[str, int, frozenset[str]], float] = {}
+    for e in nodes:
+        for kind, bits, count in () if id(e) in with_sums else _instructions(e):
+            what = (kind, bits, own & names(e))
+            counted[what] = counted.get(what, 0.0) + count
+    return tuple(Tally(*what, count) for what, count in counted.items())
+
+
+def live_bytes(definition: Definition) -> tuple[int, ...]:
+    """How many bytes per lane wait in registers at each step of evaluating a definition, operands first, most first."""
+    decided = [i for i in definition.indices if loaded(i)]
+    roots = [*narrowed_values(definition), *decided]
+    order: dict[int, Expr] = {}
+    for root in roots:
+        each_once(root, order, lambda e: e, _computed)  # a memo keeps the order in which nodes were done
+    last = {id(c): k for k, e in enumerate(order.values()) for c in _computed(e)}
+    live, steps = 0, []
+    ends: dict[int, int] = {}
+    for k, e in enumerate(order.values()):
+        if not isinstance(e, (Const, Var)) and e.dtype is not INDEX:
+            size = max(1, e.dtype.bytes)
+            live += size
+            end = last.get(id(e), k)
+            ends[end] = ends.get(end, 0) + size
+        steps.append(live)
+        live -= ends.get(k, 0)
+    return tuple(sorted(steps, reverse=True))
+
+
+def depth(definition: Definition) -> float:
+    """Cycles from the first load to the last result, if nothing else had to be done."""
+    found: dict[int, float] = {}
+
+    def visit(e: Expr) -> float:
+        before = max((found[id(c)] for c in _computed(e)), default=0.0)
+        return before + (_LATENCY["load"] if isinstance(e, Load) else _own_latency(e))
+
+    roots = narrowed_values(definition)
+    return max((each_once(e, found, visit, _computed) for e in roots), default=0.0)
+
+
+def _own_latency(e: Expr) -> float:
+    if e.dtype is INDEX:
+        return 0.0
+    several = _instructions(e)
+    return sum(_LATENCY[kind] * (count if kind == "fma" and count > 1 else 1.0) for kind, _, count in several)
+
+
+def _computed(e: Expr) -> tuple[Expr, ...]:
+    """The operands that are in registers: what is loaded is, where it lies is not."""
+    return tuple(i for i in e.indices if loaded(i)) if isinstance(e, Load) else children(e)
+
+
+def _with_sums(nodes: list[Expr]) -> set[int]:
+    """Products of floats that are one instruction with the sum that they are a term of: one for each sum."""
+    uses = Counter(id(c) for e in nodes for c in children(e))
+    found: set[int] = set()
+    for e in nodes:
+        if isinstance(e, Op) and e.op in _FUSED and e.dtype.is_float:
+            products = [a for a in e.args if isinstance(a, Op) and a.op == "mul" and uses[id(a)] == 1]
+            found.update(id(a) for a in products[-1:])
+    return found
+
+
+def _instructions(e: Expr) -> list[tuple[str, int, float]]:
+    if isinstance(e, Cast):
+        return _conversion(e)
+    if not isinstance(e, Op) or e.op == "within":
+        return []
+    operand = e.args[-1].dtype
+    bits = _INDEX_BITS if operand is INDEX else max(8, operand.bits)
+    if operand.is_float:
+        if e.op == "rsqrt":
+            return [("sqrt", bits, 1.0), ("div", bits, 1.0)]
+        return [("fma", bits, _POLYNOMIAL[e.op])] if e.op in _POLYNOMIAL else [(*_of_floats(e, bits), 1.0)]
+    if e.op in ("floordiv", "mod"):
+        return _division(e, bits)
+    if e.op in ("shl", "shr"):
+        return [("shift", bits, 1.0)]
+    if e.op == "mul":
+        return [("mul", bits, 1.0)]
+    return [("mul", bits, 1.0 * _SCALED[e.op])] if e.op in _SCALED else [("int", bits, 1.0)]
+
+
+def _of_floats(e: Op, bits: int) -> tuple[str, int]:
+    if e.op == "div":
+        return ("fma" if isinstance(e.args[1], Const) else "div"), bits
+    if e.op == "sqrt":
+        return "sqrt", bits
+    if e.op in _ROUNDED:
+        return "convert", bits
+    if e.op in COMPARISON or e.op in ("select", "min", "max"):
+        return "int", bits
+    return "fma", bits
+
+
+def _division(e: Op, bits: int) -> list[tuple[str, int, float]]:
+    by = e.args[1]
+    if not isinstance(by, Const):
+        return [("idiv", bits, 1.0)]
+    n = int(by.value)
+    if n > 0 and n & (n - 1) == 0:
+        return [("shift", bits, 1.0)]
+    # The upper half of a product with the inverse, which is wider, and for a remainder what that leaves.
+    count = (2.0 if bits > 16 else 3.5) + (1.0 if e.op == "mod" else 0.0)
+    return [("mul", bits, count), ("int", bits, count)]
+
+
+def _conversion(e: Cast) -> list[tuple[str, int, float]]:
+    """One instruction for each doubling or halving, on vectors of the wider type; one more between int and float."""
+    a, b = e.value.dtype, e.dtype
+    if a is INDEX or b is INDEX:
+        return [] if not loaded(e) else [("widen", _INDEX_BITS, 1.0)]
+    small, large = sorted((max(8, a.bits), max(8, b.bits)))
+    found = []
+    while small < large:
+        small *= 2
+        found.append(("widen", small, 1.0))
+    if a.is_float != b.is_float:
+        found.append(("convert", large, 1.0))
+    return found
+

@@ -1,0 +1,232 @@
+"""The predicted time of a call under any schedule, and what it is made of.
+
+A schedule is priced by what its loops execute: `nest` says how often each stage is computed over which box, `body`
+what an iteration of an innermost loop executes, `traffic` which bytes come from where, and here these become seconds,
+shared by cores. No loop is lowered and nothing is compiled, so that a search can price hundreds of schedules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, prod
+
+from ..cached import cached_property
+from ..expr.nodes import Number
+from ..graph.nodes import Graph
+from ..machine.description import Machine
+from ..schedule.plan import Plan
+from ..schedule.resolve import resolve
+from ..schedule.schedule import Schedule
+from .body import Bodies, Body, Inner
+from .nest import Nests
+from .sized import Leaf, Shapes, sized
+from .traffic import Moved, Traffic
+
+COMPILE_S, COMPILE_S_EACH = 0.04, 5e-4  # to compile anything at all, and each instruction
+STREAMS = 6  # rows side by side, from outside of a core's own caches, that are fetched before they are asked for
+PAGE, KEPT_BYTES = 4096, 32 << 20  # of memory; and what a process keeps of it when it is not used
+OF_A_COPY = 0.65  # of the bandwidth that copying whole arrays has, which `measure` does: loops have less
+HIDDEN = 0.75  # the part of the shorter one, of computing and of moving bytes, that happens while the other does
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of a call: the shapes of its outputs by stage, its params by name and input extents as "img.shape.0"."""
+
+    shapes: Shapes
+    scalars: Mapping[str, Number]
+
+
+@dataclass(frozen=True)
+class Causes:
+    """Seconds, of all cores together until `imbalance`, which is what waiting for the last of them adds."""
+
+    arithmetic: float = 0.0
+    loads: float = 0.0
+    stores: float = 0.0
+    shuffles: float = 0.0
+    gathers: float = 0.0
+    waiting: float = 0.0  # for results of the iteration before, and for instructions to be decoded
+    traffic: float = 0.0  # beyond what happens while something is computed
+    starting: float = 0.0  # of rows, boxes, tasks and parallel loops
+    imbalance: float = 0.0
+
+    def __add__(self, other: Causes) -> Causes:
+        return Causes(
+            self.arithmetic + other.arithmetic,
+            self.loads + other.loads,
+            self.stores + other.stores,
+            self.shuffles + other.shuffles,
+            self.gathers + other.gathers,
+            self.waiting + other.waiting,
+            self.traffic + other.traffic,
+            self.starting + other.starting,
+            self.imbalance + other.imbalance,
+        )
+
+    @property
+    def seconds(self) -> float:
+        working = self.arithmetic + self.loads + self.stores + self.shuffles + self.gathers + self.waiting
+        return working + self.traffic + self.starting + self.imbalance
+
+
+@dataclass(frozen=True)
+class StagePrice:
+    """Of one stage: wall-clock seconds, what they are made of, and what is computed and moved."""
+
+    name: str
+    seconds: float
+    causes: Causes
+    points: float  # that are computed
+    redundant: float  # of these, the part that is computed again, at the borders of tiles
+    bytes: tuple[float, ...]  # from each cache but the first, and from memory last
+
+
+@dataclass(frozen=True)
+class Price:
+    """A predicted time, and its causes."""
+
+    name: str
+    seconds: float
+    causes: Causes
+    stages: tuple[StagePrice, ...]
+    bytes: tuple[float, ...]
+    instructions: int  # of the code: how much there is to compile
+    compile_seconds: float
+
+    def __str__(self) -> str:
+        from .show import show
+
+        return show(self)
+
+    __repr__ = __str__
+
+
+def price(
+    graph: Graph, schedule: Schedule, sizes: Sizes, machine: Machine, *, strict: bool = False,
+    threads: int | None = None,
+) -> Price:  # fmt: skip
+    """How long a call takes under a schedule, on so many threads (by default all of the machine's)."""
+    resolved, plan = resolve(graph, schedule, strict=strict, vector_bits=machine.vector_bits)
+    return price_plan(resolved, plan, sizes, machine, threads=threads)
+
+
+def price_plan(graph: Graph, plan: Plan, sizes: Sizes, machine: Machine, *, threads: int | None = None) -> Price:
+    """The same of a schedule that was resolved before."""
+    inlined = frozenset(s.name for s in graph.stages if s.name not in plan.stages)
+    written_out = frozenset(p.name for p in plan.stages.values() if p.is_written_out)
+    facts = sized(graph, sizes.shapes, sizes.scalars, inlined, written_out)
+    return _Pricing(Nests(facts, plan), machine, machine.threads if threads is None else threads).price()
+
+
+class _Pricing:
+    def __init__(self, nests: Nests, machine: Machine, threads: int) -> None:
+        self.nests, self.machine, self.threads = nests, machine, threads
+        self.cycle = 1e-9 / machine.ghz
+
+    def price(self) -> Price:
+        bodies, moved = Bodies(self.nests, self.machine), Traffic(self.nests, self.machine).moved()
+        parts: dict[str, list[tuple[Leaf, list[Body]]]] = {}
+        for leaf in self.nests.leaves:
+            parts.setdefault(leaf[0], []).append((leaf, bodies.bodies(leaf)))
+        stages = [self._stage(name, of, moved) for name, of in parts.items()]
+        call = Causes(starting=self.machine.costs.call_s)
+        causes = sum((s.causes for s in stages), call)
+        seconds = sum(s.seconds for s in stages) + self.machine.costs.call_s
+        every = zip(*(s.bytes for s in stages), strict=True)
+        size = sum(int(self._code(leaf, found)) for of in parts.values() for leaf, found in of)
+        compiling = COMPILE_S + size * COMPILE_S_EACH
+        name, moved_bytes = self.nests.facts.graph.name, tuple(map(sum, every))
+        return Price(name, seconds, causes, tuple(stages), moved_bytes, size, compiling)
+
+    def _stage(self, name: str, parts: list[tuple[Leaf, list[Body]]], moved: Mapping[Leaf, Moved]) -> StagePrice:
+        causes = sum((self._leaf(found, moved[leaf]) for leaf, found in parts), Causes())
+        computed = self.nests.computed(name)
+        tasks, regions = self._tasks(parts[0][0])
+        costs = self.machine.costs
+        begins = computed.times * costs.stage if any(body.starts for _, of in parts for body in of) else 0.0
+        starting = begins * self.cycle + regions * costs.region_s + tasks * regions * costs.task_s
+        causes += Causes(starting=starting + self._fresh(name))
+        seconds = causes.seconds
+        if tasks > 1:
+            most = min(self.threads, tasks)
+            shared = seconds / most
+            slowest = shared * ceil(tasks / most) * most / tasks
+            causes += Causes(imbalance=(slowest - shared) * most)
+            seconds = slowest
+        points = computed.times * prod(computed.box)
+        least = prod(self.nests.facts.whole[name])
+        bytes_moved = [sum(n) for n in zip(*(moved[leaf].bytes for leaf, _ in parts), strict=True)]
+        return StagePrice(name, seconds, causes, points, max(0.0, 1 - least / points), tuple(bytes_moved))
+
+    def _tasks(self, leaf: Leaf) -> tuple[int, float]:
+        """How many parts of a stage run in parallel, and how often such a loop begins for the stage itself."""
+        count, begins = 1, 0.0
+        chain = self.nests.chain(leaf)
+        for depth, site in enumerate(chain):
+            if self.nests.kind(site) == "parallel":
+                if count == 1 and site.stage == leaf[0]:
+                    begins = self.nests.times(chain[depth - 1] if depth else None)
+                count *= self.nests.trips(site)
+        return count, begins
+
+    def _leaf(self, bodies: list[Body], moved: Moved) -> Causes:
+        """Of one definition, all cores together."""
+        split = sum(map(self._loop, bodies), Causes())
+        moving = self._seconds_of(moved, max((b.streams for b in bodies), default=0))
+        hidden = HIDDEN * min(moving, split.seconds)
+        return split + Causes(traffic=moving - hidden)
+
+    def _loop(self, body: Body) -> Causes:
+        """Of an innermost loop, by what its time is spent on, in proportion."""
+        cycles = body.cycles(self.machine)
+        memory = body.memory(self.machine)
+        accesses = max(body.loads + body.stores, 1e-9)
+        loads, stores = (memory * n / accesses for n in (body.loads, body.stores))
+        waits = max(0.0, cycles - max(body.arithmetic + body.shuffles, memory) - body.gathers)
+        each = body.iterations * self.cycle
+        useful = each * (cycles - waits - body.gathers) / max(body.arithmetic + loads + stores + body.shuffles, 1e-9)
+        return Causes(
+            arithmetic=useful * body.arithmetic,
+            loads=useful * loads,
+            stores=useful * stores,
+            shuffles=useful * body.shuffles,
+            gathers=each * body.gathers,
+            waiting=each * waits,
+            starting=body.starts * self.machine.costs.row * self.cycle,
+        )
+
+    def _seconds_of(self, moved: Moved, streams: int) -> float:
+        """That it takes one core to move bytes, so many rows side by side."""
+        machine = self.machine
+        near, *far = zip(moved.bytes, self._rates, strict=True)
+        started = moved.runs * machine.costs.stream * self.cycle
+        slower = max(1.0, streams / STREAMS)
+        return near[0] / near[1] + slower * sum(n / rate for n, rate in far) + started
+
+    @cached_property
+    def _rates(self) -> list[float]:
+        """Bytes per second, for one core, from each cache but the first and from memory."""
+        of_memory = OF_A_COPY * self.machine.memory_bandwidth(self.threads) / self.threads
+        return [*(c.bandwidth for c in self.machine.caches[1:]), of_memory]
+
+    def _fresh(self, name: str) -> float:
+        """Seconds to get the memory of a stage from the system, if it has so much that it is not kept for the next."""
+        if name not in self._at_root or sum(self._at_root.values()) <= KEPT_BYTES:
+            return 0.0
+        return self._at_root[name] / PAGE * self.machine.costs.page_s
+
+    @cached_property
+    def _at_root(self) -> dict[str, float]:
+        """Bytes of the stages that are stored at root, outputs left out."""
+        facts = self.nests.facts
+        root = [n for n, p in self.nests.plan.stages.items() if p.store is None and n not in facts.graph.output]
+        return {n: prod(self.nests.stored(n)) * facts.bytes_per_point(n) for n in root}
+
+    def _code(self, leaf: Leaf, bodies: list[Body]) -> float:
+        """Instructions of the code of a definition: its innermost loops, as often as they are written out."""
+        loops = self.nests.loops(leaf)
+        written = prod(loops.trips(n) for n in loops.names if loops.kinds[n] == "unroll")
+        inside = prod(map(loops.trips, Inner(loops).copied))
+        return sum(body.instructions + 20 for body in bodies) * written / inside

@@ -1,0 +1,132 @@
+"""What one definition reads and writes, as forms: how large a box of each source a part of its loops touches.
+
+Loads of the same slopes are one group: f[y - 1, x], f[y, x] and f[y + 1, x] together reach two rows farther than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from ..cached import cached_property
+from ..expr.linear import linear
+from ..expr.nodes import Expr, Load, Number
+from ..expr.types import DType
+from ..expr.visit import key, names
+from ..graph.nodes import Definition, Stage
+from .forms import Form, index_form
+
+Extents = Mapping[str, int]
+Box = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """One load or store: its buffer, the stage or input that this belongs to, and its indices."""
+
+    buffer: str
+    source: str
+    forms: tuple[Form, ...]
+    dtype: DType
+    family: tuple[object, ...]  # the same for those that differ by constants alone
+    variables: frozenset[str]  # of loops, that it depends on
+    decided: frozenset[str]  # of these, those on which it depends where data are read
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Accesses of one source with the same slopes: per dim the hull of their forms."""
+
+    source: str
+    forms: tuple[Form, ...]
+
+    def box(self, extents: Extents, whole: Box) -> Box:
+        return tuple([
+            min(n, ceil(f.span(extents) - 1e-6) + 1)
+            for f, n in zip(self.forms, whole, strict=True)
+        ])  # fmt: skip
+
+
+class Reads:
+    """Of one definition, of stages that are not inlined."""
+
+    def __init__(
+        self, stage: Stage, definition: Definition, source: Callable[[str], str], scalars: Mapping[str, Number],
+    ) -> None:  # fmt: skip
+        self.stage, self.definition = stage, definition
+        self.loops = frozenset((*stage.dims, *(r.name for r in definition.domain)))
+        self._source, self._scalars = source, scalars
+        self._forms: dict[Expr, Form] = {}
+
+    def form(self, index: Expr) -> Form:
+        """The form of an index, found once."""
+        if index not in self._forms:
+            self._forms[index] = index_form(index, self.loops, self._scalars)
+        return self._forms[index]
+
+    @cached_property
+    def loads(self) -> tuple[Access, ...]:
+        """Every different load."""
+        different: dict[tuple[object, ...], Load] = {}
+        for e in self.definition.loads:
+            different.setdefault((e.buffer, *map(key, e.indices)), e)
+        return tuple(self.access(e) for e in different.values())
+
+    def access(self, e: Load) -> Access:
+        return self._access(e.buffer, e.dtype, e.indices)
+
+    def _access(self, buffer: str, dtype: DType, indices: tuple[Expr, ...]) -> Access:
+        source = self._source(buffer)
+        family = (source, *(frozenset((k, c) for k, (_, c) in linear(i).terms.items()) for i in indices))
+        variables = self.loops & frozenset().union(*map(names, indices))
+        forms = tuple(map(self.form, indices))
+        decided = frozenset[str]().union(*(f.decided for f in forms if f.decided))
+        return Access(buffer, source, forms, dtype, family, variables, decided)
+
+    @cached_property
+    def stores(self) -> tuple[Access, ...]:
+        """One per value."""
+        pairs = zip(self.stage.buffers, self.stage.dtypes, strict=True)
+        return tuple(self._access(b, t, self.definition.indices) for b, t in pairs)
+
+    @cached_property
+    def _groups(self) -> tuple[_Group, ...]:
+        return _grouped((*self.loads, *self.stores[:1]))
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """All that is read or written."""
+        return tuple(dict.fromkeys(a.source for a in (*self.loads, *self.stores)))
+
+    @cached_property
+    def scattered(self) -> dict[str, tuple[int, frozenset[str]]]:
+        """Sources that are read or written where data say: at how many places each time, and by which loops these
+        differ. Of a box that such places may be anywhere in, few are."""
+        found: dict[str, tuple[int, frozenset[str]]] = {}
+        for a in (*self.loads, *self.stores):
+            if any(f.decided is not None for f in a.forms):
+                count, variables = found.get(a.source, (0, frozenset()))
+                found[a.source] = (count + 1, variables | a.variables)
+        return found
+
+    def boxes(self, extents: Extents, whole: Mapping[str, Box]) -> dict[str, Box]:
+        """The box of each source, of the stage itself too, that is touched while loops run over such extents."""
+        found: dict[str, Box] = {}
+        for g in self._groups:
+            box = g.box(extents, whole[g.source])
+            found[g.source] = box if g.source not in found else tuple(map(max, found[g.source], box))
+        return found
+
+
+def _grouped(accesses: tuple[Access, ...]) -> tuple[_Group, ...]:
+    groups: dict[tuple[object, ...], list[Access]] = {}
+    for a in accesses:
+        groups.setdefault((a.source, *(f.slopes for f in a.forms)), []).append(a)
+    hulls = {key: tuple(map(_hull, zip(*(a.forms for a in of), strict=True))) for key, of in groups.items()}
+    return tuple(_Group(of[0].source, hulls[key]) for key, of in groups.items())
+
+
+def _hull(forms: tuple[Form, ...]) -> Form:
+    decided = next((f.decided for f in forms if f.decided is not None), None)
+    return Form(forms[0].slopes, min(f.low for f in forms), max(f.high for f in forms), decided)

@@ -1,0 +1,145 @@
+"""Bytes that pass between a core and each cache, and memory: at which loop data are found again before they are gone.
+
+Of the loops around a definition, take the outermost one of which an iteration, with all that is computed in it, touches
+no more than a cache holds. From one iteration to the next the cache then keeps what they share: it misses what all
+iterations of that loop touch together, once for each time that the loop begins. What is stored inside of an iteration
+stays there. What fits altogether was left there by the call before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf, prod
+
+from ..machine.description import Machine
+from ..schedule.plan import Site
+from .body import storage_order
+from .nest import Nests
+from .reads import Box
+from .sized import Leaf
+
+USED = 0.9  # the part of a cache that is there for what a loop touches, others and associativity having the rest
+WRITTEN = 0.8  # of what as many bytes take that are read: nobody waits for them
+
+
+@dataclass
+class Moved:
+    """Of one definition: bytes that come from each cache but the first, and from memory last; and in how many runs of
+    consecutive elements those come that no cache of the core's own has."""
+
+    bytes: list[float]
+    runs: float = 0.0
+
+
+class Traffic:
+    """Of all definitions of a plan."""
+
+    def __init__(self, nests: Nests, machine: Machine) -> None:
+        self.nests, self.machine = nests, machine
+        self._iteration: dict[Site | None, float] = {}
+        self._inside: dict[Site, list[Leaf]] = {}
+        for leaf in nests.leaves:
+            for site in nests.chain(leaf):
+                self._inside.setdefault(site, []).append(leaf)
+        self._order = {name: storage_order(nests, name) for name in nests.facts.dtypes}
+        self._stores = {name: nests.to(p.store) for name, p in nests.plan.stages.items()}
+
+    def moved(self) -> dict[Leaf, Moved]:
+        """By definition."""
+        found = {leaf: Moved([0.0] * len(self.machine.caches)) for leaf in self.nests.leaves}
+        beyond: dict[tuple[str, Leaf], list[float]] = {}
+        for level, cache in enumerate(self.machine.caches):
+            for (leaf, source), (missed, runs) in self._missed(USED * cache.per_core).items():
+                beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))[level] = missed
+                if level == min(1, len(self.machine.caches) - 1):
+                    found[leaf].runs += runs
+        for (_, leaf), amounts in beyond.items():
+            for level, n in enumerate(amounts):
+                farther = amounts[level + 1] if level + 1 < len(amounts) else 0.0
+                found[leaf].bytes[level] += max(0.0, n - farther)
+        return found
+
+    def _missed(self, size: float) -> dict[tuple[Leaf, str], tuple[float, float]]:
+        """Bytes of each source that definitions do not find in a cache, and in how many runs; where several in the
+        same loop use the same, the first one fetches it."""
+        if self._touched_in(None) <= size:
+            return {}
+        first: dict[tuple[Site | None, str], tuple[Leaf, float, float]] = {}
+        for leaf in self.nests.leaves:
+            chain = self.nests.chain(leaf)
+            depth = next((k for k, site in enumerate(chain) if self._touched_in(site) <= size), len(chain) - 1)
+            site = chain[depth] if chain else None
+            outside = chain[depth - 1] if depth > 0 else None
+            boxes = self.nests.touched(leaf, outside)
+            most = self._scattered(leaf, outside)
+            times = self.nests.times(outside)
+            for source, box in (boxes or {}).items():
+                if site in self._stores.get(source, ()):
+                    continue
+                size_of = min(self._bytes(source, box), most.get(source, inf))
+                amount = times * size_of * (WRITTEN if source == leaf[0] else 1.0)
+                if (site, source) not in first or first[site, source][1] < amount:
+                    runs = min(self._runs(source, box), size_of / self.machine.l1.line)
+                    first[site, source] = (leaf, amount, times * runs)
+        return {(leaf, source): (amount, runs) for (_, source), (leaf, amount, runs) in first.items()}
+
+    def _touched_in(self, site: Site | None) -> float:
+        """Bytes that one iteration of a loop, or the whole call, touches."""
+        if site not in self._iteration:
+            leaves = self.nests.leaves if site is None else self._inside[site]
+            self._iteration[site] = sum(self._largest(leaves, site).values())
+        return self._iteration[site]
+
+    def _largest(self, leaves: Iterable[Leaf], site: Site | None) -> dict[str, float]:
+        sizes: dict[str, float] = {}
+        for leaf in leaves:
+            most = self._scattered(leaf, site)
+            for source, box in (self.nests.touched(leaf, site) or {}).items():
+                if site is None or site in self._stores.get(source, ()):
+                    box = self._stored(source, box)
+                touched = min(self._bytes(source, box), most.get(source, inf))
+                sizes[source] = max(sizes.get(source, 0.0), touched)
+        return sizes
+
+    def _scattered(self, leaf: Leaf, site: Site | None) -> dict[str, float]:
+        """The most bytes of sources that a definition touches where data say: a line for each time."""
+        places = self.nests.facts.reads(leaf).scattered
+        extents = self.nests.extents(leaf, site) if places else None
+        if extents is None:
+            return {}
+        line = self.machine.l1.line
+        return {
+            source: line * count * prod(extents.get(v, 1) for v in variables)
+            for source, (count, variables) in places.items()
+        }
+
+    def _stored(self, source: str, touched: Box) -> Box:
+        """The memory of a stage: of one that is stored in a loop, what it has there."""
+        p = self.nests.plan.stages.get(source)
+        return touched if p is None else self.nests.stored(source)
+
+    def _bytes(self, source: str, box: Box) -> float:
+        """Of the lines that hold a box."""
+        line = self.machine.l1.line
+        run = self._run(source, box)
+        points = prod(box)
+        total = 0.0
+        for t in self.nests.facts.dtypes[source]:
+            length = run * t.bytes
+            lines = length / line if run == points else (length + line - t.bytes) / line
+            total += points / run * max(1.0, lines) * line
+        return total
+
+    def _runs(self, source: str, box: Box) -> float:
+        return prod(box) / self._run(source, box) * len(self.nests.facts.dtypes[source])
+
+    def _run(self, source: str, box: Box) -> int:
+        """Consecutive elements of a box in memory."""
+        whole = self.nests.facts.whole[source]
+        run = 1
+        for axis in reversed(self._order[source]):
+            run *= box[axis]
+            if box[axis] < whole[axis]:
+                break
+        return run

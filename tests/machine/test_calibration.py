@@ -1,0 +1,73 @@
+"""What `pantile calibrate` measures, and that it is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from pantile.cli import main
+from pantile.machine import Costs, Issue, calibrate, detect, host, measure
+from pantile.machine.calibration import calibrated
+from pantile.machine.costs import USUAL
+from pantile.machine.measure import Rates
+
+RATES = Rates(2.0, Issue(2, 2, 2, 1), (64e9, 32e9), 10e9, 15e9)
+FOUND = replace(USUAL, gather=3.5)
+
+
+@pytest.fixture
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A quiet system, and a folder of its own; measuring takes no time."""
+    monkeypatch.setattr(host, "data_caches", lambda: host._USUAL_CACHES)
+    monkeypatch.setattr(host, "busy_cores", lambda: 0.0)
+    monkeypatch.setattr(host, "measure", lambda *_: RATES)
+    monkeypatch.setattr(host, "calibrated", lambda *_: FOUND)
+    monkeypatch.setenv("PANTILE_CACHE_DIR", str(tmp_path / "kept"))
+    detect.cache_clear()
+    yield tmp_path / "kept" / host.FILE_NAME
+    detect.cache_clear()
+
+
+def test_instructions_cost_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "REPEATS", 1)
+    told: list[str] = []
+    found = calibrated(128, 2.5, 2.0, told.append)
+    assert isinstance(found, Costs)
+    assert all(0.05 <= getattr(found, name) <= 100 for name in ("mul", "div", "sqrt", "gather", "shuffle", "latency"))
+    assert told[0] == "compiling loops" and "measuring gather" in told
+
+
+def test_costs_are_usual_until_they_are_measured_and_then_kept(system: Path) -> None:
+    assert detect().costs == USUAL
+    assert calibrate().costs == FOUND
+    detect.cache_clear()
+    assert detect().costs == FOUND
+
+
+def test_measuring_rates_again_keeps_the_costs(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "busy_cores", lambda: 1.0)
+    calibrate()
+    monkeypatch.setattr(host, "busy_cores", lambda: 0.0)  # now rates are measured anew
+    monkeypatch.setattr(host, "measure", lambda *_: replace(RATES, ghz=3.0))
+    detect.cache_clear()
+    assert (detect().ghz, detect().costs) == (3.0, FOUND)
+
+
+def test_files_from_before_there_were_costs(system: Path) -> None:
+    first = detect()
+    ((key, kept),) = json.loads(system.read_text()).items()
+    del kept["costs"]
+    system.write_text(json.dumps({key: kept}))
+    detect.cache_clear()
+    assert detect() == first
+
+
+def test_the_command_says_what_it_found(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate"]) == 0
+    out = capsys.readouterr().out
+    assert "2.00 GHz" in out and "gather 3.50" in out
+    assert all(f.name not in out for f in fields(Costs) if f.name in ("widen", "convert"))

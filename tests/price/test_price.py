@@ -1,0 +1,177 @@
+"""What costs more has a higher price: counted, not timed. On a machine by name, so that all machines agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.machine import named
+from pantile.price import Price
+from tests.autoschedule.problems import chain
+
+N1 = named("neoverse-n1")
+Y, X = pt.vars("y x")
+SHAPE = (2048, 2048)
+
+
+def blur() -> pt.Pipeline:
+    """Five rows of a stage of five columns."""
+    img, across, down = pt.Input("img", "float32", ndim=2), pt.Func("across"), pt.Func("down")
+    across[Y, X] = sum(img[Y, X + k] for k in range(1, 5)) + img[Y, X]
+    down[Y, X] = sum(across[Y + k, X] for k in range(1, 5)) + across[Y, X]
+    return pt.Pipeline(down, shape=(img.shape[0] - 4, img.shape[1] - 4), algebra=False)
+
+
+def price(p: pt.Pipeline, *chains: pt.StageSchedule, threads: int = 1, shape: tuple[int, ...] = SHAPE) -> Price:
+    return p.with_schedule(pt.Schedule(*chains), machine=N1).predict(img=shape, num_threads=threads)
+
+
+def tiled(y: int, x: int) -> tuple[pt.StageSchedule, ...]:
+    down = pt.on("down").tile("y", "x", "yo", "xo", "yi", "xi", y, x).vectorize("xi", 8).parallel("yo")
+    return down, pt.on("across").compute_at("down", "xo").vectorize("x", 8)
+
+
+def stage(found: Price, name: str) -> Any:
+    return next(s for s in found.stages if s.name == name)
+
+
+def test_boxes_are_those_that_loops_compute() -> None:
+    found = price(blur(), *tiled(32, 256))
+    rows, columns = 2044, 2044
+    tiles = -(-rows // 32) * -(-columns // 256)
+    assert stage(found, "across").points == tiles * 36 * 256
+    assert stage(found, "down").points == rows * columns
+
+
+def test_smaller_tiles_compute_more_again() -> None:
+    again = [stage(price(blur(), *tiled(n, 256)), "across").redundant for n in (64, 16, 4)]
+    assert again == sorted(again) and again[0] > 0
+    prices = [price(blur(), *tiled(n, 256)).seconds for n in (64, 16, 4)]
+    assert prices == sorted(prices)
+
+
+def test_sliding_computes_each_row_once() -> None:
+    down = pt.on("down").split("y", "strip", "yi", 128).vectorize("x", 8).parallel("strip")
+    across = pt.on("across").compute_at("down", "yi").vectorize("x", 8)
+    again, slid = price(blur(), down, across), price(blur(), down, across.store_at("down", "strip"))
+    assert stage(slid, "across").points < 1.1 * 2048 * 2044 < 4 * 2048 * 2044 < stage(again, "across").points
+    assert slid.seconds < again.seconds
+
+
+def test_inlining_repeats_operations() -> None:
+    down = pt.on("down").vectorize("x", 8)
+    inlined = price(blur(), down, pt.on("across").compute_inline())
+    stored = price(blur(), down, pt.on("across").compute_root().vectorize("x", 8))
+    assert inlined.causes.arithmetic > 2 * stored.causes.arithmetic
+    assert inlined.causes.stores < stored.causes.stores
+
+
+def test_vectors_are_cheaper_than_elements_and_wide_ones_spill() -> None:
+    def seconds(lanes: int) -> float:
+        across = pt.on("across").compute_root().vectorize("x", lanes)
+        return price(blur(), pt.on("down").vectorize("x", lanes), across).seconds
+
+    scalar = price(blur(), pt.on("down"), pt.on("across").compute_root()).seconds
+    assert seconds(8) < seconds(2) < scalar
+    assert seconds(8) < seconds(64)
+
+
+def test_rows_written_out_share_loads() -> None:
+    def loads(rows: int) -> float:
+        down = pt.on("down").vectorize("x", 8).unroll("y", rows).reorder("y", "x", "y_u", "x_v")
+        return price(blur(), down, pt.on("across").compute_root().vectorize("x", 8)).causes.loads
+
+    assert loads(4) < 0.75 * loads(1)
+
+
+def pointwise(read: Any) -> pt.Pipeline:
+    img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
+    out[Y, X] = read(img)
+    return pt.Pipeline(out, shape=(64, 64))
+
+
+def test_gathers_are_dearer_than_strides_and_these_than_rows() -> None:
+    table = pt.table(np.arange(4096, dtype=np.int32) % 97)
+    dense = pointwise(lambda img: img[Y, X] + 1)
+    strided = pointwise(lambda img: img[Y, 2 * X] + 1)
+    turned = pointwise(lambda img: img[X, Y] + 1)
+    gathered = pointwise(lambda img: img[Y, pt.within(table[X], 0, 97)] + 1)
+    seconds = [price(p, pt.on("out").vectorize("x", 8)).seconds for p in (dense, strided, turned)]
+    assert seconds == sorted(set(seconds))
+    found = price(gathered, pt.on("out").vectorize("x", 8))
+    assert found.causes.gathers > 0 and found.seconds > seconds[1]
+
+
+def test_what_fits_a_cache_does_not_come_from_memory() -> None:
+    chains = pt.on("down").vectorize("x", 8), pt.on("across").compute_root().vectorize("x", 8)
+    small, large = (price(blur(), *chains, shape=(n, n)) for n in (64, 8192))
+    assert small.bytes[-1] == 0 and sum(small.bytes) == 0
+    assert large.bytes[-1] > 2 * 4 * 8192 * 8192
+    fused = price(blur(), *tiled(32, 512), shape=(8192, 8192))
+    assert fused.bytes[-1] < 0.75 * large.bytes[-1]
+
+
+def test_threads_share_the_work_as_far_as_there_are_tasks() -> None:
+    chains = tiled(512, 2044)  # four tasks
+    one, two, three, four = (price(blur(), *chains, threads=n) for n in (1, 2, 3, 4))
+    assert two.seconds < 0.6 * one.seconds
+    assert three.seconds == pytest.approx(two.seconds, rel=0.2) and three.causes.imbalance > two.causes.imbalance
+    assert four.seconds < 0.75 * three.seconds
+
+
+def test_sums_in_registers_are_cheaper_than_in_memory() -> None:
+    i, j = pt.vars("i j")
+    a, b, c = pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2), pt.Func("c")
+    k = pt.RDom((0, a.shape[1]), name="k")
+    c[i, j] = 0.0
+    c[i, j] += a[i, k[0]] * b[k[0], j]
+    p = pt.Pipeline(c, shape=(a.shape[0], b.shape[1]))
+
+    def seconds(chain: pt.StageSchedule) -> float:
+        return p.with_schedule(pt.Schedule(chain), machine=N1).predict(a=(512, 512), b=(512, 512)).seconds
+
+    plain = pt.on("c").vectorize("j", 8).update()
+    (k_name,) = (r.name for r in p.graph.stage["c"].updates[0].domain)
+    in_memory = plain.vectorize("j", 8).reorder("i", k_name, "j", "j_v")
+    block = plain.vectorize("j", 8).unroll("i", 4).reorder("i", "j", k_name, "i_u", "j_v")
+    assert seconds(block) < 0.5 * seconds(in_memory)
+
+
+def test_a_block_larger_than_its_loop_runs_element_by_element() -> None:
+    down = pt.on("down").split("x", "xo", "xi", 16).vectorize("xi", 16)
+    fits = price(blur(), down, pt.on("across").compute_at("down", "xo").vectorize("x", 16))
+    misfit = price(blur(), down, pt.on("across").compute_at("down", "xo").vectorize("x", 32))
+    assert misfit.seconds > 2 * fits.seconds
+
+
+def test_more_code_takes_longer_to_compile() -> None:
+    def size(rows: int) -> Price:
+        down = pt.on("down").vectorize("x", 8).unroll("y", rows).reorder("y", "x", "y_u", "x_v")
+        return price(blur(), down, pt.on("across").compute_root().vectorize("x", 8))
+
+    assert size(1).instructions < size(4).instructions < size(16).instructions
+    assert size(1).compile_seconds < size(16).compile_seconds
+
+
+def test_it_is_the_same_every_time_and_reads_well() -> None:
+    found = price(blur(), *tiled(32, 256))
+    assert found == price(blur(), *tiled(32, 256))
+    assert found.seconds == pytest.approx(sum(s.seconds for s in found.stages) + N1.costs.call_s)
+    text = repr(found)
+    assert text.startswith("down: ") and "predicted" in text and "computed again" in text
+
+
+def test_arguments_are_checked_as_those_of_a_call() -> None:
+    with pytest.raises(pt.UserError, match="img"):
+        blur().predict()
+    with pytest.raises(pt.UserError, match="the number of threads is 0"):
+        blur().with_schedule(pt.Schedule(), machine=N1).predict(img=SHAPE, num_threads=0)
+
+
+def test_long_chains_are_priced_without_deep_recursion() -> None:
+    p = chain(600)
+    chains = [pt.on(f"f{k}").compute_at("f599", "y").vectorize("x", 8) for k in range(599)]
+    assert price(p, *chains, pt.on("f599").vectorize("x", 8), shape=(64, 64)).seconds > 0
