@@ -1,7 +1,7 @@
 """Directives to the plan that lowering reads: pipeline + schedule -> pipeline + Plan.
 
 The only place that decides whether a schedule can be honoured; see `nest` (loops), `placement` (where), `clones`,
-`rfactor`. The pipeline changes only where clone_in adds copies of stages, and rfactor stages of partial results.
+`rfactor`. The pipeline changes only where clone_in and copy_in add copies, and rfactor stages of partial results.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from ..errors import UserError
 from ..graph.nodes import Graph
 from .clones import clone_stages
 from .default import complete
+from .directives import Directive
 from .draft import StageDraft, draft
 from .placement import Placement
-from .plan import Plan, PrefetchPlan, StagePlan
+from .plan import Plan, PrefetchPlan, StagePlan, StorageSplit
 from .refuse import did_you_mean
 from .rfactor import factor_reductions
 from .schedule import Schedule
@@ -39,6 +40,12 @@ def _check_stage_names(graph: Graph, schedule: Schedule) -> None:
     for s in schedule.values():
         if s.name not in graph.stage:
             where = s.directives[0].where if s.directives else None
+            if s.name in graph.input:
+                raise UserError(
+                    f"{s!r}: {s.name!r} is an input, which has no loops and no memory of its own; ask for a copy of it "
+                    f'by {s.head}.copy_in(consumer, name, *dims), and the rest of that',
+                    where,
+                )
             raise UserError(f"{s!r}: the pipeline has no stage {s.name!r}; {did_you_mean(s.name, graph.stage)}", where)
 
 
@@ -52,6 +59,7 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         storage=tuple(s.storage),
         memory="auto" if s.memory is None else str(s.memory.args[0]),
         folds={dim: int(d.args[1]) for dim, d in s.folds.items()},
+        storage_splits=tuple(_storage_split(d) for d in s.storage_splits),
         nontemporal=s.nontemporal is not None,
         prefetches=tuple(PrefetchPlan(str(d.args[0]), str(d.args[1]), int(d.args[2])) for d in s.prefetches),
         specializations=tuple(s.conditions),
@@ -61,3 +69,8 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         within={k: str(d.args[1]) for k, d in s.within.items()},
         is_written_out=s.is_written_out,
     )
+
+
+def _storage_split(d: Directive) -> StorageSplit:
+    dim, outer, inner, factor = d.args
+    return StorageSplit(str(dim), str(outer), str(inner), int(factor))
