@@ -41,6 +41,15 @@ def of_any_size() -> Graph:
     return lang.Pipeline(g).graph
 
 
+def stated() -> Graph:
+    """f says where it ends."""
+    (x,) = lang.vars("x")
+    f, g = lang.Func("f", domain=((0, 9),)), lang.Func("g")
+    f[x] = x * 2
+    g[x] = f[x] + 1
+    return lang.Pipeline(g, shape=(9,)).graph
+
+
 def read_twice() -> Graph:
     """Both definitions of g read f."""
     y, x = lang.vars("y x")
@@ -295,6 +304,19 @@ CLONES: list[Case] = [
     (pipelines.blur, (BLUR_Y.copy_out("a").copy_out("b"),), "blur_y is a copy of a already; ask for it once"),
     (pipelines.blur, (BLUR_Y, BLUR_X.copy_in("blur_y", "copy").compute_inline(), pt.on("copy").parallel("z")),
      "the pure definition has no loop 'z'"),
+    (pipelines.blur, (BLUR_X.panels("z", "p", "lane", 8),), "blur_x has no dim 'z'; there are: y, x"),
+    (pipelines.blur, (BLUR_Y.panels("x", "p", "lane", 8),),
+     "an output is no larger than the caller's array; cut the dims of a copy of it, such as by copy_out"),
+    (pipelines.blur, (BLUR_X.panels("x", "p", "p", 8),), "two dims, loops or params would have one name"),
+    (pipelines.blur, (BLUR_X.panels("x", "x", "lane", 8),), "two dims, loops or params would have one name"),
+    (pipelines.blur, (BLUR_X.panels("x", "p", "gain", 8),), "two dims, loops or params would have one name"),
+    (pipelines.blur, (BLUR_X.panels("x", "p", "lane", 8).panels("p", "q", "r", 8).panels("y", "p", "s", 8),),
+     "two dims, loops or params would have one name"),
+    (pipelines.blur, (BLUR_X, BLUR_Y.copy_out("sums"), pt.on("sums").panels("x", "p", "lane", 8)),
+     ("a panel may stick out of what is needed along x, and what sums reads need not be there; use split_storage, or "
+      "cut what it reads into panels, too")),
+    (stated, (pt.on("f").panels("x", "p", "lane", 8),),
+     "the domain of f is stated, and a panel may stick out of it; use split_storage"),
     (pipelines.diamond, tuple(many_copies()),
      "there would be 257 copies of stages; clone less, at most 256 altogether"),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Random copies of stages and inputs: clone_in and copy_in, of some or all of the reads of a consumer."""
+"""Random copies of stages and inputs, of some or all of the reads of a consumer, and dims that are cut into panels."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pantile.errors import UserError
 from pantile.graph.nodes import Graph, InputInfo, Stage
 from pantile.schedule.clones import clone_stages, places
 from pantile.schedule.directives import StageSchedule, on
+from pantile.schedule.panels import make_panels
 from pantile.schedule.resolve import resolve
 from pantile.schedule.schedule import Schedule
 
@@ -46,6 +47,26 @@ def _copy(
     named = isinstance(source, InputInfo) or drawer.chance(30)
     dims = [f"axis_{k}_" for k in range(source.ndim)] if named else []
     return on(source.name).copy_in(reader, name, *dims, *reads)
+
+
+def changed(graph: Graph, made: Schedule) -> Graph:
+    """What copies and panels make of a graph."""
+    return make_panels(*clone_stages(graph, made))[0]
+
+
+def in_panels(drawer: Drawer, graph: Graph, made: Schedule) -> Schedule:
+    """The copies, and some stages in panels, as far as that is legal."""
+    for stage in changed(graph, made).stages:
+        for k, dim in enumerate(stage.dims):
+            if drawer.chance(30):
+                names = (f"panel_{k}_", f"lane_{k}_")
+                asked = made.replace(made.on(stage.name).panels(dim, *names, drawer.pick([4, 2, 8, 3, 16, 1])))
+                try:
+                    changed(graph, asked)
+                except UserError:
+                    continue
+                made = asked
+    return made
 
 
 def with_copies(graph: Graph, made: Schedule, schedule: Schedule, strict: bool) -> Schedule:

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from pantile.codegen.target import host
 from pantile.errors import UserError
 from pantile.graph.nodes import Graph, Stage
-from pantile.schedule.clones import clone_stages
 from pantile.schedule.default import complete
 from pantile.schedule.directives import StageSchedule, on
 from pantile.schedule.plan import Plan
 from pantile.schedule.resolve import resolve
 from pantile.schedule.schedule import Schedule
 
-from .copies import copies, with_copies
+from .copies import changed, copies, in_panels, with_copies
 from .draws import Draw, Drawer
 from .loop_names import loop_name
 
@@ -31,7 +30,8 @@ def schedules(draw: Draw, graph: Graph, strict: bool) -> Schedule:
     """Directives for some of the stages of `graph`, the default for the others; at times copies of some."""
     drawer = Drawer(draw)
     made = copies(drawer, graph) if drawer.chance(25) else Schedule()
-    copied = clone_stages(graph, made)[0]
+    made = in_panels(drawer, graph, made) if drawer.chance(25) else made
+    copied = changed(graph, made)
     scheduler = _Scheduler(draw, copied, strict)
     for stage in reversed(copied.stages):  # consumers first: producers are placed in their loops
         if scheduler.number(0, 3) > 0:

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import assume, given, seed, settings
 from hypothesis import strategies as st
 
-from pantile.schedule.clones import clone_stages
-
-from .copies import copies, with_copies
+from .copies import changed, copies, in_panels, with_copies
 from .draws import Draw, Drawer
 from .harness import Trial, check, pipeline_of
 from .isolate import isolated
@@ -23,14 +21,16 @@ EXAMPLES = 4
 def trials(draw: Draw, focus: str, verbs: tuple[str, ...]) -> Trial:
     case: Case = draw(pipelines(focus, "any"))
     graph = pipeline_of(case).graph
-    made = copies(Drawer(draw), graph, verbs)
+    drawer = Drawer(draw)
+    made = copies(drawer, graph, verbs[:1])
+    made = in_panels(drawer, graph, made) if "panels" in verbs else made
     assume(len(made))
-    schedule = draw(schedules(clone_stages(graph, made)[0], case.strict))
+    schedule = draw(schedules(changed(graph, made), case.strict))
     both = with_copies(graph, made, schedule, case.strict)
     return Trial(case, both, None, draw(st.sampled_from([1, 2])))
 
 
-@pytest.mark.parametrize("verbs", [("clone_in",), ("copy_in",)], ids=lambda verbs: verbs[0])
+@pytest.mark.parametrize("verbs", [("clone_in",), ("copy_in",), ("copy_in", "panels")], ids="-".join)
 @pytest.mark.parametrize("focus", KINDS)
 def test_copies_change_no_values(focus: str, verbs: tuple[str, ...]) -> None:
     @seed(sum(map(ord, focus + "".join(verbs))))

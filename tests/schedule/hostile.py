@@ -79,6 +79,10 @@ PLACES: list[tuple[object, ...]] = [
     ("split_storage", "x", None, "xi", 4),
     ("split_storage", "x", "xo", None, 4),
     ("split_storage", "x", "xo", "xi", None),
+    ("panels", None, "xo", "xi", 4),
+    ("panels", "x", None, "xi", 4),
+    ("panels", "x", "xo", None, 4),
+    ("panels", "x", "xo", "xi", None),
 ]
 
 

@@ -43,7 +43,7 @@ def schedules(draw: st.DrawFn) -> tuple[Graph, Schedule]:
         st.tuples(st.just("copy_in"), st.tuples(stage, st.sampled_from(["copy", "near"]), new, new) | st.tuples(
             stage, st.just("near"), st.integers(0, 2))),
         st.tuples(st.just("copy_out"), st.tuples(st.sampled_from(["copy", "far"]))),
-        st.tuples(st.just("split_storage"), st.tuples(loop, new, new, factor)),
+        st.tuples(st.sampled_from(["split_storage", "panels"]), st.tuples(loop, new, new, factor)),
         st.tuples(st.just("fold_storage"), st.tuples(loop, factor)),
         st.tuples(st.sampled_from(WITHOUT_ARGUMENTS), st.just(())),
     )

@@ -1,4 +1,4 @@
-"""copy_in, copy_out and split_storage change where values lie, never the values."""
+"""copy_in, copy_out, panels and split_storage change where values lie, never the values."""
 
 from __future__ import annotations
 
@@ -96,6 +96,44 @@ CASES: dict[str, Case] = {
             pt.on("near").compute_at("out", "jo"),
         ),
     ),
+    "whole panels": (
+        product,
+        (
+            pt.on("out").copy_out("sums").split("j", "jo", "ji", 32, tail="guard").reorder("jo", "i", "ji"),
+            pt.on("b").copy_in("sums", "right", "k", "j"),
+            pt.on("right").panels("j", "p", "lane", 8).reorder_storage("p", "k", "lane").vectorize("lane", 8),
+            pt.on("sums").panels("j", "p", "lane", 8).compute_at("out", "jo").vectorize("lane", 8)
+            .update().reorder("p", "i", "r.k", "lane").vectorize("lane", 8),
+        ),
+    ),
+    "panels of other widths": (
+        product,
+        (
+            pt.on("out").copy_out("sums"),
+            pt.on("b").copy_in("sums", "right", "k", "j"),
+            pt.on("right").panels("j", "p", "lane", 3).panels("k", "slice", "step", 5),
+            pt.on("a").copy_in("sums", "left", "i", "k"),
+            pt.on("left").panels("k", "slice", "step", 5).compute_at("sums", "q").reorder_storage("step", "i", "slice"),
+            pt.on("sums").panels("j", "q", "lane", 8).update().reorder("q", "i", "r.k", "lane"),
+        ),
+    ),
+    "panels in panels": (
+        product,
+        (
+            pt.on("out").copy_out("sums"),
+            pt.on("b").copy_in("sums", "right", "k", "j"),
+            pt.on("right").panels("j", "p", "lane", 8).panels("p", "po", "pi", 3).panels("lane", "half", "quarter", 3),
+        ),
+    ),
+    "panels of an edge": (
+        pairs,
+        (
+            pt.on("source").panels("x", "p", "lane", 8).compute_at("out", "y").vectorize("lane"),
+            pt.on("f").panels("x", "p", "lane", 8).compute_at("out", "y").vectorize("lane"),
+            pt.on("g").compute_inline(),
+            pt.on("out"),
+        ),
+    ),
     "each read its own": (
         squares,
         (
@@ -142,7 +180,9 @@ CASES: dict[str, Case] = {
     ),
 }  # fmt: skip
 SIZES: dict[str, list[dict[str, tuple[int, ...]]]] = {
-    "product": [{"a": (m, k), "b": (k, n)} for m, k, n in ((32, 24, 40), (37, 19, 45), (3, 2, 5), (1, 1, 1))],
+    "product": [
+        {"a": (m, k), "b": (k, n)} for m, k, n in ((32, 24, 40), (37, 19, 45), (3, 2, 5), (1, 1, 1), (2, 0, 3))
+    ],
     "squares": [{"a": size} for size in ((24, 16), (13, 7), (1, 2))],
     "colours": [{"img": size} for size in ((20, 33, 3), (9, 18, 4), (40, 50, 6), (2, 2, 1))],
     "pairs": [{"img": size} for size in ((20, 33), (3, 5), (1, 1))],
@@ -208,3 +248,23 @@ def test_explained_and_shown() -> None:
     p = product().with_schedule(Schedule(*CASES["panels"][1]))
     assert "copy_in" in str(p.schedule)
     assert "b_panels" in p.explain()
+
+
+def test_panels_of_what_is_cut_alike_are_read_as_such() -> None:
+    graph, _ = resolve(product().graph, Schedule(*CASES["whole panels"][1]))
+    verify(graph)
+    right, sums, out = (graph.stage[n] for n in ("right", "sums", "out"))
+    assert (right.dims, sums.dims, out.dims) == (("k", "p", "lane"), ("i", "p", "lane"), ("i", "j"))
+    reads = {e.buffer: " ".join(map(str, e.indices)) for e in sums.updates[0].loads}
+    assert reads["right"] == "r.k p lane"
+    assert reads["sums"] == "i p lane"
+    assert [str(i) for e in out.pure.loads for i in e.indices] == ["i", "j//8", "j%8"]
+
+
+def test_a_panel_sticks_out_of_no_input() -> None:
+    build, asked = CASES["whole panels"]
+    p = build()
+    scheduled = p.with_schedule(Schedule(*asked)).with_options(debug=True)
+    for shapes in SIZES["product"]:
+        given = arrays(p, shapes)
+        np.testing.assert_allclose(scheduled(**given), p.reference(**given), rtol=1e-5)

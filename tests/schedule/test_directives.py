@@ -25,6 +25,7 @@ EVERYTHING = (
     .clone_in("out", "copy", 0, 2)
     .copy_in("out", "near", "y", "x", 1)
     .copy_out("far")
+    .panels("z", "zo", "zi", 8)
     .store_at("out", "yo")
     .store_in("stack")
     .reorder_storage("x", "y")
@@ -115,7 +116,7 @@ calls = st.one_of(
     st.tuples(st.just("clone_in"), st.tuples(names, st.sampled_from(["copy", "f_2"]), st.integers(0, 3))),
     st.tuples(st.just("copy_in"), st.tuples(names, st.just("near"), new, st.integers(0, 3))),
     st.tuples(st.just("copy_out"), st.tuples(st.just("far"))),
-    st.tuples(st.just("split_storage"), st.tuples(names, new, new, factors)),
+    st.tuples(st.sampled_from(["split_storage", "panels"]), st.tuples(names, new, new, factors)),
     st.tuples(st.just("store_in"), st.tuples(st.sampled_from(MEMORIES))),
     st.tuples(st.just("fold_storage"), st.tuples(names, factors)),
     st.tuples(st.just("prefetch"), st.tuples(names, names, factors)),

@@ -183,7 +183,7 @@ class _Cloned:
             raise self.no(d, f"{stage.name} is an input, which is not computed", "copy its values by copy_in")
         copy = replace(stage, name=name)
         own = dict(zip(stage.buffers, copy.buffers, strict=True))
-        return _rewritten(copy, lambda read: own.get(read.buffer))
+        return _reading(copy, lambda read: own.get(read.buffer))
 
     def _dims(self, d: Directive) -> tuple[str, ...]:
         """What the dims of a copy of values are called."""
@@ -220,7 +220,7 @@ class _Cloned:
             name = next(iter(everywhere)) if len(everywhere) == 1 else moved.get(place_of(read))
             return None if name is None else copies[name].buffers[own.index(read.buffer)]
 
-        return _rewritten(consumer, instead)
+        return _reading(consumer, instead)
 
 
 def _kind(d: Directive) -> tuple[object, ...]:
@@ -236,14 +236,9 @@ def copied(source: Source, name: str, dims: tuple[str, ...], where: Location) ->
     return Stage(name, dims, dtypes, Definition(point, values, (), None, where), (), where)
 
 
-def _rewritten(stage: Stage, instead: Callable[[Load], str | None]) -> Stage:
-    """A stage that loads from other buffers."""
+def rewritten(stage: Stage, change: Callable[[Expr], Expr | None]) -> Stage:
+    """A stage with other expressions in it: what `change` makes of them, None for no change."""
     memo: dict[int, Expr] = {}
-
-    def change(e: Expr) -> Expr | None:
-        if not isinstance(e, Load) or (buffer := instead(e)) is None:
-            return None
-        return Load(e.dtype, e.lanes, buffer, e.indices, e.mask)
 
     def visit(e: Expr) -> Expr:
         return transform(e, change, memo)
@@ -253,3 +248,14 @@ def _rewritten(stage: Stage, instead: Callable[[Load], str | None]) -> Stage:
         return replace(d, indices=tuple(map(visit, d.indices)), values=tuple(map(visit, d.values)), condition=condition)
 
     return replace(stage, pure=definition(stage.pure), updates=tuple(map(definition, stage.updates)))
+
+
+def _reading(stage: Stage, instead: Callable[[Load], str | None]) -> Stage:
+    """A stage that loads from other buffers."""
+
+    def change(e: Expr) -> Expr | None:
+        if not isinstance(e, Load) or (buffer := instead(e)) is None:
+            return None
+        return Load(e.dtype, e.lanes, buffer, e.indices, e.mask)
+
+    return rewritten(stage, change)

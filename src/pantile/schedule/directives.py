@@ -333,6 +333,18 @@ class StageSchedule:
         """
         return self._with("copy_out", self._copy("copy_out", name))
 
+    def panels(self, dim: Named, outer: Named, inner: Named, factor: int) -> StageSchedule:
+        """One dim of the stage becomes two, and panels are computed as wholes. panels("j", "p", "lane", 8):
+
+        for j in 0..n: f[j] = a[j]     ->     for p in 0..ceil(n/8):
+                                                  for lane in 0..8: f[p, lane] = a[min(8*p + lane, n - 1)]
+
+        As `split_storage`, for loops and in memory: other directives of the stage are about the new dims. Loops over
+        lanes have no rests, since the last panel is computed beyond what is needed; so it must be possible to.
+        """
+        names = (name_of(dim), new_name(outer), new_name(inner))
+        return self._with("panels", *names, self._number("panels", "factor", factor, 1, LARGEST_PANEL))
+
     def _copy(self, verb: str, name: Named) -> str:
         """What a copy is called."""
         copy = name_of(name)

@@ -1,7 +1,8 @@
 """Directives to the plan that lowering reads: pipeline + schedule -> pipeline + Plan.
 
 The only place that decides whether a schedule can be honoured; see `nest` (loops), `placement` (where), `clones`,
-`rfactor`. The pipeline changes only where clone_in and copy_in add copies, and rfactor stages of partial results.
+`panels`, `rfactor`. The pipeline changes only where clone_in, copy_in and copy_out add copies, panels cuts dims in two,
+and rfactor adds stages of partial results.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from .clones import clone_stages
 from .default import complete
 from .directives import Directive
 from .draft import StageDraft, draft
+from .panels import make_panels
 from .placement import Placement
 from .plan import Plan, PrefetchPlan, StagePlan, StorageSplit
 from .refuse import did_you_mean
@@ -23,7 +25,7 @@ from .within import share_own_loops
 
 def resolve(graph: Graph, schedule: Schedule, *, strict: bool = False, vector_bits: int = 128) -> tuple[Graph, Plan]:
     """The plan of a schedule, filled up with defaults. Raises a UserError for one that cannot be honoured."""
-    graph, schedule = clone_stages(graph, schedule)
+    graph, schedule = make_panels(*clone_stages(graph, schedule))
     schedule = schedule.replace(*complete(graph, schedule, vector_bits, strict=strict).values())
     graph, schedule = factor_reductions(graph, schedule, strict)
     _check_stage_names(graph, schedule)
