@@ -154,6 +154,13 @@ def conv_layer() -> pt.Pipeline:
     return pt.Pipeline(out, shape=(images, height - 2, width - 2, filter.shape[3]))
 
 
+def transpose(masked: bool = False) -> pt.Pipeline:
+    (y, x), out = pt.vars("y x"), pt.Func("out")
+    img = pt.Input("img", "uint32", ndim=2)
+    out[y, x] = img[x, y] & pt.Input("mask", "uint32", ndim=2)[y, x] if masked else img[x, y]
+    return pt.Pipeline(out, shape=(img.shape[1], img.shape[0]))
+
+
 # ---- schedules: those of the apps, and what makes of the formulas what is written into these
 
 
@@ -215,6 +222,17 @@ def conv_layer_expert(vector_bits: int) -> pt.Schedule:
     )
 
 
+def transposed(name: str) -> Callable[[int], pt.Schedule]:
+    """The app's, whose rows are copies."""
+
+    def expert(vector_bits: int) -> pt.Schedule:
+        made = APPS[name].expert
+        assert made is not None
+        return made(vector_bits).replace(pt.on("img").copy_in("out", "rows", "x", "y"))
+
+    return expert
+
+
 PLAIN: Mapping[str, Plain] = {
     "matmul": Plain(matmul, multiplied(ab=Product("out", alone=True))),
     "matmul_half": Plain(lambda: matmul("float16"), multiplied(ab=Product("out", alone=True))),
@@ -243,6 +261,8 @@ PLAIN: Mapping[str, Plain] = {
     ),
     "covariance": Plain(covariance, covariance_expert),
     "conv_layer": Plain(conv_layer, conv_layer_expert),
+    "tp": Plain(transpose, transposed("tp")),
+    "tpm": Plain(lambda: transpose(masked=True), transposed("tpm")),
 }
 
 
