@@ -261,6 +261,8 @@ class Calls:
         scalars = self._scalars(inputs, numbers)
         by_stage = self._shapes(scalars)
         check_regions(self.rewritten.graph, by_stage, scalars, scheduled.stored)
+        if scheduled.computed is not None:
+            check_regions(scheduled.computed, by_stage, scalars, scheduled.stored)
         return by_stage
 
     def _scalars(self, inputs: Sequence[NDArray], numbers: Values) -> dict[str, bool | int | float]:

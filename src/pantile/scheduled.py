@@ -19,6 +19,7 @@ from .progress import doing
 from .runtime import kernels
 from .runtime.kernel import Kernel
 from .schedule.default import complete
+from .schedule.panels import has_panels
 from .schedule.resolve import resolve
 from .schedule.schedule import Schedule
 from .schedule.smaller import warn_smaller
@@ -41,7 +42,9 @@ class Scheduled:
         self.graph, self.options = graph, options
         # Copies and stages of partial results are not in the graph yet; names of no stage at all are refused below.
         self.schedule = Schedule(*completed.values(), *(s for name, s in asked.items() if name not in completed))
-        _, plan = resolve(graph, self.schedule, strict=options.strict, vector_bits=bits)
+        resolved, plan = resolve(graph, self.schedule, strict=options.strict, vector_bits=bits)
+        # Panels stick out: then calls are checked on what is computed, too.
+        self.computed = resolved if has_panels(self.schedule) else None
         self.asked, self._written = asked, asked if by_hand else Schedule()
         self.variants = Variants(graph, plan)
         self.stored = frozenset(plan.stages)

@@ -41,6 +41,15 @@ def of_any_size() -> Graph:
     return lang.Pipeline(g).graph
 
 
+def stated() -> Graph:
+    """f says where it ends."""
+    (x,) = lang.vars("x")
+    f, g = lang.Func("f", domain=((0, 9),)), lang.Func("g")
+    f[x] = x * 2
+    g[x] = f[x] + 1
+    return lang.Pipeline(g, shape=(9,)).graph
+
+
 def read_twice() -> Graph:
     """Both definitions of g read f."""
     y, x = lang.vars("y x")
@@ -168,6 +177,18 @@ MEMORY: list[Case] = [
     (pipelines.blur, (BLUR_X.reorder_storage("x", "z"),), "blur_x has no dim 'z'; there are: y, x"),
     (pipelines.blur, (BLUR_X.reorder_storage("x", "x"),), "a dim is named twice"),
     (pipelines.blur, (BLUR_X.fold_storage("z", 4),), "blur_x has no dim 'z'"),
+    (pipelines.blur, (BLUR_Y.split_storage("x", "xo", "xi", 4),),
+     "an output is laid out as the caller's array is; split the storage of a copy of it, such as by copy_out"),
+    (pipelines.blur, (BLUR_X.split_storage("z", "zo", "zi", 4),), "blur_x has no dim 'z'; there are: y, x"),
+    (pipelines.blur, (BLUR_X.split_storage("x", "xo", "xi", 4).reorder_storage("y", "x"),),
+     "blur_x has no dim 'x'; did you mean 'xo'?"),
+    (pipelines.blur, (BLUR_X.split_storage("x", "xo", "xo", 4),), "two dims would have one name; choose other names"),
+    (pipelines.blur, (BLUR_X.split_storage("x", "xo", "y", 4),), "two dims would have one name"),
+    (pipelines.blur, (BLUR_X.split_storage("y", "yo", "yi", 4).split_storage("x", "y", "xi", 4),),
+     "two dims would have one name"),
+    (pipelines.blur, (BLUR_Y, BLUR_X.store_root().compute_at("blur_y", "y").fold_storage("y", 4)
+                      .split_storage("y", "yo", "yi", 4)),
+     "y is folded, and a circle has no panels; drop one of the two"),
     (pipelines.blur, (BLUR_Y, BLUR_X.compute_at("blur_y", "y").fold_storage("y", 4)),
      "no loop lies between the memory and the computation, so nothing is kept in a circle; store it further out"),
     (pipelines.blur, (BLUR_Y, BLUR_X.compute_at("blur_y", "y").nontemporal()),
@@ -259,6 +280,43 @@ CLONES: list[Case] = [
      "a is read at one of these places already; name each once"),
     (pipelines.blur, (pt.on("blur_x").clone_in("blur_y", "copy").compute_at("blur_y", "y"),),
      "all that read this stage read copies of it; drop this directive"),
+    (pipelines.blur, (pt.on("img").clone_in("blur_x", "copy"),),
+     "img is an input, which is not computed; copy its values by copy_in"),
+    (pipelines.blur, (pt.on("img").copy_out("copy"),), "img is an input, which is not computed"),
+    (pipelines.blur, (pt.on("img").copy_in("blur_y", "copy", "y", "x"),),
+     "'blur_y' does not read img; did you mean 'blur_x'?"),
+    (pipelines.blur, (pt.on("img").copy_in("blur_x", "blur_x", "y", "x"),),
+     "'blur_x' exists; choose another name for the copy"),
+    (pipelines.blur, (pt.on("img").copy_in("blur_x", "copy"),), "img has 2 dims, and 0 are named; name each once"),
+    (pipelines.blur, (BLUR_X.copy_in("blur_y", "copy", "y"),), "blur_x has 2 dims, and 1 are named; name each once"),
+    (pipelines.blur, (BLUR_X.copy_in("blur_y", "copy", "y", "y"),), "a dim is named twice; name each once"),
+    (pipelines.blur, (BLUR_X.copy_in("blur_y", "copy", "y", "gain"),), "'gain' already names a param"),
+    (pipelines.blur, (BLUR_X.copy_in("blur_y", "copy", 2),), "blur_y reads blur_x at 2 places; count them from 0"),
+    (pipelines.blur, (BLUR_X.copy_in("blur_y", "a", 0).clone_in("blur_y", "a", 1),),
+     '.copy_in("blur_y", "a", 0) makes \'a\' otherwise; choose another name, or ask alike'),
+    (pipelines.blur, (pt.on("copy"), BLUR_X.copy_in("blur_y", "copy").copy_in("copy", "again")),
+     "'copy' does not read blur_x"),
+    (pipelines.blur, (pt.on("img").copy_in("blur_x", "copy", "y", "x").parallel("y"),),
+     ("'img' is an input, which has no loops and no memory of its own; ask for a copy of it by "
+      'pt.on("img").copy_in(consumer, name, *dims)')),
+    (pipelines.blur, (pt.on("img").parallel("y"),), "'img' is an input, which has no loops"),
+    (pipelines.blur, (BLUR_Y.copy_out("img"),), "'img' exists; choose another name for the copy"),
+    (pipelines.blur, (BLUR_Y.copy_out("a").copy_out("b"),), "blur_y is a copy of a already; ask for it once"),
+    (pipelines.blur, (BLUR_Y, BLUR_X.copy_in("blur_y", "copy").compute_inline(), pt.on("copy").parallel("z")),
+     "the pure definition has no loop 'z'"),
+    (pipelines.blur, (BLUR_X.panels("z", "p", "lane", 8),), "blur_x has no dim 'z'; there are: y, x"),
+    (pipelines.blur, (BLUR_Y.panels("x", "p", "lane", 8),),
+     "an output is no larger than the caller's array; cut the dims of a copy of it, such as by copy_out"),
+    (pipelines.blur, (BLUR_X.panels("x", "p", "p", 8),), "two dims, loops or params would have one name"),
+    (pipelines.blur, (BLUR_X.panels("x", "x", "lane", 8),), "two dims, loops or params would have one name"),
+    (pipelines.blur, (BLUR_X.panels("x", "p", "gain", 8),), "two dims, loops or params would have one name"),
+    (pipelines.blur, (BLUR_X.panels("x", "p", "lane", 8).panels("p", "q", "r", 8).panels("y", "p", "s", 8),),
+     "two dims, loops or params would have one name"),
+    (pipelines.blur, (BLUR_X, BLUR_Y.copy_out("sums"), pt.on("sums").panels("x", "p", "lane", 8)),
+     ("a panel may stick out of what is needed along x, and what sums reads need not be there; use split_storage, or "
+      "cut what it reads into panels, too")),
+    (stated, (pt.on("f").panels("x", "p", "lane", 8),),
+     "the domain of f is stated, and a panel may stick out of it; use split_storage"),
     (pipelines.diamond, tuple(many_copies()),
      "there would be 257 copies of stages; clone less, at most 256 altogether"),
 ]  # fmt: skip

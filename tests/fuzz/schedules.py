@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
@@ -15,6 +15,7 @@ from pantile.schedule.plan import Plan
 from pantile.schedule.resolve import resolve
 from pantile.schedule.schedule import Schedule
 
+from .copies import changed, copies, in_panels, with_copies
 from .draws import Draw, Drawer
 from .loop_names import loop_name
 
@@ -26,12 +27,17 @@ _EXTENTS = [64, 128]  # of folded storage: more rows than any window here needs
 
 @st.composite
 def schedules(draw: Draw, graph: Graph, strict: bool) -> Schedule:
-    """Directives for some of the stages of `graph`, the default for the others."""
-    scheduler = _Scheduler(draw, graph, strict)
-    for stage in reversed(graph.stages):  # consumers first: producers are placed in their loops
+    """Directives for some of the stages of `graph`, the default for the others; at times copies of some."""
+    drawer = Drawer(draw)
+    made = copies(drawer, graph) if drawer.chance(25) else Schedule()
+    made = in_panels(drawer, graph, made) if drawer.chance(25) else made
+    copied = changed(graph, made)
+    scheduler = _Scheduler(draw, copied, strict)
+    for stage in reversed(copied.stages):  # consumers first: producers are placed in their loops
         if scheduler.number(0, 3) > 0:
             scheduler.schedule_stage(stage)
-    return _completable(graph, scheduler.schedule, strict)
+    schedule = _completable(copied, scheduler.schedule, strict)
+    return with_copies(graph, made, schedule, strict) if made else schedule
 
 
 def _completable(graph: Graph, schedule: Schedule, strict: bool) -> Schedule:
@@ -224,6 +230,25 @@ def _reorder_storage(s: _Scheduler, stage: Stage) -> None:
         s.attempt(lambda: s.chain(stage).reorder_storage(*s.draw(st.permutations(stage.dims))))
 
 
+def _split_storage(s: _Scheduler, stage: Stage) -> None:
+    """At times in panels, and panels in panels."""
+    if stage.dims and _stored(s, stage):
+        for _ in range(s.pick([1, 1, 2])):
+            s.attempt(lambda: _in_panels(s, stage))
+        if s.chance(70):
+            s.attempt(lambda: s.chain(stage).reorder_storage(*s.draw(st.permutations(_stored(s, stage)))))
+
+
+def _in_panels(s: _Scheduler, stage: Stage) -> StageSchedule:
+    dim = s.pick(_stored(s, stage))
+    return s.chain(stage).split_storage(dim, s.pick([dim, s.fresh(dim)]), s.fresh(dim), s.pick(_FACTORS))
+
+
+def _stored(s: _Scheduler, stage: Stage) -> Sequence[str]:
+    """The dims that a stage has in memory so far."""
+    return s.plan.stages[stage.name].storage if stage.name in s.plan.stages else ()
+
+
 def _nontemporal(s: _Scheduler, stage: Stage) -> None:
     s.attempt(lambda: s.chain(stage).nontemporal())
 
@@ -251,7 +276,7 @@ def _test(s: _Scheduler) -> str:
 
 
 _STORAGE: list[Callable[[_Scheduler, Stage], None]] = [
-    _store_in, _reorder_storage, _reorder_storage, _nontemporal, _prefetch, _specialize,
+    _store_in, _reorder_storage, _reorder_storage, _split_storage, _split_storage, _nontemporal, _prefetch, _specialize,
 ]  # fmt: skip
 
 

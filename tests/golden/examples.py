@@ -70,6 +70,20 @@ def sweeps() -> tuple[pt.Func, Any]:
     return pt.iterate(FLOATS, sweep, times=4), (FLOATS.shape[0] - 4, FLOATS.shape[1])
 
 
+def multiplied() -> tuple[pt.Func, Any]:
+    (i, j), out = pt.vars("i j"), pt.Func("out")
+    a, b = pt.Input("a", "float32", shape=(64, None)), pt.Input("b", "float32", shape=(None, 64))
+    r = pt.RDom((0, a.shape[1]), names="k")
+    out[i, j] = pt.sum(a[i, r.k] * b[r.k, j], over=r)
+    return out, (a.shape[0], b.shape[1])
+
+
+def beside() -> tuple[pt.Func, Any]:
+    (c,), out = pt.vars("c"), pt.Func("out")
+    out[Y, X, c] = RGB[Y, X, c] + RGB[Y, X + 1, c]
+    return out, (RGB.shape[0], RGB.shape[1] - 1, 3)
+
+
 def upsampled() -> tuple[pt.Func, Any]:
     out = pt.Func("out")
     out[Y, X] = FLOATS[Y, X // 2] * 0.75 + FLOATS[Y, X // 2 + X % 2] * 0.25
@@ -191,6 +205,20 @@ def around(name: str, schedule: pt.Schedule, before: str) -> tuple[Section, ...]
     return (Section(f"before {name}", schedule, before), Section(f"after {name}", schedule, name))
 
 
+PACKED = pt.Schedule(
+    pt.on("b").copy_in("sums", "panels", "k", "j"),
+    pt.on("panels").split_storage("j", "panel", "lane", 8).reorder_storage("panel", "k", "lane")
+    .split("j", "p", "lane", 8, tail="guard").reorder("p", "k", "lane").vectorize("lane"),
+    pt.on("out").copy_out("sums").split("j", "p", "lane", 8, tail="guard").reorder("p", "i", "lane").vectorize("lane"),
+    pt.on("sums").compute_at("out", "p").update().split("i", "it", "row", 2).reorder("it", "r.k", "row", "j")
+    .vectorize("j", 8).unroll("row"),
+)
+PLANES = pt.Schedule(
+    pt.on("img").copy_in("out", "planes", "y", "x", "c"),
+    pt.on("planes").compute_at("out", "y").reorder_storage("c", "y", "x").unroll("c").vectorize("x", 8),
+    pt.on("out").unroll("c").vectorize("x", 8),
+)
+
 EXAMPLES = [
     Example("inline", "A stage without loops of its own takes the place of every read of it.",
             pointwise_then_stencil, around("inline", PLAIN, "graph")),
@@ -213,6 +241,10 @@ EXAMPLES = [
     )),
     Example("fold", "A buffer along which a stage slides keeps only the rows in use.",
             blur, around("fold", SLIDING, "nest")),
+    Example("split_storage", "A matrix in panels, each of them contiguous, and sums in blocks on their way out.",
+            multiplied, (*around("split", PACKED, "fold"), Section("the kernel", PACKED, "simplify"))),
+    Example("planes", "Interleaved pixels, copied row by row into planes.",
+            beside, (Section("the kernel", PLANES, "simplify"),)),
     Example("simplify", "Index arithmetic in normal form, trivial lets and branches gone.",
             blur, around("clean", AT_ROW, "fold")),
     Example("trim", "A loop runs only where the condition of an update may hold.",

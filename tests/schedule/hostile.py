@@ -70,6 +70,19 @@ PLACES: list[tuple[object, ...]] = [
     ("clone_in", None, "copy"),
     ("clone_in", "g", None),
     ("clone_in", "g", "copy", None),
+    ("copy_in", None, "copy", "y"),
+    ("copy_in", "g", None, "y"),
+    ("copy_in", "g", "copy", None),
+    ("copy_in", "g", "copy", "y", None),
+    ("copy_out", None),
+    ("split_storage", None, "xo", "xi", 4),
+    ("split_storage", "x", None, "xi", 4),
+    ("split_storage", "x", "xo", None, 4),
+    ("split_storage", "x", "xo", "xi", None),
+    ("panels", None, "xo", "xi", 4),
+    ("panels", "x", None, "xi", 4),
+    ("panels", "x", "xo", None, 4),
+    ("panels", "x", "xo", "xi", None),
 ]
 
 

@@ -40,11 +40,15 @@ def schedules(draw: st.DrawFn) -> tuple[Graph, Schedule]:
         st.tuples(st.just("rfactor"), st.tuples(loop, new)),
         st.tuples(st.just("clone_in"), st.tuples(stage, st.sampled_from(["copy", "f"])) | st.tuples(
             stage, st.just("copy"), st.integers(0, 2))),
+        st.tuples(st.just("copy_in"), st.tuples(stage, st.sampled_from(["copy", "near"]), new, new) | st.tuples(
+            stage, st.just("near"), st.integers(0, 2))),
+        st.tuples(st.just("copy_out"), st.tuples(st.sampled_from(["copy", "far"]))),
+        st.tuples(st.sampled_from(["split_storage", "panels"]), st.tuples(loop, new, new, factor)),
         st.tuples(st.just("fold_storage"), st.tuples(loop, factor)),
         st.tuples(st.sampled_from(WITHOUT_ARGUMENTS), st.just(())),
     )
     chains = []
-    for name in draw(st.lists(stage, unique=True)):
+    for name in draw(st.lists(stage | st.sampled_from(sorted(graph.input)), unique=True)):
         chain = pt.on(name)
         for verb, args in draw(st.lists(calls, max_size=4)):
             chain = getattr(chain, verb)(*args)

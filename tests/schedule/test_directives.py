@@ -23,9 +23,13 @@ EVERYTHING = (
     .partition("xo", "never")
     .compute_at("out", "y")
     .clone_in("out", "copy", 0, 2)
+    .copy_in("out", "near", "y", "x", 1)
+    .copy_out("far")
+    .panels("z", "zo", "zi", 8)
     .store_at("out", "yo")
     .store_in("stack")
     .reorder_storage("x", "y")
+    .split_storage("x", "panel", "lane", 8)
     .fold_storage("y", 4)
     .nontemporal()
     .prefetch("img", "y", 2)
@@ -110,6 +114,9 @@ calls = st.one_of(
     st.tuples(st.just("rfactor"), st.tuples(names, new)),
     st.tuples(st.sampled_from(["compute_root", "compute_inline", "store_root", "nontemporal", "pure"]), st.just(())),
     st.tuples(st.just("clone_in"), st.tuples(names, st.sampled_from(["copy", "f_2"]), st.integers(0, 3))),
+    st.tuples(st.just("copy_in"), st.tuples(names, st.just("near"), new, st.integers(0, 3))),
+    st.tuples(st.just("copy_out"), st.tuples(st.just("far"))),
+    st.tuples(st.sampled_from(["split_storage", "panels"]), st.tuples(names, new, new, factors)),
     st.tuples(st.just("store_in"), st.tuples(st.sampled_from(MEMORIES))),
     st.tuples(st.just("fold_storage"), st.tuples(names, factors)),
     st.tuples(st.just("prefetch"), st.tuples(names, names, factors)),

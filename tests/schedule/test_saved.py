@@ -48,6 +48,7 @@ def test_stages_and_verbs_refuse_it_too(text: str) -> None:
 WITHOUT_THEIR_LAST = [
     ("vectorize", "x", None), ("unroll", "x", None), ("parallel", "y", None), ("reorder", "x", None),
     ("reorder_storage", "x", None), ("update", None), ("clone_in", "g", "copy", None),
+    ("copy_in", "g", "copy", None), ("copy_in", "g", "copy", "y", None),
 ]  # fmt: skip
 WRONG: list[Any] = [None, True, False, 1.5, -1, 0.0, [], ["x"], {}, {"x": 1}, 10**30, -(10**30)]
 

@@ -25,6 +25,7 @@ from ..ir.nodes import Alloc, BufferArg, For, Kind, Let, Memory, Prefetch, Reali
 from ..schedule.plan import Plan
 from .footprint import step
 from .names import of_buffer
+from .split_storage import stored_dims
 from .vectorize import fold_ramp
 
 STACK_LIMIT = 16 * 1024  # bytes of a buffer that is put on the stack unasked
@@ -173,7 +174,9 @@ class _Flattener:
         stage = self.graph.producer.get(s.buffer)
         if stage is None:  # made while lowering
             return list(range(len(s.box)))
-        return [stage.dims.index(d) for d in self.plan.stages[stage.name].storage]
+        plan = self.plan.stages[stage.name]
+        dims = stored_dims(stage.dims, plan.storage_splits)
+        return [dims.index(d) for d in plan.storage]
 
     def named(self, name: str, value: Expr, lets: list[tuple[str, Expr]]) -> Expr:
         if isinstance(value, Const):

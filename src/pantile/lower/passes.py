@@ -1,8 +1,9 @@
 """The ordered list of passes: graph + plan -> loop-IR program. The runner names, times, shows and verifies them.
 
 inline -> expand unrolled sums -> convert what is stored -> narrow integers -> fit blocks -> build loop nest (regions,
-sliding) -> fold storage -> simplify -> trim loops -> unswitch -> partition loops -> vectorize -> unroll -> collect
-lanes -> promote accumulators -> share memory -> flatten storage -> simplify -> interleave channels -> associate sums
+sliding) -> fold storage -> split storage -> simplify -> trim loops -> unswitch -> partition loops -> vectorize ->
+unroll -> collect lanes -> promote accumulators -> share memory -> flatten storage -> simplify -> interleave channels ->
+associate sums
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from .pixels import pixels
 from .promote import promote
 from .share import share_memory
 from .simplify import clean_program, simplify_program
+from .split_storage import split_storage
 from .trim import trim
 from .unroll import unroll
 from .unswitch import unswitch
@@ -92,6 +94,7 @@ def lower(
     nest = trace.run("nest", lambda: build_nest(graph, checked, plan, facts, small))
     folds = storage_folds(graph, plan, nest.folds)
     body = trace.run("fold", lambda: fold_storage(nest.body, folds))
+    body = trace.run("split", lambda: split_storage(body, graph, plan))
     body = trace.run("clean", lambda: clean_program(body, facts))
     body = trace.run("trim", lambda: trim(body, facts))
     body = trace.run("unswitch", lambda: unswitch(body))
@@ -126,13 +129,14 @@ def arguments(graph: Graph, strides: Mapping[str, Strides]) -> tuple[tuple[Buffe
 
 
 def storage_folds(graph: Graph, plan: Plan, slid: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, int]]:
-    """Circular extents: what sliding needs, or the larger one asked for. The contiguous dim is never folded."""
+    """Circular extents: what sliding needs, or the larger one asked for. Neither the contiguous dim nor one that is
+    split is ever folded."""
     folds: dict[str, dict[int, int]] = {}
     for stage in graph.stages:
         p = plan.stages[stage.name]
         for buffer in stage.buffers:
             for k, window in slid.get(buffer, {}).items():
-                if stage.dims[k] != p.storage[-1]:
+                if stage.dims[k] != p.storage[-1] and not p.splits_storage(stage.dims[k]):
                     folds.setdefault(buffer, {})[k] = max(window, p.folds.get(stage.dims[k], 0))
     return folds
 

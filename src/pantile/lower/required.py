@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from ..analysis.anywhere import computable_anywhere
 from ..analysis.interval import EVERYTHING, Interval
 from ..analysis.regions import FAR, Rules, expressions, required
 from ..analysis.touched import Box
@@ -18,7 +19,6 @@ from ..expr.nodes import COMPARISON, Const, Expr, Op, Var, const
 from ..expr.types import INDEX
 from ..expr.visit import loaded, names, same, walk
 from ..graph.nodes import Definition, Graph, InputInfo, Stage
-from .anywhere import computable_anywhere
 
 _BEHIND = 1 << 31  # all coordinates
 _LARGEST = 64  # extents that are needed for an output to have a pixel are looked for up to here

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from ..cached import cached_property
 from ..errors import InternalError
-from ..expr.build import broadcast, cast, ramp
+from ..expr.build import binary, broadcast, cast, ramp
 from ..expr.congruence import Class, congruence, known_remainder
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const, var
 from ..expr.types import INDEX
@@ -194,11 +194,13 @@ def fold_ramp(e: Op, lets: Classes = MappingProxyType({})) -> Expr | None:
     a, b = e.args[0], e.args[-1]
     if e.op == "neg":
         return ramp(0 - a.base, 0 - a.stride, e.lanes) if isinstance(a, Ramp) else None
+    one, uniform = _uniform(a), _uniform(b)
+    if one is not None and uniform is not None and e.op in ("add", "sub", "mul"):
+        return broadcast(binary(e.op, one, uniform), e.lanes)
     if e.op in ("add", "sub"):
         return _fold_sum(e.op, a, b)
-    uniform = _uniform(b)
     if uniform is None:
-        return fold_ramp(Op(e.dtype, e.lanes, "mul", (b, a))) if e.op == "mul" and _uniform(a) is not None else None
+        return fold_ramp(Op(e.dtype, e.lanes, "mul", (b, a))) if e.op == "mul" and one is not None else None
     if e.op == "mul":
         return _on_ramp(a, lambda r: ramp(r.base * uniform, r.stride * uniform, r.lanes))
     if isinstance(a, Ramp) and isinstance(uniform, Const) and int(uniform.value) > 0:

@@ -1,65 +1,98 @@
-"""clone_in: one stage computed in several places, as a change of the pipeline before its loops are scheduled.
+"""clone_in, copy_in and copy_out: copies of stages, as a change of the pipeline before its loops are scheduled.
 
     f[x] = ...                               f[x] = ...
-    out[x] = f[x] + f[x + 1000]      ->      far[x] = ...                  the same definition
+    out[x] = f[x] + f[x + 1000]      ->      far[x] = ...                  the same definition: clone_in
                                              out[x] = f[x] + far[x + 1000]
 
-A stage is computed at one place, over the box around all that is read of it there. Copies are for readers that need
-parts of it which have nothing in common.
+    out[x] = f[x] + img[x]           ->      near[x] = img[x]              the same values: copy_in
+                                             out[x] = f[x] + near[x]
+
+    out[x] = f[x] + img[x]           ->      sums[x] = f[x] + img[x]       the same on the way out: copy_out
+                                             out[x] = sums[x]
+
+A stage is computed at one place, over the box around all that is read of it there. Clones are for readers that need
+parts of it which have nothing in common; copies of values for readers that want them in another layout, or nearer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ..errors import UserError
-from ..expr.nodes import Expr, Load
+from ..errors import Location, UserError
+from ..expr.nodes import Expr, Load, coordinate
 from ..expr.visit import Key, key, loaded, transform
-from ..graph.nodes import Definition, Graph, Stage
-from .directives import Directive, StageSchedule
+from ..graph.nodes import Definition, Graph, InputInfo, Stage
+from .directives import Directive, StageSchedule, on
 from .limits import MOST_CLONES
 from .refuse import did_you_mean, refuse
 from .schedule import Schedule
 
-Place = tuple[Key, ...]  # the indices that a stage is read at
+Source = Stage | InputInfo
+Place = tuple[Key, ...]  # the indices that a source is read at
+_VERBS = ("clone_in", "copy_in", "copy_out")
 
 
 def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
-    """Carry out every clone_in; what is left of the schedule has none."""
+    """Carry out every clone_in, copy_in and copy_out; what is left of the schedule has none."""
     done: set[str] = set()
     count = 0
 
-    def asks(stage: Stage) -> bool:
-        return stage.name not in done and stage.name in schedule and bool(_sorted(schedule[stage.name])[0])
+    def asks(source: Source) -> bool:
+        return source.name not in done and source.name in schedule and bool(_sorted(schedule[source.name])[0])
 
     # Consumers first: a copy of one may be what reads a copy of this one.
-    while stage := next(filter(asks, reversed(graph.stages)), None):
-        clones, others = _sorted(schedule[stage.name])
-        before, graph = graph, _Cloned(graph, stage).by(clones)
+    while source := next(filter(asks, _sources(graph)), None):
+        copies, others = _sorted(schedule[source.name])
+        before, graph = graph, _with_copies(graph, source, copies)
         count += len(graph.stages) - len(before.stages)
         if count > MOST_CLONES:
-            raise refuse(stage, clones[-1], f"there would be {count} copies of stages",
+            raise refuse(source, copies[-1], f"there would be {count} copies of stages",
                          f"clone less, at most {MOST_CLONES} altogether")  # fmt: skip
-        schedule = schedule.replace(StageSchedule(stage.name, others))
-        if not graph.consumers[stage.name] and stage.name not in graph.output:
+        schedule = schedule.replace(StageSchedule(source.name, others), *_asked_for(copies, schedule))
+        if isinstance(source, InputInfo):
+            schedule = schedule if others else schedule.without(source)
+        elif not graph.consumers[source.name] and source.name not in graph.output:
             if others:
-                raise refuse(stage, others[0], "all that read this stage read copies of it", "drop this directive")
-            graph = replace(graph, stages=tuple(s for s in graph.stages if s.name != stage.name))
-            schedule = schedule.without(stage)
-        done.add(stage.name)
+                raise refuse(source, others[0], "all that read this stage read copies of it", "drop this directive")
+            graph = replace(graph, stages=tuple(s for s in graph.stages if s.name != source.name))
+            schedule = schedule.without(source)
+        done.add(source.name)
     return graph, schedule
 
 
+def _sources(graph: Graph) -> Iterator[Source]:
+    """All that can be copied, the last one first."""
+    yield from reversed(graph.stages)
+    yield from reversed(graph.inputs)
+
+
 def _sorted(asked: StageSchedule) -> tuple[list[Directive], tuple[Directive, ...]]:
-    """The clone_ins of a stage, and its other directives."""
-    clones = [d for d in asked.directives if d.verb == "clone_in"]
-    return clones, tuple(d for d in asked.directives if d.verb != "clone_in")
+    """What makes copies of a stage, and its other directives."""
+    copies = [d for d in asked.directives if d.verb in _VERBS]
+    return copies, tuple(d for d in asked.directives if d.verb not in _VERBS)
 
 
-def places(stage: Stage, consumer: Stage) -> list[Place]:
-    """Where a consumer reads a stage: different indices, in the order in which they are written."""
-    return list(dict.fromkeys(place_of(e) for d in consumer.definitions for e in d.loads if e.buffer in stage.buffers))
+def _asked_for(copies: list[Directive], schedule: Schedule) -> Iterator[StageSchedule]:
+    """Who asks for a copy of values wants it to be stored, whether or not more is said about it."""
+    names = dict.fromkeys(_name(d) for d in copies if d.verb != "clone_in")
+    return (on(name) for name in names if name not in schedule)
+
+
+def _name(d: Directive) -> str:
+    """What the copy is called."""
+    return str(d.args[0 if d.verb == "copy_out" else 1])
+
+
+def places(source: Source, consumer: Stage) -> list[Place]:
+    """Where a consumer reads a stage or input: different indices, in the order in which they are written."""
+    own = buffers(source)
+    return list(dict.fromkeys(place_of(e) for d in consumer.definitions for e in d.loads if e.buffer in own))
+
+
+def buffers(source: Source) -> tuple[str, ...]:
+    """What its values are read from."""
+    return (source.name,) if isinstance(source, InputInfo) else source.buffers
 
 
 def place_of(read: Load) -> Place:
@@ -67,86 +100,145 @@ def place_of(read: Load) -> Place:
     return tuple(map(key, read.indices))
 
 
-def decides_places(stage: Stage, consumer: Stage) -> bool:
+def decides_places(source: Source, consumer: Stage) -> bool:
     """Whether values of a stage decide where a consumer reads it: then all its reads are of one copy, or of none."""
-    own = stage.buffers
+    own = buffers(source)
     reads = (e for d in consumer.definitions for e in d.loads if e.buffer in own)
     return any(not loaded(i).isdisjoint(own) for e in reads for i in e.indices)
 
 
+def _with_copies(graph: Graph, source: Source, directives: list[Directive]) -> Graph:
+    """All copies that are asked for of one stage or input."""
+    outs, ins = ([d for d in directives if (d.verb == "copy_out") == out] for out in (True, False))
+    if len(outs) > 1:
+        raise refuse(source, outs[1], f"{source.name} is a copy of {_name(outs[0])} already", "ask for it once")
+    for d in outs:
+        graph = _Cloned(graph, source).out(d)
+    return _Cloned(graph, source if isinstance(source, InputInfo) else graph.stage[source.name]).by(ins)
+
+
 @dataclass(frozen=True, eq=False)
 class _Cloned:
-    """Copies of one stage."""
+    """Copies of one stage or input."""
 
     graph: Graph
-    stage: Stage
+    source: Source
 
     def by(self, directives: list[Directive]) -> Graph:
         copies: dict[str, Stage] = {}
-        moved: dict[str, dict[Place, str]] = {}  # consumer -> where it reads the stage -> the copy
+        makers: dict[str, Directive] = {}
+        moved: dict[str, dict[Place, str]] = {}  # consumer -> where it reads the source -> the copy
         for d in directives:
-            consumer, name = self._consumer(d), str(d.args[1])
+            consumer, name = self._consumer(d), _name(d)
             if name not in copies:
-                copies[name] = self._copy(d, name)
+                copies[name], makers[name] = self._copy(d, name), d
+            elif _kind(makers[name]) != _kind(d):
+                raise self.no(d, f"{makers[name]} makes {name!r} otherwise", "choose another name, or ask alike")
             of_consumer = moved.setdefault(consumer.name, {})
             for place in self._chosen(d, consumer):
                 if of_consumer.setdefault(place, name) != name:
                     raise self.no(d, f"{of_consumer[place]} is read at one of these places already", "name each once")
-        stages = []
+        stages = [*copies.values()] if isinstance(self.source, InputInfo) else []
         for s in self.graph.stages:
-            stages.append(self._reading(s, moved[s.name]) if s.name in moved else s)
-            if s is self.stage:
+            stages.append(self._reading(s, moved[s.name], copies) if s.name in moved else s)
+            if s is self.source:
                 stages += copies.values()
         return replace(self.graph, stages=tuple(stages))
 
+    def out(self, d: Directive) -> Graph:
+        """The definition of a stage under another name, of which the stage becomes a copy."""
+        made = self._renamed(d, _name(d))
+        copy = replace(copied(made, self.source.name, made.dims, made.where), domain=made.domain)
+        stages = [n for s in self.graph.stages for n in ((made, copy) if s is self.source else (s,))]
+        return replace(self.graph, stages=tuple(stages))
+
     def no(self, d: Directive, why: str, remedy: str) -> UserError:
-        return refuse(self.stage, d, why, remedy)
+        return refuse(self.source, d, why, remedy)
 
     def _consumer(self, d: Directive) -> Stage:
-        name, readers = str(d.args[0]), self.graph.consumers[self.stage.name]
+        name, readers = str(d.args[0]), self.graph.consumers[self.source.name]
         if name not in readers:
-            raise self.no(d, f"{name!r} does not read {self.stage.name}", did_you_mean(name, readers))
+            raise self.no(d, f"{name!r} does not read {self.source.name}", did_you_mean(name, readers))
         return self.graph.stage[name]
 
-    def _copy(self, d: Directive, name: str) -> Stage:
-        if name in self.graph.stage or name in self.graph.input or any(p.name == name for p in self.graph.params):
+    def _check_new(self, d: Directive, name: str) -> None:
+        if name in self.graph.stage or name in self.graph.input or name in self._params:
             raise self.no(d, f"{name!r} exists", "choose another name for the copy")
-        copy = replace(self.stage, name=name)
-        own = dict(zip(self.stage.buffers, copy.buffers, strict=True))
-        return _rewritten(copy, lambda read: own.get(read.buffer))
+
+    @property
+    def _params(self) -> set[str]:
+        return {p.name for p in self.graph.params}
+
+    def _copy(self, d: Directive, name: str) -> Stage:
+        if d.verb == "clone_in":
+            return self._renamed(d, name)
+        self._check_new(d, name)
+        return copied(self.source, name, self._dims(d), d.where or self.source.where)
+
+    def _renamed(self, d: Directive, name: str) -> Stage:
+        """The same definitions under another name."""
+        self._check_new(d, name)
+        stage = self.source
+        if isinstance(stage, InputInfo):
+            raise self.no(d, f"{stage.name} is an input, which is not computed", "copy its values by copy_in")
+        copy = replace(stage, name=name)
+        own = dict(zip(stage.buffers, copy.buffers, strict=True))
+        return _reading(copy, lambda read: own.get(read.buffer))
+
+    def _dims(self, d: Directive) -> tuple[str, ...]:
+        """What the dims of a copy of values are called."""
+        dims, source = tuple(a for a in d.args[2:] if isinstance(a, str)), self.source
+        if not dims and isinstance(source, Stage):
+            return source.dims
+        if len(dims) != source.ndim:
+            raise self.no(d, f"{source.name} has {source.ndim} dims, and {len(dims)} are named", "name each once")
+        if len(set(dims)) < len(dims):
+            raise self.no(d, "a dim is named twice", "name each once")
+        taken = next((n for n in dims if n in self._params), None)
+        if taken is not None:
+            raise self.no(d, f"{taken!r} already names a param", "choose another name")
+        return dims
 
     def _chosen(self, d: Directive, consumer: Stage) -> list[Place]:
-        known, numbers = places(self.stage, consumer), [int(k) for k in d.args[2:]]
+        known, numbers = places(self.source, consumer), [k for k in d.args[2:] if isinstance(k, int)]
         if any(k >= len(known) for k in numbers):
-            raise self.no(d, f"{consumer.name} reads {self.stage.name} at {len(known)} places", "count them from 0")
-        if numbers and decides_places(self.stage, consumer):
-            raise self.no(d, f"values of {self.stage.name} decide where {consumer.name} reads it",
+            raise self.no(d, f"{consumer.name} reads {self.source.name} at {len(known)} places", "count them from 0")
+        if numbers and decides_places(self.source, consumer):
+            raise self.no(d, f"values of {self.source.name} decide where {consumer.name} reads it",
                           "leave the numbers out")  # fmt: skip
         return [known[k] for k in numbers] or known
 
-    def _reading(self, consumer: Stage, moved: dict[Place, str]) -> Stage:
+    def _reading(self, consumer: Stage, moved: dict[Place, str], copies: Mapping[str, Stage]) -> Stage:
         """A consumer that reads copies at some places."""
-        everywhere = set(moved.values()) if len(moved) == len(places(self.stage, consumer)) else set()
+        own = buffers(self.source)
+        everywhere = set(moved.values()) if len(moved) == len(places(self.source, consumer)) else set()
 
         def instead(read: Load) -> str | None:
-            if read.buffer not in self.stage.buffers:
+            if read.buffer not in own:
                 return None
             # Of one copy for all places, the place need not be asked: it may change as what it is made of does.
             name = next(iter(everywhere)) if len(everywhere) == 1 else moved.get(place_of(read))
-            which = self.stage.buffers.index(read.buffer)
-            return None if name is None else replace(self.stage, name=name).buffers[which]
+            return None if name is None else copies[name].buffers[own.index(read.buffer)]
 
-        return _rewritten(consumer, instead)
+        return _reading(consumer, instead)
 
 
-def _rewritten(stage: Stage, instead: Callable[[Load], str | None]) -> Stage:
-    """A stage that loads from other buffers."""
+def _kind(d: Directive) -> tuple[object, ...]:
+    """What two directives that share a copy have in common."""
+    return d.verb, *(a for a in d.args[2:] if isinstance(a, str))
+
+
+def copied(source: Source, name: str, dims: tuple[str, ...], where: Location) -> Stage:
+    """A stage with the values of another one, or of an input."""
+    dtypes = (source.dtype,) if isinstance(source, InputInfo) else source.dtypes
+    point = tuple(map(coordinate, dims))
+    values = tuple(Load(t, 1, b, point) for b, t in zip(buffers(source), dtypes, strict=True))
+    return Stage(name, dims, dtypes, Definition(point, values, (), None, where), (), where)
+
+
+def rewritten(stage: Stage, change: Callable[[Expr], Expr | None]) -> Stage:
+    """A stage with other expressions in it: what `change` makes of them, None for no change."""
     memo: dict[int, Expr] = {}
-
-    def change(e: Expr) -> Expr | None:
-        if not isinstance(e, Load) or (buffer := instead(e)) is None:
-            return None
-        return Load(e.dtype, e.lanes, buffer, e.indices, e.mask)
 
     def visit(e: Expr) -> Expr:
         return transform(e, change, memo)
@@ -156,3 +248,14 @@ def _rewritten(stage: Stage, instead: Callable[[Load], str | None]) -> Stage:
         return replace(d, indices=tuple(map(visit, d.indices)), values=tuple(map(visit, d.values)), condition=condition)
 
     return replace(stage, pure=definition(stage.pure), updates=tuple(map(definition, stage.updates)))
+
+
+def _reading(stage: Stage, instead: Callable[[Load], str | None]) -> Stage:
+    """A stage that loads from other buffers."""
+
+    def change(e: Expr) -> Expr | None:
+        if not isinstance(e, Load) or (buffer := instead(e)) is None:
+            return None
+        return Load(e.dtype, e.lanes, buffer, e.indices, e.mask)
+
+    return rewritten(stage, change)

@@ -15,12 +15,21 @@ from __future__ import annotations
 
 import json
 import operator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Location, UserError, here, shown
 from .condition import canonical
-from .limits import FARTHEST_PREFETCH, LARGEST_FACTOR, LARGEST_FOLD, MOST_COPIES, MOST_DIRECTIVES, MOST_LANES
+from .limits import (
+    FARTHEST_PREFETCH,
+    LARGEST_FACTOR,
+    LARGEST_FOLD,
+    LARGEST_PANEL,
+    MOST_COPIES,
+    MOST_DIRECTIVES,
+    MOST_LANES,
+)
 from .names import Named, name_of, new_name
 
 TAILS = ("auto", "shift", "guard")
@@ -45,6 +54,10 @@ class Directive:
         if self.tail != "auto":
             shown.append(f"tail={_literal(self.tail)}")
         return f".{self.verb}({', '.join(shown)})"
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "__index__")
 
 
 def _literal(value: str | int) -> str:
@@ -290,15 +303,61 @@ class StageSchedule:
         The copy is scheduled by its name, which several consumers may be given. With numbers, only some reads are of
         the copy: the different places where the consumer reads the stage, in the order they are written, from 0.
         """
+        return self._with("clone_in", name_of(consumer), self._copy("clone_in", name), *self._reads("clone_in", reads))
+
+    def copy_in(self, consumer: Named, name: Named, *dims_and_reads: Any) -> StageSchedule:
+        """`consumer` reads a copy of the values of this stage or input, in a layout of its own.
+        pt.on("b").copy_in("c", "b_panels", "k", "j"):
+
+                                                  for k: for j: b_panels[k, j] = b[k, j]
+            for j: c[j] += b[k, j]         ->     for j: c[j] += b_panels[k, j]
+
+        The copy is a stage, placed, stored and scheduled by its name, which several consumers may be given; where
+        nothing is asked of it, it is computed at root. Its dims get the names that are given; those of a stage are
+        called as the stage calls them if none are. With numbers, only some reads are of the copy, as for `clone_in`.
+        """
+        names = [a for a in dims_and_reads if not _is_number(a)]
+        reads = [a for a in dims_and_reads if _is_number(a)]
+        dims = map(new_name, names)
+        places = self._reads("copy_in", reads)
+        return self._with("copy_in", name_of(consumer), self._copy("copy_in", name), *dims, *places)
+
+    def copy_out(self, name: Named) -> StageSchedule:
+        """The stage is computed under another name, and is a copy of that. pt.on("c").copy_out("sums"):
+
+            for j: c[j] = 0                       for j: sums[j] = 0
+            for k: for j: c[j] += ...      ->     for k: for j: sums[j] += ...
+                                                  for j: c[j] = sums[j]
+
+        What the stage was is scheduled by the new name: an output in blocks that have a layout of their own.
+        """
+        return self._with("copy_out", self._copy("copy_out", name))
+
+    def panels(self, dim: Named, outer: Named, inner: Named, factor: int) -> StageSchedule:
+        """One dim of the stage becomes two, and panels are computed as wholes. panels("j", "p", "lane", 8):
+
+        for j in 0..n: f[j] = a[j]     ->     for p in 0..ceil(n/8):
+                                                  for lane in 0..8: f[p, lane] = a[min(8*p + lane, n - 1)]
+
+        As `split_storage`, for loops and in memory: other directives of the stage are about the new dims. Loops over
+        lanes have no rests, since the last panel is computed beyond what is needed; so it must be possible to.
+        """
+        names = (name_of(dim), new_name(outer), new_name(inner))
+        return self._with("panels", *names, self._number("panels", "factor", factor, 1, LARGEST_PANEL))
+
+    def _copy(self, verb: str, name: Named) -> str:
+        """What a copy is called."""
         copy = name_of(name)
         if not copy.isidentifier():
             raise UserError(
-                f"{self.head}.clone_in: {copy!r} cannot be the name of a copy; use letters, digits and _, as for a "
+                f"{self.head}.{verb}: {copy!r} cannot be the name of a copy; use letters, digits and _, as for a "
                 "Python variable",
                 here(),
             )
-        places = (self._number("clone_in", "number of a read", k, 0, LARGEST_FACTOR) for k in reads)
-        return self._with("clone_in", name_of(consumer), copy, *places)
+        return copy
+
+    def _reads(self, verb: str, reads: Iterable[int]) -> list[int]:
+        return [self._number(verb, "number of a read", k, 0, LARGEST_FACTOR) for k in reads]
 
     # ---- memory
 
@@ -317,6 +376,19 @@ class StageSchedule:
         A partial list permutes the named dims among their places.
         """
         return self._with("reorder_storage", *map(name_of, dims))
+
+    def split_storage(self, dim: Named, outer: Named, inner: Named, factor: int) -> StageSchedule:
+        """One dim becomes two in memory, as `split` makes two loops of one. split_storage("j", "panel", "lane", 8):
+
+        alloc f[k, n]                         alloc f[k, ceil(n/8), 8]
+        f[k, j] = ...                  ->     f[k, j // 8, j % 8] = ...
+
+        With reorder_storage("panel", "k", "lane") behind it, a matrix lies in panels of 8 columns, each of them
+        contiguous. Loops stay as they are: those over j should be cut into as many, by tail="guard".
+        """
+        old = name_of(dim)
+        names = (old, new_name(outer, old), new_name(inner))
+        return self._with("split_storage", *names, self._number("split_storage", "factor", factor, 1, LARGEST_PANEL))
 
     def fold_storage(self, dim: Named, extent: int) -> StageSchedule:
         """Keep `extent` entries along `dim`, used in a circle, of a stage that slides. fold_storage("y", 3):

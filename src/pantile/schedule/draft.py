@@ -34,6 +34,7 @@ class StageDraft:
     memory: Directive | None = None
     nontemporal: Directive | None = None
     folds: dict[str, Directive] = field(default_factory=dict)
+    storage_splits: list[Directive] = field(default_factory=list)
     prefetches: list[Directive] = field(default_factory=list)
     conditions: list[Expr] = field(default_factory=list)
     specialized: Directive | None = None  # the last one that gave a condition
@@ -63,6 +64,7 @@ def draft(graph: Graph, stage: Stage, asked: StageSchedule, strict: bool) -> Sta
             _STAGE_DIRECTIVES[d.verb](result, d)
     for n in nest_drafts:
         nests.check_vector_innermost(n)
+    _check_folds(result)
     if result.is_inline:
         _check_inline(result, asked)
     return result
@@ -113,11 +115,36 @@ def _reorder_storage(s: StageDraft, d: Directive) -> None:
         raise s.no(d, "an output is laid out as the caller's array is", "call with an out= array of that layout")
     dims = [str(a) for a in d.args]
     for dim in dims:
-        _check_dim(s, d, dim)
+        _check_stored(s, d, dim)
     if len(set(dims)) < len(dims):
         raise s.no(d, "a dim is named twice", "name each dim once")
     for place, dim in zip(sorted(s.storage.index(dim) for dim in dims), dims, strict=True):
         s.storage[place] = dim
+
+
+def _split_storage(s: StageDraft, d: Directive) -> None:
+    if s.is_output:
+        raise s.no(d, "an output is laid out as the caller's array is",
+                   "split the storage of a copy of it, such as by copy_out")  # fmt: skip
+    dim, outer, inner = (str(a) for a in d.args[:3])
+    _check_stored(s, d, dim)
+    at = s.storage.index(dim)
+    others = {*s.stage.dims, *s.storage} - {dim}
+    if outer == inner or not others.isdisjoint((outer, inner)):
+        raise s.no(d, "two dims would have one name", "choose other names")
+    s.storage[at : at + 1] = [outer, inner]
+    s.storage_splits.append(d)
+
+
+def _check_stored(s: StageDraft, d: Directive, dim: str) -> None:
+    if dim not in s.storage:
+        raise s.no(d, f"{s.stage.name} has no dim {dim!r}", did_you_mean(dim, s.storage))
+
+
+def _check_folds(s: StageDraft) -> None:
+    for split in s.storage_splits:
+        if split.args[0] in s.folds:
+            raise s.no(split, f"{split.args[0]} is folded, and a circle has no panels", "drop one of the two")
 
 
 def _check_dim(s: StageDraft, d: Directive, dim: str) -> None:
@@ -155,6 +182,6 @@ def _rfactor(s: StageDraft, d: Directive) -> None:
 _STAGE_DIRECTIVES: dict[str, Callable[[StageDraft, Directive], None]] = {
     "update": _update, "pure": _pure, "compute_root": _compute, "compute_at": _compute, "compute_inline": _compute,
     "store_root": _store, "store_at": _store, "compute_with": _compute_with, "store_in": _store_in,
-    "reorder_storage": _reorder_storage, "fold_storage": _fold_storage, "nontemporal": _nontemporal,
-    "prefetch": _prefetch, "specialize": _specialize, "rfactor": _rfactor,
+    "reorder_storage": _reorder_storage, "split_storage": _split_storage, "fold_storage": _fold_storage,
+    "nontemporal": _nontemporal, "prefetch": _prefetch, "specialize": _specialize, "rfactor": _rfactor,
 }  # fmt: skip

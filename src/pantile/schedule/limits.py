@@ -15,6 +15,8 @@ MOST_VALUES = 1 << 13
 # Rows of a circular buffer, and iterations that a prefetch looks ahead.
 LARGEST_FOLD = 1 << 20
 FARTHEST_PREFETCH = 1 << 20
+# Entries of a dim that lie together where storage is split: as much memory may be left empty at its end.
+LARGEST_PANEL = 1 << 14
 # Versions of a statement that the conditions of specialize make together.
 MOST_VERSIONS = 32
 # Places at which a stage is computed, loops around it in several definitions of several stages counted.
@@ -22,7 +24,7 @@ MOST_PLACES = 32
 # Characters of a condition, and operations one inside the other.
 LONGEST_CONDITION = 1000
 DEEPEST_CONDITION = 100
-# Copies of stages that clone_in makes.
+# Copies of stages that clone_in and copy_in make.
 MOST_CLONES = 256
 # Directives of one stage, and loops of one definition.
 MOST_DIRECTIVES = 1000

@@ -66,6 +66,16 @@ class Site:
 
 
 @dataclass(frozen=True)
+class StorageSplit:
+    """dim lies in memory as two: outer*factor + inner, counted from where the buffer begins."""
+
+    dim: str
+    outer: str
+    inner: str
+    factor: int
+
+
+@dataclass(frozen=True)
 class PrefetchPlan:
     """While loop `loop` runs, ask for what `buffer` needs `distance` iterations later."""
 
@@ -82,9 +92,10 @@ class StagePlan:
     compute: Site | None  # None: at root
     store: Site | None  # None: at root; never inside `compute`
     nests: tuple[Nest, ...]  # one per definition
-    storage: tuple[str, ...]  # dims in memory order; the last is contiguous
+    storage: tuple[str, ...]  # dims in memory order, split ones as their parts; the last is contiguous
     memory: str = "auto"  # a value of ir.Memory: auto, heap, stack, register
     folds: dict[str, int] = field(default_factory=dict)  # dim -> circular extent asked for by hand
+    storage_splits: tuple[StorageSplit, ...] = ()  # in order: a later one may split a part
     nontemporal: bool = False
     prefetches: tuple[PrefetchPlan, ...] = ()
     specializations: tuple[Expr, ...] = ()
@@ -96,6 +107,10 @@ class StagePlan:
     # Update -> the loop of the pure definition that it runs in, after it: the loops down to there are shared.
     within: dict[int, str] = field(default_factory=dict)
     is_written_out: bool = False  # its update, by unrolled loops in which nothing else is computed
+
+    def splits_storage(self, dim: str) -> bool:
+        """Whether a dim of the stage is two or more in memory."""
+        return any(s.dim == dim for s in self.storage_splits)
 
     def is_computed_at(self, site: Site | None) -> bool:
         """Whether this is one of its places."""

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from ..errors import Location, UserError
-from ..graph.nodes import Stage
+from ..graph.nodes import InputInfo, Stage
 from .directives import Directive
 
 
-def refuse(stage: Stage, directive: Directive | None, why: str, remedy: str) -> UserError:
+def refuse(stage: Stage | InputInfo, directive: Directive | None, why: str, remedy: str) -> UserError:
     """The error for a directive of `stage` that cannot be honoured."""
     asked = f'pt.on("{stage.name}"){directive if directive is not None else ""}'
     where: Location | None = directive.where if directive is not None else None

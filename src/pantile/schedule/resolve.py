@@ -1,7 +1,8 @@
 """Directives to the plan that lowering reads: pipeline + schedule -> pipeline + Plan.
 
 The only place that decides whether a schedule can be honoured; see `nest` (loops), `placement` (where), `clones`,
-`rfactor`. The pipeline changes only where clone_in adds copies of stages, and rfactor stages of partial results.
+`panels`, `rfactor`. The pipeline changes only where clone_in, copy_in and copy_out add copies, panels cuts dims in two,
+and rfactor adds stages of partial results.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from ..errors import UserError
 from ..graph.nodes import Graph
 from .clones import clone_stages
 from .default import complete
+from .directives import Directive
 from .draft import StageDraft, draft
+from .panels import make_panels
 from .placement import Placement
-from .plan import Plan, PrefetchPlan, StagePlan
+from .plan import Plan, PrefetchPlan, StagePlan, StorageSplit
 from .refuse import did_you_mean
 from .rfactor import factor_reductions
 from .schedule import Schedule
@@ -22,7 +25,7 @@ from .within import share_own_loops
 
 def resolve(graph: Graph, schedule: Schedule, *, strict: bool = False, vector_bits: int = 128) -> tuple[Graph, Plan]:
     """The plan of a schedule, filled up with defaults. Raises a UserError for one that cannot be honoured."""
-    graph, schedule = clone_stages(graph, schedule)
+    graph, schedule = make_panels(*clone_stages(graph, schedule))
     schedule = schedule.replace(*complete(graph, schedule, vector_bits, strict=strict).values())
     graph, schedule = factor_reductions(graph, schedule, strict)
     _check_stage_names(graph, schedule)
@@ -39,6 +42,12 @@ def _check_stage_names(graph: Graph, schedule: Schedule) -> None:
     for s in schedule.values():
         if s.name not in graph.stage:
             where = s.directives[0].where if s.directives else None
+            if s.name in graph.input:
+                raise UserError(
+                    f"{s!r}: {s.name!r} is an input, which has no loops and no memory of its own; ask for a copy of it "
+                    f'by {s.head}.copy_in(consumer, name, *dims), and the rest of that',
+                    where,
+                )
             raise UserError(f"{s!r}: the pipeline has no stage {s.name!r}; {did_you_mean(s.name, graph.stage)}", where)
 
 
@@ -52,6 +61,7 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         storage=tuple(s.storage),
         memory="auto" if s.memory is None else str(s.memory.args[0]),
         folds={dim: int(d.args[1]) for dim, d in s.folds.items()},
+        storage_splits=tuple(_storage_split(d) for d in s.storage_splits),
         nontemporal=s.nontemporal is not None,
         prefetches=tuple(PrefetchPlan(str(d.args[0]), str(d.args[1]), int(d.args[2])) for d in s.prefetches),
         specializations=tuple(s.conditions),
@@ -61,3 +71,8 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         within={k: str(d.args[1]) for k, d in s.within.items()},
         is_written_out=s.is_written_out,
     )
+
+
+def _storage_split(d: Directive) -> StorageSplit:
+    dim, outer, inner, factor = d.args
+    return StorageSplit(str(dim), str(outer), str(inner), int(factor))

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from ..analysis.interval import EVERYTHING, Interval
-from ..analysis.regions import expressions, required, stage_reads, with_own_updates
-from ..analysis.touched import Box
 from ..expr.build import expr
 from ..expr.linear import Facts
 from ..expr.nodes import Load, Op, const, var
 from ..expr.types import INDEX
 from ..expr.visit import depends, loaded, same, walk
 from ..graph.nodes import Graph, InputInfo, Stage
+from .interval import EVERYTHING, Interval
+from .regions import expressions, required, stage_reads, with_own_updates
+from .touched import Box
 
 
 def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:

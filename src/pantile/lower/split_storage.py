@@ -1,0 +1,100 @@
+"""Split storage: a dim of a buffer becomes two in memory, so that rows or columns lie together in panels.
+
+before:  realize b: [0..n, 0..m]                      after:  realize b: [0..n, 0..(m + 7)//8, 0..8]
+         b[k, j] = ...                                        b[k, j//8, j%8] = ...
+
+Entries are counted from the first one of the buffer: what lies there at a constant place has constant parts. The last
+panel has as much room as the others, and what nobody computed there nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..expr.linear import simplify
+from ..expr.nodes import Expr, Load, const
+from ..expr.types import INDEX
+from ..expr.visit import loaded, substitute, transform
+from ..graph.nodes import Graph
+from ..ir import visit as ir
+from ..ir.nodes import Let, Prefetch, Realize, Stmt, Store
+from ..schedule.plan import Plan, StorageSplit
+
+Side = tuple[Expr, Expr]
+_Lets = Mapping[str, Expr]
+_Lows = Mapping[str, tuple[Expr, ...]]  # of the buffers around that are split
+
+
+def split_storage(body: Stmt, graph: Graph, plan: Plan) -> Stmt:
+    """Carry out what the plan says about storage."""
+    split = {b: s.name for s in graph.stages if plan.stages[s.name].storage_splits for b in s.buffers}
+    return _Splitter(graph, plan, split).statement(body, {}, {}) if split else body
+
+
+def stored_dims(dims: Sequence[str], splits: Sequence[StorageSplit]) -> list[str]:
+    """The dims of a buffer in the order of its indices, once they are split."""
+    found = list(dims)
+    for s in splits:
+        at = found.index(s.dim)
+        found[at : at + 1] = [s.outer, s.inner]
+    return found
+
+
+class _Splitter:
+    """`split`: the stages of the buffers that are."""
+
+    def __init__(self, graph: Graph, plan: Plan, split: Mapping[str, str]) -> None:
+        self.graph, self.plan, self.split = graph, plan, split
+
+    def statement(self, s: Stmt, lets: _Lets, lows: _Lows) -> Stmt:
+        new = tuple(self.expression(e, lets, lows) for e in ir.expressions(s))
+        inner_lets, inner_lows = lets, lows
+        if isinstance(s, Let) and s.value.dtype == INDEX:
+            inner_lets = {**lets, s.name: substitute(s.value, lets)}
+        if isinstance(s, Realize) and s.buffer in self.split:
+            inner_lows = {**lows, s.buffer: tuple(substitute(low, lets) for low, _ in s.box)}
+        s = ir.rebuild(s, new, tuple([self.statement(c, inner_lets, inner_lows) for c in ir.children(s)]))
+        if isinstance(s, Store):
+            return Store(s.buffer, self.place(s.buffer, s.indices, lets, lows), s.value, s.mask, s.nontemporal)
+        if isinstance(s, Prefetch):
+            return Prefetch(s.buffer, self.place(s.buffer, s.indices, lets, lows))
+        if isinstance(s, Realize) and s.buffer in self.split:
+            return Realize(s.buffer, s.dtype, self.box(s), s.memory, s.body)
+        return s
+
+    def expression(self, e: Expr, lets: _Lets, lows: _Lows) -> Expr:
+        def access(n: Expr) -> Expr | None:
+            if not isinstance(n, Load) or n.buffer not in self.split:
+                return None
+            return Load(n.dtype, n.lanes, n.buffer, self.place(n.buffer, n.indices, lets, lows), n.mask)
+
+        return transform(e, access, concerns=loaded)
+
+    def place(self, buffer: str, indices: tuple[Expr, ...], lets: _Lets, lows: _Lows) -> tuple[Expr, ...]:
+        """Where an entry lies."""
+        if buffer not in self.split:
+            return indices
+        dims, splits = self.dims(buffer)
+        found = dict(zip(dims, indices, strict=True))
+        for low, dim in zip(lows[buffer], dims, strict=True):
+            if any(s.dim == dim for s in splits):
+                found[dim] = simplify(substitute(found[dim], lets) - low)
+        for s in splits:
+            whole = found[s.dim]
+            found |= {s.outer: whole // s.factor, s.inner: whole % s.factor}
+        return tuple(found[d] for d in stored_dims(dims, splits))
+
+    def box(self, s: Realize) -> tuple[Side, ...]:
+        """The room that a buffer takes."""
+        dims, splits = self.dims(s.buffer)
+        found = dict(zip(dims, s.box, strict=True))
+        zero = const(0, INDEX)
+        for split in splits:
+            _, extent = found[split.dim]
+            panels = simplify((extent + (split.factor - 1)) // split.factor)
+            found |= {split.outer: (zero, panels), split.inner: (zero, const(split.factor, INDEX))}
+        return tuple(found[d] for d in stored_dims(dims, splits))
+
+    def dims(self, buffer: str) -> tuple[tuple[str, ...], tuple[StorageSplit, ...]]:
+        name = self.split[buffer]
+        return self.graph.stage[name].dims, self.plan.stages[name].storage_splits

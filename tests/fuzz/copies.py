@@ -1,0 +1,80 @@
+"""Random copies of stages and inputs, of some or all of the reads of a consumer, and dims that are cut into panels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from pantile.errors import UserError
+from pantile.graph.nodes import Graph, InputInfo, Stage
+from pantile.schedule.clones import clone_stages, places
+from pantile.schedule.directives import StageSchedule, on
+from pantile.schedule.panels import make_panels
+from pantile.schedule.resolve import resolve
+from pantile.schedule.schedule import Schedule
+
+from .draws import Drawer
+
+VERBS = ("clone_in", "copy_in")
+
+
+def copies(drawer: Drawer, graph: Graph, verbs: Sequence[str] = VERBS) -> Schedule:
+    """Directives that make copies, and nothing else."""
+    asked = Schedule()
+    for source in reversed([*graph.inputs, *graph.stages]):
+        current = clone_stages(graph, asked)[0]
+        readers = current.consumers[source.name]
+        if not readers or drawer.number(0, 2) == 0:
+            continue
+        one_more = asked.replace(_copy(drawer, current, source, drawer.pick(readers), drawer.pick(verbs), len(asked)))
+        try:
+            clone_stages(graph, one_more)
+        except UserError:
+            continue
+        asked = one_more
+    return asked
+
+
+def _copy(
+    drawer: Drawer, graph: Graph, source: Stage | InputInfo, reader: str, verb: str, number: int
+) -> StageSchedule:
+    count = len(places(source, graph.stage[reader]))
+    reads = drawer.draw(st.lists(st.integers(0, count - 1), unique=True, max_size=count))
+    name = f"copy_{number}_"
+    if verb == "clone_in" and isinstance(source, Stage):
+        return on(source.name).clone_in(reader, name, *reads)
+    named = isinstance(source, InputInfo) or drawer.chance(30)
+    dims = [f"axis_{k}_" for k in range(source.ndim)] if named else []
+    return on(source.name).copy_in(reader, name, *dims, *reads)
+
+
+def changed(graph: Graph, made: Schedule) -> Graph:
+    """What copies and panels make of a graph."""
+    return make_panels(*clone_stages(graph, made))[0]
+
+
+def in_panels(drawer: Drawer, graph: Graph, made: Schedule) -> Schedule:
+    """The copies, and some stages in panels, as far as that is legal."""
+    for stage in changed(graph, made).stages:
+        for k, dim in enumerate(stage.dims):
+            if drawer.chance(30):
+                names = (f"panel_{k}_", f"lane_{k}_")
+                asked = made.replace(made.on(stage.name).panels(dim, *names, drawer.pick([4, 2, 8, 3, 16, 1])))
+                try:
+                    changed(graph, asked)
+                except UserError:
+                    continue
+                made = asked
+    return made
+
+
+def with_copies(graph: Graph, made: Schedule, schedule: Schedule, strict: bool) -> Schedule:
+    """The copies, scheduled as a schedule of what they make of the graph says."""
+    asked = [StageSchedule(c.name, (*schedule.on(c.name).directives, *c.directives)) for c in made.values()]
+    both = schedule.replace(*asked)
+    try:
+        resolve(graph, both, strict=strict)
+    except UserError:
+        return made  # something is asked of a stage all readers of which read copies
+    return both
