@@ -16,6 +16,7 @@ from .analysis.fingerprint import fingerprint
 from .autoschedule import STRATEGIES, Found, GroupReport, Problem, Report, Strategy
 from .errors import UserError
 from .expr.depth import on_deep_stack
+from .expr.garbage import rare_collections
 from .progress import doing
 from .runtime import cache
 from .schedule import Schedule
@@ -34,7 +35,8 @@ def found(strategy: Strategy, problem: Problem) -> Found:
 
 
 def _find(strategy: Strategy, problem: Problem) -> Found:
-    with doing(f"{strategy.name} schedules the {len(problem.graph.stages)} stages of {problem.graph.name}"):
+    stages = f"the {len(problem.graph.stages)} stages of {problem.graph.name}"
+    with doing(f"{strategy.name} schedules {stages}"), rare_collections():
         return on_deep_stack(strategy.find)(problem)
 
 

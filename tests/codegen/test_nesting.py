@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+import pantile as pt
 from pantile.codegen.compile import compile_object
 from pantile.codegen.emit import emit
 from pantile.codegen.target import NAMED, host
@@ -89,3 +90,22 @@ def test_values_stay(levels: int, lets: int) -> None:
         for k in range(levels):
             bound = min(bound * 3, 9 + k) if k % 2 else max(bound - 1, 9 - 2 * k)
     assert out.tolist() == [bound + x for x in range(9)]
+
+
+def test_places_behind_many_buffers_are_one_value() -> None:
+    """Else each address in scratch memory would be a sum of the sizes of all buffers before it."""
+    stages = 8
+    y, x = pt.vars("y x")
+    img = pt.Input("img", "float32", ndim=2)
+    f = pt.edge(img)
+    for k in range(stages):
+        g = pt.Func(f"f{k}")
+        g[y, x] = f[y, x - 1] + f[y, x + 1]
+        f = g
+    rows = [pt.on(f"f{k}").compute_at(f"f{stages - 1}", "y").vectorize("x", 4) for k in range(stages - 1)]
+    p = pt.Pipeline(f, shape=img.shape, schedule=pt.Schedule(pt.on(f"f{stages - 1}").parallel("y"), *rows))
+    behind = re.findall(r"(%\S+) = getelementptr inbounds i8, ptr %scratch, i64 %", p.llvm())
+    hidden = [name for name in behind if f'asm "", "=r,0"(ptr {name})' in p.llvm()]
+    assert len(behind) >= len(hidden) >= stages - 5
+    picture = np.arange(60, dtype="float32").reshape(3, 20)
+    np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pantile.analysis.interval import Interval, interval
 from pantile.expr.build import maximum, minimum
 from pantile.expr.congruence import congruence
-from pantile.expr.linear import Facts, simplify
+from pantile.expr.linear import Facts, Linear, simplify
 from pantile.expr.nodes import Expr, var
 from pantile.expr.visit import key, same
 
@@ -51,3 +53,19 @@ def test_other_facts_are_noticed() -> None:
     assert same(simplify(e, facts), var("x"))
     facts.bounds["x"] = (0, 9)
     assert simplify(e, facts) is e
+
+
+def test_bounds_are_searched_once_for_all_that_know_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+    search = Facts._searched
+
+    def counted(facts: Facts, form: Linear, side: int) -> int | None:
+        searched.append(side)
+        return search(facts, form, side)
+
+    monkeypatch.setattr(Facts, "_searched", counted)
+    e = minimum(var("searched.x"), var("searched.y")) + 1
+    known = {"searched.x": (0, 9), "searched.y": (3, 5)}
+    assert [Facts(known).upper(e), Facts({**known, "z": (0, 1)}).upper(e), len(searched)] == [6, 6, 1]
+    assert [Facts(known).lower(e), len(searched)] == [1, 2]
+    assert [Facts({**known, "searched.y": (3, 4)}).upper(e), len(searched)] == [5, 3]

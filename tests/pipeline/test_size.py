@@ -165,6 +165,16 @@ def _deciding_branches(n: int) -> pt.Pipeline:
     return pt.Pipeline(_defined(e))
 
 
+def _compared_branches(n: int) -> pt.Pipeline:
+    """The same, and coordinates are compared with it."""
+    img = _image("int32")
+    e = img[y, x]
+    for k in range(n):
+        below = pt.select(x > k, img[y, x] + e, e - img[y, x])
+        e = pt.select(x > below, img[y, x] + below, e - below)
+    return pt.Pipeline(_defined(e))
+
+
 DEEP: dict[str, Callable[[int], pt.Pipeline]] = {
     "left": _nested(lambda e, k: e + float(k)),
     "right": _nested(lambda e, k: float(k) - e),
@@ -210,6 +220,24 @@ def test_what_many_branches_share_is_read_where_one_of_them_is_taken(width: int)
     np.testing.assert_allclose(pipeline(img=img), pipeline.reference(img=img), rtol=1e-4)
 
 
+@pytest.mark.parametrize("width", [1, 3, 40])
+def test_coordinates_compared_with_what_branches_share(width: int) -> None:
+    """By however many conditions that is decided, what a branch reads is there where the branch is taken."""
+    image = _image("int32")
+    f, at = pt.Func("f"), pt.edge(image)
+    f[y, x] = at[y, x] * 2
+    for levels in (1, 2, 3, 4):
+        e = f[y, x]
+        for k in range(levels):
+            below = pt.select(x > k, f[y, x - k - 1] + e, e - f[y, x + 1])
+            e = pt.select(x > below, f[y, x - 1] + below, e - f[y, x + k])
+        pipeline = pt.Pipeline(_defined(e), shape=image.shape).with_schedule(
+            pt.Schedule(pt.on("f").compute_at("out", "y"))
+        )
+        img = np.arange(-20, 3 * width - 20, dtype=np.int32).reshape(3, width)
+        np.testing.assert_array_equal(pipeline(img=img), pipeline.reference(img=img))
+
+
 def test_two_thousand_stages() -> None:
     def work() -> str:
         return _stencils(2000).llvm()
@@ -231,6 +259,7 @@ GROWING: dict[str, tuple[Callable[[int], pt.Pipeline], int]] = {
     "recurrence": (_recurrence, 20),
     "shared branches": (_shared_branches, 20),
     "deciding branches": (_deciding_branches, 20),
+    "compared branches": (_compared_branches, 20),
 }
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..expr.nodes import Const, Expr
 from ..expr.visit import names
@@ -20,6 +21,8 @@ from .interval import EVERYTHING, Interval, interval
 MOST_CHANNELS = 4
 LEAST_AXES = 3  # of a picture whose last axis may be channels
 LAST, PLANE = -1, -3  # the axes of channels and of planes
+# Asked for a graph each time that stages are scheduled: by axis, what was found.
+_KNOWN: WeakKeyDictionary[Graph, dict[int, dict[str, int]]] = WeakKeyDictionary()
 
 
 def few_along(shape: tuple[Any, ...]) -> int | None:
@@ -32,7 +35,7 @@ def few_along(shape: tuple[Any, ...]) -> int | None:
 
 def channels(graph: Graph) -> dict[str, int]:
     """Stage -> the points that are needed of it along its last dim, if it is a picture and they are a few."""
-    return _few(graph, LAST)
+    return dict(_few(graph, LAST))
 
 
 def planes(graph: Graph, interleaved: Collection[str]) -> dict[str, int]:
@@ -42,6 +45,14 @@ def planes(graph: Graph, interleaved: Collection[str]) -> dict[str, int]:
 
 
 def _few(graph: Graph, axis: int) -> dict[str, int]:
+    known = _KNOWN.setdefault(graph, {})
+    if axis not in known:
+        has_pictures = any(s.ndim >= LEAST_AXES for s in graph.stages)
+        known[axis] = _found(graph, axis) if has_pictures else {}
+    return known[axis]
+
+
+def _found(graph: Graph, axis: int) -> dict[str, int]:
     ends: dict[str, Interval] = {o.stage: _shape_end(o, axis) for o in graph.outputs}
     for stage in reversed(graph.stages):
         if stage.name not in ends:

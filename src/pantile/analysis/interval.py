@@ -24,13 +24,14 @@ from ..expr import build
 from ..expr.linear import Facts, linear
 from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Var, const, op
 from ..expr.types import INDEX, INT64, UINT64, DType
-from ..expr.visit import children, has_floats, loaded, names
+from ..expr.visit import children, has_floats, loaded, names, once_per_node
 from . import float_ends
 from .float_ends import is_number
 
 # int | float | np.ndarray | Expr | None
 Scalar = Any
 Scope = Mapping[str, "Interval"]
+_DEEPEST = 2  # conditions inside each other
 MOST_SCOPES = 32  # that an expression is evaluated in, one for each way to it through selects
 
 
@@ -522,7 +523,12 @@ _FLOAT_OPS: dict[str, Callable[..., Interval]] = {
 
 
 def refine(scope: Scope, condition: Expr, holds: bool) -> Scope:
-    """The scope where `condition` holds (or does not): variables bounded by its comparisons; itself if none is."""
+    """The scope where `condition` holds (or does not): variables bounded by its comparisons; itself if none is.
+
+    Conditions that hold others, which hold others, and so on, say nothing: each would be asked in all the ways through
+    those inside of it."""
+    if _depth(condition) > _DEEPEST:
+        return scope
     stack = [(condition, holds)]
     while stack:
         c, wanted = stack.pop()
@@ -535,6 +541,15 @@ def refine(scope: Scope, condition: Expr, holds: bool) -> Scope:
         elif c.op in COMPARISON and c.args[0].dtype is INDEX:
             scope = _refine_comparison(scope, c if wanted else op(_OPPOSITE[c.op], *c.args))
     return scope
+
+
+@once_per_node("_depth")
+def _depth(e: Expr) -> int:
+    """How many conditions of selects lie inside each other."""
+    below = [_depth(c) for c in children(e)]
+    if isinstance(e, Op) and e.op == "select":
+        below[0] += 1
+    return max(below, default=0)
 
 
 def _refine_comparison(scope: Scope, c: Op) -> Scope:

@@ -206,6 +206,7 @@ class _Search:
         self.problem = problem.inlined(problem.facts.trivial)
         self.facts: Facts = self.problem.facts
         self.stages = [s.name for s in self.problem.graph.stages]
+        self._place = {name: k for k, name in enumerate(self.stages)}
         self.known = StageReuse(self.problem)
         self.analysed: dict[tuple[str, ...], Tiling] = {}
         self._split: dict[tuple[str, ...], list[Tiling]] = {}
@@ -298,7 +299,8 @@ class _Search:
         for head in self._heads(members):
             if not self._fits(head) or (best and self._has_seen_much()):
                 break  # "will only grow larger if more stages are included"
-            rest = tuple(m for m in members if m not in head)
+            taken = set(head)
+            rest = tuple(m for m in members if m not in taken)
             found = [self.tiling_analysis(head), *self.split_segment(rest)]
             cost = sum(t.cost for t in found)
             if cost < least:
@@ -329,16 +331,18 @@ class _Search:
                     low += step
             head = heads[low]
             found += [self.tiling_analysis(head)] if self._fits(head) else [self.tiling_analysis((m,)) for m in head]
-            members = tuple(m for m in members if m not in head)
+            taken = set(head)
+            members = tuple(m for m in members if m not in taken)
         return found
 
     def _with_producers(self, members: tuple[str, ...], end: str) -> tuple[str, ...]:
         """A stage and those among the members that it needs."""
-        needed = {end}
-        for name in reversed(members):
-            if any(c in needed for c in self.facts.consumers[name]):
-                needed.add(name)
-        return tuple(m for m in members if m in needed)
+        among, needed, pending = set(members), {end}, [end]
+        while pending:
+            new = [p for p in self.facts.producers[pending.pop()] if p in among and p not in needed]
+            needed.update(new)
+            pending += new
+        return tuple(sorted(needed, key=self._place.__getitem__))
 
     def tiling_analysis(self, members: tuple[str, ...]) -> Tiling:
         if members not in self.analysed:

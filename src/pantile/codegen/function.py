@@ -22,7 +22,7 @@ from .names import readable
 _UNROLLED_IF_SHORT = "!llvm.loop !2"
 _NEVER_UNROLLED = "!llvm.loop !4"
 SHORT = 8  # iterations
-_MANY_LOOPS = 100  # that are not certainly short, in one function; apps have fewer
+_MANY_LOOPS = 64  # that are not certainly short, in one function; bodies of apps have up to 49
 
 
 class Frame(Protocol):

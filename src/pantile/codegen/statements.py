@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import InternalError
+from ..expr.linear import linear
 from ..expr.nodes import Const, Expr, Op
 from ..expr.visit import Key, key
 from ..ir.nodes import Alloc, Block, Call, For, If, Kind, Let, Memory, Prefetch, Produce, Stmt, Store
@@ -23,6 +24,7 @@ from .strided import Groups
 from .types import memory_type
 
 OUT_OF_MEMORY = -1
+_FEW_TERMS = 2  # of where a buffer lies in scratch memory
 
 
 def write_statement(ctx: Context, s: Stmt) -> None:
@@ -180,7 +182,11 @@ def _alloc_stack(ctx: Context, s: Alloc, size: str) -> None:
 def _alloc_scratch(ctx: Context, s: Alloc, size: str) -> None:
     arena = ctx.fn.resolve(SCRATCH, "ptr")
     offset = "0" if s.offset is None else ctx.value(s.offset)
-    ctx.fn.bind(buffer_pointer(s.buffer), ctx.fn.value(f"getelementptr inbounds i8, ptr {arena}, i64 {offset}"))
+    pointer = ctx.fn.value(f"getelementptr inbounds i8, ptr {arena}, i64 {offset}")
+    if s.offset is not None and len(linear(s.offset).terms) > _FEW_TERMS:
+        # LLVM's strength reduction would see the sizes of all buffers before this one in every address.
+        pointer = hidden(ctx.fn, pointer, "ptr")
+    ctx.fn.bind(buffer_pointer(s.buffer), pointer)
     write_statement(ctx, s.body)
 
 

@@ -22,6 +22,9 @@ from .visit import Key, children, key, names, note, once_per_node, operands_firs
 _LINEAR = frozenset({"add", "sub", "neg", "mul"})
 # A proof may look at this many linear forms; expressions that need more are left as they are.
 _EFFORT = 120
+_UNKNOWN = object()
+_MOST_FOUND = 1 << 16
+_found: dict[tuple[object, ...], object] = {}  # bounds, by form and what was known about its variables: all passes ask
 _LARGE = 1 << 32  # a divisor that leaves little of a number
 
 
@@ -204,6 +207,19 @@ class Facts:
 
     def bound(self, form: Linear, side: int) -> int | None:
         """Constant bound of a linear form; side +1: from above, -1: from below."""
+        terms = form.terms.items()
+        if not any(isinstance(atom, Op) for _, (atom, _) in terms):
+            return self._searched(form, side)
+        known = self.bounds
+        asked = side, form.constant, *[(k, c, *[(n, known.get(n)) for n in names(atom)]) for k, (atom, c) in terms]
+        found = _found.get(asked, _UNKNOWN)
+        if found is _UNKNOWN:
+            if len(_found) >= _MOST_FOUND:
+                _found.clear()
+            found = _found[asked] = self._searched(form, side)
+        return found  # type: ignore[return-value]
+
+    def _searched(self, form: Linear, side: int) -> int | None:
         self._effort = _EFFORT
         return self._bound(form, side)
 

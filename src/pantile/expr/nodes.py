@@ -49,7 +49,9 @@ else:
 class _Notes:
     """Room in a node for what is found out about it once; see `once_per_node` in `visit`."""
 
-    __slots__ = ("_has_floats", "_has_promises", "_is_normal", "_key", "_linear", "_loaded", "_names", "_nesting")
+    __slots__ = (
+        "_depth", "_has_floats", "_has_promises", "_is_normal", "_key", "_linear", "_loaded", "_names", "_nesting"
+    )  # fmt: skip
 
 
 @node()

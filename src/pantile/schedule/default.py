@@ -40,6 +40,8 @@ def complete(
     `like`: one that was completed for the same pipeline, of which less was known. Where stages are named, the same
     others are inlined, and loops that others are computed at are the same: what is named relies on it.
     """
+    if all(s.name in schedule for s in graph.stages):
+        return Schedule(*(schedule[s.name] for s in graph.stages))
     named = _inlined_by(schedule)
     inlined = _inlined_by(like) - named if like is not None and schedule else _chosen(graph, schedule, named)
     alone = Alone(graph, vector_bits, named | inlined, strict)

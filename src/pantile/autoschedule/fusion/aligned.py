@@ -135,7 +135,7 @@ class Stages:
 
     def _space(self, names: tuple[str, ...], reads: Reads | None = None) -> Space | None:
         found = align(self.problem.graph, names, reads or self._along_axes)
-        return None if found is None else Space(found)
+        return None if found is None else Space(found, self)
 
     def reads(self, stage: Stage, definition: Definition) -> Sequence[Access]:
         """What a definition reads, reads of the same kind taken together."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ...analysis.alignment import Alignment
 from ...cached import cached_property
@@ -13,21 +13,83 @@ from ...cached import cached_property
 if TYPE_CHECKING:
     from .aligned import Stages
 
+K = TypeVar("K")
+V = TypeVar("V")
 Distance = tuple[tuple[float, float], ...]  # per dim of the space: from, to
 
 
 class Space:
     """An alignment in floats, to look up in."""
 
-    def __init__(self, alignment: Alignment) -> None:
+    def __init__(self, alignment: Alignment, stages: Stages) -> None:
         self.axes = {n: {d: (k, float(s)) for d, (k, s) in a.items()} for n, a in alignment.axes.items()}
         self.distance = {
             (d.producer, d.consumer): tuple((float(a), float(b)) for a, b in d.distance) for d in alignment.dependences
         }
+        self._stages = stages
+        self._seen: dict[tuple[object, ...], Seen] = {}
 
     def has(self, name: str, dims: Iterable[str]) -> bool:
         """Whether these dims of a stage go along some of the space."""
         return all(d in self.axes[name] for d in dims)
+
+    def seen_from(self, output: str) -> Seen:
+        """The stages in units of one of them; the same for all that lie in the space alike."""
+        dims = self._stages.problem.graph.stage[output].dims
+        alike = len(dims), tuple(self.axes[output].get(d) for d in dims)
+        if alike not in self._seen:
+            self._seen[alike] = Seen(self._stages, self, output)
+        return self._seen[alike]
+
+
+class Seen:
+    """What is known of each stage in the space, as seen from an output: found once for all groups that end alike."""
+
+    def __init__(self, stages: Stages, space: Space, output: str) -> None:
+        self._stages, self._space = stages, space
+        dims, own = stages.problem.graph.stage[output].dims, space.axes[output]
+        self._rank = len(dims)
+        self._place = {own[d][0]: k for k, d in enumerate(dims) if d in own}  # axis of the space -> dim of the output
+        self._units = dict(own.values())
+        self.axes = Once(self._axes)  # stage -> its dim -> dim of the output; all points of others are in any tile
+        self.density = Once(self._density)  # stage -> dim of the output -> its points per point of the output
+        self.along = Once(self._along)  # stage -> dim of the output -> its extent there
+        self.beside = Once(self._beside)  # stage -> points at one point of the space, in dims that it does not have
+        self.distance = Once(self._distance)  # (producer, consumer) -> in points of the output
+
+    def _axes(self, name: str) -> dict[str, int]:
+        return {d: self._place[axis] for d, (axis, _) in self._space.axes[name].items() if axis in self._place}
+
+    def _density(self, name: str) -> dict[int, float]:
+        axes, place = self._space.axes[name].values(), self._place
+        return {place[axis]: self._units[axis] / scale for axis, scale in axes if axis in place}
+
+    def _along(self, name: str) -> dict[int, int]:
+        axes = self.axes[name]
+        return {axes[d]: n for d, n in self._extents(name) if d in axes}
+
+    def _beside(self, name: str) -> int:
+        axes = self.axes[name]
+        return prod(n for d, n in self._extents(name) if d not in axes)
+
+    def _extents(self, name: str) -> Iterable[tuple[str, int]]:
+        return zip(self._stages.problem.graph.stage[name].dims, self._stages.extents[name], strict=True)
+
+    def _distance(self, pair: tuple[str, str]) -> Distance:
+        far, units = self._space.distance[pair], self._units
+        along = {k: (far[a][0] / units[a], far[a][1] / units[a]) for a, k in self._place.items()}
+        return tuple(along.get(k, (0.0, 0.0)) for k in range(self._rank))
+
+
+class Once(dict[K, V]):
+    """What a function says, asked once for each."""
+
+    def __init__(self, function: Callable[[K], V]) -> None:
+        self._function = function
+
+    def __missing__(self, key: K) -> V:
+        found = self[key] = self._function(key)
+        return found
 
 
 @dataclass(frozen=True)
@@ -51,58 +113,21 @@ class AlignedGroup:
         return self.stages.extents[self.output]
 
     @cached_property
-    def _place(self) -> dict[int, int]:
-        """Which dim of the output an axis of the space is."""
-        own = self.space.axes[self.output]
-        return {own[d][0]: k for k, d in enumerate(self.dims) if d in own}
-
-    @cached_property
-    def _units(self) -> dict[int, float]:
-        return dict(self.space.axes[self.output].values())
-
-    @cached_property
-    def axes(self) -> dict[str, dict[str, int]]:
-        """Stage -> its dim -> dim of the output that it goes along; all points of other dims belong to any tile."""
-        place = self._place
-        found = {n: self.space.axes[n].items() for n in self.names}
-        return {n: {d: place[axis] for d, (axis, _) in axes if axis in place} for n, axes in found.items()}
-
-    @cached_property
-    def density(self) -> dict[str, dict[int, float]]:
-        """Stage -> dim of the output -> its points per point of the output."""
-        place, units = self._place, self._units
-        found = {n: self.space.axes[n].values() for n in self.names}
-        return {
-            n: {place[axis]: units[axis] / scale for axis, scale in axes if axis in place} for n, axes in found.items()
-        }
+    def seen(self) -> Seen:
+        """Its stages, as seen from the output."""
+        return self.space.seen_from(self.output)
 
     @cached_property
     def dependences(self) -> dict[tuple[str, str], Distance]:
         """Of (producer, consumer), in points of the output."""
-        members, units = set(self.names), self._units
-        found: dict[tuple[str, str], Distance] = {}
-        for name in self.names:
-            for producer in self.stages.facts.producers[name]:
-                if producer in members:
-                    far = self.space.distance[producer, name]
-                    along = {k: (far[a][0] / units[a], far[a][1] / units[a]) for a, k in self._place.items()}
-                    found[producer, name] = tuple(along.get(k, (0.0, 0.0)) for k in range(len(self.dims)))
-        centred = _centred(self.names, len(self.dims), found)
-        return {(p, c): _narrowed(d, self.density[p], self.density[c]) for (p, c), d in centred.items()}
-
-    def along(self, name: str) -> dict[int, int]:
-        """The extent of a stage along each dim of the space that it has."""
-        axes, dims = self.axes[name], self.stages.problem.graph.stage[name].dims
-        return {axes[d]: n for d, n in zip(dims, self.stages.extents[name], strict=True) if d in axes}
-
-    def beside(self, name: str) -> int:
-        """Points of a stage at one point of the space, in dims that the space does not have."""
-        axes, dims = self.axes[name], self.stages.problem.graph.stage[name].dims
-        return prod(n for d, n in zip(dims, self.stages.extents[name], strict=True) if d not in axes)
+        members, producers, density = set(self.names), self.stages.facts.producers, self.seen.density
+        pairs = [(producer, name) for name in self.names for producer in producers[name] if producer in members]
+        centred = _centred(self.names, len(self.dims), {pair: self.seen.distance[pair] for pair in pairs})
+        return {(p, c): _narrowed(d, density[p], density[c]) for (p, c), d in centred.items()}
 
     def same_points(self, a: str, b: str) -> bool:
         """Whether two stages have the same dims of the space, as densely."""
-        return self.density[a] == self.density[b]
+        return self.seen.density[a] == self.seen.density[b]
 
 
 def _centred(
@@ -126,6 +151,8 @@ def _centred(
 
 def _narrowed(distance: Distance, producer: Mapping[int, float], consumer: Mapping[int, float]) -> Distance:
     """A consumer that is coarser than its producer steps over what its last point has read: that does not overlap."""
+    if producer == consumer:
+        return distance
     steps = [max(0.0, 1 / consumer.get(k, 1.0) - 1 / producer.get(k, 1.0)) / 2 for k in range(len(distance))]
     middles = [(low + high) / 2 for low, high in distance]
     return tuple(
@@ -134,4 +161,4 @@ def _narrowed(distance: Distance, producer: Mapping[int, float], consumer: Mappi
 
 
 def _moved(distance: Distance, shift: Sequence[float]) -> Distance:
-    return tuple((low + s, high + s) for (low, high), s in zip(distance, shift, strict=True))
+    return tuple([(low + s, high + s) for (low, high), s in zip(distance, shift, strict=True)])

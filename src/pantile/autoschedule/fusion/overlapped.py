@@ -57,29 +57,33 @@ class OverlappedTiles:
     @cached_property
     def bytes_per_point(self) -> float:
         """Of all buffers, at one point of the dims that are tiled."""
-        return sum(self._bytes_of(name, dict.fromkeys(self.long, 1.0)) for name in self.buffers)
+        return sum(fixed for fixed, _ in self._parts.values())
 
     def bytes(self, tile: Tile) -> float:
         """Of all buffers, without what overlaps."""
-        return sum(self._bytes_of(name, self._sizes(tile)) for name in self.buffers)
+        points = self._points(self._sizes(tile))
+        return sum(fixed * points[tiled] for fixed, tiled in self._parts.values())
 
     def _sizes(self, tile: Tile) -> dict[int, float]:
         return {k: float(tile[self.group.dims[k]]) for k in self.long}
 
-    def _bytes_of(self, name: str, sizes: Mapping[int, float]) -> float:
-        """Of a buffer over a tile with such sizes along dims of the space."""
-        fixed, tiled = self._parts[name]
-        return fixed * prod(sizes[k] for k in tiled)
+    def _points(self, sizes: Mapping[int, float]) -> dict[tuple[int, ...], float]:
+        """Of a tile with such sizes along dims of the space, along each choice of them that buffers have."""
+        return {tiled: prod(sizes[k] for k in tiled) for tiled in self._tilings}
 
     @cached_property
-    def _parts(self) -> dict[str, tuple[float, list[int]]]:
+    def _tilings(self) -> list[tuple[int, ...]]:
+        return list(dict.fromkeys(tiled for _, tiled in self._parts.values()))
+
+    @cached_property
+    def _parts(self) -> dict[str, tuple[float, tuple[int, ...]]]:
         """Per buffer, bytes at one point of the tiled dims, and which of those it has."""
         found = {}
         for name in self.buffers:
-            whole, density = self.group.along(name), self.group.density[name]
-            tiled = [k for k in density if k in self.long]
+            whole, density = self.group.seen.along[name], self.group.seen.density[name]
+            tiled = tuple(k for k in density if k in self.long)
             points = prod(density[k] for k in tiled) * prod(n for k, n in whole.items() if k not in self.long)
-            each = self.group.beside(name) * self.group.stages.bytes_per_point[name]
+            each = self.group.seen.beside[name] * self.group.stages.bytes_per_point[name]
             found[name] = (points * each, tiled)
         return found
 
@@ -89,11 +93,17 @@ class OverlappedTiles:
         """OVERLAPSIZE: bytes that a tile computes and its neighbours too."""
         sizes = self._sizes(tile)
         cut = {k for k, n in sizes.items() if n < self.group.extents[k]}
+        points = self._points(sizes)
+        wider: dict[int, dict[tuple[int, ...], float]] = {}  # by height
         total = 0.0
         for name in self.members:
             height = self._level[self.group.output] - self._level[name]
-            wider = {k: n + height * self.slopes[k] if k in cut else n for k, n in sizes.items()}
-            total += self._bytes_of(name, wider) - self._bytes_of(name, sizes)
+            if height not in wider:
+                wider[height] = self._points(
+                    {k: n + height * self.slopes[k] if k in cut else n for k, n in sizes.items()}
+                )
+            fixed, tiled = self._parts[name]
+            total += fixed * wider[height][tiled] - fixed * points[tiled]
         return total
 
     @cached_property

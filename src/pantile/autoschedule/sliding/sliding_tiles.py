@@ -44,6 +44,9 @@ class SlidingTiles:
         self.short = tuple(d for d in dims if self.extents[d] <= MOST_UNROLLED)
         self.long = tuple(d for d in dims if d not in self.short)
         self._boxes: dict[tuple[frozenset[str], frozenset[str], str], dict[str, Box]] = {}
+        self._iterations: dict[tuple[frozenset[str], str], Numbers] = {}
+        self._asked: Mapping[str, Level] = {}  # the levels that were asked of last, and which stages slide along each
+        self._sliding: dict[int, frozenset[str]] = {}
 
     @cached_property
     def motions(self) -> dict[str, dict[str, Motion]]:
@@ -73,11 +76,19 @@ class SlidingTiles:
 
     def _least(self, dim: str) -> int:
         """Equation 5.15: the largest overlap along a loop."""
-        amounts = [
-            v for n in self.producers for c, dims in self.known.overlaps[n].items() for d, v in dims.items()
-            if v < WHOLE and c in self.motions and d in self.motions[c] and self.motions[c][d].dim == dim
-        ]  # fmt: skip
-        return max(amounts, default=1)
+        return self._overlaps.get(dim, 1)
+
+    @cached_property
+    def _overlaps(self) -> dict[str, int]:
+        """Per loop, the largest one that is not of all."""
+        found: dict[str, int] = {}
+        for name in self.producers:
+            for c, dims in self.known.overlaps[name].items():
+                for d, amount in dims.items():
+                    if amount < WHOLE and c in self.motions and d in self.motions[c]:
+                        loop = self.motions[c][d].dim
+                        found[loop] = max(found.get(loop, amount), amount)
+        return found
 
     def keep_threads_busy(self, outermost: str) -> Numbers:
         """Equation 5.14."""
@@ -130,7 +141,7 @@ class SlidingTiles:
     def boxes(self, nest: Nest, levels: Mapping[str, Level], level: int) -> dict[str, Box]:
         """What one iteration of a level needs of every stage, those that slide along it keeping what they have."""
         inside = nest.inside(level)
-        sliding = frozenset(n for n in self.producers if levels[n].is_folded and levels[n].compute == level)
+        sliding = self.sliding_along(levels, level)
         key = (inside, sliding, nest.intra[-1])
         if key not in self._boxes:
             one = {d: np.minimum(self.step(nest, d), self.sizes[d]) for d in self.long}
@@ -141,6 +152,16 @@ class SlidingTiles:
 
             self._boxes[key] = footprint.boxes(self.facts, self.members, self.output.name, tile, new)
         return self._boxes[key]
+
+    def sliding_along(self, levels: Mapping[str, Level], level: int) -> frozenset[str]:
+        """The stages that keep what they have from one iteration of a level to the next."""
+        if levels is not self._asked:
+            found: dict[int, list[str]] = {}
+            for n in self.producers:
+                if levels[n].is_folded:
+                    found.setdefault(levels[n].compute, []).append(n)
+            self._asked, self._sliding = levels, {k: frozenset(names) for k, names in found.items()}
+        return self._sliding.get(level, frozenset())
 
     def advanced(self, name: str, box: Box, nest: Nest, loop: str) -> Box:
         """The last rows of a box, those that an iteration of a loop adds."""
@@ -159,11 +180,14 @@ class SlidingTiles:
     def iterations(self, nest: Nest, level: int) -> Numbers:
         """How often a level runs."""
         inside = nest.inside(level)
-        count = footprint.tiles(self.facts, self.output.name, self.sizes)
-        for d in self.long:
-            if d not in inside:
-                count = count * np.ceil(self.sizes[d] / self.step(nest, d))
-        return count
+        key = (inside, nest.intra[-1])
+        if key not in self._iterations:
+            count = footprint.tiles(self.facts, self.output.name, self.sizes)
+            for d in self.long:
+                if d not in inside:
+                    count = count * np.ceil(self.sizes[d] / self.step(nest, d))
+            self._iterations[key] = count
+        return self._iterations[key]
 
     def work(self, name: str, levels: Mapping[str, Level]) -> float:
         """Operations per point, with those of what is inlined."""
