@@ -151,6 +151,13 @@ def columns_of_colours() -> tuple[pt.Func, Any]:
     return out, (RGB.shape[0] - 16, RGB.shape[1], 3)
 
 
+def steps() -> tuple[pt.Func, Any]:
+    r, out = pt.RDom((1, FLOATS.shape[0] - 1), (1, FLOATS.shape[1] - 1), names="y x"), pt.Func("out")
+    out[Y, X] = FLOATS[Y, X]
+    out[r.y, r.x] = pt.minimum(out[r.y, r.x], pt.minimum(out[r.y - 1, r.x], out[r.y, r.x - 1]) + 1.0)
+    return out, FLOATS.shape
+
+
 def nine_rows() -> tuple[pt.Func, Any]:
     out = pt.Func("out")
     out[Y, X] = sum((FLOATS[Y + k, X] for k in range(1, 9)), FLOATS[Y, X])
@@ -258,6 +265,8 @@ EXAMPLES = [
             inverted_colours, around("interleave", PIXELS, "simplify")),
     Example("associate", "Windows side by side begin with what they have in common.", nine_rows,
             around("associate", pt.Schedule(pt.on("out").unroll("y", 4).reorder("y", "x", "y_u")), "interleave")),
+    Example("carry", "What the iteration before has stored is compared last.",
+            steps, around("carry", PLAIN, "associate")),
     Example("strips", "Sliding inside parallel strips: the kernel as code generation gets it.",
             blur, (Section("the kernel", STRIPS, "simplify"),)),
 ]  # fmt: skip

@@ -2,7 +2,8 @@
 
 inline -> expand unrolled sums -> convert what is stored -> narrow integers -> fit blocks -> build loop nest (regions,
 sliding) -> fold storage -> simplify -> trim loops -> unswitch -> partition loops -> vectorize -> unroll -> collect
-lanes -> promote accumulators -> share memory -> flatten storage -> simplify -> interleave channels -> associate sums
+lanes -> promote accumulators -> share memory -> flatten storage -> simplify -> interleave channels -> associate sums ->
+carry values
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt, Strides
 from ..ir.verify import verify
 from ..schedule.plan import Plan
 from .associate import associate
+from .carry import carry
 from .collect import collect
 from .convert import convert
 from .expand import expand
@@ -107,6 +109,7 @@ def lower(
     body = trace.run("pixels", lambda: pixels(body))
     body = trace.run("interleave", lambda: interleave(body))
     body = trace.run("associate", lambda: associate(body, strict))
+    body = trace.run("carry", lambda: carry(body))
     trace.refused = {loop for verb, names in by_verb.items() for loop in refused_loops(graph, plan, verb, names)}
     program = Program(graph.name, buffers, scalars, body)
     if trace.check:
