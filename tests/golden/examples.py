@@ -158,6 +158,14 @@ def steps() -> tuple[pt.Func, Any]:
     return out, FLOATS.shape
 
 
+def moved() -> tuple[pt.Func, Any]:
+    place = X * 1.5 + FLOATS[0, 0]
+    left, out = pt.cast("int32", pt.floor(place)), pt.Func("out")
+    src = pt.edge(FLOATS)
+    out[Y, X] = (src[Y, left] + src[Y, left + 1]) * place
+    return out, FLOATS.shape
+
+
 def nine_rows() -> tuple[pt.Func, Any]:
     out = pt.Func("out")
     out[Y, X] = sum((FLOATS[Y + k, X] for k in range(1, 9)), FLOATS[Y, X])
@@ -257,6 +265,8 @@ EXAMPLES = [
     Example("peel", "Updates must not run twice: what a split leaves over runs in a loop of its own.", row_sums, (
         Section("the kernel", pt.Schedule(pt.on("total").update().reorder("r.x", "y").vectorize("y", 4)), "simplify"),
     )),
+    Example("tighten", "Places that data decides are clamped, and coordinates converted, in 32 bits.",
+            moved, around("tighten", VECTOR, "simplify")),
     Example("pixels", "Sums of channels lie in registers as pixels do in memory.",
             columns_of_colours, around("pixels", SUMS_OF_PIXELS, "simplify")),
     Example("interleave", "The channels of a pixel are stored at once.",

@@ -2,8 +2,8 @@
 
 inline -> expand unrolled sums -> convert what is stored -> narrow integers -> fit blocks -> build loop nest (regions,
 sliding) -> fold storage -> simplify -> trim loops -> unswitch -> partition loops -> vectorize -> unroll -> collect
-lanes -> promote accumulators -> share memory -> flatten storage -> simplify -> interleave channels -> associate sums ->
-carry values
+lanes -> promote accumulators -> share memory -> flatten storage -> simplify -> tighten places -> interleave
+channels -> associate sums -> carry values
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from .pixels import pixels
 from .promote import promote
 from .share import share_memory
 from .simplify import clean_program, simplify_program
+from .tighten import tighten
 from .trim import trim
 from .unroll import unroll
 from .unswitch import unswitch
@@ -106,6 +107,7 @@ def lower(
     body = trace.run("share", lambda: share_memory(body, facts))
     body = trace.run("flatten", lambda: flatten(body, graph, plan, buffers, facts))
     body = trace.run("simplify", lambda: simplify_program(body, facts))
+    body = trace.run("tighten", lambda: tighten(body, facts))
     body = trace.run("pixels", lambda: pixels(body))
     body = trace.run("interleave", lambda: interleave(body))
     body = trace.run("associate", lambda: associate(body, strict))
