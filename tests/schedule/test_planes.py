@@ -7,6 +7,7 @@ import pytest
 
 import pantile as pt
 from pantile.analysis.channels import channels, few_along, planes
+from pantile.schedule.blocks import STRIP_ROWS
 
 C, Y, X = pt.vars("c y x")
 RGB = pt.Input("img", "uint8", shape=(3, None, None))
@@ -113,7 +114,7 @@ def test_rows_of_several_planes_are_different_streams() -> None:
     gray[Y, X] = 0.3 * RGB[0, Y, X] + 0.6 * RGB[1, Y, X] + 0.1 * RGB[2, Y, X]
     out[Y, X] = sum((gray[Y + k, X] for k in range(1, 5)), start=gray[Y, X])
     p = pt.Pipeline(out, shape=(RGB.shape[1] - 4, RGB.shape[2]))
-    assert '.parallel("y", 32)' in repr(p.schedule["out"])
+    assert f'.parallel("y", {STRIP_ROWS})' in repr(p.schedule["out"])
 
 
 def enlarged() -> pt.Pipeline:
