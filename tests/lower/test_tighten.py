@@ -49,10 +49,10 @@ def test_clamps_have_32_bits(shift: int) -> None:
     assert (wide_clamps(passes["simplify"]), wide_clamps(passes["tighten"])) == (2, 0)
 
 
-def converted(extent: Expr, place: Expr) -> bool:
+def converted(extent: Expr, place: Expr, *shapes: Expr) -> bool:
     """Whether an index in a loop over `extent` elements becomes a float by way of 32 bits."""
     body: Stmt = Store("f", (var("x"),), Cast(FLOAT32, 1, place))
-    body = tighten(For("x", const(0, INDEX), extent, Kind.SERIAL, body), Facts({"n": (1, None)}))
+    body = tighten(For("x", const(0, INDEX), extent, Kind.SERIAL, body), Facts({"n": (1, None)}), shapes)
     (found,) = (e for e in all_expressions(body) if isinstance(e, Cast) and e.dtype is FLOAT32)
     return any(isinstance(e, Cast) and e.dtype.name == "int32" for e in walk(found.value))
 
@@ -79,10 +79,26 @@ def test_coordinates_are_converted_in_32_bits_where_they_certainly_fit(extent: E
     assert converted(extent, place) == fits
 
 
+@pytest.mark.parametrize(
+    ("shape", "fits"),
+    [
+        (N * 3 // 2, True),
+        (N * 3 // 2 + 1, True),
+        (N * 3 // 2 - 2, False),  # of which 2**31 may be the last but one
+        (N, False),
+        (N // 2, False),
+        (N * M, False),
+        (0 - N, False),
+    ],
+)
+def test_results_have_no_more_than_32_bits_of_rows_either(shape: Expr, fits: bool) -> None:
+    assert converted(N * 3 // 2, X_INDEX, shape) == fits
+
+
 def test_the_last_block_begins_elsewhere_and_is_one_alone() -> None:
     whole = var("piece") < 1
     blocks, start = select(whole, N // 8, const(1, INDEX)), select(whole, const(0, INDEX), N - 8)
     inner: Stmt = Store("f", (var("x"),), Cast(FLOAT32, 1, var("lo") + 7))
     body: Stmt = For("x", const(0, INDEX), blocks, Kind.SERIAL, Let("lo", var("x") * 8 + start, inner))
-    body = tighten(For("piece", const(0, INDEX), const(2, INDEX), Kind.SERIAL, body), Facts({"n": (8, None)}))
+    body = tighten(For("piece", const(0, INDEX), const(2, INDEX), Kind.SERIAL, body), Facts({"n": (8, None)}), ())
     assert any(isinstance(e, Cast) and e.dtype.name == "int32" for e in all_expressions(body))

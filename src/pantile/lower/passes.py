@@ -107,7 +107,7 @@ def lower(
     body = trace.run("share", lambda: share_memory(body, facts))
     body = trace.run("flatten", lambda: flatten(body, graph, plan, buffers, facts))
     body = trace.run("simplify", lambda: simplify_program(body, facts))
-    body = trace.run("tighten", lambda: tighten(body, facts))
+    body = trace.run("tighten", lambda: tighten(body, facts, [n for o in graph.outputs for n in o.shape]))
     body = trace.run("pixels", lambda: pixels(body))
     body = trace.run("interleave", lambda: interleave(body))
     body = trace.run("associate", lambda: associate(body, strict))

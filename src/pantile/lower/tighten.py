@@ -11,13 +11,14 @@ of: once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 from ..expr.build import broadcast, cast, maximum, minimum
 from ..expr.linear import Facts, linear
 from ..expr.nodes import Cast, Const, Expr, Op, Ramp, Var, const, op, var
 from ..expr.types import INDEX, INT32
-from ..expr.visit import Key, key, loaded, names, transform, walk
+from ..expr.visit import Key, key, loaded, names, substitute, transform, walk
 from ..ir import visit as ir
 from ..ir.nodes import For, Let, Stmt
 
@@ -26,9 +27,37 @@ _UNKNOWN = var("?")  # of which nothing is known
 _MOST_CONDITIONS = 2
 
 
-def tighten(body: Stmt, facts: Facts) -> Stmt:
-    """The same places, found sooner."""
-    return _Tightener(Facts({name: (low, INT32.max) for name, (low, _) in facts.bounds.items()})).statement(body)
+def tighten(body: Stmt, facts: Facts, shapes: Iterable[Expr]) -> Stmt:
+    """The same places, found sooner. `shapes`: extents of arrays, which fit 32 bits as those of the inputs do."""
+    known = {name: (low, INT32.max) for name, (low, _) in facts.bounds.items()}
+    for extent in shapes:
+        for name in names(extent) & known.keys():
+            low, most = known[name]
+            known[name] = low, min(most, _most(extent, name))
+    return _Tightener(Facts(known)).statement(body)
+
+
+def _most(extent: Expr, name: str) -> int:
+    """How large the extent of an input is at most, if another one, made of it, fits 32 bits."""
+    if len(names(extent)) > 1 or not _grows(extent):
+        return INT32.max
+    low, high = 0, INT32.max + 1  # the first fits, the second does not
+    while high - low > 1:
+        middle = (low + high) // 2
+        value = substitute(extent, {name: const(middle, INDEX)})
+        fits = isinstance(value, Const) and value.value <= INT32.max
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+def _grows(e: Expr) -> bool:
+    """Whether a number never becomes smaller while a name in it becomes larger."""
+    if not isinstance(e, Op):
+        return isinstance(e, (Var, Const))
+    if e.op == "add":
+        return all(map(_grows, e.args))
+    by = e.args[1]
+    return e.op in ("mul", "floordiv") and isinstance(by, Const) and int(by.value) > 0 and _grows(e.args[0])
 
 
 class _Tightener:
