@@ -165,6 +165,21 @@ def columns_of_colours() -> tuple[pt.Func, Any]:
     return out, (RGB.shape[0] - 16, RGB.shape[1], 3)
 
 
+def steps() -> tuple[pt.Func, Any]:
+    r, out = pt.RDom((1, FLOATS.shape[0] - 1), (1, FLOATS.shape[1] - 1), names="y x"), pt.Func("out")
+    out[Y, X] = FLOATS[Y, X]
+    out[r.y, r.x] = pt.minimum(out[r.y, r.x], pt.minimum(out[r.y - 1, r.x], out[r.y, r.x - 1]) + 1.0)
+    return out, FLOATS.shape
+
+
+def moved() -> tuple[pt.Func, Any]:
+    place = X * 1.5 + FLOATS[0, 0]
+    left, out = pt.cast("int32", pt.floor(place)), pt.Func("out")
+    src = pt.edge(FLOATS)
+    out[Y, X] = (src[Y, left] + src[Y, left + 1]) * place
+    return out, FLOATS.shape
+
+
 def nine_rows() -> tuple[pt.Func, Any]:
     out = pt.Func("out")
     out[Y, X] = sum((FLOATS[Y + k, X] for k in range(1, 9)), FLOATS[Y, X])
@@ -282,6 +297,8 @@ EXAMPLES = [
     Example("peel", "Updates must not run twice: what a split leaves over runs in a loop of its own.", row_sums, (
         Section("the kernel", pt.Schedule(pt.on("total").update().reorder("r.x", "y").vectorize("y", 4)), "simplify"),
     )),
+    Example("tighten", "Places that data decides are clamped, and coordinates converted, in 32 bits.",
+            moved, around("tighten", VECTOR, "simplify")),
     Example("pixels", "Sums of channels lie in registers as pixels do in memory.",
             columns_of_colours, around("pixels", SUMS_OF_PIXELS, "simplify")),
     Example("interleave", "The channels of a pixel are stored at once.",
@@ -290,6 +307,8 @@ EXAMPLES = [
             inverted_colours, around("interleave", PIXELS, "simplify")),
     Example("associate", "Windows side by side begin with what they have in common.", nine_rows,
             around("associate", pt.Schedule(pt.on("out").unroll("y", 4).reorder("y", "x", "y_u")), "interleave")),
+    Example("carry", "What the iteration before has stored is compared last.",
+            steps, around("carry", PLAIN, "associate")),
     Example("strips", "Sliding inside parallel strips: the kernel as code generation gets it.",
             blur, (Section("the kernel", STRIPS, "simplify"),)),
 ]  # fmt: skip

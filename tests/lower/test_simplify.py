@@ -1,9 +1,11 @@
-"""What simplifying costs: proofs, counted."""
+"""What simplifying costs: proofs, counted; and what is left of a difference."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import pantile as pt
 from pantile.expr.build import expr, maximum, minimum
 from pantile.expr.linear import Facts, Linear
 from pantile.expr.nodes import Expr, const, var
@@ -53,3 +55,20 @@ def test_what_is_known_of_a_variable_in_one_version_does_not_hold_in_another() -
     assert isinstance(found, Block)
     indices = [s.body.indices[0] for s in found.stmts if isinstance(s, For) and isinstance(s.body, Store)]
     assert [str(i) for i in indices] == [str(X), str(maximum(X, 4)), str(X)]
+
+
+@pytest.mark.parametrize(("source", "to", "zero"), [
+    ("uint8", "float32", True),
+    ("int64", "float64", True),
+    ("uint32", "float16", False),  # may be infinite
+    ("float64", "float32", False),
+])  # fmt: skip
+def test_a_number_less_itself_is_nothing(source: str, to: str, zero: bool) -> None:
+    x, img, out = pt.Var("x"), pt.Input("img", source, ndim=1), pt.Func("out")
+    out[x] = pt.cast(to, img[x]) - pt.cast(to, img[x])
+    p = pt.Pipeline(out, shape=img.shape)
+    assert ("img[" not in p.loops()) == zero
+    odd = [0, 1, 2**32 - 1] if source == "uint32" else [0.0, np.inf, np.nan] if source == "float64" else [0, 1, 255]
+    pixels = np.array(odd * 9, source)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(p(img=pixels), p.reference(img=pixels))

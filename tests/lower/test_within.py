@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pantile as pt
+from pantile.schedule.blocks import STRIP_ROWS
 
 RNG = np.random.default_rng(3)
 SIZES = [(1, 1), (2, 3), (5, 31), (9, 33), (33, 64), (65, 131), (70, 300)]
@@ -51,7 +52,7 @@ def test_a_window_of_many_rows_goes_down_strips() -> None:
         down = pt.Func("down")
         down[y, x] = pt.sum(pt.edge(img)[y + r[0], x], over=r) + term
         p = pt.Pipeline(down, shape=img.shape)
-        assert '.parallel("y", 32)' in repr(p.schedule["down"])
+        assert f'.parallel("y", {STRIP_ROWS})' in repr(p.schedule["down"])
         for shape in SIZES:
             data = RNG.integers(0, 9, shape).astype(np.float32)
             np.testing.assert_array_equal(p(img=data, num_threads=2), p.reference(img=data))

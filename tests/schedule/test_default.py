@@ -86,6 +86,19 @@ def test_sums_are_not_repeated(repeated: str, inlined: bool) -> None:
     assert ("compute_inline" in found["a_sum"]) == inlined
 
 
+@pytest.mark.parametrize(("terms", "inlined"), [(3, True), (17, False)])
+def test_long_sums_are_not_repeated_by_two_stages(terms: int, inlined: bool) -> None:
+    y, x = pantile.vars("y x")
+    img, r, s = pantile.Input("img", "float32", 2), pantile.RDom((0, terms)), pantile.RDom((0, 9))
+    mean, a, b, out = (pantile.Func(name) for name in ("mean", "a", "b", "out"))
+    mean[y, x] = pantile.sum(img[y, x + r[0]], over=r) / terms
+    a[y, x], b[y, x] = mean[y, x] / (mean[y, x] + 1), img[y, x] / mean[y, x]
+    out[y, x] = pantile.sum(a[y + s[0], x], over=s) + pantile.sum(b[y + s[0], x], over=s)
+    found = default(pantile.Pipeline(out, shape=(64, 64)).graph)
+    assert ["compute_root" in found[name] for name in ("a", "b")] == [True, True]
+    assert ("compute_inline" in found["mean_sum"]) == inlined
+
+
 def test_work_is_not_repeated_for_each_term_of_a_sum() -> None:
     y, x = pantile.vars("y x")
     img, a, out = pantile.Input("img", "float32", 2), pantile.Func("a"), pantile.Func("out")

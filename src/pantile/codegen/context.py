@@ -9,6 +9,7 @@ from ..expr.nodes import Expr
 from ..expr.types import DType
 from ..ir.nodes import Block
 from .equal import Bodies
+from .exchanges import Exchanges
 from .function import Function
 from .lanes import Neighbours
 from .rows import Rows
@@ -39,6 +40,7 @@ class Context:
     emit: Callable[[Context, Expr], str]
     groups: Groups = field(default_factory=lambda: Groups(Block(())))
     neighbours: Neighbours = field(default_factory=lambda: Neighbours(Block(())))
+    exchanges: Exchanges = field(default_factory=lambda: Exchanges(Block(())))
     rows: Rows = field(default_factory=Rows)  # of the innermost loop around
     memo: dict[int, str] = field(default_factory=dict)  # expression id -> operand, within one statement
     alive: list[Expr] = field(default_factory=list)  # expressions made on the way, while `memo` knows their ids

@@ -41,7 +41,12 @@ def _op(ctx: Context, e: Op) -> str:
         return write_expression(ctx, e.args[0])
     if e.op not in WRITERS:
         return write_expression(ctx, ctx.keep(math.expand(e)))
-    return write(ctx, e, [write_expression(ctx, a) for a in e.args])
+    args = [write_expression(ctx, a) for a in e.args]
+    result = write(ctx, e, args)
+    other = ctx.exchanges.other(e)
+    if other is not None and id(other) not in ctx.memo:
+        ctx.memo[id(other)] = write(ctx, other, args)
+    return result
 
 
 def _cast(ctx: Context, e: Cast) -> str:

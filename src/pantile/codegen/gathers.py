@@ -1,7 +1,8 @@
 """Which gathers read neighbouring elements in every lane.
 
 `t[i]`, `t[i + 1]`, ... with the same vector `i` of places that data decides read one short run per lane. Each lane then
-loads its run at once, and the runs are transposed into one vector per offset.
+loads its run at once, and the runs are transposed into one vector per offset. The bytes of a pixel become a number of
+32 bits per lane, which leaves the general registers as it is, and each of them is shifted out of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from ..expr.nodes import Load
 from ..expr.types import DType
 
 _RUN_BYTES = 16  # a vector register
-_LEAST_BYTES = 4  # narrower elements take longer to take apart than to load
+_LEAST_BYTES = 4  # narrower elements take longer to take apart than to load, but for the bytes of a pixel
+_PIXELS = (4, 3)  # of so many bytes
 Family = tuple[object, ...]
 
 
@@ -40,26 +42,29 @@ def family(load: Load) -> Family:
 def runs(loads: Iterable[Load]) -> dict[Family, dict[int, Run]]:
     """Per family of these gathers, the run that serves each offset."""
     offsets: dict[Family, set[int]] = {}
-    widest: dict[Family, int] = {}
+    widths: dict[Family, tuple[int, ...]] = {}
     for load in loads:
         offsets.setdefault(family(load), set()).add(places(load).constant)
-        widest[family(load)] = _widest(load.dtype, load.lanes)
-    return {f: _cover(sorted(found), widest[f]) for f, found in offsets.items()}
+        widths[family(load)] = _widths(load.dtype, load.lanes)
+    return {f: _cover(sorted(found), widths[f]) for f, found in offsets.items()}
 
 
-def _widest(t: DType, lanes: int) -> int:
+def _widths(t: DType, lanes: int) -> tuple[int, ...]:
+    """How many elements a run may have, the most first."""
+    if t.bytes == 1 and not t.is_bool:
+        return _PIXELS if lanes % 2 == 0 else ()  # two lanes at a time
     widest = _RUN_BYTES // t.bytes
-    return widest if t.bytes >= _LEAST_BYTES and lanes % widest == 0 else 1
+    if t.bytes < _LEAST_BYTES or lanes % widest:
+        return ()
+    return tuple(1 << k for k in range(widest.bit_length() - 1, 0, -1))
 
 
-def _cover(offsets: list[int], widest: int) -> dict[int, Run]:
-    """Cut gapless stretches into the longest runs whose width is a power of two."""
+def _cover(offsets: list[int], widths: tuple[int, ...]) -> dict[int, Run]:
+    """Cut gapless stretches into the longest runs that there may be."""
     found: dict[int, Run] = {}
     for first in offsets:
         if first in found:
             continue
-        width = widest
-        while width > 1 and not all(first + k in offsets for k in range(width)):
-            width //= 2
+        width = next((n for n in widths if all(first + k in offsets for k in range(n))), 1)
         found |= {first + k: Run(first, width) for k in range(width)}
     return found

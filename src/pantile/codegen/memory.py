@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 
 from ..errors import InternalError
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Shuffle
-from ..expr.types import DType
+from ..expr.types import UINT8, DType
 from ..ir.nodes import Prefetch, Store
 from .checks import check_access
 from .context import Context
-from .gathers import places
+from .gathers import Run, places
 from .rounding import bfloat_bits, bfloat_from_bits
 from .strided import STRIDES, Affine, affine, split_offset
 from .types import integer, integer_type, mangled, memory_type, value_type
-from .vectors import column, gather, pick, pick_integer, reverse, shuffle, spread
+from .vectors import column, gather, gather_pairs, pick, pick_bytes, pick_integer, reverse, shuffle, spread
 
 _NONTEMPORAL = ", !nontemporal !1"
 
@@ -118,10 +118,24 @@ def _load_runs(ctx: Context, e: Load) -> str:
     """Per lane one load, shared with the gathers that read the elements beside it."""
     run, offset, element = ctx.groups.run(e), places(e).constant, memory_type(e.dtype)
     starts = [_Start(_lane_start(ctx, e, lane)) for lane in range(e.lanes)]
+    if run.width > 1 and e.dtype.bytes == 1:
+        words = gather_pairs(ctx.fn, [_load_pixel(ctx, e.buffer, run, start) for start in starts])
+        return pick_bytes(ctx.fn, words, e.lanes, offset - run.first)
     pieces = [_load_at(ctx, e.buffer, e.dtype, run.width, start, run.first) for start in starts]
     if run.width == 1:
         return gather(ctx.fn, pieces, element)
     return column(ctx.fn, pieces, element, run.width, offset - run.first)
+
+
+def _load_pixel(ctx: Context, buffer: str, run: Run, start: _Start) -> str:
+    """Three or four bytes side by side as the low ones of an i64."""
+    pointer, note = _pointer(ctx, buffer, UINT8, start, run.first), ctx.module.alias[buffer]
+    if run.width == 4:
+        return ctx.fn.value(f"zext i32 {ctx.fn.load(buffer, f'load i32, ptr {pointer}, align 1', note)} to i64")
+    low = ctx.fn.value(f"zext i16 {ctx.fn.load(buffer, f'load i16, ptr {pointer}, align 1', note)} to i64")
+    third = _load_at(ctx, buffer, UINT8, 1, start, run.first + 2)
+    high = ctx.fn.value(f"shl i64 {ctx.fn.value(f'zext i8 {third} to i64')}, 16")
+    return ctx.fn.value(f"or i64 {low}, {high}")
 
 
 def _lane_start(ctx: Context, e: Load, lane: int) -> str | None:

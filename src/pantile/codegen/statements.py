@@ -13,6 +13,7 @@ from ..ir.nodes import Alloc, Block, Call, For, If, Kind, Let, Memory, Prefetch,
 from ..ir.visit import walk
 from .checks import bind_alloc_limits
 from .context import Context
+from .exchanges import Exchanges
 from .function import SHORT
 from .lanes import Neighbours
 from .memory import buffer_pointer, write_prefetch, write_store
@@ -38,10 +39,10 @@ def write_statement(ctx: Context, s: Stmt) -> None:
 
 def write_run(ctx: Context, s: Stmt) -> None:
     """Write what is executed whenever this point is reached: a body, with the loads it has in common."""
-    outer = ctx.groups, ctx.neighbours
-    ctx.groups, ctx.neighbours = Groups(s), Neighbours(s)
+    outer = ctx.groups, ctx.neighbours, ctx.exchanges
+    ctx.groups, ctx.neighbours, ctx.exchanges = Groups(s), Neighbours(s), Exchanges(s)
     write_statement(ctx, s)
-    ctx.groups, ctx.neighbours = outer
+    ctx.groups, ctx.neighbours, ctx.exchanges = outer
 
 
 def _block(ctx: Context, s: Block) -> None:

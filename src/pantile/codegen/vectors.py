@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .function import Function
-from .types import integer_type
+from .types import integer, integer_type
 
 # A run of lanes of unknown value, in a shuffle.
 _ANY = None
@@ -63,6 +63,20 @@ def _gather_words(fn: Function, values: Sequence[str], bits: int) -> str:
         width *= 2
     words = level[0] if len(level) == 1 else gather(fn, level, "i64")
     return fn.value(f"bitcast {integer_type(64, len(level))} {words} to <{len(values)} x i{bits}>")
+
+
+def gather_pairs(fn: Function, words: Sequence[str]) -> str:
+    """The low halves of an even number of i64s as i32 lanes: two go into a vector register at a time."""
+    tops = [fn.value(f"shl i64 {high}, 32") for high in words[1::2]]
+    pairs = [fn.value(f"or i64 {low}, {top}") for low, top in zip(words[::2], tops, strict=True)]
+    vector = gather(fn, pairs, "i64")
+    return fn.value(f"bitcast <{len(pairs)} x i64> {vector} to <{len(words)} x i32>")
+
+
+def pick_bytes(fn: Function, words: str, lanes: int, which: int) -> str:
+    """One byte of every i32 lane, counted from the lowest."""
+    moved = fn.value(f"lshr <{lanes} x i32> {words}, {integer(8 * which, 32, lanes)}") if which else words
+    return fn.value(f"trunc <{lanes} x i32> {moved} to <{lanes} x i8>")
 
 
 def reverse(fn: Function, vector: str, element: str, lanes: int) -> str:

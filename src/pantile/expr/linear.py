@@ -16,7 +16,7 @@ from typing import NamedTuple
 from .build import binary
 from .congruence import Class, known_remainder
 from .nodes import Cast, Const, Expr, Op, Var, const, op
-from .types import INDEX, UINT64
+from .types import FLOAT32, FLOAT64, INDEX, UINT64
 from .visit import Key, children, key, names, note, once_per_node, operands_first, rebuild, same
 
 _LINEAR = frozenset({"add", "sub", "neg", "mul"})
@@ -396,7 +396,7 @@ class Simplifier:
     def rewrite(self, e: Expr) -> Expr:
         """The node itself, its operands being simple already."""
         if not isinstance(e, Op) or e.lanes > 1 or e.args[-1].dtype != INDEX:
-            return e
+            return _without_difference(e)
         if e.op in ("min", "max"):
             return self.min_max(e)
         if e.op in ("floordiv", "mod") and isinstance(e.args[1], Const) and int(e.args[1].value) > 0:
@@ -481,6 +481,15 @@ class Simplifier:
         return e
 
 
+def _without_difference(e: Expr) -> Expr:
+    """Zero for a number less itself, of integers that became floats: those are never infinite, nor no number."""
+    if not isinstance(e, Op) or e.op != "sub" or e.dtype not in (FLOAT32, FLOAT64):
+        return e
+    a, b = e.args
+    whole = isinstance(a, Cast) and isinstance(b, Cast) and a.value.dtype.is_int and b.value.dtype.is_int
+    return const(0.0, e.dtype, e.lanes) if whole and same(a, b) else e
+
+
 class _Sharing(Simplifier):
     """Keeps nodes that are as simple as they can be, so that expressions come to share them."""
 
@@ -512,7 +521,7 @@ class VersionsSimplifier(_Sharing):
 
     def rewrite(self, e: Expr) -> Expr:
         if not isinstance(e, Op) or e.lanes > 1 or e.args[-1].dtype != INDEX:
-            return e
+            return _without_difference(e)
         like = self.facts.rewritten.get(key(e))
         if like is None:
             like = self.facts.rewritten[key(e)] = _Rewritten(tuple(names(e)), {})

@@ -2,8 +2,8 @@
 
 inline -> expand unrolled sums -> convert what is stored -> narrow integers -> fit blocks -> build loop nest (regions,
 sliding) -> fold storage -> split storage -> simplify -> trim loops -> unswitch -> partition loops -> vectorize ->
-unroll -> collect lanes -> promote accumulators -> share memory -> flatten storage -> simplify -> interleave channels ->
-associate sums
+unroll -> collect lanes -> promote accumulators -> share memory -> flatten storage -> simplify -> tighten places ->
+interleave channels -> associate sums -> carry values
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt, Strides
 from ..ir.verify import verify
 from ..schedule.plan import Plan
 from .associate import associate
+from .carry import carry
 from .collect import collect
 from .convert import convert
 from .expand import expand
@@ -37,6 +38,7 @@ from .promote import promote
 from .share import share_memory
 from .simplify import clean_program, simplify_program
 from .split_storage import split_storage
+from .tighten import tighten
 from .trim import trim
 from .unroll import unroll
 from .unswitch import unswitch
@@ -107,9 +109,11 @@ def lower(
     body = trace.run("share", lambda: share_memory(body, facts))
     body = trace.run("flatten", lambda: flatten(body, graph, plan, buffers, facts))
     body = trace.run("simplify", lambda: simplify_program(body, facts))
+    body = trace.run("tighten", lambda: tighten(body, facts, [n for o in graph.outputs for n in o.shape]))
     body = trace.run("pixels", lambda: pixels(body))
     body = trace.run("interleave", lambda: interleave(body))
     body = trace.run("associate", lambda: associate(body, strict))
+    body = trace.run("carry", lambda: carry(body))
     trace.refused = {loop for verb, names in by_verb.items() for loop in refused_loops(graph, plan, verb, names)}
     program = Program(graph.name, buffers, scalars, body)
     if trace.check:

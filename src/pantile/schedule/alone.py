@@ -177,12 +177,14 @@ class Alone:
     def _of_planes(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int
     ) -> StageSchedule:
-        """Planes that share much of their work are written out around a vector, and do it once; of others, threads
-        share rows, too."""
+        """Threads share the rows of one plane after the other: shared among threads, so few would leave some without
+        work at the end. Planes that have much work in common are written out around a vector, and do it once."""
         plane, row, last = stage.dims[PLANE:]
         is_vector = last in free and self._may_hold(stage, width)
-        if not is_vector or definition.domain or self.planes[stage.name] == 1 or not self._is_sharing(stage):
+        if not is_vector or definition.domain:
             schedule = self._columns(stage, definition, schedule, free, width)
+        elif self.planes[stage.name] == 1 or not self._is_sharing(stage):
+            schedule = schedule.vectorize(last, width)
         else:
             schedule = schedule.vectorize(last, width).unroll(plane, self.planes[stage.name])
             schedule = schedule.reorder(row, plane, last, plane + SUFFIX["unroll"], last + SUFFIX["vectorize"])

@@ -31,9 +31,9 @@ from .updates import accumulation, constant, is_small_reduction, keeps_to
 # Terms per value: a window, not a whole picture, whose rows are better read from one end to the other.
 MOST_TERMS = 4096
 MOST_STREAMS = 12  # rows that are read side by side and fetched ahead of time
-STRIP_ROWS, STRIP_BYTES = 32, 1 << 14  # of a task; of all rows that a strip reads at a time
+STRIP_ROWS, STRIP_BYTES = 64, 1 << 15  # of a task; of all rows that a strip reads at a time
 # Windows of so many rows overlap enough to be written out side by side, so many of them, with so many terms in all.
-SHARED_ROWS, SIDE_BY_SIDE, SIDE_BY_SIDE_TERMS = 7, 4, 128
+SHARED_ROWS, SIDE_BY_SIDE, SIDE_BY_SIDE_TERMS = 7, 4, 256
 
 Terms = Mapping[str, int | None]  # reduction loop -> how many of its terms are written out; None: all
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ..analysis.channels import LAST, PLANE, channels, planes
-from ..analysis.conversions import worth_storing
+from ..analysis.conversions import terms, worth_storing
 from ..expr.nodes import Cast, Expr, Load, Op, Var
 from ..expr.visit import key, loaded, names, walk
 from ..graph.nodes import Definition, Graph, Stage
@@ -19,6 +19,7 @@ from .alone import Alone
 from .directives import on
 from .partial import in_parts
 from .schedule import Schedule
+from .sums import size
 from .updates import constant, is_small_reduction
 
 # A stage with so little work is cheaper to repeat than to store and load.
@@ -135,7 +136,9 @@ def _worth_inlining(stage: Stage, reads: Reads) -> bool:
     """A reduction is not repeated, nor is much work repeated for each term of a sum."""
     once = reads.count <= 1 and (len(reads.by) == 1 or not reads.summed)
     if stage.updates:
-        return once and (stage.helper or reads.summed) and is_small_reduction(stage)
+        again = len(reads.by) - 1
+        repeated = again * sum(terms(u) * size(u) for u in stage.updates)
+        return once and (stage.helper or reads.summed) and is_small_reduction(stage) and repeated <= MOST_REPEATED
     if stage.helper or once:
         return True
     simple = _is_pointwise(stage) or _is_cheap(stage.pure)

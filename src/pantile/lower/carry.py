@@ -1,0 +1,112 @@
+"""Carry: the smallest or largest of some values takes what the iteration before has stored last.
+
+before:  for x in 0..n:
+             d[x] = min(d[x], min(u[x], d[x - 1]) + 0.9)
+after:   for x in 0..n:
+             d[x] = min(min(d[x], u[x] + 0.9), d[x - 1] + 0.9)
+
+An iteration waits for the one before only where it takes what that has stored; what does not depend on it is computed
+meanwhile. The fewer operations lie behind that value the sooner the next iteration goes on. To add a constant keeps
+the order of floats, so that it may as well be added before they are compared: results are the same to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Container, Iterator
+
+from ..expr.linear import linear
+from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, const, op
+from ..expr.types import INDEX
+from ..expr.visit import children, loaded, operands_first, substitute, walk_values
+from ..ir import visit as ir
+from ..ir.nodes import Block, For, Kind, Let, Stmt, Store
+
+_EXTREMES = ("min", "max")
+
+
+def carry(body: Stmt) -> Stmt:
+    """The same results, sooner."""
+    return ir.transform(body, _sooner)
+
+
+def _sooner(s: Stmt) -> Stmt | None:
+    """A serial loop whose own stores take what they have stored before last."""
+    if not isinstance(s, For) or s.kind is not Kind.SERIAL:
+        return None
+    body = _in_iteration(s.body, s.var)
+    return None if body is s.body else For(s.var, s.min, s.extent, s.kind, body, s.scratch)
+
+
+def _in_iteration(s: Stmt, loop: str) -> Stmt:
+    if isinstance(s, (Block, Let)):
+        return ir.rebuild(s, ir.expressions(s), tuple([_in_iteration(c, loop) for c in ir.children(s)]))
+    if not isinstance(s, Store) or s.buffer not in loaded(s.value):
+        return s
+    if not isinstance(s.value, Op) or s.value.op not in _EXTREMES or s.value.dtype is INDEX:
+        return s
+    return Store(s.buffer, s.indices, _carried_last(s.value, s, loop), s.mask, s.nontemporal)
+
+
+def _carried_last(root: Op, store: Store, loop: str) -> Expr:
+    """The terms in the order in which they were, but for those that wait."""
+    waits = _waiting(root, store, loop)
+    terms = list(_terms(root, waits)) if id(root) in waits else []
+    value, *others = sorted(terms, key=lambda t: t[0]) or [(False, root)]
+    result = value[1]
+    for _, term in others:
+        result = op(root.op, result, term)
+    return result
+
+
+def _waiting(root: Expr, store: Store, loop: str) -> set[int]:
+    """The ids of the values that are made of what the iteration before has stored."""
+    found: set[int] = set()
+    for e in operands_first(root, lambda e: () if isinstance(e, Load) else children(e)):
+        if _is_carried(e, store, loop) if isinstance(e, Load) else any(id(c) in found for c in children(e)):
+            found.add(id(e))
+    return found
+
+
+def _is_carried(e: Load, store: Store, loop: str) -> bool:
+    """Whether this is where the store was in the iteration before."""
+    if e.buffer != store.buffer or e.mask is not None or e.lanes != store.value.lanes:
+        return False
+    previous = substitute(_first(store.indices[0]), {loop: Var(INDEX, 1, loop) - const(1, INDEX)})
+    distance = linear(_first(e.indices[0])).plus(linear(previous), -1)
+    return not distance.terms and distance.constant == 0
+
+
+def _first(index: Expr) -> Expr:
+    return index.base if isinstance(index, Ramp) else index
+
+
+def _terms(root: Op, waits: Container[int]) -> Iterator[tuple[bool, Expr]]:
+    """What the extreme is one of, with the constants that are added to it, and whether it waits. Parts that do not, or
+    that something else uses as well, stay whole."""
+    uses = Counter(id(c) for e in walk_values(root) if not isinstance(e, Load) for c in children(e))
+    pending: list[tuple[Expr, tuple[Expr, ...]]] = [(root, ())]
+    while pending:
+        e, added = pending.pop()
+        apart = id(e) in waits and uses[id(e)] < 2
+        if apart and isinstance(e, Op) and e.op == root.op:
+            pending += [(c, added) for c in reversed(e.args)]
+        elif apart and (parts := _plus_constant(e, root.op)):
+            pending.append((parts[0], (parts[1], *added)))
+        else:
+            term = e
+            for number in added:
+                term = op("add", term, number)
+            yield id(e) in waits, term
+
+
+def _plus_constant(e: Expr, extreme: str) -> tuple[Expr, Expr] | None:
+    """An extreme of floats, and a constant that is added to it: finite, as infinity less infinity is no number."""
+    if not isinstance(e, Op) or e.op != "add" or not e.dtype.is_float:
+        return None
+    for value, number in (e.args, e.args[::-1]):
+        found = number.value if isinstance(number, Broadcast) else number
+        if isinstance(value, Op) and value.op == extreme and isinstance(found, Const) and math.isfinite(found.value):
+            return value, number
+    return None
