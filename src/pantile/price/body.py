@@ -323,8 +323,12 @@ def memory_strides(nests: Nests, name: str) -> Box:
 
 
 def storage_order(nests: Nests, name: str) -> list[int]:
-    """The axes of a stage or input, the contiguous one last."""
+    """The axes of a stage or input, the contiguous one last; one that is split counts as its innermost part."""
     if name not in nests.plan.stages:
         return list(range(len(nests.facts.whole[name])))
-    dims = nests.facts.graph.stage[name].dims
-    return [dims.index(d) for d in nests.plan.stages[name].storage]
+    dims, plan = nests.facts.graph.stage[name].dims, nests.plan.stages[name]
+    part_of = {d: d for d in dims}
+    for split in plan.storage_splits:
+        part_of[split.outer] = part_of[split.inner] = part_of[split.dim]
+    innermost_first = dict.fromkeys(part_of[part] for part in reversed(plan.storage))
+    return [dims.index(d) for d in reversed(innermost_first)]
