@@ -126,7 +126,7 @@ def test_measured() -> None:
     assert strategy.asked[0].seconds(pt.Schedule()) > 0
 
 
-@pytest.mark.parametrize("strategy", ["naive", "greedy", "dp", "polymage", "posttile", "kernel", "reuse"])
+@pytest.mark.parametrize("strategy", ["auto", "naive", "greedy", "dp", "polymage", "posttile", "kernel", "reuse"])
 def test_sums_of_everything_are_made_in_parts(strategy: str) -> None:
     """By threads and lanes, under every strategy; `strict` floats as they are written."""
     img, total, mean, out = pt.Input("img", "float32", 2), pt.Func("total"), pt.Func("mean"), pt.Func("out")

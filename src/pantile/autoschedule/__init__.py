@@ -5,6 +5,7 @@ A strategy with other parameters than its own is given as a value: `schedule=pt.
 
 from __future__ import annotations
 
+from .auto import Auto
 from .dp import ABLATION, AS_PRINTED, Dp
 from .greedy import Greedy, TunedGreedy
 from .kernel import Kernel
@@ -16,12 +17,12 @@ from .reuse import Reuse
 from .strategy import Found, Problem, Strategy
 
 STRATEGIES: dict[str, type[Strategy]] = {
-    s.name: s for s in (Naive, Greedy, TunedGreedy, Dp, Polymage, TunedPolymage, PostTile, Kernel, Reuse)
+    s.name: s for s in (Naive, Greedy, TunedGreedy, Dp, Polymage, TunedPolymage, PostTile, Kernel, Reuse, Auto)
 }
 # Strategies with other parameters than their own that have names, to be compared with them.
 VARIANTS: dict[str, Strategy] = {**ABLATION, **AS_PRINTED}
 
 __all__ = [
-    "STRATEGIES", "VARIANTS", "Dp", "Found", "Greedy", "GroupReport", "Kernel", "Naive", "Polymage", "PostTile",
+    "STRATEGIES", "VARIANTS", "Auto", "Dp", "Found", "Greedy", "GroupReport", "Kernel", "Naive", "Polymage", "PostTile",
     "Problem", "Report", "Reuse", "Strategy", "TunedGreedy", "TunedPolymage",
 ]  # fmt: skip

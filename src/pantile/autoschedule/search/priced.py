@@ -1,0 +1,52 @@
+"""Schedules and what they cost: each is resolved and priced once, and one that is not legal has no price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...errors import PantileError
+from ...price import Price, Sizes, price
+from ...schedule.default import complete
+from ...schedule.schedule import Schedule
+from ..strategy import Problem
+
+# A pipeline is compiled once and run often, but nobody waits for minutes: longer code counts as slower in proportion.
+PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A schedule with directives for every stage."""
+
+    name: str  # of the strategy that it comes from, and what was changed
+    schedule: Schedule
+    price: Price
+
+    @property
+    def seconds(self) -> float:
+        """What candidates are compared by."""
+        return self.price.seconds * max(1.0, self.price.compile_seconds / PATIENCE_S)
+
+
+@dataclass
+class Priced:
+    """The candidates that were looked at."""
+
+    problem: Problem
+    known: dict[Schedule, Candidate | None] = field(default_factory=dict)
+
+    def candidate(self, name: str, schedule: Schedule) -> Candidate | None:
+        """The schedule with its price; None if it is not legal."""
+        if schedule not in self.known:
+            self.known[schedule] = self._priced(name, schedule)
+        return self.known[schedule]
+
+    def _priced(self, name: str, schedule: Schedule) -> Candidate | None:
+        p = self.problem
+        try:
+            whole = complete(p.graph, schedule, p.machine.vector_bits, strict=p.strict)
+            whole = Schedule(*whole.values(), *(s for n, s in schedule.items() if n not in whole))
+            found = price(p.graph, whole, Sizes(p.shapes, p.scalars), p.machine, strict=p.strict)
+        except PantileError:
+            return None
+        return Candidate(name, whole, found)
