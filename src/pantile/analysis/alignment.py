@@ -121,7 +121,7 @@ class _Aligning:
             if dim not in mine and index is not None and index.dim in theirs and index.scale > 0:
                 axis, scale = theirs[index.dim]
                 if all(axis != k for k, _ in mine.values()):
-                    mine[dim] = (axis, scale / index.scale)
+                    mine[dim] = (axis, scale if index.scale == 1 else scale / index.scale)
 
     def _to_consumer(self, consumer: Stage, producer: Stage, access: Access) -> None:
         """A second consumer of something mapped; dims of its own that no read mentions are new to the space."""
@@ -131,7 +131,7 @@ class _Aligning:
             if dim in theirs and index is not None and index.dim is not None and index.scale > 0:
                 axis, scale = theirs[dim]
                 if index.dim not in mine and all(axis != k for k, _ in mine.values()):
-                    mine[index.dim] = (axis, scale * index.scale)
+                    mine[index.dim] = (axis, _times(scale, index.scale))
         for dim in consumer.dims:
             if dim not in mine:
                 mine[dim] = (self.rank, Fraction(1))
@@ -142,7 +142,9 @@ class _Aligning:
         for k in range(self.rank):
             scales = [scale for axes in self.axes.values() for axis, scale in axes.values() if axis == k]
             factor = Fraction(lcm(*(s.denominator for s in scales)))
-            factor /= gcd(*(int(s * factor) for s in scales))
+            factor /= gcd(*(int(_times(s, factor)) for s in scales))
+            if factor == 1:
+                continue
             for axes in self.axes.values():
                 axes.update({d: (a, s * factor) for d, (a, s) in axes.items() if a == k})
 
@@ -154,7 +156,7 @@ class _Aligning:
             if index is None or not self._fits(consumer, index, axis):
                 return None
             if axis is not None and index.dim is not None:
-                distance[axis[0]] = (axis[1] * index.low, axis[1] * index.high)
+                distance[axis[0]] = (_times(index.low, axis[1]), _times(index.high, axis[1]))
         return tuple(distance)
 
     def _fits(self, consumer: Stage, index: Index, axis: Axis | None) -> bool:
@@ -162,7 +164,14 @@ class _Aligning:
         if index.dim is None:
             return axis is None
         theirs = self.axes[consumer.name].get(index.dim)
-        return axis is not None and theirs is not None and theirs[0] == axis[0] and theirs[1] == axis[1] * index.scale
+        if axis is None or theirs is None or theirs[0] != axis[0]:
+            return False
+        return theirs[1] == _times(axis[1], index.scale)
+
+
+def _times(a: Fraction, factor: Fraction) -> Fraction:
+    """Nearly all factors are one, and products of fractions are slow."""
+    return a if factor == 1 else a * factor
 
 
 def _hull(a: tuple[Range, ...], b: tuple[Range, ...]) -> tuple[Range, ...]:
