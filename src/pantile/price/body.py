@@ -26,10 +26,10 @@ RUN_BYTES = 16  # of neighbours that one load of an element brings along
 OF_A_RUN, SHARED = 0.6, 0.1  # of a gather: loading a run for a lane, and taking each element out of it
 SPILLED = 0.9  # vectors that are loaded again at each step that registers have no room for
 ALONE = 1.5  # operations on single elements, for each that is counted: these come with addresses and tests
-MOST_SPILLED = 0.5  # of all instructions: those of different lanes need not run side by side
+MOST_SPILLED = 0.7  # of all instructions: those of different lanes need not run side by side
 NEAR = 4  # the largest stride of loads that are wide ones and shuffles
 _ONE_UNIT = {"mul", "convert", "div", "sqrt"}  # while others do something else
-_SCALAR_KINDS = {"div", "sqrt", "idiv", "convert", "mul"}  # what takes as long of one element as of a vector
+_SCALAR_KINDS = {"div", "sqrt", "idiv", "convert"}  # what takes as long of one element as of a vector
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from .nest import Nests
 from .reads import Box
 from .sized import Leaf
 
-USED = 0.9  # the part of a cache that is there for what a loop touches, others and associativity having the rest
-WRITTEN = 0.8  # of what as many bytes take that are read: nobody waits for them
+USED = 0.6  # the part of a cache that is there for what a loop touches, others and associativity having the rest
+WRITTEN = 0.6  # of what as many bytes take that are read: nobody waits for them
 
 
 @dataclass
