@@ -1,4 +1,4 @@
-"""How the elements of a stage or input lie in memory: its dims, or the parts that a schedule cuts them into, in order."""
+"""How the elements of a stage or input lie in memory: its dims, or parts that a schedule cuts them into, in order."""
 
 from __future__ import annotations
 
