@@ -46,6 +46,8 @@ def test_costs_are_usual_until_they_are_measured_and_then_kept(system: Path) -> 
     assert calibrate().costs == FOUND
     detect.cache_clear()
     assert detect().costs == FOUND
+    ((_, kept),) = json.loads(system.read_text()).items()
+    assert kept["costs"] == {"gather": 3.5}  # the others are those of whatever version reads it
 
 
 def test_measuring_rates_again_keeps_the_costs(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:

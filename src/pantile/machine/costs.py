@@ -27,14 +27,14 @@ class Costs:
     scalar: Rate = 0.36  # an operation on one element
     latency: Rate = 2.0  # until a sum can be added to
     iteration: Rate = 2.5  # instructions of an innermost loop that count and go on
-    row: Rate = 7.0  # to begin an innermost loop
+    row: Rate = 6.0  # to begin an innermost loop
     stage: Rate = 20.0  # to begin a stage
-    stream: Rate = 60.0  # to begin a run of elements that lie far away
+    stream: Rate = 40.0  # to begin a run of elements that lie far away
     task_s: Rate = 5e-8  # of a parallel loop, in seconds
     region_s: Rate = 4e-6  # to begin a parallel loop
     call_s: Rate = 1.5e-5
-    dispatch: Rate = 2.7  # instructions per cycle, of all kinds
-    window: Rate = 150.0  # instructions that are under way at a time, at most
+    dispatch: Rate = 3.2  # instructions per cycle, of all kinds
+    window: Rate = 110.0  # instructions that are under way at a time, at most
     page_s: Rate = 1.7e-7  # to get a page of memory from the system, in seconds
 
     def __post_init__(self) -> None:

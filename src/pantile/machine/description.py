@@ -81,6 +81,11 @@ class Machine:
     def last(self) -> Cache:
         return self.caches[-1]
 
+    @property
+    def registers(self) -> int:
+        """Of vectors."""
+        return 32 if self.architecture == "aarch64" or self.vector_bits == 512 else 16
+
     def lanes(self, bits: int) -> int:
         """Elements of a type that fill a vector."""
         return max(1, self.vector_bits // bits)

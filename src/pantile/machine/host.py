@@ -87,9 +87,15 @@ def _key(caches: tuple[Cache, ...], cores: int, bits: int) -> str:
 def _keep(kept: Path | None, key: str, found: Rates) -> None:
     """Write it to disk, if there is a place for it."""
     if kept is not None:
-        text = json.dumps({k: asdict(r) for k, r in {**_read(kept), key: found}.items()}, indent=2)
+        text = json.dumps({k: _written(r) for k, r in {**_read(kept), key: found}.items()}, indent=2)
         with contextlib.suppress(OSError):
             folder.write(kept / FILE_NAME, f"{text}\n".encode())
+
+
+def _written(rates: Rates) -> dict[str, object]:
+    """As JSON has it. Costs that were not measured are not kept: another version may know better."""
+    costs = {name: cost for name, cost in asdict(rates.costs).items() if cost != getattr(USUAL, name)}
+    return {**asdict(rates), "costs": costs}
 
 
 def _is_quiet() -> bool:

@@ -15,9 +15,10 @@ from itertools import product
 from math import ceil, prod
 
 from ..machine.description import Machine
+from .layout import layout, memory_strides
 from .nest import Loops, Nests
 from .operations import Tally
-from .reads import Access, Box
+from .reads import Access
 from .sized import Leaf
 
 MOST_SHARED = 512  # loads of all copies together; of more, none count as shared
@@ -26,10 +27,10 @@ RUN_BYTES = 16  # of neighbours that one load of an element brings along
 OF_A_RUN, SHARED = 0.6, 0.1  # of a gather: loading a run for a lane, and taking each element out of it
 SPILLED = 0.9  # vectors that are loaded again at each step that registers have no room for
 ALONE = 1.5  # operations on single elements, for each that is counted: these come with addresses and tests
-MOST_SPILLED = 0.5  # of all instructions: those of different lanes need not run side by side
+MOST_SPILLED = 0.7  # of all instructions: those of different lanes need not run side by side
 NEAR = 4  # the largest stride of loads that are wide ones and shuffles
 _ONE_UNIT = {"mul", "convert", "div", "sqrt"}  # while others do something else
-_SCALAR_KINDS = {"div", "sqrt", "idiv", "convert", "mul"}  # what takes as long of one element as of a vector
+_SCALAR_KINDS = {"div", "sqrt", "idiv", "convert"}  # what takes as long of one element as of a vector
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ class Bodies:
         """Of the whole blocks, and of what splits leave over."""
         name, k = leaf
         facts, plan, computed = self.nests.facts, self.nests.plan, self.nests.computed(name)
-        stored = [plan.stages[s].storage for s in facts.reads(leaf).sources if s in plan.stages]
+        read = [plan.stages[s] for s in facts.reads(leaf).sources if s in plan.stages]
+        stored = [(p.storage, p.storage_splits) for p in read]
         question = (leaf, plan.stages[name].nests[k], computed.box, *stored, self.machine)
         if question not in facts.answers:
             facts.answers[question] = [self._body(leaf, loops) for loops in self.nests.versions(leaf)]
@@ -131,7 +133,7 @@ class Bodies:
         if inner.lanes == 1:
             return 0.0
         each = self.machine.vector_bits // 8
-        room = registers(self.machine) * each
+        room = self.machine.registers * each
         held = 0.0
         if leaf[1]:
             sums = inner.lanes * inner.copies(self.nests.facts.reads(leaf).stores[0].variables)
@@ -224,7 +226,7 @@ class _Accesses:
             if not a.decided.isdisjoint(self.inner.across):
                 families.setdefault(a.family, []).append(a)
                 continue
-            last = self._order(a.source)[-1:]
+            last = [part.axis for part in layout(self.nests, a.source)[-1:]]
             for place in self._places(a):
                 self.rows.add((a.buffer, *(x for axis, x in enumerate(place) if axis not in last)))
                 dense[a.buffer, a.family if a.decided else (), place] = a
@@ -234,9 +236,6 @@ class _Accesses:
             setattr(self, unit, getattr(self, unit) + vectors * part)
             self.shuffles += shuffles * self.machine.costs.shuffle * part
             self.instructions += (vectors + shuffles) * part
-
-    def _order(self, source: str) -> list[int]:
-        return storage_order(self.nests, source)
 
     def _gather(self, family: Sequence[Access], part: float, unit: str) -> None:
         """Neighbours at places that data decides: element by element, or a short run for each."""
@@ -304,31 +303,3 @@ class _Accesses:
         return sum(
             f.slope(v) * s for f, s in zip(a.forms, strides, strict=True) for v in self.inner.across
         )  # fmt: skip
-
-
-def registers(machine: Machine) -> int:
-    """Of vectors."""
-    return 32 if machine.architecture == "aarch64" or machine.vector_bits == 512 else 16
-
-
-def memory_strides(nests: Nests, name: str) -> Box:
-    """How far apart in memory neighbours along each dim of a stage or input are, in elements."""
-    whole = nests.facts.whole[name]
-    order = storage_order(nests, name)
-    strides, distance = [0] * len(whole), 1
-    for axis in reversed(order):
-        strides[axis] = distance
-        distance *= whole[axis]
-    return tuple(strides)
-
-
-def storage_order(nests: Nests, name: str) -> list[int]:
-    """The axes of a stage or input, the contiguous one last; one that is split counts as its innermost part."""
-    if name not in nests.plan.stages:
-        return list(range(len(nests.facts.whole[name])))
-    dims, plan = nests.facts.graph.stage[name].dims, nests.plan.stages[name]
-    part_of = {d: d for d in dims}
-    for split in plan.storage_splits:
-        part_of[split.outer] = part_of[split.inner] = part_of[split.dim]
-    innermost_first = dict.fromkeys(part_of[part] for part in reversed(plan.storage))
-    return [dims.index(d) for d in reversed(innermost_first)]

@@ -24,10 +24,12 @@ from .sized import Leaf, Shapes, sized
 from .traffic import Moved, Traffic
 
 COMPILE_S, COMPILE_S_EACH = 0.04, 5e-4  # to compile anything at all, and each instruction
-STREAMS = 6  # rows side by side, from outside of a core's own caches, that are fetched before they are asked for
+STREAMS = 6  # rows side by side that memory sends before they are asked for
 PAGE, KEPT_BYTES = 4096, 32 << 20  # of memory; and what a process keeps of it when it is not used
-OF_A_COPY = 0.65  # of the bandwidth that copying whole arrays has, which `measure` does: loops have less
-HIDDEN = 0.75  # the part of the shorter one, of computing and of moving bytes, that happens while the other does
+STREAM_POWER = 0.4  # how much more so many of them take from a cache that cores share; twice that from memory
+AHEAD = 1.5  # times as fast as `measure` finds it, since loads from the next cache are sent off early
+OF_A_COPY = 0.85  # of the bandwidth that copying whole arrays has, which `measure` does: loops have less
+HIDDEN = 0.45  # the part of the shorter one, of computing and of moving bytes, that happens while the other does
 
 
 @dataclass(frozen=True)
@@ -199,11 +201,10 @@ class _Pricing:
 
     def _seconds_of(self, moved: Moved, streams: int) -> float:
         """That it takes one core to move bytes, so many rows side by side."""
-        machine = self.machine
-        near, *far = zip(moved.bytes, self._rates, strict=True)
-        started = moved.runs * machine.costs.stream * self.cycle
-        slower = max(1.0, streams / STREAMS)
-        return near[0] / near[1] + slower * sum(n / rate for n, rate in far) + started
+        near, *far = [n / rate for n, rate in zip(moved.bytes, self._rates, strict=True)]
+        started = moved.runs * self.machine.costs.stream * self.cycle
+        slower: float = max(1.0, streams / STREAMS) ** STREAM_POWER
+        return near / AHEAD + sum(far[:-1]) * slower + sum(far[-1:]) * slower * slower + started
 
     @cached_property
     def _rates(self) -> list[float]:

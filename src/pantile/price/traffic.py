@@ -14,13 +14,13 @@ from math import inf, prod
 
 from ..machine.description import Machine
 from ..schedule.plan import Site
-from .body import storage_order
+from .layout import layout, run
 from .nest import Nests
 from .reads import Box
 from .sized import Leaf
 
-USED = 0.9  # the part of a cache that is there for what a loop touches, others and associativity having the rest
-WRITTEN = 0.8  # of what as many bytes take that are read: nobody waits for them
+USED = 0.6  # the part of a cache that is there for what a loop touches, others and associativity having the rest
+WRITTEN = 0.6  # of what as many bytes take that are read: nobody waits for them
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Traffic:
         for leaf in nests.leaves:
             for site in nests.chain(leaf):
                 self._inside.setdefault(site, []).append(leaf)
-        self._order = {name: storage_order(nests, name) for name in nests.facts.dtypes}
+        self._layout = {name: layout(nests, name) for name in nests.facts.dtypes}
         self._stores = {name: nests.to(p.store) for name, p in nests.plan.stages.items()}
 
     def moved(self) -> dict[Leaf, Moved]:
@@ -122,24 +122,15 @@ class Traffic:
     def _bytes(self, source: str, box: Box) -> float:
         """Of the lines that hold a box."""
         line = self.machine.l1.line
-        run = self._run(source, box)
         points = prod(box)
+        together = min(points, run(self._layout[source], box))
         total = 0.0
         for t in self.nests.facts.dtypes[source]:
-            length = run * t.bytes
-            lines = length / line if run == points else (length + line - t.bytes) / line
-            total += points / run * max(1.0, lines) * line
+            length = together * t.bytes
+            lines = length / line if together == points else (length + line - t.bytes) / line
+            total += points / together * max(1.0, lines) * line
         return total
 
     def _runs(self, source: str, box: Box) -> float:
-        return prod(box) / self._run(source, box) * len(self.nests.facts.dtypes[source])
-
-    def _run(self, source: str, box: Box) -> int:
-        """Consecutive elements of a box in memory."""
-        whole = self.nests.facts.whole[source]
-        run = 1
-        for axis in reversed(self._order[source]):
-            run *= box[axis]
-            if box[axis] < whole[axis]:
-                break
-        return run
+        points = prod(box)
+        return points / min(points, run(self._layout[source], box)) * len(self.nests.facts.dtypes[source])

@@ -22,7 +22,6 @@ from ...analysis.alike import SHARING_ROWS
 from ...cached import cached_property
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Stage
-from ...machine.description import Machine
 from ...schedule.alone import FEWEST_LANES, register_lanes
 from ...schedule.directives import SUFFIX, StageSchedule, on
 from ...schedule.names import fresh
@@ -385,7 +384,7 @@ class _Nest:
     @property
     def _block(self) -> int:
         """Vectors of sums that are computed at a time."""
-        return sums_at_a_time(len(self.stage.dtypes), registers(self.problem.machine))
+        return sums_at_a_time(len(self.stage.dtypes), self.problem.machine.registers)
 
     @property
     def _most_vectors(self) -> int:
@@ -433,11 +432,7 @@ class _Nest:
 def vectors_at_a_time(problem: Problem, stage: Stage, definition: Definition, wanted: int) -> int:
     """Vectors per iteration, as many as wanted if registers hold what they use again, as sorting does."""
     waiting = problem.facts.waiting(stage.name, stage.definitions.index(definition))
-    return max(1, min(wanted, int(registers(problem.machine) / max(1.0, waiting))))
-
-
-def registers(machine: Machine) -> int:
-    return 32 if machine.architecture == "aarch64" or machine.vector_bits == 512 else 16
+    return max(1, min(wanted, int(problem.machine.registers / max(1.0, waiting))))
 
 
 def _reordered(chain: StageSchedule, now: Sequence[str], wanted: Sequence[str]) -> StageSchedule:

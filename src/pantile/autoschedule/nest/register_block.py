@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 from ...schedule.directives import StageSchedule
 from ...schedule.sums import shared_terms, sums_at_a_time
-from ..common.tiles import registers
 from .references import is_transposed
 from .statement import Statement
 from .tiled_loops import TiledLoops
@@ -78,5 +77,5 @@ def _rows(s: Statement, loops: TiledLoops) -> str | None:
 
 def _vectors(s: Statement, loops: TiledLoops) -> int:
     """Of a block along the column."""
-    most = sums_at_a_time(len(s.stage.dtypes), registers(s.problem.machine)) // ROWS
+    most = sums_at_a_time(len(s.stage.dtypes), s.problem.machine.registers) // ROWS
     return max(1, min(most, loops.inside(s.vector) // s.lanes))

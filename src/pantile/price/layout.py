@@ -1,0 +1,52 @@
+"""How the elements of a stage or input lie in memory: its dims, or parts that a schedule cuts them into, in order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .nest import Nests
+from .reads import Box
+
+
+class Part(NamedTuple):
+    """Of a dim in memory: which axis it is of, how many steps it has, and how far each goes along the axis."""
+
+    axis: int
+    extent: int
+    step: int
+
+
+def layout(nests: Nests, name: str) -> list[Part]:
+    """The contiguous part last."""
+    whole = nests.facts.whole[name]
+    p = nests.plan.stages.get(name)
+    if p is None:
+        return [Part(axis, n, 1) for axis, n in enumerate(whole)]
+    dims = nests.facts.graph.stage[name].dims
+    parts = {d: Part(axis, n, 1) for axis, (d, n) in enumerate(zip(dims, whole, strict=True))}
+    for s in p.storage_splits:
+        axis, n, step = parts[s.dim]
+        outer, inner = Part(axis, -(-n // s.factor), step * s.factor), Part(axis, min(n, s.factor), step)
+        parts[s.outer], parts[s.inner] = outer, inner
+    return [parts[d] for d in p.storage]
+
+
+def memory_strides(nests: Nests, name: str) -> Box:
+    """How far apart in memory neighbours along each axis are, in elements."""
+    strides, distance = [0] * len(nests.facts.whole[name]), 1
+    for part in reversed(layout(nests, name)):
+        if part.step == 1:
+            strides[part.axis] = distance
+        distance *= part.extent
+    return tuple(strides)
+
+
+def run(parts: list[Part], box: Box) -> int:
+    """Consecutive elements of a box in memory."""
+    length = 1
+    for part in reversed(parts):
+        inside = min(part.extent, -(-box[part.axis] // part.step))
+        length *= inside
+        if inside < part.extent:
+            break
+    return length
