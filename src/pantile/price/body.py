@@ -104,7 +104,7 @@ class Bodies:
         """Of the whole blocks, and of what splits leave over."""
         name, k = leaf
         facts, plan, computed = self.nests.facts, self.nests.plan, self.nests.computed(name)
-        stored = [plan.stages[s].storage for s in facts.reads(leaf).sources if s in plan.stages]
+        stored = [plan.stages[s].dim_order for s in facts.reads(leaf).sources if s in plan.stages]
         question = (leaf, plan.stages[name].nests[k], computed.box, *stored, self.machine)
         if question not in facts.answers:
             facts.answers[question] = [self._body(leaf, loops) for loops in self.nests.versions(leaf)]
@@ -327,4 +327,4 @@ def storage_order(nests: Nests, name: str) -> list[int]:
     if name not in nests.plan.stages:
         return list(range(len(nests.facts.whole[name])))
     dims = nests.facts.graph.stage[name].dims
-    return [dims.index(d) for d in nests.plan.stages[name].storage]
+    return [dims.index(d) for d in nests.plan.stages[name].dim_order]
