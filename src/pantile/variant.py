@@ -94,7 +94,7 @@ def _two_blocks(graph: Graph, plan: Plan) -> Iterator[tuple[Expr, int]]:
     for o in graph.outputs:
         nest = plan.stages[o.stage].nests[0]
         for dim, shape in zip(graph.stage[o.stage].dims, o.shape, strict=True):
-            others = [_block(p.nests[0], dim) for p in inner if dim in p.storage or p.splits_storage(dim)]
+            others = [_block(p.nests[0], dim) for p in inner if dim in p.dim_order]
             block = max([_block(nest, dim), *(n for n in others if n >= _LARGE_BLOCK)])
             if block > 1:
                 yield shape, 2 * block

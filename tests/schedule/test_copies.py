@@ -248,6 +248,16 @@ def test_explained_and_shown() -> None:
     p = product().with_schedule(Schedule(*CASES["panels"][1]))
     assert "copy_in" in str(p.schedule)
     assert "b_panels" in p.explain()
+    assert "b_panels" in str(p.predict(a=(64, 64), b=(64, 64)))
+
+
+def test_dims_lie_where_their_last_parts_do() -> None:
+    chain = pt.on("b").copy_in("out", "near", "k", "j")
+    near = pt.on("near").split_storage("j", "j", "lane", 8).split_storage("lane", "half", "quarter", 4)
+    _, plan = resolve(product().graph, Schedule(chain, near.reorder_storage("half", "quarter", "j", "k")))
+    assert plan.stages["near"].dim_order == ("j", "k")
+    _, plan = resolve(product().graph, Schedule(chain, near))
+    assert plan.stages["near"].dim_order == ("k", "j")
 
 
 def test_panels_of_what_is_cut_alike_are_read_as_such() -> None:

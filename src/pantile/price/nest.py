@@ -228,7 +228,8 @@ class Nests:
         """The memory that a stage has at a time; along the dim that it slides along, as much as is in use."""
         p = self.plan.stages[name]
         box, slides = self.needed(name, p.store), self.computed(name).slides
-        if slides is None or self.facts.graph.stage[name].dims[slides] == p.storage[-1]:
+        dim = None if slides is None else self.facts.graph.stage[name].dims[slides]
+        if slides is None or dim is None or dim == p.storage[-1] or p.splits_storage(dim):
             return box
         used = self.needed(name, p.compute)[slides] + self.computed(name).box[slides]
         return tuple(min(n, used) if k == slides else n for k, n in enumerate(box))

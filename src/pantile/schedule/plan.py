@@ -108,6 +108,15 @@ class StagePlan:
     within: dict[int, str] = field(default_factory=dict)
     is_written_out: bool = False  # its update, by unrolled loops in which nothing else is computed
 
+    @property
+    def dim_order(self) -> tuple[str, ...]:
+        """The stage's own dims in memory order; one that is split where its last part is."""
+        stems: dict[str, str] = {}
+        for s in self.storage_splits:
+            stems[s.outer] = stems[s.inner] = stems.get(s.dim, s.dim)
+        dims = [stems.get(name, name) for name in self.storage]
+        return tuple(d for k, d in enumerate(dims) if d not in dims[k + 1 :])
+
     def splits_storage(self, dim: str) -> bool:
         """Whether a dim of the stage is two or more in memory."""
         return any(s.dim == dim for s in self.storage_splits)
