@@ -105,7 +105,7 @@ CASES |= {
 def test_every_pass_makes_well_formed_loops(case: str, large: bool) -> None:
     make, schedule = CASES[case]
     results = lowered(make().with_schedule(schedule), large)
-    loops = "nest fold clean trim unswitch partition vectorize unroll collect promote"
+    loops = "nest fold split clean trim unswitch partition vectorize unroll collect promote"
     assert " ".join(results) == f"{loops} share flatten simplify tighten pixels interleave associate carry"
     kinds = {s.kind for s in walk(results["unroll"]) if isinstance(s, For)}
     assert kinds <= {Kind.SERIAL, Kind.PARALLEL}

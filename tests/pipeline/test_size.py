@@ -245,6 +245,17 @@ def test_two_thousand_stages() -> None:
     assert "define i32" in _in_a_small_thread(work)
 
 
+def test_many_stages_that_are_read_twice() -> None:
+    """All of them are inlined, into one that asks what its planes have in common."""
+    y, x, f = pt.Var("y"), pt.Var("x"), pt.Input("img", "float32", ndim=2)
+    shape = f.shape
+    for k in range(1200):
+        g = pt.Func(f"f{k}")
+        g[y, x] = f[y, x] * 0.5 + f[y, x] * f[y, x]
+        f = g
+    assert len(pt.Pipeline(f, shape=shape).schedule) == 1200
+
+
 # ---- how long it takes: what is called, for something and for twice as much of it
 
 GROWING: dict[str, tuple[Callable[[int], pt.Pipeline], int]] = {

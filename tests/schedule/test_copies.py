@@ -278,3 +278,16 @@ def test_a_panel_sticks_out_of_no_input() -> None:
     for shapes in SIZES["product"]:
         given = arrays(p, shapes)
         np.testing.assert_allclose(scheduled(**given), p.reference(**given), rtol=1e-5)
+
+
+def test_copies_of_nothing() -> None:
+    """An edge of zeros is all that is read of an empty image, and its copy reads nothing."""
+    y, x, c = pt.vars("y x c")
+    img, f, r = pt.Input("img", "int32", shape=(None, None, 1)), pt.Func("f"), pt.RDom((-1, 2))
+    f[y, x, c] = pt.sum(pt.constant(img, 0)[y + r[0], x // 2, c], over=r)
+    p = pt.Pipeline(f, shape=(2 * img.shape[0], img.shape[1] + 3, 1)).with_options(debug=True)
+    near = (pt.on("img").copy_in("img_constant", "near", "v", "u", "w"), pt.on("img_constant").compute_inline())
+    q = p.with_schedule(Schedule(*near, pt.on("near").compute_root()))
+    for shape in ((3, 0, 1), (2, 1, 1), (3, 5, 1)):
+        picture = np.arange(shape[0] * shape[1], dtype=np.int32).reshape(shape)
+        np.testing.assert_array_equal(q(img=picture), p.reference(img=picture))

@@ -7,14 +7,14 @@ What a row has in common counts as nothing, and so do places in memory, and whet
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from math import inf
 
 from ..expr.nodes import Expr, Load
 from ..expr.types import BOOL, INDEX
 from ..expr.visit import key, names, walk
-from ..graph.nodes import Graph, Stage
+from ..graph.nodes import Definition, Graph, Stage
 from .conversions import terms
 from .cost import weight
 
@@ -47,29 +47,63 @@ class Alike:
 
     def _work(self, stage: Stage, planes: Dims, along: Dims) -> Work:
         """Of a value, where some dims count planes, and others move along a row."""
-        question = (stage.name, planes, along)
-        if question not in self._known:
-            self._known[question] = (0.0, 0.0)
-            shared = own = 0.0
-            for d in stage.definitions:
-                different = {key(e): e for e in walk(*d.values) if e.dtype not in (INDEX, BOOL)}
-                for e in different.values():
-                    more = self._of(e, stage, planes, along)
-                    shared, own = shared + terms(d) * more[0], own + terms(d) * more[1]
-            self._known[question] = (shared, own)
-        return self._known[question]
+        pending = [_Question(stage, planes, along)]
+        while pending:
+            asked = pending[-1]
+            first = [q for e in asked.different for q in self._inside(e, asked) if q.key not in self._known]
+            if asked.key not in self._known and first:
+                pending += first
+                continue
+            pending.pop()
+            if asked.key not in self._known:
+                self._known[asked.key] = self._answer(asked)
+        return self._known[stage.name, planes, along]
 
-    def _of(self, e: Expr, stage: Stage, planes: Dims, along: Dims) -> Work:
+    def _answer(self, q: _Question) -> Work:
+        """What is inlined is known."""
+        shared = own = 0.0
+        for d in q.stage.definitions:
+            for e in _different(d):
+                more = next((self._known[i.key] for i in self._inside(e, q)), None) or self._of(e, q)
+                shared, own = shared + terms(d) * more[0], own + terms(d) * more[1]
+        return shared, own
+
+    def _of(self, e: Expr, q: _Question) -> Work:
+        """Of what is not inlined."""
         if not isinstance(e, Load):
-            return _told_apart(weight(e), names(e), planes, along)
-        producer = self.graph.producer.get(e.buffer)
-        if producer is stage:
-            return 0.0, 0.0
-        if producer is None or producer.name not in self.inlined:
-            return _told_apart(1.0, names(e), planes, along)
-        moving = dict(zip(producer.dims, map(names, e.indices), strict=True))
-        inside = (frozenset(d for d, found in moving.items() if found & dims) for dims in (planes, along))
-        return self._work(producer, *inside)
+            return _told_apart(weight(e), names(e), q.planes, q.along)
+        is_own = self.graph.producer.get(e.buffer) is q.stage
+        return (0.0, 0.0) if is_own else _told_apart(1.0, names(e), q.planes, q.along)
+
+    def _inside(self, e: Expr, q: _Question) -> Iterator[_Question]:
+        """What is asked of the stage that an expression reads, if that is inlined."""
+        producer = self.graph.producer.get(e.buffer) if isinstance(e, Load) else None
+        if isinstance(e, Load) and producer is not None and producer is not q.stage and producer.name in self.inlined:
+            moving = dict(zip(producer.dims, map(names, e.indices), strict=True))
+            asked = (frozenset(d for d, found in moving.items() if found & dims) for dims in (q.planes, q.along))
+            yield _Question(producer, *asked)
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """How much of a stage's work planes share."""
+
+    stage: Stage
+    planes: Dims
+    along: Dims
+
+    @property
+    def key(self) -> tuple[str, Dims, Dims]:
+        return self.stage.name, self.planes, self.along
+
+    @property
+    def different(self) -> Iterator[Expr]:
+        return (e for d in self.stage.definitions for e in _different(d))
+
+
+def _different(d: Definition) -> Iterator[Expr]:
+    """What a definition computes, each once."""
+    return iter({key(e): e for e in walk(*d.values) if e.dtype not in (INDEX, BOOL)}.values())
 
 
 def _told_apart(work: float, moving: frozenset[str], planes: Dims, along: Dims) -> Work:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Annotated, ClassVar
 
 from ..parameters import Between
@@ -30,9 +31,10 @@ from .search.resizing import resizings
 from .strategy import Found, Problem, Strategy
 
 Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
-_SOURCES: tuple[type[Strategy], ...] = (Naive, Greedy, PostTile, Polymage, Kernel, Dp, Reuse)
-_SMALL = 60  # stages up to which all strategies are asked; beyond, those that are quick
-_QUICK = (Naive, Greedy, PostTile)
+# Who proposes, and for how many stages at most: some search among sets of stages, which takes longer than to price.
+_SOURCES: tuple[tuple[type[Strategy], float], ...] = (
+    (Naive, inf), (Greedy, inf), (PostTile, inf), (Kernel, 60), (Reuse, 60), (Polymage, 30), (Dp, 16),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,8 @@ class _Search:
         self.proposed = list(self._proposed())
 
     def _proposed(self) -> Iterator[Candidate]:
-        sources = _SOURCES if len(self.problem.graph.stages) <= _SMALL else _QUICK
         seen: set[Schedule] = set()
-        for source in sources:
+        for source in (s for s, most in _SOURCES if len(self.problem.graph.stages) <= most):
             found = self.priced.candidate(source.name, source().find(self.problem).schedule)
             if found is not None and found.schedule not in seen:
                 seen.add(found.schedule)

@@ -30,7 +30,7 @@ from ..analysis.regions import definition_scope, where_it_holds, with_own_update
 from ..analysis.touched import Box
 from ..expr.build import expr, logical_and, maximum, minimum
 from ..expr.linear import Facts, simplify
-from ..expr.nodes import Const, Expr, Op, Var, const, var
+from ..expr.nodes import Const, Expr, Load, Op, Var, const, var
 from ..expr.types import INDEX
 from ..expr.visit import depends, loaded, names, same, substitute, walk
 from ..graph.nodes import Graph, ReductionDim, Stage
@@ -157,6 +157,7 @@ class _Builder:
         if sliding is not None:
             box = sliding.box
         needed_when = self.conditions(members, rest) if p.compute == p.store else []
+        needed_when += [c for m in members for c in self.there(m)]
         if sliding is not None and sliding.never_negative:
             self.extents.learn(box[sliding.dim].high - box[sliding.dim].low + 1)
         box = tuple(self.not_negative(side) for side in self.clipped(members, box, rest, needed_when))
@@ -170,6 +171,16 @@ class _Builder:
         for low, high, side in reversed(lets):
             result = Let(low.name, side.low, Let(high.name, side.high, result))
         return result
+
+    def there(self, stage: Stage) -> list[Expr]:
+        """What must hold for the input to have pixels that a stage copies. Those who read it ask for no pixel that is
+        not there; but what they clamp their places to is one, even of nothing."""
+        if stage.updates or not self.required.is_conditional:
+            return []
+        read = [e for e in stage.pure.values if isinstance(e, Load) and all(map(same, e.indices, stage.pure.indices))]
+        sources = {e.buffer for e in read} & self.graph.input.keys()
+        sizes = (self.graph.input[i].size(axis) for i in sorted(sources) for axis in range(self.graph.input[i].ndim))
+        return [size >= 1 for size in sizes if not self.facts.ge(size, const(1, INDEX))]
 
     def anywhere(self, members: list[Stage], k: int) -> bool:
         """Whether the stages can be computed at any position along dim k."""
