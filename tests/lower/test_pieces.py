@@ -277,6 +277,20 @@ def test_results_of_shared_loops(loop: str, place: str) -> None:
         np.testing.assert_array_equal(p(img=img), p.reference(img=img))
 
 
+def test_an_output_that_shares_loops_is_cut_as_they_are() -> None:
+    """Blocks of an output fit small images; not those that are also of a stage of which that is not known."""
+    f, near, far = pt.Func("f"), pt.Func("near"), pt.Func("far")
+    f[Y, X] = IMG[Y, X] * 2.0
+    near[Y, X], far[Y, X] = IMG[Y, X] + 1.0, f[Y, X] - 1.0
+    p = pt.Pipeline([near, far], shape=[IMG.shape, IMG.shape])
+    host, beside = pt.on("f").compute_root().unroll("x", 8), pt.on("near").unroll("x", 8).compute_with("f", "x")
+    q = p.with_schedule(pt.Schedule(host.specialize("img.shape[0] > 2"), beside, pt.on("far")))
+    for shape in ((1, 1), (3, 1), (3, 5), (4, 9)):
+        img = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
+        for found, expected in zip(q(img=img), p.reference(img=img), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
 # ---- refusals that only lowering can see
 
 

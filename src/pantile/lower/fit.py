@@ -19,12 +19,19 @@ from ..schedule.plan import Fuse, Nest, Plan, Split
 def fit(graph: Graph, plan: Plan, facts: Facts) -> Plan:
     """The plan with smaller split factors where an output is not known to be as large as they are."""
     stages = dict(plan.stages)
-    for o in graph.outputs:
-        p = stages[o.stage]
-        extents = _least_extents(graph.stage[o.stage], o, facts)
-        fitted = [_fit_nest(n, extents) if k == 0 or k in p.within else n for k, n in enumerate(p.nests)]
-        stages[o.stage] = replace(p, nests=tuple(fitted))
+    least = {o.stage: _least_extents(graph.stage[o.stage], o, facts) for o in graph.outputs}
+    for name, extents in least.items():
+        p = stages[name]
+        if all(least.get(other) == extents for other in _with_the_same_loops(plan, name)):
+            fitted = [_fit_nest(n, extents) if k == 0 or k in p.within else n for k, n in enumerate(p.nests)]
+            stages[name] = replace(p, nests=tuple(fitted))
     return Plan(stages)
+
+
+def _with_the_same_loops(plan: Plan, name: str) -> list[str]:
+    """The stages that share loops with one, by compute_with: what is cut in one is cut alike in all."""
+    host = plan.stages[name].with_stage or name
+    return [n for n, p in plan.stages.items() if host in (n, p.with_stage)]
 
 
 def _least_extents(stage: Stage, output: Output, facts: Facts) -> dict[str, int | None]:
