@@ -18,7 +18,7 @@ from hypothesis.internal.conjecture import providers
 providers._get_local_constants = lambda: providers.Constants()
 
 _COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
-settings.register_profile("ci", max_examples=20, derandomize=True, database=None, phases=[Phase.generate], **_COMMON)
+settings.register_profile("ci", max_examples=14, derandomize=True, database=None, phases=[Phase.generate], **_COMMON)
 settings.register_profile("long", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("PANTILE_FUZZ", "ci"))
 

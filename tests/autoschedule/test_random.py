@@ -19,7 +19,7 @@ from tests.fuzz.pipelines import Case, pipelines
 
 from .problems import MODELS, ORDINARY, TINY, problem_of
 
-EXAMPLES = 8
+EXAMPLES = 6
 
 
 @pytest.mark.parametrize("name", MODELS)
