@@ -118,3 +118,8 @@ def test_any_json_is_a_schedule_or_refused(stages: dict[str, Any]) -> None:
         return
     assert Schedule.from_json(schedule.to_json()) == schedule
     assert eval(str(schedule), {"pt": pt}) == schedule
+
+
+def test_what_only_changes_directives_is_none() -> None:
+    with pytest.raises(UserError, match="with_factor"):
+        Schedule.from_json('{"format": 1, "stages": {"f": [["split", "x", "a", "b", 4], ["with_factor", 0, 3, 8]]}}')

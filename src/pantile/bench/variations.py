@@ -88,8 +88,7 @@ def _resized(draw: random.Random, stage: pt.StageSchedule, k: int) -> pt.StageSc
     factor = max(1, int(int(d.args[j]) * draw.choice((0.125, 0.25, 0.5, 2, 4, 8))))
     if d.verb == "vectorize":
         factor = max(2, min(LARGEST_VECTOR, factor))
-    resized = replace(d, args=(*d.args[:j], factor, *d.args[j + 1 :]))
-    return replace(stage, directives=(*stage.directives[:k], resized, *stage.directives[k + 1 :]))
+    return stage.with_factor(k, j, factor)
 
 
 def _elsewhere(draw: random.Random, stage: pt.StageSchedule) -> pt.StageSchedule:

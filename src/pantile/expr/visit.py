@@ -228,18 +228,15 @@ def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
 
 def walk(*roots: Expr) -> Iterator[Expr]:
     """Every node once, parents before children."""
-    seen: set[int] = set()
-    stack = list(reversed(roots))
-    while stack:
-        e = stack.pop()
-        if id(e) not in seen:
-            seen.add(id(e))
-            yield e
-            stack += e.operands[::-1]
+    return _walk(roots, into_places=True)
 
 
 def walk_values(*roots: Expr) -> Iterator[Expr]:
     """Every node that values are made of, once, parents before children; not what places in memory are made of."""
+    return _walk(roots, into_places=False)
+
+
+def _walk(roots: tuple[Expr, ...], into_places: bool) -> Iterator[Expr]:
     seen: set[int] = set()
     stack = list(reversed(roots))
     while stack:
@@ -247,7 +244,7 @@ def walk_values(*roots: Expr) -> Iterator[Expr]:
         if id(e) not in seen:
             seen.add(id(e))
             yield e
-            if not isinstance(e, Load):
+            if into_places or not isinstance(e, Load):
                 stack += e.operands[::-1]
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import Location, UserError, here, shown
@@ -36,6 +36,7 @@ TAILS = ("auto", "shift", "guard")
 MEMORIES = ("auto", "heap", "stack", "register")
 PARTITIONS = ("auto", "never", "always")
 # The suffix of the inner loop that vectorize, unroll and parallel make when given a factor.
+WITH_FACTORS = ("split", "tile", "vectorize", "unroll", "parallel")  # directives that have numbers to choose
 SUFFIX = {"vectorize": "_v", "unroll": "_u", "parallel": "_p"}
 _LARGEST_FACTORS = {"vectorize": MOST_LANES, "unroll": MOST_COPIES}
 
@@ -121,6 +122,12 @@ class StageSchedule:
 
     def _factor(self, verb: str, factor: int) -> int:
         return self._number(verb, "factor", factor, 1, _LARGEST_FACTORS.get(verb, LARGEST_FACTOR))
+
+    def with_factor(self, k: int, argument: int, factor: int) -> StageSchedule:
+        """The same with another number as an argument of directive `k`: for searches among schedules."""
+        d = self.directives[k]
+        resized = replace(d, args=(*d.args[:argument], factor, *d.args[argument + 1 :]))
+        return replace(self, directives=(*self.directives[:k], resized, *self.directives[k + 1 :]))
 
     # ---- which definition
 
@@ -453,4 +460,5 @@ class StageSchedule:
         return self._with("rfactor", *map(name_of, loops_and_vars[:n]), *map(new_name, loops_and_vars[n:]))
 
 
-VERBS = frozenset(name for name in vars(StageSchedule) if not name.startswith("_")) - {"name", "directives", "head"}
+_NO_VERBS = {"name", "directives", "head", "with_factor"}
+VERBS = frozenset(name for name in vars(StageSchedule) if not name.startswith("_")) - _NO_VERBS
