@@ -13,6 +13,7 @@ from .arithmetic import WRITERS, write
 from .casts import cast_operand, write_bits, write_cast
 from .context import Context
 from .memory import load_lane, write_load
+from .nesting import hidden
 from .types import constant, scalar_type, value_type
 from .vectors import shuffle, spread, widened
 
@@ -99,7 +100,7 @@ def _copied(ctx: Context, vector: str, type_: str, bits: int) -> str:
     target = ctx.module.target
     if target.arch != "x86" or bits not in (128, 256, 512) or bits > target.vector_bits:
         return vector
-    return ctx.fn.value(f'call {type_} asm "", "=v,0"({type_} {vector})')
+    return hidden(ctx.fn, vector, type_, "v")
 
 
 _WRITERS: dict[type[Expr], Callable[[Context, Any], str]] = {

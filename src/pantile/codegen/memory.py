@@ -14,6 +14,7 @@ from ..ir.nodes import Prefetch, Store
 from .checks import check_access
 from .context import Context
 from .gathers import Run, places
+from .nesting import hidden
 from .rounding import bfloat_bits, bfloat_from_bits
 from .strided import STRIDES, Affine, affine, split_offset
 from .types import integer, integer_type, mangled, memory_type, value_type
@@ -251,7 +252,7 @@ def _opaque_mask(ctx: Context, t: DType, lanes: int, mask: str) -> str:
     narrowed: beyond the lane. A mask that it cannot know costs nothing in a loop, where the instruction is hoisted."""
     if ctx.module.target.arch != "x86" or not memory_type(t).startswith("i") or t.bytes == 8:
         return mask
-    true = ctx.fn.value('call i8 asm "", "=r,0"(i8 1)')
+    true = hidden(ctx.fn, "1", "i8")
     every = spread(ctx.fn, ctx.fn.value(f"trunc i8 {true} to i1"), "i1", lanes)
     return ctx.fn.value(f"and {integer_type(1, lanes)} {every}, {mask}")
 

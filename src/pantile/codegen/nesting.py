@@ -58,6 +58,6 @@ def _is_limit(e: Expr) -> bool:
     return isinstance(e, Op) and e.op in ("min", "max") and e.dtype is INDEX and e.lanes == 1
 
 
-def hidden(fn: Function, operand: str, type_: str = "i64") -> str:
-    """The same number or pointer, of which LLVM does not know what it is made of."""
-    return fn.value(f'call {type_} asm "", "=r,0"({type_} {operand})')
+def hidden(fn: Function, operand: str, type_: str = "i64", register: str = "r") -> str:
+    """The same number or pointer, or vector ("v", on x86), of which LLVM does not know what it is made of."""
+    return fn.value(f'call {type_} asm "", "={register},0"({type_} {operand})')
