@@ -234,3 +234,8 @@ def test_the_smaller_mask_limits() -> None:
     for masked in (number & 7, const(7, INT32) & number):
         found = interval(masked, {})
         assert (found.low, found.high) == (0, 7)
+
+
+def test_one_end_may_be_larger_than_any_index() -> None:
+    found = interval(op("mul", var("data", INT64), const(3, INT64)), {"data": Interval(0 - var("n"), INT64.max)})
+    assert (found.low, found.high) == (INT64.min, INT64.max)

@@ -72,3 +72,11 @@ def test_a_number_less_itself_is_nothing(source: str, to: str, zero: bool) -> No
     pixels = np.array(odd * 9, source)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(p(img=pixels), p.reference(img=pixels))
+
+
+def test_limits_that_are_no_indices_decide_nothing() -> None:
+    x, f = pt.Var("x"), pt.Func("f")
+    bit = pt.cast("int64", pt.clamp(x, 0, 1))
+    f[x] = pt.select(bit * -(2**62) == bit, 1, bit)
+    p = pt.Pipeline(f, shape=(11,))
+    np.testing.assert_array_equal(p(), p.reference())

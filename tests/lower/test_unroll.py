@@ -72,6 +72,16 @@ def test_rows_of_clipped_stages_are_right_however_many_are_unrolled() -> None:
     assert p.llvm().count("\n") < 40_000
 
 
+def test_clipped_blocks_side_by_side_need_no_more_than_there_is() -> None:
+    y, x, img, f, g = pt.Var("y"), pt.Var("x"), pt.Input("img", "int32", 2), pt.Func("f"), pt.Func("g")
+    f[y, x] = img[y, x] + 1
+    g[y, x] = f[y, x] * 2
+    blocks = pt.on("g").split("y", "block", "row", 4, tail="guard").unroll("block", 2)
+    p = pt.Pipeline(g).with_schedule(pt.Schedule(blocks, pt.on("f").compute_at("g", "block"))).with_options(debug=True)
+    image = np.arange(15 * 9, dtype=np.int32).reshape(15, 9)
+    assert np.array_equal(p(img=image), p.reference(img=image))
+
+
 def test_a_loop_that_is_not_unrolled_as_asked_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PANTILE_CACHE_DIR", os.devnull)
     p = rows_of_clipped_stages(128)

@@ -342,8 +342,17 @@ def _fits(r: Interval, t: DType) -> bool:
     """
     if t is UINT64 or not (isinstance(r.low, Expr) or isinstance(r.high, Expr)) or not r.bounded:
         return False
-    low, high = (Facts().bound(linear(build.expr(e, INDEX)), side) for e, side in ((r.low, -1), (r.high, 1)))
+    low, high = _numbers(r)
     return low is not None and high is not None and t.min <= low and high <= t.max
+
+
+def _numbers(r: Interval) -> tuple[float | None, float | None]:
+    """Numbers that bound the ends of a bounded interval, where some are known; they may be larger than any index."""
+
+    def bound(end: Scalar, side: int) -> float | None:
+        return Facts().bound(linear(end), side) if isinstance(end, Expr) else end
+
+    return bound(r.low, -1), bound(r.high, 1)
 
 
 def _few_places(r: Interval) -> Interval:
@@ -351,7 +360,7 @@ def _few_places(r: Interval) -> Interval:
     compute, for all that is computed for them in turn, spare too little."""
     if not r.bounded or not any(isinstance(end, Expr) and has_floats(end) for end in (r.low, r.high)):
         return r
-    low, high = (Facts().bound(linear(build.expr(e, INDEX)), side) for e, side in ((r.low, -1), (r.high, 1)))
+    low, high = _numbers(r)
     return Interval(low, high) if low is not None and high is not None and high - low < _FEW else r
 
 

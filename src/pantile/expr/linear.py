@@ -54,6 +54,11 @@ class Linear:
         """How often the variable occurs as an atom of its own."""
         return sum(c for atom, c in self.terms.values() if isinstance(atom, Var) and atom.name == name)
 
+    @property
+    def fits(self) -> bool:
+        """Whether its numbers are indices: where some are not, only sums and products of it, which wrap, are right."""
+        return all(INDEX.min <= n <= INDEX.max for n in (self.constant, *[c for _, c in self.terms.values()]))
+
     def expr(self) -> Expr:
         """As an expression again, constant last; a sum knows its form."""
         result: Expr | None = None

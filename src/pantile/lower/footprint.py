@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..analysis.interval import Interval, Later, Scope, interval, refine, type_range
 from ..analysis.touched import Box, hull, touched
+from ..expr.linear import simplify
 from ..expr.nodes import COMPARISON, Expr, Load, Op
 from ..expr.types import INDEX
 from ..expr.visit import conjuncts, depends, loaded, same, walk
@@ -108,7 +109,9 @@ class Reach:
         whole = self.covered.get(s.var)
         if whole is not None and not whole.loops & self.around:
             return _range(whole, scope)
-        return Interval(interval(s.min, scope).low, interval(s.min + s.extent - 1, scope).high)
+        first, last = interval(s.min, scope), s.min + s.extent - 1
+        # Where the loop starts at several places, what it starts at and ends at must be the same one: lo + (n - lo).
+        return Interval(first.low, interval(last if first.is_point else simplify(last), scope).high)
 
     def let(self, s: Let, scope: Scope) -> Interval:
         """All values of a let; a coordinate made of fused or split loops never leaves its dim's range."""

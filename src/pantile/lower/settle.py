@@ -23,12 +23,12 @@ def is_comparison(e: Expr) -> bool:
 def limit(holds: Expr, name: str, facts: Facts) -> tuple[bool, Expr] | None:
     """What holds >= 0 means for a variable: (True, b) for variable >= b, (False, b) for variable < b.
 
-    None where that is not linear in the variable.
+    None where that is not linear in the variable, or has numbers that are no indices (8*x where x is times 2**61).
     """
     form = linear(simplify(expr(holds, INDEX), facts))
     c = form.coefficient(name)
     others = {k: t for k, t in form.terms.items() if not (isinstance(t[0], Var) and t[0].name == name)}
-    if c == 0 or any(depends(atom, [name]) for atom, _ in others.values()):
+    if c == 0 or any(depends(atom, [name]) for atom, _ in others.values()) or not form.fits:
         return None
     bound = Linear(form.constant, others).expr() // abs(c)
     return c > 0, simplify(0 - bound if c > 0 else bound + 1, facts)
