@@ -117,3 +117,14 @@ def test_what_channels_share_is_computed_once_wherever_it_is_written(strategy: s
     p = app.build().with_schedule(strategy, estimates=app.sizes["paper"])
     assert "compute_inline" in repr(p.schedule["weight"])
     assert '.vectorize("x", 16)' in repr(p.schedule["out"])  # twice as wide, five weights would not fit registers
+
+
+def test_many_terms_of_many_channels_are_a_loop() -> None:
+    y, x, c, out = *pt.vars("y x c"), pt.Func("out")
+    rows, columns = window = pt.RDom((-2, 5), (0, 12))
+    img = pt.constant(pt.Input("img", "float32", shape=(None, None, 4)), 1)
+    out[y, x, c] = pt.min(img[y + rows, x + columns, c], over=window)
+    image = np.random.default_rng(2).random((12, 28, 8), dtype=np.float32)[::2, ::2, ::2]  # lanes are loaded one by one
+    p = pt.Pipeline(out, shape=(6, 14, 4), algebra=False)
+    np.testing.assert_array_equal(p(img=image), p.reference(img=image))
+    assert p.llvm().count("\n") < 3_000

@@ -95,7 +95,7 @@ class Block:
         """What becomes of the loops of both definitions, and the terms that are written out."""
         streams, is_window = self._streams(update)
         count = terms(update, MOST_TERMS + 1)
-        is_short = is_small_reduction(self.stage) and count * size(update) <= MOST_WRITTEN
+        is_short = is_small_reduction(self.stage) and self.channels * count * size(update) <= MOST_WRITTEN
         if is_short and (is_window or streams <= MOST_STREAMS):
             several = partial(self._in_registers, vectors=self._shared_vectors())
             plain = several if self._shared_vectors() > 1 else self._in_vectors

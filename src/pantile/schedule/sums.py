@@ -17,7 +17,7 @@ from ..graph.nodes import Definition, Stage
 from .updates import accumulation, constant
 
 REGISTERS = 16  # that every machine has
-MOST_WRITTEN = 512  # operations and loads of all terms of a sum that are written out
+MOST_WRITTEN = 512  # operations and loads of all terms of a sum, of all channels, that are written out
 MOST_SHARED = 1024  # and of those of a block of sums
 FEWEST_ROWS = 3  # of a block that has something to share
 
