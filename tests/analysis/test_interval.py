@@ -239,3 +239,9 @@ def test_the_smaller_mask_limits() -> None:
 def test_one_end_may_be_larger_than_any_index() -> None:
     found = interval(op("mul", var("data", INT64), const(3, INT64)), {"data": Interval(0 - var("n"), INT64.max)})
     assert (found.low, found.high) == (INT64.min, INT64.max)
+
+
+def test_divided_by_what_a_number_and_a_coordinate_limit() -> None:
+    divisor, end = var("divisor", FLOAT64), cast(FLOAT64, COORDINATES[0])
+    found = interval(op("div", const(6.5, FLOAT64), divisor), {"divisor": Interval(0.0, end, sure=True)})
+    assert isinstance(found.low, Expr)  # known where it is not divided by 0

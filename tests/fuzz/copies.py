@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
+from pantile.codegen.target import host
 from pantile.errors import UserError
 from pantile.graph.nodes import Graph, InputInfo, Stage
 from pantile.schedule.clones import clone_stages, places
@@ -74,7 +75,7 @@ def with_copies(graph: Graph, made: Schedule, schedule: Schedule, strict: bool) 
     asked = [StageSchedule(c.name, (*schedule.on(c.name).directives, *c.directives)) for c in made.values()]
     both = schedule.replace(*asked)
     try:
-        resolve(graph, both, strict=strict)
+        resolve(graph, both, strict=strict, vector_bits=host().vector_bits)
     except UserError:
         return made  # something is asked of a stage all readers of which read copies
     return both

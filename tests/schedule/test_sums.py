@@ -9,6 +9,7 @@ import pytest
 
 import pantile as pt
 from pantile.apps import APPS
+from pantile.schedule import Schedule, resolve
 from pantile.schedule.sums import shared_terms
 from tests.autoschedule.problems import MODELS
 
@@ -128,3 +129,15 @@ def test_many_terms_of_many_channels_are_a_loop() -> None:
     p = pt.Pipeline(out, shape=(6, 14, 4), algebra=False)
     np.testing.assert_array_equal(p(img=image), p.reference(img=image))
     assert p.llvm().count("\n") < 3_000
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_windows_of_all_sizes_may_be_scheduled_for_all_machines(dtype: str, channels: int) -> None:
+    for height, width in [(1, 1), (3, 3), (7, 2), (7, 7), (2, 16), (11, 11), (16, 1), (16, 16)]:
+        out, window = pt.Func("out"), pt.RDom((0, height), (0, width))
+        img = pt.Input("img", dtype, shape=(None, None, channels))
+        out[Y, X, C] = pt.max(pt.edge(img)[Y + window[0], X + window[1], C], over=window)
+        graph = pt.Pipeline(out, shape=img.shape, algebra=False).graph
+        for bits in (128, 256, 512):
+            resolve(graph, Schedule(), vector_bits=bits)

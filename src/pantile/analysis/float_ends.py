@@ -103,7 +103,7 @@ def truncated(end: End, to: DType) -> End:
 def corners(f: Callable[[End, End], End], a: Sequence[End], b: Sequence[End]) -> tuple[End, End]:
     """The ends of f, a product or quotient, of what lies between some ends; None where that is not known."""
     given = [x for x in (*a, *b) if not isinstance(x, (Expr, np.ndarray))]
-    if not all(map(is_finite, given)) or f is truediv and not all(isinstance(x, Expr) for x in b) and not _one_sign(b):
+    if not all(map(is_finite, given)) or f is truediv and not any(isinstance(x, Expr) for x in b) and not _one_sign(b):
         return None, None
     known = next((x for x in (*a, *b) if isinstance(x, Expr)), None)
     if known is not None:

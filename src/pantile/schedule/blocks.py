@@ -24,6 +24,7 @@ from ..cached import cached_property
 from ..expr.visit import names
 from ..graph.nodes import Definition, Stage
 from .directives import SUFFIX, StageSchedule
+from .limits import MOST_COPIES, MOST_VALUES
 from .names import fresh
 from .sums import MOST_WRITTEN, shared_terms, side_by_side, size, sums_at_a_time
 from .updates import accumulation, constant, is_small_reduction, keeps_to
@@ -95,7 +96,7 @@ class Block:
         """What becomes of the loops of both definitions, and the terms that are written out."""
         streams, is_window = self._streams(update)
         count = terms(update, MOST_TERMS + 1)
-        is_short = is_small_reduction(self.stage) and self.channels * count * size(update) <= MOST_WRITTEN
+        is_short = is_small_reduction(self.stage) and self._may_be_written(count, size(update))
         if is_short and (is_window or streams <= MOST_STREAMS):
             several = partial(self._in_registers, vectors=self._shared_vectors())
             plain = several if self._shared_vectors() > 1 else self._in_vectors
@@ -174,10 +175,16 @@ class Block:
         much = self.overlap.get(self.across, 1) >= 2 * self.width
         return self._written(self.across) if much and self.may_hold(2 * SIDE_BY_SIDE * self.width, axis) else 1
 
+    def _may_be_written(self, count: int, size: int) -> bool:
+        """Whether all terms may, of all channels."""
+        copies = self.channels * count
+        return copies * size <= MOST_WRITTEN and copies <= MOST_COPIES and copies * self.width <= MOST_VALUES
+
     def _written(self, dim: str) -> int:
         """How often all terms may be written out."""
         count = terms(self.stage.updates[0], MOST_TERMS) if self.stage.updates else self.overlap[dim]
-        fitting = (n for n in (SIDE_BY_SIDE, SIDE_BY_SIDE // 2) if n * self.channels * count <= SIDE_BY_SIDE_TERMS)
+        most = min(SIDE_BY_SIDE_TERMS, MOST_COPIES, MOST_VALUES // self.width)
+        fitting = (n for n in (SIDE_BY_SIDE, SIDE_BY_SIDE // 2) if n * self.channels * count <= most)
         return next(fitting, 1)
 
     def _strip(self) -> int:
