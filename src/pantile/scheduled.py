@@ -18,6 +18,7 @@ from .lower.passes import Trace
 from .progress import doing
 from .runtime import kernels
 from .runtime.kernel import Kernel
+from .schedule.clones import has_copies
 from .schedule.default import complete
 from .schedule.panels import has_panels
 from .schedule.resolve import resolve
@@ -43,8 +44,9 @@ class Scheduled:
         # Copies and stages of partial results are not in the graph yet; names of no stage at all are refused below.
         self.schedule = Schedule(*completed.values(), *(s for name, s in asked.items() if name not in completed))
         resolved, plan = resolve(graph, self.schedule, strict=options.strict, vector_bits=bits)
-        # Panels stick out: then calls are checked on what is computed, too.
-        self.computed = resolved if has_panels(self.schedule) else None
+        # Panels stick out, and copies may need limits where what they copy, if it is not stored, does not: then calls
+        # are checked on what is computed, too.
+        self.computed = resolved if has_panels(self.schedule) or has_copies(self.schedule) else None
         self.asked, self._written = asked, asked if by_hand else Schedule()
         self.variants = Variants(graph, plan)
         self.stored = frozenset(plan.stages)

@@ -98,3 +98,16 @@ def test_a_stage_that_decides_where_it_is_read_is_cloned_whole() -> None:
     )
     with pytest.raises(pt.UserError, match="values of f decide where out reads it; leave the numbers out"):
         p.with_schedule(Schedule(pt.on("f").clone_in("out", "g", 0)))
+
+
+def test_a_copy_that_is_read_anywhere_is_not_stored() -> None:
+    x, f, out = pt.Var("x"), pt.Func("f"), pt.Func("out")
+    img, scale = pt.Input("img", "uint8", ndim=1), pt.Param("scale", "float32")
+    f[x] = pt.cast("int32", pt.sqrt(pt.cast("float32", x)) * scale)
+    out[x] = pt.edge(img)[f[x] + x]
+    clones = pt.on("f").clone_in("out", "g"), pt.on("img_edge").clone_in("out", "near")
+    p = pt.Pipeline(out, shape=img.shape).with_schedule(
+        Schedule(*clones, pt.on("g").compute_root(), pt.on("near").compute_at("out", "x"))
+    )
+    with pytest.raises(pt.UserError, match=r"'near'.*has no known limits: g\[x\] \+ x may be"):
+        p(img=np.zeros(9, np.uint8), scale=1.0)

@@ -33,6 +33,11 @@ Place = tuple[Key, ...]  # the indices that a source is read at
 _VERBS = ("clone_in", "copy_in", "copy_out")
 
 
+def has_copies(schedule: Schedule) -> bool:
+    """Whether some stage or input is to be copied."""
+    return any(d.verb in _VERBS for s in schedule.values() for d in s.directives)
+
+
 def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
     """Carry out every clone_in, copy_in and copy_out; what is left of the schedule has none."""
     done: set[str] = set()
