@@ -152,6 +152,12 @@ class Evaluator:
         self.is_loose = False  # of the outermost: whether it was asked in the place of one that knows more
         self.often: dict[int, int] = {} if outermost is None else outermost.often
         self.branches: dict[tuple[int, bool], tuple[Expr, Evaluator]] = {}
+        self.made: list[Expr] = []  # that are nobody else's, but remembered here
+
+    def of_made(self, e: Expr) -> Interval:
+        """As `visit`, of an expression that was made to be asked for."""
+        self.made.append(e)
+        return self.visit(e)
 
     def visit(self, e: Expr) -> Interval:
         found = self.memo.get(id(e))
@@ -174,7 +180,7 @@ class Evaluator:
         """The evaluator of a branch that is taken where `condition` holds (or does not)."""
         known = (id(condition), holds)
         if known not in self.branches:
-            scope = refine(self.scope, condition, holds)
+            scope = refine(self.scope, condition, holds, self)
             inner = self if scope is self.scope else Evaluator(scope, self.outermost)
             self.branches[known] = (condition, inner)
         return self.branches[known][1]
@@ -531,8 +537,9 @@ _FLOAT_OPS: dict[str, Callable[..., Interval]] = {
 }  # fmt: skip
 
 
-def refine(scope: Scope, condition: Expr, holds: bool) -> Scope:
-    """The scope where `condition` holds (or does not): variables bounded by its comparisons; itself if none is.
+def refine(scope: Scope, condition: Expr, holds: bool, by: Evaluator | None = None) -> Scope:
+    """The scope where `condition` holds (or does not): variables bounded by its comparisons; itself if none is. `by` may
+    have evaluated parts of it in this scope.
 
     Conditions that hold others, which hold others, and so on, say nothing: each would be asked in all the ways through
     those inside of it."""
@@ -548,7 +555,7 @@ def refine(scope: Scope, condition: Expr, holds: bool) -> Scope:
         elif c.op == ("and" if wanted else "or"):
             stack += [(c.args[1], wanted), (c.args[0], wanted)]
         elif c.op in COMPARISON and c.args[0].dtype is INDEX:
-            scope = _refine_comparison(scope, c if wanted else op(_OPPOSITE[c.op], *c.args))
+            scope = _refine_comparison(scope, c if wanted else op(_OPPOSITE[c.op], *c.args), by)
     return scope
 
 
@@ -561,11 +568,11 @@ def _depth(e: Expr) -> int:
     return max(below, default=0)
 
 
-def _refine_comparison(scope: Scope, c: Op) -> Scope:
+def _refine_comparison(scope: Scope, c: Op, by: Evaluator | None) -> Scope:
     a, b = c.args
     for x, y, strict in {"le": [(a, b, 0)], "lt": [(a, b, 1)], "ge": [(b, a, 0)], "gt": [(b, a, 1)],
                          "eq": [(a, b, 0), (b, a, 0)], "ne": []}[c.op]:  # fmt: skip
-        scope = _refine_le(scope, x, y, strict)
+        scope = _refine_le(scope, x, y, strict, by if by is not None and by.scope is scope else Evaluator(scope))
     return scope
 
 
@@ -573,18 +580,18 @@ _NEVER = "#never"  # in the scope of what certainly is not evaluated; it has no 
 _OPPOSITE = {"le": "gt", "lt": "ge", "ge": "lt", "gt": "le", "eq": "ne", "ne": "eq"}
 
 
-def _refine_le(scope: Scope, a: Expr, b: Expr, strict: int) -> Scope:
+def _refine_le(scope: Scope, a: Expr, b: Expr, strict: int, by: Evaluator) -> Scope:
     """Use a + strict <= b, that is c*v + rest <= 0 for each variable v."""
     form = linear(a).plus(linear(b), -1)
     if not any(_named(atom) in scope for atom, _ in form.terms.values()):
-        low = interval(form.expr(), scope).low
+        low = by.of_made(form.expr()).low
         return {**scope, _NEVER: Interval(1, 0)} if is_number(low) and low + strict > 0 else scope
     found: dict[str, Interval] = {}
     for k, (atom, c) in form.terms.items():
         name = _named(atom)
         if name in scope:
             rest = form.without(k)
-            low = interval(rest.expr(), scope).low
+            low = by.of_made(rest.expr()).low
             if low is None:
                 continue
             limit = 0 - (low + strict)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
 
-from ..analysis.interval import MOST_SCOPES, Interval, Scope, interval, refine
+from ..analysis.interval import MOST_SCOPES, Evaluator, Interval, Scope, interval, refine
 from ..cached import cached_property
 from ..expr.build import binary, expr, unary
 from ..expr.linear import Facts, linear
@@ -71,6 +71,14 @@ class _Path:
     last: tuple[_Path, Expr, bool] | None = None  # the path to a select, its condition, and whether that holds
     any_of: tuple[_Path, ...] = ()  # if it stands for several, none of which narrows the scope
     is_joined: bool = False  # or such a one is on it: less is read than the scope says
+
+    def refined(self, condition: Expr, holds: bool) -> Scope:
+        """The scope behind a condition."""
+        return refine(self.scope, condition, holds, self._evaluator)
+
+    @cached_property
+    def _evaluator(self) -> Evaluator:
+        return Evaluator(self.scope)
 
 
 _NOT_COVERED: Mapping[_Path, _Path] = {}
@@ -136,7 +144,7 @@ class _Masker:
         certain = self.perhaps_empty.isdisjoint(loaded(e))
         known = (id(path), id(condition), holds, certain)
         if known not in self.branches:
-            inner, by_scalars = refine(path.scope, condition, holds), _asks_scalars(condition, holds, self.whole)
+            inner, by_scalars = path.refined(condition, holds), _asks_scalars(condition, holds, self.whole)
             self.branches[known] = (
                 path if inner is path.scope and not by_scalars and certain
                 else _Path(inner, path.by_scalars or by_scalars, (path, condition, holds), (), path.is_joined)

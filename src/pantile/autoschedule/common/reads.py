@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ...analysis.interval import Scope, refine
+from ...analysis.interval import Evaluator, Scope
 from ...analysis.regions import definition_scope
 from ...analysis.touched import Box
 from ...cached import cached_property
@@ -36,14 +36,14 @@ class Reads:
         """Boxes of other stages' buffers that are read for `box`; of the reduction loops, over `parts`. `shared`: what
         was found for other stages, over the same tiles."""
         shared = Shared() if shared is None else shared
-        everywhere: Scope = {**definition_scope(self.stage, self.definition, box, scope), **parts}
+        everywhere = Evaluator({**definition_scope(self.stage, self.definition, box, scope), **parts})
         found: dict[str, Box] = {}
         for path, reads in self._reads:
             inner = everywhere
             for condition, holds in path:
-                inner = refine(inner, condition, holds)
+                inner = inner.within(condition, holds)
             for buffer, ends in reads.items():
-                touched = tuple([shared.index(e, inner) for e in ends])
+                touched = tuple([shared.index(e, inner.scope) for e in ends])
                 found[buffer] = shared.hull(found[buffer], touched) if buffer in found else touched
         return found
 
