@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pantile as pt
 from pantile.analysis.bounds import ends_are_numbers
-from pantile.analysis.interval import Interval, interval, refine
+from pantile.analysis.interval import Evaluator, Interval, interval, refine
 from pantile.analysis.point import value_at
 from pantile.expr import build
 from pantile.expr.build import cast, expr, select
@@ -245,3 +245,21 @@ def test_divided_by_what_a_number_and_a_coordinate_limit() -> None:
     divisor, end = var("divisor", FLOAT64), cast(FLOAT64, COORDINATES[0])
     found = interval(op("div", const(6.5, FLOAT64), divisor), {"divisor": Interval(0.0, end, sure=True)})
     assert isinstance(found.low, Expr)  # known where it is not divided by 0
+
+def test_what_conditions_compare_is_evaluated_once_where_it_is_met_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared, place = Load(INT32, 1, "data", (COORDINATES[0],)), COORDINATES[1]
+    for k in range(60):
+        shared = op("add", op("mul", shared, const(3, INT32)), const(k, INT32))
+    e: Expr = const(0, INDEX)
+    for k in range(10):
+        e = select(cast(INDEX, shared) + place <= k, place + k, e)
+    visited: list[Expr] = []
+    node = Evaluator.node
+
+    def counted(self: Evaluator, e: Expr) -> Interval:
+        visited.append(e)
+        return node(self, e)
+
+    monkeypatch.setattr(Evaluator, "node", counted)
+    interval(e, scope_of({"x": (0, 9), "y": (0, 9)}))
+    assert len(visited) < 10 * (60 * 4 + 20)  # once per scope, though both branches ask for it
