@@ -23,7 +23,7 @@ class Costs:
     sqrt: Rate = 6.0
     idiv: Rate = 5.5  # of integers, per element
     shuffle: Rate = 0.5
-    gather: Rate = 2.4  # per element
+    gather: Rate = 1.8  # per element
     scalar: Rate = 0.36  # an operation on one element
     latency: Rate = 2.0  # until a sum can be added to
     iteration: Rate = 2.5  # instructions of an innermost loop that count and go on

@@ -44,9 +44,10 @@ class Loops:
         self.nest = nest
         self.names = [loop.name for loop in nest.loops]
         self.kinds = {loop.name: loop.kind for loop in nest.loops}
-        self.sizes = dict(extents)
+        self.extents, self.sizes = extents, dict(extents)
         self.of: dict[str, frozenset[str]] = {v: frozenset((v,)) for v in extents}  # loop -> variables that it moves
         self.step: dict[str, int] = dict.fromkeys(extents, 1)  # how far one iteration moves them
+        self.fastest: dict[str, str] = {v: v for v in extents}  # of these the one that moves with every iteration
         self.part = 1.0  # of the iterations that splits have when last blocks are whole: those that there are
         self.rests: list[str] = []  # inner loops of splits that leave something over
         for r in nest.rewrites:
@@ -55,7 +56,7 @@ class Loops:
             else:
                 self.sizes[r.fused] = self.sizes[r.outer] * self.sizes[r.inner]
                 self.of[r.fused] = self.of[r.outer] | self.of[r.inner]
-                self.step[r.fused] = self.step[r.inner]
+                self.step[r.fused], self.fastest[r.fused] = self.step[r.inner], self.fastest[r.inner]
 
     def _split(self, r: Split, n: int, rest: frozenset[str] | None) -> None:
         blocks, inside = -(-n // r.factor), min(n, r.factor)
@@ -73,6 +74,7 @@ class Loops:
         self.sizes[r.outer], self.sizes[r.inner] = blocks, inside
         self.of[r.outer] = self.of[r.inner] = self.of[r.old]
         self.step[r.outer], self.step[r.inner] = self.step[r.old] * r.factor, self.step[r.old]
+        self.fastest[r.outer] = self.fastest[r.inner] = self.fastest[r.old]
 
     def versions(self, extents: Mapping[str, int]) -> list[Loops]:
         """The whole blocks, and what splits leave over."""

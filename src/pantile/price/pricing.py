@@ -18,7 +18,8 @@ from ..machine.description import Machine
 from ..schedule.plan import Plan
 from ..schedule.resolve import resolve
 from ..schedule.schedule import Schedule
-from .body import Bodies, Body, Inner
+from .body import Bodies, Body
+from .inner import Inner
 from .nest import Nests
 from .sized import Leaf, Shapes, sized
 from .traffic import Moved, Traffic

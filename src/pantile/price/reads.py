@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import ceil
 
 from ..cached import cached_property
 from ..expr.linear import linear
@@ -42,10 +41,7 @@ class _Group:
     forms: tuple[Form, ...]
 
     def box(self, extents: Extents, whole: Box) -> Box:
-        return tuple([
-            min(n, ceil(f.span(extents) - 1e-6) + 1)
-            for f, n in zip(self.forms, whole, strict=True)
-        ])  # fmt: skip
+        return tuple([int(min(n, f.places(extents))) for f, n in zip(self.forms, whole, strict=True)])
 
 
 class Reads:
@@ -129,4 +125,5 @@ def _grouped(accesses: tuple[Access, ...]) -> tuple[_Group, ...]:
 
 def _hull(forms: tuple[Form, ...]) -> Form:
     decided = next((f.decided for f in forms if f.decided is not None), None)
-    return Form(forms[0].slopes, min(f.low for f in forms), max(f.high for f in forms), decided)
+    low, high, rounded = min(f.low for f in forms), max(f.high for f in forms), max(f.rounded for f in forms)
+    return Form(forms[0].slopes, low, high, decided, rounded)
