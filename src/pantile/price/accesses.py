@@ -28,6 +28,7 @@ class Accesses:
         self.nests, self.machine, self.inner = nests, machine, inner
         self.loads = self.stores = self.shuffles = self.gathers = self.instructions = self.waiting = 0.0
         self.rows: set[tuple[object, ...]] = set()
+        self.chosen = False  # lanes are computed apart, where coordinates decide
         self._in_rows = True  # so far, all that moves with lanes is whole pixels of all channels
         self._apart = 0.0  # shuffles that take pixels apart or put them together
         reads = nests.facts.reads(leaf)
@@ -69,19 +70,21 @@ class Accesses:
         return 0.0
 
     def _add(self, accesses: Sequence[Access], unit: str, part: float) -> None:
-        dense: dict[_Place, Access] = {}
+        dense: dict[_Place, tuple[Access, float]] = {}
         families: dict[tuple[object, ...], list[Access]] = {}
         for a in accesses:
+            share = a.share(self.inner.written)
             if not a.decided.isdisjoint(self.inner.across):
                 families.setdefault(a.family, []).append(a)
                 continue
             last = [part.axis for part in layout(self.nests, a.source)[-1:]]
             for place in self._places(a):
                 self.rows.add((a.buffer, *(x for axis, x in enumerate(place) if axis not in last)))
-                dense[a.buffer, a.family if a.decided else (), place] = a
+                at = (a.buffer, a.family if a.decided else (), place)
+                dense[at] = (a, max(share, dense[at][1] if at in dense else 0.0))
         for family in families.values():
             self._in_rows = False
-            self._gather(family, part, unit)
+            self._gather(family, part * max(a.share(self.inner.written) for a in family), unit)
         for vectors, shuffles in self._wide(dense, part):
             setattr(self, unit, getattr(self, unit) + vectors * part)
             self.shuffles += shuffles * self.machine.costs.shuffle * part
@@ -125,34 +128,38 @@ class Accesses:
             for which in product(*counts)
         ]  # fmt: skip
 
-    def _wide(self, dense: dict[_Place, Access], part: float) -> list[tuple[float, float]]:
+    def _wide(self, dense: dict[_Place, tuple[Access, float]], part: float) -> list[tuple[float, float]]:
         """Vectors and shuffles of each access, or of all that one wide access serves."""
         found: list[tuple[float, float]] = []
-        near: dict[tuple[object, ...], tuple[int, Access, set[float]]] = {}
-        same: dict[tuple[object, ...], None] = {}
-        for (buffer, family, place), a in dense.items():
+        near: dict[tuple[object, ...], tuple[int, Access, dict[float, float]]] = {}
+        same: dict[tuple[object, ...], float] = {}
+        for (buffer, family, place), (a, share) in dense.items():
             strides = memory_strides(self.nests, a.source)
             stride = abs(self._stride(a, strides))
             width = self._width(a)
             flat = sum(x * s for x, s in zip(place, strides, strict=True))
             if self.inner.lanes == 1 or stride == 1:
-                found.append((width, 0.0))
+                found.append((share * width, 0.0))
             elif stride == 0:
-                same[buffer, family, flat // self._neighbours(a)] = None
+                which = (buffer, family, flat // self._neighbours(a))
+                same[which] = max(share, same.get(which, 0.0))
                 continue
             elif stride < 1:
-                found.append((ceil(width * stride), width))
+                spread = width
+                if a.share(self.inner.written | self.inner.across) < share:  # each second lane computes something else
+                    self.chosen, spread = True, 0
+                found.append((share * ceil(width * stride), share * spread))
             elif stride > NEAR or stride != int(stride):
-                found.append((self.inner.lanes, self.inner.lanes))
+                found.append((share * self.inner.lanes, share * self.inner.lanes))
             else:
-                near.setdefault((buffer, family, flat // stride), (int(stride), a, set()))[2].add(flat % stride)
+                near.setdefault((buffer, family, flat // stride), (int(stride), a, {}))[2][flat % stride] = share
                 continue
             self._in_rows = False
         for stride, a, channels in near.values():
             self._in_rows = self._in_rows and len(channels) == stride
-            self._apart += len(channels) * self._width(a) * part
-            found.append((stride * self._width(a), 0.0))
-        return [*found, *((1.0, 0.0) for _ in same)]
+            self._apart += sum(channels.values()) * self._width(a) * part
+            found.append((max(channels.values()) * stride * self._width(a), 0.0))
+        return [*found, *((share, 0.0) for share in same.values())]
 
     def _width(self, a: Access) -> int:
         return ceil(self.inner.lanes * a.dtype.bits / self.machine.vector_bits)

@@ -23,7 +23,8 @@ FORESEEN, LONG = 0.3, 32  # of what beginning a loop costs, for a short one; and
 SPILLED = 0.9  # vectors that are loaded again at each step that registers have no room for
 ALONE = 1.5  # operations on single elements, for each that is counted: these come with addresses and tests
 MOST_SPILLED = 0.7  # of all instructions: those of different lanes need not run side by side
-_ONE_UNIT = {"mul", "convert", "div", "sqrt"}  # while others do something else
+_FREE_ON_ARM = ("with_mul", "with_wide", "with_narrow")  # as parts of other instructions
+_ONE_UNIT = {"mul", "mul_wide", "convert", "div", "sqrt"}  # while others do something else
 _SCALAR_KINDS = {"div", "sqrt", "idiv", "convert"}  # what takes as long of one element as of a vector
 
 
@@ -66,7 +67,10 @@ class Bodies:
         self._cycles = {
             "int": 1 / issue.int, "fma": 1 / issue.fma, "mul": costs.mul, "shift": costs.shift, "widen": costs.widen,
             "convert": costs.convert, "div": costs.div, "sqrt": costs.sqrt, "idiv": costs.idiv,
+            "mul_wide": costs.mul / 2, "with_mul": 1 / issue.int, "with_wide": costs.widen, "with_narrow": costs.widen,
         }  # fmt: skip
+        if machine.architecture == "aarch64":
+            self._cycles |= dict.fromkeys(_FREE_ON_ARM, 0.0)
 
     def bodies(self, leaf: Leaf) -> list[Body]:
         """Of the whole blocks, and of what splits leave over."""
@@ -85,8 +89,9 @@ class Bodies:
         iterations = prod(map(loops.trips, loops.names)) * loops.part / inner.points
         trips = loops.trips(inner.loop) if inner.loop else 0
         starts = iterations / trips * (FORESEEN + (1 - FORESEEN) * min(1.0, trips / LONG)) if trips else 0.0
-        arithmetic, instructions = self._arithmetic(leaf, inner)
         traffic = Accesses(self.nests, self.machine, leaf, inner)
+        decided = inner.written | inner.across if traffic.chosen else inner.written
+        arithmetic, instructions = self._arithmetic(leaf, inner, decided)
         spilled = min(self._spilled(leaf, inner), MOST_SPILLED * instructions)
         every = instructions + traffic.instructions + 1.5 * spilled
         waiting = max(traffic.waiting, self.nests.facts.depth(leaf) * min(1.0, every / self.machine.costs.window))
@@ -115,12 +120,13 @@ class Bodies:
         width = sum(t.bits for t in self.nests.facts.dtypes[leaf[0]][:1]) * inner.lanes / self.machine.vector_bits
         return again * max(1.0, width) * max(1, inner.points // inner.lanes) * SPILLED
 
-    def _arithmetic(self, leaf: Leaf, inner: Inner) -> tuple[float, float]:
+    def _arithmetic(self, leaf: Leaf, inner: Inner, decided: frozenset[str]) -> tuple[float, float]:
         one = any_unit = instructions = 0.0  # cycles of the one unit that does what is slow, and of all units together
+        branches = self.nests.facts.branches(leaf)
         for t in self.nests.facts.tallies(leaf):
-            if t.loops.isdisjoint(inner.moving):
+            if t.loops.isdisjoint(inner.moving) or not self._cycles[t.kind]:
                 continue
-            count = t.count * inner.copies(t.loops)
+            count = t.count * inner.copies(t.loops) * branches.share(t.where, decided)
             if t.loops.isdisjoint(inner.across):
                 any_unit += count * self._scalar(t)
                 instructions += count

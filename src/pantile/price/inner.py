@@ -22,6 +22,7 @@ class Inner:
         self.across = frozenset().union(*(loops.of[n] for n in self.vectors)) if self.lanes > 1 else frozenset()
         inside = [*self.copied, *self.vectors, *([self.loop] if self.loop else [])]
         self.moving = frozenset().union(*(loops.of[n] for n in inside))
+        self.written = frozenset().union(*(loops.of[n] for n in self.copied))  # variables of copies
         self.points = self.lanes * prod(map(loops.trips, self.copied))
 
     @property

@@ -20,6 +20,7 @@ from .reads import Box
 from .sized import Leaf
 
 USED = 0.6  # the part of a cache that is there for what a loop touches, others and associativity having the rest
+FOLLOWED = 16  # runs side by side that are sent ahead
 WRITTEN = 0.6  # of what as many bytes take that are read: nobody waits for them
 
 
@@ -80,7 +81,7 @@ class Traffic:
                 size_of = min(self._bytes(source, box), most.get(source, inf))
                 amount = times * size_of * (WRITTEN if source == leaf[0] else 1.0)
                 if (site, source) not in first or first[site, source][1] < amount:
-                    runs = min(self._runs(source, box), size_of / self.machine.l1.line)
+                    runs = min(self._runs(leaf, source, box), size_of / self.machine.l1.line)
                     first[site, source] = (leaf, amount, times * runs)
         return {(leaf, source): (amount, runs) for (_, source), (leaf, amount, runs) in first.items()}
 
@@ -131,6 +132,24 @@ class Traffic:
             total += points / together * max(1.0, lines) * line
         return total
 
-    def _runs(self, source: str, box: Box) -> float:
+    def _runs(self, leaf: Leaf, source: str, box: Box) -> float:
+        """In how many runs of consecutive elements a box is walked through: up to the innermost loop that goes elsewhere
+        than on from where it is."""
         points = prod(box)
-        return points / min(points, run(self._layout[source], box)) * len(self.nests.facts.dtypes[source])
+        together = min(points, self._walked(leaf, source), run(self._layout[source], box))
+        return points / together * len(self.nests.facts.dtypes[source])
+
+    def _walked(self, leaf: Leaf, source: str) -> int:
+        parts, chain = self._layout[source], self.nests.chain(leaf)
+        length, side_by_side = 1, 0.0
+        for site in (*reversed(chain), None):
+            box = self._box(leaf, source, site)
+            longer = run(parts, box)
+            side_by_side = side_by_side or prod(box) / longer  # of one iteration: each has an instruction of its own
+            if prod(box) > FOLLOWED * side_by_side * longer:
+                break
+            length = longer
+        return length
+
+    def _box(self, leaf: Leaf, source: str, site: Site | None) -> Box:
+        return (self.nests.touched(leaf, site) or {}).get(source, self.nests.facts.whole[source])
