@@ -74,7 +74,7 @@ class Accesses:
         families: dict[tuple[object, ...], list[Access]] = {}
         for a in accesses:
             share = a.share(self.inner.written)
-            if not a.decided.isdisjoint(self.inner.across):
+            if not a.decided.isdisjoint(self.inner.across) or self._is_uneven(a):
                 families.setdefault(a.family, []).append(a)
                 continue
             last = [part.axis for part in layout(self.nests, a.source)[-1:]]
@@ -89,6 +89,11 @@ class Accesses:
             setattr(self, unit, getattr(self, unit) + vectors * part)
             self.shuffles += shuffles * self.machine.costs.shuffle * part
             self.instructions += (vectors + shuffles) * part
+
+    def _is_uneven(self, a: Access) -> bool:
+        """Whether lanes are not at regular distances, as those of an image that is enlarged by 3/2."""
+        slopes = [f.slope(v) for f in a.forms if f.rounded for v in self.inner.across]
+        return any(s and not (1 / s).is_integer() and not s.is_integer() for s in slopes)
 
     def _gather(self, family: Sequence[Access], part: float, unit: str) -> None:
         """Neighbours at places that data decides, lane by lane: each lane's run at once, transposed in registers, or one

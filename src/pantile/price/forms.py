@@ -9,7 +9,7 @@ Clamps and mirrors at edges count as what they clamp: prices are those of the in
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
 
 from ..expr.nodes import Cast, Const, Expr, Load, Number, Op, Var
@@ -90,6 +90,10 @@ def _operation(e: Op, parts: list[Form]) -> Form | None:
         return _plus(first, _scaled(second, 1.0 if e.op == "add" else -1.0))
     if e.op == "mul":
         return _times(first, second)
+    if e.op == "div" and not second.slopes and second.low == second.high and second.low and second.decided is None:
+        return _scaled(first, 1 / second.low)
+    if e.op in ("floor", "ceil", "round", "trunc"):
+        return replace(first, rounded=first.rounded + 1 - NOTHING)
     if e.op in ("min", "max"):
         return first if first.slopes or first.decided is not None else second
     if e.op in ("floordiv", "mod") and not second.slopes and second.low == second.high > 0 and first.decided is None:
