@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from math import ceil, prod
 
 from ..cached import cached_property
@@ -215,9 +216,10 @@ class _Pricing:
 
     def _fresh(self, name: str) -> float:
         """Seconds to get the memory of a stage from the system, if it has so much that it is not kept for the next."""
-        if name not in self._at_root or sum(self._at_root.values()) <= KEPT_BYTES:
+        if name not in self._at_root or self._most_at_root <= KEPT_BYTES:
             return 0.0
-        return self._at_root[name] / PAGE * self.machine.costs.page_s
+        shared = self._most_at_root / sum(self._at_root.values())
+        return shared * self._at_root[name] / PAGE * self.machine.costs.page_s
 
     @cached_property
     def _at_root(self) -> dict[str, float]:
@@ -225,6 +227,18 @@ class _Pricing:
         facts = self.nests.facts
         root = [n for n, p in self.nests.plan.stages.items() if p.store is None and n not in facts.graph.output]
         return {n: prod(self.nests.stored(n)) * facts.bytes_per_point(n) for n in root}
+
+    @cached_property
+    def _most_at_root(self) -> float:
+        """Bytes of these that are in use at a time: after its last use, a buffer's memory is another's."""
+        facts = self.nests.facts
+        order = {s.name: k for k, s in enumerate(facts.graph.stages)}
+        begun = {n: order[around[0].stage if (around := self.nests.around(n)) else n] for n in order}
+        changes = [0.0] * (len(order) + 1)
+        for name, size in self._at_root.items():
+            changes[begun[name]] += size
+            changes[max((begun[leaf[0]] for leaf in facts.readers[name]), default=begun[name]) + 1] -= size
+        return max(accumulate(changes), default=0.0)
 
     def _code(self, leaf: Leaf, bodies: list[Body]) -> float:
         """Instructions of the code of a definition: its innermost loops, as often as they are written out."""
