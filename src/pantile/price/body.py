@@ -123,10 +123,11 @@ class Bodies:
     def _arithmetic(self, leaf: Leaf, inner: Inner, decided: frozenset[str]) -> tuple[float, float]:
         one = any_unit = instructions = 0.0  # cycles of the one unit that does what is slow, and of all units together
         branches = self.nests.facts.branches(leaf)
-        for t in self.nests.facts.tallies(leaf):
+        copies = inner.all_copies
+        for t in self.nests.facts.tallies(leaf, copies):
             if t.loops.isdisjoint(inner.moving) or not self._cycles[t.kind]:
                 continue
-            count = t.count * inner.copies(t.loops) * branches.share(t.where, decided)
+            count = t.count * branches.share(t.where, decided) * (1 if copies else inner.copies(t.loops))
             if t.loops.isdisjoint(inner.across):
                 any_unit += count * self._scalar(t)
                 instructions += count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from .copies import MOST, Copies
 from .nest import Loops
 
 
@@ -29,6 +30,12 @@ class Inner:
     def along(self) -> frozenset[str]:
         """The variables of the innermost real loop."""
         return self.loops.of[self.loop] if self.loop else frozenset()
+
+    @property
+    def all_copies(self) -> Copies:
+        """If they are few enough to see which of them compute the same."""
+        found = tuple((self.loops.fastest[n], self.loops.step[n], self.loops.trips(n)) for n in self.copied)
+        return found if prod(n for _, _, n in found) <= MOST else ()
 
     def copies(self, variables: frozenset[str]) -> int:
         """How many copies differ, of what depends on some variables."""

@@ -5,7 +5,7 @@ Kinds are those of `machine.costs`. Arithmetic on coordinates does not count, un
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ..analysis.narrowed import narrowed_values
@@ -14,7 +14,9 @@ from ..expr.types import INDEX
 from ..expr.visit import children, each_once, loaded, names
 from ..graph.nodes import Definition
 from .branches import Branches
+from .copies import Copies, Instances, long_sums
 from .folds import folded
+from .forms import Form
 
 # Instructions of our own functions; measured as if all were products and sums, which two units share.
 _POLYNOMIAL = {"exp": 34, "log": 52, "sin": 35, "cos": 38, "tan": 44, "tanh": 44, "asin": 30, "acos": 35, "erf": 68,
@@ -45,16 +47,27 @@ def roots(definition: Definition) -> list[Expr]:
     return [*narrowed_values(definition), *decided, *([] if definition.condition is None else [definition.condition])]
 
 
-def tallies(branches: Branches, loops: Collection[str]) -> tuple[Tally, ...]:
-    """Of evaluating expressions once."""
+def tallies(
+    branches: Branches, loops: Collection[str], copies: Copies, form: Callable[[Expr], Form],
+) -> tuple[Tally, ...]:  # fmt: skip
+    """Of evaluating expressions once in each copy, those of all copies together."""
     own = frozenset(loops)
     parts = folded(branches.evaluated)
+    count_of = _counts(branches.evaluated, copies, form)
     counted: dict[tuple[str, int, frozenset[str], int], float] = {}
     for e in branches.evaluated:
         for kind, bits, count in parts[id(e)] if id(e) in parts else _instructions(e):
             what = (kind, bits, own & names(e), branches.where(e))
-            counted[what] = counted.get(what, 0.0) + count
+            counted[what] = counted.get(what, 0.0) + count * count_of(e)
     return tuple(Tally(*what, count) for what, count in counted.items())
+
+
+def _counts(nodes: list[Expr], copies: Copies, form: Callable[[Expr], Form]) -> Callable[[Expr], float]:
+    """How often each node is evaluated."""
+    if not copies:
+        return lambda e: 1.0
+    instances, sums = Instances(copies, form), long_sums(nodes)
+    return lambda e: instances.of_sum(sums[id(e)]) if id(e) in sums else instances.counted(e)
 
 
 def live_bytes(definition: Definition) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from ..analysis.substituted import closed_form, substituted
 from ..expr.nodes import Number
 from ..graph.nodes import Graph, Stage
 from .branches import Branches
+from .copies import Copies
 from .operations import Tally, depth, live_bytes, roots, tallies
 from .reads import Box, Reads
 
@@ -40,7 +41,7 @@ class Sized:
         self._scope = {name: Interval.point(value) for name, value in scalars.items()}
         self._source = {b: s.name for s in graph.stages for b in s.buffers}
         self._reads: dict[Leaf, Reads] = {}
-        self._tallies: dict[Leaf, tuple[Tally, ...]] = {}
+        self._tallies: dict[tuple[Leaf, Copies], tuple[Tally, ...]] = {}
         self._branches: dict[Leaf, Branches] = {}
         self._domains: dict[Leaf, dict[str, int]] = {}
         self._live: dict[Leaf, tuple[int, ...]] = {}
@@ -75,11 +76,12 @@ class Sized:
         dims = dict(zip(self.graph.stage[leaf[0]].dims, self.whole[leaf[0]], strict=True))
         return {**dims, **self._ranges(leaf)}
 
-    def tallies(self, leaf: Leaf) -> tuple[Tally, ...]:
-        """What evaluating a definition once executes."""
-        if leaf not in self._tallies:
-            self._tallies[leaf] = tallies(self.branches(leaf), self.variables(leaf))
-        return self._tallies[leaf]
+    def tallies(self, leaf: Leaf, copies: Copies) -> tuple[Tally, ...]:
+        """What evaluating a definition once in each copy executes."""
+        if (leaf, copies) not in self._tallies:
+            form = self.reads(leaf).form
+            self._tallies[leaf, copies] = tallies(self.branches(leaf), self.variables(leaf), copies, form)
+        return self._tallies[leaf, copies]
 
     def branches(self, leaf: Leaf) -> Branches:
         """How often parts of a definition are evaluated."""
