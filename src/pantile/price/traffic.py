@@ -14,13 +14,14 @@ from math import inf, prod
 
 from ..machine.description import Machine
 from ..schedule.plan import Site
-from .layout import layout, run
+from .layout import far_runs, layout, run
 from .nest import Nests
 from .reads import Box
 from .sized import Leaf
 
 USED = 0.6  # the part of a cache that is there for what a loop touches, others and associativity having the rest
 FOLLOWED = 16  # runs side by side that are sent ahead
+NEAR_BYTES = 2048  # from run to run, where steps are seen and followed: both in a page
 WRITTEN = 0.6  # of what as many bytes take that are read: nobody waits for them
 
 
@@ -141,14 +142,14 @@ class Traffic:
 
     def _walked(self, leaf: Leaf, source: str) -> int:
         parts, chain = self._layout[source], self.nests.chain(leaf)
-        length, side_by_side = 1, 0.0
+        near = NEAR_BYTES / self.nests.facts.bytes_per_point(source)
+        length, side_by_side = 1, 0
         for site in (*reversed(chain), None):
             box = self._box(leaf, source, site)
-            longer = run(parts, box)
-            side_by_side = side_by_side or prod(box) / longer  # of one iteration: each has an instruction of its own
-            if prod(box) > FOLLOWED * side_by_side * longer:
+            side_by_side = side_by_side or far_runs(parts, box, near)  # each has an instruction of its own
+            if far_runs(parts, box, near) > FOLLOWED * side_by_side:
                 break
-            length = longer
+            length = run(parts, box)
         return length
 
     def _box(self, leaf: Leaf, source: str, site: Site | None) -> Box:
