@@ -73,7 +73,7 @@ class Accesses:
         dense: dict[_Place, tuple[Access, float]] = {}
         families: dict[tuple[object, ...], list[Access]] = {}
         for a in accesses:
-            share = a.share(self.inner.written)
+            share = a.share(self.inner.written & a.variables)
             if not a.decided.isdisjoint(self.inner.across) or self._is_uneven(a):
                 families.setdefault(a.family, []).append(a)
                 continue
@@ -84,7 +84,7 @@ class Accesses:
                 dense[at] = (a, max(share, dense[at][1] if at in dense else 0.0))
         for family in families.values():
             self._in_rows = False
-            self._gather(family, part * max(a.share(self.inner.written) for a in family), unit)
+            self._gather(family, part * max(a.share(self.inner.written & a.variables) for a in family), unit)
         for vectors, shuffles in self._wide(dense, part):
             setattr(self, unit, getattr(self, unit) + vectors * part)
             self.shuffles += shuffles * self.machine.costs.shuffle * part
@@ -151,7 +151,7 @@ class Accesses:
                 continue
             elif stride < 1:
                 spread = width
-                if a.share(self.inner.written | self.inner.across) < share:  # each second lane computes something else
+                if a.share((self.inner.written | self.inner.across) & a.variables) < share:  # each second lane computes something else
                     self.chosen, spread = True, 0
                 found.append((share * ceil(width * stride), share * spread))
             elif stride > NEAR or stride != int(stride):

@@ -127,7 +127,7 @@ class Bodies:
         for t in self.nests.facts.tallies(leaf, copies):
             if t.loops.isdisjoint(inner.moving) or not self._cycles[t.kind]:
                 continue
-            count = t.count * branches.share(t.where, decided) * (1 if copies else inner.copies(t.loops))
+            count = t.count * branches.share(t.where, decided & t.loops) * (1 if copies else inner.copies(t.loops))
             if t.loops.isdisjoint(inner.across):
                 any_unit += count * self._scalar(t)
                 instructions += count
