@@ -27,6 +27,7 @@ class Form:
     high: float
     decided: frozenset[str] | None = None  # variables that say where data are read, or what else is no sum
     rounded: float = 0.0  # down, by at most so much
+    clamped: bool = False  # at an edge, or otherwise no sum
 
     def places(self, extents: Mapping[str, int]) -> float:
         """How many different ones it takes, at most, while variables run over so many values each; where they begin is
@@ -81,9 +82,9 @@ def _constant(value: float) -> Form:
 def _operation(e: Op, parts: list[Form]) -> Form | None:
     first, second = parts[0], parts[1] if len(parts) > 1 else _constant(0.0)
     if e.op == "within":  # a mirrored or repeated index is itself, inside of the limits
-        return first
+        return replace(first, clamped=True)
     if e.op == "select":
-        return second if second.slopes else parts[2]
+        return replace(second if second.slopes else parts[2], clamped=True)
     if e.op == "neg":
         return _scaled(first, -1.0)
     if e.op in ("add", "sub"):
@@ -95,7 +96,7 @@ def _operation(e: Op, parts: list[Form]) -> Form | None:
     if e.op in ("floor", "ceil", "round", "trunc"):
         return replace(first, rounded=first.rounded + 1 - NOTHING)
     if e.op in ("min", "max"):
-        return first if first.slopes or first.decided is not None else second
+        return replace(first if first.slopes or first.decided is not None else second, clamped=True)
     if e.op in ("floordiv", "mod") and not second.slopes and second.low == second.high > 0 and first.decided is None:
         return (_divided if e.op == "floordiv" else _remainder)(first, second.low)
     return None
@@ -104,29 +105,30 @@ def _operation(e: Op, parts: list[Form]) -> Form | None:
 def _divided(form: Form, by: float) -> Form:
     found = _scaled(form, 1 / by)
     if form.slopes:
-        return Form(found.slopes, found.low, found.high, None, found.rounded + (by - 1) / by)
+        return replace(found, rounded=found.rounded + (by - 1) / by)
     return Form((), floor(found.low), floor(found.high))
 
 
 def _remainder(form: Form, by: float) -> Form:
-    return Form((), 0.0, by - 1) if form.slopes else _constant(form.low % by)
+    return Form((), 0.0, by - 1, clamped=True) if form.slopes else _constant(form.low % by)
 
 
 def _scaled(form: Form, by: float) -> Form:
     ends = sorted((form.low * by, form.high * by))
     slopes = tuple((v, s * by) for v, s in form.slopes if by)
-    return Form(slopes, ends[0], ends[1], form.decided, form.rounded * abs(by))
+    return Form(slopes, ends[0], ends[1], form.decided, form.rounded * abs(by), form.clamped)
 
 
 def _plus(a: Form, b: Form) -> Form:
     decided = a.decided if b.decided is None else b.decided if a.decided is None else a.decided | b.decided
+    rounded, clamped = a.rounded + b.rounded, a.clamped or b.clamped
     if not b.slopes:
-        return Form(a.slopes, a.low + b.low, a.high + b.high, decided, a.rounded + b.rounded)
+        return Form(a.slopes, a.low + b.low, a.high + b.high, decided, rounded, clamped)
     total = dict(a.slopes)
     for v, s in b.slopes:
         total[v] = total.get(v, 0.0) + s
     kept = tuple(sorted((v, s) for v, s in total.items() if s))
-    return Form(kept, a.low + b.low, a.high + b.high, decided, a.rounded + b.rounded)
+    return Form(kept, a.low + b.low, a.high + b.high, decided, rounded, clamped)
 
 
 def _times(a: Form, b: Form) -> Form | None:

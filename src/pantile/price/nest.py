@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import chain, product
 
 from ..schedule.plan import Nest, Plan, Site, Split
+from .forms import Form
 from .reads import Box
 from .sized import Leaf, Sized
 
@@ -220,11 +221,36 @@ class Nests:
             if kind != "serial" or count < 2 or len(moving) != 1 or one[moving[0]] != whole.box[moving[0]]:
                 continue
             k = moving[0]
+            if self._rate(name, k, site) is None:
+                continue
             step = max(1, round((every[k] - one[k]) / (count - 1)))
             if step < one[k]:
                 box = tuple(step if j == k else n for j, n in enumerate(whole.box))
                 return Computed(box, whole.times * every[k] / step / count, k)  # each row once; at times there is none
         return whole
+
+    def _rate(self, name: str, axis: int, site: Site) -> float | None:
+        """How fast a dim of a stage moves with a loop of another, if steadily: by no index that is clamped, nor by several
+        at different rates. Else lowering cannot tell what is new in an iteration."""
+        found: set[float | None] = set()
+        for leaf in self.facts.readers[name]:
+            if site not in self.chain(leaf):
+                continue
+            for a in self.facts.reads(leaf).loads:
+                if a.source == name:
+                    found.add(self._rate_of(a.forms[axis], leaf, site))
+        return found.pop() if len(found) == 1 else None
+
+    def _rate_of(self, form: Form, leaf: Leaf, site: Site) -> float | None:
+        dims = self.facts.graph.stage[leaf[0]].dims
+        moving = [(v, s) for v, s in form.slopes if v in dims]
+        if form.clamped or form.decided is not None or len(moving) != 1 or moving[0][1] <= 0:
+            return None
+        v, slope = moving[0]
+        if leaf[0] == site.stage:
+            return slope
+        rate = self._rate(leaf[0], dims.index(v), site)
+        return None if rate is None else slope * rate
 
     def stored(self, name: str) -> Box:
         """The memory that a stage has at a time; along the dim that it slides along, as much as is in use."""
