@@ -96,8 +96,8 @@ class Accesses:
         return any(s and not (1 / s).is_integer() and not s.is_integer() for s in slopes)
 
     def _gather(self, family: Sequence[Access], part: float, unit: str) -> None:
-        """Neighbours at places that data decides, lane by lane: each lane's run at once, transposed in registers, or one
-        by one; of small elements, words are put together in general registers, while those of vectors do other things."""
+        """Neighbours at places that data decides, lane by lane: each lane's run at once, transposed in registers, or
+        one by one; of small ones, words are put together in general registers, while vectors do other things."""
         count = self.inner.lanes * self.inner.copies(frozenset(v for a in family for v in a.variables)) * part
         size, every = family[0].dtype.bytes, len(family)
         if self.inner.lanes == 1:
@@ -151,8 +151,8 @@ class Accesses:
                 continue
             elif stride < 1:
                 spread = width
-                if a.share((self.inner.written | self.inner.across) & a.variables) < share:  # each second lane computes something else
-                    self.chosen, spread = True, 0
+                if a.share((self.inner.written | self.inner.across) & a.variables) < share:
+                    self.chosen, spread = True, 0  # each second lane computes something else
                 found.append((share * ceil(width * stride), share * spread))
             elif stride > NEAR or stride != int(stride):
                 found.append((share * self.inner.lanes, share * self.inner.lanes))

@@ -50,12 +50,11 @@ class Instances:
         return tuple([next((p[k] for p in places if p[k] is not None), None) for k in range(len(self._copies))])
 
     def _places(self, place: Place) -> set[Place]:
+        steps = [step for _, step, _ in self._copies]
         return {
-            tuple([
-                None if at is None else at + step * k for at, (_, step, _), k in zip(place, self._copies, shift, strict=True)
-            ])
+            tuple([None if at is None else at + s * k for at, s, k in zip(place, steps, shift, strict=True)])
             for shift in self._shifts
-        }  # fmt: skip
+        }
 
     def _of(self, e: Expr) -> tuple[int, Place]:
         stack = [e]
@@ -102,7 +101,7 @@ def _less(place: Place, base: Place) -> Place:
 
 
 def long_sums(nodes: Iterable[Expr]) -> dict[int, list[Expr]]:
-    """The terms of sums, maxima and minima of many, by the id of each operation in them; the same list for all of one."""
+    """The terms of sums, maxima and minima of many, by the id of each operation in them; one list for all of one."""
     operations = [e for e in nodes if isinstance(e, Op) and e.op in ("add", "min", "max")]
     inside = {id(c): id(e) for e in operations for c in e.args if isinstance(c, Op) and c.op == e.op}
     found: dict[int, list[Expr]] = {}

@@ -37,7 +37,7 @@ class Form:
         span = self.high - self.low + sum([abs(s) * (extents.get(v, 1) - 1) for v, s in self.slopes])
         if not self.rounded:
             return ceil(span - NOTHING) + 1
-        if all([(s * extents.get(v, 1)).is_integer() for v, s in self.slopes]):
+        if all((s * extents.get(v, 1)).is_integer() for v, s in self.slopes):
             first = floor(self.low + NOTHING)
             return floor(self.low + span + NOTHING) - first + 1
         return floor(span + self.rounded + NOTHING) + 1

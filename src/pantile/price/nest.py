@@ -230,8 +230,8 @@ class Nests:
         return whole
 
     def _rate(self, name: str, axis: int, site: Site) -> float | None:
-        """How fast a dim of a stage moves with a loop of another, if steadily: by no index that is clamped, nor by several
-        at different rates. Else lowering cannot tell what is new in an iteration."""
+        """How fast a dim of a stage moves with a loop of another, if steadily: by no index that is clamped, nor by
+        several at different rates. Else lowering cannot tell what is new in an iteration."""
         found: set[float | None] = set()
         for leaf in self.facts.readers[name]:
             if site not in self.chain(leaf):

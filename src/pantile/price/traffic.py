@@ -20,6 +20,8 @@ from .reads import Box
 from .sized import Leaf
 
 USED = 0.6  # the part of a cache that is there for what a loop touches, others and associativity having the rest
+SHORT_BYTES = 512  # a run that ends before anything is sent ahead
+AT_ONCE = 8  # runs that are under way at a time, at most
 FOLLOWED = 16  # runs side by side that are sent ahead
 NEAR_BYTES = 2048  # from run to run, where steps are seen and followed: both in a page
 WRITTEN = 0.6  # of what as many bytes take that are read: nobody waits for them
@@ -27,11 +29,12 @@ WRITTEN = 0.6  # of what as many bytes take that are read: nobody waits for them
 
 @dataclass
 class Moved:
-    """Of one definition: bytes that come from each cache but the first, and from memory last; and in how many runs of
-    consecutive elements those come that no cache of the core's own has."""
+    """Of one definition: bytes that come from each cache but the first, and from memory last; of the first of these,
+    those that are stored; and cycles until runs of elements have begun to come from beyond the core's own caches."""
 
     bytes: list[float]
-    runs: float = 0.0
+    stored: float = 0.0
+    begun: float = 0.0
 
 
 class Traffic:
@@ -54,13 +57,30 @@ class Traffic:
         for level, cache in enumerate(self.machine.caches):
             for (leaf, source), (missed, runs) in self._missed(USED * cache.per_core).items():
                 beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))[level] = missed
-                if level == min(1, len(self.machine.caches) - 1):
-                    found[leaf].runs += runs
-        for (_, leaf), amounts in beyond.items():
+                if source != leaf[0] and level:
+                    found[leaf].begun += runs * self._to_begin(level, missed / runs) / self._at_once(leaf, source)
+        for (source, leaf), amounts in beyond.items():
             for level, n in enumerate(amounts):
                 farther = amounts[level + 1] if level + 1 < len(amounts) else 0.0
-                found[leaf].bytes[level] += max(0.0, n - farther)
+                here = max(0.0, n - farther)
+                if source == leaf[0]:
+                    found[leaf].stored += 0.0 if level else here
+                    here *= WRITTEN
+                found[leaf].bytes[level] += here
         return found
+
+    def _to_begin(self, level: int, length: float) -> float:
+        """Cycles until a run of so many bytes comes that a cache does not have, beyond those that it takes from the
+        next one; short ones are over before what follows is sent ahead."""
+        costs, last = self.machine.costs, level == len(self.machine.caches) - 1
+        near, far = (costs.line, costs.far_line) if length < SHORT_BYTES else (costs.stream, costs.far_stream)
+        return near if not last else far - near if level > 1 else far
+
+    def _at_once(self, leaf: Leaf, source: str) -> float:
+        """Runs that one iteration of the innermost loop asks for: they come together."""
+        chain = self.nests.chain(leaf)
+        box = self._box(leaf, source, chain[-1] if chain else None)
+        return max(1.0, min(AT_ONCE, prod(box) / run(self._layout[source], box)))
 
     def _missed(self, size: float) -> dict[tuple[Leaf, str], tuple[float, float]]:
         """Bytes of each source that definitions do not find in a cache, and in how many runs; where several in the
@@ -80,7 +100,7 @@ class Traffic:
                 if site in self._stores.get(source, ()):
                     continue
                 size_of = min(self._bytes(source, box), most.get(source, inf))
-                amount = times * size_of * (WRITTEN if source == leaf[0] else 1.0)
+                amount = times * size_of
                 if (site, source) not in first or first[site, source][1] < amount:
                     runs = min(self._runs(leaf, source, box), size_of / self.machine.l1.line)
                     first[site, source] = (leaf, amount, times * runs)
@@ -134,8 +154,8 @@ class Traffic:
         return total
 
     def _runs(self, leaf: Leaf, source: str, box: Box) -> float:
-        """In how many runs of consecutive elements a box is walked through: up to the innermost loop that goes elsewhere
-        than on from where it is."""
+        """In how many runs of consecutive elements a box is walked through: up to the innermost loop that goes
+        elsewhere than on from where it is."""
         points = prod(box)
         together = min(points, self._walked(leaf, source), run(self._layout[source], box))
         return points / together * len(self.nests.facts.dtypes[source])
