@@ -3,8 +3,8 @@
     select(y % 2 == 0, select(x % 2 == 0, a, b), c)   ->   a and b at a quarter of the points, c at half
 
 Copies of unrolled loops are written for each way that such conditions go, and so are lanes that read half as many
-elements. Elsewhere both branches are evaluated. Points in the middle are tried, as many as remainders have values: edges
-are few.
+elements. Elsewhere both branches are evaluated. Points in the middle are tried, as many as remainders have values:
+edges are few.
 """
 
 from __future__ import annotations
