@@ -126,6 +126,7 @@ class Nests:
         self._loops: dict[Leaf, Loops] = {}
         self._extents: dict[tuple[Leaf, Site | None], dict[str, int] | None] = {}
         self._touched: dict[tuple[Leaf, Site | None], dict[str, Box] | None] = {}
+        self._rates: dict[tuple[str, int, Site], float | None] = {}
         self._own: dict[Leaf, Chain] = {}
         self._around: dict[str, Chain] = {}
         for stage in reversed(facts.graph.stages):  # consumers first: nothing then waits for a long chain of others
@@ -232,14 +233,12 @@ class Nests:
     def _rate(self, name: str, axis: int, site: Site) -> float | None:
         """How fast a dim of a stage moves with a loop of another, if steadily: by no index that is clamped, nor by
         several at different rates. Else lowering cannot tell what is new in an iteration."""
-        found: set[float | None] = set()
-        for leaf in self.facts.readers[name]:
-            if site not in self.chain(leaf):
-                continue
-            for a in self.facts.reads(leaf).loads:
-                if a.source == name:
-                    found.add(self._rate_of(a.forms[axis], leaf, site))
-        return found.pop() if len(found) == 1 else None
+        if (name, axis, site) not in self._rates:
+            inside = [leaf for leaf in self.facts.readers[name] if site in self.chain(leaf)]
+            forms = {(leaf, a.forms[axis]) for leaf in inside for a in self.facts.reads(leaf).loads if a.source == name}
+            found = {self._rate_of(form, leaf, site) for leaf, form in forms}
+            self._rates[name, axis, site] = found.pop() if len(found) == 1 else None
+        return self._rates[name, axis, site]
 
     def _rate_of(self, form: Form, leaf: Leaf, site: Site) -> float | None:
         dims = self.facts.graph.stage[leaf[0]].dims

@@ -5,7 +5,7 @@ Kinds are those of `machine.costs`. Arithmetic on coordinates does not count, un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from ..analysis.narrowed import narrowed_values
@@ -42,7 +42,7 @@ class Tally:
 
 
 def roots(definition: Definition) -> list[Expr]:
-    """What is evaluated: its values, its condition and those of its indices that data decides."""
+    """What is evaluated: its values, those of its indices that data decides, and its condition."""
     decided = [i for i in definition.indices if loaded(i)]
     return [*narrowed_values(definition), *decided, *([] if definition.condition is None else [definition.condition])]
 
@@ -70,12 +70,10 @@ def _counts(nodes: list[Expr], copies: Copies, form: Callable[[Expr], Form]) -> 
     return lambda e: instances.of_sum(sums[id(e)]) if id(e) in sums else instances.counted(e)
 
 
-def live_bytes(definition: Definition) -> tuple[int, ...]:
-    """How many bytes per lane wait in registers at each step of evaluating a definition, operands first, most first."""
-    decided = [i for i in definition.indices if loaded(i)]
-    roots = [*narrowed_values(definition), *decided]
+def live_bytes(evaluated: Iterable[Expr]) -> tuple[int, ...]:
+    """How many bytes per lane wait in registers at each step of evaluating expressions, operands first, most first."""
     order: dict[int, Expr] = {}
-    for root in roots:
+    for root in evaluated:
         each_once(root, order, lambda e: e, _computed)  # a memo keeps the order in which nodes were done
     last = {id(c): k for k, e in enumerate(order.values()) for c in _computed(e)}
     live, steps = 0, []
@@ -91,7 +89,7 @@ def live_bytes(definition: Definition) -> tuple[int, ...]:
     return tuple(sorted(steps, reverse=True))
 
 
-def depth(definition: Definition) -> float:
+def depth(evaluated: Iterable[Expr]) -> float:
     """Cycles from the first load to the last result, if nothing else had to be done."""
     found: dict[int, float] = {}
 
@@ -99,8 +97,7 @@ def depth(definition: Definition) -> float:
         before = max((found[id(c)] for c in _computed(e)), default=0.0)
         return before + (_LATENCY["load"] if isinstance(e, Load) else _own_latency(e))
 
-    roots = narrowed_values(definition)
-    return max((each_once(e, found, visit, _computed) for e in roots), default=0.0)
+    return max((each_once(e, found, visit, _computed) for e in evaluated), default=0.0)
 
 
 def _own_latency(e: Expr) -> float:

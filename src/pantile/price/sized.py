@@ -15,7 +15,7 @@ from ..analysis.conversions import conversions
 from ..analysis.interval import Interval
 from ..analysis.regions import definition_scope, required
 from ..analysis.substituted import closed_form, substituted
-from ..expr.nodes import Number
+from ..expr.nodes import Expr, Number
 from ..graph.nodes import Graph, Stage
 from .branches import Branches
 from .copies import Copies
@@ -42,6 +42,7 @@ class Sized:
         self._source = {b: s.name for s in graph.stages for b in s.buffers}
         self._reads: dict[Leaf, Reads] = {}
         self._tallies: dict[tuple[Leaf, Copies], tuple[Tally, ...]] = {}
+        self._evaluated: dict[Leaf, list[Expr]] = {}
         self._branches: dict[Leaf, Branches] = {}
         self._domains: dict[Leaf, dict[str, int]] = {}
         self._live: dict[Leaf, tuple[int, ...]] = {}
@@ -86,20 +87,24 @@ class Sized:
     def branches(self, leaf: Leaf) -> Branches:
         """How often parts of a definition are evaluated."""
         if leaf not in self._branches:
-            definition = self.graph.stage[leaf[0]].definitions[leaf[1]]
-            self._branches[leaf] = Branches(roots(definition), self.variables(leaf), self.scalars)
+            self._branches[leaf] = Branches(self._roots(leaf), self.variables(leaf), self.scalars)
         return self._branches[leaf]
+
+    def _roots(self, leaf: Leaf) -> list[Expr]:
+        if leaf not in self._evaluated:
+            self._evaluated[leaf] = roots(self.graph.stage[leaf[0]].definitions[leaf[1]])
+        return self._evaluated[leaf]
 
     def live(self, leaf: Leaf) -> tuple[int, ...]:
         """Bytes per lane that wait in registers at each step of evaluating a definition, most first."""
         if leaf not in self._live:
-            self._live[leaf] = live_bytes(self.graph.stage[leaf[0]].definitions[leaf[1]])
+            self._live[leaf] = live_bytes(self._roots(leaf))
         return self._live[leaf]
 
     def depth(self, leaf: Leaf) -> float:
         """Cycles of the longest chain of operations of a definition."""
         if leaf not in self._depth:
-            self._depth[leaf] = depth(self.graph.stage[leaf[0]].definitions[leaf[1]])
+            self._depth[leaf] = depth(self._roots(leaf))
         return self._depth[leaf]
 
     def domain(self, leaf: Leaf) -> dict[str, int]:

@@ -47,6 +47,7 @@ class Traffic:
         for leaf in nests.leaves:
             for site in nests.chain(leaf):
                 self._inside.setdefault(site, []).append(leaf)
+        self._walks: dict[tuple[Leaf, str], int] = {}
         self._layout = {name: layout(nests, name) for name in nests.facts.dtypes}
         self._stores = {name: nests.to(p.store) for name, p in nests.plan.stages.items()}
 
@@ -157,7 +158,9 @@ class Traffic:
         """In how many runs of consecutive elements a box is walked through: up to the innermost loop that goes
         elsewhere than on from where it is."""
         points = prod(box)
-        together = min(points, self._walked(leaf, source), run(self._layout[source], box))
+        if (leaf, source) not in self._walks:
+            self._walks[leaf, source] = self._walked(leaf, source)
+        together = min(points, self._walks[leaf, source], run(self._layout[source], box))
         return points / together * len(self.nests.facts.dtypes[source])
 
     def _walked(self, leaf: Leaf, source: str) -> int:
@@ -166,8 +169,9 @@ class Traffic:
         length, side_by_side = 1, 0
         for site in (*reversed(chain), None):
             box = self._box(leaf, source, site)
-            side_by_side = side_by_side or far_runs(parts, box, near)  # each has an instruction of its own
-            if far_runs(parts, box, near) > FOLLOWED * side_by_side:
+            runs = far_runs(parts, box, near)
+            side_by_side = side_by_side or runs  # of one iteration: each has an instruction of its own
+            if runs > FOLLOWED * side_by_side:
                 break
             length = run(parts, box)
         return length
