@@ -56,9 +56,11 @@ class Traffic:
         found = {leaf: Moved([0.0] * len(self.machine.caches)) for leaf in self.nests.leaves}
         beyond: dict[tuple[str, Leaf], list[float]] = {}
         for level, cache in enumerate(self.machine.caches):
-            for (leaf, source), (missed, runs) in self._missed(USED * cache.per_core).items():
-                beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))[level] = missed
+            for (_, source), (leaf, missed, times, box) in self._missed(USED * cache.per_core).items():
+                amounts = beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))
+                amounts[level] += missed
                 if source != leaf[0] and level:
+                    runs = min(times * self._runs(leaf, source, box), missed / self.machine.l1.line)
                     found[leaf].begun += runs * self._to_begin(level, missed / runs) / self._at_once(leaf, source)
         for (source, leaf), amounts in beyond.items():
             for level, n in enumerate(amounts):
@@ -83,12 +85,12 @@ class Traffic:
         box = self._box(leaf, source, chain[-1] if chain else None)
         return max(1.0, min(AT_ONCE, prod(box) / run(self._layout[source], box)))
 
-    def _missed(self, size: float) -> dict[tuple[Leaf, str], tuple[float, float]]:
-        """Bytes of each source that definitions do not find in a cache, and in how many runs; where several in the
-        same loop use the same, the first one fetches it."""
+    def _missed(self, size: float) -> dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]]:
+        """Bytes of each source that definitions do not find in a cache: how often which box; where several in the same
+        loop use the same, the first one fetches it."""
         if self._touched_in(None) <= size:
             return {}
-        first: dict[tuple[Site | None, str], tuple[Leaf, float, float]] = {}
+        first: dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]] = {}
         for leaf in self.nests.leaves:
             chain = self.nests.chain(leaf)
             depth = next((k for k, site in enumerate(chain) if self._touched_in(site) <= size), len(chain) - 1)
@@ -103,9 +105,8 @@ class Traffic:
                 size_of = min(self._bytes(source, box), most.get(source, inf))
                 amount = times * size_of
                 if (site, source) not in first or first[site, source][1] < amount:
-                    runs = min(self._runs(leaf, source, box), size_of / self.machine.l1.line)
-                    first[site, source] = (leaf, amount, times * runs)
-        return {(leaf, source): (amount, runs) for (_, source), (leaf, amount, runs) in first.items()}
+                    first[site, source] = (leaf, amount, times, box)
+        return first
 
     def _touched_in(self, site: Site | None) -> float:
         """Bytes that one iteration of a loop, or the whole call, touches."""
