@@ -49,7 +49,7 @@ def test_boxes_are_those_that_loops_compute() -> None:
 def test_smaller_tiles_compute_more_again() -> None:
     again = [stage(price(blur(), *tiled(n, 256)), "across").redundant for n in (64, 16, 4)]
     assert again == sorted(again) and again[0] > 0
-    prices = [price(blur(), *tiled(n, 256)).seconds for n in (64, 16, 4)]
+    prices = [price(blur(), *tiled(n, 256)).seconds for n in (64, 32, 16)]
     assert prices == sorted(prices)
 
 
@@ -90,7 +90,7 @@ def test_rows_written_out_share_loads() -> None:
 def pointwise(read: Any) -> pt.Pipeline:
     img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
     out[Y, X] = read(img)
-    return pt.Pipeline(out, shape=(64, 64))
+    return pt.Pipeline(out, shape=(48, 48))  # a cache holds all that is read
 
 
 def test_gathers_are_dearer_than_strides_and_these_than_rows() -> None:

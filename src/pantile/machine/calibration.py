@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 from .costs import USUAL, Costs
 from .measure import CHAINS, STEPS, best, chained, chains, compiled
 
-_GATHERS = 4  # chains of them: each has as many addresses as lanes
+_GATHERS = 12  # chains of them: enough that none waits for another
 _TABLE = 1024  # elements that are gathered: a cache holds them
 _LEAST, _MOST = 0.05, 100.0  # cycles; what lies outside was disturbed
 

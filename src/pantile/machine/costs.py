@@ -23,19 +23,22 @@ class Costs:
     sqrt: Rate = 6.0
     idiv: Rate = 5.5  # of integers, per element
     shuffle: Rate = 0.5
-    gather: Rate = 2.4  # per element
+    gather: Rate = 1.8  # per element
     scalar: Rate = 0.36  # an operation on one element
     latency: Rate = 2.0  # until a sum can be added to
     iteration: Rate = 2.5  # instructions of an innermost loop that count and go on
     row: Rate = 6.0  # to begin an innermost loop
     stage: Rate = 20.0  # to begin a stage
-    stream: Rate = 40.0  # to begin a run of elements that lie far away
+    line: Rate = 65.0  # until a line comes from the cache that cores share, if nothing is sent ahead
+    far_line: Rate = 150.0  # the same from memory
+    stream: Rate = 40.0  # to begin a long run of elements from the cache that cores share
+    far_stream: Rate = 80.0  # the same from memory
+    store_line: Rate = 4.0  # to store to a line that the second cache has
     task_s: Rate = 5e-8  # of a parallel loop, in seconds
     region_s: Rate = 4e-6  # to begin a parallel loop
     call_s: Rate = 1.5e-5
     dispatch: Rate = 3.2  # instructions per cycle, of all kinds
     window: Rate = 110.0  # instructions that are under way at a time, at most
-    page_s: Rate = 1.7e-7  # to get a page of memory from the system, in seconds
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -1,7 +1,7 @@
 """Indices as linear forms of loop variables, in numbers: where a read moves as loops go on.
 
     f[2*y + 1, clamp(x - 1, 0, w)]   ->   (y: 2, at 1), (x: 1, at -1)
-    f[y // 2, lut[x] + c]            ->   (y: 1/2, at -1/2 to 0), (c: 1, at a place that data decides, by x)
+    f[(y + 1) // 2, lut[x] + c]      ->   (y: 1/2, at 1/2, rounded), (c: 1, at a place that data decides, by x)
 
 Clamps and mirrors at edges count as what they clamp: prices are those of the inner pixels.
 """
@@ -9,7 +9,8 @@ Clamps and mirrors at edges count as what they clamp: prices are those of the in
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil, floor
 
 from ..expr.nodes import Cast, Const, Expr, Load, Number, Op, Var
 from ..expr.visit import each_once, names
@@ -25,18 +26,28 @@ class Form:
     low: float
     high: float
     decided: frozenset[str] | None = None  # variables that say where data are read, or what else is no sum
+    rounded: float = 0.0  # down, by at most so much
+    clamped: bool = False  # at an edge, or otherwise no sum
 
-    def span(self, extents: Mapping[str, int]) -> float:
-        """How far apart the places are that it takes while variables run over so many values each."""
+    def places(self, extents: Mapping[str, int]) -> float:
+        """How many different ones it takes, at most, while variables run over so many values each; where they begin is
+        known where a division leaves nothing over: blocks begin at multiples of their sizes."""
         if self.decided is not None:
             return UNKNOWN
-        return self.high - self.low + sum([abs(s) * (extents.get(v, 1) - 1) for v, s in self.slopes])
+        span = self.high - self.low + sum([abs(s) * (extents.get(v, 1) - 1) for v, s in self.slopes])
+        if not self.rounded:
+            return ceil(span - NOTHING) + 1
+        if all((s * extents.get(v, 1)).is_integer() for v, s in self.slopes):
+            first = floor(self.low + NOTHING)
+            return floor(self.low + span + NOTHING) - first + 1
+        return floor(span + self.rounded + NOTHING) + 1
 
     def slope(self, variable: str) -> float:
         return next((s for v, s in self.slopes if v == variable), 0.0)
 
 
 UNKNOWN = 1e18  # farther than any buffer reaches
+NOTHING = 1e-6  # beside an integer
 
 
 def index_form(e: Expr, loops: Collection[str], scalars: Mapping[str, Number]) -> Form:
@@ -71,17 +82,21 @@ def _constant(value: float) -> Form:
 def _operation(e: Op, parts: list[Form]) -> Form | None:
     first, second = parts[0], parts[1] if len(parts) > 1 else _constant(0.0)
     if e.op == "within":  # a mirrored or repeated index is itself, inside of the limits
-        return first
+        return replace(first, clamped=True)
     if e.op == "select":
-        return second if second.slopes else parts[2]
+        return replace(second if second.slopes else parts[2], clamped=True)
     if e.op == "neg":
         return _scaled(first, -1.0)
     if e.op in ("add", "sub"):
         return _plus(first, _scaled(second, 1.0 if e.op == "add" else -1.0))
     if e.op == "mul":
         return _times(first, second)
+    if e.op == "div" and not second.slopes and second.low == second.high and second.low and second.decided is None:
+        return _scaled(first, 1 / second.low)
+    if e.op in ("floor", "ceil", "round", "trunc"):
+        return replace(first, rounded=first.rounded + 1 - NOTHING)
     if e.op in ("min", "max"):
-        return first if first.slopes or first.decided is not None else second
+        return replace(first if first.slopes or first.decided is not None else second, clamped=True)
     if e.op in ("floordiv", "mod") and not second.slopes and second.low == second.high > 0 and first.decided is None:
         return (_divided if e.op == "floordiv" else _remainder)(first, second.low)
     return None
@@ -89,27 +104,31 @@ def _operation(e: Op, parts: list[Form]) -> Form | None:
 
 def _divided(form: Form, by: float) -> Form:
     found = _scaled(form, 1 / by)
-    return Form(found.slopes, found.low - (by - 1) / by, found.high) if form.slopes else found
+    if form.slopes:
+        return replace(found, rounded=found.rounded + (by - 1) / by)
+    return Form((), floor(found.low), floor(found.high))
 
 
 def _remainder(form: Form, by: float) -> Form:
-    return Form((), 0.0, by - 1) if form.slopes else _constant(form.low % by)
+    return Form((), 0.0, by - 1, clamped=True) if form.slopes else _constant(form.low % by)
 
 
 def _scaled(form: Form, by: float) -> Form:
     ends = sorted((form.low * by, form.high * by))
-    return Form(tuple((v, s * by) for v, s in form.slopes if by), ends[0], ends[1], form.decided)
+    slopes = tuple((v, s * by) for v, s in form.slopes if by)
+    return Form(slopes, ends[0], ends[1], form.decided, form.rounded * abs(by), form.clamped)
 
 
 def _plus(a: Form, b: Form) -> Form:
     decided = a.decided if b.decided is None else b.decided if a.decided is None else a.decided | b.decided
+    rounded, clamped = a.rounded + b.rounded, a.clamped or b.clamped
     if not b.slopes:
-        return Form(a.slopes, a.low + b.low, a.high + b.high, decided)
+        return Form(a.slopes, a.low + b.low, a.high + b.high, decided, rounded, clamped)
     total = dict(a.slopes)
     for v, s in b.slopes:
         total[v] = total.get(v, 0.0) + s
     kept = tuple(sorted((v, s) for v, s in total.items() if s))
-    return Form(kept, a.low + b.low, a.high + b.high, decided)
+    return Form(kept, a.low + b.low, a.high + b.high, decided, rounded, clamped)
 
 
 def _times(a: Form, b: Form) -> Form | None:

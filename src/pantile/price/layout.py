@@ -50,3 +50,13 @@ def run(parts: list[Part], box: Box) -> int:
         if inside < part.extent:
             break
     return length
+
+
+def far_runs(parts: list[Part], box: Box, near: float) -> int:
+    """In how many places, farther apart than so many elements, the runs of a box are."""
+    distance, count = 1, 1
+    for part in reversed(parts):
+        if distance > near:
+            count *= min(part.extent, -(-box[part.axis] // part.step))
+        distance *= part.extent
+    return count

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import chain, product
 
 from ..schedule.plan import Nest, Plan, Site, Split
+from .forms import Form
 from .reads import Box
 from .sized import Leaf, Sized
 
@@ -44,9 +45,10 @@ class Loops:
         self.nest = nest
         self.names = [loop.name for loop in nest.loops]
         self.kinds = {loop.name: loop.kind for loop in nest.loops}
-        self.sizes = dict(extents)
+        self.extents, self.sizes = extents, dict(extents)
         self.of: dict[str, frozenset[str]] = {v: frozenset((v,)) for v in extents}  # loop -> variables that it moves
         self.step: dict[str, int] = dict.fromkeys(extents, 1)  # how far one iteration moves them
+        self.fastest: dict[str, str] = {v: v for v in extents}  # of these the one that moves with every iteration
         self.part = 1.0  # of the iterations that splits have when last blocks are whole: those that there are
         self.rests: list[str] = []  # inner loops of splits that leave something over
         for r in nest.rewrites:
@@ -55,7 +57,7 @@ class Loops:
             else:
                 self.sizes[r.fused] = self.sizes[r.outer] * self.sizes[r.inner]
                 self.of[r.fused] = self.of[r.outer] | self.of[r.inner]
-                self.step[r.fused] = self.step[r.inner]
+                self.step[r.fused], self.fastest[r.fused] = self.step[r.inner], self.fastest[r.inner]
 
     def _split(self, r: Split, n: int, rest: frozenset[str] | None) -> None:
         blocks, inside = -(-n // r.factor), min(n, r.factor)
@@ -73,6 +75,7 @@ class Loops:
         self.sizes[r.outer], self.sizes[r.inner] = blocks, inside
         self.of[r.outer] = self.of[r.inner] = self.of[r.old]
         self.step[r.outer], self.step[r.inner] = self.step[r.old] * r.factor, self.step[r.old]
+        self.fastest[r.outer] = self.fastest[r.inner] = self.fastest[r.old]
 
     def versions(self, extents: Mapping[str, int]) -> list[Loops]:
         """The whole blocks, and what splits leave over."""
@@ -123,6 +126,7 @@ class Nests:
         self._loops: dict[Leaf, Loops] = {}
         self._extents: dict[tuple[Leaf, Site | None], dict[str, int] | None] = {}
         self._touched: dict[tuple[Leaf, Site | None], dict[str, Box] | None] = {}
+        self._rates: dict[tuple[str, int, Site], float | None] = {}
         self._own: dict[Leaf, Chain] = {}
         self._around: dict[str, Chain] = {}
         for stage in reversed(facts.graph.stages):  # consumers first: nothing then waits for a long chain of others
@@ -218,11 +222,34 @@ class Nests:
             if kind != "serial" or count < 2 or len(moving) != 1 or one[moving[0]] != whole.box[moving[0]]:
                 continue
             k = moving[0]
+            if self._rate(name, k, site) is None:
+                continue
             step = max(1, round((every[k] - one[k]) / (count - 1)))
             if step < one[k]:
                 box = tuple(step if j == k else n for j, n in enumerate(whole.box))
                 return Computed(box, whole.times * every[k] / step / count, k)  # each row once; at times there is none
         return whole
+
+    def _rate(self, name: str, axis: int, site: Site) -> float | None:
+        """How fast a dim of a stage moves with a loop of another, if steadily: by no index that is clamped, nor by
+        several at different rates. Else lowering cannot tell what is new in an iteration."""
+        if (name, axis, site) not in self._rates:
+            inside = [leaf for leaf in self.facts.readers[name] if site in self.chain(leaf)]
+            forms = {(leaf, a.forms[axis]) for leaf in inside for a in self.facts.reads(leaf).loads if a.source == name}
+            found = {self._rate_of(form, leaf, site) for leaf, form in forms}
+            self._rates[name, axis, site] = found.pop() if len(found) == 1 else None
+        return self._rates[name, axis, site]
+
+    def _rate_of(self, form: Form, leaf: Leaf, site: Site) -> float | None:
+        dims = self.facts.graph.stage[leaf[0]].dims
+        moving = [(v, s) for v, s in form.slopes if v in dims]
+        if form.clamped or form.decided is not None or len(moving) != 1 or moving[0][1] <= 0:
+            return None
+        v, slope = moving[0]
+        if leaf[0] == site.stage:
+            return slope
+        rate = self._rate(leaf[0], dims.index(v), site)
+        return None if rate is None else slope * rate
 
     def stored(self, name: str) -> Box:
         """The memory that a stage has at a time; along the dim that it slides along, as much as is in use."""

@@ -5,16 +5,18 @@ Kinds are those of `machine.costs`. Arithmetic on coordinates does not count, un
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from ..analysis.narrowed import narrowed_values
-from ..analysis.work import evaluated
 from ..expr.nodes import COMPARISON, Cast, Const, Expr, Load, Op, Var
 from ..expr.types import INDEX
 from ..expr.visit import children, each_once, loaded, names
 from ..graph.nodes import Definition
+from .branches import Branches
+from .copies import Copies, Instances, long_sums
+from .folds import folded
+from .forms import Form
 
 # Instructions of our own functions; measured as if all were products and sums, which two units share.
 _POLYNOMIAL = {"exp": 34, "log": 52, "sin": 35, "cos": 38, "tan": 44, "tanh": 44, "asin": 30, "acos": 35, "erf": 68,
@@ -23,42 +25,55 @@ _POLYNOMIAL = {"exp": 34, "log": 52, "sin": 35, "cos": 38, "tan": 44, "tanh": 44
 _LATENCY = {"load": 5.0, "fma": 3.0, "int": 2.0, "shift": 2.0, "mul": 4.0, "widen": 2.0, "convert": 4.0, "div": 10.0,
             "sqrt": 12.0, "idiv": 12.0}  # fmt: skip
 _ROUNDED = frozenset({"floor", "ceil", "round", "trunc"})
-_FUSED = frozenset({"add", "sub"})
 _SCALED = {"mul_shift": 3, "rounding_mul_shift": 3}
 _INDEX_BITS = 32  # of places that data decides, in vectors
 
 
 @dataclass(frozen=True)
 class Tally:
-    """So many instructions of a kind on elements of so many bits, which differ as these loops go on."""
+    """So many instructions of a kind on elements of so many bits, which differ as these loops go on, where coordinates
+    decide so (see `branches`)."""
 
     kind: str
     bits: int
     loops: frozenset[str]
+    where: int
     count: float
 
 
-def tallies(definition: Definition, loops: Iterable[str]) -> tuple[Tally, ...]:
-    """Of evaluating its values, its condition and those of its indices that data decides."""
-    own = frozenset(loops)
+def roots(definition: Definition) -> list[Expr]:
+    """What is evaluated: its values, those of its indices that data decides, and its condition."""
     decided = [i for i in definition.indices if loaded(i)]
-    roots = [*narrowed_values(definition), *decided, *([] if definition.condition is None else [definition.condition])]
-    nodes = list(evaluated(roots))
-    with_sums = _with_sums(nodes)
-    counted: dict[tuple[str, int, frozenset[str]], float] = {}
-    for e in nodes:
-        for kind, bits, count in () if id(e) in with_sums else _instructions(e):
-            what = (kind, bits, own & names(e))
-            counted[what] = counted.get(what, 0.0) + count
+    return [*narrowed_values(definition), *decided, *([] if definition.condition is None else [definition.condition])]
+
+
+def tallies(
+    branches: Branches, loops: Collection[str], copies: Copies, form: Callable[[Expr], Form],
+) -> tuple[Tally, ...]:  # fmt: skip
+    """Of evaluating expressions once in each copy, those of all copies together."""
+    own = frozenset(loops)
+    parts = folded(branches.evaluated)
+    count_of = _counts(branches.evaluated, copies, form)
+    counted: dict[tuple[str, int, frozenset[str], int], float] = {}
+    for e in branches.evaluated:
+        for kind, bits, count in parts[id(e)] if id(e) in parts else _instructions(e):
+            what = (kind, bits, own & names(e), branches.where(e))
+            counted[what] = counted.get(what, 0.0) + count * count_of(e)
     return tuple(Tally(*what, count) for what, count in counted.items())
 
 
-def live_bytes(definition: Definition) -> tuple[int, ...]:
-    """How many bytes per lane wait in registers at each step of evaluating a definition, operands first, most first."""
-    decided = [i for i in definition.indices if loaded(i)]
-    roots = [*narrowed_values(definition), *decided]
+def _counts(nodes: list[Expr], copies: Copies, form: Callable[[Expr], Form]) -> Callable[[Expr], float]:
+    """How often each node is evaluated."""
+    if not copies:
+        return lambda e: 1.0
+    instances, sums = Instances(copies, form), long_sums(nodes)
+    return lambda e: instances.of_sum(sums[id(e)]) if id(e) in sums else instances.counted(e)
+
+
+def live_bytes(evaluated: Iterable[Expr]) -> tuple[int, ...]:
+    """How many bytes per lane wait in registers at each step of evaluating expressions, operands first, most first."""
     order: dict[int, Expr] = {}
-    for root in roots:
+    for root in evaluated:
         each_once(root, order, lambda e: e, _computed)  # a memo keeps the order in which nodes were done
     last = {id(c): k for k, e in enumerate(order.values()) for c in _computed(e)}
     live, steps = 0, []
@@ -74,7 +89,7 @@ def live_bytes(definition: Definition) -> tuple[int, ...]:
     return tuple(sorted(steps, reverse=True))
 
 
-def depth(definition: Definition) -> float:
+def depth(evaluated: Iterable[Expr]) -> float:
     """Cycles from the first load to the last result, if nothing else had to be done."""
     found: dict[int, float] = {}
 
@@ -82,8 +97,7 @@ def depth(definition: Definition) -> float:
         before = max((found[id(c)] for c in _computed(e)), default=0.0)
         return before + (_LATENCY["load"] if isinstance(e, Load) else _own_latency(e))
 
-    roots = narrowed_values(definition)
-    return max((each_once(e, found, visit, _computed) for e in roots), default=0.0)
+    return max((each_once(e, found, visit, _computed) for e in evaluated), default=0.0)
 
 
 def _own_latency(e: Expr) -> float:
@@ -96,17 +110,6 @@ def _own_latency(e: Expr) -> float:
 def _computed(e: Expr) -> tuple[Expr, ...]:
     """The operands that are in registers: what is loaded is, where it lies is not."""
     return tuple(i for i in e.indices if loaded(i)) if isinstance(e, Load) else children(e)
-
-
-def _with_sums(nodes: list[Expr]) -> set[int]:
-    """Products of floats that are one instruction with the sum that they are a term of: one for each sum."""
-    uses = Counter(id(c) for e in nodes for c in children(e))
-    found: set[int] = set()
-    for e in nodes:
-        if isinstance(e, Op) and e.op in _FUSED and e.dtype.is_float:
-            products = [a for a in e.args if isinstance(a, Op) and a.op == "mul" and uses[id(a)] == 1]
-            found.update(id(a) for a in products[-1:])
-    return found
 
 
 def _instructions(e: Expr) -> list[tuple[str, int, float]]:

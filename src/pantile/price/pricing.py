@@ -18,14 +18,14 @@ from ..machine.description import Machine
 from ..schedule.plan import Plan
 from ..schedule.resolve import resolve
 from ..schedule.schedule import Schedule
-from .body import Bodies, Body, Inner
+from .body import Bodies, Body
+from .inner import Inner
 from .nest import Nests
 from .sized import Leaf, Shapes, sized
 from .traffic import Moved, Traffic
 
 COMPILE_S, COMPILE_S_EACH = 0.04, 5e-4  # to compile anything at all, and each instruction
 STREAMS = 6  # rows side by side that memory sends before they are asked for
-PAGE, KEPT_BYTES = 4096, 32 << 20  # of memory; and what a process keeps of it when it is not used
 STREAM_POWER = 0.4  # how much more so many of them take from a cache that cores share; twice that from memory
 AHEAD = 1.5  # times as fast as `measure` finds it, since loads from the next cache are sent off early
 OF_A_COPY = 0.85  # of the bandwidth that copying whole arrays has, which `measure` does: loops have less
@@ -149,7 +149,7 @@ class _Pricing:
         costs = self.machine.costs
         begins = computed.times * costs.stage if any(body.starts for _, of in parts for body in of) else 0.0
         starting = begins * self.cycle + regions * costs.region_s + tasks * regions * costs.task_s
-        causes += Causes(starting=starting + self._fresh(name))
+        causes += Causes(starting=starting)
         seconds = causes.seconds
         if tasks > 1:
             most = min(self.threads, tasks)
@@ -202,7 +202,8 @@ class _Pricing:
     def _seconds_of(self, moved: Moved, streams: int) -> float:
         """That it takes one core to move bytes, so many rows side by side."""
         near, *far = [n / rate for n, rate in zip(moved.bytes, self._rates, strict=True)]
-        started = moved.runs * self.machine.costs.stream * self.cycle
+        costs = self.machine.costs
+        started = (moved.begun + moved.stored / self.machine.l1.line * costs.store_line) * self.cycle
         slower: float = max(1.0, streams / STREAMS) ** STREAM_POWER
         return near / AHEAD + sum(far[:-1]) * slower + sum(far[-1:]) * slower * slower + started
 
@@ -211,19 +212,6 @@ class _Pricing:
         """Bytes per second, for one core, from each cache but the first and from memory."""
         of_memory = OF_A_COPY * self.machine.memory_bandwidth(self.threads) / self.threads
         return [*(c.bandwidth for c in self.machine.caches[1:]), of_memory]
-
-    def _fresh(self, name: str) -> float:
-        """Seconds to get the memory of a stage from the system, if it has so much that it is not kept for the next."""
-        if name not in self._at_root or sum(self._at_root.values()) <= KEPT_BYTES:
-            return 0.0
-        return self._at_root[name] / PAGE * self.machine.costs.page_s
-
-    @cached_property
-    def _at_root(self) -> dict[str, float]:
-        """Bytes of the stages that are stored at root, outputs left out."""
-        facts = self.nests.facts
-        root = [n for n, p in self.nests.plan.stages.items() if p.store is None and n not in facts.graph.output]
-        return {n: prod(self.nests.stored(n)) * facts.bytes_per_point(n) for n in root}
 
     def _code(self, leaf: Leaf, bodies: list[Body]) -> float:
         """Instructions of the code of a definition: its innermost loops, as often as they are written out."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import ceil
+from functools import partial
 
 from ..cached import cached_property
 from ..expr.linear import linear
@@ -15,6 +15,7 @@ from ..expr.nodes import Expr, Load, Number
 from ..expr.types import DType
 from ..expr.visit import key, names
 from ..graph.nodes import Definition, Stage
+from .branches import Branches
 from .forms import Form, index_form
 
 Extents = Mapping[str, int]
@@ -32,6 +33,7 @@ class Access:
     family: tuple[object, ...]  # the same for those that differ by constants alone
     variables: frozenset[str]  # of loops, that it depends on
     decided: frozenset[str]  # of these, those on which it depends where data are read
+    share: Callable[[frozenset[str]], float]  # of the points, where loops for some variables are written out
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,20 +44,18 @@ class _Group:
     forms: tuple[Form, ...]
 
     def box(self, extents: Extents, whole: Box) -> Box:
-        return tuple([
-            min(n, ceil(f.span(extents) - 1e-6) + 1)
-            for f, n in zip(self.forms, whole, strict=True)
-        ])  # fmt: skip
+        return tuple([int(min(n, f.places(extents))) for f, n in zip(self.forms, whole, strict=True)])
 
 
 class Reads:
     """Of one definition, of stages that are not inlined."""
 
     def __init__(
-        self, stage: Stage, definition: Definition, source: Callable[[str], str], scalars: Mapping[str, Number],
+        self, stage: Stage, definition: Definition, source: Callable[[str], str], extents: Extents,
+        scalars: Mapping[str, Number],
     ) -> None:  # fmt: skip
         self.stage, self.definition = stage, definition
-        self.loops = frozenset((*stage.dims, *(r.name for r in definition.domain)))
+        self.loops, self._extents = frozenset(extents), extents
         self._source, self._scalars = source, scalars
         self._forms: dict[Expr, Form] = {}
 
@@ -68,21 +68,28 @@ class Reads:
     @cached_property
     def loads(self) -> tuple[Access, ...]:
         """Every different load."""
+        branches = Branches(list(self.definition.expressions), self._extents, self._scalars)
         different: dict[tuple[object, ...], Load] = {}
+        where: dict[tuple[object, ...], int] = {}
         for e in self.definition.loads:
-            different.setdefault((e.buffer, *map(key, e.indices)), e)
-        return tuple(self.access(e) for e in different.values())
+            place = (e.buffer, *map(key, e.indices))
+            different.setdefault(place, e)
+            where[place] = where.get(place, 0) | branches.where(e)
+        return tuple(
+            self._access(e.buffer, e.dtype, e.indices, partial(branches.share, where[place]))
+            for place, e in different.items()
+        )
 
-    def access(self, e: Load) -> Access:
-        return self._access(e.buffer, e.dtype, e.indices)
-
-    def _access(self, buffer: str, dtype: DType, indices: tuple[Expr, ...]) -> Access:
+    def _access(
+        self, buffer: str, dtype: DType, indices: tuple[Expr, ...],
+        share: Callable[[frozenset[str]], float] = lambda decided: 1.0,
+    ) -> Access:  # fmt: skip
         source = self._source(buffer)
         family = (source, *(frozenset((k, c) for k, (_, c) in linear(i).terms.items()) for i in indices))
         variables = self.loops & frozenset().union(*map(names, indices))
         forms = tuple(map(self.form, indices))
         decided = frozenset[str]().union(*(f.decided for f in forms if f.decided))
-        return Access(buffer, source, forms, dtype, family, variables, decided)
+        return Access(buffer, source, forms, dtype, family, variables, decided, share)
 
     @cached_property
     def stores(self) -> tuple[Access, ...]:
@@ -129,4 +136,5 @@ def _grouped(accesses: tuple[Access, ...]) -> tuple[_Group, ...]:
 
 def _hull(forms: tuple[Form, ...]) -> Form:
     decided = next((f.decided for f in forms if f.decided is not None), None)
-    return Form(forms[0].slopes, min(f.low for f in forms), max(f.high for f in forms), decided)
+    low, high, rounded = min(f.low for f in forms), max(f.high for f in forms), max(f.rounded for f in forms)
+    return Form(forms[0].slopes, low, high, decided, rounded)

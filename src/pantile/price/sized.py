@@ -15,9 +15,11 @@ from ..analysis.conversions import conversions
 from ..analysis.interval import Interval
 from ..analysis.regions import definition_scope, required
 from ..analysis.substituted import closed_form, substituted
-from ..expr.nodes import Number
+from ..expr.nodes import Expr, Number
 from ..graph.nodes import Graph, Stage
-from .operations import Tally, depth, live_bytes, tallies
+from .branches import Branches
+from .copies import Copies
+from .operations import Tally, depth, live_bytes, roots, tallies
 from .reads import Box, Reads
 
 Leaf = tuple[str, int]  # a stage and which of its definitions
@@ -39,7 +41,9 @@ class Sized:
         self._scope = {name: Interval.point(value) for name, value in scalars.items()}
         self._source = {b: s.name for s in graph.stages for b in s.buffers}
         self._reads: dict[Leaf, Reads] = {}
-        self._tallies: dict[Leaf, tuple[Tally, ...]] = {}
+        self._tallies: dict[tuple[Leaf, Copies], tuple[Tally, ...]] = {}
+        self._evaluated: dict[Leaf, list[Expr]] = {}
+        self._branches: dict[Leaf, Branches] = {}
         self._domains: dict[Leaf, dict[str, int]] = {}
         self._live: dict[Leaf, tuple[int, ...]] = {}
         self._depth: dict[Leaf, float] = {}
@@ -64,38 +68,61 @@ class Sized:
         """What a definition reads and writes."""
         if leaf not in self._reads:
             stage = self.graph.stage[leaf[0]]
-            self._reads[leaf] = Reads(stage, stage.definitions[leaf[1]], self.source, self.scalars)
+            definition = stage.definitions[leaf[1]]
+            self._reads[leaf] = Reads(stage, definition, self.source, self.variables(leaf), self.scalars)
         return self._reads[leaf]
 
-    def tallies(self, leaf: Leaf) -> tuple[Tally, ...]:
-        """What evaluating a definition once executes."""
-        if leaf not in self._tallies:
-            stage = self.graph.stage[leaf[0]]
-            self._tallies[leaf] = tallies(stage.definitions[leaf[1]], self.reads(leaf).loops)
-        return self._tallies[leaf]
+    def variables(self, leaf: Leaf) -> dict[str, int]:
+        """The extents of all loops of a definition."""
+        dims = dict(zip(self.graph.stage[leaf[0]].dims, self.whole[leaf[0]], strict=True))
+        return {**dims, **self._ranges(leaf)}
+
+    def tallies(self, leaf: Leaf, copies: Copies) -> tuple[Tally, ...]:
+        """What evaluating a definition once in each copy executes."""
+        if (leaf, copies) not in self._tallies:
+            form = self.reads(leaf).form
+            self._tallies[leaf, copies] = tallies(self.branches(leaf), self.variables(leaf), copies, form)
+        return self._tallies[leaf, copies]
+
+    def branches(self, leaf: Leaf) -> Branches:
+        """How often parts of a definition are evaluated."""
+        if leaf not in self._branches:
+            self._branches[leaf] = Branches(self._roots(leaf), self.variables(leaf), self.scalars)
+        return self._branches[leaf]
+
+    def _roots(self, leaf: Leaf) -> list[Expr]:
+        if leaf not in self._evaluated:
+            self._evaluated[leaf] = roots(self.graph.stage[leaf[0]].definitions[leaf[1]])
+        return self._evaluated[leaf]
 
     def live(self, leaf: Leaf) -> tuple[int, ...]:
         """Bytes per lane that wait in registers at each step of evaluating a definition, most first."""
         if leaf not in self._live:
-            self._live[leaf] = live_bytes(self.graph.stage[leaf[0]].definitions[leaf[1]])
+            self._live[leaf] = live_bytes(self._roots(leaf))
         return self._live[leaf]
 
     def depth(self, leaf: Leaf) -> float:
         """Cycles of the longest chain of operations of a definition."""
         if leaf not in self._depth:
-            self._depth[leaf] = depth(self.graph.stage[leaf[0]].definitions[leaf[1]])
+            self._depth[leaf] = depth(self._roots(leaf))
         return self._depth[leaf]
 
     def domain(self, leaf: Leaf) -> dict[str, int]:
         """The extents of the reduction loops of a definition; of one that depends on coordinates, the mean."""
         if leaf not in self._domains:
-            stage = self.graph.stage[leaf[0]]
-            d = stage.definitions[leaf[1]]
-            box = tuple(Interval(n // 2, n // 2) for n in self.whole[stage.name])
-            scope = definition_scope(stage, d, box, self._scope) if d.domain else {}
-            found = {r.name: _extent(scope[r.name]) for r in d.domain}
+            found = self._ranges(leaf)
             self._domains[leaf] = {name: self._likely(leaf, name) if n == UNLIMITED else n for name, n in found.items()}
         return self._domains[leaf]
+
+    def _ranges(self, leaf: Leaf) -> dict[str, int]:
+        """The same as far as sizes tell."""
+        stage = self.graph.stage[leaf[0]]
+        d = stage.definitions[leaf[1]]
+        if not d.domain:
+            return {}
+        box = tuple(Interval(n // 2, n // 2) for n in self.whole[stage.name])
+        scope = definition_scope(stage, d, box, self._scope)
+        return {r.name: _extent(scope[r.name]) for r in d.domain}
 
     def _likely(self, leaf: Leaf, loop: str) -> int:
         """The extent of a reduction loop that data decide, as of the row of a sparse matrix: all rows together read

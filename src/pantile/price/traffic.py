@@ -14,22 +14,27 @@ from math import inf, prod
 
 from ..machine.description import Machine
 from ..schedule.plan import Site
-from .layout import layout, run
+from .layout import far_runs, layout, run
 from .nest import Nests
 from .reads import Box
 from .sized import Leaf
 
 USED = 0.6  # the part of a cache that is there for what a loop touches, others and associativity having the rest
+SHORT_BYTES = 512  # a run that ends before anything is sent ahead
+AT_ONCE = 8  # runs that are under way at a time, at most
+FOLLOWED = 16  # runs side by side that are sent ahead
+NEAR_BYTES = 2048  # from run to run, where steps are seen and followed: both in a page
 WRITTEN = 0.6  # of what as many bytes take that are read: nobody waits for them
 
 
 @dataclass
 class Moved:
-    """Of one definition: bytes that come from each cache but the first, and from memory last; and in how many runs of
-    consecutive elements those come that no cache of the core's own has."""
+    """Of one definition: bytes that come from each cache but the first, and from memory last; of the first of these,
+    those that are stored; and cycles until runs of elements have begun to come from beyond the core's own caches."""
 
     bytes: list[float]
-    runs: float = 0.0
+    stored: float = 0.0
+    begun: float = 0.0
 
 
 class Traffic:
@@ -42,6 +47,7 @@ class Traffic:
         for leaf in nests.leaves:
             for site in nests.chain(leaf):
                 self._inside.setdefault(site, []).append(leaf)
+        self._walks: dict[tuple[Leaf, str], int] = {}
         self._layout = {name: layout(nests, name) for name in nests.facts.dtypes}
         self._stores = {name: nests.to(p.store) for name, p in nests.plan.stages.items()}
 
@@ -50,22 +56,41 @@ class Traffic:
         found = {leaf: Moved([0.0] * len(self.machine.caches)) for leaf in self.nests.leaves}
         beyond: dict[tuple[str, Leaf], list[float]] = {}
         for level, cache in enumerate(self.machine.caches):
-            for (leaf, source), (missed, runs) in self._missed(USED * cache.per_core).items():
-                beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))[level] = missed
-                if level == min(1, len(self.machine.caches) - 1):
-                    found[leaf].runs += runs
-        for (_, leaf), amounts in beyond.items():
+            for (_, source), (leaf, missed, times, box) in self._missed(USED * cache.per_core).items():
+                amounts = beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))
+                amounts[level] += missed
+                if source != leaf[0] and level:
+                    runs = min(times * self._runs(leaf, source, box), missed / self.machine.l1.line)
+                    found[leaf].begun += runs * self._to_begin(level, missed / runs) / self._at_once(leaf, source)
+        for (source, leaf), amounts in beyond.items():
             for level, n in enumerate(amounts):
                 farther = amounts[level + 1] if level + 1 < len(amounts) else 0.0
-                found[leaf].bytes[level] += max(0.0, n - farther)
+                here = max(0.0, n - farther)
+                if source == leaf[0]:
+                    found[leaf].stored += 0.0 if level else here
+                    here *= WRITTEN
+                found[leaf].bytes[level] += here
         return found
 
-    def _missed(self, size: float) -> dict[tuple[Leaf, str], tuple[float, float]]:
-        """Bytes of each source that definitions do not find in a cache, and in how many runs; where several in the
-        same loop use the same, the first one fetches it."""
+    def _to_begin(self, level: int, length: float) -> float:
+        """Cycles until a run of so many bytes comes that a cache does not have, beyond those that it takes from the
+        next one; short ones are over before what follows is sent ahead."""
+        costs, last = self.machine.costs, level == len(self.machine.caches) - 1
+        near, far = (costs.line, costs.far_line) if length < SHORT_BYTES else (costs.stream, costs.far_stream)
+        return near if not last else far - near if level > 1 else far
+
+    def _at_once(self, leaf: Leaf, source: str) -> float:
+        """Runs that one iteration of the innermost loop asks for: they come together."""
+        chain = self.nests.chain(leaf)
+        box = self._box(leaf, source, chain[-1] if chain else None)
+        return max(1.0, min(AT_ONCE, prod(box) / run(self._layout[source], box)))
+
+    def _missed(self, size: float) -> dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]]:
+        """Bytes of each source that definitions do not find in a cache: how often which box; where several in the same
+        loop use the same, the first one fetches it."""
         if self._touched_in(None) <= size:
             return {}
-        first: dict[tuple[Site | None, str], tuple[Leaf, float, float]] = {}
+        first: dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]] = {}
         for leaf in self.nests.leaves:
             chain = self.nests.chain(leaf)
             depth = next((k for k, site in enumerate(chain) if self._touched_in(site) <= size), len(chain) - 1)
@@ -78,11 +103,10 @@ class Traffic:
                 if site in self._stores.get(source, ()):
                     continue
                 size_of = min(self._bytes(source, box), most.get(source, inf))
-                amount = times * size_of * (WRITTEN if source == leaf[0] else 1.0)
+                amount = times * size_of
                 if (site, source) not in first or first[site, source][1] < amount:
-                    runs = min(self._runs(source, box), size_of / self.machine.l1.line)
-                    first[site, source] = (leaf, amount, times * runs)
-        return {(leaf, source): (amount, runs) for (_, source), (leaf, amount, runs) in first.items()}
+                    first[site, source] = (leaf, amount, times, box)
+        return first
 
     def _touched_in(self, site: Site | None) -> float:
         """Bytes that one iteration of a loop, or the whole call, touches."""
@@ -131,6 +155,27 @@ class Traffic:
             total += points / together * max(1.0, lines) * line
         return total
 
-    def _runs(self, source: str, box: Box) -> float:
+    def _runs(self, leaf: Leaf, source: str, box: Box) -> float:
+        """In how many runs of consecutive elements a box is walked through: up to the innermost loop that goes
+        elsewhere than on from where it is."""
         points = prod(box)
-        return points / min(points, run(self._layout[source], box)) * len(self.nests.facts.dtypes[source])
+        if (leaf, source) not in self._walks:
+            self._walks[leaf, source] = self._walked(leaf, source)
+        together = min(points, self._walks[leaf, source], run(self._layout[source], box))
+        return points / together * len(self.nests.facts.dtypes[source])
+
+    def _walked(self, leaf: Leaf, source: str) -> int:
+        parts, chain = self._layout[source], self.nests.chain(leaf)
+        near = NEAR_BYTES / self.nests.facts.bytes_per_point(source)
+        length, side_by_side = 1, 0
+        for site in (*reversed(chain), None):
+            box = self._box(leaf, source, site)
+            runs = far_runs(parts, box, near)
+            side_by_side = side_by_side or runs  # of one iteration: each has an instruction of its own
+            if runs > FOLLOWED * side_by_side:
+                break
+            length = run(parts, box)
+        return length
+
+    def _box(self, leaf: Leaf, source: str, site: Site | None) -> Box:
+        return (self.nests.touched(leaf, site) or {}).get(source, self.nests.facts.whole[source])

@@ -1,0 +1,185 @@
+"""The loads and stores of an iteration of an innermost loop: which vectors they are, what copies share, shuffles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import ceil, floor, prod
+
+from ..machine.description import Machine
+from .inner import Inner
+from .layout import layout, memory_strides
+from .nest import Nests
+from .reads import Access
+from .sized import Leaf
+
+RUN_BYTES = 16  # of neighbours that one load of an element brings along
+LEAST_OF_A_RUN = 4  # bytes of elements of which several are loaded at once, but for the bytes of a pixel
+OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: to find, load and put a small element to others, or to load a run
+NEAR = 4  # the largest stride of loads that are wide ones and shuffles
+# A buffer, for what data decides how it does, and an index along each dim.
+_Place = tuple[str, tuple[object, ...], tuple[float, ...]]
+
+
+class Accesses:
+    """The loads and stores of an iteration."""
+
+    def __init__(self, nests: Nests, machine: Machine, leaf: Leaf, inner: Inner) -> None:
+        self.nests, self.machine, self.inner = nests, machine, inner
+        self.loads = self.stores = self.shuffles = self.gathers = self.instructions = self.waiting = 0.0
+        self.rows: set[tuple[object, ...]] = set()
+        self.chosen = False  # lanes are computed apart, where coordinates decide
+        self._in_rows = True  # so far, all that moves with lanes is whole pixels of all channels
+        self._apart = 0.0  # shuffles that take pixels apart or put them together
+        reads = nests.facts.reads(leaf)
+        own = [a for a in reads.loads if a.source == leaf[0]]
+        others = [a for a in reads.loads if a.source != leaf[0]]
+        kept = self._stays(reads.stores) if leaf[1] else 1.0
+        self._add(others, "loads", 1.0)
+        self._add(own, "loads", kept)
+        self._add(reads.stores, "stores", kept)
+        if not self._in_rows:  # channels that are computed alike stay as they lie in memory
+            self.shuffles += self._apart * machine.costs.shuffle
+            self.instructions += self._apart
+        if own and leaf[1]:
+            self.waiting = self._chain(own, reads.stores)
+
+    def _stays(self, stores: Sequence[Access]) -> float:
+        """How much of loading and storing sums is left, if they stay in registers while the innermost loop runs."""
+        moved = stores[0].variables
+        unknown = any(f.decided is not None for f in stores[0].forms)
+        loop = self.inner.loop
+        if unknown or loop is None or not self.inner.along.isdisjoint(moved):
+            return 1.0
+        return 1 / self.inner.loops.trips(loop)
+
+    def _chain(self, own: Sequence[Access], stores: Sequence[Access]) -> float:
+        """Cycles until an iteration has what the one before computed, for sums and scans."""
+        moved = stores[0].variables
+        unknown = any(f.decided is not None for a in (*own, *stores) for f in a.forms)
+        latency = self.machine.costs.latency
+        if unknown:
+            return 1.5 * latency
+        carried = any(
+            f.slope(v) and f.low != g.low
+            for a in own for f, g in zip(a.forms, stores[0].forms, strict=True) for v in self.inner.along
+        )  # fmt: skip
+        if self.inner.along.isdisjoint(moved) or carried:
+            again = [n for n in self.inner.copied if self.inner.loops.of[n].isdisjoint(moved) or carried]
+            return latency * prod(map(self.inner.loops.trips, again)) * (2 if carried else 1)
+        return 0.0
+
+    def _add(self, accesses: Sequence[Access], unit: str, part: float) -> None:
+        dense: dict[_Place, tuple[Access, float]] = {}
+        families: dict[tuple[object, ...], list[Access]] = {}
+        for a in accesses:
+            share = a.share(self.inner.written & a.variables)
+            if not a.decided.isdisjoint(self.inner.across) or self._is_uneven(a):
+                families.setdefault(a.family, []).append(a)
+                continue
+            last = [part.axis for part in layout(self.nests, a.source)[-1:]]
+            for place in self._places(a):
+                self.rows.add((a.buffer, *(x for axis, x in enumerate(place) if axis not in last)))
+                at = (a.buffer, a.family if a.decided else (), place)
+                dense[at] = (a, max(share, dense[at][1] if at in dense else 0.0))
+        for family in families.values():
+            self._in_rows = False
+            self._gather(family, part * max(a.share(self.inner.written & a.variables) for a in family), unit)
+        for vectors, shuffles in self._wide(dense, part):
+            setattr(self, unit, getattr(self, unit) + vectors * part)
+            self.shuffles += shuffles * self.machine.costs.shuffle * part
+            self.instructions += (vectors + shuffles) * part
+
+    def _is_uneven(self, a: Access) -> bool:
+        """Whether lanes are not at regular distances, as those of an image that is enlarged by 3/2."""
+        slopes = [f.slope(v) for f in a.forms if f.rounded for v in self.inner.across]
+        return any(s and not (1 / s).is_integer() and not s.is_integer() for s in slopes)
+
+    def _gather(self, family: Sequence[Access], part: float, unit: str) -> None:
+        """Neighbours at places that data decides, lane by lane: each lane's run at once, transposed in registers, or
+        one by one; of small ones, words are put together in general registers, while vectors do other things."""
+        count = self.inner.lanes * self.inner.copies(frozenset(v for a in family for v in a.variables)) * part
+        size, every = family[0].dtype.bytes, len(family)
+        if self.inner.lanes == 1:
+            setattr(self, unit, getattr(self, unit) + count * every)
+            self.instructions += count * every
+        elif every == 1 or 1 < size < LEAST_OF_A_RUN:
+            if size < LEAST_OF_A_RUN:
+                setattr(self, unit, getattr(self, unit) + count * every)
+                self.instructions += count * every * OF_A_SMALL_ONE
+            else:
+                self.gathers += count * every * self.machine.costs.gather
+                self.instructions += 3 * count * every
+        else:
+            runs = ceil(every * size / RUN_BYTES)
+            setattr(self, unit, getattr(self, unit) + count * runs)
+            self.instructions += count * (runs * OF_A_RUN + every / 2)
+            self.shuffles += count * every / 2 * self.machine.costs.shuffle
+
+    def _places(self, a: Access) -> list[tuple[float, ...]]:
+        """Where the copies of an unrolled loop read or write; nowhere, if that does not change in the loop."""
+        variables = a.variables
+        if variables.isdisjoint(self.inner.moving):
+            return []
+        loops = self.inner.loops
+        jammed = [n for n in self.inner.copied if not variables.isdisjoint(loops.of[n])]
+        at = tuple([f.low for f in a.forms])
+        if not jammed:
+            return [tuple(map(floor, at))]
+        steps = [[f.slope(loops.fastest[n]) * loops.step[n] for f in a.forms] for n in jammed]
+        counts = [range(loops.trips(n)) for n in jammed]
+        return [
+            tuple([floor(x + sum(s[d] * i for s, i in zip(steps, which, strict=True))) for d, x in enumerate(at)])
+            for which in product(*counts)
+        ]  # fmt: skip
+
+    def _wide(self, dense: dict[_Place, tuple[Access, float]], part: float) -> list[tuple[float, float]]:
+        """Vectors and shuffles of each access, or of all that one wide access serves."""
+        found: list[tuple[float, float]] = []
+        near: dict[tuple[object, ...], tuple[int, Access, dict[float, float]]] = {}
+        same: dict[tuple[object, ...], float] = {}
+        for (buffer, family, place), (a, share) in dense.items():
+            strides = memory_strides(self.nests, a.source)
+            stride = abs(self._stride(a, strides))
+            width = self._width(a)
+            flat = sum(x * s for x, s in zip(place, strides, strict=True))
+            if self.inner.lanes == 1 or stride == 1:
+                found.append((share * width, 0.0))
+            elif stride == 0:
+                which = (buffer, family, flat // self._neighbours(a))
+                same[which] = max(share, same.get(which, 0.0))
+                continue
+            elif stride < 1:
+                spread = width
+                if a.share((self.inner.written | self.inner.across) & a.variables) < share:
+                    self.chosen, spread = True, 0  # each second lane computes something else
+                found.append((share * ceil(width * stride), share * spread))
+            elif stride > NEAR or stride != int(stride):
+                found.append((share * self.inner.lanes, share * self.inner.lanes))
+            else:
+                near.setdefault((buffer, family, flat // stride), (int(stride), a, {}))[2][flat % stride] = share
+                continue
+            self._in_rows = False
+        for stride, a, channels in near.values():
+            self._in_rows = self._in_rows and len(channels) == stride
+            self._apart += sum(channels.values()) * self._width(a) * part
+            found.append((max(channels.values()) * stride * self._width(a), 0.0))
+        return [*found, *((share, 0.0) for share in same.values())]
+
+    def _width(self, a: Access) -> int:
+        return ceil(self.inner.lanes * a.dtype.bits / self.machine.vector_bits)
+
+    def _neighbours(self, a: Access) -> int:
+        """How many numbers one load brings that each become all lanes of a vector: where instructions take a lane."""
+        by_lane = self.machine.architecture == "aarch64" and a.dtype.is_float
+        return self.machine.vector_bits // a.dtype.bits if by_lane else 1
+
+    def _stride(self, a: Access, strides: Sequence[int]) -> float:
+        """How far apart in memory neighbouring lanes are, in elements. Lanes of fused loops go on where the inner one
+        ends, as memory does; what only the outer one changes, it changes at every so many lanes."""
+        loops, total = self.inner.loops, 0.0
+        for n in self.inner.vectors:
+            step = {v: sum(f.slope(v) * s for f, s in zip(a.forms, strides, strict=True)) for v in loops.of[n]}
+            fastest = loops.fastest[n]
+            total += step[fastest] or sum(step.values()) / loops.extents[fastest]
+        return total

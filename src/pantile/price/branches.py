@@ -1,0 +1,82 @@
+"""How often what coordinates decide is evaluated: the red of every second row, the channel that is brightness.
+
+    select(y % 2 == 0, select(x % 2 == 0, a, b), c)   ->   a and b at a quarter of the points, c at half
+
+Copies of unrolled loops are written for each way that such conditions go, and so are lanes that read half as many
+elements. Elsewhere both branches are evaluated. Points in the middle are tried, as many as remainders have values:
+edges are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from itertools import product
+from math import lcm
+
+from ..analysis.point import value_at
+from ..analysis.work import evaluated
+from ..expr.nodes import Const, Expr, Number, Op
+from ..expr.visit import loaded, names, walk
+
+FEW = 4  # values of a variable that are all tried
+MOST_PERIOD, MOST_POINTS = 12, 64
+
+
+class Branches:
+    """Of some expressions: at which of the points that are tried each node is evaluated, as bits of a number."""
+
+    def __init__(self, roots: list[Expr], extents: Mapping[str, int], scalars: Mapping[str, Number]) -> None:
+        every = list(evaluated(roots))
+        conditions = [e.args[0] for e in every if isinstance(e, Op) and e.op == "select" and not loaded(e.args[0])]
+        self.variables = _tried(conditions, extents)
+        self.points = list(product(*self.variables.values()))[:MOST_POINTS]
+        self.whole = (1 << len(self.points)) - 1
+        self._where: dict[int, int] = {}
+        if len(self.points) > 1:
+            for decided, where in self._ways(conditions, scalars).items():
+                for e in evaluated(roots, dict(zip(map(id, conditions), decided, strict=True))):
+                    self._where[id(e)] = self._where.get(id(e), 0) | where
+            every = [e for e in every if id(e) in self._where]
+        self.evaluated = every
+
+    def _ways(self, conditions: list[Expr], scalars: Mapping[str, Number]) -> dict[tuple[Number | None, ...], int]:
+        found: dict[tuple[Number | None, ...], int] = {}
+        for k, values in enumerate(self.points):
+            point = {**scalars, **dict(zip(self.variables, values, strict=True))}
+            decided = tuple([value_at(c, point) for c in conditions])  # type: ignore[arg-type]
+            found[decided] = found.get(decided, 0) | 1 << k
+        return found
+
+    def where(self, e: Expr) -> int:
+        """The points at which a node is evaluated."""
+        return self._where.get(id(e), 0) if self._where else self.whole
+
+    def share(self, where: int, decided: frozenset[str]) -> float:
+        """Which part of all points these are, where loops are written out, or lanes chosen, for each value of some
+        variables; for others, both branches are evaluated everywhere."""
+        if where == self.whole:
+            return 1.0
+        kept = [k for k, v in enumerate(self.variables) if v in decided]
+        if len(kept) == len(self.variables):
+            return where.bit_count() / len(self.points)
+        every = [tuple([p[k] for k in kept]) for p in self.points]
+        return len({p for k, p in enumerate(every) if where >> k & 1}) / len(set(every))
+
+
+def _tried(conditions: Iterable[Expr], extents: Mapping[str, int]) -> dict[str, range]:
+    """The values that are tried of each variable on which a condition depends."""
+    found: dict[str, range] = {}
+    for c in conditions:
+        period = reduce(lcm, (_divisor(e) for e in walk(c)), 1)
+        for v in sorted(names(c) & extents.keys()):
+            n = extents[v]
+            step = min(MOST_PERIOD, lcm(period, len(found.get(v, range(1)))))
+            start = n // 2 // step * step
+            found[v] = range(n) if n <= FEW else range(start, start + step)
+    return found
+
+
+def _divisor(e: Expr) -> int:
+    by = e.args[1] if isinstance(e, Op) and e.op in ("mod", "floordiv") else None
+    return max(1, int(by.value)) if isinstance(by, Const) else 1

@@ -1,0 +1,121 @@
+"""What the copies of unrolled loops compute once for all of them: nodes that are the same but for where they read.
+
+    out[y, x] = f(a[y - 1, x]) + f(a[y, x]) + f(a[y + 1, x])        two rows: f four times, not six; sums four times
+
+A node is told by its operations, and by its loads relative to the first of them; what differs then is one place along
+each unrolled loop. Sums of many terms are ordered so that those side by side share theirs (`lower/associate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import product
+
+from ..expr.nodes import Const, Expr, Load, Op, Var
+from ..expr.visit import children
+from .forms import Form
+
+Copies = tuple[tuple[str, int, int], ...]  # a variable, how far it goes from copy to copy, and how many there are
+Place = tuple[float | None, ...]  # along each such variable, if it depends on it
+MOST = 96  # copies that are looked at one by one
+FEWEST_TERMS, MOST_SUMS = 7, 8  # of sums that are ordered anew, and how many share
+
+
+class Instances:
+    """How often nodes of a definition are computed by all copies together."""
+
+    def __init__(self, copies: Copies, form: Callable[[Expr], Form]) -> None:
+        self._copies, self._form = copies, form
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._known: dict[int, tuple[int, Place]] = {}
+        self._shifts = list(product(*(range(n) for _, _, n in copies)))
+        self._seen: set[tuple[int, Place]] = set()
+
+    def counted(self, e: Expr) -> int:
+        """How many copies of a node are computed that no other has computed before."""
+        kind, place = self._of(e)
+        before = len(self._seen)
+        self._seen.update((kind, p) for p in self._places(place))
+        return len(self._seen) - before
+
+    def of_sum(self, terms: list[Expr]) -> float:
+        """Operations of the sums of all copies, for each that one sum has."""
+        found = {(kind, p) for kind, place in map(self._of, terms) for p in self._places(place)}
+        sums = len(self._places(tuple(self._joined(map(self._of, terms)))))
+        together = max(1.0, sums / MOST_SUMS)  # families of sums, each with terms of its own at its ends
+        return min(sums * (len(terms) - 1), len(found) + together - 1) / (len(terms) - 1)
+
+    def _joined(self, parts: Iterable[tuple[int, Place]]) -> Place:
+        places = [place for _, place in parts]
+        return tuple([next((p[k] for p in places if p[k] is not None), None) for k in range(len(self._copies))])
+
+    def _places(self, place: Place) -> set[Place]:
+        steps = [step for _, step, _ in self._copies]
+        return {
+            tuple([None if at is None else at + s * k for at, s, k in zip(place, steps, shift, strict=True)])
+            for shift in self._shifts
+        }
+
+    def _of(self, e: Expr) -> tuple[int, Place]:
+        stack = [e]
+        while stack:
+            node = stack[-1]
+            waiting = [] if isinstance(node, Load) else [c for c in children(node) if id(c) not in self._known]
+            if id(node) in self._known or not waiting:
+                stack.pop()
+                if id(node) not in self._known:
+                    self._known[id(node)] = self._node(node)
+            else:
+                stack += waiting
+        return self._known[id(e)]
+
+    def _node(self, e: Expr) -> tuple[int, Place]:
+        if isinstance(e, Load):
+            return self._load(e)
+        if isinstance(e, Var):
+            place = tuple([0.0 if e.name == v else None for v, _, _ in self._copies])
+            return self._numbered(("var", None if any(p is not None for p in place) else e.name)), place
+        parts = [self._known[id(c)] for c in children(e)]
+        base = self._joined(parts)
+        detail = e.op if isinstance(e, Op) else e.value if isinstance(e, Const) else None
+        relative = tuple([(kind, _less(place, base)) for kind, place in parts])
+        return self._numbered((type(e), e.dtype, detail, relative)), base
+
+    def _load(self, e: Load) -> tuple[int, Place]:
+        forms = [self._form(i) for i in e.indices]
+        if any(f.decided is not None for f in forms):
+            return self._numbered(("decided", id(e))), tuple([0.0 for _ in self._copies])
+        base = tuple([next((f.low / f.slope(v) for f in forms if f.slope(v)), None) for v, _, _ in self._copies])
+        moved = [
+            f.low - sum(f.slope(v) * at for (v, _, _), at in zip(self._copies, base, strict=True) if at is not None)
+            for f in forms
+        ]  # fmt: skip
+        return self._numbered((e.buffer, *((f.slopes, round(m, 6)) for f, m in zip(forms, moved, strict=True)))), base
+
+    def _numbered(self, what: tuple[object, ...]) -> int:
+        return self._numbers.setdefault(what, len(self._numbers))
+
+
+def _less(place: Place, base: Place) -> Place:
+    return tuple([None if a is None or b is None else a - b for a, b in zip(place, base, strict=True)])
+
+
+def long_sums(nodes: Iterable[Expr]) -> dict[int, list[Expr]]:
+    """The terms of sums, maxima and minima of many, by the id of each operation in them; one list for all of one."""
+    operations = [e for e in nodes if isinstance(e, Op) and e.op in ("add", "min", "max")]
+    inside = {id(c): id(e) for e in operations for c in e.args if isinstance(c, Op) and c.op == e.op}
+    found: dict[int, list[Expr]] = {}
+    for e in operations:
+        if id(e) in inside:
+            continue
+        parts, terms, pending = {id(e)}, list[Expr](), list[Expr](e.args)
+        while pending:
+            c = pending.pop()
+            if inside.get(id(c)) in parts:
+                parts.add(id(c))
+                pending += children(c)
+            else:
+                terms.append(c)
+        if len(terms) >= FEWEST_TERMS:
+            found |= dict.fromkeys(parts, terms)
+    return found

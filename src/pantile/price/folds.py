@@ -1,0 +1,75 @@
+"""Operations that are one instruction with another: what is left of each node's instructions.
+
+    a*b + c                 of floats, or of integers on ARM: one
+    int32(a) * int32(b)     of 16 bits each: a product that is wide, and no conversions; sums alike
+    uint8(max(min(a, 255), 0))      one conversion that saturates
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..expr.nodes import Cast, Const, Expr, Op
+from ..expr.types import INDEX
+from ..expr.visit import children
+
+Instructions = list[tuple[str, int, float]]
+_SUMS = frozenset({"add", "sub"})
+
+
+def folded(nodes: list[Expr]) -> dict[int, Instructions]:
+    """By the id of a node; others have the instructions of their operation. Kinds "with_..." are free on ARM."""
+    uses = Counter(id(c) for e in nodes for c in children(e))
+    found: dict[int, Instructions] = {}
+    taken: Counter[int] = Counter()  # uses of a conversion that need none
+    widened: dict[int, Cast] = {}
+    for e in nodes:
+        if isinstance(e, Op) and e.op in ("add", "sub", "mul") and e.dtype is not INDEX:
+            wide = [] if e.dtype.is_float else [a for a in e.args if _widens(a)]
+            widened |= {id(a): a for a in wide if isinstance(a, Cast)}
+            taken.update(map(id, wide))
+            products = [a for a in e.args if isinstance(a, Op) and a.op == "mul" and uses[id(a)] == 1]
+            if e.op in _SUMS and products:
+                if e.dtype.is_float:
+                    found[id(products[-1])] = []
+                else:
+                    found[id(e)] = [("with_mul", e.dtype.bits, 1.0)]
+            if e.op == "mul" and wide and all(_widens(a) or isinstance(a, Const) for a in e.args):
+                found[id(e)] = [("mul_wide", e.dtype.bits, 1.0)]
+        elif isinstance(e, Cast):
+            found |= {id(a): [] for a in _saturated(e)}
+            if _narrows(e) and isinstance(e.value, Op) and e.value.op in ("shr", "floordiv"):
+                found[id(e)] = [("with_narrow", max(8, e.value.dtype.bits), 1.0)]
+    for k, a in widened.items():
+        if taken[k] == uses[k]:
+            found[k] = [("with_wide", a.dtype.bits, 1.0)]
+    return found
+
+
+def _widens(e: Expr) -> bool:
+    return isinstance(e, Cast) and _integers(e) and e.dtype.bits == 2 * max(8, e.value.dtype.bits)
+
+
+def _narrows(e: Cast) -> bool:
+    return _integers(e) and e.value.dtype.bits == 2 * max(8, e.dtype.bits)
+
+
+def _integers(e: Cast) -> bool:
+    both = (e.dtype, e.value.dtype)
+    return not any(t.is_float or t is INDEX for t in both)
+
+
+def _saturated(e: Cast) -> list[Expr]:
+    """The clamps to the range of a smaller type that its conversion does."""
+    if e.dtype.is_float or e.dtype is INDEX or e.dtype.bits >= e.value.dtype.bits or e.dtype.is_bool:
+        return []
+    found: list[Expr] = []
+    inside = e.value
+    limits = (int(e.dtype.min), int(e.dtype.max))
+    while isinstance(inside, Op) and inside.op in ("min", "max") and len(found) < 2:
+        bound = next((a for a in inside.args if isinstance(a, Const)), None)
+        if bound is None or bound.value not in limits:
+            break
+        found.append(inside)
+        inside = next(a for a in inside.args if a is not bound)
+    return found

@@ -1,0 +1,42 @@
+"""The loops of a definition that one iteration of its innermost real loop consists of: vectors and copies."""
+
+from __future__ import annotations
+
+from math import prod
+
+from .copies import MOST, Copies
+from .nest import Loops
+
+
+class Inner:
+    """The loops of a definition that one iteration of its innermost real loop consists of."""
+
+    def __init__(self, loops: Loops) -> None:
+        self.loops = loops
+        names, kinds = loops.names, loops.kinds
+        real = [k for k, n in enumerate(names) if kinds[n] in ("serial", "parallel") and loops.trips(n) > 1]
+        at = real[-1] if real else -1
+        self.loop: str | None = names[at] if real else None
+        self.copied = [n for n in names[at + 1 :] if kinds[n] == "unroll" and loops.trips(n) > 1]
+        self.vectors = [n for n in names[at + 1 :] if kinds[n] == "vector"]
+        self.lanes = prod(map(loops.trips, self.vectors))
+        self.across = frozenset().union(*(loops.of[n] for n in self.vectors)) if self.lanes > 1 else frozenset()
+        inside = [*self.copied, *self.vectors, *([self.loop] if self.loop else [])]
+        self.moving = frozenset().union(*(loops.of[n] for n in inside))
+        self.written = frozenset().union(*(loops.of[n] for n in self.copied))  # variables of copies
+        self.points = self.lanes * prod(map(loops.trips, self.copied))
+
+    @property
+    def along(self) -> frozenset[str]:
+        """The variables of the innermost real loop."""
+        return self.loops.of[self.loop] if self.loop else frozenset()
+
+    @property
+    def all_copies(self) -> Copies:
+        """If they are few enough to see which of them compute the same."""
+        found = tuple((self.loops.fastest[n], self.loops.step[n], self.loops.trips(n)) for n in self.copied)
+        return found if prod(n for _, _, n in found) <= MOST else ()
+
+    def copies(self, variables: frozenset[str]) -> int:
+        """How many copies differ, of what depends on some variables."""
+        return prod(self.loops.trips(n) for n in self.copied if not variables.isdisjoint(self.loops.of[n]))
