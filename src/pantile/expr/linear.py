@@ -8,14 +8,14 @@ find constant bounds, which is all that lowering needs to make extents static an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import gcd
 from operator import is_
 from typing import NamedTuple
 
 from .build import binary
 from .congruence import Class, known_remainder
-from .nodes import Cast, Const, Expr, Op, Var, const, op
+from .nodes import Cast, Const, Expr, Op, Var, const, node, op
 from .types import FLOAT32, FLOAT64, INDEX, UINT64
 from .visit import Key, children, key, names, note, once_per_node, operands_first, rebuild, same
 
@@ -28,7 +28,7 @@ _found: dict[tuple[object, ...], object] = {}  # bounds, by form and what was kn
 _LARGE = 1 << 32  # a divisor that leaves little of a number
 
 
-@dataclass(frozen=True)
+@node()
 class Linear:
     """constant + sum of coefficient * atom; atoms by structural key."""
 

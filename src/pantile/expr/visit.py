@@ -258,13 +258,13 @@ def names(e: Expr) -> frozenset[str]:
     """The names of the variables that occur."""
     if isinstance(e, Var):
         return frozenset((e.name,))
-    return _union([names(c) for c in children(e)])
+    return union([names(c) for c in children(e)])
 
 
 _NONE: frozenset[str] = frozenset()
 
 
-def _union(sets: list[frozenset[str]]) -> frozenset[str]:
+def union(sets: list[frozenset[str]]) -> frozenset[str]:
     """All names; one of the sets itself where it holds the others, so that what is nested deep does not hold copies."""
     whole = sets[0] if sets else _NONE
     for s in sets:
@@ -282,7 +282,7 @@ def has_floats(e: Expr) -> bool:
 @once_per_node("_loaded")
 def loaded(e: Expr) -> frozenset[str]:
     """The buffers that are loaded from."""
-    inside = _union([loaded(c) for c in children(e)])
+    inside = union([loaded(c) for c in children(e)])
     return inside | {e.buffer} if isinstance(e, Load) and e.buffer not in inside else inside
 
 
