@@ -80,6 +80,7 @@ def symbol(name: str) -> str:
 
 
 @on_deep_stack
+@rare_collections()
 def compile_kernel(
     graph: Graph, schedule: Schedule, variant: Variant, options: Options, trace: Trace
 ) -> ObjectCode:

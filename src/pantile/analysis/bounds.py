@@ -188,7 +188,7 @@ class _Check:
 
     def _may_be_unclear(self, index: Expr) -> bool:
         """Whether an index is made of floats, or of data and of numbers of the call."""
-        return has_floats(index) or bool(loaded(index)) and not names(index).isdisjoint(self.scope)
+        return has_floats(index) or bool(loaded(index)) and not self.scope.keys().isdisjoint(names(index))
 
     def _places(self, stage: Stage, box: Box, definitions: Iterable[Definition]) -> Iterable[_Place]:
         """The definitions that run at all."""

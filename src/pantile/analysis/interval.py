@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ import numpy as np
 from ..cached import cached_property
 from ..expr import build
 from ..expr.linear import Facts, linear
-from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Var, const, op
+from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Var, const, node, op
 from ..expr.types import INDEX, INT64, UINT64, DType
 from ..expr.visit import children, has_floats, loaded, names, once_per_node
 from . import float_ends
@@ -35,7 +35,7 @@ _DEEPEST = 2  # conditions inside each other
 MOST_SCOPES = 32  # that an expression is evaluated in, one for each way to it through selects
 
 
-@dataclass(frozen=True, eq=False)
+@node()
 class Interval:
     """low <= value <= high; `sure`: of floats, that all of them are numbers."""
 
@@ -74,6 +74,7 @@ class Later(Interval):
 
     def __init__(self, find: Callable[[], Interval]) -> None:
         object.__setattr__(self, "find", find)
+        object.__setattr__(self, "sure", False)
 
     @cached_property
     def _found(self) -> Interval:

@@ -311,7 +311,8 @@ class _Search:
         """Segments to start with, smallest first, of `max_split` stages or more. They end where iterations of consumers
         overlap: other stages are inlined or computed with what reads them. `most`: look at the first so many only."""
         ends = islice((end for end in members[:-1] if self._has_overlap(end)), most)
-        heads = [self._with_producers(members, end) for end in ends]
+        among = set(members)
+        heads = [self._with_producers(among, end) for end in ends]
         return sorted((h for h in heads if len(h) >= self.parameters.max_split), key=len)
 
     def _has_overlap(self, name: str) -> bool:
@@ -335,9 +336,9 @@ class _Search:
             members = tuple(m for m in members if m not in taken)
         return found
 
-    def _with_producers(self, members: tuple[str, ...], end: str) -> tuple[str, ...]:
-        """A stage and those among the members that it needs."""
-        among, needed, pending = set(members), {end}, [end]
+    def _with_producers(self, among: set[str], end: str) -> tuple[str, ...]:
+        """A stage and those among some that it needs."""
+        needed, pending = {end}, [end]
         while pending:
             new = [p for p in self.facts.producers[pending.pop()] if p in among and p not in needed]
             needed.update(new)

@@ -8,14 +8,14 @@ find constant bounds, which is all that lowering needs to make extents static an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import gcd
 from operator import is_
 from typing import NamedTuple
 
 from .build import binary
 from .congruence import Class, known_remainder
-from .nodes import Cast, Const, Expr, Op, Var, const, op
+from .nodes import Cast, Const, Expr, Op, Var, const, node, op
 from .types import FLOAT32, FLOAT64, INDEX, UINT64
 from .visit import Key, children, key, names, note, once_per_node, operands_first, rebuild, same
 
@@ -28,7 +28,7 @@ _found: dict[tuple[object, ...], object] = {}  # bounds, by form and what was kn
 _LARGE = 1 << 32  # a divisor that leaves little of a number
 
 
-@dataclass(frozen=True)
+@node()
 class Linear:
     """constant + sum of coefficient * atom; atoms by structural key."""
 
@@ -191,7 +191,6 @@ class Facts:
         self.classes: dict[str, Class] = {}
         self.simplified: dict[int, _Simplified] = {}
         self.rewritten: dict[Key, _Rewritten] = {}
-        self._effort = 0
 
     def about(self, e: Expr) -> list[object]:
         """All that is known about the variables of an expression: what may decide how it is simplified."""
@@ -225,8 +224,36 @@ class Facts:
         return found  # type: ignore[return-value]
 
     def _searched(self, form: Linear, side: int) -> int | None:
+        return _Search(self.bounds).bound(form, side)
+
+
+class _Search:
+    """Looks for one bound. What was met before is not looked for again, but takes as much of the effort as it did: what
+    is found is the same."""
+
+    def __init__(self, bounds: Mapping[str, tuple[int | None, int | None]]) -> None:
+        self.bounds = bounds
         self._effort = _EFFORT
-        return self._bound(form, side)
+        self._met: dict[tuple[object, ...], tuple[int | None, int]] = {}  # form and side -> its bound, effort
+
+    def bound(self, form: Linear, side: int) -> int | None:
+        for atom, _ in form.terms.values():
+            if isinstance(atom, Op):
+                return self._met_before(form, side)
+        self._effort -= 1
+        return None if self._effort < 0 else self._bound_sum(form, side)
+
+    def _met_before(self, form: Linear, side: int) -> int | None:
+        asked = side, form.constant, *form.terms, *[c for _, c in form.terms.values()]
+        found, effort = self._met.get(asked, (None, _EFFORT))
+        if effort < self._effort:
+            self._effort -= effort
+            return found
+        before = self._effort
+        found = self._bound(form, side)
+        if self._effort > 0:  # else there may be more to find
+            self._met[asked] = found, before - self._effort
+        return found
 
     def _bound(self, form: Linear, side: int) -> int | None:
         self._effort -= 1
@@ -238,14 +265,20 @@ class Facts:
                 found = self._bound_op(form, k, atom, c, side)
                 if found is not None:
                     return found
-        scaled = self._bound_quotients(form, side)
+        scaled, total = self._bound_quotients(form, side), self._bound_sum(form, side)
+        if scaled is None or total is None:
+            return scaled if total is None else total
+        return min(total, scaled) if side > 0 else max(total, scaled)
+
+    def _bound_sum(self, form: Linear, side: int) -> int | None:
+        """Term by term."""
         total = form.constant
         for atom, c in form.terms.values():
             limit = self._bound_atom(atom, side if c > 0 else -side)
             if limit is None:
-                return scaled
+                return None
             total += c * limit
-        return total if scaled is None else min(total, scaled) if side > 0 else max(total, scaled)
+        return total
 
     def _bound_quotients(self, form: Linear, side: int) -> int | None:
         """A bound by way of a multiple of the form, in which a quotient may cancel against other terms.
@@ -258,15 +291,15 @@ class Facts:
             d = _divisor(atom)
             if d is not None and c % d:
                 scale = d // gcd(c, d)
-                limit = self._bound(Linear(0).plus(form, scale), side)
+                limit = self.bound(Linear(0).plus(form, scale), side)
                 return None if limit is None else limit // scale if side > 0 else -(-limit // scale)
         return None
 
     def _bound_op(self, form: Linear, k: Key, atom: Op, c: int, side: int) -> int | None:
-        rest = form.without(k)
         wanted = side if c > 0 else -side  # which bound of the atom matters
         if atom.op in ("min", "max"):
-            options = [self._bound(rest.plus(linear(a), c), side) for a in atom.args]
+            rest = form.without(k)
+            options = [self.bound(rest.plus(linear(a), c), side) for a in atom.args]
             if (atom.op == "min") == (wanted > 0):  # min is below each argument: any one's bound will do
                 known = [o for o in options if o is not None]
                 return (min(known) if side > 0 else max(known)) if known else None
@@ -274,23 +307,24 @@ class Facts:
                 return None
             return max(o for o in options if o is not None) if side > 0 else min(o for o in options if o is not None)
         if atom.op == "select":
-            options = [self._bound(rest.plus(linear(a), c), side) for a in atom.args[1:]]
+            rest = form.without(k)
+            options = [self.bound(rest.plus(linear(a), c), side) for a in atom.args[1:]]
             if None in options:
                 return None
             return max(o for o in options if o is not None) if side > 0 else min(o for o in options if o is not None)
         d = _divisor(atom)
         if d is not None and c % d == 0:
-            return self._bound_multiple(rest, linear(atom.args[0]), d, c, side)
+            return self._bound_multiple(form.without(k), linear(atom.args[0]), d, c, side)
         return None
 
     def _bound_multiple(self, rest: Linear, dividend: Linear, d: int, c: int, side: int) -> int | None:
         """Bound of rest + c * (dividend // d), c a multiple of d: the better of two proofs."""
         wanted = side if c > 0 else -side
         slack = 0 if wanted > 0 else 1 - d  # e - d + 1 <= d * (e // d) <= e
-        options = [self._bound(rest.plus(dividend.plus(Linear(slack)), c // d), side)]
-        limit = self._bound(dividend, wanted)
+        options = [self.bound(rest.plus(dividend.plus(Linear(slack)), c // d), side)]
+        limit = self.bound(dividend, wanted)
         if limit is not None:
-            options.append(self._bound(rest.plus(Linear(c * (limit // d))), side))
+            options.append(self.bound(rest.plus(Linear(c * (limit // d))), side))
         known = [o for o in options if o is not None]
         return None if not known else min(known) if side > 0 else max(known)
 
@@ -325,7 +359,7 @@ class Facts:
             return int(atom.args[1].value) - 1 if side > 0 else 0
         d = _divisor(atom)
         if d is not None:
-            limit = self._bound(linear(atom.args[0]), side)
+            limit = self.bound(linear(atom.args[0]), side)
             if limit is None and d >= _LARGE:  # a quotient of any number, such as e >> 61
                 limit = INDEX.max if side > 0 else INDEX.min
             return None if limit is None else limit // d

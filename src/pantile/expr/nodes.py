@@ -19,7 +19,7 @@ is visited once. `same` in `visit` compares structure. Python's numbers enter th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from ..errors import UserError
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import dataclass_transform
 
-    @dataclass_transform(frozen_default=True, eq_default=False)
+    @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
     def node(*, init: bool = True) -> Callable[[type[T]], type[T]]:
-        """The dataclass of a node: frozen, compared by identity."""
+        """The dataclass of a node, and of what is as many: frozen, compared by identity."""
 
 else:
 

@@ -118,6 +118,10 @@ def once_per_node(
     return remembering
 
 
+# What `names`, `loaded`, `has_floats` and `key` have noted of operands: they are asked of these first.
+_noted_names, _noted_loads, _noted_floats, _noted_key = map(attrgetter, ("_names", "_loaded", "_has_floats", "_key"))
+
+
 def note(e: Expr, **found: object) -> None:
     """Have a node remember what is known of it without asking, as `once_per_node` does."""
     for slot, value in found.items():
@@ -258,13 +262,13 @@ def names(e: Expr) -> frozenset[str]:
     """The names of the variables that occur."""
     if isinstance(e, Var):
         return frozenset((e.name,))
-    return _union([names(c) for c in children(e)])
+    return union([*map(_noted_names, e.operands)])
 
 
 _NONE: frozenset[str] = frozenset()
 
 
-def _union(sets: list[frozenset[str]]) -> frozenset[str]:
+def union(sets: list[frozenset[str]]) -> frozenset[str]:
     """All names; one of the sets itself where it holds the others, so that what is nested deep does not hold copies."""
     whole = sets[0] if sets else _NONE
     for s in sets:
@@ -276,13 +280,13 @@ def _union(sets: list[frozenset[str]]) -> frozenset[str]:
 @once_per_node("_has_floats")
 def has_floats(e: Expr) -> bool:
     """Whether floats take part anywhere in it."""
-    return e.dtype.is_float or any(map(has_floats, children(e)))
+    return e.dtype.is_float or any(map(_noted_floats, e.operands))
 
 
 @once_per_node("_loaded")
 def loaded(e: Expr) -> frozenset[str]:
     """The buffers that are loaded from."""
-    inside = _union([loaded(c) for c in children(e)])
+    inside = union([*map(_noted_loads, e.operands)])
     return inside | {e.buffer} if isinstance(e, Load) and e.buffer not in inside else inside
 
 
@@ -314,7 +318,7 @@ def key(e: Expr) -> Key:
     of a leaf, however much an expression shares (nested tuples would be walked again at each use, as trees)."""
     own = _described(type(e).__name__, e.dtype.name, e.lanes, _attributes(e))
     operands = e.operands
-    return blake2b(own + b"".join(map(key, operands)), digest_size=16).digest() if operands else own
+    return blake2b(own + b"".join(map(_noted_key, operands)), digest_size=16).digest() if operands else own
 
 
 @lru_cache(maxsize=1 << 14)

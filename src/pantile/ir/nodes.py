@@ -17,10 +17,9 @@ After `flatten`, every Load and Store has one index, counted in elements from th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
-from ..expr.nodes import Expr
+from ..expr.nodes import Expr, node
 from ..expr.types import DType
 
 
@@ -43,7 +42,7 @@ class Memory(str, Enum):
     REGISTER = "register"  # a stack buffer with constant indices after unrolling; promoted by LLVM
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@node()
 class Stmt:
     """Base of all statements."""
 
@@ -53,7 +52,7 @@ class Stmt:
         return show(self)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@node()
 class For(Stmt):
     """for var in min .. min+extent."""
 
@@ -65,7 +64,7 @@ class For(Stmt):
     scratch: Expr | None = None  # parallel, once planned: bytes of arena each thread needs inside
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@node()
 class Let(Stmt):
     """name = value, visible in body."""
 
@@ -74,14 +73,14 @@ class Let(Stmt):
     body: Stmt
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@node()
 class Block(Stmt):
     """One after another."""
 
     stmts: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@node()
 class If(Stmt):
     """Branch on a scalar."""
 
@@ -90,7 +89,7 @@ class If(Stmt):
     otherwise: Stmt | None = None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@node()
 class Store(Stmt):
     """buffer[indices] = value, in the lanes where mask holds."""
 
@@ -101,7 +100,7 @@ class Store(Stmt):
     nontemporal: bool = False
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@node()
 class Produce(Stmt):
     """body computes stage."""
 
@@ -109,7 +108,7 @@ class Produce(Stmt):
     body: Stmt
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@node()
 class Realize(Stmt):
     """A buffer of the box exists during body."""
 
@@ -120,7 +119,7 @@ class Realize(Stmt):
     body: Stmt
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@node()
 class Alloc(Stmt):
     """A flat buffer of `size` elements exists during body (SCRATCH: at byte `offset` of the innermost parallel
     loop's arena; STACK, REGISTER: `size` is constant; HEAP: taken from the runtime's arena and given back)."""
@@ -133,7 +132,7 @@ class Alloc(Stmt):
     body: Stmt
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@node()
 class Prefetch(Stmt):
     """Ask for the cache line of buffer[indices]."""
 
@@ -141,7 +140,7 @@ class Prefetch(Stmt):
     indices: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@node()
 class Call(Stmt):
     """A named effect: 'fail' (code) leaves the kernel with an error code."""
 
@@ -152,7 +151,7 @@ class Call(Stmt):
 Strides = tuple[int | None, ...]  # per axis, in elements; None is any
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@node()
 class BufferArg:
     """An input or output array of the kernel: pointer, and per dim extent and stride (in elements) as scalars."""
 
@@ -169,7 +168,7 @@ class BufferArg:
         return f"{self.name}.stride.{axis}"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@node()
 class ScalarArg:
     """A scalar argument (a Param)."""
 
@@ -177,7 +176,7 @@ class ScalarArg:
     dtype: DType
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@node()
 class Program:
     """A kernel: arguments and body."""
 

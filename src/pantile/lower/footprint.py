@@ -10,7 +10,7 @@ from ..analysis.touched import Box, hull, touched
 from ..expr.linear import simplify
 from ..expr.nodes import COMPARISON, Expr, Load, Op
 from ..expr.types import INDEX
-from ..expr.visit import conjuncts, depends, loaded, same, walk
+from ..expr.visit import conjuncts, depends, loaded, same, union, walk
 from ..graph.nodes import Stage
 from ..ir.nodes import Block, For, If, Let, Produce, Realize, Stmt
 from ..ir.visit import children, expressions
@@ -37,9 +37,9 @@ class Contents:
         found = self._known.get(id(s))
         if found is None:
             inside = [self._of(c) for c in children(s)]
-            buffers = frozenset().union(*(loaded(e) for e in expressions(s)), *(c[1] for c in inside))
-            own = (s.stage,) if isinstance(s, Produce) else ()
-            found = s, buffers, frozenset(own).union(*(c[2] for c in inside))
+            buffers = union([*(c[1] for c in inside), *map(loaded, expressions(s))])
+            own = [frozenset((s.stage,))] if isinstance(s, Produce) else []
+            found = s, buffers, union([*(c[2] for c in inside), *own])
             self._known[id(s)] = found
         return found
 

@@ -24,7 +24,7 @@ from ..expr.build import ramp, select
 from ..expr.linear import linear
 from ..expr.nodes import Const, Expr, Load, Ramp, const
 from ..expr.types import INDEX, DType
-from ..expr.visit import key, loaded, names, transform, walk
+from ..expr.visit import key, loaded, names, transform, union, walk
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Prefetch, Realize, Stmt, Store
 from .names import of_buffer
@@ -72,9 +72,9 @@ class _Promoter:
         if found is None:
             inner = [self.accessed(c) for c in ir.children(s)]
             found = self.known[id(s)] = _Accessed(
-                frozenset[str]().union(*map(loaded, ir.expressions(s)), *(i.reads for i in inner)),
-                frozenset((s.buffer,) if isinstance(s, Store) else ()).union(*(i.writes for i in inner)),
-                frozenset((s.buffer,) if isinstance(s, Realize) else ()).union(*(i.own for i in inner)),
+                union([*(i.reads for i in inner), *map(loaded, ir.expressions(s))]),
+                union([*(i.writes for i in inner), *([frozenset((s.buffer,))] if isinstance(s, Store) else [])]),
+                union([*(i.own for i in inner), *([frozenset((s.buffer,))] if isinstance(s, Realize) else [])]),
             )
             self.keep.append(s)
         return found

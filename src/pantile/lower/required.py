@@ -186,7 +186,7 @@ class Required:
                    and _is_of_coordinates(e.args[0]) for e in walk(*expressions(d)))  # fmt: skip
 
     def _reads_stage(self, e: Expr) -> bool:
-        return not loaded(e).isdisjoint(self.graph.producer)
+        return not self.graph.producer.keys().isdisjoint(loaded(e))
 
 
 def _is_of_coordinates(condition: Expr) -> bool:

@@ -117,6 +117,6 @@ def _renamed(body: Stmt, homes: dict[str, str]) -> Stmt:
         return Prefetch(homes[s.buffer], s.indices) if isinstance(s, Prefetch) and s.buffer in homes else None
 
     def has_moved(e: Expr) -> bool:
-        return not loaded(e).isdisjoint(homes)
+        return not homes.keys().isdisjoint(loaded(e))
 
     return ir.transform(ir.map_exprs(body, lambda e: transform(e, load, memo, has_moved)), access)

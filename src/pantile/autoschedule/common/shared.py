@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from ...analysis.interval import Interval, Scope, interval, values_of
 from ...analysis.touched import Box
 from ...cached import cached_property
@@ -97,6 +99,10 @@ class Shared:
 
     def _meet(self, a: Interval, limit: Interval) -> Interval:
         return self._once(("within", id(a), limit.low, limit.high), (a,), lambda: a.meet(limit))
+
+    def last(self, r: Interval, count: int) -> Interval:
+        """The last so many values of a range."""
+        return self._once(("last", id(r), count), (r,), lambda: Interval(np.maximum(r.low, r.high - count + 1), r.high))
 
     def _once(self, name: object, of: tuple[Interval | None, ...], find: Callable[[], T]) -> T:
         found = self._found.get(name)

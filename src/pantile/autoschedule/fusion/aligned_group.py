@@ -56,6 +56,8 @@ class Seen:
         self.along = Once(self._along)  # stage -> dim of the output -> its extent there
         self.beside = Once(self._beside)  # stage -> points at one point of the space, in dims that it does not have
         self.distance = Once(self._distance)  # (producer, consumer) -> in points of the output
+        # (stage, dims of the output that are tiled) -> its bytes at one point of these, and those that it has
+        self.part = Once(self._part)
 
     def _axes(self, name: str) -> dict[str, int]:
         return {d: self._place[axis] for d, (axis, _) in self._space.axes[name].items() if axis in self._place}
@@ -74,6 +76,13 @@ class Seen:
 
     def _extents(self, name: str) -> Iterable[tuple[str, int]]:
         return zip(self._stages.problem.graph.stage[name].dims, self._stages.extents[name], strict=True)
+
+    def _part(self, at: tuple[str, tuple[int, ...]]) -> tuple[float, tuple[int, ...]]:
+        name, long = at
+        whole, density = self.along[name], self.density[name]
+        tiled = tuple(k for k in density if k in long)
+        points = prod(density[k] for k in tiled) * prod(n for k, n in whole.items() if k not in long)
+        return points * (self.beside[name] * self._stages.bytes_per_point[name]), tiled
 
     def _distance(self, pair: tuple[str, str]) -> Distance:
         far, units = self._space.distance[pair], self._units
@@ -142,11 +151,19 @@ def _centred(
     for name in reversed(names):
         mine = [(c, _moved(distance, shifts[c])) for c, distance in ways[name]]
         if mine:
-            ends = [(min(d[k][0] for _, d in mine), max(d[k][1] for _, d in mine)) for k in range(rank)]
-            shifts[name] = tuple((low + high) / 2 for low, high in ends)
-        back = tuple(-s for s in shifts[name])
-        centred.update({(name, c): _moved(distance, back) for c, distance in mine})
+            shifts[name] = _middle([distance for _, distance in mine])
+            back = [-s for s in shifts[name]]
+            for c, distance in mine:
+                centred[name, c] = _moved(distance, back)
     return centred
+
+
+def _middle(distances: Sequence[Distance]) -> tuple[float, ...]:
+    """Of all of them together, per dim; nearly always there is one."""
+    if len(distances) == 1:
+        return tuple([(low + high) / 2 for low, high in distances[0]])
+    along = zip(*distances, strict=True)
+    return tuple([(min(low for low, _ in sides) + max(high for _, high in sides)) / 2 for sides in along])
 
 
 def _narrowed(distance: Distance, producer: Mapping[int, float], consumer: Mapping[int, float]) -> Distance:

@@ -78,14 +78,8 @@ class OverlappedTiles:
     @cached_property
     def _parts(self) -> dict[str, tuple[float, tuple[int, ...]]]:
         """Per buffer, bytes at one point of the tiled dims, and which of those it has."""
-        found = {}
-        for name in self.buffers:
-            whole, density = self.group.seen.along[name], self.group.seen.density[name]
-            tiled = tuple(k for k in density if k in self.long)
-            points = prod(density[k] for k in tiled) * prod(n for k, n in whole.items() if k not in self.long)
-            each = self.group.seen.beside[name] * self.group.stages.bytes_per_point[name]
-            found[name] = (points * each, tiled)
-        return found
+        part, long = self.group.seen.part, tuple(self.long)
+        return {name: part[name, long] for name in self.buffers}
 
     # ---- how much they overlap
 

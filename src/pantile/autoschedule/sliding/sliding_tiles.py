@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ...analysis.interval import Interval
 from ...analysis.touched import Box
 from ...cached import cached_property
 from ...schedule.alone import lanes
 from ..common import footprint
 from ..common.facts import Facts
+from ..common.footprint import Footprint
+from ..common.shared import Shared
 from ..common.tiles import MOST_UNROLLED
 from ..strategy import Problem
 from .overlap import WHOLE, Motion, motions
@@ -147,10 +148,12 @@ class SlidingTiles:
             one = {d: np.minimum(self.step(nest, d), self.sizes[d]) for d in self.long}
             tile = {d: self.sizes[d] if d in inside else one[d] for d in self.long}
 
-            def new(name: str, box: Box) -> Box:
-                return self.advanced(name, box, nest, nest.loops[level]) if name in sliding else box
+            shared = self.known.shared(self.output.name, tile)
 
-            self._boxes[key] = footprint.boxes(self.facts, self.members, self.output.name, tile, new)
+            def new(name: str, box: Box) -> Box:
+                return self.advanced(name, box, nest, nest.loops[level], shared) if name in sliding else box
+
+            self._boxes[key] = Footprint(self.facts, self.members, self.output.name, tile, new, shared).boxes
         return self._boxes[key]
 
     def sliding_along(self, levels: Mapping[str, Level], level: int) -> frozenset[str]:
@@ -163,12 +166,12 @@ class SlidingTiles:
             self._asked, self._sliding = levels, {k: frozenset(names) for k, names in found.items()}
         return self._sliding.get(level, frozenset())
 
-    def advanced(self, name: str, box: Box, nest: Nest, loop: str) -> Box:
+    def advanced(self, name: str, box: Box, nest: Nest, loop: str, shared: Shared) -> Box:
         """The last rows of a box, those that an iteration of a loop adds."""
         stage = self.graph.stage[name]
         moving = self.motions[name]
         return tuple(
-            Interval(np.maximum(r.low, r.high - ceil(moving[d].rate * self.step(nest, loop)) + 1), r.high)
+            shared.last(r, ceil(moving[d].rate * self.step(nest, loop)))
             if d in moving and moving[d].dim == loop else r
             for d, r in zip(stage.dims, box, strict=True)
         )  # fmt: skip

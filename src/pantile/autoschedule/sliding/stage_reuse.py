@@ -3,6 +3,9 @@ are, and which of them can be fused into what reads them at all."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ...analysis.access import accesses_of
 from ...cached import cached_property
 from ...expr.nodes import Op
@@ -11,6 +14,7 @@ from ...graph.nodes import Stage
 from ...schedule.default import CHEAP_LOADS, CHEAP_OPERATIONS
 from ...schedule.updates import is_independent, pure_dims
 from ..common.facts import Facts
+from ..common.shared import Shared
 from ..strategy import Problem
 from .overlap import is_read_again, overlaps
 
@@ -23,6 +27,12 @@ class StageReuse:
     def __init__(self, problem: Problem) -> None:
         self.facts: Facts = problem.facts
         self.graph = problem.graph
+        self._shared: dict[tuple[object, ...], Shared] = {}
+
+    def shared(self, output: str, tile: Mapping[str, Any]) -> Shared:
+        """What segments that end in one stage have in common, over the same tiles of it."""
+        sizes = [(loop, size.tobytes()) for loop, size in tile.items()]
+        return self._shared.setdefault((output, *sizes), Shared())
 
     @cached_property
     def overlaps(self) -> dict[str, dict[str, dict[str, int]]]:
