@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from .analysis.fingerprint import fingerprint
-from .autoschedule import STRATEGIES, Found, GroupReport, Problem, Report, Strategy
+from .autoschedule import STRATEGIES, Alternative, Found, GroupReport, Problem, Report, Strategy
 from .errors import UserError
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
@@ -46,8 +46,10 @@ def _question(strategy: Strategy, problem: Problem) -> list[str]:
 
 
 def _to_bytes(answer: Found) -> bytes:
-    report = asdict(answer.report)
+    others = answer.report.alternatives
+    report = asdict(replace(answer.report, alternatives=()))
     report["parameters"] = {k: str(v) for k, v in report["parameters"].items()}
+    report["alternatives"] = [[a.name, a.schedule.to_json(), a.seconds, a.why] for a in others]
     return json.dumps([answer.schedule.to_json(), report], default=_number).encode()
 
 
@@ -67,7 +69,8 @@ def _from_bytes(data: bytes | None) -> Found | None:
 
 def _report(fields: Mapping[str, Any]) -> Report:
     groups = tuple(GroupReport(**_with_tuples(g, "members", "levels", "remarks")) for g in fields["groups"])
-    return Report(**_with_tuples({**fields, "groups": groups}, "inlined", "remarks"))
+    others = tuple(Alternative(name, Schedule.from_json(text), *rest) for name, text, *rest in fields["alternatives"])
+    return Report(**_with_tuples({**fields, "groups": groups, "alternatives": others}, "inlined", "remarks"))
 
 
 def _with_tuples(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from .codegen.target import Target, host
 from .codegen.target import target as target_named
 from .compile import Options, to_assembly, to_llvm, to_loops
 from .errors import UserError, shown
+from .explain import Explanation, Timing, as_text
 from .expr.depth import on_deep_stack
 from .forks import Lock
 from .graph.build import build
@@ -31,10 +32,10 @@ from .lang.func import Func
 from .lang.names import identifier
 from .lower.passes import Trace
 from .machine import Machine, detect
-from .price import Price
+from .price import Price, limits
 from .progress import doing
 from .reference.evaluate import evaluate
-from .runtime.pool import checked_num_threads
+from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled import Known, Scheduled
 
@@ -184,14 +185,33 @@ class Pipeline:
         """How it is computed, with defaults filled in for every stage. Prints as the Python that makes it."""
         return self._shown().schedule
 
-    def explain(self) -> str:
-        """Why the schedule is as it is: the groups, tiles and costs of the strategy that found it, and which stages
-        algebra has put in the place of others."""
-        self._shown()
-        rewrites = f"\n\n{self._calls.rewritten}" if self._calls.rewritten.changes else ""
-        for found in self._found.values():
-            return f"{found.report}{rewrites}"
-        return f"{self.graph.name} is scheduled as asked, by hand or by default:\n{self.schedule}{rewrites}"
+    def explain(self, /, **arguments: Any) -> str:
+        """How long it takes and why, how it is scheduled and why, and what else was considered.
+
+        The time is that of the latest call, or of what the schedule was asked for; `p.explain(img=(1080, 1920, 3))` is
+        about such a call, as `predict` takes it. What bounds it is what takes longest if all else were free.
+        """
+        if arguments:
+            self._find(arguments)
+        shown = self._shown()
+        report = next((found.report for found in self._found.values()), None)
+        timing = self._timing(arguments)
+        return as_text(Explanation(self.graph.name, shown, report, self._calls.rewritten, timing))
+
+    def _timing(self, arguments: Mapping[str, Any]) -> Timing | None:
+        """Of such calls, of the latest one, or of what is expected; None if nothing is."""
+        latest = None if arguments else self._calls.latest
+        given = arguments if latest is None else latest[0].like
+        given = given or self._estimates or {}
+        if not given:
+            return None
+        machine = self._for_machine
+        threads = get_num_threads() if self._machine is None else machine.threads
+        measured = None
+        if latest is not None and self._machine is None:
+            measured, threads = latest[1], latest[1].threads
+        price, work = self._calls.price(given, machine, threads), self._calls.work(given, self.rewritten)
+        return Timing(self._calls.like(given), threads, price, limits(work, price, machine, threads), measured)
 
     def with_schedule(
         self, schedule: Schedule | Strategy | str, *, estimates: Mapping[str, Any] | None = None,

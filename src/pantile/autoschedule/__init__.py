@@ -12,7 +12,7 @@ from .kernel import Kernel
 from .naive import Naive
 from .polymage import Polymage, TunedPolymage
 from .posttile import PostTile
-from .report import GroupReport, Report
+from .report import Alternative, GroupReport, Report
 from .reuse import Reuse
 from .strategy import Found, Problem, Strategy
 
@@ -23,6 +23,6 @@ STRATEGIES: dict[str, type[Strategy]] = {
 VARIANTS: dict[str, Strategy] = {**ABLATION, **AS_PRINTED}
 
 __all__ = [
-    "STRATEGIES", "VARIANTS", "Auto", "Dp", "Found", "Greedy", "GroupReport", "Kernel", "Naive", "Polymage", "PostTile",
-    "Problem", "Report", "Reuse", "Strategy", "TunedGreedy", "TunedPolymage",
+    "STRATEGIES", "VARIANTS", "Alternative", "Auto", "Dp", "Found", "Greedy", "GroupReport", "Kernel", "Naive",
+    "Polymage", "PostTile", "Problem", "Report", "Reuse", "Strategy", "TunedGreedy", "TunedPolymage",
 ]  # fmt: skip

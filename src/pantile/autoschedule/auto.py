@@ -16,6 +16,7 @@ from math import inf
 from typing import Annotated, ClassVar
 
 from ..parameters import Between
+from ..schedule.groups import groups, is_inlined
 from ..schedule.schedule import Schedule
 from .dp import Dp
 from .greedy import Greedy
@@ -25,6 +26,7 @@ from .polymage import Polymage
 from .posttile import PostTile
 from .report import GroupReport, Report
 from .reuse import Reuse
+from .search.alternatives import alternatives
 from .search.crossing import crossings
 from .search.priced import Candidate, Priced
 from .search.resizing import resizings
@@ -50,19 +52,28 @@ class Auto(Strategy):
         search = _Search(problem, self.steps, self.worth)
         best = search.best()
         costs = {c.name: c.price.seconds for c in search.proposed}
-        groups = tuple(
-            GroupReport(s.name, costs={"seconds": s.seconds}, remarks=(f"{s.redundant:.0%} of it computed again",))
-            for s in best.price.stages
-        )
-        inlined = tuple(n for n, s in best.schedule.items() if any(d.verb == "compute_inline" for d in s.directives))
+        inlined = tuple(n for n, s in best.schedule.items() if is_inlined(s))
         return Found(
             best.schedule,
             Report(
-                self.name, problem.machine.name, {"steps": self.steps, "worth": self.worth}, groups, inlined,
+                self.name, problem.machine.name, {"steps": self.steps, "worth": self.worth}, _groups(best), inlined,
                 {"schedules priced": len(search.priced.known), "predicted seconds": best.price.seconds},
                 (f"{best.name}; proposed: {', '.join(f'{n} {s * 1e3:.3g} ms' for n, s in costs.items())}",),
+                alternatives(search.priced.known.values(), best),
             ),
         )  # fmt: skip
+
+
+def _groups(best: Candidate) -> tuple[GroupReport, ...]:
+    """What is computed together, and how long that takes."""
+    seconds = {s.name: s.seconds for s in best.price.stages}
+    return tuple(
+        GroupReport(
+            g.root, g.members, (dict(g.tiles),) if g.tiles else (),
+            {"predicted ms": 1e3 * sum(seconds.get(name, 0.0) for name in (g.root, *g.members))},
+        )
+        for g in groups(best.schedule)
+    )  # fmt: skip
 
 
 class _Search:
