@@ -12,7 +12,7 @@ from . import kept
 from .analysis.messages import readable
 from .analysis.ranges import with_ranges
 from .analysis.work import Work
-from .autoschedule import STRATEGIES, VARIANTS, Found, Problem, Strategy
+from .autoschedule import STRATEGIES, VARIANTS, Found, Problem, Report, Strategy
 from .calls import Calls
 from .codegen.target import Target, host
 from .codegen.target import target as target_named
@@ -163,6 +163,13 @@ class Pipeline:
         threads = machine.threads if num_threads is None else checked_num_threads(num_threads)
         return self._calls.price(arguments, machine, threads)
 
+    def problem(self, /, **arguments: Any) -> Problem:
+        """What a strategy is asked about such a call: the stages that are computed, the sizes, the machine."""
+        shapes, scalars = self._calls.sizes(arguments)
+        graph = with_extents(self.rewritten, dict(self._calls.known(arguments)))
+        measure = partial(self._seconds, graph, arguments)
+        return Problem(graph, shapes, scalars, self._for_machine, self.options.strict, measure)
+
     # ---- looking inside
 
     @property
@@ -185,6 +192,17 @@ class Pipeline:
         """How it is computed, with defaults filled in for every stage. Prints as the Python that makes it."""
         return self._shown().schedule
 
+    @property
+    def report(self) -> Report | None:
+        """What the strategy reports of the schedule that it found first, and of those that it left; None by hand."""
+        self._shown()
+        return next((found.report for found in self._found.values()), None)
+
+    @property
+    def estimates(self) -> Mapping[str, Any] | None:
+        """What the pipeline was said to be called with."""
+        return self._estimates
+
     def explain(self, /, **arguments: Any) -> str:
         """How long it takes and why, how it is scheduled and why, and what else was considered.
 
@@ -193,17 +211,15 @@ class Pipeline:
         """
         if arguments:
             self._find(arguments)
-        shown = self._shown()
-        report = next((found.report for found in self._found.values()), None)
         timing = self._timing(arguments)
-        return as_text(Explanation(self.graph.name, shown, report, self._calls.rewritten, timing))
+        return as_text(Explanation(self.graph.name, self._shown(), self.report, self._calls.rewritten, timing))
 
     def _timing(self, arguments: Mapping[str, Any]) -> Timing | None:
         """Of such calls, of the latest one, or of what is expected; None if nothing is."""
         latest = None if arguments else self._calls.latest
         given = arguments if latest is None else latest[0].like
         given = given or self._estimates or {}
-        if not given:
+        if not given and latest is None:
             return None
         machine = self._for_machine
         threads = get_num_threads() if self._machine is None else machine.threads
@@ -256,13 +272,11 @@ class Pipeline:
         if known in self._found:
             return
         with self._finding:
-            shapes, scalars = self._calls.sizes(arguments)
-            if known in self._found or any(0 in shape for shape in shapes.values()):
+            if known in self._found:
                 return
-            machine = self._for_machine
-            graph = with_extents(self.rewritten, dict(known))
-            measure = partial(self._seconds, graph, arguments)
-            problem = Problem(graph, shapes, scalars, machine, self.options.strict, measure)
+            problem = self.problem(**arguments)
+            if any(0 in shape for shape in problem.shapes.values()):
+                return
             found = kept.found(self._asked, problem)
             self._calls.adopt(known, found.schedule)
             self._found[known] = found

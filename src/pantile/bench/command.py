@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import tempfile
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pantile as pt
 
+from .. import tuned
 from ..apps import APPS, GROUPS, SCHEDULES, App
 from . import heatmap, machine, plot, predictions, scheduling
 from .console import Console
@@ -99,6 +101,8 @@ def run(args: argparse.Namespace) -> int:
     """Measure and report; 1 if some contender failed or disagreed, else 0."""
     console = Console()
     args.size = args.size or ("small" if args.check else "paper")
+    if args.threads:
+        pt.set_num_threads(args.threads)  # which tuned schedules are for
     args.apps = [name for word in args.apps for name in GROUPS.get(word, (word,))]
     console.begin("measuring what this machine can do")
     host = machine.describe()
@@ -110,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     settings = _settings(args, console)
     apps = _chosen(args.apps, settings, console)
     results: list[Result] = []
-    with _empty_cache():
+    with _empty_cache(but=tuned.files() if "tuned" in args.schedule else ()):
         console.note(f"starting LLVM and the threads took {start_seconds():.3f} s, which no compile time includes")
         console.note(_plan(apps, settings))
         try:
@@ -246,9 +250,11 @@ def _installed(rivals: Sequence[tuple[str, str]], console: Console) -> Iterator[
 
 
 @contextmanager
-def _empty_cache() -> Iterator[None]:
-    """Compile times are those of compiling: an empty folder serves as cache until the end."""
+def _empty_cache(but: Sequence[Path] = ()) -> Iterator[None]:
+    """Compile times are those of compiling: a folder with nothing but some files serves as cache until the end."""
     with tempfile.TemporaryDirectory(prefix="pantile-bench-") as folder, _cache_at(folder):
+        for path in but:
+            shutil.copy2(path, folder)
         yield
 
 
