@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +19,7 @@ from .codegen.target import Target, host
 from .codegen.target import target as target_named
 from .compile import Options, to_assembly, to_llvm, to_loops
 from .errors import UserError, shown
-from .explain import Explanation, Timing, as_text
+from .explain import Explanation, Timing, as_page, as_text, write_page
 from .expr.depth import on_deep_stack
 from .forks import Lock
 from .graph.build import build
@@ -203,16 +204,20 @@ class Pipeline:
         """What the pipeline was said to be called with."""
         return self._estimates
 
-    def explain(self, /, **arguments: Any) -> str:
+    def explain(self, /, html: str | os.PathLike[str] | None = None, **arguments: Any) -> str:
         """How long it takes and why, how it is scheduled and why, and what else was considered.
 
         The time is that of the latest call, or of what the schedule was asked for; `p.explain(img=(1080, 1920, 3))` is
         about such a call, as `predict` takes it. What bounds it is what takes longest if all else were free.
+        `html=FILE` writes it as a page, too, with pictures of the stages, tiles and windows, and the loops.
         """
         if arguments:
             self._find(arguments)
         timing = self._timing(arguments)
-        return as_text(Explanation(self.graph.name, self._shown(), self.report, self._calls.rewritten, timing))
+        found = Explanation(self.graph.name, self._shown(), self.report, self._calls.rewritten, timing)
+        if html is not None:
+            write_page(html, as_page(found, self.loops()))
+        return as_text(found)
 
     def _timing(self, arguments: Mapping[str, Any]) -> Timing | None:
         """Of such calls, of the latest one, or of what is expected; None if nothing is."""
@@ -227,7 +232,8 @@ class Pipeline:
         if latest is not None and self._machine is None:
             measured, threads = latest[1], latest[1].threads
         price, work = self._calls.price(given, machine, threads), self._calls.work(given, self.rewritten)
-        return Timing(self._calls.like(given), threads, price, limits(work, price, machine, threads), measured)
+        sizes = self._calls.sizes(given)
+        return Timing(self._calls.like(given), *sizes, threads, price, limits(work, price, machine, threads), measured)
 
     def with_schedule(
         self, schedule: Schedule | Strategy | str, *, estimates: Mapping[str, Any] | None = None,

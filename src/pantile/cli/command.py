@@ -123,6 +123,7 @@ def _add_show(commands: _Commands) -> None:
     show.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
     show.add_argument("--machine", metavar="NAME", help="that a strategy schedules for, such as i7-6700; this one")
     show.add_argument("--asm", action="store_true", help="the machine code too")
+    show.add_argument("--html", type=Path, metavar="FILE", help="write all of it, with pictures, as a page instead")
     show.set_defaults(run=_show)
 
 
@@ -224,7 +225,7 @@ def _show(options: argparse.Namespace) -> int:
     if options.app is None:
         print(listing())
         return 0
-    return show(options.app, options.schedule, options.machine, options.asm)
+    return show(options.app, options.schedule, options.machine, options.asm, options.html)
 
 
 def _tune(options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .explanation import Explanation, Timing
+from .page import as_page, write_page
 from .text import as_text
 
-__all__ = ["Explanation", "Timing", "as_text"]
+__all__ = ["Explanation", "Timing", "as_page", "as_text", "write_page"]

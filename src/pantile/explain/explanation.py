@@ -9,6 +9,7 @@ from typing import Any
 from ..algebra import Rewritten
 from ..autoschedule import Report
 from ..calls import Timed
+from ..expr.nodes import Number
 from ..price import Limits, Price
 from ..scheduled import Scheduled
 
@@ -18,6 +19,8 @@ class Timing:
     """The time of one kind of call: predicted, and measured if such a call was made on the machine."""
 
     arguments: Mapping[str, Any]  # shapes of arrays, and numbers
+    shapes: Mapping[str, tuple[int, ...]]  # of the outputs, by stage
+    scalars: Mapping[str, Number]  # params by name, input extents as "img.shape.0"
     threads: int
     price: Price
     limits: Limits
