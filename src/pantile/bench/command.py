@@ -16,7 +16,7 @@ import pantile as pt
 
 from .. import tuned
 from ..apps import APPS, GROUPS, SCHEDULES, App
-from . import heatmap, machine, plot, predictions, scheduling
+from . import ablation, heatmap, machine, plot, predictions, scheduling
 from .console import Console
 from .contender import Unavailable
 from .matrix import Matrix
@@ -36,6 +36,7 @@ Time apps, beside other systems if you like, all on the same arrays in the same 
   pantile bench everyday --rivals opencv,numba          twelve everyday filters beside libraries
   pantile bench --scheduling                            how long do strategies take to find schedules?
   pantile bench blur --predictions 30                   are predicted times of 30 schedules in the right order?
+  pantile bench blur harris --ablate auto               what does each ingredient of auto contribute?
 """
 CACHE_VARIABLE = "PANTILE_CACHE_DIR"
 SECONDS_PER_CONTENDER = 5  # two to be timed, the others to compile and to make arrays
@@ -82,6 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--predictions", type=_positive, metavar="N", help="compare predicted and measured times of N schedules per app"
     )
+    how.add_argument("--ablate", choices=["auto"], metavar="auto", help="time auto without each of its ingredients")
     how.add_argument("--repeat", type=_positive, metavar="N", help="rounds; by default two seconds per contender")
     how.add_argument(
         "--rival-limit", type=_seconds, default=60.0, metavar="SECONDS",
@@ -110,6 +112,8 @@ def run(args: argparse.Namespace) -> int:
         return _schedule_only(args, host, console)
     if args.predictions:
         return _predictions_only(args, host, console)
+    if args.ablate:
+        return _ablation_only(args, host, console)
     args.schedule = args.schedule or ("expert",)
     settings = _settings(args, console)
     apps = _chosen(args.apps, settings, console)
@@ -159,6 +163,20 @@ def _predictions_only(args: argparse.Namespace, host: dict[str, object], console
             predictions.draw(args.plot, results, f"{host['cpu']}, one thread; rank correlation per app")
         except Unavailable as reason:
             console.note(f"no chart: {reason}")
+    return 1 if console.errors else 0
+
+
+def _ablation_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
+    apps = [app for app in map(APPS.__getitem__, args.apps or _ungrouped()) if args.size in app.sizes]
+    threads = args.threads or pt.get_num_threads()
+    with _empty_cache():
+        results = ablation.ablate(apps, args.size, threads, Limit(args.repeat), console)
+    console.clear()
+    if results:
+        print(f"{host['cpu']}; size: {args.size}; {_number(threads, 'thread')}; what auto's ingredients contribute\n")
+        print("\n".join(ablation.table(results)))
+    if args.json:
+        write_document(args.json, {"machine": host, "ablation": ablation.to_json(results)})
     return 1 if console.errors else 0
 
 

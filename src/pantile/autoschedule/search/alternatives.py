@@ -1,4 +1,5 @@
-"""What else was considered: the cheapest schedules beside the chosen one that differ in more than a factor.
+"""What is reported of a search: what is computed together, and what else was considered, the cheapest that differ in
+more than a factor.
 
 `explain` tells why they lost, and `pantile tune` measures them: prices are wrong by more than neighbours differ.
 """
@@ -10,8 +11,9 @@ from collections.abc import Iterable
 
 from ...price import Price
 from ...price.show import named, time
+from ...schedule.groups import groups
 from ...schedule.schedule import Schedule
-from ..report import Alternative
+from ..report import Alternative, GroupReport
 from .priced import Candidate
 
 MOST = 10
@@ -19,6 +21,18 @@ ALIKE = 2  # of the same directives, with other factors
 NOTICEABLE = 0.01  # of the chosen one's time
 
 Shape = frozenset[tuple[str, tuple[tuple[object, ...], ...]]]
+
+
+def together(best: Candidate) -> tuple[GroupReport, ...]:
+    """The groups of a schedule, and how long each takes."""
+    seconds = {s.name: s.seconds for s in best.price.stages}
+    return tuple(
+        GroupReport(
+            g.root, g.members, (dict(g.tiles),) if g.tiles else (),
+            {"predicted ms": 1e3 * sum(seconds.get(name, 0.0) for name in (g.root, *g.members))},
+        )
+        for g in groups(best.schedule)
+    )  # fmt: skip
 
 
 def alternatives(candidates: Iterable[Candidate | None], best: Candidate) -> tuple[Alternative, ...]:
