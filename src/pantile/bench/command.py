@@ -34,6 +34,7 @@ Time apps, beside other systems if you like, all on the same arrays in the same 
   pantile bench --rivals halide:manual --plot all.png   every app that Halide has, under its experts' schedules
   pantile bench harris --rivals halide --check          do they compute the same?
   pantile bench everyday --rivals opencv,numba          twelve everyday filters beside libraries
+  pantile bench library --rivals opencv,scipy           filters that libraries have as one call
   pantile bench --scheduling                            how long do strategies take to find schedules?
   pantile bench blur --predictions 30                   are predicted times of 30 schedules in the right order?
   pantile bench blur harris --ablate auto               what does each ingredient of auto contribute?
