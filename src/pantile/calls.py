@@ -45,11 +45,15 @@ Kind = tuple[object, ...]
 
 @dataclass
 class Timed:
-    """Calls of one kind on so many threads: how many there were, and the shortest."""
+    """The latest calls of one kind on the same number of threads: how many there were, and the shortest."""
 
-    threads: int
+    threads: int = 0
     calls: int = 0
     seconds: float = inf
+
+    def begin(self, threads: int) -> None:
+        """Those from now on run on so many."""
+        self.threads, self.calls, self.seconds = threads, 0, inf
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Call:
     kernel: Kernel | None  # None: the outputs are empty
     packing: Packing
     like: Mapping[str, Any]  # arguments that make such a call: shapes and numbers by name
-    times: dict[int, Timed]  # by the number of threads
+    timed: Timed
     by: Calls | None = None  # who runs it, if it is not who was called
 
 
@@ -87,7 +91,7 @@ class Calls:
         self._deciding = [k for k, p in enumerate(graph.params) if p.name in deciding]
         self._kinds: dict[Kind, Call] = {}
         self._cropped: dict[Known, Calls] = {}
-        self.latest: tuple[Call, Timed] | None = None
+        self.latest: Call | None = None
 
     def _rewritten(self) -> Rewritten:
         """What is computed: other stages than the user's only where no schedule is written for those."""
@@ -110,18 +114,14 @@ class Calls:
         if call.kernel is not None:
             start = perf_counter()
             (call.by or self)._run(call.kernel, call.packing, [*inputs, *filled], numbers, threads)
-            self._note(call, threads, perf_counter() - start)
+            seconds = perf_counter() - start
+            timed, self.latest = call.timed, call  # for `explain`
+            if timed.threads != threads:
+                timed.begin(threads)
+            timed.calls += 1
+            if seconds < timed.seconds:
+                timed.seconds = seconds
         return filled
-
-    def _note(self, call: Call, threads: int, seconds: float) -> None:
-        """Remember how long it took, for `explain`."""
-        timed = call.times.get(threads)
-        if timed is None:
-            timed = call.times[threads] = Timed(threads)
-        timed.calls += 1
-        if seconds < timed.seconds:
-            timed.seconds = seconds
-        self.latest = call, timed
 
     def known(self, given: Mapping[str, Any]) -> Known:
         """What calls of this kind know of extents: how many channels a pixel has, where there are a few, or how many
@@ -246,11 +246,11 @@ class Calls:
         arrays = [*inputs, *filled]
         packing = Packing(arrays, [n.dtype for n in self.arguments.numbers])
         if all(0 in shape for shape in shapes):
-            return Call(shapes, None, packing, {}, {})
+            return Call(shapes, None, packing, {}, Timed())
         names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
         strides = tuple((name, known_strides(a)) for name, a in zip(names, arrays, strict=True))
         variant = scheduled.variants.of(strides, self._extents(inputs))
-        return Call(shapes, scheduled.kernel(variant), packing, self._like(inputs, numbers), {})
+        return Call(shapes, scheduled.kernel(variant), packing, self._like(inputs, numbers), Timed())
 
     def _extents(self, inputs: Sequence[NDArray]) -> dict[str, int]:
         infos = zip(self.graph.inputs, inputs, strict=True)

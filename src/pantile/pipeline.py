@@ -222,7 +222,7 @@ class Pipeline:
     def _timing(self, arguments: Mapping[str, Any]) -> Timing | None:
         """Of such calls, of the latest one, or of what is expected; None if nothing is."""
         latest = None if arguments else self._calls.latest
-        given = arguments if latest is None else latest[0].like
+        given = arguments if latest is None else latest.like
         given = given or self._estimates or {}
         if not given and latest is None:
             return None
@@ -230,7 +230,7 @@ class Pipeline:
         threads = get_num_threads() if self._machine is None else machine.threads
         measured = None
         if latest is not None and self._machine is None:
-            measured, threads = latest[1], latest[1].threads
+            measured, threads = replace(latest.timed), latest.timed.threads
         price, work = self._calls.price(given, machine, threads), self._calls.work(given, self.rewritten)
         sizes = self._calls.sizes(given)
         return Timing(self._calls.like(given), *sizes, threads, price, limits(work, price, machine, threads), measured)
