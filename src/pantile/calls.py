@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,19 @@ Values = Sequence[bool | int | float]
 Kind = tuple[object, ...]
 
 
+@dataclass
+class Timed:
+    """The latest calls of one kind on the same number of threads: how many there were, and the shortest."""
+
+    threads: int = 0
+    calls: int = 0
+    seconds: float = inf
+
+    def begin(self, threads: int) -> None:
+        """Those from now on run on so many."""
+        self.threads, self.calls, self.seconds = threads, 0, inf
+
+
 @dataclass(frozen=True)
 class Call:
     """One kind of call, ready to run."""
@@ -48,6 +63,8 @@ class Call:
     shapes: Sequence[Shape]
     kernel: Kernel | None  # None: the outputs are empty
     packing: Packing
+    like: Mapping[str, Any]  # arguments that make such a call: shapes and numbers by name
+    timed: Timed
     by: Calls | None = None  # who runs it, if it is not who was called
 
 
@@ -74,6 +91,7 @@ class Calls:
         self._deciding = [k for k, p in enumerate(graph.params) if p.name in deciding]
         self._kinds: dict[Kind, Call] = {}
         self._cropped: dict[Known, Calls] = {}
+        self.latest: Call | None = None
 
     def _rewritten(self) -> Rewritten:
         """What is computed: other stages than the user's only where no schedule is written for those."""
@@ -94,7 +112,15 @@ class Calls:
             for wanted, shape, a in zip(self.outputs, call.shapes, outputs, strict=True)
         ]
         if call.kernel is not None:
+            start = perf_counter()
             (call.by or self)._run(call.kernel, call.packing, [*inputs, *filled], numbers, threads)
+            seconds = perf_counter() - start
+            timed, self.latest = call.timed, call  # for `explain`
+            if timed.threads != threads:
+                timed.begin(threads)
+            timed.calls += 1
+            if seconds < timed.seconds:
+                timed.seconds = seconds
         return filled
 
     def known(self, given: Mapping[str, Any]) -> Known:
@@ -162,12 +188,22 @@ class Calls:
             for name, value in given.items()
         }
 
-    def work(self, given: Mapping[str, Any]) -> Work:
-        """How much work such a call is; a shape may stand for an array."""
+    def like(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments with shapes in the place of arrays."""
+        inputs, numbers = self.arguments.match(self._with_stand_ins(given))
+        return self._like(inputs, numbers)
+
+    def _like(self, inputs: Sequence[NDArray], numbers: Values) -> dict[str, Any]:
+        arrays = zip(self.arguments.arrays, inputs, strict=True)
+        shapes = {wanted.name: a.shape for wanted, a in arrays if wanted.table is None}
+        return shapes | {n.name: v for n, v in zip(self.arguments.numbers, numbers, strict=True)}
+
+    def work(self, given: Mapping[str, Any], graph: Graph | None = None) -> Work:
+        """How much work such a call is, of the user's stages or of others; a shape may stand for an array."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
         self._checked_by(inputs, numbers, self.general)
         scalars = self._scalars(inputs, numbers)
-        return count_work(self.graph, self._shapes(scalars), scalars)
+        return count_work(graph or self.graph, self._shapes(scalars), scalars)
 
     def price(self, given: Mapping[str, Any], machine: Machine, threads: int) -> Price:
         """What such a call takes on so many threads of a machine; a shape may stand for an array."""
@@ -210,11 +246,11 @@ class Calls:
         arrays = [*inputs, *filled]
         packing = Packing(arrays, [n.dtype for n in self.arguments.numbers])
         if all(0 in shape for shape in shapes):
-            return Call(shapes, None, packing)
+            return Call(shapes, None, packing, {}, Timed())
         names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
         strides = tuple((name, known_strides(a)) for name, a in zip(names, arrays, strict=True))
         variant = scheduled.variants.of(strides, self._extents(inputs))
-        return Call(shapes, scheduled.kernel(variant), packing)
+        return Call(shapes, scheduled.kernel(variant), packing, self._like(inputs, numbers), Timed())
 
     def _extents(self, inputs: Sequence[NDArray]) -> dict[str, int]:
         infos = zip(self.graph.inputs, inputs, strict=True)

@@ -8,22 +8,40 @@ may change. An entry is text as a user could have saved it, and is read as stric
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
+from . import tuned
 from .analysis.fingerprint import fingerprint
-from .autoschedule import STRATEGIES, Found, GroupReport, Problem, Report, Strategy
-from .errors import UserError
+from .autoschedule import (
+    STRATEGIES,
+    Alternative,
+    Auto,
+    Found,
+    Given,
+    GroupReport,
+    Problem,
+    Report,
+    Strategy,
+    Tuned,
+)
+from .errors import UserError, here
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
+from .graph.nodes import InputInfo
+from .price.show import time
 from .progress import doing
 from .runtime import cache
+from .runtime.pool import get_num_threads
 from .schedule import Schedule
 
 
 def found(strategy: Strategy, problem: Problem) -> Found:
     """What the strategy finds, now or at an earlier time."""
+    if isinstance(strategy, Tuned):
+        return _tuned(problem)
     if strategy.measures or type(strategy) not in STRATEGIES.values():
         return _find(strategy, problem)
     name = cache.key(*_question(strategy, problem))
@@ -32,6 +50,30 @@ def found(strategy: Strategy, problem: Problem) -> Found:
         answer = _find(strategy, problem)
         cache.write(name, _to_bytes(answer))
     return answer
+
+
+def _tuned(problem: Problem) -> Found:
+    """The winner of `pantile tune`, or else what `auto` finds, and a word about that."""
+    threads = get_num_threads()
+    winner = tuned.read(problem, threads)
+    if winner is not None:
+        remark = f"{winner.name}: the fastest of {winner.tried}, {time(winner.seconds)} when it was tuned"
+        return Given(winner.schedule, remark, called=Tuned.name).find(problem)
+    where = here()
+    shapes = " ".join(f"--shape {i.name}={_extents(problem, i)}" for i in problem.graph.arguments)
+    hint = (
+        f"{problem.graph.name} was not tuned for such sizes, {threads} threads and this machine, and runs as auto has "
+        f"it; tune it with: pantile tune FILE.py:NAME {shapes}"
+    )
+    warnings.warn_explicit(hint, UserWarning, where.file, where.line)
+    instead = found(Auto(), problem)
+    return replace(instead, report=replace(instead.report, remarks=(*instead.report.remarks, hint)))
+
+
+def _extents(problem: Problem, i: InputInfo) -> str:
+    known = i.known or (None,) * i.ndim
+    extents = [problem.scalars.get(i.extent(k), n) for k, n in enumerate(known)]
+    return "x".join(map(str, extents))
 
 
 def _find(strategy: Strategy, problem: Problem) -> Found:
@@ -46,8 +88,10 @@ def _question(strategy: Strategy, problem: Problem) -> list[str]:
 
 
 def _to_bytes(answer: Found) -> bytes:
-    report = asdict(answer.report)
+    others = answer.report.alternatives
+    report = asdict(replace(answer.report, alternatives=()))
     report["parameters"] = {k: str(v) for k, v in report["parameters"].items()}
+    report["alternatives"] = [[a.name, a.schedule.to_json(), a.seconds, a.why] for a in others]
     return json.dumps([answer.schedule.to_json(), report], default=_number).encode()
 
 
@@ -67,7 +111,8 @@ def _from_bytes(data: bytes | None) -> Found | None:
 
 def _report(fields: Mapping[str, Any]) -> Report:
     groups = tuple(GroupReport(**_with_tuples(g, "members", "levels", "remarks")) for g in fields["groups"])
-    return Report(**_with_tuples({**fields, "groups": groups}, "inlined", "remarks"))
+    others = tuple(Alternative(name, Schedule.from_json(text), *rest) for name, text, *rest in fields["alternatives"])
+    return Report(**_with_tuples({**fields, "groups": groups, "alternatives": others}, "inlined", "remarks"))
 
 
 def _with_tuples(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,12 +13,13 @@ from . import kept
 from .analysis.messages import readable
 from .analysis.ranges import with_ranges
 from .analysis.work import Work
-from .autoschedule import STRATEGIES, VARIANTS, Found, Problem, Strategy
+from .autoschedule import STRATEGIES, VARIANTS, Found, Problem, Report, Strategy
 from .calls import Calls
 from .codegen.target import Target, host
 from .codegen.target import target as target_named
 from .compile import Options, to_assembly, to_llvm, to_loops
 from .errors import UserError, shown
+from .explain import Explanation, Timing, as_page, as_text, write_page
 from .expr.depth import on_deep_stack
 from .forks import Lock
 from .graph.build import build
@@ -31,10 +33,10 @@ from .lang.func import Func
 from .lang.names import identifier
 from .lower.passes import Trace
 from .machine import Machine, detect
-from .price import Price
+from .price import Price, limits
 from .progress import doing
 from .reference.evaluate import evaluate
-from .runtime.pool import checked_num_threads
+from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled import Known, Scheduled
 
@@ -162,6 +164,13 @@ class Pipeline:
         threads = machine.threads if num_threads is None else checked_num_threads(num_threads)
         return self._calls.price(arguments, machine, threads)
 
+    def problem(self, /, **arguments: Any) -> Problem:
+        """What a strategy is asked about such a call: the stages that are computed, the sizes, the machine."""
+        shapes, scalars = self._calls.sizes(arguments)
+        graph = with_extents(self.rewritten, dict(self._calls.known(arguments)))
+        measure = partial(self._seconds, graph, arguments)
+        return Problem(graph, shapes, scalars, self._for_machine, self.options.strict, measure)
+
     # ---- looking inside
 
     @property
@@ -184,14 +193,47 @@ class Pipeline:
         """How it is computed, with defaults filled in for every stage. Prints as the Python that makes it."""
         return self._shown().schedule
 
-    def explain(self) -> str:
-        """Why the schedule is as it is: the groups, tiles and costs of the strategy that found it, and which stages
-        algebra has put in the place of others."""
+    @property
+    def report(self) -> Report | None:
+        """What the strategy reports of the schedule that it found first, and of those that it left; None by hand."""
         self._shown()
-        rewrites = f"\n\n{self._calls.rewritten}" if self._calls.rewritten.changes else ""
-        for found in self._found.values():
-            return f"{found.report}{rewrites}"
-        return f"{self.graph.name} is scheduled as asked, by hand or by default:\n{self.schedule}{rewrites}"
+        return next((found.report for found in self._found.values()), None)
+
+    @property
+    def estimates(self) -> Mapping[str, Any] | None:
+        """What the pipeline was said to be called with."""
+        return self._estimates
+
+    def explain(self, /, html: str | os.PathLike[str] | None = None, **arguments: Any) -> str:
+        """How long it takes and why, how it is scheduled and why, and what else was considered.
+
+        The time is that of the latest call, or of what the schedule was asked for; `p.explain(img=(1080, 1920, 3))` is
+        about such a call, as `predict` takes it. What bounds it is what takes longest if all else were free.
+        `html=FILE` writes it as a page, too, with pictures of the stages, tiles and windows, and the loops.
+        """
+        if arguments:
+            self._find(arguments)
+        timing = self._timing(arguments)
+        found = Explanation(self.graph.name, self._shown(), self.report, self._calls.rewritten, timing)
+        if html is not None:
+            write_page(html, as_page(found, self.loops()))
+        return as_text(found)
+
+    def _timing(self, arguments: Mapping[str, Any]) -> Timing | None:
+        """Of such calls, of the latest one, or of what is expected; None if nothing is."""
+        latest = None if arguments else self._calls.latest
+        given = arguments if latest is None else latest.like
+        given = given or self._estimates or {}
+        if not given and latest is None:
+            return None
+        machine = self._for_machine
+        threads = get_num_threads() if self._machine is None else machine.threads
+        measured = None
+        if latest is not None and self._machine is None:
+            measured, threads = replace(latest.timed), latest.timed.threads
+        price, work = self._calls.price(given, machine, threads), self._calls.work(given, self.rewritten)
+        sizes = self._calls.sizes(given)
+        return Timing(self._calls.like(given), *sizes, threads, price, limits(work, price, machine, threads), measured)
 
     def with_schedule(
         self, schedule: Schedule | Strategy | str, *, estimates: Mapping[str, Any] | None = None,
@@ -236,13 +278,11 @@ class Pipeline:
         if known in self._found:
             return
         with self._finding:
-            shapes, scalars = self._calls.sizes(arguments)
-            if known in self._found or any(0 in shape for shape in shapes.values()):
+            if known in self._found:
                 return
-            machine = self._for_machine
-            graph = with_extents(self.rewritten, dict(known))
-            measure = partial(self._seconds, graph, arguments)
-            problem = Problem(graph, shapes, scalars, machine, self.options.strict, measure)
+            problem = self.problem(**arguments)
+            if any(0 in shape for shape in problem.shapes.values()):
+                return
             found = kept.found(self._asked, problem)
             self._calls.adopt(known, found.schedule)
             self._found[known] = found

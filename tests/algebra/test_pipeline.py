@@ -39,7 +39,7 @@ def test_it_is_explained() -> None:
     said = "  box: a sum of 7 x 7 terms, those of r.x first: 147 -> 42 operations per value; new: box_rows[y, x]"
     assert windowed().explain().endswith(f"algebra (algebra=False computes the formulas as written):\n{said}")
     p = windowed(schedule="greedy", estimates={"img": (400, 500)})
-    assert p.explain().startswith("greedy for ") and p.explain().endswith(said)
+    assert "\n\ngreedy for " in p.explain() and p.explain().endswith(said)
 
 
 def test_it_can_be_turned_off() -> None:

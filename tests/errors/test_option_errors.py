@@ -109,6 +109,16 @@ def target_of_no_name() -> object:
     return pt.Pipeline(func(), (3, 3), target=5)  # type: ignore[arg-type]
 
 
+@must_fail("html=5 is not a file; pass a path such as html='explained.html'$")
+def page_of_no_name() -> object:
+    return pipeline().explain(html=5)  # type: ignore[arg-type]
+
+
+@must_fail("html='/nowhere/page.html' cannot be written: No such file or directory$")
+def page_in_no_folder() -> object:
+    return pipeline().explain(html="/nowhere/page.html")
+
+
 # ---- targets
 
 

@@ -19,6 +19,7 @@ from . import (
     iir_blur,
     interpolate,
     lens_blur,
+    library,
     local_laplacian,
     matmul,
     max_filter,
@@ -68,9 +69,17 @@ _MODULES = (
     lens_blur,
     stencil_chain,
     everyday,
+    library,
 )
 
 APPS: dict[str, App] = {app.name: app for module in _MODULES for app in module.APPS}
-GROUPS = {"everyday": tuple(app.name for app in everyday.APPS)}  # names for several apps
+# Names for several apps: filters as new users write them, and what libraries have as one call.
+GROUPS = {
+    "everyday": tuple(app.name for app in everyday.APPS),
+    "library": (
+        *(app.name for app in library.APPS),
+        "median", "bicubic_resize", "affine_warp", "large_kernel", "clahe",
+    ),
+}  # fmt: skip
 
 __all__ = ["APPS", "GROUPS", "SCHEDULES", "App", "Layout", "Photo"]

@@ -12,17 +12,18 @@ from .kernel import Kernel
 from .naive import Naive
 from .polymage import Polymage, TunedPolymage
 from .posttile import PostTile
-from .report import GroupReport, Report
+from .report import Alternative, GroupReport, Report
 from .reuse import Reuse
 from .strategy import Found, Problem, Strategy
+from .tuned import Given, Tuned
 
 STRATEGIES: dict[str, type[Strategy]] = {
-    s.name: s for s in (Naive, Greedy, TunedGreedy, Dp, Polymage, TunedPolymage, PostTile, Kernel, Reuse, Auto)
+    s.name: s for s in (Naive, Greedy, TunedGreedy, Dp, Polymage, TunedPolymage, PostTile, Kernel, Reuse, Auto, Tuned)
 }
 # Strategies with other parameters than their own that have names, to be compared with them.
 VARIANTS: dict[str, Strategy] = {**ABLATION, **AS_PRINTED}
 
 __all__ = [
-    "STRATEGIES", "VARIANTS", "Auto", "Dp", "Found", "Greedy", "GroupReport", "Kernel", "Naive", "Polymage", "PostTile",
-    "Problem", "Report", "Reuse", "Strategy", "TunedGreedy", "TunedPolymage",
+    "STRATEGIES", "VARIANTS", "Alternative", "Auto", "Dp", "Found", "Given", "Greedy", "GroupReport", "Kernel", "Naive",
+    "Polymage", "PostTile", "Problem", "Report", "Reuse", "Strategy", "Tuned", "TunedGreedy", "TunedPolymage",
 ]  # fmt: skip

@@ -10,12 +10,12 @@ so that large graphs stay fast, and finds the same schedule every time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import Annotated, ClassVar
 
-from ..parameters import Between
+from ..parameters import Between, OneOf
 from ..schedule.schedule import Schedule
 from .dp import Dp
 from .greedy import Greedy
@@ -23,8 +23,9 @@ from .kernel import Kernel
 from .naive import Naive
 from .polymage import Polymage
 from .posttile import PostTile
-from .report import GroupReport, Report
+from .report import Report
 from .reuse import Reuse
+from .search.alternatives import alternatives, together
 from .search.crossing import crossings
 from .search.priced import Candidate, Priced
 from .search.resizing import resizings
@@ -35,25 +36,26 @@ Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
 _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
     (Naive, inf), (Greedy, inf), (PostTile, inf), (Kernel, 60), (Reuse, 60), (Polymage, 30), (Dp, 16),
 )  # fmt: skip
+# What can be left out.
+INGREDIENTS = ("crossing", "resizing", *(s.name for s, _ in _SOURCES))
+Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
 
 
 @dataclass(frozen=True)
 class Auto(Strategy):
     """`steps`: schedules that are priced beyond what strategies propose. `worth`: the part by which a change must be
-    cheaper to be made."""
+    cheaper to be made. `without`: what is left out of INGREDIENTS, to see what it contributes."""
 
     name: ClassVar[str] = "auto"
     steps: Annotated[int, Between(0, 1 << 20)] = 96
     worth: Annotated[float, Between(0, 1)] = 0.02
+    without: tuple[Ingredient, ...] | None = None
 
     def find(self, problem: Problem) -> Found:
-        search = _Search(problem, self.steps, self.worth)
+        search = _Search(problem, self.steps, self.worth, self.without or ())
         best = search.best()
         costs = {c.name: c.price.seconds for c in search.proposed}
-        groups = tuple(
-            GroupReport(s.name, costs={"seconds": s.seconds}, remarks=(f"{s.redundant:.0%} of it computed again",))
-            for s in best.price.stages
-        )
+        groups = together(best)
         inlined = tuple(n for n, s in best.schedule.items() if any(d.verb == "compute_inline" for d in s.directives))
         return Found(
             best.schedule,
@@ -61,19 +63,21 @@ class Auto(Strategy):
                 self.name, problem.machine.name, {"steps": self.steps, "worth": self.worth}, groups, inlined,
                 {"schedules priced": len(search.priced.known), "predicted seconds": best.price.seconds},
                 (f"{best.name}; proposed: {', '.join(f'{n} {s * 1e3:.3g} ms' for n, s in costs.items())}",),
+                alternatives(search.priced.known.values(), best),
             ),
         )  # fmt: skip
 
 
 class _Search:
-    def __init__(self, problem: Problem, steps: int, worth: float) -> None:
-        self.problem, self.steps, self.worth = problem, steps, worth
+    def __init__(self, problem: Problem, steps: int, worth: float, without: Collection[str] = ()) -> None:
+        self.problem, self.steps, self.worth, self.without = problem, steps, worth, without
         self.priced = Priced(problem)
         self.proposed = list(self._proposed())
 
     def _proposed(self) -> Iterator[Candidate]:
         seen: set[Schedule] = set()
-        for source in (s for s, most in _SOURCES if len(self.problem.graph.stages) <= most):
+        asked = [s for s, most in _SOURCES if len(self.problem.graph.stages) <= most and s.name not in self.without]
+        for source in asked or [Naive]:
             found = self.priced.candidate(source.name, source().find(self.problem).schedule)
             if found is not None and found.schedule not in seen:
                 seen.add(found.schedule)
@@ -100,10 +104,10 @@ class _Search:
 
     def _crossed(self, best: Candidate) -> Iterator[tuple[str, Schedule]]:
         for other in self.proposed:
-            if other is not best:
+            if other is not best and "crossing" not in self.without:
                 for schedule in crossings(self.problem.graph, best.schedule, other.schedule):
                     yield f"{best.name} with parts of {other.name}", schedule
 
     def _resized(self, best: Candidate) -> Iterator[tuple[str, Schedule]]:
-        for stage, schedule in resizings(best.schedule):
+        for stage, schedule in resizings(best.schedule) if "resizing" not in self.without else ():
             yield f"{best.name}, {stage} resized", schedule

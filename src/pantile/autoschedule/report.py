@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..schedule.schedule import Schedule
+
 Number = float | int
 
 
@@ -20,6 +22,17 @@ class GroupReport:
 
 
 @dataclass(frozen=True)
+class Alternative:
+    """A schedule that was considered and lost: where it comes from, what it was predicted to take, and on what it
+    would spend more than the one that won."""
+
+    name: str
+    schedule: Schedule
+    seconds: float
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class Report:
     """What a strategy decided, and what about the whole it counted or could not do."""
 
@@ -30,14 +43,16 @@ class Report:
     inlined: tuple[str, ...] = ()
     counts: Mapping[str, Number] = field(default_factory=dict)  # such as "states explored"
     remarks: tuple[str, ...] = ()  # such as stages scheduled on their own, and why
+    alternatives: tuple[Alternative, ...] = ()  # the best ones that lost, cheapest first
 
     def __str__(self) -> str:
         lines = [f"{self.strategy} for {self.machine}: {_number(len(self.groups), 'group')}"]
         lines += _listed("parameters", [f"{k}={v}" for k, v in self.parameters.items()])
         lines += _listed("inlined", self.inlined)
         lines += _listed("counts", [f"{k} {_short(v)}" for k, v in self.counts.items()])
+        short = all(len(g.costs) <= 1 and not g.remarks for g in self.groups)
         for k, group in enumerate(self.groups, 1):
-            lines += ["", *_group(k, group)]
+            lines += ["; ".join(map(str.strip, _group(k, group)))] if short else ["", *_group(k, group)]
         return "\n".join([*lines, *([""] if self.remarks else []), *self.remarks])
 
 

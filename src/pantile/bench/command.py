@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import tempfile
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
@@ -13,8 +14,9 @@ from pathlib import Path
 
 import pantile as pt
 
+from .. import tuned
 from ..apps import APPS, GROUPS, SCHEDULES, App
-from . import heatmap, machine, plot, predictions, scheduling
+from . import ablation, heatmap, machine, plot, predictions, scheduling
 from .console import Console
 from .contender import Unavailable
 from .matrix import Matrix
@@ -32,8 +34,10 @@ Time apps, beside other systems if you like, all on the same arrays in the same 
   pantile bench --rivals halide:manual --plot all.png   every app that Halide has, under its experts' schedules
   pantile bench harris --rivals halide --check          do they compute the same?
   pantile bench everyday --rivals opencv,numba          twelve everyday filters beside libraries
+  pantile bench library --rivals opencv,scipy           filters that libraries have as one call
   pantile bench --scheduling                            how long do strategies take to find schedules?
   pantile bench blur --predictions 30                   are predicted times of 30 schedules in the right order?
+  pantile bench blur harris --ablate auto               what does each ingredient of auto contribute?
 """
 CACHE_VARIABLE = "PANTILE_CACHE_DIR"
 SECONDS_PER_CONTENDER = 5  # two to be timed, the others to compile and to make arrays
@@ -80,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--predictions", type=_positive, metavar="N", help="compare predicted and measured times of N schedules per app"
     )
+    how.add_argument("--ablate", choices=["auto"], metavar="auto", help="time auto without each of its ingredients")
     how.add_argument("--repeat", type=_positive, metavar="N", help="rounds; by default two seconds per contender")
     how.add_argument(
         "--rival-limit", type=_seconds, default=60.0, metavar="SECONDS",
@@ -99,6 +104,8 @@ def run(args: argparse.Namespace) -> int:
     """Measure and report; 1 if some contender failed or disagreed, else 0."""
     console = Console()
     args.size = args.size or ("small" if args.check else "paper")
+    if args.threads:
+        pt.set_num_threads(args.threads)  # which tuned schedules are for
     args.apps = [name for word in args.apps for name in GROUPS.get(word, (word,))]
     console.begin("measuring what this machine can do")
     host = machine.describe()
@@ -106,11 +113,13 @@ def run(args: argparse.Namespace) -> int:
         return _schedule_only(args, host, console)
     if args.predictions:
         return _predictions_only(args, host, console)
+    if args.ablate:
+        return _ablation_only(args, host, console)
     args.schedule = args.schedule or ("expert",)
     settings = _settings(args, console)
     apps = _chosen(args.apps, settings, console)
     results: list[Result] = []
-    with _empty_cache():
+    with _empty_cache(but=tuned.files() if "tuned" in args.schedule else ()):
         console.note(f"starting LLVM and the threads took {start_seconds():.3f} s, which no compile time includes")
         console.note(_plan(apps, settings))
         try:
@@ -155,6 +164,20 @@ def _predictions_only(args: argparse.Namespace, host: dict[str, object], console
             predictions.draw(args.plot, results, f"{host['cpu']}, one thread; rank correlation per app")
         except Unavailable as reason:
             console.note(f"no chart: {reason}")
+    return 1 if console.errors else 0
+
+
+def _ablation_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
+    apps = [app for app in map(APPS.__getitem__, args.apps or _ungrouped()) if args.size in app.sizes]
+    threads = args.threads or pt.get_num_threads()
+    with _empty_cache():
+        results = ablation.ablate(apps, args.size, threads, Limit(args.repeat), console)
+    console.clear()
+    if results:
+        print(f"{host['cpu']}; size: {args.size}; {_number(threads, 'thread')}; what auto's ingredients contribute\n")
+        print("\n".join(ablation.table(results)))
+    if args.json:
+        write_document(args.json, {"machine": host, "ablation": ablation.to_json(results)})
     return 1 if console.errors else 0
 
 
@@ -246,9 +269,11 @@ def _installed(rivals: Sequence[tuple[str, str]], console: Console) -> Iterator[
 
 
 @contextmanager
-def _empty_cache() -> Iterator[None]:
-    """Compile times are those of compiling: an empty folder serves as cache until the end."""
+def _empty_cache(but: Sequence[Path] = ()) -> Iterator[None]:
+    """Compile times are those of compiling: a folder with nothing but some files serves as cache until the end."""
     with tempfile.TemporaryDirectory(prefix="pantile-bench-") as folder, _cache_at(folder):
+        for path in but:
+            shutil.copy2(path, folder)
         yield
 
 

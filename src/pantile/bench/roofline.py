@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pantile as pt
 
+from ..price import arithmetic_seconds
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -31,5 +33,5 @@ def bound(
 ) -> Bound:
     """Of a call of the pipeline on so many threads."""
     work = pipeline.work(**arguments)
-    arithmetic = sum(n / machine.operations(kind, bits, threads) for (kind, bits), n in work.operations.items())
-    return Bound(1e3 * work.bytes / machine.memory_bandwidth(threads), 1e3 * arithmetic)
+    memory = work.bytes / machine.memory_bandwidth(threads)
+    return Bound(1e3 * memory, 1e3 * arithmetic_seconds(work, machine, threads))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -95,9 +96,12 @@ class Session:
         for schedule in self._schedules:
             self._begin(f"compiling {SYSTEM} {schedule}")
             try:
-                prepared.append(prepare(self.app, schedule, max(self.settings.threads), self.inputs))
+                with warnings.catch_warnings(record=True) as told:
+                    prepared.append(prepare(self.app, schedule, max(self.settings.threads), self.inputs))
             except pt.PantileError as error:
                 self.console.error(f"{self.app.name}: {SYSTEM} {schedule}: {error}")
+            for warning in told:
+                self.console.note(f"{self.app.name}: {warning.message}")
         return prepared
 
     @property

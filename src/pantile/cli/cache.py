@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import tuned
 from ..runtime import cache
 
 
@@ -11,11 +12,17 @@ def info() -> int:
     if found.directory is None:
         print("no directory to keep compiled code in; name one with PANTILE_CACHE_DIR")
     else:
-        print(f"{found.directory}: {found.entries} entries, {found.bytes / 1e6:.1f} MB")
+        kept = len(tuned.files())
+        winners = f"; {kept} tuned schedule{'' if kept == 1 else 's'}" if kept else ""
+        print(f"{found.directory}: {found.entries} entries, {found.bytes / 1e6:.1f} MB{winners}")
     return 0
 
 
 def clear() -> int:
     """Remove all of it."""
-    print(f"removed {cache.clear()} entries")
+    winners = tuned.files()
+    for path in winners:
+        path.unlink(missing_ok=True)
+    more = f" and {len(winners)} tuned schedule{'' if len(winners) == 1 else 's'}" if winners else ""
+    print(f"removed {cache.clear()} entries{more}")
     return 0

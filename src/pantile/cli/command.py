@@ -17,6 +17,7 @@ Image pipelines as functions of pixel coordinates, compiled to fast native code.
   pantile demo                         run a real pipeline on a picture, and see how fast it is
   pantile run unsharp --input a.jpg    an app on a picture of yours
   pantile show blur                    an app's schedule and the loops it becomes
+  pantile tune filters.py:blur         measure schedules of a pipeline of yours, and keep the fastest
   pantile bench blur --rivals halide   measure apps beside other systems
 """
 _LARGEST_SIDE = 1 << 14  # of a picture that is made up: 800 MB
@@ -61,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_run(commands)
     _add_show(commands)
+    _add_tune(commands)
     commands.add_parser("bench", help="measure apps, beside other systems where they are installed", add_help=False)
     _add_calibrate(commands)
     _add_cache(commands)
@@ -121,7 +123,33 @@ def _add_show(commands: _Commands) -> None:
     show.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
     show.add_argument("--machine", metavar="NAME", help="that a strategy schedules for, such as i7-6700; this one")
     show.add_argument("--asm", action="store_true", help="the machine code too")
+    show.add_argument("--html", type=Path, metavar="FILE", help="write all of it, with pictures, as a page instead")
     show.set_defaults(run=_show)
+
+
+def _add_tune(commands: _Commands) -> None:
+    about = """\
+Measure the schedules that are predicted to be fastest, and keep the winner for this machine: schedule="tuned" uses it.
+Ctrl-C ends it early and keeps the best so far.
+
+  pantile tune blur                                      an app, at the size of its paper
+  pantile tune filters.py:sharpen --shape img=1080x1920  a pipeline of yours, for pictures of this size
+"""
+    tune = commands.add_parser("tune", help="measure schedules, and keep the fastest", description=about,
+                               formatter_class=_Plain)  # fmt: skip
+    tune.add_argument(
+        "targets", nargs="+", metavar="APP|FILE.py:NAME",
+        help="an app, a group of them such as everyday, or a pipeline (or a function that makes one) in a file",
+    )  # fmt: skip
+    tune.add_argument("--seconds", type=_seconds, default=20.0, metavar="S", help="to spend on each; 20")
+    tune.add_argument(
+        "--shape", action="append", default=[], metavar="NAME=HxW",
+        help="of an input, in NumPy's order, such as img=1080x1920x3; what estimates= says if left out",
+    )  # fmt: skip
+    tune.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="that the pipeline takes")
+    tune.add_argument("--size", default="paper", metavar="NAME", help="of an app; %(default)s")
+    tune.add_argument("--threads", type=_positive, metavar="N", help="how many to run on; one per core")
+    tune.set_defaults(run=_tune)
 
 
 def _add_calibrate(commands: _Commands) -> None:
@@ -159,6 +187,16 @@ def _amount(text: str) -> float:
     return amount
 
 
+def _seconds(text: str) -> float:
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = 0.0
+    if not 0 < amount <= 86400:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, such as 20")
+    return amount
+
+
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
@@ -187,7 +225,14 @@ def _show(options: argparse.Namespace) -> int:
     if options.app is None:
         print(listing())
         return 0
-    return show(options.app, options.schedule, options.machine, options.asm)
+    return show(options.app, options.schedule, options.machine, options.asm, options.html)
+
+
+def _tune(options: argparse.Namespace) -> int:
+    from .tune import Request, tune
+
+    asked = options
+    return tune(Request(asked.targets, asked.seconds, asked.size, asked.shape, asked.param, asked.threads))
 
 
 def _calibrate(_: argparse.Namespace) -> int:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import pantile as pt
 
 from ..apps import APPS, SCHEDULES, App, Photo
 from . import pictures
-from .names import WrongArgument, check, meant
+from .names import WrongArgument, check
+from .params import params
 
 
 @dataclass(frozen=True)
@@ -34,12 +33,12 @@ def run(request: Request) -> int:
     """Read, compute, write, and tell about it."""
     app, photo = _app(request.app)
     pipeline = _pipeline(app, request.schedule)
-    params = _params(pipeline, request.params)
+    values = params(pipeline, request.params)
     files = _files(photo, pipeline, request.inputs)
     pictures.check_target(request.output, list(files.values()))
     inputs = _read(photo, files)
     threads = pt.get_num_threads() if request.threads is None else request.threads
-    shown = _shown(photo, _compute(pipeline, inputs, params, threads))
+    shown = _shown(photo, _compute(pipeline, inputs, values, threads))
     pictures.write(request.output, shown)
     height, width, _ = shown.shape
     print(f"wrote     {request.output.resolve()}, {width} x {height}")
@@ -68,32 +67,6 @@ def _pipeline(app: App, schedule: str) -> pt.Pipeline:
     check(schedule, SCHEDULES, "schedule")
     pipeline = app.build()
     return pipeline.with_schedule(app.schedule(schedule, pipeline.options.target.vector_bits))
-
-
-def _params(pipeline: pt.Pipeline, given: Sequence[str]) -> dict[str, Any]:
-    known = {p.name: p for p in pipeline.graph.params}
-    values: dict[str, Any] = {}
-    for item in given:
-        name, equals, text = item.partition("=")
-        if not equals:
-            raise WrongArgument(f"--param {item} has no value; write it like --param {item}=1")
-        if name not in known:
-            there = f"there are {', '.join(known)}" if known else "it has none"
-            raise WrongArgument(f"{pipeline.graph.name} has no param {name!r}{meant(name, known)}; {there}")
-        values[name] = _number(name, text, known[name].dtype.numpy)
-    for name, p in known.items():
-        if name not in values and p.default is None:
-            raise WrongArgument(f"{pipeline.graph.name} needs --param {name}=<{p.dtype}>")
-    return values
-
-
-def _number(name: str, text: str, dtype: np.dtype[Any]) -> bool | int | float:
-    try:
-        if dtype.kind == "b":
-            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-        return float(text) if dtype.kind == "f" else int(text)
-    except (ValueError, KeyError):
-        raise WrongArgument(f"--param {name}={text}: {text!r} is not a {dtype}") from None
 
 
 def _files(photo: Photo, pipeline: pt.Pipeline, given: Sequence[str]) -> dict[str, Path]:

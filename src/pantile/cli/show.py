@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pantile as pt
 
 from ..apps import APPS, SCHEDULES
@@ -14,8 +16,8 @@ def listing() -> str:
     return "\n".join(f"{name.ljust(width)}  {app.description}" for name, app in APPS.items())
 
 
-def show(name: str, schedule: str, machine: str | None, asm: bool) -> int:
-    """Print an app; a strategy schedules it for `machine` and pictures as large as in its paper."""
+def show(name: str, schedule: str, machine: str | None, asm: bool, html: Path | None) -> int:
+    """Print an app, or write it as a page; it is scheduled for `machine` and pictures as large as in its paper."""
     check(name, APPS, "app")
     check(schedule, SCHEDULES, "schedule")
     if machine is not None:
@@ -27,6 +29,10 @@ def show(name: str, schedule: str, machine: str | None, asm: bool) -> int:
         estimates=app.sizes["paper"],
         machine=None if machine is None else pt.machine.named(machine),
     )
+    if html is not None:
+        pipeline.explain(html=html)
+        print(f"wrote {html.resolve()}")
+        return 0
     parts = [f"# {app.description}\n{pipeline}", repr(pipeline.schedule)]
     parts += [pipeline.explain()] if schedule not in ("expert", "default") else []
     parts += [pipeline.loops(), *([pipeline.asm()] if asm else [])]

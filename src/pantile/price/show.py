@@ -11,9 +11,7 @@ MOST_STAGES = 12
 
 def show(p: Price) -> str:
     lines = [f"{p.name}: {time(p.seconds)} predicted", *_causes(p.causes)]
-    named = ["L2", "L3", "L4"][: len(p.bytes) - 1]
-    names = ["memory" if k == len(p.bytes) - 1 else named[k] for k in range(len(p.bytes))]
-    moved = [f"{n / 1e6:.1f} MB from {name}" for n, name in zip(p.bytes, names, strict=True) if n >= 5e4]
+    moved = [f"{n / 1e6:.1f} MB from {level}" for n, level in zip(p.bytes, levels(p), strict=True) if n >= 5e4]
     if moved:
         lines.append(f"  moved      {', '.join(moved)}")
     lines.append(f"  code       about {p.instructions:,} instructions, {p.compile_seconds:.2g} s to compile")
@@ -21,7 +19,7 @@ def show(p: Price) -> str:
     width = max((len(s.name) for s in stages), default=0)
     for s in stages[:MOST_STAGES]:
         again = f", {100 * s.redundant:.0f}% of it computed again" if s.redundant >= 0.005 else ""
-        largest = sorted(_named(s.causes), key=lambda c: -c[1])[:3]
+        largest = sorted(named(s.causes), key=lambda c: -c[1])[:3]
         why = ", ".join(name for name, seconds in largest if seconds > 0.15 * s.causes.seconds)
         lines.append(f"  {s.name:<{width}}  {time(s.seconds):>9}  {why}{again}")
     if len(stages) > MOST_STAGES:
@@ -30,12 +28,18 @@ def show(p: Price) -> str:
     return "\n".join(lines)
 
 
+def levels(p: Price) -> list[str]:
+    """Where bytes come from: each cache but the first, and memory last."""
+    return [*(f"L{k}" for k in range(2, len(p.bytes) + 1)), "memory"]
+
+
 def _causes(causes: Causes) -> list[str]:
     total = max(causes.seconds, 1e-12)
-    return [f"  {name:<10} {100 * s / total:5.1f} %" for name, s in _named(causes) if s >= 0.005 * total]
+    return [f"  {name:<10} {100 * s / total:5.1f} %" for name, s in named(causes) if s >= 0.005 * total]
 
 
-def _named(causes: Causes) -> list[tuple[str, float]]:
+def named(causes: Causes) -> list[tuple[str, float]]:
+    """Causes by name."""
     return [(f.name, getattr(causes, f.name)) for f in fields(causes)]
 
 

@@ -228,7 +228,41 @@ def blended(h: int, w: int) -> Shapes:
 SIZES = ((1, 1), (5, 3), (29, 71))
 LARGE = (131, 197)
 
+def box_filter(img: Array) -> Array:
+    return rounded(box(repeated(img, 2), 5))
+
+
+def gaussian(img: Array) -> Array:
+    weights = np.exp(-(np.arange(-3, 4) ** 2) / 4.5)
+    across = ndimage.correlate1d(img.astype(np.float64), weights / weights.sum(), axis=1, mode="nearest")
+    return rounded(ndimage.correlate1d(across, weights / weights.sum(), axis=0, mode="nearest"))
+
+
+def sobel(img: Array) -> Array:
+    return np.asarray(ndimage.sobel(img.astype(np.int64), axis=1, mode="nearest").astype(np.int16))
+
+
+def bilateral(img: Array) -> Array:
+    wide, (height, width) = repeated(img, 4), img.shape
+    total, weights = np.zeros(img.shape), np.zeros(img.shape)
+    for v, u in np.ndindex(9, 9):
+        if (v - 4) ** 2 + (u - 4) ** 2 <= 16:
+            other = wide[v : v + height, u : u + width]
+            weight = np.exp(-((v - 4) ** 2 + (u - 4) ** 2) / 18 - (other - img) ** 2 / 1800)
+            total, weights = total + weight * other, weights + weight
+    return rounded(total / weights)
+
+
+def grayscale(img: Array) -> Array:
+    return np.floor(img @ np.array([9798.0, 19235.0, 3735.0]) / 2**15 + 0.5).astype(np.uint8)
+
+
 CASES = {
+    "box_filter": Case(box_filter, colour(*SIZES), colour(LARGE)[0]),
+    "gaussian": Case(gaussian, colour(*SIZES), colour(LARGE)[0], off_by=1),
+    "sobel": Case(sobel, grey((1, 1), (5, 3), (29, 71)), grey(LARGE)[0]),
+    "bilateral": Case(bilateral, grey((1, 1), (5, 3), (29, 71)), grey(LARGE)[0], off_by=1, slow=True),
+    "grayscale": Case(grayscale, colour(*SIZES), colour(LARGE)[0]),
     "guided_filter": Case(guided_filter, colour(*SIZES), colour(LARGE)[0], off_by=1),
     "canny": Case(canny, colour(*SIZES), colour(LARGE)[0]),
     "lucas_kanade": Case(

@@ -13,4 +13,6 @@ RIVALS: dict[str, Rival] = {
     "numba": library("numba", "numba", "numba", schedule="loops"),
     "torch": library("torch", "torch", "torch"),
     "numpy": library("numpy", "numpy", "numpy"),
+    "scipy": library("scipy", "scipy", "scipy"),
+    "skimage": library("skimage", "skimage", "scikit-image"),
 }

@@ -1,0 +1,70 @@
+"""What is reported of a search: what is computed together, and what else was considered, the cheapest that differ in
+more than a factor.
+
+`explain` tells why they lost, and `pantile tune` measures them: prices are wrong by more than neighbours differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from ...price import Price
+from ...price.show import named, time
+from ...schedule.groups import groups
+from ...schedule.schedule import Schedule
+from ..report import Alternative, GroupReport
+from .priced import Candidate
+
+MOST = 10
+ALIKE = 2  # of the same directives, with other factors
+NOTICEABLE = 0.01  # of the chosen one's time
+
+Shape = frozenset[tuple[str, tuple[tuple[object, ...], ...]]]
+
+
+def together(best: Candidate) -> tuple[GroupReport, ...]:
+    """The groups of a schedule, and how long each takes."""
+    seconds = {s.name: s.seconds for s in best.price.stages}
+    return tuple(
+        GroupReport(
+            g.root, g.members, (dict(g.tiles),) if g.tiles else (),
+            {"predicted ms": 1e3 * sum(seconds.get(name, 0.0) for name in (g.root, *g.members))},
+        )
+        for g in groups(best.schedule)
+    )  # fmt: skip
+
+
+def alternatives(candidates: Iterable[Candidate | None], best: Candidate) -> tuple[Alternative, ...]:
+    """The cheapest first."""
+    alike: Counter[Shape] = Counter({shape(best.schedule): 1})
+    found: list[Alternative] = []
+    for c in sorted((c for c in candidates if c is not None and c.schedule != best.schedule), key=lambda c: c.seconds):
+        of = shape(c.schedule)
+        if alike[of] < ALIKE and len(found) < MOST and c.schedule not in (a.schedule for a in found):
+            alike[of] += 1
+            found.append(Alternative(c.name, c.schedule, c.price.seconds, _why(c.price, best.price)))
+    return tuple(found)
+
+
+def shape(schedule: Schedule) -> Shape:
+    """A schedule without its numbers."""
+    return frozenset(
+        (name, tuple((d.verb, *(a for a in d.args if isinstance(a, str))) for d in chain.directives))
+        for name, chain in schedule.items()
+    )
+
+
+def _why(lost: Price, won: Price) -> str:
+    """On what it spends most of what it takes longer; one that is hardly cheaper was not worth a change."""
+    if lost.seconds <= won.seconds:
+        return "too little is gained"
+    before = _shares(won)
+    more = {name: seconds - before[name] for name, seconds in _shares(lost).items()}
+    most = max(more, key=lambda name: more[name])
+    return f"{time(more[most])} more of {most}" if more[most] > NOTICEABLE * won.seconds else ""
+
+
+def _shares(p: Price) -> dict[str, float]:
+    """Its time by causes, which are of all cores together."""
+    return {name: seconds * p.seconds / p.causes.seconds for name, seconds in named(p.causes)}

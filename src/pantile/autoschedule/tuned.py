@@ -1,0 +1,45 @@
+"""tuned: what `pantile tune` has measured to be fastest; until then, what `auto` finds.
+
+The winners are kept on disk, where strategies do not look: `kept` does. `Given` is how a schedule that somebody has
+found before takes the place of a search.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ..schedule.groups import groups, is_inlined
+from ..schedule.schedule import Schedule
+from .auto import Auto
+from .report import GroupReport, Report
+from .strategy import Found, Problem, Strategy
+
+
+@dataclass(frozen=True)
+class Tuned(Strategy):
+    name: ClassVar[str] = "tuned"
+    measures: ClassVar[bool] = True
+
+    def find(self, problem: Problem) -> Found:
+        """Where nothing was tuned."""
+        return Auto().find(problem)
+
+
+@dataclass(frozen=True)
+class Given(Strategy):
+    """This schedule, of the stages that strategies schedule; `remark` says where it comes from."""
+
+    name: ClassVar[str] = "given"
+    schedule: Schedule = field(default_factory=Schedule)
+    remark: str = ""
+    called: str = "given"
+
+    def find(self, problem: Problem) -> Found:
+        """No search."""
+        together = tuple(
+            GroupReport(g.root, g.members, (dict(g.tiles),) if g.tiles else ()) for g in groups(self.schedule)
+        )
+        inlined = tuple(name for name, chain in self.schedule.items() if is_inlined(chain))
+        remarks = (self.remark,) if self.remark else ()
+        return Found(self.schedule, Report(self.called, problem.machine.name, {}, together, inlined, {}, remarks))

@@ -1,0 +1,18 @@
+"""OpenCV's own conversion."""
+
+from collections.abc import Callable, Mapping
+
+import cv2
+
+from ..library_worker import Array
+
+
+def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+    """One call."""
+    img, (out,) = inputs["img"], outputs
+
+    def compute() -> Array:
+        cv2.cvtColor(img, cv2.COLOR_RGB2GRAY, dst=out)
+        return out
+
+    return compute

@@ -1,0 +1,18 @@
+"""SciPy's Sobel."""
+
+from collections.abc import Callable, Mapping
+
+from scipy import ndimage
+
+from ..library_worker import Array
+
+
+def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
+    """One call."""
+    img, (out,) = inputs["img"], outputs
+
+    def compute() -> Array:
+        ndimage.sobel(img, axis=1, output=out, mode="nearest")
+        return out
+
+    return compute

@@ -1,0 +1,89 @@
+"""`pantile tune`: measure schedules of a pipeline, and keep the fastest for schedule="tuned"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pantile as pt
+
+from .. import tuned
+from ..bench.tuning import Tuning
+from ..machine.quiet import NOTICEABLE, busy_cores
+from ..price.show import time
+from ..progress import doing, step
+from .target import Target, targets
+
+INTERRUPTED = 130  # the exit status of what Ctrl-C has ended
+_BAR = 12  # characters
+
+
+@dataclass(frozen=True)
+class Request:
+    """The command's arguments."""
+
+    targets: Sequence[str]
+    seconds: float
+    size: str
+    shapes: Sequence[str]  # NAME=1080x1920
+    params: Sequence[str]  # NAME=VALUE
+    threads: int | None
+
+
+def tune(request: Request) -> int:
+    """Tune each; 0, or 130 after Ctrl-C."""
+    tuned.writable()  # better now than after all the work
+    if request.threads is not None:
+        pt.set_num_threads(request.threads)
+    busy = busy_cores()
+    if busy is not None and busy > NOTICEABLE:
+        print(f"other processes keep {busy:.1f} cores busy: what is fastest now may not be fastest later")
+    for text in request.targets:
+        for target in targets(text, request.size, request.shapes, request.params):
+            if not _tuned(target, request.seconds):
+                return INTERRUPTED
+    return 0
+
+
+def _tuned(target: Target, seconds: float) -> bool:
+    """Measure, keep and tell; whether it ended by itself."""
+    tuning = Tuning(
+        target.pipeline, target.arguments, seconds, pt.get_num_threads(), lambda what: _shown(tuning, what),
+        tolerance=target.tolerance, off_by=target.off_by,
+    )  # fmt: skip
+    ended = True
+    try:
+        with doing(f"tuning {target.name}"):
+            tuning.run()
+    except KeyboardInterrupt:
+        ended = False
+    winner = tuning.winner()
+    if winner is None:
+        print(f"{target.name}: stopped before anything was measured; nothing is kept")
+        return ended
+    place = tuned.write(target.pipeline.problem(**target.arguments), tuning.threads, winner)
+    stopped = "" if ended else ", stopped; the best so far is kept"
+    threads = f"{tuning.threads} thread{'' if tuning.threads == 1 else 's'}"
+    print(f"{target.name}: {winner.tried} schedules in {tuning.elapsed:.0f} s on {threads}{stopped}")
+    for trial in tuning.trials:
+        if trial.wrong is not None:
+            print(f"  left out: {trial.name}, whose results differ: {trial.wrong}")
+    print(f"  auto    {time(winner.auto_seconds):>9}")
+    if winner.schedule == tuning.trials[0].schedule:
+        print(f"  tuned   {time(winner.seconds):>9}  none is faster than what auto chooses")
+    else:
+        ratio = winner.auto_seconds / winner.seconds
+        print(f"  tuned   {time(winner.seconds):>9}  {ratio:.2f} times as fast: {winner.name}")
+    print(f'  kept in {place}; schedule="tuned" uses it', flush=True)
+    return ended
+
+
+@contextmanager
+def _shown(tuning: Tuning, what: str) -> Iterator[None]:
+    """On a terminal: how far it is, the best so far, and what is being tried."""
+    done = round(_BAR * min(1.0, tuning.elapsed / tuning.seconds))
+    best = f" best {time(tuning.best.seconds)} of {len(tuning.counted)}" if tuning.counted else ""
+    step(f"[{'#' * done}{'.' * (_BAR - done)}]{best}")
+    with doing(f"trying {what}"):
+        yield

@@ -1,0 +1,43 @@
+"""All that is known of a pipeline under its schedule, before it becomes text or a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..algebra import Rewritten
+from ..autoschedule import Report
+from ..calls import Timed
+from ..expr.nodes import Number
+from ..price import Limits, Price
+from ..scheduled import Scheduled
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The time of one kind of call: predicted, and measured if such a call was made on the machine."""
+
+    arguments: Mapping[str, Any]  # shapes of arrays, and numbers
+    shapes: Mapping[str, tuple[int, ...]]  # of the outputs, by stage
+    scalars: Mapping[str, Number]  # params by name, input extents as "img.shape.0"
+    threads: int
+    price: Price
+    limits: Limits
+    measured: Timed | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Measured, or else predicted."""
+        return self.price.seconds if self.measured is None else self.measured.seconds
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`report` is None where nobody searched; `timing` where nothing is known of sizes."""
+
+    name: str
+    scheduled: Scheduled
+    report: Report | None
+    rewritten: Rewritten
+    timing: Timing | None

@@ -1,0 +1,170 @@
+"""An explanation as one page of HTML that needs nothing else: no network, no scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..analysis.interval import Interval
+from ..analysis.regions import required
+from ..errors import UserError, shown
+from ..price import Causes, StagePrice
+from ..price.show import named, time
+from ..schedule.groups import Group, groups
+from .diagram import Look, diagram
+from .differences import differences
+from .explanation import Explanation, Timing
+from .listing import listing
+from .markup import Markup, tag
+from .style import STYLE
+from .text import bound, sizes
+from .windows import picture, tiles
+
+MOST_BARS, MOST_PICTURES = 14, 6
+_HUE = 47  # degrees from one group to the next, so that neighbours differ
+
+
+def as_page(e: Explanation, loops: str) -> str:
+    """The whole page."""
+    found = groups(e.scheduled.schedule)
+    hues: dict[str, int | None] = {n: k * _HUE % 360 for k, g in enumerate(found) for n in (g.root, *g.members)}
+    parts = [_head(e), *_times(e.timing, hues), _graph(e, found, hues)]
+    parts += [*_pictures(e, found, hues), *_losers(e), _loops(e, loops, hues), *_words(e)]
+    title = f"{e.name} explained"
+    head = tag(
+        "head", Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width">'),
+        tag("title", title), tag("style", Markup(STYLE)),
+    )  # fmt: skip
+    return f"<!doctype html>\n{tag('html', head, tag('body', tag('main', *parts)), lang='en')}\n"
+
+
+def write_page(file: Any, page: str) -> None:
+    """Write it where the user says."""
+    try:
+        Path(file).write_text(page, encoding="utf-8")
+    except (TypeError, ValueError):
+        raise UserError(f"html={shown(file)} is not a file; pass a path such as html='explained.html'") from None
+    except OSError as error:
+        raise UserError(f"html={shown(file)} cannot be written: {error.strerror or error}") from None
+
+
+def _head(e: Explanation) -> Markup:
+    parts = [tag("h1", e.name)]
+    t = e.timing
+    if t is not None:
+        threads = f"{t.threads} thread{'' if t.threads == 1 else 's'}"
+        parts.append(tag("p", f"{sizes(t.arguments)}; {threads}"))
+        figures = [("predicted", time(t.price.seconds))]
+        if t.measured is not None:
+            figures.insert(0, (f"measured, best of {t.measured.calls}", time(t.measured.seconds)))
+        figures.append((f"bound by {t.limits.by}", time(t.limits.least)))
+        each = [tag("div", tag("b", value), tag("span", what)) for what, value in figures]
+        parts += [tag("div", *each, class_="figures"), tag("p", bound(t))]
+    return tag("header", *parts)
+
+
+# ---- bars
+
+
+def _times(t: Timing | None, hues: Mapping[str, int | None]) -> Iterator[Markup]:
+    if t is None:
+        return
+    yield tag("h2", "Where the time goes")
+    names = [name for name, _ in named(Causes())]
+    keys = [tag("span", tag("i", class_=f"c{k}"), name) for k, name in enumerate(names)]
+    yield tag("p", *keys, class_="key")
+    stages = sorted(t.price.stages, key=lambda s: -s.seconds)
+    longest = max((s.seconds for s in stages), default=0.0) or 1.0
+    rows = [_bar("all", t.price.seconds, t.price.causes, 1.0, "")]
+    rows += [_stage_bar(s, s.seconds / longest, t.price.seconds) for s in stages[:MOST_BARS]]
+    if len(stages) > MOST_BARS:
+        rest = sum(s.seconds for s in stages[MOST_BARS:])
+        rows.append(tag("tr", tag("td", f"{len(stages) - MOST_BARS} more"), tag("td", time(rest)), tag("td")))
+    yield tag("table", *rows, class_="bars")
+
+
+def _stage_bar(s: StagePrice, part: float, whole: float) -> Markup:
+    again = f", {100 * s.redundant:.0f} % computed again" if s.redundant >= 0.005 else ""
+    return _bar(s.name, s.seconds, s.causes, part, f"{100 * s.seconds / whole:.0f} %{again}")
+
+
+def _bar(name: str, seconds: float, causes: Causes, part: float, word: str) -> Markup:
+    """As long as its part of the longest one, in the colours of its causes."""
+    total = max(causes.seconds, 1e-12)
+    pieces = [
+        tag("i", class_=f"c{k}", style=f"width:{60 * part * s / total:.2f}%", title=f"{cause} {s / total:.0%}")
+        for k, (cause, s) in enumerate(named(causes))
+        if s > 0.002 * total
+    ]
+    return tag("tr", tag("td", name), tag("td", time(seconds)), tag("td", *pieces, tag("span", word)))
+
+
+# ---- groups
+
+
+def _graph(e: Explanation, found: list[Group], hues: Mapping[str, int | None]) -> Markup:
+    graph = e.scheduled.graph
+    seconds = {} if e.timing is None else {s.name: s.seconds for s in e.timing.price.stages}
+    looks = {n: Look(hue, time(seconds[n]) if n in seconds else "") for n, hue in hues.items()}
+    legend = []
+    for g in found:
+        members = (*g.members, g.root)
+        cut = ", tiles " + " × ".join(f"{loop} {n}" for loop, n in g.tiles) if g.tiles else ""
+        took = sum(seconds.get(n, 0.0) for n in members)
+        chip = tag("i", class_="chip", style=f"--h:{hues[g.root]}")
+        legend.append(tag("li", chip, ", ".join(members), tag("small", f"{cut}{f', {time(took)}' if took else ''}")))
+    drawn = tag("div", diagram(graph, looks), class_="scroll")
+    inlined = sum(s.name not in looks for s in graph.stages)
+    count = f"{inlined} of {len(graph.stages)}"
+    word = f"Stages of one colour are computed together. {count} are inlined where they are read."
+    return tag("section", tag("h2", "Stages"), tag("p", word), drawn, tag("ul", *legend, class_="legend"))
+
+
+def _pictures(e: Explanation, found: list[Group], hues: Mapping[str, int | None]) -> Iterator[Markup]:
+    """Of the groups that take longest."""
+    t = e.timing
+    if t is None:
+        return
+    graph = e.scheduled.graph
+    scope = {name: Interval.point(value) for name, value in t.scalars.items()}
+    whole = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in t.shapes.items()}
+    boxes = required(graph, whole, scope)
+    seconds = {s.name: s.seconds for s in t.price.stages}
+    slowest = sorted(found, key=lambda g: -sum(seconds.get(n, 0.0) for n in (g.root, *g.members)))
+    inlined = {s.name for s in graph.stages if s.name not in hues}
+    drawn = []
+    for g in slowest[:MOST_PICTURES]:
+        shown = tiles(graph, g, boxes, t.scalars, inlined)
+        if shown is not None:
+            drawn.append(tag("figure", tag("figcaption", g.root), picture(shown, hues, g.root)))
+    if drawn:
+        yield tag("h2", "Tiles and windows")
+        yield tag("p", "Images in tiles, and what one tile needs of all that it is computed from, in rows × columns.")
+        yield tag("div", *drawn, class_="pictures")
+
+
+# ---- words
+
+
+def _losers(e: Explanation) -> Iterator[Markup]:
+    if e.report is not None and e.report.alternatives:
+        mine = e.scheduled.schedule
+        cells = [(time(a.seconds), a.name, a.why, differences(mine, a.schedule)) for a in e.report.alternatives]
+        rows = [tag("tr", *(tag("td", cell) for cell in row)) for row in cells]
+        head = tag("tr", *(tag("th", h) for h in ("predicted", "from", "why it lost", "what it does otherwise")))
+        yield tag("h2", "Next best")
+        yield tag("div", tag("table", head, *rows, class_="plain"), class_="scroll")
+
+
+def _loops(e: Explanation, loops: str, hues: Mapping[str, int | None]) -> Markup:
+    return tag("section", tag("h2", "Loops"), listing(loops, e.scheduled.graph, hues))
+
+
+def _words(e: Explanation) -> Iterator[Markup]:
+    yield tag("h2", "Schedule")
+    yield tag("pre", repr(e.scheduled.schedule))
+    if e.report is not None:
+        yield tag("details", tag("summary", "what the strategy reports"), tag("pre", str(e.report)))
+    if e.rewritten.changes:
+        yield tag("details", tag("summary", "what algebra has changed"), tag("pre", str(e.rewritten)), open="")

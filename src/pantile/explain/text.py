@@ -1,0 +1,77 @@
+"""An explanation as text: the time, the schedule and its reasons, what was next best, what algebra has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..autoschedule import Alternative
+from ..price.show import levels, named, time
+from ..schedule.schedule import Schedule
+from .differences import differences
+from .explanation import Explanation, Timing
+
+MOST_ALTERNATIVES = 4
+LEAST_SHARE = 0.01  # of the time, for a cause to be listed
+_BAR = 20  # characters of a bar that is as long as the whole
+
+
+def as_text(e: Explanation) -> str:
+    parts = [] if e.timing is None else [_timing(e.name, e.timing)]
+    if e.report is None:
+        parts.append(f"{e.name} is scheduled as asked, by hand or by default:\n{e.scheduled.schedule}")
+    else:
+        parts.append(str(e.report))
+        if e.report.alternatives:
+            parts.append(_alternatives(e.scheduled.schedule, e.report.alternatives))
+    if e.rewritten.changes:
+        parts.append(str(e.rewritten))
+    return "\n\n".join(parts)
+
+
+def _timing(name: str, t: Timing) -> str:
+    threads = f"{t.threads} thread{'' if t.threads == 1 else 's'}"
+    took = f"{time(t.price.seconds)} predicted"
+    if t.measured is not None:
+        calls = "one call" if t.measured.calls == 1 else f"best of {t.measured.calls} calls"
+        took = f"{time(t.measured.seconds)} measured ({calls}), {took}"
+    lines = [f"{name}, {sizes(t.arguments)}, {threads}: {took}"]
+    for cause, share in shares(t):
+        lines.append(f"  {cause:<10} {100 * share:3.0f} %  {'#' * max(1, round(_BAR * share))}")
+    return "\n".join([*lines, f"  {bound(t)}"])
+
+
+def sizes(arguments: Mapping[str, Any]) -> str:
+    """Shapes and numbers as one writes them in a sentence."""
+    return ", ".join(f"{name} {_size(value)}" for name, value in arguments.items()) or "without arguments"
+
+
+def _size(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "x".join(map(str, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def shares(t: Timing) -> list[tuple[str, float]]:
+    """What the predicted time is made of, the largest part first."""
+    total = max(t.price.causes.seconds, 1e-12)
+    parts = sorted(((cause, s / total) for cause, s in named(t.price.causes)), key=lambda part: -part[1])
+    return [part for part in parts if part[1] >= LEAST_SHARE]
+
+
+def bound(t: Timing) -> str:
+    """What the time cannot fall below under this schedule, and how near it is."""
+    by, least = t.limits.by, t.limits.least
+    moved = dict(zip(levels(t.price), t.price.bytes, strict=True))
+    what = "all operations" if by == "arithmetic" else f"{moved[by] / 1e6:.3g} MB"
+    times = t.seconds / max(least, 1e-12)
+    return f"bound by {by}: {what} at full speed take {time(least)}; it takes {times:.1f} times as long"
+
+
+def _alternatives(chosen: Schedule, others: Sequence[Alternative]) -> str:
+    """Why each neighbouring choice lost."""
+    lines = ["next best, predicted:"]
+    for other in others[:MOST_ALTERNATIVES]:
+        why = f" ({other.why})" if other.why else ""
+        lines.append(f"  {time(other.seconds):>8}  {other.name}{why}: {differences(chosen, other.schedule)}")
+    return "\n".join(lines)

@@ -1,0 +1,42 @@
+"""The least time that a machine allows a call: each thing that it does at full rate, as if all else were free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..analysis.work import Work
+from ..machine.description import Machine
+from .pricing import Price
+from .show import levels
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds by what they are spent on: "arithmetic", "L2", ..., "memory"."""
+
+    seconds: Mapping[str, float]
+
+    @property
+    def by(self) -> str:
+        """What takes longest, which is what bounds the call."""
+        return max(self.seconds, key=lambda what: self.seconds[what])
+
+    @property
+    def least(self) -> float:
+        """The call takes at least so long, under its schedule."""
+        return self.seconds[self.by]
+
+
+def limits(work: Work, price: Price, machine: Machine, threads: int) -> Limits:
+    """Operations are those of the formulas, each once; bytes those that the schedule is predicted to move."""
+    found = {"arithmetic": arithmetic_seconds(work, machine, threads)}
+    rates = [c.bandwidth * threads for c in machine.caches[1:]] + [machine.memory_bandwidth(threads)]
+    for level, moved, rate in zip(levels(price), price.bytes, rates, strict=True):
+        found[level] = moved / rate
+    return Limits(found)
+
+
+def arithmetic_seconds(work: Work, machine: Machine, threads: int) -> float:
+    """To do all operations, with all lanes of all units busy."""
+    return sum(n / machine.operations(kind, bits, threads) for (kind, bits), n in work.operations.items())

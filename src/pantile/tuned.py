@@ -1,0 +1,100 @@
+"""Winners of `pantile tune`: schedules that were measured to be fastest, kept in the folder of compiled code.
+
+The question is the pipeline, the class of its sizes, the number of threads and the machine. A file is text as a user
+could have saved it, and is read as strictly: what is damaged, or no legal schedule of the pipeline, is as good as none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from math import log2, prod
+from pathlib import Path
+
+from . import folder
+from .analysis.fingerprint import fingerprint
+from .autoschedule import Problem
+from .errors import PantileError
+from .schedule.default import complete
+from .schedule.resolve import resolve
+from .schedule.schedule import Schedule
+
+SUFFIX = ".tuned"
+FORMAT = 1
+_LARGEST_FILE = 16 << 20
+
+
+@dataclass(frozen=True)
+class Winner:
+    """A schedule, where it comes from, and the seconds of the best call: its own, and of what `auto` had chosen."""
+
+    schedule: Schedule
+    name: str
+    seconds: float
+    auto_seconds: float
+    tried: int  # schedules that were measured
+
+
+def read(problem: Problem, threads: int) -> Winner | None:
+    """What was found to be fastest, if it was and is whole."""
+    place = folder.directory()
+    data = None if place is None else folder.read(_file(place, problem, threads), _LARGEST_FILE)
+    try:
+        fields = json.loads(data or b"")
+        if fields.pop("format") != FORMAT:
+            return None
+        text, seconds, before = fields["schedule"], float(fields["seconds"]), float(fields["auto_seconds"])
+        winner = Winner(Schedule.from_json(text), str(fields["name"]), seconds, before, int(fields["tried"]))
+        _check(problem, winner.schedule)
+    except (PantileError, RecursionError, AttributeError, TypeError, ValueError, KeyError):
+        return None
+    return winner
+
+
+def write(problem: Problem, threads: int, winner: Winner) -> Path:
+    """Keep it; the folder that it is in."""
+    place = writable()
+    fields = {
+        "format": FORMAT, "pipeline": problem.graph.name, "schedule": winner.schedule.to_json(), "name": winner.name,
+        "seconds": winner.seconds, "auto_seconds": winner.auto_seconds, "tried": winner.tried,
+    }  # fmt: skip
+    folder.write(_file(place, problem, threads), json.dumps(fields).encode())
+    return place
+
+
+def writable() -> Path:
+    """The folder where winners are kept."""
+    place = folder.directory()
+    if place is None or not os.access(place, os.W_OK):
+        where = f"{place} cannot be written" if place else "there is no folder for it that only you can write"
+        raise OSError(f"nothing can be kept: {where}; name another one with {folder.DIRECTORY_VARIABLE}")
+    return place
+
+
+def files() -> list[Path]:
+    """All that are kept."""
+    place = folder.directory()
+    return [] if place is None else sorted(place.glob(f"*{SUFFIX}"))
+
+
+def _file(place: Path, problem: Problem, threads: int) -> Path:
+    m = problem.machine
+    machine = (m.name, m.architecture, m.cores, m.vector_bits)  # rates are measured anew now and then
+    question = (fingerprint(problem.graph), problem.strict, _size_class(problem), threads, machine)
+    return place / (hashlib.sha256(repr(question).encode()).hexdigest() + SUFFIX)
+
+
+def _size_class(problem: Problem) -> int:
+    """Sizes within a factor of four, about, are alike: they leave the same caches."""
+    points = sum(map(prod, problem.shapes.values()))
+    return round(log2(max(1, points)) / 2)
+
+
+def _check(problem: Problem, schedule: Schedule) -> None:
+    """Refuse what is no legal schedule of the pipeline."""
+    bits = problem.machine.vector_bits
+    completed = complete(problem.graph, schedule, bits, strict=problem.strict)
+    whole = Schedule(*completed.values(), *(s for name, s in schedule.items() if name not in completed))
+    resolve(problem.graph, whole, strict=problem.strict, vector_bits=bits)

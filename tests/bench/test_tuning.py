@@ -1,0 +1,94 @@
+"""Tuning: what is tried, who counts, and what is kept. Times are made up: each schedule takes what a table says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.bench import tuning
+from pantile.bench.tuning import Trial, Tuning
+
+SIZES = {"img": np.zeros((200, 300), np.float32)}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("PANTILE_CACHE_DIR", str(tmp_path))
+
+
+class Clock:
+    """A second passes at each look."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def pipeline() -> pt.Pipeline:
+    y, x = pt.vars("y x")
+    img, f, g = pt.Input("img", "float32", 2), pt.Func("f"), pt.Func("g")
+    f[y, x] = pt.edge(img)[y, x - 1] + pt.edge(img)[y, x + 1]
+    g[y, x] = f[y - 1, x] + f[y + 1, x]
+    return pt.Pipeline(g, img.shape, machine=pt.machine.named("neoverse-n1"))
+
+
+def tuned(monkeypatch: pytest.MonkeyPatch, time: Callable[[Trial], float], seconds: float = 40) -> Tuning:
+    """A run in which every trial takes what `time` says."""
+
+    def timed(self: Trial, budget: float) -> None:
+        self.seconds = time(self)
+
+    monkeypatch.setattr(Trial, "time", timed)
+    found = Tuning(pipeline(), SIZES, seconds, 1, clock=Clock())
+    found.run()
+    return found
+
+
+def test_the_fastest_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = tuned(monkeypatch, lambda t: 0.5 if t.name.startswith("naive") else 1.0)
+    winner = found.winner()
+    assert winner is not None and winner.name.startswith("naive")
+    assert (winner.seconds, winner.auto_seconds, winner.tried) == (0.5, 1.0, len(found.trials))
+    assert len({t.schedule for t in found.trials}) == len(found.trials) > 5
+    assert any(t.name.endswith(", resized") for t in found.trials)
+
+
+def test_a_gain_that_is_noise_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = tuned(monkeypatch, lambda t: 1.0 if t.name == "auto's choice" else 0.995, seconds=30)
+    winner = found.winner()
+    assert winner is not None and winner.name == "auto's choice"
+
+
+def test_wrong_results_cannot_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([None, *["differs"] * 1000])
+    monkeypatch.setattr(tuning, "disagreement", lambda *_: next(answers))
+    found = tuned(monkeypatch, lambda t: 1.0 if t.name == "auto's choice" else 0.1, seconds=30)
+    winner = found.winner()
+    assert winner is not None and (winner.name, winner.tried) == ("auto's choice", 1)
+    assert len(found.trials) > 1 and all(t.wrong == "differs" for t in found.trials[1:])
+
+
+def test_the_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = [len(tuned(monkeypatch, lambda t: 1.0, seconds).trials) for seconds in (1, 10)]
+    assert tried[0] == 1 < tried[1] < 10
+
+
+def test_the_best_so_far_outlives_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    def time(self: Trial, budget: float) -> None:
+        if len(found.trials) == 3:
+            raise KeyboardInterrupt
+        self.seconds = 1.0 if self is found.trials[0] else 0.5
+
+    found = Tuning(pipeline(), SIZES, 300, 1, clock=Clock())
+    monkeypatch.setattr(Trial, "time", time)
+    assert found.winner() is None
+    with pytest.raises(KeyboardInterrupt):
+        found.run()
+    winner = found.winner()
+    assert winner is not None and (winner.seconds, winner.auto_seconds, winner.tried) == (0.5, 1.0, 2)

@@ -1,0 +1,107 @@
+"""What `explain` says: the time and its causes, what bounds it, why other choices lost."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.autoschedule import Alternative
+from pantile.autoschedule.search.alternatives import ALIKE, MOST, shape
+from pantile.explain.differences import differences
+from pantile.machine import named
+from pantile.schedule.groups import Group, groups
+
+from .examples import blur, picture, scaled
+
+MACHINE = named("neoverse-n1")
+
+
+def test_a_schedule_for_unknown_sizes_has_no_time() -> None:
+    assert blur().explain().startswith("blur is scheduled as asked, by hand or by default:\npt.Schedule(")
+
+
+def test_the_time_that_was_asked_for() -> None:
+    p = scaled(schedule="greedy", estimates={"img": (1000, 2000)}, machine=MACHINE)
+    first, *causes = p.explain().split("\n\n")[0].splitlines()
+    assert re.fullmatch(r"scaled, img 1000x2000, gain 2, \d+ threads: [\d.]+ \ws predicted", first), first
+    shares = [int(line.split()[1]) for line in causes[:-1]]
+    assert shares == sorted(shares, reverse=True) and 95 <= sum(shares) <= 100
+    assert re.fullmatch(r"  bound by memory: \S+ MB at full speed take \S+ \ws; it takes \S+ times as long", causes[-1])
+
+
+def test_the_time_that_was_measured() -> None:
+    p = blur()
+    for _ in range(3):
+        p(img=picture(60, 70), num_threads=1)
+    first = p.explain().splitlines()[0]
+    assert re.fullmatch(
+        r"blur, img 60x70, 1 thread: [\d.]+ \ws measured \(best of 3 calls\), [\d.]+ \ws predicted", first
+    ), first
+    p(img=picture(80, 70), num_threads=2)
+    assert "blur, img 80x70, 2 threads" in p.explain() and "(one call)" in p.explain()
+    assert "img 90x70" in p.explain(img=(90, 70)) and "measured" not in p.explain(img=(90, 70))
+
+
+def test_what_bounds_it_depends_on_the_machine() -> None:
+    slow_units = replace(MACHINE, issue=replace(MACHINE.issue, fma=0.01, int=0.01))
+    for machine, what in ((slow_units, "arithmetic: all operations"), (MACHINE, "memory: ")):
+        text = scaled(schedule="naive", estimates={"img": (2000, 2000)}, machine=machine).explain()
+        assert f"bound by {what}" in text
+
+
+def test_empty_calls_are_not_timed() -> None:
+    p = scaled()
+    p(img=np.zeros((0, 5), np.float32))
+    assert "measured" not in p.explain()
+
+
+@pytest.fixture(scope="module")
+def auto() -> pt.Pipeline:
+    return blur(schedule="auto", estimates={"img": (2000, 3000)}, machine=MACHINE)
+
+
+def test_why_neighbours_lost(auto: pt.Pipeline) -> None:
+    report = next(iter(auto._found.values())).report
+    others = report.alternatives
+    assert 2 <= len(others) <= MOST
+    assert len({a.schedule for a in (*others, Alternative("", auto.schedule, 0))}) == len(others) + 1
+    assert all([shape(a.schedule) for a in others].count(s) <= ALIKE for s in map(shape, (a.schedule for a in others)))
+    text = auto.explain().split("\n\nnext best, predicted:\n")[1]
+    assert re.search(r"[\d.]+ \ws  \w+ \([\d.]+ \ws more of \w+\): \w+: ", text), text
+
+
+def test_alternatives_run_and_give_the_same(auto: pt.Pipeline) -> None:
+    others = next(iter(auto._found.values())).report.alternatives
+    pixels = picture(40, 50)
+    for a in others[:3]:
+        np.testing.assert_array_equal(auto.with_schedule(a.schedule)(img=pixels), auto.reference(img=pixels))
+
+
+def test_differences_in_words() -> None:
+    mine = pt.Schedule(
+        pt.on("f").compute_at("g", "yo").vectorize("x", 8),
+        pt.on("g").split("y", "yo", "yi", 32).parallel("yo"),
+    )
+    other = pt.Schedule(
+        pt.on("f").compute_inline(),
+        pt.on("g").split("y", "yo", "yi", 64),
+    )
+    assert differences(mine, other) == "f: inlined, no vectorize x by 8; g: y split by 64 (not 32), no parallel yo"
+    assert differences(mine, mine) == "the same loops"
+    many = pt.Schedule(*(pt.on(n).compute_root() for n in "abcd"))
+    assert differences(pt.Schedule(), many).endswith("; 2 more stages")
+
+
+def test_groups_are_what_is_computed_together() -> None:
+    s = pt.Schedule(
+        pt.on("a").compute_inline(),
+        pt.on("b").store_at("d", "yo").compute_at("c", "x"),
+        pt.on("c").compute_at("d", "yo"),
+        pt.on("d").tile("y", "x", "yo", "xo", "yi", "xi", 16, 64),
+        pt.on("e").compute_root().compute_at("d", "yi").compute_root(),
+    )
+    assert groups(s) == [Group("d", ("b", "c"), (("y", 16), ("x", 64))), Group("e", (), ())]
