@@ -539,8 +539,8 @@ _FLOAT_OPS: dict[str, Callable[..., Interval]] = {
 
 
 def refine(scope: Scope, condition: Expr, holds: bool, by: Evaluator | None = None) -> Scope:
-    """The scope where `condition` holds (or does not): variables bounded by its comparisons; itself if none is. `by` may
-    have evaluated parts of it in this scope.
+    """The scope where `condition` holds (or does not): variables bounded by its comparisons; itself if none is. `by`:
+    perhaps has evaluated parts of it in this scope.
 
     Conditions that hold others, which hold others, and so on, say nothing: each would be asked in all the ways through
     those inside of it."""
