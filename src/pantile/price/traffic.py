@@ -56,7 +56,8 @@ class Traffic:
         found = {leaf: Moved([0.0] * len(self.machine.caches)) for leaf in self.nests.leaves}
         beyond: dict[tuple[str, Leaf], list[float]] = {}
         for level, cache in enumerate(self.machine.caches):
-            for (_, source), (leaf, missed, times, box) in self._missed(USED * cache.size / min(cache.shared_by, self.threads)).items():
+            size = USED * cache.size / min(cache.shared_by, self.threads)
+            for (_, source), (leaf, missed, times, box) in self._missed(size).items():
                 amounts = beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))
                 amounts[level] += missed
                 if source != leaf[0] and level and not self._asked_for(leaf, source):
