@@ -158,7 +158,8 @@ class Accesses:
                 found.append((share * self.inner.lanes, share * self.inner.lanes))
             else:
                 near.setdefault((buffer, family, flat // stride), (int(stride), a, {}))[2][flat % stride] = share
-                continue
+                if not self.inner.written.isdisjoint(a.variables):
+                    continue  # a channel of its own for each copy
             self._in_rows = False
         for stride, a, channels in near.values():
             self._in_rows = self._in_rows and len(channels) == stride
