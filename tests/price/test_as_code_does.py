@@ -1,4 +1,4 @@
-"""Prices count what lowering and LLVM make of a definition: fewer shuffles, conversions, branches and sums than it says."""
+"""Prices count what lowering and LLVM make of a definition: often less than it says."""
 
 from __future__ import annotations
 
