@@ -99,3 +99,16 @@ def test_tiles_of_few_columns_wait_for_their_rows() -> None:
         return price(p, chain, size=16000).causes.traffic
 
     assert traffic(64) > 1.5 * traffic(1024)
+
+
+def test_lanes_that_begin_anywhere_are_gathered() -> None:
+    img, f, out = pt.Input("img", "float32", ndim=2), pt.Func("f"), pt.Func("out")
+    f[Y, X] = img[Y, X // 2] * 2
+    out[Y, X] = f[Y, X] + f[Y, X + 1]
+    p = pt.Pipeline(out, shape=(1024, 1024), algebra=False)
+
+    def gathers(tail: str) -> float:
+        chain = pt.on("out").split("x", "xo", "xi", 256, tail=tail).reorder("xo", "y", "xi").vectorize("xi", 8)
+        return price(p, chain, pt.on("f").compute_at("out", "xo").vectorize("x", 8)).causes.gathers
+
+    assert gathers("shift") == 0 < gathers("guard")
