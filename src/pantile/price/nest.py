@@ -231,13 +231,12 @@ class Nests:
         return whole
 
     def is_anywhere(self, name: str) -> bool:
-        """Whether a stage begins at a column of which nothing is known, such as whether it is even: in tiles the last of
-        which is cut down."""
+        """Whether a stage begins at a column of which nothing is known, such as whether it is even: in tiles, the last
+        of which is cut down."""
         return any(self._cuts_columns(site) for site in self.around(name))
 
     def _cuts_columns(self, site: Site) -> bool:
-        p = self.plan.stages[site.stage]
-        rewrites = p.nests[site.definition].rewrites
+        rewrites = self.plan.stages[site.stage].nests[site.definition].rewrites
         columns = {self.facts.graph.stage[site.stage].dims[-1]}
         for r in rewrites:
             if isinstance(r, Split) and r.old in columns:
