@@ -28,6 +28,7 @@ class Accesses:
         self.nests, self.machine, self.inner = nests, machine, inner
         self.loads = self.stores = self.shuffles = self.gathers = self.instructions = self.waiting = 0.0
         self.rows: set[tuple[object, ...]] = set()
+        self.anywhere = nests.is_anywhere(leaf[0])  # or the first lane is known to be, say, even
         self.chosen = False  # lanes are computed apart, where coordinates decide
         self._in_rows = True  # so far, all that moves with lanes is whole pixels of all channels
         self._apart = 0.0  # shuffles that take pixels apart or put them together
@@ -149,6 +150,8 @@ class Accesses:
                 which = (buffer, family, flat // self._neighbours(a))
                 same[which] = max(share, same.get(which, 0.0))
                 continue
+            elif stride < 1 and self.anywhere:
+                self._gather([a], share * part, "loads")
             elif stride < 1:
                 spread = width
                 if a.share((self.inner.written | self.inner.across) & a.variables) < share:
@@ -158,7 +161,8 @@ class Accesses:
                 found.append((share * self.inner.lanes, share * self.inner.lanes))
             else:
                 near.setdefault((buffer, family, flat // stride), (int(stride), a, {}))[2][flat % stride] = share
-                continue
+                if not self.inner.written.isdisjoint(a.variables):
+                    continue  # a channel of its own for each copy
             self._in_rows = False
         for stride, a, channels in near.values():
             self._in_rows = self._in_rows and len(channels) == stride

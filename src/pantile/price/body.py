@@ -78,7 +78,8 @@ class Bodies:
         facts, plan, computed = self.nests.facts, self.nests.plan, self.nests.computed(name)
         read = [plan.stages[s] for s in facts.reads(leaf).sources if s in plan.stages]
         stored = [(p.storage, p.storage_splits) for p in read]
-        question = (leaf, plan.stages[name].nests[k], computed.box, *stored, self.machine)
+        anywhere = self.nests.is_anywhere(name)
+        question = (leaf, plan.stages[name].nests[k], computed.box, anywhere, *stored, self.machine)
         if question not in facts.answers:
             facts.answers[question] = [self._body(leaf, loops) for loops in self.nests.versions(leaf)]
         return [b.times(computed.times) for b in facts.answers[question]]

@@ -230,6 +230,21 @@ class Nests:
                 return Computed(box, whole.times * every[k] / step / count, k)  # each row once; at times there is none
         return whole
 
+    def is_anywhere(self, name: str) -> bool:
+        """Whether a stage begins at a column of which nothing is known, such as whether it is even: in tiles, the last
+        of which is cut down."""
+        return any(self._cuts_columns(site) for site in self.around(name))
+
+    def _cuts_columns(self, site: Site) -> bool:
+        rewrites = self.plan.stages[site.stage].nests[site.definition].rewrites
+        columns = {self.facts.graph.stage[site.stage].dims[-1]}
+        for r in rewrites:
+            if isinstance(r, Split) and r.old in columns:
+                columns |= {r.outer, r.inner}
+                if r.outer == site.loop and r.tail == "guard":
+                    return True
+        return False
+
     def _rate(self, name: str, axis: int, site: Site) -> float | None:
         """How fast a dim of a stage moves with a loop of another, if steadily: by no index that is clamped, nor by
         several at different rates. Else lowering cannot tell what is new in an iteration."""

@@ -128,7 +128,7 @@ class _Pricing:
         self.cycle = 1e-9 / machine.ghz
 
     def price(self) -> Price:
-        bodies, moved = Bodies(self.nests, self.machine), Traffic(self.nests, self.machine).moved()
+        bodies, moved = Bodies(self.nests, self.machine), Traffic(self.nests, self.machine, self.threads).moved()
         parts: dict[str, list[tuple[Leaf, list[Body]]]] = {}
         for leaf in self.nests.leaves:
             parts.setdefault(leaf[0], []).append((leaf, bodies.bodies(leaf)))

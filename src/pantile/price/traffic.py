@@ -40,8 +40,8 @@ class Moved:
 class Traffic:
     """Of all definitions of a plan."""
 
-    def __init__(self, nests: Nests, machine: Machine) -> None:
-        self.nests, self.machine = nests, machine
+    def __init__(self, nests: Nests, machine: Machine, threads: int) -> None:
+        self.nests, self.machine, self.threads = nests, machine, threads
         self._iteration: dict[Site | None, float] = {}
         self._inside: dict[Site, list[Leaf]] = {}
         for leaf in nests.leaves:
@@ -56,10 +56,11 @@ class Traffic:
         found = {leaf: Moved([0.0] * len(self.machine.caches)) for leaf in self.nests.leaves}
         beyond: dict[tuple[str, Leaf], list[float]] = {}
         for level, cache in enumerate(self.machine.caches):
-            for (_, source), (leaf, missed, times, box) in self._missed(USED * cache.per_core).items():
+            size = USED * cache.size / min(cache.shared_by, self.threads)
+            for (_, source), (leaf, missed, times, box) in self._missed(size).items():
                 amounts = beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))
                 amounts[level] += missed
-                if source != leaf[0] and level:
+                if source != leaf[0] and level and not self._asked_for(leaf, source):
                     runs = min(times * self._runs(leaf, source, box), missed / self.machine.l1.line)
                     found[leaf].begun += runs * self._to_begin(level, missed / runs) / self._at_once(leaf, source)
         for (source, leaf), amounts in beyond.items():
@@ -78,6 +79,11 @@ class Traffic:
         costs, last = self.machine.costs, level == len(self.machine.caches) - 1
         near, far = (costs.line, costs.far_line) if length < SHORT_BYTES else (costs.stream, costs.far_stream)
         return near if not last else far - near if level > 1 else far
+
+    def _asked_for(self, leaf: Leaf, source: str) -> bool:
+        """Whether the schedule says to fetch it early."""
+        asked = self.nests.plan.stages[leaf[0]].prefetches
+        return leaf[1] == 0 and any(self.nests.facts.source(p.buffer) == source for p in asked)
 
     def _at_once(self, leaf: Leaf, source: str) -> float:
         """Runs that one iteration of the innermost loop asks for: they come together."""

@@ -1,0 +1,114 @@
+"""Prices count what lowering and LLVM make of a definition: often less than it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pantile as pt
+from pantile.machine import named
+from pantile.price import Price
+
+N1 = named("neoverse-n1")
+Y, X, C = pt.vars("y x c")
+
+
+def pipeline(read: Any, dtype: str = "float32", ndim: int = 2, shape: Any = None) -> pt.Pipeline:
+    img, out = pt.Input("img", dtype, ndim=ndim), pt.Func("out")
+    indices = (Y, X, C)[:ndim]
+    out[indices] = read(img)
+    return pt.Pipeline(out, shape=shape or (1024, 1024, 4)[:ndim], algebra=False)
+
+
+def price(p: pt.Pipeline, *chains: pt.StageSchedule, size: int = 1200) -> Price:
+    ndim = p.graph.inputs[0].ndim
+    given = (size, size, 4)[:ndim]
+    return p.with_schedule(pt.Schedule(*chains), machine=N1).predict(img=given, num_threads=1)
+
+
+def test_lanes_of_fused_loops_are_dense() -> None:
+    p = pipeline(lambda img: img[Y, X, C] * 2, ndim=3)
+    fused = price(p, pt.on("out").fuse("x", "c", "xc").vectorize("xc", 8))
+    assert fused.causes.shuffles == 0 == fused.causes.gathers
+
+
+def test_channels_that_are_computed_alike_are_not_taken_apart() -> None:
+    chain = pt.on("out").vectorize("x", 8).unroll("c", 4).reorder("y", "x", "c", "c_u", "x_v")
+    alike = price(pipeline(lambda img: img[Y, X, C] * 2, ndim=3), chain)
+    mixed = price(pipeline(lambda img: img[Y, X, C] * img[Y, X, 0], ndim=3), chain)
+    assert alike.causes.shuffles == 0 < mixed.causes.shuffles
+
+
+def test_rows_written_out_share_sums() -> None:
+    p = pipeline(lambda img: sum([img[Y + k, X] for k in range(1, 9)]) + img[Y, X])
+
+    def arithmetic(rows: int) -> float:
+        chain = pt.on("out").vectorize("x", 8).unroll("y", rows).reorder("y", "x", "y_u", "x_v")
+        return price(p, chain).causes.arithmetic
+
+    assert arithmetic(4) < 0.7 * arithmetic(1)
+
+
+def test_coordinates_decide_for_rows_that_are_written_out() -> None:
+    p = pipeline(lambda img: pt.select(Y % 2 == 0, pt.sqrt(img[Y, X]), img[Y, X] + 1))
+    plain = price(p, pt.on("out").vectorize("x", 8))
+    written = price(p, pt.on("out").vectorize("x", 8).unroll("y", 2).reorder("y", "x", "y_u", "x_v"))
+    assert written.causes.arithmetic < 0.7 * plain.causes.arithmetic
+
+
+def test_products_of_halves_need_no_conversions() -> None:
+    def of(t: str) -> float:
+        p = pipeline(lambda img: pt.cast("int32", img[Y, X]) * pt.cast("int32", img[Y, X + 1]), dtype=t)
+        return price(p, pt.on("out").vectorize("x", 8)).causes.arithmetic
+
+    assert of("int16") < of("int32")
+
+
+def half() -> pt.Pipeline:
+    """Each row of `f` is read by two of `out`."""
+    img, f, out = pt.Input("img", "float32", ndim=2), pt.Func("f"), pt.Func("out")
+    f[Y, X] = img[Y, X] * 2
+    out[Y, X] = f[Y // 2, X] + 1
+    return pt.Pipeline(out, shape=(1024, 1024), algebra=False)
+
+
+def test_blocks_begin_at_multiples_of_their_sizes() -> None:
+    out = pt.on("out").split("y", "yo", "yi", 8).vectorize("x", 8)
+    found = price(half(), out, pt.on("f").compute_at("out", "yo").vectorize("x", 8))
+    assert next(s.points for s in found.stages if s.name == "f") == 512 * 1024
+
+
+def test_what_is_read_clamped_does_not_slide() -> None:
+    def points(read: Any) -> float:
+        img, f, out = pt.Input("img", "float32", ndim=2), pt.Func("f", domain=((0, 1024), (0, 1024))), pt.Func("out")
+        f[Y, X] = img[Y, X] * 2
+        out[Y, X] = read(f, -1) + read(f, 0) + read(f, 1)
+        p = pt.Pipeline(out, shape=(1022, 1024), algebra=False)
+        chain = pt.on("out").split("y", "strip", "yi", 64).vectorize("x", 8)
+        sliding = pt.on("f").store_at("out", "strip").compute_at("out", "yi").vectorize("x", 8)
+        return next(s.points for s in price(p, chain, sliding).stages if s.name == "f")
+
+    assert points(lambda f, k: f[Y + 1 + k, X]) < 1.1 * 1024 * 1024
+    assert points(lambda f, k: f[pt.clamp(Y + k, 0, 1023), X]) > 2.5 * 1024 * 1024
+
+
+def test_tiles_of_few_columns_wait_for_their_rows() -> None:
+    p = pipeline(lambda img: img[Y, X] + img[Y + 1, X])
+
+    def traffic(columns: int) -> float:
+        chain = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 64, columns).vectorize("xi", 8)
+        return price(p, chain, size=16000).causes.traffic
+
+    assert traffic(64) > 1.5 * traffic(1024)
+
+
+def test_lanes_that_begin_anywhere_are_gathered() -> None:
+    img, f, out = pt.Input("img", "float32", ndim=2), pt.Func("f"), pt.Func("out")
+    f[Y, X] = img[Y, X // 2] * 2
+    out[Y, X] = f[Y, X] + f[Y, X + 1]
+    p = pt.Pipeline(out, shape=(1024, 1024), algebra=False)
+
+    def gathers(tail: str) -> float:
+        chain = pt.on("out").split("x", "xo", "xi", 256, tail=tail).reorder("xo", "y", "xi").vectorize("xi", 8)
+        return price(p, chain, pt.on("f").compute_at("out", "xo").vectorize("x", 8)).causes.gathers
+
+    assert gathers("shift") == 0 < gathers("guard")
