@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from pantile.analysis.interval import Interval, interval
 from pantile.expr.build import maximum, minimum
 from pantile.expr.congruence import congruence
-from pantile.expr.linear import Facts, Linear, simplify
+from pantile.expr.linear import Facts, Linear, _Search, linear, simplify
 from pantile.expr.nodes import Expr, var
 from pantile.expr.visit import key, same
 
@@ -34,6 +36,7 @@ def test_values_that_do_not_vary_are_points() -> None:
 
 def test_classes_of_shared_operands_are_found_once() -> None:
     assert congruence(shared(), {"x": (4, 0), "n": (4, 0)}) == (1, 0)
+    assert congruence(shared() * 4 + 3, {"z": (4, 0)}) == (4, 3)
 
 
 def test_what_was_simplified_is_not_simplified_again() -> None:
@@ -69,3 +72,21 @@ def test_bounds_are_searched_once_for_all_that_know_the_same(monkeypatch: pytest
     assert [Facts(known).upper(e), Facts({**known, "z": (0, 1)}).upper(e), len(searched)] == [6, 6, 1]
     assert [Facts(known).lower(e), len(searched)] == [1, 2]
     assert [Facts({**known, "searched.y": (3, 4)}).upper(e), len(searched)] == [5, 3]
+
+
+def test_what_a_search_remembers_changes_nothing_that_it_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not where it gives up, either."""
+    rng = random.Random(7)
+    known = {"a": (0, 9), "b": (-4, None), "c": (None, 30), "d": (2, 2)}
+
+    def nested(depth: int) -> Expr:
+        if depth == 0:
+            return var(rng.choice("abcd")) * rng.choice((1, 1, -2, 3)) + rng.randint(-5, 5)
+        x, y = nested(depth - 1), nested(rng.randrange(depth))
+        return rng.choice([minimum(x, y), maximum(x, y), x // rng.choice((2, 3, 4)) * 2, x + y, x - y])
+
+    forms = [linear(nested(rng.randint(1, 6))) for _ in range(150)]
+    searched = [_Search(known).bound(form, side) for form in forms for side in (-1, 1)]
+    monkeypatch.setattr(_Search, "_met_before", _Search._bound)
+    assert [_Search(known).bound(form, side) for form in forms for side in (-1, 1)] == searched
+    assert 30 < sum(found is None for found in searched) < 270

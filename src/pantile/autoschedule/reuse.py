@@ -31,6 +31,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..cached import cached_property
 from ..parameters import Amount, Bytes, Count, Weight
 from .common.facts import Facts
 from .common.legal import legal
@@ -145,17 +146,26 @@ class TilingAnalysis:
     def best(self) -> Tiling:
         """Algorithm 6: all orders of loops, and for each all tile sizes at once."""
         fallback = Tiling(self.tiles.output.name, self.tiles.producers, 0.0, inf if self.tiles.producers else 0.0)
-        if not self.tiles.long or not is_regular(self.tiles.output):
-            return fallback
         best = fallback
-        orders = self.permutations()
-        for intra in orders:
-            nest = Nest(intra, self.tiles.short, self.tiles.column)
-            levels = self.inline_trivial_stages(self.stage_fusion(nest))
+        for nest, levels in self.fused:
             found = self.cheapest_tile(nest, levels)
             if found is not None and (not best.tile or found.cost < best.cost):
                 best = found
-        return replace(best, compared=len(orders) * next(iter(self.tiles.sizes.values())).size)
+        compared = len(self.fused) * next(iter(self.tiles.sizes.values())).size if self.fused else 0
+        return replace(best, compared=compared)
+
+    @cached_property
+    def fused(self) -> list[tuple[Nest, dict[str, Level]]]:
+        """All orders of loops, and the levels of the stages in each; none if the output cannot be tiled."""
+        if not self.tiles.long or not is_regular(self.tiles.output):
+            return []
+        nests = [Nest(intra, self.tiles.short, self.tiles.column) for intra in self.permutations()]
+        return [(nest, self.inline_trivial_stages(self.stage_fusion(nest))) for nest in nests]
+
+    @property
+    def least_stored(self) -> int:
+        """So many stages are stored at least, whatever the order and the tile."""
+        return min((sum(level != INLINE for level in levels.values()) for _, levels in self.fused), default=0)
 
     def permutations(self) -> list[tuple[str, ...]]:
         """Of the loops inside a tile. "We do not attempt to interchange loops that only perform a few iterations".
@@ -208,7 +218,7 @@ class _Search:
         self.stages = [s.name for s in self.problem.graph.stages]
         self._place = {name: k for k, name in enumerate(self.stages)}
         self.known = StageReuse(self.problem)
-        self.analysed: dict[tuple[str, ...], Tiling] = {}
+        self.analysed: dict[tuple[str, ...], Tiling | None] = {}  # None: not priced, it stores too many stages
         self._split: dict[tuple[str, ...], list[Tiling]] = {}
         self.remarks: list[str] = []
 
@@ -227,7 +237,7 @@ class _Search:
 
     def counts(self) -> dict[str, int]:
         """How much was looked at."""
-        tiles = sum(t.compared for t in self.analysed.values())
+        tiles = sum(t.compared for t in self.analysed.values() if t is not None)
         return {"segments analysed": len(self.analysed), "tiles compared": tiles}
 
     def barriers(self) -> set[str]:
@@ -287,9 +297,19 @@ class _Search:
 
     def _fits(self, members: tuple[str, ...]) -> bool:
         """One stage is never too large."""
+        if len(members) > 1 and self._stores_too_many(members):
+            return False
         found = self.tiling_analysis(members)
         few = len(found.stored) <= self.parameters.most_stored
         return len(members) == 1 or (few and found.working_set <= self.csize)
+
+    def _stores_too_many(self, members: tuple[str, ...]) -> bool:
+        """Whether it does in any order of loops: then there is nothing to price."""
+        if members not in self.analysed:
+            analysis = self._analysis(members)
+            too_many = analysis.least_stored > self.parameters.most_stored
+            self.analysed[members] = None if too_many else analysis.best()
+        return self.analysed[members] is None
 
     def _cheapest_split(self, members: tuple[str, ...]) -> list[Tiling]:
         if self._fits(members):
@@ -346,7 +366,10 @@ class _Search:
         return tuple(sorted(needed, key=self._place.__getitem__))
 
     def tiling_analysis(self, members: tuple[str, ...]) -> Tiling:
-        if members not in self.analysed:
-            tiles = SlidingTiles(self.problem, self.known, members)
-            self.analysed[members] = TilingAnalysis(tiles, self.parameters.w).best()
-        return self.analysed[members]
+        found = self.analysed.get(members)
+        if found is None:
+            found = self.analysed[members] = self._analysis(members).best()
+        return found
+
+    def _analysis(self, members: tuple[str, ...]) -> TilingAnalysis:
+        return TilingAnalysis(SlidingTiles(self.problem, self.known, members), self.parameters.w)

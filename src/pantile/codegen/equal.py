@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from .function import Function
 
 # Names end in a number that tells them apart within a function; what comes before helps readers only.
-_NAME = re.compile(r"%[\w.]*\.(\d+(?:\.slot)?)\b")
+_NAME = re.compile(r"(?<=%)[\w.]*\.(?=\d+(?:\.slot)?\b)")
 _NOTE = re.compile(r", !alias\.scope !\d+, !noalias !\d+")
 # Index arithmetic with a constant as its last operand, and choices of one as against something else.
 _CONSTANT = re.compile(
@@ -187,7 +187,7 @@ class Bodies:
             return f", !{buffers.setdefault(note[0], len(buffers))}"
 
         without = _FLOAT.sub(r"\1\2\3\5\6K", _CONSTANT.sub(r"\1\2\3\4K\6", instructions))
-        plain = _NOTE.sub(number, _NAME.sub(r"%\1", without))
+        plain = _NOTE.sub(number, _NAME.sub("", without))
         return plain, tuple(b in self._apart[a] for a in buffers for b in buffers)
 
 

@@ -12,32 +12,24 @@ from math import gcd
 
 from .nodes import Const, Expr, Op, Var
 from .types import INDEX
-from .visit import each_once
+from .visit import each_once, names, once_per_node
 
 Class = tuple[int, int]
 _ANY: Class = (1, 0)
 
 
-def known_remainder(e: Expr, divisor: int, names: Mapping[str, Class]) -> int | None:
-    """e % divisor, if it is known to be one number. `names`: what is known of variables."""
-    modulus, r = congruence(e, names)
+def known_remainder(e: Expr, divisor: int, known: Mapping[str, Class]) -> int | None:
+    """e % divisor, if it is known to be one number. `known`: of variables."""
+    modulus, r = congruence(e, known)
     return r % divisor if modulus % divisor == 0 else None
 
 
-def congruence(e: Expr, names: Mapping[str, Class]) -> Class:
+def congruence(e: Expr, known: Mapping[str, Class]) -> Class:
     """The smallest class that an index expression is known to be in."""
+    if known.keys().isdisjoint(names(e)):
+        return _class_of_any(e)
     found: dict[int, Class] = {}
-
-    def visit(node: Expr) -> Class:
-        if isinstance(node, Const):
-            return (0, int(node.value))
-        if isinstance(node, Var):
-            return names.get(node.name, _ANY)
-        if not isinstance(node, Op) or node.dtype is not INDEX:
-            return _ANY  # what wraps forgets its class
-        return _operation(node, lambda a: found[id(a)])
-
-    return each_once(e, found, visit, _deciding)
+    return each_once(e, found, lambda node: _node(node, known, lambda a: found[id(a)]), _deciding)
 
 
 def _deciding(e: Expr) -> tuple[Expr, ...]:
@@ -47,6 +39,22 @@ def _deciding(e: Expr) -> tuple[Expr, ...]:
     if e.op in ("floordiv", "mod"):
         return e.args[:1] if _is_positive(e.args[1]) else ()
     return e.args[e.op == "select" :] if e.op in _COMBINED else ()
+
+
+def _node(e: Expr, known: Mapping[str, Class], of: Callable[[Expr], Class]) -> Class:
+    if isinstance(e, Const):
+        return (0, int(e.value))
+    if isinstance(e, Var):
+        return known.get(e.name, _ANY)
+    if not isinstance(e, Op) or e.dtype is not INDEX:
+        return _ANY  # what wraps forgets its class
+    return _operation(e, of)
+
+
+@once_per_node("_class", _deciding)
+def _class_of_any(e: Expr) -> Class:
+    """Whatever its variables are."""
+    return _node(e, {}, _class_of_any)
 
 
 def _is_positive(e: Expr) -> bool:

@@ -7,7 +7,7 @@ import gc
 
 from .meanwhile import Meanwhile
 
-_YOUNG = 2_000_000  # objects made before any is looked at: a chain of some four hundred stages
+_YOUNG = 5_000_000  # objects made before any is looked at: a chain of some thousand stages
 _Thresholds = tuple[int, int, int]
 
 

@@ -39,11 +39,12 @@ class Linear:
         """self + scale * other."""
         terms = dict(self.terms)
         for k, (atom, c) in other.terms.items():
-            total = terms[k][1] + scale * c if k in terms else scale * c
+            before = terms.get(k)
+            total = scale * c if before is None else before[1] + scale * c
             if total:
                 terms[k] = (atom, total)
-            else:
-                terms.pop(k, None)
+            elif before is not None:
+                del terms[k]
         return Linear(self.constant + scale * other.constant, terms)
 
     def without(self, k: Key) -> Linear:

@@ -50,7 +50,8 @@ class _Notes:
     """Room in a node for what is found out about it once; see `once_per_node` in `visit`."""
 
     __slots__ = (
-        "_depth", "_has_floats", "_has_promises", "_is_normal", "_key", "_linear", "_loaded", "_names", "_nesting"
+        "_class", "_depth", "_has_floats", "_has_promises", "_is_normal", "_key", "_linear", "_loaded", "_names",
+        "_nesting",
     )  # fmt: skip
 
 

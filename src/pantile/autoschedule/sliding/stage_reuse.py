@@ -19,6 +19,7 @@ from ..strategy import Problem
 from .overlap import is_read_again, overlaps
 
 MOST_WHOLE = 256  # points along a dim that is read as a whole by every tile
+MOST_SHARED = 32  # outputs of which it is remembered what their tiles need
 
 
 class StageReuse:
@@ -27,12 +28,14 @@ class StageReuse:
     def __init__(self, problem: Problem) -> None:
         self.facts: Facts = problem.facts
         self.graph = problem.graph
-        self._shared: dict[tuple[object, ...], Shared] = {}
+        self._shared: dict[str, dict[object, Shared]] = {}  # by output, the one that was asked for last comes last
 
     def shared(self, output: str, tile: Mapping[str, Any]) -> Shared:
         """What segments that end in one stage have in common, over the same tiles of it."""
-        sizes = [(loop, size.tobytes()) for loop, size in tile.items()]
-        return self._shared.setdefault((output, *sizes), Shared())
+        over_tiles = self._shared[output] = self._shared.pop(output, {})
+        if len(self._shared) > MOST_SHARED:
+            del self._shared[next(iter(self._shared))]
+        return over_tiles.setdefault(tuple([(loop, size.tobytes()) for loop, size in tile.items()]), Shared())
 
     @cached_property
     def overlaps(self) -> dict[str, dict[str, dict[str, int]]]:
