@@ -21,12 +21,12 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
 
 
 class Clock:
-    """A second passes at each look."""
+    """Half a second passes at each look."""
 
     now = 0.0
 
     def __call__(self) -> float:
-        self.now += 1.0
+        self.now += 0.5
         return self.now
 
 
@@ -51,11 +51,11 @@ def tuned(monkeypatch: pytest.MonkeyPatch, time: Callable[[Trial], float], secon
 
 
 def test_the_fastest_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = tuned(monkeypatch, lambda t: 0.5 if t.name.startswith("naive") else 1.0)
+    found = tuned(monkeypatch, lambda t: 1.0 if t.name == "auto's choice" else 0.5)
     winner = found.winner()
-    assert winner is not None and winner.name.startswith("naive")
+    assert winner is not None and winner.name != "auto's choice"
     assert (winner.seconds, winner.auto_seconds, winner.tried) == (0.5, 1.0, len(found.trials))
-    assert len({t.schedule for t in found.trials}) == len(found.trials) > 5
+    assert len({t.schedule for t in found.trials}) == len(found.trials) > 3
     assert any(t.name.endswith(", resized") for t in found.trials)
 
 
@@ -75,7 +75,7 @@ def test_wrong_results_cannot_win(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = [len(tuned(monkeypatch, lambda t: 1.0, seconds).trials) for seconds in (1, 30)]
+    tried = [len(tuned(monkeypatch, lambda t: 1.0, seconds).trials) for seconds in (0.5, 15)]
     assert tried[0] == 1 < tried[1] < 30
 
 
