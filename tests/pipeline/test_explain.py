@@ -92,6 +92,8 @@ def test_differences_in_words() -> None:
     )
     assert differences(mine, other) == "f: inlined, no vectorize x by 8; g: y split by 64 (not 32), no parallel yo"
     assert differences(mine, mine) == "the same loops"
+    turned = mine.replace(mine.on("g").reorder("yi", "yo"))
+    assert differences(mine, turned) == "g: loops in another order"
     many = pt.Schedule(*(pt.on(n).compute_root() for n in "abcd"))
     assert differences(pt.Schedule(), many).endswith("; 2 more stages")
 
