@@ -38,7 +38,7 @@ def pipeline() -> pt.Pipeline:
     return pt.Pipeline(g, img.shape, machine=pt.machine.named("neoverse-n1"))
 
 
-def tuned(monkeypatch: pytest.MonkeyPatch, time: Callable[[Trial], float], seconds: float = 40) -> Tuning:
+def tuned(monkeypatch: pytest.MonkeyPatch, time: Callable[[Trial], float], seconds: float = 28) -> Tuning:
     """A run in which every trial takes what `time` says."""
 
     def timed(self: Trial, budget: float) -> None:
@@ -60,7 +60,7 @@ def test_the_fastest_wins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_gain_that_is_noise_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = tuned(monkeypatch, lambda t: 1.0 if t.name == "auto's choice" else 0.995, seconds=30)
+    found = tuned(monkeypatch, lambda t: 1.0 if t.name == "auto's choice" else 0.995, seconds=10)
     winner = found.winner()
     assert winner is not None and winner.name == "auto's choice"
 
@@ -68,7 +68,7 @@ def test_a_gain_that_is_noise_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wrong_results_cannot_win(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter([None, *["differs"] * 1000])
     monkeypatch.setattr(tuning, "disagreement", lambda *_: next(answers))
-    found = tuned(monkeypatch, lambda t: 1.0 if t.name == "auto's choice" else 0.1, seconds=30)
+    found = tuned(monkeypatch, lambda t: 1.0 if t.name == "auto's choice" else 0.1, seconds=10)
     winner = found.winner()
     assert winner is not None and (winner.name, winner.tried) == ("auto's choice", 1)
     assert len(found.trials) > 1 and all(t.wrong == "differs" for t in found.trials[1:])
