@@ -38,7 +38,7 @@ def pipeline() -> pt.Pipeline:
     return pt.Pipeline(g, img.shape, machine=pt.machine.named("neoverse-n1"))
 
 
-def tuned(monkeypatch: pytest.MonkeyPatch, time: Callable[[Trial], float], seconds: float = 28) -> Tuning:
+def tuned(monkeypatch: pytest.MonkeyPatch, time: Callable[[Trial], float], seconds: float = 24) -> Tuning:
     """A run in which every trial takes what `time` says."""
 
     def timed(self: Trial, budget: float) -> None:
