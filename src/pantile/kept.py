@@ -65,7 +65,7 @@ def _tuned(problem: Problem) -> Found:
         f"{problem.graph.name} was not tuned for such sizes, {threads} threads and this machine, and runs as auto has "
         f"it; tune it with: pantile tune FILE.py:NAME {shapes}"
     )
-    warnings.warn_explicit(hint, UserWarning, where.file, where.line)
+    warnings.warn_explicit(hint, tuned.NotTuned, where.file, where.line)
     instead = found(Auto(), problem)
     return replace(instead, report=replace(instead.report, remarks=(*instead.report.remarks, hint)))
 

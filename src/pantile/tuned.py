@@ -26,6 +26,10 @@ FORMAT = 1
 _LARGEST_FILE = 16 << 20
 
 
+class NotTuned(UserWarning):
+    """schedule="tuned" runs what auto finds, since nothing was measured."""
+
+
 @dataclass(frozen=True)
 class Winner:
     """A schedule, where it comes from, and the seconds of the best call: its own, and of what `auto` had chosen."""

@@ -21,12 +21,12 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
 
 
 class Clock:
-    """A second passes at each look."""
+    """Half a second passes at each look."""
 
     now = 0.0
 
     def __call__(self) -> float:
-        self.now += 1.0
+        self.now += 0.5
         return self.now
 
 
@@ -38,7 +38,7 @@ def pipeline() -> pt.Pipeline:
     return pt.Pipeline(g, img.shape, machine=pt.machine.named("neoverse-n1"))
 
 
-def tuned(monkeypatch: pytest.MonkeyPatch, time: Callable[[Trial], float], seconds: float = 40) -> Tuning:
+def tuned(monkeypatch: pytest.MonkeyPatch, time: Callable[[Trial], float], seconds: float = 24) -> Tuning:
     """A run in which every trial takes what `time` says."""
 
     def timed(self: Trial, budget: float) -> None:
@@ -51,16 +51,16 @@ def tuned(monkeypatch: pytest.MonkeyPatch, time: Callable[[Trial], float], secon
 
 
 def test_the_fastest_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = tuned(monkeypatch, lambda t: 0.5 if t.name.startswith("naive") else 1.0)
+    found = tuned(monkeypatch, lambda t: 1.0 if t.name == "auto's choice" else 0.5)
     winner = found.winner()
-    assert winner is not None and winner.name.startswith("naive")
+    assert winner is not None and winner.name != "auto's choice"
     assert (winner.seconds, winner.auto_seconds, winner.tried) == (0.5, 1.0, len(found.trials))
-    assert len({t.schedule for t in found.trials}) == len(found.trials) > 5
+    assert len({t.schedule for t in found.trials}) == len(found.trials) > 3
     assert any(t.name.endswith(", resized") for t in found.trials)
 
 
 def test_a_gain_that_is_noise_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = tuned(monkeypatch, lambda t: 1.0 if t.name == "auto's choice" else 0.995, seconds=30)
+    found = tuned(monkeypatch, lambda t: 1.0 if t.name == "auto's choice" else 0.995, seconds=10)
     winner = found.winner()
     assert winner is not None and winner.name == "auto's choice"
 
@@ -68,15 +68,15 @@ def test_a_gain_that_is_noise_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wrong_results_cannot_win(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter([None, *["differs"] * 1000])
     monkeypatch.setattr(tuning, "disagreement", lambda *_: next(answers))
-    found = tuned(monkeypatch, lambda t: 1.0 if t.name == "auto's choice" else 0.1, seconds=30)
+    found = tuned(monkeypatch, lambda t: 1.0 if t.name == "auto's choice" else 0.1, seconds=10)
     winner = found.winner()
     assert winner is not None and (winner.name, winner.tried) == ("auto's choice", 1)
     assert len(found.trials) > 1 and all(t.wrong == "differs" for t in found.trials[1:])
 
 
 def test_the_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = [len(tuned(monkeypatch, lambda t: 1.0, seconds).trials) for seconds in (1, 10)]
-    assert tried[0] == 1 < tried[1] < 10
+    tried = [len(tuned(monkeypatch, lambda t: 1.0, seconds).trials) for seconds in (0.5, 15)]
+    assert tried[0] == 1 < tried[1] < 30
 
 
 def test_the_best_so_far_outlives_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:

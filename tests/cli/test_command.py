@@ -152,3 +152,11 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_is_quick_to_start() -> None:
     code = "import sys; from pantile.cli import main; main(['version']); sys.exit('pantile.bench' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_an_app_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "page.html"
+    assert main(["show", "blur", "--html", str(target)]) == 0
+    assert f"wrote {target}" in capsys.readouterr().out and "<svg" in target.read_text()
+    assert main(["show", "blur", "--html", str(tmp_path / "none" / "page.html")]) == 2
+    assert "page.html cannot be written: there is no such folder, or it is one" in capsys.readouterr().err

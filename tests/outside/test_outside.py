@@ -14,7 +14,7 @@ from pantile.bench.agreement import disagreement
 from .pipelines import OUTSIDE
 
 LONG = os.environ.get("PANTILE_FUZZ") == "long"
-SLOW = ("pyramid", "guided_filter", "lucas_kanade")  # to compile
+SLOW = ("pyramid", "guided_filter", "lucas_kanade", "demosaic")  # to compile; and these run elsewhere, too
 
 
 @pytest.mark.parametrize("app", [a for a in OUTSIDE if LONG or a.name not in SLOW], ids=lambda app: app.name)

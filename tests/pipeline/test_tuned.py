@@ -45,7 +45,7 @@ HINT = r"blur was not tuned for such sizes, \d+ threads and this machine, and ru
 
 
 def test_without_one_auto_runs_and_says_how_to_tune() -> None:
-    with pytest.warns(UserWarning, match=HINT + r"pantile tune FILE.py:NAME --shape img=400x600") as told:
+    with pytest.warns(tuned.NotTuned, match=HINT + r"pantile tune FILE.py:NAME --shape img=400x600") as told:
         p = blur(schedule="tuned", estimates=SIZES)
     assert told[0].filename.endswith("examples.py")
     assert p.schedule == blur(schedule="auto", estimates=SIZES).schedule

@@ -14,6 +14,7 @@ import pantile as pt
 from ..apps import App
 from ..machine import Machine
 from ..machine.quiet import NOTICEABLE, busy_cores
+from ..tuned import NotTuned
 from .agreement import disagreement, inner
 from .console import Console
 from .contender import Array, Contender, Label, Unavailable
@@ -101,7 +102,10 @@ class Session:
             except pt.PantileError as error:
                 self.console.error(f"{self.app.name}: {SYSTEM} {schedule}: {error}")
             for warning in told:
-                self.console.note(f"{self.app.name}: {warning.message}")
+                how = f"pantile tune {self.app.name} --size {self.settings.size}"
+                is_hint = isinstance(warning.message, NotTuned)
+                text = f"it was not tuned, and runs as auto has it; tune it with: {how}" if is_hint else warning.message
+                self.console.note(f"{self.app.name}: {text}")
         return prepared
 
     @property

@@ -1,7 +1,7 @@
 """Tuning: the schedules that are predicted to be fast are measured, and the fastest is kept for `schedule="tuned"`.
 
     1. What `auto` chooses runs first: others are compared with its results and its time.
-    2. Then what was next best, the strategies' own proposals among it, in the order of predicted times.
+    2. Then what was next best, and what each strategy proposes, in the order of predicted times.
     3. Then the best so far with factors doubled and halved, while that is faster.
     4. At the end the fastest few run in turn, so that all see the same machine; the best call counts.
 
@@ -25,7 +25,7 @@ from ..tuned import Winner
 from .agreement import disagreement
 from .contender import Array, seconds
 
-PROPOSALS, NEIGHBOURS = 0.5, 0.8  # of the time, when the first and the second part end
+FINDING, PROPOSALS, NEIGHBOURS = 0.2, 0.5, 0.8  # of the time, when each part ends
 FINALISTS = 4
 CLOSE = 1.15  # times the best: who may still win
 WORTH = 0.01  # by which a winner must be faster than what auto chooses
@@ -91,11 +91,9 @@ class Tuning:
         with self.trying("auto"):
             auto = self.pipeline.with_schedule("auto", estimates=self.arguments)
         self._try("auto's choice", auto.schedule, auto)
-        others = auto.report.alternatives if auto.report else ()
-        for other in others:
-            if not self._is_left(PROPOSALS):
-                break
-            self._try(other.name, other.schedule)
+        for _, name, schedule in sorted(self._proposals(auto), key=lambda p: p[0]):
+            if schedule not in self._seen and self._is_left(PROPOSALS):
+                self._try(name, schedule)
         self._climb()
         self._decide()
 
@@ -107,6 +105,16 @@ class Tuning:
         return Winner(best.schedule, best.name, best.seconds, first.seconds, len(self.counted))
 
     # ---- the parts
+
+    def _proposals(self, auto: pt.Pipeline) -> Iterator[tuple[float, str, pt.Schedule]]:
+        """What was next best to auto, and what the strategies find that have time for it, with predicted seconds."""
+        yield from ((a.seconds, a.name, a.schedule) for a in (auto.report.alternatives if auto.report else ()))
+        for name, strategy in pt.autoschedule.STRATEGIES.items():
+            if not strategy.measures and name != "auto" and self._is_left(FINDING):
+                with self.trying(f"what {name} finds"):
+                    found = self.pipeline.with_schedule(name, estimates=self.arguments)
+                    price = found.predict(num_threads=self.threads, **self.arguments)
+                yield price.seconds, name, found.schedule
 
     def _climb(self) -> None:
         """Neighbours of the best, the cheapest first, as long as one is better."""

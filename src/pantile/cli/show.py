@@ -7,7 +7,7 @@ from pathlib import Path
 import pantile as pt
 
 from ..apps import APPS, SCHEDULES
-from .names import check
+from .names import WrongArgument, check
 
 
 def listing() -> str:
@@ -22,6 +22,8 @@ def show(name: str, schedule: str, machine: str | None, asm: bool, html: Path | 
     check(schedule, SCHEDULES, "schedule")
     if machine is not None:
         check(machine, pt.machine.NAMED, "machine")
+    if html is not None and (html.is_dir() or not html.parent.is_dir()):
+        raise WrongArgument(f"--html {html} cannot be written: there is no such folder, or it is one")
     app = APPS[name]
     pipeline = app.build()
     pipeline = pipeline.with_schedule(

@@ -36,14 +36,22 @@ def tune(request: Request) -> int:
     tuned.writable()  # better now than after all the work
     if request.threads is not None:
         pt.set_num_threads(request.threads)
+    for number, target in enumerate(t for text in request.targets for t in _named(text, request)):
+        if number == 0:
+            _look_around()
+        if not _tuned(target, request.seconds):
+            return INTERRUPTED
+    return 0
+
+
+def _named(text: str, request: Request) -> list[Target]:
+    return targets(text, request.size, request.shapes, request.params)
+
+
+def _look_around() -> None:
     busy = busy_cores()
     if busy is not None and busy > NOTICEABLE:
         print(f"other processes keep {busy:.1f} cores busy: what is fastest now may not be fastest later")
-    for text in request.targets:
-        for target in targets(text, request.size, request.shapes, request.params):
-            if not _tuned(target, request.seconds):
-                return INTERRUPTED
-    return 0
 
 
 def _tuned(target: Target, seconds: float) -> bool:

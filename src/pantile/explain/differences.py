@@ -33,13 +33,17 @@ def _changes(mine: StageSchedule, other: StageSchedule) -> Iterator[str]:
     """What the other one has and this one has not; then what it lacks."""
     if _place(mine) != _place(other):
         yield _words(_place(other))
-    added = [d for d in other.directives if d not in mine.directives and d.verb not in _PLACES]
-    left_out = [d for d in mine.directives if d not in other.directives and d.verb not in _PLACES]
+    told = (*_PLACES, "reorder")
+    added = [d for d in other.directives if d not in mine.directives and d.verb not in told]
+    left_out = [d for d in mine.directives if d not in other.directives and d.verb not in told]
     for d in added:
         before = next((m for m in left_out if _without_numbers(m) == _without_numbers(d)), None)
         yield _words(d) if before is None else f"{_words(d)} (not {_numbers(before)})"
     kept = {_without_numbers(d) for d in added}
     yield from (f"no {_words(d)}" for d in left_out if _without_numbers(d) not in kept)
+    orders = [[d for d in chain.directives if d.verb == "reorder"] for chain in (mine, other)]
+    if not added and not left_out and orders[0] != orders[1]:  # else names of loops differ anyway
+        yield "loops in another order"
 
 
 def _place(chain: StageSchedule) -> Directive:

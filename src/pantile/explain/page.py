@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ def as_page(e: Explanation, loops: str) -> str:
 def write_page(file: Any, page: str) -> None:
     """Write it where the user says."""
     try:
+        file = os.fspath(file)
         Path(file).write_text(page, encoding="utf-8")
     except (TypeError, ValueError):
         raise UserError(f"html={shown(file)} is not a file; pass a path such as html='explained.html'") from None

@@ -13,6 +13,7 @@ from .explanation import Explanation, Timing
 
 MOST_ALTERNATIVES = 4
 LEAST_SHARE = 0.01  # of the time, for a cause to be listed
+_LONGEST = 40  # characters of a name
 _BAR = 20  # characters of a bar that is as long as the whole
 
 
@@ -73,5 +74,11 @@ def _alternatives(chosen: Schedule, others: Sequence[Alternative]) -> str:
     lines = ["next best, predicted:"]
     for other in others[:MOST_ALTERNATIVES]:
         why = f" ({other.why})" if other.why else ""
-        lines.append(f"  {time(other.seconds):>8}  {other.name}{why}: {differences(chosen, other.schedule)}")
+        lines.append(f"  {time(other.seconds):>8}  {_short(other.name)}{why}: {differences(chosen, other.schedule)}")
     return "\n".join(lines)
+
+
+def _short(name: str) -> str:
+    """Where it comes from, and the last of many changes."""
+    first, *changes = name.split(", ")
+    return name if len(name) <= _LONGEST or len(changes) < 2 else f"{first}, ..., {changes[-1]}"
