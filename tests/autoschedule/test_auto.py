@@ -8,7 +8,7 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import STRATEGIES, Auto
-from pantile.autoschedule.auto import _SOURCES, ROLLING
+from pantile.autoschedule.auto import _SOURCES
 from pantile.autoschedule.search.crossing import crossings
 from pantile.autoschedule.search.groups import Group, groups
 from pantile.autoschedule.search.priced import Priced
@@ -31,7 +31,7 @@ def two_outputs() -> pt.Pipeline:
 
 
 @pytest.mark.parametrize("name", ["blur", "harris", "bilateral_grid"])
-def test_no_strategy_is_much_cheaper(name: str) -> None:
+def test_no_strategy_is_cheaper(name: str) -> None:
     app = APPS[name]
     problem = problem_of(app.build(), ORDINARY, **app.sizes["small"])
     priced = Priced(problem)
@@ -39,7 +39,7 @@ def test_no_strategy_is_much_cheaper(name: str) -> None:
     assert found is not None
     for source in SOURCES:
         other = priced.candidate(source, STRATEGIES[source]().find(problem).schedule)
-        assert other is not None and found.seconds * (1 - ROLLING) <= other.seconds
+        assert other is not None and found.seconds <= other.seconds
 
 
 def test_the_search_ends() -> None:

@@ -34,7 +34,6 @@ from .search.resizing import resizings
 from .strategy import Found, Problem, Strategy
 
 Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
-ROLLING = 0.1  # by what tiles must be cheaper than rows that roll: what is priced too low of them is about as much
 # Who proposes, and for how many stages at most: some search among sets of stages, which takes longer than to price.
 _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
     (Naive, inf), (Greedy, inf), (Reuse, 100), (Kernel, 100),
@@ -92,12 +91,11 @@ class _Search:
 
     def best(self) -> Candidate:
         rolled = list(self._rolled())
-        best = min(self.proposed, key=lambda c: c.seconds)
-        if rolled:
+        found = [*self.proposed, *(s.candidate for s in rolled)]
+        if rolled and "descent" not in self.without:
             start = min(rolled, key=lambda s: s.candidate.seconds)
-            end = start if "descent" in self.without else self.descent.descended(start)
-            best = best if best.seconds < end.candidate.seconds * (1 - ROLLING) else end.candidate
-        best = self._improved(best, partial(self._crossed, [*self.proposed, *(s.candidate for s in rolled)]))
+            found.append(self.descent.descended(start).candidate)
+        best = self._improved(min(found, key=lambda c: c.seconds), partial(self._crossed, found))
         return self._improved(best, self._resized)
 
     def _rolled(self) -> Iterator[State]:
