@@ -49,6 +49,7 @@ class Auto(Strategy):
     a change must be cheaper to be made. `without`: what is left out of INGREDIENTS, to see what it contributes."""
 
     name: ClassVar[str] = "auto"
+    by_size: ClassVar[bool] = True
     steps: Annotated[int, Between(0, 1 << 20)] = 300
     worth: Annotated[float, Between(0, 1)] = 0.03
     without: tuple[Ingredient, ...] | None = None
