@@ -7,9 +7,10 @@ regions. All checks of a kind happen before its first call; only the overlap of 
 from __future__ import annotations
 
 import ctypes
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, prod
 from time import perf_counter
 from typing import Any
 
@@ -35,7 +36,7 @@ from .runtime.outputs import Shape, check_apart, check_output, check_shape, give
 from .runtime.packing import Packing
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
-from .scheduled import Known, Scheduled, Timings
+from .scheduled import Known, Scheduled, Sort, Timings
 
 _FLAGS = 0x100 | 0x400  # of an array: NumPy's ALIGNED and WRITEABLE
 _MOST_KINDS = 256  # remembered; a param that decides regions may make any number of them
@@ -72,8 +73,9 @@ class Calls:
     """Everything about calling one scheduled pipeline."""
 
     def __init__(
-        self, graph: Graph, asked: Schedule, options: Options, by_hand: bool = False, timings: Timings | None = None
-    ) -> None:
+        self, graph: Graph, asked: Schedule, options: Options, by_hand: bool = False, timings: Timings | None = None,
+        by_size: bool = False,
+    ) -> None:  # fmt: skip
         self.graph, self.options = graph, options
         self.arguments = Arguments(
             [_argument(i) for i in graph.inputs],
@@ -82,15 +84,15 @@ class Calls:
         self.outputs = _outputs(graph)
         self._names = [i.name for i in graph.inputs]
         self.timings: Timings = {} if timings is None else timings
-        self._asked, self._by_hand = asked, by_hand
+        self._asked, self._by_hand, self._by_size = asked, by_hand, by_size
         self.rewritten = self._rewritten()
-        self._scheduled: dict[Known, Scheduled] = {}
+        self._scheduled: dict[Sort, Scheduled] = {}
         self._pictures = [i for i in graph.arguments if i.ndim >= LEAST_AXES]
-        self.general = self.adopt((), asked, by_hand=by_hand)
+        self.general = self.adopt(((), 0), asked, by_hand=by_hand)
         deciding = region_scalars(graph)
         self._deciding = [k for k, p in enumerate(graph.params) if p.name in deciding]
         self._kinds: dict[Kind, Call] = {}
-        self._cropped: dict[Known, Calls] = {}
+        self._cropped: dict[Sort, Calls] = {}
         self.latest: Call | None = None
 
     def _rewritten(self) -> Rewritten:
@@ -137,26 +139,32 @@ class Calls:
                 found.append((i.extent(i.ndim + axis), shape[axis]))
         return tuple(found)
 
+    def sort(self, given: Mapping[str, Any]) -> Sort:
+        """Which calls are scheduled alike: those that know the same of extents and, where schedules are by size, whose
+        inputs have about as many elements, within a factor of four."""
+        elements = sum(_elements(given.get(i.name)) for i in self.graph.arguments) if self._by_size else 0
+        return self.known(given), (elements.bit_length() + 1) // 2
+
     def adopt(
-        self, known: Known, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False
+        self, sort: Sort, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False
     ) -> Scheduled:
-        """Run calls that know this by a schedule for them, which somebody has written or a strategy has found."""
-        graph = with_extents(self.rewritten.graph, dict(known))
+        """Run calls of a sort by a schedule for them, which somebody has written or a strategy has found."""
+        graph = with_extents(self.rewritten.graph, dict(sort[0]))
         found = Scheduled(graph, schedule, self.options, self.timings, like, by_hand)
-        self._scheduled[known] = found
+        self._scheduled[sort] = found
         return found
 
-    def scheduled(self, known: Known) -> Scheduled:
-        """The pipeline as it is run for calls that know this."""
-        found = self._scheduled.get(known)
+    def scheduled(self, sort: Sort) -> Scheduled:
+        """The pipeline as it is run for calls of a sort."""
+        found = self._scheduled.get(sort)
         if found is not None:
             return found
         # What users write about some stages relies on which of the others are inlined.
         like = self.general.schedule if self._asked else None
-        return self.adopt(known, self._asked, like, by_hand=self._by_hand)
+        return self.adopt(sort, self._asked, like, by_hand=self._by_hand)
 
     def _for(self, inputs: Sequence[NDArray]) -> Scheduled:
-        return self.scheduled(self.known(dict(zip(self._names, inputs, strict=True))))
+        return self.scheduled(self.sort(dict(zip(self._names, inputs, strict=True))))
 
     def check(self, given: Mapping[str, Any]) -> tuple[dict[str, NDArray], dict[str, Any]]:
         """All that is checked before code runs; the arguments by name."""
@@ -270,11 +278,11 @@ class Calls:
                 return self._as_written._checked_by(inputs, numbers, self._as_written._for(inputs))
             if not isinstance(refusal, WrittenOutside):
                 raise
-            known = self.known(dict(zip(self._names, inputs, strict=True)))
-            if known not in self._cropped:
+            sort = self.sort(dict(zip(self._names, inputs, strict=True)))
+            if sort not in self._cropped:
                 whole = with_crops(self.graph)
-                self._cropped[known] = Calls(whole, scheduled.asked, self.options, self._by_hand, self.timings)
-            cropped = self._cropped[known]
+                self._cropped[sort] = Calls(whole, scheduled.asked, self.options, self._by_hand, self.timings)
+            cropped = self._cropped[sort]
             try:
                 return cropped, cropped._checked_shapes(inputs, numbers, cropped._for(inputs))
             except UserError:
@@ -350,6 +358,15 @@ def _outputs(graph: Graph) -> tuple[Array, ...]:
     return tuple(
         Array(b, t, s.ndim, s.where, "output") for s in stages for b, t in zip(s.buffers, s.dtypes, strict=True)
     )
+
+
+def _elements(value: Any) -> int:
+    """Of an array, or of what a shape or nested lists stand for; what is no array at all is refused later."""
+    try:
+        shape = getattr(value, "shape", value) if hasattr(value, "shape") or _is_shape(value) else np.shape(value)
+        return prod(map(operator.index, shape))
+    except (TypeError, ValueError):
+        return 0
 
 
 def _is_shape(value: Any) -> bool:

@@ -38,7 +38,7 @@ from .progress import doing
 from .reference.evaluate import evaluate
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
-from .scheduled import Known, Scheduled
+from .scheduled import Scheduled, Sort
 
 TUNING_RUNS = 3
 
@@ -86,17 +86,19 @@ class Pipeline:
     def _set(
         self, graph: Graph, options: Options, schedule: Schedule | Strategy | str | None,
         estimates: Mapping[str, Any] | None, machine: Machine | None,
-        found: Mapping[Known, Found] | None = None,
+        found: Mapping[Sort, Found] | None = None,
     ) -> None:  # fmt: skip
         self._asked = _asked(schedule)
         self._estimates, self._machine = _checked_estimates(estimates), _checked_machine(machine)
-        self._found: dict[Known, Found] = dict(found or {})  # by a strategy, the first one first
+        self._found: dict[Sort, Found] = dict(found or {})  # by a strategy, the first one first
         self._finding = Lock()
         # Until a strategy has found a schedule, the default one stands in for all but running.
         by_hand = isinstance(self._asked, Schedule)
-        self._calls = Calls(graph, self._asked if isinstance(self._asked, Schedule) else Schedule(), options, by_hand)
-        for known, answer in self._found.items():
-            self._calls.adopt(known, answer.schedule)
+        by_size = isinstance(self._asked, Strategy) and self._asked.by_size and self._estimates is None
+        first = self._asked if isinstance(self._asked, Schedule) else Schedule()
+        self._calls = Calls(graph, first, options, by_hand, by_size=by_size)
+        for sort, answer in self._found.items():
+            self._calls.adopt(sort, answer.schedule)
         if self._estimates is not None:
             self._find(self._estimates)
 
@@ -270,22 +272,23 @@ class Pipeline:
     def _find(self, arguments: Mapping[str, Any]) -> None:
         """Let the strategy, if there is one that has not been asked yet, find a schedule for such arguments.
 
-        Pixels of two channels and of three are different pipelines to it; all other sizes share what it finds.
+        Pixels of two channels and of three are different pipelines to it. Other sizes share what it finds, those of a
+        class if the strategy is by size and nobody has said what to expect.
         """
         if isinstance(self._asked, Schedule):
             return
-        known = self._calls.known(arguments)
-        if known in self._found:
+        sort = self._calls.sort(arguments)
+        if sort in self._found:
             return
         with self._finding:
-            if known in self._found:
+            if sort in self._found:
                 return
             problem = self.problem(**arguments)
             if any(0 in shape for shape in problem.shapes.values()):
                 return
             found = kept.found(self._asked, problem)
-            self._calls.adopt(known, found.schedule)
-            self._found[known] = found
+            self._calls.adopt(sort, found.schedule)
+            self._found[sort] = found
 
     @property
     def _for_machine(self) -> Machine:
@@ -306,8 +309,8 @@ class Pipeline:
 
     def _shown(self) -> Scheduled:
         """What to look at, once there is a schedule: one for made-up sizes would not be the one that runs."""
-        for known in self._found:
-            return self._calls.scheduled(known)
+        for sort in self._found:
+            return self._calls.scheduled(sort)
         if isinstance(self._asked, Strategy):
             raise UserError(
                 f"{self.graph.name} is scheduled ({self._asked.name}) at its first call, for the sizes of that call; "
@@ -351,7 +354,7 @@ class Pipeline:
 def _again(
     kind: type[Pipeline], graph: Graph, target: Target | None, strict: bool, debug: bool, algebra: bool,
     asked: Schedule | Strategy, estimates: Mapping[str, Any] | None, machine: Machine | None,
-    found: Mapping[Known, Found],
+    found: Mapping[Sort, Found],
 ) -> Pipeline:  # fmt: skip
     """A pipeline from what `__reduce__` has kept of it."""
     pipeline = object.__new__(kind)

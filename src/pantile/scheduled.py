@@ -28,6 +28,7 @@ from .variant import Variant, Variants
 
 TIMINGS_VARIABLE = "PANTILE_TIMINGS"
 Known = tuple[tuple[str, int], ...]  # extents by name, such as ("img.shape.2", 3)
+Sort = tuple[Known, int]  # calls that are scheduled alike: what they know, and the class of their sizes
 Timings = dict[str, float]
 
 

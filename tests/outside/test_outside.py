@@ -20,7 +20,7 @@ SLOW = ("pyramid", "guided_filter", "lucas_kanade", "demosaic")  # to compile; a
 @pytest.mark.parametrize("app", [a for a in OUTSIDE if LONG or a.name not in SLOW], ids=lambda app: app.name)
 def test_under_auto(app: App) -> None:
     machine = pt.machine.named("neoverse-n1")
-    auto = pt.autoschedule.Auto(steps=96 if LONG else 8)
+    auto = pt.autoschedule.Auto(steps=300 if LONG else 60)
     p = app.build().with_schedule(auto, estimates=app.sizes["paper"], machine=machine)
     shapes = {name: (34, 41, *shape[2:]) for name, shape in app.sizes["small"].items()}
     inputs = app.random(shapes)

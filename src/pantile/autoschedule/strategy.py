@@ -89,6 +89,7 @@ class Strategy(ABC):
 
     name: ClassVar[str]
     measures: ClassVar[bool] = False  # runs candidates, so that another time the answer may be another
+    by_size: ClassVar[bool] = False  # is asked again when calls are of another size class than those before
 
     def __post_init__(self) -> None:
         check_fields(self)

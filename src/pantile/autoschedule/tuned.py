@@ -20,6 +20,7 @@ from .strategy import Found, Problem, Strategy
 class Tuned(Strategy):
     name: ClassVar[str] = "tuned"
     measures: ClassVar[bool] = True
+    by_size: ClassVar[bool] = True
 
     def find(self, problem: Problem) -> Found:
         """Where nothing was tuned."""

@@ -147,7 +147,7 @@ class _Output:
     @cached_property
     def has_halves(self) -> bool:
         """Whether some stage of the group reads a coarser one."""
-        return any(_halves(self.problem.graph.stage[name]) for name in self.group.stages)
+        return any(reads_halves(self.problem.graph.stage[name]) for name in self.group.stages)
 
     @cached_property
     def innermost(self) -> Level:
@@ -264,7 +264,7 @@ def _is_shared(problem: Problem, stage: Stage, dim: str) -> bool:
     return not stage.updates and 1 < extent < FEWEST_LANES and problem.alone.alike.is_worth_sharing(stage, dim)
 
 
-def _halves(stage: Stage) -> bool:
+def reads_halves(stage: Stage) -> bool:
     """Whether it reads something where x // 2 says."""
     indices = (i for d in stage.definitions for a in accesses(stage, d) for i in a.indices)
     return any(i is not None and i.scale.denominator > 1 for i in indices)

@@ -1,0 +1,137 @@
+"""Descent: from a schedule whose groups roll to the cheapest that changes of single things lead to.
+
+Groups take in others that they alone read, are cut in two, and vary one thing after the other (`rolling`). What is
+cheaper is taken at once, and all is tried again from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ...schedule.directives import StageSchedule
+from ...schedule.schedule import Schedule
+from ..strategy import Problem
+from .groups import groups
+from .priced import Candidate
+from .rolling import Roll, can_roll, chains, rolls, variations
+
+# By what tiles of columns must be cheaper than whole rows: the price of so many starts is too low by about as much.
+CUT_ROWS = 0.15
+
+Rolls = Mapping[str, Roll]  # how groups roll, by their outputs
+Changes = Iterator[tuple[str, Rolls]]
+
+
+@dataclass(frozen=True)
+class State:
+    """A schedule, and how its groups roll."""
+
+    candidate: Candidate
+    rolls: Rolls
+
+
+@dataclass(frozen=True)
+class Descent:
+    """`worth`: the part by which a change must be cheaper."""
+
+    problem: Problem
+    price: Callable[[str, Schedule], Candidate | None]
+    is_over: Callable[[], bool]  # whether enough schedules were looked at
+    worth: float
+    known: dict[Roll, tuple[StageSchedule, ...]] = field(default_factory=dict)
+
+    def rolling(self, start: Candidate) -> State | None:
+        """All groups of a schedule that can roll, rolling alike; None if there are none."""
+        able = [g for g in groups(self.problem.graph, start.schedule) if can_roll(self.problem, g.output)]
+        found = {r.output: r for r in (Roll.of(self.problem, g) for g in able) if self._chains(r)}
+        return self._priced(f"{start.name}, rolling", start.schedule, found) if found else None
+
+    def descended(self, state: State) -> State:
+        """Groups, the dearest first: those that are cheap change nothing that could be seen."""
+        state = self._improved(state, self._mergers)
+        for output in sorted(state.rolls, key=lambda name: -_cost(state, name)):
+            if output in state.rolls and _cost(state, output) >= self.worth * state.candidate.price.seconds:
+                state = self._improved(state, partial(self._varied, output))
+        return state
+
+    def _improved(self, state: State, changes: Callable[[State], Changes]) -> State:
+        is_cheaper = True
+        while is_cheaper:
+            is_cheaper = False
+            for what, how in changes(state):
+                if self.is_over():
+                    return state
+                found = self._priced(f"{state.candidate.name}, {what}", state.candidate.schedule, how)
+                worth = CUT_ROWS if _cuts_rows(state.rolls, how) else self.worth
+                if found is not None and found.candidate.seconds < state.candidate.seconds * (1 - worth):
+                    state, is_cheaper = found, True
+                    break
+        return state
+
+    def _priced(self, name: str, schedule: Schedule, how: Rolls) -> State | None:
+        parts = [self._chains(roll) for roll in how.values()]
+        if not all(parts):
+            return None
+        found = self.price(name, schedule.replace(*(chain for part in parts for chain in part)))
+        return None if found is None else State(found, how)
+
+    def _chains(self, roll: Roll) -> tuple[StageSchedule, ...]:
+        """The directives of a group; none if it cannot be computed so."""
+        if roll not in self.known:
+            self.known[roll] = tuple(chains(self.problem, roll)) if rolls(self.problem, roll) else ()
+        return self.known[roll]
+
+    # ---- changes
+
+    def _varied(self, output: str, state: State) -> Changes:
+        if output in state.rolls:
+            for what, roll in variations(self.problem, state.rolls[output]):
+                yield f"{output}: {what}", {**state.rolls, output: roll}
+            yield from self._cuts(state, state.rolls[output])
+
+    def _mergers(self, state: State) -> Changes:
+        """Groups with one that they alone read."""
+        owner = {name: r.output for r in state.rolls.values() for name in (r.output, *r.members, *r.inlined)}
+        for output, roll in state.rolls.items():
+            readers = {owner.get(c) for c in self.problem.graph.consumers[output]}
+            if output in self.problem.graph.output or len(readers) != 1 or (reader := readers.pop()) is None:
+                continue
+            into = state.rolls[reader]
+            members = sorted((*roll.members, output, *into.members), key=self.problem.facts.position.__getitem__)
+            whole = replace(into, members=tuple(members), inlined=(*roll.inlined, *into.inlined))
+            rest = {name: r for name, r in state.rolls.items() if name not in (output, reader)}
+            yield f"{output} inside {reader}", {**rest, reader: whole}
+
+    def _cuts(self, state: State, roll: Roll) -> Changes:
+        """A group cut in two at one of its stages, which takes along what it alone needs."""
+        for name in roll.members:
+            taken = self._needed_by(name, roll)
+            first = replace(_part(roll, taken - {name}), output=name)
+            second = _part(roll, {*roll.members, *roll.inlined} - taken)
+            yield f"{name} by itself", {**state.rolls, name: first, roll.output: second}
+
+    def _needed_by(self, name: str, roll: Roll) -> set[str]:
+        taken = {name}
+        others = [n for n in (*roll.members, *roll.inlined) if n != name]
+        for other in sorted(others, key=self.problem.facts.position.__getitem__, reverse=True):
+            if taken.issuperset(self.problem.graph.consumers[other]):
+                taken.add(other)
+        return taken
+
+
+def _part(roll: Roll, names: set[str]) -> Roll:
+    members, inlined = (tuple(n for n in of if n in names) for of in (roll.members, roll.inlined))
+    return replace(roll, members=members, inlined=inlined)
+
+
+def _cost(state: State, output: str) -> float:
+    """The seconds of a group, if there still is one of that name."""
+    members = {output, *state.rolls[output].members} if output in state.rolls else set()
+    return sum(s.seconds for s in state.candidate.price.stages if s.name in members)
+
+
+def _cuts_rows(before: Rolls, after: Rolls) -> bool:
+    """Whether some group has tiles of columns that had none."""
+    return any(r.tile and name in before and not before[name].tile for name, r in after.items())

@@ -1,0 +1,54 @@
+"""The groups of a schedule that a search may change: with the stages that are inlined into them, and without those that
+have to do with others in more ways than by where they are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...graph.nodes import Graph
+from ...schedule.groups import is_inlined
+from ...schedule.schedule import Schedule
+
+# What stages with other directives do to each other is not said by where they are computed.
+_OF_SEVERAL = ("compute_with", "clone_in", "copy_in", "copy_out", "panels", "rfactor")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A stage at root and those inside its loops, producers first. Stages that are inlined into these alone are of the
+    group; those that others read, too, are not."""
+
+    output: str
+    members: tuple[str, ...]
+    inlined: tuple[str, ...]
+
+
+def groups(graph: Graph, schedule: Schedule) -> list[Group]:
+    """Those of stages that have to do with each other by their places alone."""
+    owners = _owners(graph, schedule)
+    found: dict[str, Group] = {}
+    for root in dict.fromkeys(owner for owner in owners.values() if owner is not None):
+        of = [s.name for s in graph.stages if owners[s.name] == root]
+        inlined = tuple(name for name in of if is_inlined(schedule.on(name)))
+        found[root] = Group(root, tuple(n for n in of if n not in inlined and n != root), inlined)
+    return list(found.values())
+
+
+def _owners(graph: Graph, schedule: Schedule) -> dict[str, str | None]:
+    """The root stage of the group that each stage is of; None if it is of no group or of several."""
+    owners: dict[str, str | None] = {}
+    for s in reversed(graph.stages):
+        if any(d.verb in _OF_SEVERAL for d in schedule.on(s.name).directives):
+            owners[s.name] = None
+        elif is_inlined(schedule.on(s.name)):
+            readers = {owners[c] for c in graph.consumers[s.name]}
+            owners[s.name] = readers.pop() if len(readers) == 1 else None
+        else:
+            host = next(_hosts(schedule, s.name), s.name)
+            owners[s.name] = s.name if host == s.name else owners.get(host)
+    return owners
+
+
+def _hosts(schedule: Schedule, name: str) -> Iterator[str]:
+    return (str(d.args[0]) for d in schedule.on(name).directives if d.verb == "compute_at")

@@ -1,0 +1,256 @@
+"""Rolling: a group of stages down strips of its output, several rows at a time, which share what they read.
+
+    Roll("out", ("blur",), rows=2, strip=64)  becomes
+
+    pt.on("out").compute_root().split("y", "y_o", "y_i", 64).split("y_i", "y_i", "y_r", 2).vectorize("x", 8)
+        .reorder("y_o", "y_i", "x", "y_r", "x_v").unroll("y_r").parallel("y_o")
+    pt.on("blur").compute_at("out", "y_i").store_at("out", "y_o").split("y", "y", "y_r", 2).vectorize("x", 8)
+        .reorder("y", "x", "y_r", "x_v").unroll("y_r")
+
+Strips are of whole rows, or tiles of so many columns. What the next rows need of a stage as well stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from ...graph.nodes import Stage
+from ...schedule.alone import FEWEST_LANES, register_lanes
+from ...schedule.directives import SUFFIX, StageSchedule, on
+from ...schedule.names import fresh
+from ..common.tiles import reads_halves
+from ..sliding.overlap import Motion, motions, overlaps
+from ..strategy import Problem
+from .groups import Group
+
+OUTSIDE, INSIDE, WRITTEN_OUT = "outside", "inside", "written out"  # where the loops over planes are
+MOST_ROWS, MOST_VECTORS, MOST_PLANES, WIDEST = 8, 4, 4, 64
+SLOW = Fraction(1, 2)  # rows of a stage per row of the output, at least
+LEAST_STRIP, LEAST_TILE = 8, 64
+
+
+@dataclass(frozen=True)
+class Roll:
+    """How a group is computed. What is not given is a fair start."""
+
+    output: str
+    members: tuple[str, ...]  # producers first
+    inlined: tuple[str, ...] = ()
+    rows: int = 2  # at a time
+    strip: int = 64  # rows per task
+    tile: int = 0  # columns; 0: whole rows
+    vectors: int = 2  # per iteration
+    together: bool = True  # rows of the output in one iteration
+    planes: str = OUTSIDE
+
+    @staticmethod
+    def of(problem: Problem, group: Group) -> Roll:
+        planes = _Loops.of(problem, problem.graph.stage[group.output]).planes
+        shared = any(not set(planes) <= set(problem.graph.stage[name].dims) for name in group.members)
+        roll = Roll(group.output, group.members, group.inlined, planes=INSIDE if shared else OUTSIDE)
+        return replace(roll, rows=1) if _is_cut_short(problem, roll) else roll
+
+
+def rolls(problem: Problem, roll: Roll) -> bool:
+    """Whether a group can be computed so."""
+    return can_roll(problem, roll.output) and _all_slide(problem, roll) and not _is_cut_short(problem, roll)
+
+
+def _is_cut_short(problem: Problem, roll: Roll) -> bool:
+    """Whether the last strip may be shorter than others and is cut into rows or columns again: what is needed for it is
+    then bounded by too much. Those of an output of the pipeline are all of one size."""
+    if roll.output in problem.graph.output:
+        return False
+    halves = any(reads_halves(problem.graph.stage[n]) for n in (roll.output, *roll.members, *roll.inlined))
+    return bool(roll.members and roll.rows > 1) or (halves and roll.tile > 0)
+
+
+def can_roll(problem: Problem, name: str) -> bool:
+    """Whether a stage is a picture that is computed in any order."""
+    stage = problem.graph.stage[name]
+    if stage.updates or stage.ndim + problem.row(name) < 1 or not problem.facts.is_limited(name):
+        return False
+    loops = _Loops.of(problem, stage)
+    return loops.extents[loops.y] > LEAST_STRIP and loops.extents[loops.x] >= FEWEST_LANES
+
+
+def chains(problem: Problem, roll: Roll) -> Iterator[StageSchedule]:
+    """The directives of all stages of the group."""
+    output = _Loops.of(problem, problem.graph.stage[roll.output])
+    yield _output(problem, roll, output)
+    for name in roll.members:
+        yield _member(problem, roll, output, name)
+    for name in roll.inlined:
+        yield on(name).compute_inline()
+
+
+def variations(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
+    """Rolls that differ in one thing, and in what."""
+    loops = _Loops.of(problem, problem.graph.stage[roll.output])
+    for rows in (roll.rows * 2, roll.rows // 2):
+        if 1 <= rows <= min(MOST_ROWS, roll.strip):
+            yield f"{rows} rows at a time", replace(roll, rows=rows)
+    yield "rows together" if not roll.together else "row by row", replace(roll, together=not roll.together)
+    for tile in (roll.tile * 2, roll.tile // 2) if roll.tile else (256,):
+        if tile < loops.extents[loops.x]:
+            yield f"tiles of {tile} columns", replace(roll, tile=tile if tile >= LEAST_TILE else 0)
+    for strip in (roll.strip * 4, roll.strip // 4, roll.strip * 2, roll.strip // 2):
+        if max(LEAST_STRIP, roll.rows) <= strip < loops.extents[loops.y]:
+            yield f"strips of {strip} rows", replace(roll, strip=strip)
+    for vectors in (roll.vectors * 2, roll.vectors // 2):
+        if 1 <= vectors <= MOST_VECTORS:
+            yield f"{vectors} vectors at a time", replace(roll, vectors=vectors)
+    for planes in (OUTSIDE, INSIDE, WRITTEN_OUT) if loops.planes else ():
+        if planes != roll.planes:
+            yield f"planes {planes}", replace(roll, planes=planes)
+    yield from _other_places(problem, roll)
+
+
+def _other_places(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
+    for name in roll.members:
+        if problem.facts.can_be_inlined(name):
+            others = tuple(n for n in roll.members if n != name)
+            yield f"{name} inlined", replace(roll, members=others, inlined=(*roll.inlined, name))
+    for name in roll.inlined:
+        if problem.facts.is_limited(name) and name not in problem.facts.trivial and can_roll(problem, name):
+            members = sorted((*roll.members, name), key=problem.facts.position.__getitem__)
+            kept = tuple(n for n in roll.inlined if n != name)
+            yield f"{name} stored", replace(roll, members=tuple(members), inlined=kept)
+
+
+def _all_slide(problem: Problem, roll: Roll) -> bool:
+    """Whether lowering computes every row of every stage once: what it cannot slide, it would compute again."""
+    y = _Loops.of(problem, problem.graph.stage[roll.output]).y
+    moving = motions(problem.graph, {roll.output, *roll.members, *roll.inlined}, roll.output)
+    return all(can_roll(problem, name) and _slides(moving[name], y) for name in roll.members)
+
+
+def _slides(moving: Mapping[str, Motion], y: str) -> bool:
+    """Whether one dim of a stage moves with the rows of the output, steadily and not slower than every other."""
+    along = [m for m in moving.values() if m.dim == y]
+    return len(along) == 1 and along[0].steady and along[0].rate >= SLOW
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """What the loops of a stage are called."""
+
+    stage: Stage
+    extents: Mapping[str, int]
+    planes: tuple[str, ...]
+    y: str
+    x: str
+    channel: str | None
+
+    @staticmethod
+    def of(problem: Problem, stage: Stage) -> _Loops:
+        row = stage.ndim + problem.row(stage.name)
+        extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
+        channel = stage.dims[-1] if row == stage.ndim - 2 else None
+        return _Loops(stage, extents, stage.dims[: row - 1], stage.dims[row - 1], stage.dims[row], channel)
+
+    def named(self, dim: str, suffix: str) -> str:
+        return fresh(dim + suffix, self.stage.dims.__contains__)
+
+    @property
+    def strips(self) -> str:
+        return self.named(self.y, "_o")
+
+    @property
+    def tiles(self) -> str:
+        return self.named(self.x, "_o")
+
+    @property
+    def rows(self) -> str:
+        return self.named(self.y, "_i")
+
+    @property
+    def row(self) -> str:
+        return self.named(self.y, "_r")
+
+    @property
+    def columns(self) -> str:
+        return self.named(self.x, "_i")
+
+    def width(self, problem: Problem, vectors: int) -> int:
+        lanes = max(FEWEST_LANES, register_lanes(self.stage, self.stage.pure, problem.machine.vector_bits))
+        while vectors > 1 and lanes * vectors > min(WIDEST, self.extents[self.x]):
+            vectors //= 2
+        return lanes * vectors
+
+
+def _output(problem: Problem, roll: Roll, loops: _Loops) -> StageSchedule:
+    chain = problem.alone.stored(loops.stage, on(roll.output).compute_root())
+    around, rows, x = [], loops.y, loops.x
+    row: list[str] = []
+    if not roll.members:
+        chain, row = _several(roll, loops, chain, rows)
+    if roll.strip < loops.extents[loops.y]:
+        each = roll.strip if roll.members else roll.strip // roll.rows
+        chain, rows = chain.split(loops.y, loops.strips, loops.rows, each), loops.rows
+        around.append(loops.strips)
+    if roll.members:
+        chain, row = _several(roll, loops, chain, rows)
+    if 0 < roll.tile < loops.extents[loops.x]:
+        chain, x = chain.split(loops.x, loops.tiles, loops.columns, roll.tile), loops.columns
+        around.append(loops.tiles)
+    outside = loops.planes if roll.planes == OUTSIDE else ()
+    inside = [] if roll.planes == OUTSIDE else [*loops.planes]
+    unrolled = [d for d in inside if roll.planes == WRITTEN_OUT and 1 < loops.extents[d] <= MOST_PLANES]
+    chain = _inner(problem, roll, loops, chain, [*outside, *around], rows, row, x, inside, unrolled, roll.together)
+    shared = [*outside, *around[:1]]
+    for name in shared:
+        chain = chain.parallel(name)
+    return chain
+
+
+def _inner(
+    problem: Problem, roll: Roll, loops: _Loops, chain: StageSchedule, around: list[str], rows: str, row: list[str],
+    x: str, inside: list[str], unrolled: list[str], together: bool,
+) -> StageSchedule:  # fmt: skip
+    """Vectors, and what is written out around and inside of them."""
+    chain = chain.vectorize(x, loops.width(problem, roll.vectors))
+    of_pixels = [loops.channel] if loops.channel is not None else []
+    written_out = {d: loops.extents[d] for d in (*unrolled, *of_pixels)}
+    for d, n in written_out.items():
+        chain = chain.unroll(d, n)
+    planes = [d + SUFFIX["unroll"] for d in unrolled]
+    channel = [d + SUFFIX["unroll"] for d in of_pixels]
+    vector = x + SUFFIX["vectorize"]
+    before, after = ([], row) if together else (row, [])
+    chain = chain.reorder(*around, rows, *inside, *of_pixels, *before, x, *planes, *after, vector, *channel)
+    return chain.unroll(loops.row) if row and together else chain
+
+
+def _member(problem: Problem, roll: Roll, output: _Loops, name: str) -> StageSchedule:
+    loops = _Loops.of(problem, problem.graph.stage[name])
+    has_strips = roll.strip < output.extents[output.y]
+    chain = on(name).compute_at(roll.output, output.rows if has_strips else output.y)
+    if has_strips and _is_used_again(problem, roll, name):
+        has_tiles = 0 < roll.tile < output.extents[output.x]
+        chain = chain.store_at(roll.output, output.tiles if has_tiles else output.strips)
+    chain = problem.alone.stored(loops.stage, chain)
+    planes = list(loops.planes)
+    unrolled = [d for d in planes if roll.planes == WRITTEN_OUT and 1 < loops.extents[d] <= MOST_PLANES]
+    chain, row = _several(roll, loops, chain, loops.y)
+    return _inner(problem, roll, loops, chain, [], loops.y, row, loops.x, planes, unrolled, together=True)
+
+
+def _several(
+    roll: Roll, loops: _Loops, chain: StageSchedule, rows: str
+) -> tuple[StageSchedule, list[str]]:  # fmt: skip
+    """Several rows at a time, and the loop over them."""
+    return (chain.split(rows, rows, loops.row, roll.rows), [loops.row]) if roll.rows > 1 else (chain, [])
+
+
+def _is_used_again(problem: Problem, roll: Roll, name: str) -> bool:
+    """Whether the next rows need some of the same rows of a stage: because one stage reads several of them, or because
+    one reads it that is ahead of another."""
+    stage = problem.graph.stage[name]
+    readers = [problem.graph.stage[c] for c in problem.graph.consumers[name]]
+    if any(_Loops.of(problem, c).y in overlaps(stage, c) for c in readers if c.ndim > 1):
+        return True
+    again = [c.name for c in readers if c.name != roll.output and _is_used_again(problem, roll, c.name)]
+    return bool(again) and (len(readers) > 1 or again[0] in roll.inlined)
