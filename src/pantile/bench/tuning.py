@@ -5,8 +5,8 @@
     3. Then the best so far with factors doubled and halved, while that is faster.
     4. At the end the fastest few run in turn, so that all see the same machine; the best call counts.
 
-Each has its part of the time. A schedule whose results differ does not count, and one that would take longer to compile
-than there is time left is not tried. Whenever it is interrupted, the best so far is the winner.
+The time is that of the others, and each part has its share. A schedule whose results differ does not count, and one
+that would take longer to compile than there is time left is not tried. Interrupted, the best so far wins.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from .agreement import disagreement
 from .contender import Array, seconds
 
 FINDING, PROPOSALS, NEIGHBOURS = 0.2, 0.5, 0.8  # of the time, when each part ends
+PRICING = 0.3  # of the time for neighbours, to predict what they take
 FINALISTS = 4
 CLOSE = 1.15  # times the best: who may still win
 WORTH = 0.01  # by which a winner must be faster than what auto chooses
@@ -91,6 +92,7 @@ class Tuning:
         with self.trying("auto"):
             auto = self.pipeline.with_schedule("auto", estimates=self.arguments)
         self._try("auto's choice", auto.schedule, auto)
+        self.began = self.clock()  # whoever runs the pipeline at all waits for what was done so far
         for _, name, schedule in sorted(self._proposals(auto), key=lambda p: p[0]):
             if schedule not in self._seen and self._is_left(PROPOSALS):
                 self._try(name, schedule)
@@ -130,10 +132,11 @@ class Tuning:
                 return
 
     def _neighbours(self, best: Trial) -> Iterator[tuple[str, pt.Schedule]]:
-        """By predicted time; what would be much slower is left out."""
+        """By predicted time; what would be much slower is left out, and what there is no time to predict."""
         priced = []
+        until = self.elapsed + (NEIGHBOURS * self.seconds - self.elapsed) * PRICING
         for _, schedule in resizings(best.schedule):
-            pipeline = self._scheduled(schedule) if schedule not in self._seen and self._is_left(NEIGHBOURS) else None
+            pipeline = self._scheduled(schedule) if schedule not in self._seen and self.elapsed < until else None
             if pipeline is not None:
                 priced.append((pipeline.predict(num_threads=self.threads, **self.arguments).seconds, schedule))
         priced.sort(key=lambda p: p[0])

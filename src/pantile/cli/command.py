@@ -141,7 +141,7 @@ Ctrl-C ends it early and keeps the best so far.
         "targets", nargs="+", metavar="APP|FILE.py:NAME",
         help="an app, a group of them such as everyday, or a pipeline (or a function that makes one) in a file",
     )  # fmt: skip
-    tune.add_argument("--seconds", type=_seconds, default=20.0, metavar="S", help="to spend on each; 20")
+    tune.add_argument("--seconds", type=_seconds, default=20.0, metavar="S", help="for each, once auto has chosen; 20")
     tune.add_argument(
         "--shape", action="append", default=[], metavar="NAME=HxW",
         help="of an input, in NumPy's order, such as img=1080x1920x3; what estimates= says if left out",

@@ -73,7 +73,8 @@ def _tuned(target: Target, seconds: float) -> bool:
     place = tuned.write(target.pipeline.problem(**target.arguments), tuning.threads, winner)
     stopped = "" if ended else ", stopped; the best so far is kept"
     threads = f"{tuning.threads} thread{'' if tuning.threads == 1 else 's'}"
-    print(f"{target.name}: {winner.tried} schedules in {tuning.elapsed:.0f} s on {threads}{stopped}")
+    tried = f"{winner.tried} schedule{'' if winner.tried == 1 else 's'}"
+    print(f"{target.name}: {tried} in {tuning.elapsed:.0f} s on {threads}{stopped}")
     for trial in tuning.trials:
         if trial.wrong is not None:
             print(f"  left out: {trial.name}, whose results differ: {trial.wrong}")
