@@ -215,10 +215,13 @@ class Pipeline:
         """
         if arguments:
             self._find(arguments)
-        timing = self._timing(arguments)
-        found = Explanation(self.graph.name, self._shown(), self.report, self._calls.rewritten, timing)
+        shown, report, timing = self._shown(), self.report, self._timing(arguments)
+        sort = None if timing is None else self._calls.sort(timing.arguments)
+        if sort in self._found:  # calls of other sizes may have another schedule
+            shown, report = self._calls.scheduled(sort), self._found[sort].report
+        found = Explanation(self.graph.name, shown, report, self._calls.rewritten, timing)
         if html is not None:
-            write_page(html, as_page(found, self.loops()))
+            write_page(html, as_page(found, on_deep_stack(show_program)(self._program(shown))))
         return as_text(found)
 
     def _timing(self, arguments: Mapping[str, Any]) -> Timing | None:

@@ -81,6 +81,15 @@ def test_alternatives_run_and_give_the_same(auto: pt.Pipeline) -> None:
         np.testing.assert_array_equal(auto.with_schedule(a.schedule)(img=pixels), auto.reference(img=pixels))
 
 
+def test_the_schedule_is_that_of_the_latest_call() -> None:
+    p = scaled(schedule="auto")
+    for size in ((2000, 1000), (7, 9)):
+        p(img=np.ones(size, np.float32))
+        found = p._found[p._calls.sort({"img": size})].report
+        assert str(found) in p.explain() and f"img {size[0]}x{size[1]}" in p.explain()
+    assert len(p._found) == 2
+
+
 def test_differences_in_words() -> None:
     mine = pt.Schedule(
         pt.on("f").compute_at("g", "yo").vectorize("x", 8),
