@@ -119,3 +119,18 @@ def test_what_a_guard_limits_also_limits_what_is_made_of_it() -> None:
     for columns in (29, 30, 35, 36, 45):
         picture = np.arange(3 * columns, dtype=np.uint16).reshape(3, columns)
         np.testing.assert_array_equal(q(img=picture), p.reference(img=picture))
+
+
+def test_blocks_in_blocks_need_no_more_than_there_is() -> None:
+    """f has half as many rows as out, whose strips are cut into pairs: of g, at root, no more is computed than f reads,
+    though the last strip could be as long as any and the last pair of a strip as far down as any."""
+    g, f, out = pt.Func("g"), pt.Func("f"), pt.Func("out")
+    g[y, x] = img[y, x] + 1
+    f[y, x] = g[y, x] + g[y + 1, x]
+    out[y, x] = f[y // 2, x]
+    pairs = pt.on("out").split("y", "yo", "yi", 16, tail="guard").split("yi", "yi", "row", 2).unroll("row")
+    schedule = pt.Schedule(pairs, pt.on("f").compute_at("out", "yi"), pt.on("g").compute_root())
+    p = pt.Pipeline(out, shape=(2 * img.shape[0] - 2, img.shape[1])).with_schedule(schedule).with_options(debug=True)
+    for rows in (9, 29, 30, 33):
+        picture = np.arange(rows * 7, dtype=np.uint8).reshape(rows, 7)
+        np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))

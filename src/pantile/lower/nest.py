@@ -210,20 +210,36 @@ class _Builder:
         limited = self.required.is_loose or any(map(self.required.is_limited, members))
         whole = limited or read_if(rest, reads, counts, self.contents)
         return tuple(self.clipped_side(members, k, side)
-                     if (whole or self.may_be_empty(side)) and not self.anywhere(members, k) else side
+                     if (whole or self.may_be_empty(side) or self.may_be_too_much(members, k, side))
+                     and not self.anywhere(members, k) else side
                      for k, side in enumerate(box))  # fmt: skip
 
-    def clipped_side(self, members: list[Stage], k: int, side: Interval) -> Interval:
+    def may_be_too_much(self, members: list[Stage], k: int, side: Interval) -> bool:
+        """Whether a side, outside of all loops, may be more than is needed: of blocks in blocks, each as long as it
+        happens to be, the last ones count as if they were as far out as any and as long as any."""
+        needed = None if self.open else self.needed_by_call(members, k)
+        return needed is not None and not (
+            self.facts.ge(side.low, needed.low) and self.facts.ge(needed.high, side.high)
+        )
+
+    def needed_by_call(self, members: list[Stage], k: int) -> Interval | None:
+        """All that a call needs of a dim of the stages, if that is known."""
         if not all(self.required.of(m)[k].bounded for m in members):
-            return side
+            return None
         wholes = [self.tidy(m, k, self.required.of(m)[k]) for m in members]
-        low = functools.reduce(minimum, (w.low for w in wholes))
-        high = functools.reduce(maximum, (w.high for w in wholes))
+        return Interval(functools.reduce(minimum, (w.low for w in wholes)),
+                        functools.reduce(maximum, (w.high for w in wholes)))  # fmt: skip
+
+    def clipped_side(self, members: list[Stage], k: int, side: Interval) -> Interval:
+        needed = self.needed_by_call(members, k)
+        if needed is None:
+            return side
         for m in members:
             most = None if self.required.is_limited(m) else self.facts.upper(side.high - side.low + 1)
             self.most.setdefault(m.name, {})[k] = None if most is None or most > _LONGEST_TILE else most
-        first = minimum(maximum(side.low, low), high + 1)  # both ends, so that nothing at all is an extent of 0
-        last = minimum(maximum(side.high, low - 1), high)
+        # Both ends, so that nothing at all is an extent of 0.
+        first = minimum(maximum(side.low, needed.low), needed.high + 1)
+        last = minimum(maximum(side.high, needed.low - 1), needed.high)
         return Interval(simplify(first, self.facts), simplify(last, self.facts))
 
     def conditions(self, members: list[Stage], rest: Stmt) -> list[Expr]:
