@@ -112,3 +112,13 @@ def test_lanes_that_begin_anywhere_are_gathered() -> None:
         return price(p, chain, pt.on("f").compute_at("out", "xo").vectorize("x", 8)).causes.gathers
 
     assert gathers("shift") == 0 < gathers("guard")
+
+
+def test_what_lies_between_two_reads_is_computed() -> None:
+    img, f, out = pt.Input("img", "float32", ndim=3), pt.Func("f"), pt.Func("out")
+    f[C, Y, X] = img[C, Y, X] * 2
+    out[C, Y, X] = f[C, Y, X] / f[3, Y, X]
+    p = pt.Pipeline(out, shape=(3, 256, 256), algebra=False)
+    at_rows = pt.Schedule(pt.on("out").vectorize("x", 8), pt.on("f").compute_at("out", "y").vectorize("x", 8))
+    found = p.with_schedule(at_rows, machine=N1).predict(img=(4, 256, 256), num_threads=1)
+    assert next(s.points for s in found.stages if s.name == "f") == 3 * 3 * 256 * 256  # of four, three and two channels

@@ -292,7 +292,8 @@ class Nests:
         for leaf in self.facts.readers[name]:
             touched = self.touched(leaf, at)
             if touched is not None:
-                box = tuple(map(max, box, touched[name]))
+                between = self.facts.reads(leaf).hull(name, self.extents(leaf, at) or {}, self.facts.whole)
+                box = tuple(map(max, box, between or touched[name]))
         for k in range(1, len(stage.definitions)):  # what updates write and read of the stage itself
             extents = {**dict(zip(stage.dims, box, strict=True)), **self.facts.domain((name, k))}
             own = self.facts.reads((name, k)).boxes(extents, self.facts.whole)[name]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 
 from ..cached import cached_property
 from ..expr.linear import linear
@@ -16,7 +17,7 @@ from ..expr.types import DType
 from ..expr.visit import key, names
 from ..graph.nodes import Definition, Stage
 from .branches import Branches
-from .forms import Form, index_form
+from .forms import NOTHING, Form, index_form
 
 Extents = Mapping[str, int]
 Box = tuple[int, ...]
@@ -117,6 +118,27 @@ class Reads:
                 found[a.source] = (count + 1, variables | a.variables)
         return found
 
+    @cached_property
+    def _apart(self) -> dict[str, list[_Group]]:
+        """The groups of sources that several of different slopes read."""
+        found: dict[str, list[_Group]] = {}
+        for g in self._groups:
+            found.setdefault(g.source, []).append(g)
+        return {source: groups for source, groups in found.items() if len(groups) > 1}
+
+    def hull(self, source: str, extents: Extents, whole: Mapping[str, Box]) -> Box | None:
+        """What has to be there of a source, with all that lies between groups, for loops in the middle of their ranges;
+        None where there is one group."""
+        groups = self._apart.get(source)
+        if groups is None:
+            return None
+        sizes = whole[source]
+        ends = [[_ends(g.forms[k], n, extents, self._extents) for g in groups] for k, n in enumerate(sizes)]
+        return tuple([
+            max(1, min(n, ceil(max(b for _, b in of) - min(a for a, _ in of) - NOTHING)))
+            for of, n in zip(ends, sizes, strict=True)
+        ])  # fmt: skip
+
     def boxes(self, extents: Extents, whole: Mapping[str, Box]) -> dict[str, Box]:
         """The box of each source, of the stage itself too, that is touched while loops run over such extents."""
         found: dict[str, Box] = {}
@@ -124,6 +146,13 @@ class Reads:
             box = g.box(extents, whole[g.source])
             found[g.source] = box if g.source not in found else tuple(map(max, found[g.source], box))
         return found
+
+
+def _ends(form: Form, whole: int, extents: Extents, ranges: Extents) -> tuple[float, float]:
+    """Where the places of a form begin and end, while loops outside are in the middle of their ranges."""
+    count = min(whole, form.places(extents))
+    middle = (form.low + form.high) / 2 + sum(s * (ranges.get(v, 1) - 1) / 2 for v, s in form.slopes)
+    return (0.0, float(whole)) if count >= whole else (middle - count / 2, middle + count / 2)
 
 
 def _grouped(accesses: tuple[Access, ...]) -> tuple[_Group, ...]:
