@@ -12,6 +12,12 @@ import numpy as np
 import pytest
 
 import pantile as pt
+from pantile.analysis.interval import Interval
+from pantile.analysis.point import value_at
+from pantile.analysis.regions import FAR
+from pantile.expr.build import maximum, minimum
+from pantile.expr.nodes import var
+from pantile.lower.required import _near
 
 y, x = pt.vars("y x")
 SIZES = [(3, width) for width in range(1, 6)]
@@ -470,3 +476,11 @@ def test_regions_that_may_be_missing_compile_everywhere() -> None:
     assert p.asm("x86-64-v4")
     picture = np.arange(12, dtype=np.int32).reshape(3, 4)
     np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))
+
+
+@pytest.mark.parametrize("m", [0, 1, 2])
+def test_what_is_missing_may_be_a_difference(m: int) -> None:
+    """How far m is from 1, as a sum of its own: where it is 1, something is needed, from -2 on."""
+    far = (maximum(var("m"), 1) - minimum(var("m"), 1)) * FAR
+    side = _near(Interval(far - 2, var("n") - far))
+    assert value_at(side.low, {"m": m, "n": 5}) == (-2 if m == 1 else 0)
