@@ -10,6 +10,7 @@ from pantile.codegen.target import host
 from pantile.errors import UserError
 from pantile.graph.nodes import Graph, InputInfo, Stage
 from pantile.schedule.clones import clone_stages, places
+from pantile.schedule.default import complete
 from pantile.schedule.directives import StageSchedule, on
 from pantile.schedule.panels import make_panels
 from pantile.schedule.resolve import resolve
@@ -74,8 +75,18 @@ def with_copies(graph: Graph, made: Schedule, schedule: Schedule, strict: bool) 
     """The copies, scheduled as a schedule of what they make of the graph says."""
     asked = [StageSchedule(c.name, (*schedule.on(c.name).directives, *c.directives)) for c in made.values()]
     both = schedule.replace(*asked)
+    # Else something is asked of a stage all readers of which read copies, or of a loop that its host has by default in
+    # the graph with copies only.
+    return both if is_legal(graph, both, strict) else made
+
+
+def is_legal(graph: Graph, schedule: Schedule, strict: bool) -> bool:
+    """Whether a pipeline may have it, beside the defaults of the stages that it does not name."""
+    bits = host().vector_bits
     try:
-        resolve(graph, both, strict=strict, vector_bits=host().vector_bits)
+        completed = complete(graph, schedule, bits, strict=strict)
+        others = [schedule.on(n) for n in schedule if n not in completed]
+        resolve(graph, Schedule(*completed.values(), *others), strict=strict, vector_bits=bits)
     except UserError:
-        return made  # something is asked of a stage all readers of which read copies
-    return both
+        return False
+    return True

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from pantile.codegen.target import host
 from pantile.errors import UserError
 from pantile.graph.nodes import Graph, Stage
-from pantile.schedule.default import complete
 from pantile.schedule.directives import StageSchedule, on
 from pantile.schedule.plan import Plan
 from pantile.schedule.resolve import resolve
 from pantile.schedule.schedule import Schedule
 
-from .copies import changed, copies, in_panels, with_copies
+from .copies import changed, copies, in_panels, is_legal, with_copies
 from .draws import Draw, Drawer
 from .loop_names import loop_name
 
@@ -42,16 +41,10 @@ def schedules(draw: Draw, graph: Graph, strict: bool) -> Schedule:
 
 def _completable(graph: Graph, schedule: Schedule, strict: bool) -> Schedule:
     """As much of a schedule as is legal beside the defaults of the stages that it does not name."""
-    vector_bits = host().vector_bits
     for name in [None, *schedule]:
         schedule = schedule if name is None else schedule.without(name)
-        try:
-            completed = complete(graph, schedule, vector_bits)
-            made = [schedule.on(n) for n in schedule if n not in completed]
-            resolve(graph, Schedule(*completed.values(), *made), strict=strict, vector_bits=vector_bits)
-        except UserError:
-            continue
-        return schedule
+        if is_legal(graph, schedule, strict):
+            return schedule
     return Schedule()
 
 
