@@ -78,7 +78,7 @@ def _times(t: Timing | None, hues: Mapping[str, int | None]) -> Iterator[Markup]
     yield tag("p", *keys, class_="key")
     stages = sorted(t.price.stages, key=lambda s: -s.seconds)
     longest = max((s.seconds for s in stages), default=0.0) or 1.0
-    rows = [_bar("all", t.price.seconds, t.price.causes, 1.0, "")]
+    rows = [_bar("all", t.price.seconds, t.price.causes, 1.0, "below, stages beside the longest of them")]
     rows += [_stage_bar(s, s.seconds / longest, t.price.seconds) for s in stages[:MOST_BARS]]
     if len(stages) > MOST_BARS:
         rest = sum(s.seconds for s in stages[MOST_BARS:])
