@@ -67,7 +67,8 @@ def _counts(nodes: list[Expr], copies: Copies, form: Callable[[Expr], Form]) -> 
     if not copies:
         return lambda e: 1.0
     instances, sums = Instances(copies, form), long_sums(nodes)
-    return lambda e: instances.of_sum(sums[id(e)]) if id(e) in sums else instances.counted(e)
+    per_operation = {id(terms): instances.of_sum(terms) for terms in {id(t): t for t in sums.values()}.values()}
+    return lambda e: per_operation[id(sums[id(e)])] if id(e) in sums else instances.counted(e)
 
 
 def live_bytes(evaluated: Iterable[Expr]) -> tuple[int, ...]:
