@@ -137,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _schedule_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
-    apps = [app for app in map(APPS.__getitem__, args.apps or _ungrouped()) if args.size in app.sizes]
+    apps = _of_size(args)
     with _cache_at(os.devnull):  # what was found before is not searched again
         results = scheduling.measure(apps, args.schedule or scheduling.STRATEGIES, args.size, console)
     console.clear()
@@ -150,7 +150,7 @@ def _schedule_only(args: argparse.Namespace, host: dict[str, object], console: C
 
 
 def _predictions_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
-    apps = [app for app in map(APPS.__getitem__, args.apps or _ungrouped()) if args.size in app.sizes]
+    apps = _of_size(args)
     with _empty_cache():
         results = predictions.compare(apps, args.size, args.predictions, console)
     console.clear()
@@ -168,7 +168,7 @@ def _predictions_only(args: argparse.Namespace, host: dict[str, object], console
 
 
 def _ablation_only(args: argparse.Namespace, host: dict[str, object], console: Console) -> int:
-    apps = [app for app in map(APPS.__getitem__, args.apps or _ungrouped()) if args.size in app.sizes]
+    apps = _of_size(args)
     threads = args.threads or pt.get_num_threads()
     with _empty_cache():
         results = ablation.ablate(apps, args.size, threads, Limit(args.repeat), console)
@@ -179,6 +179,11 @@ def _ablation_only(args: argparse.Namespace, host: dict[str, object], console: C
     if args.json:
         write_document(args.json, {"machine": host, "ablation": ablation.to_json(results)})
     return 1 if console.errors else 0
+
+
+def _of_size(args: argparse.Namespace) -> list[App]:
+    """The apps that are named, or all of the literature, as far as they have the size."""
+    return [app for app in map(APPS.__getitem__, args.apps or _ungrouped()) if args.size in app.sizes]
 
 
 def _ungrouped() -> list[str]:
