@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 import pytest
 
 import pantile as pt
 from pantile.expr.build import select
 from pantile.expr.linear import Facts
-from pantile.expr.nodes import Cast, Expr, Op, const, var
+from pantile.expr.nodes import Cast, Expr, Op, const, op, var
 from pantile.expr.types import FLOAT32, INDEX
 from pantile.expr.visit import walk
 from pantile.ir.nodes import For, Kind, Let, Stmt, Store
 from pantile.ir.visit import all_expressions
-from pantile.lower.tighten import tighten
+from pantile.lower.tighten import _Tightener, tighten
 
 from .lowered import lowered
 
@@ -102,3 +104,21 @@ def test_the_last_block_begins_elsewhere_and_is_one_alone() -> None:
     body: Stmt = For("x", const(0, INDEX), blocks, Kind.SERIAL, Let("lo", var("x") * 8 + start, inner))
     body = tighten(For("piece", const(0, INDEX), const(2, INDEX), Kind.SERIAL, body), Facts({"n": (8, None)}), ())
     assert any(isinstance(e, Cast) and e.dtype.name == "int32" for e in all_expressions(body))
+
+
+def test_names_in_terms_of_each_other_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is made of two readings of the one before: a million million of the first."""
+    asked = count()
+    end = _Tightener.end
+
+    def counted(self: _Tightener, e: Expr, side: int) -> Expr:
+        assert next(asked) < 1000
+        return end(self, e, side)
+
+    monkeypatch.setattr(_Tightener, "end", counted)
+    body: Stmt = Store("f", (X_INDEX,), Cast(FLOAT32, 1, var("n40")))
+    for i in reversed(range(40)):
+        before = var(f"n{i}")
+        body = Let(f"n{i + 1}", op("max", before, op("floordiv", before + 3, const(2, INDEX))), body)
+    tighten(For("n0", const(0, INDEX), const(8, INDEX), Kind.SERIAL, body), Facts({}), ())
+    assert next(asked) > 40

@@ -64,15 +64,20 @@ class _Tightener:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts  # about the extents of arrays
         self.ends: dict[str, tuple[Expr, Expr]] = {}  # the first and the last value of each name around a statement
+        self.found: dict[tuple[Key, int], Expr] = {}  # what `end` said
 
     def statement(self, s: Stmt) -> Stmt:
         memo: dict[int, Expr] = {}
         own = tuple([transform(e, self.tightened, memo) for e in ir.expressions(s)])
         if isinstance(s, For):
-            self.ends[s.var] = s.min, s.min + s.extent - 1
+            self.binds(s.var, s.min, s.min + s.extent - 1)
         elif isinstance(s, Let) and s.value.dtype is INDEX and s.value.lanes == 1:
-            self.ends[s.name] = s.value, s.value
+            self.binds(s.name, s.value, s.value)
         return ir.rebuild(s, own, tuple([self.statement(c) for c in ir.children(s)]))
+
+    def binds(self, name: str, first: Expr, last: Expr) -> None:
+        self.found = {}
+        self.ends[name] = first, last
 
     def tightened(self, e: Expr) -> Expr | None:
         if isinstance(e, Cast) and e.dtype.is_float and e.value.dtype is INDEX and self.fits(e.value):
@@ -94,10 +99,13 @@ class _Tightener:
 
     def end(self, e: Expr, side: int) -> Expr:
         """What an index is never below, or never above, over all loops around it."""
+        if (found := self.found.get((key(e), side))) is not None:
+            return found
         form = linear(e)
         total: Expr = const(form.constant, INDEX)
         for atom, times in form.terms.values():
             total = total + self.end_of(atom, side if times > 0 else _LAST - side) * times
+        self.found[key(e), side] = total
         return total
 
     def end_of(self, atom: Expr, side: int) -> Expr:
