@@ -21,9 +21,8 @@ FOUND = replace(USUAL, gather=3.5)
 
 @pytest.fixture
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A quiet system, and a folder of its own; measuring takes no time."""
+    """A system of usual caches, and a folder of its own; measuring takes no time."""
     monkeypatch.setattr(host, "data_caches", lambda: host._USUAL_CACHES)
-    monkeypatch.setattr(host, "busy_cores", lambda: 0.0)
     monkeypatch.setattr(host, "measure", lambda *_: RATES)
     monkeypatch.setattr(host, "calibrated", lambda *_: FOUND)
     monkeypatch.setenv("PANTILE_CACHE_DIR", str(tmp_path / "kept"))
@@ -48,15 +47,6 @@ def test_costs_are_usual_until_they_are_measured_and_then_kept(system: Path) -> 
     assert detect().costs == FOUND
     ((_, kept),) = json.loads(system.read_text()).items()
     assert kept["costs"] == {"gather": 3.5}  # the others are those of whatever version reads it
-
-
-def test_measuring_rates_again_keeps_the_costs(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "busy_cores", lambda: 1.0)
-    calibrate()
-    monkeypatch.setattr(host, "busy_cores", lambda: 0.0)  # now rates are measured anew
-    monkeypatch.setattr(host, "measure", lambda *_: replace(RATES, ghz=3.0))
-    detect.cache_clear()
-    assert (detect().ghz, detect().costs) == (3.0, FOUND)
 
 
 def test_files_from_before_there_were_costs(system: Path) -> None:

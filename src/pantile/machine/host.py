@@ -20,7 +20,6 @@ from .costs import USUAL, Costs
 from .description import Cache, Issue, Machine
 from .isa import vector_bits
 from .measure import Rates, measure
-from .quiet import NOTICEABLE, busy_cores
 
 CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
 CPU_INFO = Path("/proc/cpuinfo")
@@ -34,7 +33,7 @@ _USUAL_CACHES = (Cache(32 << 10, 64, 8, 1, 0.0), Cache(512 << 10, 64, 8, 1, 0.0)
 
 @functools.cache
 def detect() -> Machine:
-    """The machine at hand. Measuring takes a second when a user first asks, and the machine should be idle then."""
+    """The machine at hand. It is measured when a user first asks, in a fraction of a second."""
     cores, caches = usable_cores(), data_caches() or _USUAL_CACHES
     bits = vector_bits(lambda feature: bool(llvm.get_host_cpu_features().get(feature)))
     rates = _rates(folder.directory(), caches, cores, bits)
@@ -63,19 +62,18 @@ def calibrate(told: Callable[[str], None] = lambda _: None) -> Machine:
     told("measuring clock, units and bandwidths")
     rates = measure([c.size for c in caches], cores, bits)
     costs = calibrated(bits, rates.ghz, rates.issue.int, told)
-    _keep(folder.directory(), _key(caches, cores, bits), replace(rates, quiet=_is_quiet(), costs=costs))
+    _keep(folder.directory(), _key(caches, cores, bits), replace(rates, costs=costs))
     detect.cache_clear()
     return detect()
 
 
 def _rates(kept: Path | None, caches: tuple[Cache, ...], cores: int, bits: int) -> Rates:
-    """Those measured before, or else now; a busy machine shows less than it can do, and is measured again later."""
+    """Those measured before, or else now."""
     key = _key(caches, cores, bits)
     before = _read(kept).get(key)
-    if before and len(before.caches) == len(caches) and (before.quiet or not _is_quiet()):
+    if before and len(before.caches) == len(caches):
         return before
-    costs = before.costs if before else USUAL
-    found = replace(measure([c.size for c in caches], cores, bits), quiet=_is_quiet(), costs=costs)
+    found = measure([c.size for c in caches], cores, bits)
     _keep(kept, key, found)
     return found
 
@@ -96,11 +94,6 @@ def _written(rates: Rates) -> dict[str, object]:
     """As JSON has it. Costs that were not measured are not kept: another version may know better."""
     costs = {name: cost for name, cost in asdict(rates.costs).items() if cost != getattr(USUAL, name)}
     return {**asdict(rates), "costs": costs}
-
-
-def _is_quiet() -> bool:
-    busy = busy_cores()
-    return busy is None or busy <= NOTICEABLE
 
 
 def _read(kept: Path | None) -> dict[str, Rates]:

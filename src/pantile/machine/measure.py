@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -20,13 +21,15 @@ from ..parameters import Rate, check_fields
 from .costs import USUAL, Costs
 from .description import Issue
 
-COPIED_BYTES = 128 << 20  # more than caches hold
+COPIED_BYTES = 64 << 20, 256 << 20  # bytes, from and to as many others: the fewest and the most
 TOUCHED_BYTES = 64 << 20  # read or written by one measurement of a cache, over and over
 CHAINS = 12  # of operations that depend on each other: enough to keep all units busy, and they fit the registers
-STEPS = 1 << 20
+STEPS = 1 << 18
 REPEATS = 5
 _BLOCK = 8  # vectors read or written per iteration
 _SERIAL = 4  # steps of the one chain that tells the clock, per iteration
+
+_Bytes = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,6 @@ class Rates:
     caches: tuple[Rate, ...]
     core_bandwidth: Rate
     bandwidth: Rate
-    quiet: bool = True  # whether nobody else was busy then
     costs: Costs = USUAL  # unless they were measured, too (`calibration`)
 
     def __post_init__(self) -> None:
@@ -46,7 +48,7 @@ class Rates:
 
 
 def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int) -> Rates:
-    """Takes about a second, and the whole machine."""
+    """Takes about a tenth of a second, and the whole machine."""
     lanes = vector_bits // 32
     engine = compiled(_kernels(lanes))
     ghz = 2 * _SERIAL * STEPS / best([chains(engine, "clock")]) / 1e9
@@ -54,7 +56,9 @@ def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int) -> Rates:
     vector = vector_bits // 8
     reads = [_bandwidth(engine, "reads", size // 2, vector) for size in cache_sizes]
     writes = _bandwidth(engine, "writes", cache_sizes[0] // 2, vector)
-    of_one = 2 * COPIED_BYTES / best(_copies(1))
+    source, target = _beyond_caches(cache_sizes, cores)
+    of_one = 2 * source.size / best(_copies(source, target, 1))
+    of_all = 2 * source.size / best(_copies(source, target, cores))
     return Rates(
         ghz=ghz,
         issue=Issue(
@@ -65,31 +69,34 @@ def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int) -> Rates:
         ),
         caches=tuple(reads),
         core_bandwidth=of_one,
-        bandwidth=max(of_one, 2 * COPIED_BYTES / best(_copies(cores))),  # which others may disturb
+        bandwidth=max(of_one, of_all),
     )
 
 
 def best(parts: Sequence[Callable[[], object]]) -> float:
-    """The fewest seconds that running all parts at once takes; of a single one those of the processor, so that other
-    processes disturb less."""
-    seconds = []
+    """The fewest seconds that running all parts at once takes: those of the processor of the part that takes longest,
+    so that other processes disturb less."""
     if len(parts) == 1:
-        for _ in range(REPEATS):
-            start = time.thread_time()
-            parts[0]()
-            seconds.append(time.thread_time() - start)
-        return min(seconds)
+        return min(_processor_time(parts[0]) for _ in range(REPEATS))
     with ThreadPoolExecutor(len(parts)) as pool:
-        for _ in range(REPEATS):
-            start = time.perf_counter()
-            for running in [pool.submit(part) for part in parts]:
-                running.result()
-            seconds.append(time.perf_counter() - start)
-    return min(seconds)
+        return min(max(pool.map(_processor_time, parts)) for _ in range(REPEATS))
 
 
-def _copies(threads: int) -> list[Callable[[], object]]:
-    source, target = np.ones(COPIED_BYTES, np.uint8), np.zeros(COPIED_BYTES, np.uint8)
+def _processor_time(part: Callable[[], object]) -> float:
+    start = time.thread_time()
+    part()
+    return time.thread_time() - start
+
+
+def _beyond_caches(sizes: Sequence[int], cores: int) -> tuple[_Bytes, _Bytes]:
+    """Two arrays that all caches together do not hold."""
+    fewest, most = COPIED_BYTES
+    held = sizes[-1] + cores * sum(sizes[:-1])
+    size = max(fewest, min(held, most))
+    return np.ones(size, np.uint8), np.zeros(size, np.uint8)
+
+
+def _copies(source: _Bytes, target: _Bytes, threads: int) -> list[Callable[[], object]]:
     pairs = zip(np.array_split(source, threads), np.array_split(target, threads), strict=True)
     return [lambda s=s, t=t: np.copyto(t, s) for s, t in pairs]  # type: ignore[misc]
 
