@@ -38,6 +38,15 @@ def test_channels_that_are_computed_alike_are_not_taken_apart() -> None:
     assert alike.causes.shuffles == 0 < mixed.causes.shuffles
 
 
+def test_pixels_side_by_side_are_one_row_of_memory() -> None:
+    def traffic(pixels: int) -> float:
+        p = pipeline(lambda img: sum([img[Y, X + k, C] for k in range(1, pixels)]) + img[Y, X, C], ndim=3)
+        chain = pt.on("out").vectorize("x", 4).unroll("c", 4).reorder("y", "x", "c", "c_u", "x_v")
+        return price(p, chain, size=4096).causes.traffic
+
+    assert traffic(24) <= traffic(2)
+
+
 def test_rows_written_out_share_sums() -> None:
     p = pipeline(lambda img: sum([img[Y + k, X] for k in range(1, 9)]) + img[Y, X])
 

@@ -8,7 +8,7 @@ from math import ceil, floor, prod
 
 from ..machine.description import Machine
 from .inner import Inner
-from .layout import layout, memory_strides
+from .layout import memory_strides
 from .nest import Nests
 from .reads import Access
 from .sized import Leaf
@@ -16,6 +16,7 @@ from .sized import Leaf
 RUN_BYTES = 16  # of neighbours that one load of an element brings along
 LEAST_OF_A_RUN = 4  # bytes of elements of which several are loaded at once, but for the bytes of a pixel
 OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: to find, load and put a small element to others, or to load a run
+MOST_CHANNELS = 8  # elements of a pixel, at most
 NEAR = 4  # the largest stride of loads that are wide ones and shuffles
 # A buffer, for what data decides how it does, and an index along each dim.
 _Place = tuple[str, tuple[object, ...], tuple[float, ...]]
@@ -78,9 +79,9 @@ class Accesses:
             if not a.decided.isdisjoint(self.inner.across) or self._is_uneven(a):
                 families.setdefault(a.family, []).append(a)
                 continue
-            last = [part.axis for part in layout(self.nests, a.source)[-1:]]
+            far = self._far(a.source)
             for place in self._places(a):
-                self.rows.add((a.buffer, *(x for axis, x in enumerate(place) if axis not in last)))
+                self.rows.add((a.buffer, *(place[axis] for axis in far)))
                 at = (a.buffer, a.family if a.decided else (), place)
                 dense[at] = (a, max(share, dense[at][1] if at in dense else 0.0))
         for family in families.values():
@@ -90,6 +91,10 @@ class Accesses:
             setattr(self, unit, getattr(self, unit) + vectors * part)
             self.shuffles += shuffles * self.machine.costs.shuffle * part
             self.instructions += (vectors + shuffles) * part
+
+    def _far(self, name: str) -> list[int]:
+        """Along which axes neighbours are in other rows of memory: not those of channels or of pixels."""
+        return [axis for axis, n in enumerate(memory_strides(self.nests, name)) if n > MOST_CHANNELS]
 
     def _is_uneven(self, a: Access) -> bool:
         """Whether lanes are not at regular distances, as those of an image that is enlarged by 3/2."""

@@ -10,7 +10,9 @@ from ...schedule.default import complete
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
 
-# A pipeline is compiled once and run often, but nobody waits for minutes: longer code counts as slower in proportion.
+# A pipeline is compiled once and run often, but somebody waits for that: a second counts as so much slower code, and
+# what takes longer than patience lasts in proportion.
+HASTE_PER_S = 0.04
 PATIENCE_S = 5.0
 
 
@@ -25,7 +27,8 @@ class Candidate:
     @property
     def seconds(self) -> float:
         """What candidates are compared by."""
-        return self.price.seconds * max(1.0, self.price.compile_seconds / PATIENCE_S)
+        waiting = self.price.compile_seconds
+        return self.price.seconds * (max(1.0, waiting / PATIENCE_S) + waiting * HASTE_PER_S)
 
 
 @dataclass
