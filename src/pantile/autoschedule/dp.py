@@ -20,9 +20,10 @@ unless they are asked for as printed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Annotated, ClassVar
 
+from ..dataclass import dataclass
 from ..machine.description import Machine
 from ..parameters import Count, OneOf, Weight
 from .common.legal import Part, legal
