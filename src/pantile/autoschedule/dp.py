@@ -157,14 +157,15 @@ def _report(group: Costed, remarks: tuple[str, ...]) -> GroupReport:
     return GroupReport(group.output, group.members, group.levels, {"cost": group.cost, **group.terms}, said)
 
 
-# The configurations of §7.4.3: PolyMageDP, that with one part more, and PolyMage+G+TC.
 BASE = Dp(inlining=NONE, multi_level=False, loop_fusion=False)
-ABLATION: dict[str, Strategy] = {
+# With other parameters, and names by which pipelines know them, to be compared.
+VARIANTS: dict[str, Strategy] = {
+    # The configurations of §7.4.3: PolyMageDP, that with one part more, and PolyMage+G+TC.
     "dp-base": BASE,
     "dp-base+F": replace(BASE, loop_fusion=True),
     "dp-base+M": replace(BASE, multi_level=True),
     "dp-base+I": replace(BASE, inlining=FULL),
     "dp-greedy": Dp(fusion="greedy", loop_fusion=False),
+    # Beside the default: Algorithm 2 to the letter.
+    "dp-printed": Dp(terms=PRINTED),
 }
-# Beside the default: Algorithm 2 to the letter.
-AS_PRINTED: dict[str, Strategy] = {"dp-printed": Dp(terms=PRINTED)}
