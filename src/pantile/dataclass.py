@@ -2,7 +2,7 @@
 
 Python's writes the source of six methods per class and compiles it. Here `__init__`, `__eq__` and `__hash__` are
 written when they are first asked for, which for most classes is never, and the others are the same for all. What is
-defined is a dataclass to `replace`, `fields`, `asdict` and type checkers. It may not derive from another one.
+defined is a dataclass to `replace`, `fields`, `asdict` and type checkers. A frozen one may not derive from another.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:
 
-    def dataclass(cls=None, /, *, init=True, repr=True, eq=True, frozen=False):
+    def dataclass(cls=None, /, *, init=True, repr=True, eq=True, frozen=False, slots=False):
         """The class with the methods that Python's `dataclass` would write for it."""
 
         def defined(cls: type) -> type:
-            return _defined(cls, init, repr, eq, frozen)
+            return _defined(cls, init, repr, eq, frozen, slots)
 
         return defined if cls is None else defined(cls)
 
@@ -29,8 +29,8 @@ Fields = Sequence[dataclasses.Field[Any]]
 Source = tuple[str, dict[str, Any]]  # of a method, and what it knows by name
 
 
-def _defined(cls: type, init: bool, repr: bool, eq: bool, frozen: bool) -> type:
-    cls = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)  # finds the fields, and writes nothing
+def _defined(cls: type, init: bool, repr: bool, eq: bool, frozen: bool, slots: bool) -> type:
+    cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)  # finds fields, and writes nothing
     methods: dict[str, Any] = {}
     if init:
         methods["__init__"] = _Unwritten(cls, "__init__", lambda fields: _init(cls, fields, frozen))

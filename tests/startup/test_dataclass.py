@@ -49,7 +49,19 @@ def define(dataclass: Any) -> list[type]:
         def __repr__(self) -> str:
             return f"<{self.lo}>"
 
-    return [Range, Notes, Same, Named]
+    @dataclass(eq=False, slots=True)
+    class Node:
+        """With slots, and something derived."""
+
+        lo: int
+
+    @dataclass(eq=False, slots=True)
+    class Sum(Node):
+        """Has the other's field first."""
+
+        hi: int = 3
+
+    return [Range, Notes, Same, Named, Node, Sum]
 
 
 CLASSES = list(zip(define(ours.dataclass), define(dataclasses.dataclass), strict=True))
@@ -61,7 +73,7 @@ USES: list[Callable[[Any], Any]] = [
     lambda c: hash(c(1)) == hash((1, 7, False)) if c.__name__ == "Range" else None,
     lambda c: [repr(dataclasses.replace(c(1), lo=5)), dataclasses.asdict(c(1))],
     lambda c: [f.name for f in dataclasses.fields(c)],
-    lambda c: [vars(copy.copy(c(1))), vars(copy.deepcopy(c(1))), c.__match_args__],
+    lambda c: [repr(copy.copy(c(1))), repr(copy.deepcopy(c(1))), c.__match_args__, "__slots__" in vars(c)],
     lambda c: setattr(c(1), "lo", 3),
     lambda c: delattr(c(1), "lo"),
     lambda c: c(),
