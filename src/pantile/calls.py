@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf, prod
 from time import perf_counter
 from typing import Any
@@ -23,6 +23,7 @@ from .analysis.messages import WrittenOutside, describe, readable
 from .analysis.work import Work, count_work
 from .cached import cached_property
 from .compile import Options
+from .dataclass import dataclass
 from .errors import UserError
 from .graph.known import with_extents
 from .graph.nodes import Graph, InputInfo

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from . import progress
 from .analysis.fingerprint import fingerprint
 from .codegen.compile import assembly, compile_object
 from .codegen.emit import buffer_names, emit
 from .codegen.target import Target
+from .dataclass import dataclass
 from .errors import UserError, shown
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections

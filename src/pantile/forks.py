@@ -2,7 +2,8 @@
 
 What others were in the middle of stays so in the child for ever. Three remedies, in this order:
 - what is guarded by a `Lock` is right at every moment, so the child just opens the lock;
-- LLVM is not (it has locks and caches of its own), so a fork waits until no thread is inside it;
+- LLVM is not (it has locks and caches of its own), so a fork waits until no thread is inside it, and neither are
+  modules in the middle of their import, for which it waits, too;
 - where that takes longer than a fork may take, the child runs what is compiled and refuses to compile more.
 """
 
@@ -53,6 +54,8 @@ def check_llvm() -> None:
         )
 
 
+importing = threading.RLock()  # held while modules are imported late: Python's own locks stay shut in a child
+
 # ---- llvmlite has a lock around every call into LLVM; whoever holds it knows that nobody else is inside.
 
 _llvm_is_broken = False
@@ -64,13 +67,15 @@ def is_in_llvm() -> bool:
     return bool(ffi.lib._lock._lock._is_owned())
 
 
-def _wait_for_llvm() -> None:
+def _wait_for_others() -> None:
+    importing.acquire()  # before LLVM, which modules may call
     _forking.holds_llvm = ffi.lib._lock._lock.acquire(timeout=PATIENCE)
 
 
-def _let_go_of_llvm() -> None:
+def _let_go() -> None:
     if _forking.holds_llvm:
         ffi.lib._lock._lock.release()
+    importing.release()
 
 
 def _start_child() -> None:
@@ -78,9 +83,9 @@ def _start_child() -> None:
     if not _forking.holds_llvm:
         _llvm_is_broken = True
         ffi.lib._lock._lock = threading.RLock()  # LLVM's objects are still disposed of, which takes the lock
-    _let_go_of_llvm()
+    _let_go()
     for lock in list(_locks):
         lock.open_in_child()
 
 
-os.register_at_fork(before=_wait_for_llvm, after_in_parent=_let_go_of_llvm, after_in_child=_start_child)
+os.register_at_fork(before=_wait_for_others, after_in_parent=_let_go, after_in_child=_start_child)

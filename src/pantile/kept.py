@@ -42,7 +42,7 @@ def found(strategy: Strategy, problem: Problem) -> Found:
     """What the strategy finds, now or at an earlier time."""
     if isinstance(strategy, Tuned):
         return _tuned(problem)
-    if strategy.measures or type(strategy) not in STRATEGIES.values():
+    if strategy.measures or STRATEGIES.get(strategy.name) is not type(strategy):
         return _find(strategy, problem)
     name = cache.key(*_question(strategy, problem))
     answer = _from_bytes(cache.read(name))

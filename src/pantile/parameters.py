@@ -17,12 +17,13 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from .dataclass import dataclass
 from .errors import UserError, shown
 
 

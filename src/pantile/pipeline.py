@@ -9,17 +9,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from . import kept
+from . import autoschedule, explain, kept
 from .analysis.messages import readable
 from .analysis.ranges import with_ranges
 from .analysis.work import Work
-from .autoschedule import STRATEGIES, VARIANTS, Found, Problem, Report, Strategy
+from .autoschedule import STRATEGIES, Found, Problem, Report, Strategy
 from .calls import Calls
 from .codegen.target import Target, host
 from .codegen.target import target as target_named
 from .compile import Options, to_assembly, to_llvm, to_loops
 from .errors import UserError, shown
-from .explain import Explanation, Timing, as_page, as_text, write_page
+from .explain import Explanation, Timing
 from .expr.depth import on_deep_stack
 from .forks import Lock
 from .graph.build import build
@@ -221,8 +221,8 @@ class Pipeline:
             shown, report = self._calls.scheduled(sort), self._found[sort].report
         found = Explanation(self.graph.name, shown, report, self._calls.rewritten, timing)
         if html is not None:
-            write_page(html, as_page(found, on_deep_stack(show_program)(self._program(shown))))
-        return as_text(found)
+            explain.write_page(html, explain.as_page(found, on_deep_stack(show_program)(self._program(shown))))
+        return explain.as_text(found)
 
     def _timing(self, arguments: Mapping[str, Any]) -> Timing | None:
         """Of such calls, of the latest one, or of what is expected; None if nothing is."""
@@ -371,8 +371,8 @@ def _asked(schedule: Schedule | Strategy | str | None) -> Schedule | Strategy:
         return Schedule()
     if isinstance(schedule, str) and schedule in STRATEGIES:
         return STRATEGIES[schedule]()
-    if isinstance(schedule, str) and schedule in VARIANTS:
-        return VARIANTS[schedule]
+    if isinstance(schedule, str) and schedule in autoschedule.VARIANTS:
+        return autoschedule.VARIANTS[schedule]
     if not isinstance(schedule, (Schedule, Strategy)):
         raise UserError(
             f"schedule={shown(schedule)} is not a schedule; pass pt.Schedule(pt.on(...)...), or one of "

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import dataclass
 from math import log2, prod
 from pathlib import Path
 
 from . import folder
 from .analysis.fingerprint import fingerprint
 from .autoschedule import Problem
+from .dataclass import dataclass
 from .errors import PantileError
 from .schedule.default import complete
 from .schedule.resolve import resolve

@@ -9,9 +9,9 @@ down to fit (`lower.fit`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from .analysis.interval import Interval, interval
+from .dataclass import dataclass
 from .expr.linear import Facts
 from .expr.nodes import Const, Expr
 from .expr.visit import variables

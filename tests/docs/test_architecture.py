@@ -27,3 +27,11 @@ def test_properties_are_cached_without_a_lock() -> None:
     files = [f for f in (ROOT / "src/pantile").rglob("*.py") if f.parent.name != "bench" and f.name != "cached.py"]
     of_python = [f.name for f in files if re.search(r"functools.*cached_property", f.read_text())]
     assert not of_python, "from ..cached import cached_property, instead of that of functools"
+
+
+def test_dataclasses_are_quick_to_define() -> None:
+    """See `dataclass`; those of programs (apps, benchmarks, the command) are Python's."""
+    root = ROOT / "src/pantile"
+    files = [f for f in root.rglob("*.py") if f.relative_to(root).parts[0] not in ("apps", "bench", "cli")]
+    of_python = [f.name for f in files if re.search(r"^from dataclasses import .*\bdataclass\b", f.read_text(), re.M)]
+    assert not of_python, "from ..dataclass import dataclass, instead of that of dataclasses"

@@ -167,3 +167,15 @@ print(right(pipeline(2)))
 print(child(lambda: right(pipeline(3))))
 """)
     assert found.split() == ["right", "True", "right"]
+
+
+def test_while_a_strategy_is_imported() -> None:
+    found = run("""
+late = threading.Thread(target=lambda: pt.autoschedule.PostTile)
+late.start()
+while "islpy" not in sys.modules:
+    time.sleep(0.001)
+print(child(lambda: pt.autoschedule.PostTile.name == "posttile", patience=10))
+late.join()
+""")
+    assert found == "right"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..dataclass import dataclass
 from ..graph.names import first_free
 from ..graph.nodes import Graph, Stage
 from ..lang.names import derived

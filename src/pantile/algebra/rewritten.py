@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..dataclass import dataclass
 from ..graph.nodes import Graph, Stage
 from .change import Change, Context
 from .separate_taps import separate_taps

@@ -9,8 +9,9 @@ after:   smooth_rows[y, x] = a[y, x - 2] + 4*a[y, x - 1] + 6*a[y, x] + 4*a[y, x 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..dataclass import dataclass
 from ..expr.build import binary, cast
 from ..expr.linear import Linear, linear
 from ..expr.nodes import Cast, Const, Expr, Load, Op, const, coordinate

@@ -11,10 +11,11 @@ The weights are elements of tables, which are known; those of an input are not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..analysis.point import value_at
 from ..analysis.windows import Moved, without_loop
+from ..dataclass import dataclass
 from ..expr.build import binary
 from ..expr.nodes import Const, Expr, Load, Number, Op, const
 from ..expr.types import INDEX

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from ..analysis.windows import Moved, without_loop
 from ..cached import cached_property
+from ..dataclass import dataclass
 from ..expr.build import binary, cast
 from ..expr.nodes import Const, Expr, Load, const, coordinate
 from ..expr.types import DType

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..errors import Location
 from ..expr.build import binary, cast
 from ..expr.nodes import Expr, Load, const, coordinate

@@ -9,10 +9,11 @@ Clamps count as what they clamp: they only move a read nearer. What data or size
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from weakref import WeakKeyDictionary
 
+from ..dataclass import dataclass
 from ..expr.nodes import Cast, Const, Expr, Load, Op, Var
 from ..expr.visit import children, each_once
 from ..graph.nodes import Definition, Stage

@@ -12,10 +12,10 @@ the channel of an image, is mapped to none: all of it is needed at every point.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
 
+from ..dataclass import dataclass
 from ..graph.nodes import Definition, Graph, Stage
 from .access import Access, Index, accesses
 

@@ -8,9 +8,10 @@ What a row has in common counts as nothing, and so do places in memory, and whet
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 
+from ..dataclass import dataclass
 from ..expr.nodes import Expr, Load
 from ..expr.types import BOOL, INDEX
 from ..expr.visit import key, names, walk

@@ -8,9 +8,9 @@ What does not is refused with the stage, the read, a pixel that fails and the re
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 
+from ..dataclass import dataclass
 from ..expr.magnitude import COORDINATE, MAY_OVERFLOW
 from ..expr.nodes import Expr, Load, Number, Op, coordinate
 from ..expr.types import INDEX

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
+from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr.nodes import Expr, Load, Op
 from ..expr.show import as_written

@@ -12,11 +12,11 @@ enlarged (`simplified`), so that all that is asked of them takes a bounded time.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import reduce
 
 import islpy as isl
 
+from ..dataclass import dataclass
 from ..expr.nodes import Cast, Const, Expr, Load, Op, Var
 from ..expr.visit import key
 from ..graph.nodes import Definition, Graph, Stage

@@ -6,8 +6,8 @@ Generic in its scalars: ints for checking a call, NumPy arrays for pricing tiles
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..expr.nodes import Expr, Load
 from ..graph.nodes import Definition, Graph, Stage
 from .interval import Interval, Scalar, Scope, interval, refine

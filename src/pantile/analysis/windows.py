@@ -7,8 +7,8 @@ term for r.y at y is that for 0 at y + r.y, and what is combined over the other 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..expr.linear import Linear, linear
 from ..expr.nodes import Const, Expr, Load, Op, Var, const, coordinate
 from ..expr.types import INDEX

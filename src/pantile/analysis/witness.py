@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..expr.nodes import Expr, Load, Number, Op, Var
 from ..expr.visit import children, walk
 from .interval import Interval, Scope, type_range

@@ -10,10 +10,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 
+from ..dataclass import dataclass
 from ..expr.nodes import Const, Expr, Load, Number, Op, Var
 from ..expr.types import DType
 from ..expr.visit import children, loaded

@@ -1,27 +1,56 @@
 """Strategies that find schedules, one file each: `pt.Pipeline(..., schedule="greedy")`.
 
 A strategy with other parameters than its own is given as a value: `schedule=pt.autoschedule.Greedy(load_cost=20)`.
+Those that `auto` does not ask are imported when they are first named.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from ..later import imported_later
 from .auto import Auto
-from .dp import ABLATION, AS_PRINTED, Dp
 from .greedy import Greedy, TunedGreedy
 from .kernel import Kernel
 from .naive import Naive
-from .polymage import Polymage, TunedPolymage
-from .posttile import PostTile
 from .report import Alternative, GroupReport, Report
 from .reuse import Reuse
 from .strategy import Found, Problem, Strategy
 from .tuned import Given, Tuned
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    s.name: s for s in (Naive, Greedy, TunedGreedy, Dp, Polymage, TunedPolymage, PostTile, Kernel, Reuse, Auto, Tuned)
-}
-# Strategies with other parameters than their own that have names, to be compared with them.
-VARIANTS: dict[str, Strategy] = {**ABLATION, **AS_PRINTED}
+if TYPE_CHECKING:
+    from .dp import VARIANTS, Dp
+    from .polymage import Polymage, TunedPolymage
+    from .posttile import PostTile
+else:
+    __getattr__, __dir__ = imported_later(
+        __name__, VARIANTS="dp", Dp="dp", Polymage="polymage", TunedPolymage="polymage", PostTile="posttile"
+    )
+
+
+class _Strategies(Mapping[str, type[Strategy]]):
+    """By the names that pipelines know them by."""
+
+    _CLASSES: ClassVar = {
+        "naive": "Naive", "greedy": "Greedy", "greedy_tuned": "TunedGreedy", "dp": "Dp", "polymage": "Polymage",
+        "polymage_tuned": "TunedPolymage", "posttile": "PostTile", "kernel": "Kernel", "reuse": "Reuse", "auto": "Auto",
+        "tuned": "Tuned",
+    }  # fmt: skip
+
+    def __getitem__(self, name: str) -> type[Strategy]:
+        found: type[Strategy] = getattr(sys.modules[__name__], self._CLASSES[name])
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._CLASSES)
+
+    def __len__(self) -> int:
+        return len(self._CLASSES)
+
+
+STRATEGIES = _Strategies()
 
 __all__ = [
     "STRATEGIES", "VARIANTS", "Alternative", "Auto", "Dp", "Found", "Given", "Greedy", "GroupReport", "Kernel", "Naive",

@@ -13,11 +13,11 @@ large graphs stay fast, and finds the same schedule every time.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import Annotated, ClassVar
 
+from ..dataclass import dataclass
 from ..parameters import Between, OneOf
 from ..schedule.schedule import Schedule
 from .greedy import Greedy

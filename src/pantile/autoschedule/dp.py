@@ -20,9 +20,10 @@ unless they are asked for as printed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Annotated, ClassVar
 
+from ..dataclass import dataclass
 from ..machine.description import Machine
 from ..parameters import Count, OneOf, Weight
 from .common.legal import Part, legal
@@ -156,14 +157,15 @@ def _report(group: Costed, remarks: tuple[str, ...]) -> GroupReport:
     return GroupReport(group.output, group.members, group.levels, {"cost": group.cost, **group.terms}, said)
 
 
-# The configurations of §7.4.3: PolyMageDP, that with one part more, and PolyMage+G+TC.
 BASE = Dp(inlining=NONE, multi_level=False, loop_fusion=False)
-ABLATION: dict[str, Strategy] = {
+# With other parameters, and names by which pipelines know them, to be compared.
+VARIANTS: dict[str, Strategy] = {
+    # The configurations of §7.4.3: PolyMageDP, that with one part more, and PolyMage+G+TC.
     "dp-base": BASE,
     "dp-base+F": replace(BASE, loop_fusion=True),
     "dp-base+M": replace(BASE, multi_level=True),
     "dp-base+I": replace(BASE, inlining=FULL),
     "dp-greedy": Dp(fusion="greedy", loop_fusion=False),
+    # Beside the default: Algorithm 2 to the letter.
+    "dp-printed": Dp(terms=PRINTED),
 }
-# Beside the default: Algorithm 2 to the letter.
-AS_PRINTED: dict[str, Strategy] = {"dp-printed": Dp(terms=PRINTED)}

@@ -12,7 +12,7 @@ others computed one after another, each definition on its own. Blocks in registe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import permutations
 from math import prod
 from typing import Any, ClassVar
@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..cached import cached_property
+from ..dataclass import dataclass
 from ..graph.nodes import Stage
 from ..machine.description import Machine
 from ..parameters import Amount, Weight

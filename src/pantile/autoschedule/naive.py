@@ -5,9 +5,9 @@ It is the schedule that stages get for which nothing is asked (`schedule.default
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from ..dataclass import dataclass
 from ..schedule.default import complete
 from ..schedule.schedule import Schedule
 from .report import GroupReport, Report

@@ -12,11 +12,12 @@ tiles no such group: "no point in tiling a group that has no dependencies", its 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from operator import itemgetter
 from typing import ClassVar
 
 from ..cached import cached_property
+from ..dataclass import dataclass
 from ..parameters import Count, Weight
 from ..schedule.schedule import Schedule
 from .common.budget import within

@@ -24,12 +24,13 @@ is in docs/autoschedule.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import ClassVar
 
 import islpy as isl
 
 from ..analysis.polyhedra import Statement, box_set, simplified
+from ..dataclass import dataclass
 from ..machine.description import Machine
 from ..parameters import Amount, Count, Weight
 from .common.legal import legal

@@ -23,7 +23,7 @@ twelve stages only those with the column innermost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from itertools import islice, permutations
 from math import inf
@@ -32,6 +32,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..cached import cached_property
+from ..dataclass import dataclass
 from ..parameters import Amount, Bytes, Count, Weight
 from .common.facts import Facts
 from .common.legal import legal

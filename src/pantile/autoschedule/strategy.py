@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from ..analysis.channels import LEAST_AXES, MOST_CHANNELS
 from ..analysis.substituted import substituted, without_unread
 from ..cached import cached_property
+from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr.nodes import Number
 from ..graph.nodes import Graph

@@ -6,9 +6,10 @@ found before takes the place of a search.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
+from ..dataclass import dataclass
 from ..schedule.groups import groups, is_inlined
 from ..schedule.schedule import Schedule
 from .auto import Auto
@@ -18,6 +19,8 @@ from .strategy import Found, Problem, Strategy
 
 @dataclass(frozen=True)
 class Tuned(Strategy):
+    """What `Pipeline.tune` has found to be the quickest, and what `auto` finds for calls that were not tuned."""
+
     name: ClassVar[str] = "tuned"
     measures: ClassVar[bool] = True
     by_size: ClassVar[bool] = True

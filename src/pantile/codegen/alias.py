@@ -13,8 +13,8 @@ the same number have scopes of their own as well, in one more domain.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..expr.nodes import Const
 from ..ir.nodes import Alloc, For, Kind, Memory, Program, Stmt
 from ..ir.visit import children

@@ -8,8 +8,8 @@ loads its run at once, and the runs are transposed into one vector per offset. T
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..expr.linear import Linear, linear
 from ..expr.nodes import Load
 from ..expr.types import DType

@@ -5,8 +5,9 @@ An access touches exactly the elements that its lanes address: no load reads bey
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..dataclass import dataclass
 from ..errors import InternalError
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Shuffle
 from ..expr.types import UINT8, DType

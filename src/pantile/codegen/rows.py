@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..dataclass import dataclass
 from ..expr.linear import Linear, linear
 from ..expr.nodes import Const, Expr, Load, Op, Var
 from ..expr.types import INDEX

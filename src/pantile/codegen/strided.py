@@ -11,10 +11,10 @@ the rows and a transposition in registers serve them all.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
 from ..cached import cached_property
+from ..dataclass import dataclass
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, const
 from ..expr.visit import key, walk
 from ..ir.nodes import For, If, Stmt

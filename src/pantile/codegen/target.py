@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import llvmlite.binding as llvm
 
 from ..cached import cached_property
+from ..dataclass import dataclass
 from ..errors import UserError, shown
 from ..machine.isa import vector_bits
 

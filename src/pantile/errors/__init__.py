@@ -14,9 +14,10 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
+
+from ..dataclass import dataclass
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _HELPERS = (contextlib.__file__, dataclasses.__file__)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..later import imported_later
 from .explanation import Explanation, Timing
-from .page import as_page, write_page
-from .text import as_text
+
+if TYPE_CHECKING:
+    from .page import as_page, write_page
+    from .text import as_text
+else:
+    __getattr__, __dir__ = imported_later(__name__, as_page="page", write_page="page", as_text="text")
 
 __all__ = ["Explanation", "Timing", "as_page", "as_text", "write_page"]

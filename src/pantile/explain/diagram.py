@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
+from ..dataclass import dataclass
 from ..graph.nodes import Graph
 from .layers import layout
 from .markup import Markup, join, tag

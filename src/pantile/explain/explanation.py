@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..algebra import Rewritten
 from ..autoschedule import Report
 from ..calls import Timed
+from ..dataclass import dataclass
 from ..expr.nodes import Number
 from ..price import Limits, Price
 from ..scheduled import Scheduled

@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from ..dataclass import dataclass
 
 SWEEPS = 6
 GAP, BEND = 14.0, 10.0  # between nodes; the width of a bend

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..analysis.interval import Interval
 from ..analysis.regions import required
+from ..dataclass import dataclass
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
 from ..schedule.groups import Group

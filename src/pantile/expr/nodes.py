@@ -19,9 +19,10 @@ is visited once. `same` in `visit` compares structure. Python's numbers enter th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
+from ..dataclass import dataclass
 from ..errors import UserError
 from .types import BOOL, INDEX, DType
 

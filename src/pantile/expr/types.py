@@ -9,12 +9,12 @@ a cast alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..cached import cached_property
+from ..dataclass import dataclass
 from ..errors import InternalError, UserError, shown
 
 _made: dict[tuple[str, int], DType] = {}

@@ -12,12 +12,12 @@ uses a coordinate by a cast to int32.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..cached import cached_property
+from ..dataclass import dataclass
 from ..errors import Location
 from ..expr.magnitude import MAY_OVERFLOW, Magnitudes
 from ..expr.nodes import Expr, Load, Op, const, coordinate

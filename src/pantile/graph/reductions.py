@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..errors import Location
 from ..expr.build import binary, cast, maximum, minimum, select
 from ..expr.nodes import Expr, Load, Var, const
@@ -29,6 +29,8 @@ def _neutral_max(t: DType) -> Expr:
 
 @dataclass(frozen=True)
 class _Rule:
+    """How a reduction begins, and goes on."""
+
     neutral: Callable[[DType], Expr]
     combine: Callable[[Expr, Expr], Expr]  # of the value so far and the next; of an arg-reduction: is the next better?
 

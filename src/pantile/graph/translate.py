@@ -10,8 +10,9 @@ A reduction that is the whole value of a pure definition becomes that stage itse
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..dataclass import dataclass
 from ..errors import Location
 from ..expr.build import logical_and
 from ..expr.nodes import Expr, Load, Op, Read, Reduce

@@ -13,9 +13,9 @@ Every mistake is refused on the line that makes it, so that a Func is always wel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from ..dataclass import dataclass
 from ..errors import Location, UserError, here
 from ..expr.build import cast, expr
 from ..expr.nodes import Expr, ExprLike, Read

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr import nodes
 from ..expr.build import expr

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..dataclass import dataclass
 from ..expr.nodes import Expr, Read, Reduce
 from ..expr.visit import children
 from .rdom import Loops, RDom, RVar

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
+from ..dataclass import dataclass
 from ..expr.linear import Linear, linear
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, const, op
 from ..expr.types import INDEX

@@ -15,9 +15,9 @@ work, as with a few lanes, nothing changes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import count, groupby
 
+from ..dataclass import dataclass
 from ..expr.build import ramp
 from ..expr.linear import linear, simplify
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, const, var

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..expr.linear import Facts, linear, simplify
 from ..expr.nodes import Const, Expr, Op, const
 from ..expr.types import INDEX

@@ -9,10 +9,9 @@ lifetimes share memory: a buffer's offset in the arena is the end of those that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..analysis.channels import MOST_CHANNELS
 from ..analysis.interval import Scope, interval
+from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr.build import binary, broadcast, expr, maximum
 from ..expr.linear import Facts, simplify

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..analysis.interval import Interval, Later, Scope, interval, refine, type_range
 from ..analysis.touched import Box, hull, touched
+from ..dataclass import dataclass
 from ..expr.linear import simplify
 from ..expr.nodes import COMPARISON, Expr, Load, Op
 from ..expr.types import INDEX

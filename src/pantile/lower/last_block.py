@@ -13,8 +13,8 @@ compile; a minimum in each iteration would hide from LLVM that addresses advance
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..expr.build import select
 from ..expr.congruence import known_remainder
 from ..expr.linear import Facts, simplify

@@ -11,8 +11,9 @@ stage.inner.lo. The last block, where it would stick out, is treated in one of t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..dataclass import dataclass
 from ..errors import InternalError
 from ..expr.build import minimum
 from ..expr.linear import Facts, simplify

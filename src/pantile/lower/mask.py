@@ -14,11 +14,11 @@ taken; where they are many, one for all of them, masked by whether any is taken.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial, reduce
 
 from ..analysis.interval import MOST_SCOPES, Evaluator, Interval, Scope, interval, refine
 from ..cached import cached_property
+from ..dataclass import dataclass
 from ..expr.build import binary, expr, unary
 from ..expr.linear import Facts, linear
 from ..expr.nodes import COMPARISON, Const, Expr, Load, Op, Var, const, var

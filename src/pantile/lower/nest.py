@@ -22,12 +22,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from .. import progress
 from ..analysis.interval import Interval
 from ..analysis.regions import definition_scope, where_it_holds, with_own_updates
 from ..analysis.touched import Box
+from ..dataclass import dataclass
 from ..expr.build import expr, logical_and, maximum, minimum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Load, Op, Var, const, var

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..analysis.interval import Interval, Scope, interval
+from ..dataclass import dataclass
 from ..expr.build import expr, maximum, minimum, select
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Load, Op, Var, const, var

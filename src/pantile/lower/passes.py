@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import field
+from typing import NamedTuple, TypeVar
 
 from .. import progress
+from ..dataclass import dataclass
 from ..expr.linear import Facts
 from ..graph.nodes import Graph
 from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt, Strides
@@ -47,8 +48,7 @@ from .vectorize import vectorize
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, order=True)
-class Refused:
+class Refused(NamedTuple):
     """A loop of a definition that was to be unrolled or partitioned, and is not: it would be too much code."""
 
     stage: str

@@ -17,9 +17,9 @@ Lanes that a mask leaves out keep what the register holds.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Set
-from dataclasses import dataclass
 from itertools import combinations
 
+from ..dataclass import dataclass
 from ..expr.build import ramp, select
 from ..expr.linear import linear
 from ..expr.nodes import Const, Expr, Load, Ramp, const

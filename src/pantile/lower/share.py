@@ -14,8 +14,8 @@ The other one must hold the same type, and all of the box with at most a few poi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..expr.linear import Facts, Linear, linear, simplify
 from ..expr.nodes import Const, Expr, Load, const
 from ..expr.types import INDEX

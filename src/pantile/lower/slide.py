@@ -12,12 +12,12 @@ are `window` many: `fold` makes the buffer circular with that many.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
 from ..analysis.interval import Interval, Later, Scope, interval
 from ..analysis.touched import Box
+from ..dataclass import dataclass
 from ..expr.build import expr, maximum, minimum
 from ..expr.linear import Facts, linear, simplify
 from ..expr.nodes import Const, Expr, Op, Var, var

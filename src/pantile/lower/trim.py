@@ -11,9 +11,10 @@ of their points need; the condition stays, and partitioning deals with it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..analysis.interval import EVERYTHING, Interval, Scope, interval
+from ..dataclass import dataclass
 from ..expr.build import expr, logical_and, maximum, minimum
 from ..expr.linear import Facts, linear, simplify
 from ..expr.nodes import Expr, Op, const

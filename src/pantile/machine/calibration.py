@@ -7,10 +7,11 @@ followed by plain arithmetic, whose time is subtracted. What a beginning costs i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import llvmlite.binding as llvm
 
+from ..dataclass import dataclass
 from .costs import USUAL, Costs
 from .measure import CHAINS, STEPS, best, chained, chains, compiled
 

@@ -6,8 +6,7 @@ Neoverse N1, which differ little from those of other cores of its decade.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..dataclass import dataclass
 from ..parameters import Rate, check_fields
 
 

@@ -5,9 +5,9 @@ Rates are of one core that runs alone, unless they say otherwise; sizes are in b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from ..dataclass import dataclass
 from ..errors import UserError
 from ..parameters import FASTEST, SLOWEST, Between, Bytes, Count, OneOf, Rate, check_fields
 from .costs import USUAL, Costs

@@ -10,12 +10,12 @@ import ctypes
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 
+from ..dataclass import dataclass
 from ..forks import check_llvm
 from ..parameters import Rate, check_fields
 from .costs import USUAL, Costs

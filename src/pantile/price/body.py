@@ -9,9 +9,10 @@ What does not change in the loop is computed before it, sums whose place does no
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, prod
 
+from ..dataclass import dataclass
 from ..machine.description import Machine
 from .accesses import Accesses
 from .inner import Inner

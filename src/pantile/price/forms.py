@@ -9,9 +9,10 @@ Clamps and mirrors at edges count as what they clamp: prices are those of the in
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, floor
 
+from ..dataclass import dataclass
 from ..expr.nodes import Cast, Const, Expr, Load, Number, Op, Var
 from ..expr.visit import each_once, names
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..analysis.work import Work
+from ..dataclass import dataclass
 from ..machine.description import Machine
 from .pricing import Price
 from .show import levels

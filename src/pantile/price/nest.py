@@ -12,9 +12,9 @@ no positions. All iterations of a loop are alike, and last blocks count as far a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import chain, product
 
+from ..dataclass import dataclass
 from ..schedule.plan import Nest, Plan, Site, Split
 from .forms import Form
 from .reads import Box

@@ -6,9 +6,9 @@ Kinds are those of `machine.costs`. Arithmetic on coordinates does not count, un
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 
 from ..analysis.narrowed import narrowed_values
+from ..dataclass import dataclass
 from ..expr.nodes import COMPARISON, Cast, Const, Expr, Load, Op, Var
 from ..expr.types import INDEX
 from ..expr.visit import children, each_once, loaded, names

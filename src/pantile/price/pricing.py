@@ -8,10 +8,10 @@ shared by cores. No loop is lowered and nothing is compiled, so that a search ca
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import ceil, prod
 
 from ..cached import cached_property
+from ..dataclass import dataclass
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
 from ..machine.description import Machine

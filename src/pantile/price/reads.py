@@ -6,11 +6,11 @@ Loads of the same slopes are one group: f[y - 1, x], f[y, x] and f[y + 1, x] tog
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from math import ceil
 
 from ..cached import cached_property
+from ..dataclass import dataclass
 from ..expr.linear import linear
 from ..expr.nodes import Expr, Load, Number
 from ..expr.types import DType

@@ -9,9 +9,9 @@ stays there. What fits altogether was left there by the call before.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import inf, prod
 
+from ..dataclass import dataclass
 from ..machine.description import Machine
 from ..schedule.plan import Site
 from .layout import far_runs, layout, run

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ..dataclass import dataclass
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

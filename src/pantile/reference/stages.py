@@ -8,12 +8,12 @@ computed again, larger. A box without points needs nothing: whatever its stage w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 
 import numpy as np
 
+from ..dataclass import dataclass
 from ..errors import InternalError, UserError
 from ..expr.nodes import Expr, Load, Op
 from ..expr.show import as_written

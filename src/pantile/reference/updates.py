@@ -7,11 +7,11 @@ applies them one after the other in the same order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from ..dataclass import dataclass
 from ..expr.nodes import COMMUTATIVE, Expr, Load, Op, Var
 from ..expr.visit import same, walk
 from ..graph.nodes import Definition, Stage

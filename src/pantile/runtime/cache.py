@@ -13,13 +13,13 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from .. import folder
+from ..dataclass import dataclass
 
 LIMIT = 512 << 20  # bytes; beyond it, what was used longest ago is removed
 _MAGIC = b"pantile\x01"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ..codegen.engine import load
+from ..dataclass import dataclass
 from ..errors import RunError
 from .pool import shared_pool
 from .threads import OUT_OF_MEMORY

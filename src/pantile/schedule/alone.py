@@ -7,7 +7,6 @@ channels is never a vector. Nor are a few planes all that threads get to share.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import partial
 
 from ..analysis.alike import SHARING_ROWS, Alike
@@ -15,6 +14,7 @@ from ..analysis.channels import PLANE, channels, planes
 from ..analysis.rows import rows_read
 from ..analysis.windows import overlaps
 from ..cached import cached_property
+from ..dataclass import dataclass
 from ..expr.types import DType
 from ..expr.visit import names
 from ..graph.nodes import Definition, Graph, Stage

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from ..analysis.conversions import terms
 from ..cached import cached_property
+from ..dataclass import dataclass
 from ..expr.visit import names
 from ..graph.nodes import Definition, Stage
 from .directives import SUFFIX, StageSchedule

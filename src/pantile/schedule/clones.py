@@ -17,8 +17,9 @@ parts of it which have nothing in common; copies of values for readers that want
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..dataclass import dataclass
 from ..errors import Location, UserError
 from ..expr.nodes import Expr, Load, coordinate
 from ..expr.visit import Key, key, loaded, transform

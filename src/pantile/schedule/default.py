@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from ..analysis.channels import LAST, PLANE, channels, planes
 from ..analysis.conversions import terms, worth_storing
+from ..dataclass import dataclass
 from ..expr.nodes import Cast, Expr, Load, Op, Var
 from ..expr.visit import key, loaded, names, walk
 from ..graph.nodes import Definition, Graph, Stage

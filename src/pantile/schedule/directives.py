@@ -16,9 +16,10 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from ..dataclass import dataclass
 from ..errors import Location, UserError, here, shown
 from .condition import canonical
 from .limits import (

@@ -6,8 +6,9 @@ What was asked is kept as the directive itself, so that a later check can show i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr.nodes import Expr
 from ..graph.nodes import Graph, Stage

@@ -6,8 +6,9 @@ NestDraft = the loops so far, outermost first, and the rewrites that made them
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..dataclass import dataclass
 from ..errors import UserError
 from ..graph.nodes import Graph, Stage
 from .directives import SUFFIX, Directive

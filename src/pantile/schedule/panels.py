@@ -10,10 +10,11 @@ it must be there all the same, so inputs are read no further than they go, and o
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from ..analysis.anywhere import computable_anywhere
+from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr.build import maximum, minimum
 from ..expr.linear import Facts

@@ -13,8 +13,9 @@ update.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr import build
 from ..expr.nodes import Expr, Load, const, coordinate, op

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from ..dataclass import dataclass
 from ..errors import UserError, here, shown
 from .directives import VERBS, Directive, StageSchedule, on
 from .names import Named, name_of

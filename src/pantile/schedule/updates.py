@@ -8,9 +8,9 @@ or as a vector. Other loops of an update run in the order of the definition, unl
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import prod
 
+from ..dataclass import dataclass
 from ..expr import build
 from ..expr.nodes import Const, Expr, Load, Op, Var
 from ..expr.types import DType

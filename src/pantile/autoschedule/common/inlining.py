@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ...analysis.cost import arithmetic, weight
 from ...analysis.substituted import closed_form, point_of, substituted
 from ...analysis.work import evaluated
+from ...dataclass import dataclass
 from ...expr.nodes import Expr, Load
 from ...expr.visit import key, names, substitute
 from ...graph.nodes import Definition, Stage

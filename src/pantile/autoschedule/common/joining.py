@@ -7,13 +7,13 @@ the terms of the one that does are worked out anew.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...analysis.touched import Box
 from ...cached import cached_property
+from ...dataclass import dataclass
 from ..strategy import Problem
 from . import footprint
 from .footprint import Footprint

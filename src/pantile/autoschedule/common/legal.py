@@ -7,8 +7,8 @@ own, at root, and a remark says why. So does a stage that nothing was asked for.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
+from ...dataclass import dataclass
 from ...errors import UserError
 from ...graph.nodes import Stage
 from ...schedule.alone import Alone

@@ -7,12 +7,12 @@ that is mirrored or repeated beyond its edges counts as clamped: what few tiles 
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterable, Iterator
-from dataclasses import dataclass
 
 from ...analysis.interval import Evaluator, Scope
 from ...analysis.regions import definition_scope
 from ...analysis.touched import Box
 from ...cached import cached_property
+from ...dataclass import dataclass
 from ...expr.build import maximum, minimum
 from ...expr.linear import linear
 from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var

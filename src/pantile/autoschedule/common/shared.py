@@ -8,7 +8,6 @@ Intervals are told apart by identity, which is why equal ones are made only once
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeVar, cast
 
@@ -17,6 +16,7 @@ import numpy as np
 from ...analysis.interval import Interval, Scope, interval, values_of
 from ...analysis.touched import Box
 from ...cached import cached_property
+from ...dataclass import dataclass
 from ...expr.nodes import Const, Expr, Op, Var
 from ...expr.types import INDEX
 from ...expr.visit import key, loaded, names

@@ -13,13 +13,13 @@ loop, over what the tile needs of them. Whether that is legal for the stages at 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
 from ...analysis.access import accesses
 from ...analysis.alike import SHARING_ROWS
 from ...cached import cached_property
+from ...dataclass import dataclass
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Stage
 from ...schedule.alone import FEWEST_LANES, register_lanes

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
 from ...analysis.alignment import Alignment
 from ...cached import cached_property
+from ...dataclass import dataclass
 
 if TYPE_CHECKING:
     from .aligned import Stages

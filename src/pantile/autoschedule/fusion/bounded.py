@@ -6,9 +6,9 @@ Costs are those of whole groups, each stage in one of them, whichever way is tak
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
+from ...dataclass import dataclass
 from .dag import Dag, Group, first, size, union, vertices
 from .grouping import DpGrouping, Model
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from ...cached import cached_property
+from ...dataclass import dataclass
 
 Group = int  # a set of vertices
 

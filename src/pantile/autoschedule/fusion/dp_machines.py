@@ -11,8 +11,7 @@ Neoverse-N1, tried one by one (CPU ms of one thread at the sizes of the suite):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...dataclass import dataclass
 from ...machine.description import Machine
 
 

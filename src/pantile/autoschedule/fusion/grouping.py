@@ -9,11 +9,11 @@ is the model's affair:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
 from ...cached import cached_property
+from ...dataclass import dataclass
 from .dag import Dag, Group, first, size, union, vertices
 
 State = tuple[Group, ...]  # G of the paper: disjoint groups that are not taken apart again, in order

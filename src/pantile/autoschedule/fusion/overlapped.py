@@ -11,10 +11,10 @@ over h times their slopes more. The slopes are the longest dependences per level
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
 from ...cached import cached_property
+from ...dataclass import dataclass
 from .aligned import SHORT
 from .aligned_group import AlignedGroup
 from .expression_inlining import ExpressionInlining

@@ -17,9 +17,9 @@ Why scaled, which is the default:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
 
+from ...dataclass import dataclass
 from ..common import footprint
 from .overlapped import OverlappedTiles, Tile
 

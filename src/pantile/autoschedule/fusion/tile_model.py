@@ -6,10 +6,11 @@ What of the cost differs between the paper's text and its tables is in `terms`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf, prod, sqrt
 
 from ...cached import cached_property
+from ...dataclass import dataclass
 from .aligned import Stages
 from .aligned_group import AlignedGroup
 from .dag import Group

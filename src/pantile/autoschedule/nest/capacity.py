@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ...cached import cached_property
+from ...dataclass import dataclass
 from ...machine.description import Machine
 from .emulation import Prefetcher, most_rows
 from .references import Numbers

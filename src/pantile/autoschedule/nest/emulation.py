@@ -9,12 +9,12 @@ wrap around. A cache that cores share counts for the part of one core, as the te
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
 import numpy as np
 
+from ...dataclass import dataclass
 from ...machine.description import Cache
 
 MOST_LINES = 1 << 20  # that are looked at; of an L2, usually 2^15

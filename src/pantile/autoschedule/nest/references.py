@@ -9,11 +9,11 @@ move as what they clamp does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...dataclass import dataclass
 from ...expr.nodes import Const, Expr, Op, Var
 from ...expr.visit import children
 from ...graph.nodes import Definition, Stage

@@ -9,8 +9,9 @@ a tile is the same one, and an iteration of it touches the same values, if in an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ...dataclass import dataclass
 from ...schedule.directives import StageSchedule
 from ...schedule.sums import shared_terms, sums_at_a_time
 from .references import is_transposed

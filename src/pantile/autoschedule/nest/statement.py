@@ -5,9 +5,8 @@ Every definition of a stage is one. It knows which of its loops may be interchan
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...cached import cached_property
+from ...dataclass import dataclass
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Stage
 from ...schedule.alone import lanes

@@ -11,9 +11,9 @@ Loops whose tile is all of them have no loop over tiles, those whose tile is one
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ...cached import cached_property
+from ...dataclass import dataclass
 from ...schedule.directives import SUFFIX, StageSchedule
 from ...schedule.names import fresh
 

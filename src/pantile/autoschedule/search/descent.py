@@ -7,9 +7,10 @@ cheaper is taken at once, and all is tried again from there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
+from ...dataclass import dataclass
 from ...schedule.directives import StageSchedule
 from ...schedule.schedule import Schedule
 from ..strategy import Problem

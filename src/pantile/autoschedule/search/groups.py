@@ -4,8 +4,8 @@ have to do with others in more ways than by where they are computed."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ...dataclass import dataclass
 from ...graph.nodes import Graph
 from ...schedule.groups import is_inlined
 from ...schedule.schedule import Schedule

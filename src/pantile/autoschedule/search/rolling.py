@@ -13,9 +13,10 @@ Strips are of whole rows, or tiles of so many columns. What the next rows need o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
+from ...dataclass import dataclass
 from ...graph.nodes import Stage
 from ...schedule.alone import FEWEST_LANES, register_lanes
 from ...schedule.directives import SUFFIX, StageSchedule, on

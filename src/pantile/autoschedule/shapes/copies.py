@@ -15,12 +15,12 @@ overlap, which costs time only.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
 from ...analysis.interval import Interval, Scope
 from ...analysis.regions import definition_scope, where_it_holds, with_own_updates
 from ...analysis.touched import Box, each_load, hull
+from ...dataclass import dataclass
 from ...errors import UserError
 from ...expr.nodes import Expr, Load
 from ...graph.nodes import Stage

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import islpy as isl
 
 from ...analysis.polyhedra import Statement, box_set
 from ...cached import cached_property
+from ...dataclass import dataclass
 from .computed import Computed
 from .spaces import Program, Space
 from .tile_time import Load, instructions

@@ -13,11 +13,11 @@ other one is computed by loops of its own, tile by tile of its space.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import islpy as isl
 
 from ...analysis.polyhedra import Statement, simplified, statements
+from ...dataclass import dataclass
 from ..strategy import Problem
 
 

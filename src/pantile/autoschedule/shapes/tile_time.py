@@ -9,7 +9,7 @@ share out among cores, and what short rows cost.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from ...analysis.access import accesses
 from ...analysis.touched import Box, hull
+from ...dataclass import dataclass
 from ...schedule.alone import lanes
 from ..common.facts import Facts
 from ..common.footprint import boxes, points, size, tiles

@@ -8,11 +8,11 @@ Along a loop that no index mentions all values are shared (`WHOLE`): those of gr
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
 from ...analysis.access import Access, Index, accesses_of
+from ...dataclass import dataclass
 from ...expr.nodes import Cast, Const, Expr, Load, Op, Var
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Graph, Stage

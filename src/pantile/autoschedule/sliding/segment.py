@@ -7,9 +7,10 @@ innermost loop inside a tile, and the number of these loops stands for the inner
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ...cached import cached_property
+from ...dataclass import dataclass
 from ..report import GroupReport
 
 

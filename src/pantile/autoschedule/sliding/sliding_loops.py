@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ...cached import cached_property
+from ...dataclass import dataclass
 from ...graph.nodes import Stage
 from ...schedule.alone import lanes
 from ...schedule.directives import StageSchedule, on

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast as as_type
 
+from ...dataclass import dataclass
 from ...expr.build import bits, broadcast
 from ...expr.nodes import Const, Expr, op
 from ...expr.types import FLOAT32, FLOAT64, UINT32, UINT64, DType

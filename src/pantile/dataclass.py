@@ -1,0 +1,122 @@
+"""`dataclass`, as Python has it, but quick to define: there are hundreds, and each import of Pantile makes them.
+
+Python's writes the source of six methods per class and compiles it. Here `__init__`, `__eq__` and `__hash__` are
+written when they are first asked for, which for most classes is never, and the others are the same for all. What is
+defined is a dataclass to `replace`, `fields`, `asdict` and type checkers. A frozen one may not derive from another.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from reprlib import recursive_repr
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as dataclass
+else:
+
+    def dataclass(cls=None, /, *, init=True, repr=True, eq=True, frozen=False, slots=False):
+        """The class with the methods that Python's `dataclass` would write for it."""
+
+        def defined(cls: type) -> type:
+            return _defined(cls, init, repr, eq, frozen, slots)
+
+        return defined if cls is None else defined(cls)
+
+
+Fields = Sequence[dataclasses.Field[Any]]
+Source = tuple[str, dict[str, Any]]  # of a method, and what it knows by name
+
+
+def _defined(cls: type, init: bool, repr: bool, eq: bool, frozen: bool, slots: bool) -> type:
+    cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)  # finds fields, and writes nothing
+    methods: dict[str, Any] = {}
+    if init:
+        methods["__init__"] = _Unwritten(cls, "__init__", lambda fields: _init(cls, fields, frozen))
+    if repr:
+        methods["__repr__"] = _repr
+    if eq:
+        methods["__eq__"] = _Unwritten(cls, "__eq__", _eq)
+        methods["__hash__"] = _Unwritten(cls, "__hash__", _hash) if frozen else None
+    if frozen:
+        methods["__setattr__"], methods["__delattr__"] = _refuse_to_set, _refuse_to_delete
+        cls.__dataclass_params__.frozen = True  # type: ignore[attr-defined]  # as Python asks of what derives from it
+    for name, method in methods.items():
+        if name not in cls.__dict__ or name == "__hash__" and cls.__dict__[name] is None:
+            setattr(cls, name, method)
+    return cls
+
+
+class _Unwritten:
+    """The place of a method of `cls` that is written, and put there, when somebody first asks for it."""
+
+    def __init__(self, cls: type, name: str, source: Callable[[Fields], Source]) -> None:
+        self._cls, self._name, self._source = cls, name, source
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        text, known = self._source(dataclasses.fields(self._cls))
+        known["__name__"] = self._cls.__module__
+        exec(text, known)
+        method = known[self._name]
+        method.__qualname__ = f"{self._cls.__qualname__}.{self._name}"
+        setattr(self._cls, self._name, method)
+        return method.__get__(instance, owner)
+
+
+def _init(cls: type, fields: Fields, frozen: bool) -> Source:
+    known: dict[str, Any] = {"__set": object.__setattr__, "__missing": dataclasses.MISSING}
+    parameters, keywords, body = ["self"], ["*"], list[str]()
+    for f in fields:
+        (keywords if f.kw_only else parameters).append(_parameter(f, known))
+        value = f.name
+        if f.default_factory is not dataclasses.MISSING:
+            value = f"__make_{f.name}() if {f.name} is __missing else {f.name}"
+        body.append(f"__set(self, {f.name!r}, {value})" if frozen else f"self.{f.name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        body.append("self.__post_init__()")
+    if len(keywords) > 1:
+        parameters += keywords
+    return f"def __init__({', '.join(parameters)}) -> None:\n " + "\n ".join(body or ["pass"]), known
+
+
+def _parameter(f: dataclasses.Field[Any], known: dict[str, Any]) -> str:
+    """`hi: int = __default_hi`. Annotations are text, as `__future__` makes them in all modules of ours."""
+    if f.default_factory is not dataclasses.MISSING:
+        known[f"__make_{f.name}"] = f.default_factory
+        return f"{f.name}: {f.type} = __missing"
+    if f.default is not dataclasses.MISSING:
+        known[f"__default_{f.name}"] = f.default
+        return f"{f.name}: {f.type} = __default_{f.name}"
+    return f"{f.name}: {f.type}"
+
+
+def _eq(fields: Fields) -> Source:
+    text = f"""def __eq__(self, other):
+ if other.__class__ is self.__class__:
+  return {_compared("self", fields)} == {_compared("other", fields)}
+ return NotImplemented"""
+    return text, {}
+
+
+def _hash(fields: Fields) -> Source:
+    return f"def __hash__(self):\n return hash({_compared('self', fields)})", {}
+
+
+def _compared(value: str, fields: Fields) -> str:
+    """A tuple of what is compared: `(self.lo,self.hi,)`."""
+    return f"({''.join(f'{value}.{f.name},' for f in fields if f.compare)})"
+
+
+@recursive_repr()
+def _repr(self: Any) -> str:
+    shown = (f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if f.repr)
+    return f"{type(self).__qualname__}({', '.join(shown)})"
+
+
+def _refuse_to_set(self: Any, name: str, value: object) -> NoReturn:
+    raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _refuse_to_delete(self: Any, name: str) -> NoReturn:
+    raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
