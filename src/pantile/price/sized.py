@@ -5,8 +5,9 @@ Kept with the graph, so that a search which prices hundreds of schedules counts 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..analysis.conversions import conversions
@@ -33,7 +34,7 @@ class Sized:
     """A pipeline with concrete extents, without the stages that are inlined."""
 
     def __init__(self, graph: Graph, at: _AtSizes) -> None:
-        self.graph, self.whole = graph, at.whole
+        self.graph, self.whole, self.answers = graph, at.whole, at.answers
         self._at = at
         self._defined: dict[Leaf, Defined] = {}
         wider = conversions(graph)
@@ -101,6 +102,7 @@ class _AtSizes:
     def __init__(self, graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> None:
         self._graph, self.scalars = replace(graph), scalars  # its own, since this goes when the other does
         self.whole = _whole(graph, shapes, scalars)
+        self.answers: dict[Hashable, Any] = {}  # to what was asked before, of a schedule for some of the stages
         self._source = {b: s.name for s in graph.stages for b in s.buffers}
         self._left: dict[tuple[frozenset[str], frozenset[str]], Sized] = {}
         self._defined: dict[tuple[Stage, int], Defined] = {}
