@@ -67,7 +67,17 @@ class Problem:
 
     def inlined(self, names: Collection[str]) -> Problem:
         """The problem that is left when these stages are inlined. What nobody reads then has no region to schedule."""
-        return self.with_graph(without_unread(substituted(self.graph, names))) if names else self
+        if not names:
+            return self
+        without = frozenset(names)
+        if without not in self._left:
+            self._left[without] = self.with_graph(without_unread(substituted(self.graph, without)))
+        return self._left[without]
+
+    @cached_property
+    def _left(self) -> dict[frozenset[str], Problem]:
+        """What is left when some stages are inlined; strategies ask for the same."""
+        return {}
 
     def with_graph(self, graph: Graph) -> Problem:
         """The problem for a pipeline that computes the same in other stages."""
