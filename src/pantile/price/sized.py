@@ -120,10 +120,9 @@ class _AtSizes:
     @cached_property
     def _read(self) -> dict[str, frozenset[str]]:
         """The stages that each one reads, itself not."""
+        buffers = {s.name: {e.buffer for d in s.definitions for e in d.loads} for s in self._graph.stages}
         return {
-            s.name: frozenset(self._source[e.buffer] for d in s.definitions for e in d.loads if e.buffer in self._source)
-            - {s.name}
-            for s in self._graph.stages
+            name: frozenset(self._source[b] for b in of if b in self._source) - {name} for name, of in buffers.items()
         }
 
     def without(self, inlined: frozenset[str], written_out: frozenset[str]) -> Sized:
