@@ -237,7 +237,8 @@ class Pipeline:
         threads = get_num_threads() if self._machine is None else machine.threads
         measured = None
         if latest is not None and self._machine is None:
-            measured, threads = replace(latest.timed), latest.timed.threads
+            measured = latest.clock.timed
+            threads = measured.threads
         price, work = self._calls.price(given, machine, threads), self._calls.work(given, self.rewritten)
         sizes = self._calls.sizes(given)
         return Timing(self._calls.like(given), *sizes, threads, price, limits(work, price, machine, threads), measured)

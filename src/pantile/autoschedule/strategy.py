@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from math import prod
 from typing import ClassVar
 
 from ..analysis.channels import LEAST_AXES, MOST_CHANNELS
@@ -25,6 +26,11 @@ from ..schedule.alone import Alone
 from ..schedule.schedule import Schedule
 from .common.facts import Facts
 from .report import Report
+
+
+def size_class(elements: int) -> int:
+    """The same for inputs of about as many elements, within a factor of four: they leave the same caches."""
+    return (elements.bit_length() + 1) // 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +58,12 @@ class Problem:
     def channels(self) -> dict[str, int]:
         """The stages whose last dim is the few channels of their pixels, and how many these are."""
         return self.facts.channels
+
+    @property
+    def size_class(self) -> int:
+        """That of all inputs together."""
+        inputs = self.graph.arguments
+        return size_class(sum(prod(int(self.scalars[i.extent(k)]) for k in range(i.ndim)) for i in inputs))
 
     def row(self, name: str) -> int:
         """The axis of a stage or input along which its rows, and vectors, go: the last one, or that before channels."""
