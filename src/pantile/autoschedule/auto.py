@@ -20,6 +20,7 @@ from typing import Annotated, ClassVar
 
 from ..dataclass import dataclass
 from ..parameters import Between, OneOf
+from ..schedule.groups import groups as groups_of
 from ..schedule.schedule import Schedule
 from .greedy import Greedy
 from .kernel import Kernel
@@ -138,9 +139,17 @@ class _Search:
     def _crossed(self, candidates: list[Candidate], best: Candidate) -> Iterator[tuple[str, Schedule]]:
         for other in candidates if "crossing" not in self.without else ():
             if other is not best:
-                for schedule in crossings(self.problem.graph, best.schedule, other.schedule):
+                for schedule in crossings(self.problem.graph, best.schedule, other.schedule, self._may_matter(best)):
                     yield f"{best.name} with parts of {other.name}", schedule
 
     def _resized(self, best: Candidate) -> Iterator[tuple[str, Schedule]]:
+        may_matter = self._may_matter(best)
+        together = {name: (g.root, *g.members) for g in groups_of(best.schedule) for name in (g.root, *g.members)}
         for stage, schedule in resizings(best.schedule) if "resizing" not in self.without else ():
-            yield f"{best.name}, {stage} resized", schedule
+            if may_matter(together.get(stage, (stage,))):
+                yield f"{best.name}, {stage} resized", schedule
+
+    def _may_matter(self, best: Candidate) -> Callable[[Collection[str]], bool]:
+        """Whether a change of some stages can be worth it: if they took no time at all, would that be seen?"""
+        seconds = {s.name: s.seconds for s in best.price.stages}
+        return lambda names: sum(seconds.get(n, 0.0) for n in names) >= self.worth * best.price.seconds
