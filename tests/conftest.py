@@ -36,6 +36,10 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
 
 
+# Nearly all tests are about other things than how `auto` schedules: what names no schedule is computed plainly.
+os.environ["PANTILE_SCHEDULE"] = "plain"
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_compile_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Code compiled by another run must not hide what this one would compile."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf, prod
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from .analysis.bounds import check_regions, region_scalars
 from .analysis.channels import LEAST_AXES, few_along
 from .analysis.messages import WrittenOutside, describe, readable
 from .analysis.work import Work, count_work
+from .autoschedule import size_class
 from .cached import cached_property
 from .compile import Options
 from .dataclass import dataclass
 from .errors import UserError
+from .forks import Lock
 from .graph.known import with_extents
 from .graph.nodes import Graph, InputInfo
 from .graph.outputs import with_crops
@@ -45,17 +47,26 @@ Values = Sequence[bool | int | float]
 Kind = tuple[object, ...]
 
 
-@dataclass
-class Timed:
+class Timed(NamedTuple):
     """The latest calls of one kind on the same number of threads: how many there were, and the shortest."""
 
     threads: int = 0
     calls: int = 0
     seconds: float = inf
 
-    def begin(self, threads: int) -> None:
-        """Those from now on run on so many."""
-        self.threads, self.calls, self.seconds = threads, 0, inf
+
+class Clock:
+    """Of one kind of call, which several threads may make."""
+
+    def __init__(self) -> None:
+        self.timed = Timed()
+        self._lock = Lock()
+
+    def note(self, threads: int, seconds: float) -> None:
+        """One more call; on another number of threads than those before, it is the first."""
+        with self._lock:
+            before = self.timed if self.timed.threads == threads else Timed(threads)
+            self.timed = Timed(threads, before.calls + 1, min(before.seconds, seconds))
 
 
 @dataclass(frozen=True)
@@ -66,7 +77,7 @@ class Call:
     kernel: Kernel | None  # None: the outputs are empty
     packing: Packing
     like: Mapping[str, Any]  # arguments that make such a call: shapes and numbers by name
-    timed: Timed
+    clock: Clock
     by: Calls | None = None  # who runs it, if it is not who was called
 
 
@@ -117,13 +128,8 @@ class Calls:
         if call.kernel is not None:
             start = perf_counter()
             (call.by or self)._run(call.kernel, call.packing, [*inputs, *filled], numbers, threads)
-            seconds = perf_counter() - start
-            timed, self.latest = call.timed, call  # for `explain`
-            if timed.threads != threads:
-                timed.begin(threads)
-            timed.calls += 1
-            if seconds < timed.seconds:
-                timed.seconds = seconds
+            call.clock.note(threads, perf_counter() - start)
+            self.latest = call  # for `explain`
         return filled
 
     def known(self, given: Mapping[str, Any]) -> Known:
@@ -142,9 +148,9 @@ class Calls:
 
     def sort(self, given: Mapping[str, Any]) -> Sort:
         """Which calls are scheduled alike: those that know the same of extents and, where schedules are by size, whose
-        inputs have about as many elements, within a factor of four."""
+        inputs are of the same size class."""
         elements = sum(_elements(given.get(i.name)) for i in self.graph.arguments) if self._by_size else 0
-        return self.known(given), (elements.bit_length() + 1) // 2
+        return self.known(given), size_class(elements)
 
     def adopt(
         self, sort: Sort, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False
@@ -255,11 +261,11 @@ class Calls:
         arrays = [*inputs, *filled]
         packing = Packing(arrays, [n.dtype for n in self.arguments.numbers])
         if all(0 in shape for shape in shapes):
-            return Call(shapes, None, packing, {}, Timed())
+            return Call(shapes, None, packing, {}, Clock())
         names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
         strides = tuple((name, known_strides(a)) for name, a in zip(names, arrays, strict=True))
         variant = scheduled.variants.of(strides, self._extents(inputs))
-        return Call(shapes, scheduled.kernel(variant), packing, self._like(inputs, numbers), Timed())
+        return Call(shapes, scheduled.kernel(variant), packing, self._like(inputs, numbers), Clock())
 
     def _extents(self, inputs: Sequence[NDArray]) -> dict[str, int]:
         infos = zip(self.graph.inputs, inputs, strict=True)

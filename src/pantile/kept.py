@@ -76,6 +76,21 @@ def _extents(problem: Problem, i: InputInfo) -> str:
     return "x".join(map(str, extents))
 
 
+class NotFound(UserWarning):
+    """A pipeline runs plainly, since the search for its schedule has failed."""
+
+
+def instead(strategy: Strategy, problem: Problem, failure: Exception) -> Found:
+    """The plain schedule in the place of one that a strategy did not find, and a word about that."""
+    where, name = here(), problem.graph.name
+    hint = (
+        f"{name} runs plainly, since {strategy.name} failed ({type(failure).__name__}: {failure}), which is a mistake "
+        'of ours; schedule="plain" does not ask it'
+    )
+    warnings.warn_explicit(hint, NotFound, where.file, where.line)
+    return Given(Schedule(), hint, called=strategy.name).find(problem)
+
+
 def _find(strategy: Strategy, problem: Problem) -> Found:
     stages = f"the {len(problem.graph.stages)} stages of {problem.graph.name}"
     with doing(f"{strategy.name} schedules {stages}"), rare_collections():

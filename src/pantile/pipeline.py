@@ -9,11 +9,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from . import autoschedule, explain, kept
+from . import explain, kept
 from .analysis.messages import readable
 from .analysis.ranges import with_ranges
 from .analysis.work import Work
-from .autoschedule import STRATEGIES, Found, Problem, Report, Strategy
+from .asked import asked
+from .autoschedule import Found, Problem, Report, Strategy
 from .calls import Calls
 from .codegen.target import Target, host
 from .codegen.target import target as target_named
@@ -52,8 +53,9 @@ class Pipeline:
     outputs   a Func or several. A Func of several values gives several arrays.
     shape     the output's shape (for several outputs a list of shapes): integers, and expressions of params and of
               input shapes. By default that of the first input of equal rank.
-    schedule  how to run it: a pt.Schedule (stages that it does not name get the default), or the name of a strategy
-              that finds one, such as "greedy" (or a value of pt.autoschedule with its parameters).
+    schedule  how to run it: a pt.Schedule (stages that it does not name are computed plainly, one after the other), the
+              name of a strategy that finds one, such as "greedy" (or a value of pt.autoschedule with its parameters),
+              or "plain": nothing is searched for. By default what PANTILE_SCHEDULE names, or else "auto".
     estimates what a strategy schedules for: shapes of inputs and values of params by name, as `compile` takes them.
               Without, it schedules at the first call, for that call's arrays.
     machine   what a strategy schedules for: by default this one, or any of `pt.machine`.
@@ -86,9 +88,9 @@ class Pipeline:
     def _set(
         self, graph: Graph, options: Options, schedule: Schedule | Strategy | str | None,
         estimates: Mapping[str, Any] | None, machine: Machine | None,
-        found: Mapping[Sort, Found] | None = None,
+        found: Mapping[Sort, Found] | None = None, by_default: bool = False,
     ) -> None:  # fmt: skip
-        self._asked = _asked(schedule)
+        self._asked, self._by_default = asked(schedule), by_default or schedule is None
         self._estimates, self._machine = _checked_estimates(estimates), _checked_machine(machine)
         self._found: dict[Sort, Found] = dict(found or {})  # by a strategy, the first one first
         self._finding = Lock()
@@ -110,7 +112,7 @@ class Pipeline:
         options = self.options
         target = None if options.target == host() else options.target
         how = (options.strict, options.debug, options.algebra, self._asked, self._estimates, self._machine, self._found)
-        return _again, (type(self), self.graph, target, *how)
+        return _again, (type(self), self.graph, target, *how, self._by_default)
 
     # ---- running
 
@@ -235,7 +237,8 @@ class Pipeline:
         threads = get_num_threads() if self._machine is None else machine.threads
         measured = None
         if latest is not None and self._machine is None:
-            measured, threads = replace(latest.timed), latest.timed.threads
+            measured = latest.clock.timed
+            threads = measured.threads
         price, work = self._calls.price(given, machine, threads), self._calls.work(given, self.rewritten)
         sizes = self._calls.sizes(given)
         return Timing(self._calls.like(given), *sizes, threads, price, limits(work, price, machine, threads), measured)
@@ -267,6 +270,7 @@ class Pipeline:
             self._asked,
             self._estimates,
             self._machine,
+            by_default=self._by_default,
         )
         return other
 
@@ -289,9 +293,19 @@ class Pipeline:
             problem = self.problem(**arguments)
             if any(0 in shape for shape in problem.shapes.values()):
                 return
-            found = kept.found(self._asked, problem)
+            self._found[sort] = self._adopted(sort, self._asked, problem)
+
+    def _adopted(self, sort: Sort, strategy: Strategy, problem: Problem) -> Found:
+        """What the strategy finds, to run such calls by. If it fails, and nobody has asked for it, they run plainly."""
+        try:
+            found = kept.found(strategy, problem)
             self._calls.adopt(sort, found.schedule)
-            self._found[sort] = found
+        except Exception as failure:
+            if not self._by_default:
+                raise
+            found = kept.instead(strategy, problem, failure)
+            self._calls.adopt(sort, found.schedule)
+        return found
 
     @property
     def _for_machine(self) -> Machine:
@@ -357,28 +371,13 @@ class Pipeline:
 def _again(
     kind: type[Pipeline], graph: Graph, target: Target | None, strict: bool, debug: bool, algebra: bool,
     asked: Schedule | Strategy, estimates: Mapping[str, Any] | None, machine: Machine | None,
-    found: Mapping[Sort, Found],
+    found: Mapping[Sort, Found], by_default: bool,
 ) -> Pipeline:  # fmt: skip
     """A pipeline from what `__reduce__` has kept of it."""
     pipeline = object.__new__(kind)
     options = Options(host() if target is None else target, strict, debug, algebra)
-    pipeline._set(graph, options, asked, estimates, machine, found)
+    pipeline._set(graph, options, asked, estimates, machine, found, by_default)
     return pipeline
-
-
-def _asked(schedule: Schedule | Strategy | str | None) -> Schedule | Strategy:
-    if schedule is None:
-        return Schedule()
-    if isinstance(schedule, str) and schedule in STRATEGIES:
-        return STRATEGIES[schedule]()
-    if isinstance(schedule, str) and schedule in autoschedule.VARIANTS:
-        return autoschedule.VARIANTS[schedule]
-    if not isinstance(schedule, (Schedule, Strategy)):
-        raise UserError(
-            f"schedule={shown(schedule)} is not a schedule; pass pt.Schedule(pt.on(...)...), or one of "
-            f"{', '.join(map(repr, STRATEGIES))}"
-        )
-    return schedule
 
 
 def _checked_estimates(estimates: Any) -> dict[str, Any] | None:

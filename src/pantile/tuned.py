@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from math import log2, prod
 from pathlib import Path
 
 from . import folder
@@ -86,14 +85,8 @@ def files() -> list[Path]:
 def _file(place: Path, problem: Problem, threads: int) -> Path:
     m = problem.machine
     machine = (m.name, m.architecture, m.cores, m.vector_bits)  # rates are measured anew now and then
-    question = (fingerprint(problem.graph), problem.strict, _size_class(problem), threads, machine)
+    question = (fingerprint(problem.graph), problem.strict, problem.size_class, threads, machine)
     return place / (hashlib.sha256(repr(question).encode()).hexdigest() + SUFFIX)
-
-
-def _size_class(problem: Problem) -> int:
-    """Sizes within a factor of four, about, are alike: they leave the same caches."""
-    points = sum(map(prod, problem.shapes.values()))
-    return round(log2(max(1, points)) / 2)
 
 
 def _check(problem: Problem, schedule: Schedule) -> None:

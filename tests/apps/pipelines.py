@@ -7,7 +7,7 @@ import functools
 import pantile as pt
 from pantile.apps import APPS
 
-SCHEDULES = ("default", "expert")
+SCHEDULES = ("plain", "expert")
 EVERY = [(name, how) for name in APPS for how in SCHEDULES if APPS[name].called(how) == how]
 
 

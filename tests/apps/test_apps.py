@@ -18,7 +18,7 @@ from .pipelines import EVERY, SCHEDULES, pipeline
 
 SLOW = {name for name in APPS if CASES[name].slow and os.environ.get("PANTILE_FUZZ") != "long"}
 QUICK = [(name, how) for name, how in EVERY if name not in SLOW]
-ONCE = [(name, how) for name, how in EVERY if name not in SLOW or how == APPS[name].called("expert")]
+ONCE = [(name, how) for name, how in EVERY if name not in SLOW or how == ("expert" if APPS[name].expert else "plain")]
 every_app = pytest.mark.parametrize(("name", "how"), ONCE, ids=map("-".join, ONCE))
 every_quick_app = pytest.mark.parametrize(("name", "how"), QUICK, ids=map("-".join, QUICK))
 ODD = [(name, how, s) for name, how in EVERY for s in CASES[name].odd[-1 if name in SLOW else 0 :]]
@@ -31,7 +31,7 @@ thoroughly = pytest.mark.parametrize(("name", "how"), THOROUGH, ids=map("-".join
 def test_reference_is_the_mathematics(name: str) -> None:
     for shapes in CASES[name].odd[:2]:
         inputs = APPS[name].random(shapes)
-        CASES[name].agree(inputs, pipeline(name, "default").reference(**inputs))
+        CASES[name].agree(inputs, pipeline(name, "plain").reference(**inputs))
 
 
 @pytest.mark.parametrize(("name", "how", "shapes"), ODD, ids=lambda v: v if isinstance(v, str) else _text(v))
@@ -149,7 +149,7 @@ def test_strides(name: str, how: str, layout: Callable[[Array], Array]) -> None:
 def test_views_that_are_written_through_change_nothing_else() -> None:
     inputs = APPS["unsharp"].random({"img": (3, 17, 29)})  # of columns 4, 6, .. 60
     around = np.full((3, 21, 66), 7, np.float32)
-    pipeline("unsharp", "default")(**inputs, out=around[:, 2:19, 4:62:2])
+    pipeline("unsharp", "plain")(**inputs, out=around[:, 2:19, 4:62:2])
     CASES["unsharp"].agree(inputs, around[:, 2:19, 4:62:2])
     around[:, 2:19, 4:62:2] = 7
     assert (around == 7).all()

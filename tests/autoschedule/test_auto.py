@@ -33,7 +33,7 @@ def two_outputs() -> pt.Pipeline:
 @pytest.mark.parametrize("name", ["blur", "harris", "bilateral_grid"])
 def test_no_strategy_is_cheaper(name: str) -> None:
     app = APPS[name]
-    problem = problem_of(app.build(), ORDINARY, **app.sizes["small"])
+    problem = problem_of(app.build(), ORDINARY, **app.sizes["paper"])
     priced = Priced(problem)
     found = priced.candidate("auto", Auto().find(problem).schedule)
     assert found is not None

@@ -116,9 +116,9 @@ def test_our_own_failure_is_an_error(
 ) -> None:
     wrong = replace(TWICE, expert=lambda bits: pt.Schedule(pt.on("thrice").parallel("y")))
     monkeypatch.setitem(APPS, "twice", wrong)
-    status, results = bench(tmp_path, "--schedule", "expert,default")
+    status, results = bench(tmp_path, "--schedule", "expert,plain")
     assert status == 1
-    assert [r["schedule"] for r in results] == ["default"]
+    assert [r["schedule"] for r in results] == ["plain"]
     assert "error: twice: pantile expert: " in capsys.readouterr().err
 
 
@@ -196,12 +196,12 @@ def test_a_group_of_apps_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "twice" in measured and not set(measured) & set(GROUPS["everyday"])
 
 
-def test_where_nobody_wrote_a_schedule_the_default_is_measured(
+def test_where_nobody_wrote_a_schedule_auto_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(APPS, "twice", replace(TWICE, expert=None))
-    assert [r["schedule"] for r in bench(tmp_path)[1]] == ["default"]
-    assert [r["schedule"] for r in bench(tmp_path, "--schedule", "expert,naive,default")[1]] == ["default", "naive"]
+    assert [r["schedule"] for r in bench(tmp_path)[1]] == ["auto"]
+    assert [r["schedule"] for r in bench(tmp_path, "--schedule", "expert,naive,auto")[1]] == ["auto", "naive"]
 
 
 def test_edges_with_rules_of_their_own_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +257,7 @@ def test_checks_are_small_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "message"),
     [
         (["thrice"], "'thrice' is not an app; did you mean twice? There are "),
-        (["--schedule", "best"], "'best' is not a schedule; there are expert, default, naive"),
+        (["--schedule", "best"], "'best' is not a schedule; there are expert, plain, naive"),
         (["--rivals", "tvm"], "'tvm' is not a rival; there are halide"),
         (["--rivals", "halide:best"], "'best' is not a schedule of it; there are manual, mullapudi2016, adams2019"),
         (["--json", "nowhere/a.json"], "'nowhere/a.json' cannot be written"),

@@ -24,7 +24,7 @@ def test_agrees(system: str, app: str, capsys: pytest.CaptureFixture[str]) -> No
         RIVALS[system].require()
     except Unavailable as reason:
         pytest.skip(str(reason))
-    assert main([app, "--check", "--schedule", "default", "--rivals", system, "--size", "small"]) == 0
+    assert main([app, "--check", "--schedule", "plain", "--rivals", system, "--size", "small"]) == 0
     told = capsys.readouterr().err
     assert re.search(f"note: {app}: {system} .* (agrees with the reference|is not compared: )", told)
 

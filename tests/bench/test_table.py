@@ -96,11 +96,11 @@ def test_strategies_side_by_side() -> None:
 
 def test_the_best_of_several_rivals() -> None:
     greedy, numba, opencv = Label("pantile", "greedy", 2), Label("numba", "loops", 2), Label("opencv", "library", 2)
-    default = Label("pantile", "default", 2)
-    a = [result("a", default, 8.0), result("a", greedy, 2.0), result("a", numba, 4.0), result("a", opencv, 6.0)]
-    b = [result("b", default, 1.0), result("b", greedy, 2.0), result("b", opencv, 2.0)]
-    lines = [" ".join(line.split()) for line in render([*a, *b, result("c", default, 1.0)]).splitlines()]
-    start = lines.index("best rival / ours rival default greedy best of ours")
+    plain = Label("pantile", "plain", 2)
+    a = [result("a", plain, 8.0), result("a", greedy, 2.0), result("a", numba, 4.0), result("a", opencv, 6.0)]
+    b = [result("b", plain, 1.0), result("b", greedy, 2.0), result("b", opencv, 2.0)]
+    lines = [" ".join(line.split()) for line in render([*a, *b, result("c", plain, 1.0)]).splitlines()]
+    start = lines.index("best rival / ours rival plain greedy best of ours")
     assert lines[start + 1 : start + 5] == [
         "a numba 0.50 2.00 2.00",
         "b opencv 2.00 1.00 2.00",

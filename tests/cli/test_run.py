@@ -49,7 +49,7 @@ def test_every_app_makes_a_picture(name: str, photo: Path) -> None:
     described = APPS[name].photo
     assert described is not None
     inputs = [argument for n in described.takes for argument in ("--input", f"{n}={photo}")]
-    assert run(name, *inputs, "--schedule", "default") == 0
+    assert run(name, *inputs, "--schedule", "plain") == 0
     result = output()
     assert result.dtype == np.uint8 and result.shape[2] == 3
     assert result.std() > 1, "there is something to see"

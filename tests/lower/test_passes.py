@@ -96,7 +96,7 @@ FAMILIES = {name.split("_")[0]: name for name in reversed(APPS) if not APP_CASES
 CASES |= {
     f"{name}-{how}": (APPS[name].build, APPS[name].schedule(how, TARGET.vector_bits))
     for name in FAMILIES.values()
-    for how in dict.fromkeys(("default", APPS[name].called("expert")))
+    for how in (("plain", "expert") if APPS[name].expert else ("plain",))
 }
 
 

@@ -230,6 +230,12 @@ def test_any_field_is_refused_or_right(text: str) -> None:
     check_saved(text)
 
 
+@pytest.mark.parametrize("names", [("x_v", "x"), ("y", "y_u"), ("y", "y_p")])
+@pytest.mark.parametrize("how", ["plain", "greedy", "auto"])
+def test_dims_may_be_called_what_parts_of_others_would_be(names: tuple[str, str], how: str) -> None:
+    right(doubled(*names).with_schedule(how), img=PICTURE)
+
+
 LETTERS = st.text(st.characters(max_codepoint=0x2FF, categories=["Lu", "Ll"]), min_size=1, max_size=4)
 PROPER = st.sampled_from([*WORDS, "k", "r", "x_v", "x_u", "u3"]) | LETTERS
 ODD = st.text(max_size=5) | HOSTILE | THERE

@@ -50,6 +50,11 @@ def test_each_class_has_a_schedule() -> None:
     assert ASKED == [(500, 500), (20, 20)]
 
 
+def test_what_is_tuned_has_the_same_classes() -> None:
+    classes = {doubled().problem(img=shape).size_class for shape in ((500, 500), (510, 510), (500, 490))}
+    assert len(classes | {doubled().problem(img=(20, 20)).size_class}) == len(classes) + 1 == 2
+
+
 def test_a_shape_or_lists_stand_for_an_array() -> None:
     pipeline = doubled()
     pipeline.compile(img=(40, 40))

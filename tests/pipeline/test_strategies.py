@@ -115,9 +115,8 @@ def test_written_by_hand() -> None:
 def test_not_a_schedule() -> None:
     with pytest.raises(pt.UserError) as caught:
         pipeline(schedule="fast")
-    assert "schedule='fast' is not a schedule; pass pt.Schedule(pt.on(...)...), or one of 'naive', 'greedy'" in str(
-        caught.value
-    )
+    names = "'plain', 'naive', 'greedy'"
+    assert f"schedule='fast' is not a schedule; pass pt.Schedule(pt.on(...)...), or one of {names}" in str(caught.value)
 
 
 def test_measured() -> None:

@@ -120,7 +120,7 @@ def test_strict_code_fuses_nothing(name: str, to: str) -> None:
 
 @pytest.mark.parametrize("host", NAMED)
 def test_the_host_makes_no_difference(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = code("blur", "default", "aarch64")
+    expected = code("blur", "plain", "aarch64")
     monkeypatch.setattr(targets, "host", lambda: NAMED[host])
     p = APPS["blur"].build()
     assert p.options.target == NAMED[host]

@@ -30,7 +30,7 @@ def check(found: Price) -> None:
 
 
 @pytest.mark.parametrize("app", FEW_OF_MANY)
-@pytest.mark.parametrize("how", ["expert", "default"])
+@pytest.mark.parametrize("how", ["expert", "plain"])
 def test_apps(app: str, how: str) -> None:
     found = APPS[app].build()
     for machine in MACHINES[:2]:

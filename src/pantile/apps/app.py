@@ -12,8 +12,8 @@ import pantile as pt
 
 from .photo import Photo
 
-# How an app can be scheduled: by its author, by default, or by a strategy.
-SCHEDULES = ("expert", "default", *pt.autoschedule.STRATEGIES, *pt.autoschedule.VARIANTS)
+# How an app can be scheduled: by its author, plainly, or by a strategy.
+SCHEDULES = ("expert", "plain", *pt.autoschedule.STRATEGIES, *pt.autoschedule.VARIANTS)
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class App:
     photo: Photo | None = None  # for an app that works on pictures
 
     def called(self, how: str) -> str:
-        """One of SCHEDULES as this app has it: where nobody wrote a schedule, the default is used instead."""
-        return "default" if how == "expert" and self.expert is None else how
+        """One of SCHEDULES as this app has it: where nobody wrote a schedule, what pipelines without one run by."""
+        return "auto" if how == "expert" and self.expert is None else how
 
     def schedule(self, how: str, vector_bits: int) -> pt.Schedule | str:
         """What `with_schedule` takes for one of SCHEDULES."""
         if how == "expert" and self.expert is not None:
             return self.expert(vector_bits)
-        return pt.Schedule() if self.called(how) == "default" else how
+        return self.called(how)
 
     def random(self, shapes: Mapping[str, tuple[int, ...]], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
         """Random data of such shapes, by the names of the inputs."""

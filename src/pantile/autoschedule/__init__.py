@@ -17,7 +17,8 @@ from .kernel import Kernel
 from .naive import Naive
 from .report import Alternative, GroupReport, Report
 from .reuse import Reuse
-from .strategy import Found, Problem, Strategy
+from .search.resizing import resizings
+from .strategy import Found, Problem, Strategy, size_class
 from .tuned import Given, Tuned
 
 if TYPE_CHECKING:
@@ -55,4 +56,5 @@ STRATEGIES = _Strategies()
 __all__ = [
     "STRATEGIES", "VARIANTS", "Alternative", "Auto", "Dp", "Found", "Given", "Greedy", "GroupReport", "Kernel", "Naive",
     "Polymage", "PostTile", "Problem", "Report", "Reuse", "Strategy", "Tuned", "TunedGreedy", "TunedPolymage",
+    "resizings", "size_class",
 ]  # fmt: skip

@@ -6,6 +6,7 @@
     3. The cheapest of all takes parts of the others, group by group, while that is cheaper (`search.crossing`).
     4. Its factors are doubled and halved, while that is cheaper (`search.resizing`).
 
+Where the plain schedule takes hardly longer than to call anything, it is taken at once: nothing would be gained.
 A change must promise more than the price is wrong by among neighbours (`worth`). The search ends after `steps`, so that
 large graphs stay fast, and finds the same schedule every time.
 """
@@ -19,6 +20,7 @@ from typing import Annotated, ClassVar
 
 from ..dataclass import dataclass
 from ..parameters import Between, OneOf
+from ..schedule.groups import groups as groups_of
 from ..schedule.schedule import Schedule
 from .greedy import Greedy
 from .kernel import Kernel
@@ -38,6 +40,7 @@ Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
 _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
     (Naive, inf), (Greedy, inf), (Reuse, 100), (Kernel, 100),
 )  # fmt: skip
+SMALL = 1.5  # times as long as a call that does nothing: what takes no longer is not searched for
 # What can be left out.
 INGREDIENTS = ("crossing", "resizing", "rolling", "descent", *(s.name for s, _ in _SOURCES))
 Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
@@ -85,12 +88,19 @@ class _Search:
             if found is not None and found.schedule not in seen:
                 seen.add(found.schedule)
                 yield found
+                if self._is_small(found):
+                    return
+
+    def _is_small(self, proposed: Candidate) -> bool:
+        return proposed.price.seconds <= SMALL * self.problem.machine.costs.call_s
 
     def is_over(self) -> bool:
         looked_at = len(self.priced.known) - len(self.proposed)
         return looked_at * len(self.problem.graph.stages) >= self.steps
 
     def best(self) -> Candidate:
+        if self._is_small(self.proposed[-1]):
+            return self.proposed[-1]
         rolled = list(self._rolled())
         found = [*self.proposed, *(s.candidate for s in rolled)]
         if rolled and "descent" not in self.without:
@@ -129,9 +139,17 @@ class _Search:
     def _crossed(self, candidates: list[Candidate], best: Candidate) -> Iterator[tuple[str, Schedule]]:
         for other in candidates if "crossing" not in self.without else ():
             if other is not best:
-                for schedule in crossings(self.problem.graph, best.schedule, other.schedule):
+                for schedule in crossings(self.problem.graph, best.schedule, other.schedule, self._may_matter(best)):
                     yield f"{best.name} with parts of {other.name}", schedule
 
     def _resized(self, best: Candidate) -> Iterator[tuple[str, Schedule]]:
+        may_matter = self._may_matter(best)
+        together = {name: (g.root, *g.members) for g in groups_of(best.schedule) for name in (g.root, *g.members)}
         for stage, schedule in resizings(best.schedule) if "resizing" not in self.without else ():
-            yield f"{best.name}, {stage} resized", schedule
+            if may_matter(together.get(stage, (stage,))):
+                yield f"{best.name}, {stage} resized", schedule
+
+    def _may_matter(self, best: Candidate) -> Callable[[Collection[str]], bool]:
+        """Whether a change of some stages can be worth it: if they took no time at all, would that be seen?"""
+        seconds = {s.name: s.seconds for s in best.price.stages}
+        return lambda names: sum(seconds.get(n, 0.0) for n in names) >= self.worth * best.price.seconds

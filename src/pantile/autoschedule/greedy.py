@@ -25,7 +25,7 @@ from ..dataclass import dataclass
 from ..parameters import Bytes, Count, Weight
 from .common import footprint
 from .common.facts import Facts
-from .common.inlining import Inlining
+from .common.inlining import inlining
 from .common.joining import Joining
 from .common.legal import legal
 from .common.likeness import Likeness
@@ -135,8 +135,8 @@ class _Search:
     def __init__(self, problem: Problem, parameters: Greedy) -> None:
         self.original, self.parameters = problem, parameters
         self.vector_width = parameters.vector_width or 1
-        self.inlining = Inlining(problem, parameters.load_cost)
-        self.problem = problem.inlined(self.inlining.names)
+        self.inlined = inlining(problem, parameters.load_cost)
+        self.problem = problem.inlined(self.inlined)
         self.facts: Facts = self.problem.facts
         stages = [s.name for s in self.problem.graph.stages]
         self.group_of = {name: name for name in stages}
@@ -160,10 +160,10 @@ class _Search:
         groups = [self.as_group(name) for name in self.members]
         vectors = max(1, self.vector_width // self.problem.machine.lanes(32))
         style = Style(vectors, self.parameters.parallelism_threshold)
-        result = legal(self.original, [scheduled(self.problem, g, style) for g in groups], self.inlining.names)
+        result = legal(self.original, [scheduled(self.problem, g, style) for g in groups], self.inlined)
         report = Report(
             Greedy.name, self.problem.machine.name, asdict(self.parameters),
-            tuple(self.report(g) for g in groups), tuple(self.inlining.names), {"merges evaluated": self.evaluations},
+            tuple(self.report(g) for g in groups), self.inlined, {"merges evaluated": self.evaluations},
             (*result.remarks, *self.remarks()),
         )  # fmt: skip
         return Found(result.schedule, report)

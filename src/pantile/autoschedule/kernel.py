@@ -25,7 +25,7 @@ from ..graph.nodes import Stage
 from ..machine.description import Machine
 from ..parameters import Amount, Weight
 from ..schedule.directives import StageSchedule, on
-from .common.inlining import Inlining
+from .common.inlining import inlining
 from .common.legal import legal
 from .common.tiles import Group, Style, scheduled
 from .nest.capacity import Capacity
@@ -58,7 +58,7 @@ class Kernel(Strategy):
     load_cost: Weight = 10.0  # of a value, relative to an operation: what is cheaper to repeat than to load is inlined
 
     def find(self, problem: Problem) -> Found:
-        inlined = tuple(Inlining(problem, self.load_cost).names)
+        inlined = inlining(problem, self.load_cost)
         small = problem.inlined(inlined)
         chosen = [self.schedule(small, stage) for stage in small.graph.stages]
         result = legal(problem, [(c.chain,) for c in chosen], inlined)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from math import prod
 from typing import ClassVar
 
 from ..analysis.channels import LEAST_AXES, MOST_CHANNELS
@@ -25,6 +26,11 @@ from ..schedule.alone import Alone
 from ..schedule.schedule import Schedule
 from .common.facts import Facts
 from .report import Report
+
+
+def size_class(elements: int) -> int:
+    """The same for inputs of about as many elements, within a factor of four: they leave the same caches."""
+    return (elements.bit_length() + 1) // 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +59,12 @@ class Problem:
         """The stages whose last dim is the few channels of their pixels, and how many these are."""
         return self.facts.channels
 
+    @property
+    def size_class(self) -> int:
+        """That of all inputs together."""
+        inputs = self.graph.arguments
+        return size_class(sum(prod(int(self.scalars[i.extent(k)]) for k in range(i.ndim)) for i in inputs))
+
     def row(self, name: str) -> int:
         """The axis of a stage or input along which its rows, and vectors, go: the last one, or that before channels."""
         extents = self.facts.extents(name) if name in self.graph.input else ()
@@ -67,7 +79,17 @@ class Problem:
 
     def inlined(self, names: Collection[str]) -> Problem:
         """The problem that is left when these stages are inlined. What nobody reads then has no region to schedule."""
-        return self.with_graph(without_unread(substituted(self.graph, names))) if names else self
+        if not names:
+            return self
+        without = frozenset(names)
+        if without not in self._left:
+            self._left[without] = self.with_graph(without_unread(substituted(self.graph, without)))
+        return self._left[without]
+
+    @cached_property
+    def _left(self) -> dict[frozenset[str], Problem]:
+        """What is left when some stages are inlined; strategies ask for the same."""
+        return {}
 
     def with_graph(self, graph: Graph) -> Problem:
         """The problem for a pipeline that computes the same in other stages."""

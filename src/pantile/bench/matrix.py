@@ -12,7 +12,7 @@ from .contender import Label
 from .ours import SYSTEM
 from .result import Result
 
-BASELINES = ("expert", "default", "naive")  # what strategies are compared with
+BASELINES = ("expert", "plain", "naive")  # what strategies are compared with
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from .columns import aligned
 from .console import Console
 
 STRATEGIES = tuple(name for name, s in pt.autoschedule.STRATEGIES.items() if not s.measures)
-UNSEARCHED = {"expert": "written by hand", "default": "the same for all machines and sizes"}
+UNSEARCHED = {"expert": "written by hand", "plain": "the same for all machines and sizes"}
 QUICK_S = 0.5  # what takes less is tried again: the best of three counts
 
 # Seconds as printed, by strategy and app: Table 1 of halide-autoscheduler; Table 4.5 of sioutas-thesis, at its sizes.

@@ -20,7 +20,6 @@ from typing import Any
 
 import pantile as pt
 
-from ..autoschedule.search.resizing import resizings
 from ..tuned import Winner
 from .agreement import disagreement
 from .contender import Array, seconds
@@ -135,7 +134,7 @@ class Tuning:
         """By predicted time; what would be much slower is left out, and what there is no time to predict."""
         priced = []
         until = self.elapsed + (NEIGHBOURS * self.seconds - self.elapsed) * PRICING
-        for _, schedule in resizings(best.schedule):
+        for _, schedule in pt.autoschedule.resizings(best.schedule):
             pipeline = self._scheduled(schedule) if schedule not in self._seen and self.elapsed < until else None
             if pipeline is not None:
                 priced.append((pipeline.predict(num_threads=self.threads, **self.arguments).seconds, schedule))

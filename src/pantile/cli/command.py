@@ -21,7 +21,7 @@ Image pipelines as functions of pixel coordinates, compiled to fast native code.
   pantile bench blur --rivals halide   measure apps beside other systems
 """
 _LARGEST_SIDE = 1 << 14  # of a picture that is made up: 800 MB
-_SCHEDULE_HELP = "expert (by hand), default, or a strategy such as greedy; %(default)s"
+_SCHEDULE_HELP = "expert (by hand; auto where nobody wrote one), plain, or a strategy such as greedy; %(default)s"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -36,7 +36,7 @@ def show(name: str, schedule: str, machine: str | None, asm: bool, html: Path | 
         print(f"wrote {html.resolve()}")
         return 0
     parts = [f"# {app.description}\n{pipeline}", repr(pipeline.schedule)]
-    parts += [pipeline.explain()] if schedule not in ("expert", "default") else []
+    parts += [pipeline.explain()] if app.called(schedule) not in ("expert", "plain") else []
     parts += [pipeline.loops(), *([pipeline.asm()] if asm else [])]
     print("\n\n".join(parts))
     return 0

@@ -80,10 +80,11 @@ class Bodies:
         read = [plan.stages[s] for s in facts.reads(leaf).sources if s in plan.stages]
         stored = [(p.storage, p.storage_splits) for p in read]
         anywhere = self.nests.is_anywhere(name)
-        question = (leaf, plan.stages[name].nests[k], computed.box, anywhere, *stored, self.machine)
-        if question not in facts.answers:
-            facts.answers[question] = [self._body(leaf, loops) for loops in self.nests.versions(leaf)]
-        return [b.times(computed.times) for b in facts.answers[question]]
+        answers = facts.defined(leaf).answers
+        question = (plan.stages[name].nests[k], computed.box, anywhere, *stored, facts.dtypes[name], self.machine)
+        if question not in answers:
+            answers[question] = [self._body(leaf, loops) for loops in self.nests.versions(leaf)]
+        return [b.times(computed.times) for b in answers[question]]
 
     def _body(self, leaf: Leaf, loops: Loops) -> Body:
         """For one time that the stage is computed."""

@@ -11,7 +11,7 @@ no positions. All iterations of a loop are alike, and last blocks count as far a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain, product
 
 from ..dataclass import dataclass
@@ -117,10 +117,11 @@ def _sizes_before(nest: Nest, extents: Mapping[str, int]) -> list[dict[str, int]
 
 
 class Nests:
-    """All loops of a plan at the sizes of a call."""
+    """The loops of some stages of a plan at the sizes of a call: of all that are inside each other's."""
 
-    def __init__(self, facts: Sized, plan: Plan) -> None:
+    def __init__(self, facts: Sized, plan: Plan, names: Sequence[str]) -> None:
         self.facts, self.plan = facts, plan
+        self.leaves = [(name, k) for name in names for k in range(len(facts.graph.stage[name].definitions))]
         self._computed: dict[str, Computed] = {}
         self._needed: dict[tuple[str, Site | None], Box] = {}
         self._loops: dict[Leaf, Loops] = {}
@@ -129,15 +130,10 @@ class Nests:
         self._rates: dict[tuple[str, int, Site], float | None] = {}
         self._own: dict[Leaf, Chain] = {}
         self._around: dict[str, Chain] = {}
-        for stage in reversed(facts.graph.stages):  # consumers first: nothing then waits for a long chain of others
-            for site in self.around(stage.name):
-                self.needed(stage.name, site)
-            self.computed(stage.name)
-
-    @property
-    def leaves(self) -> list[Leaf]:
-        """All definitions that have loops."""
-        return [(s.name, k) for s in self.facts.graph.stages for k in range(len(s.definitions))]
+        for name in reversed(names):  # consumers first: nothing then waits for a long chain of others
+            for site in self.around(name):
+                self.needed(name, site)
+            self.computed(name)
 
     # ---- chains of loops
 

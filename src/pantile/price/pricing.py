@@ -7,8 +7,9 @@ shared by cores. No loop is lowered and nothing is compiled, so that a search ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import ceil, prod
+from typing import TypeVar
 
 from ..cached import cached_property
 from ..dataclass import dataclass
@@ -21,8 +22,11 @@ from ..schedule.schedule import Schedule
 from .body import Bodies, Body
 from .inner import Inner
 from .nest import Nests
-from .sized import Leaf, Shapes, sized
-from .traffic import Moved, Traffic
+from .sized import Leaf, Shapes, Sized, sized
+from .together import groups, question
+from .traffic import Moved, Traffic, rooms
+
+T = TypeVar("T")
 
 COMPILE_S, COMPILE_S_EACH = 0.04, 5e-4  # to compile anything at all, and each instruction
 STREAMS = 6  # rows side by side that memory sends before they are asked for
@@ -119,7 +123,54 @@ def price_plan(graph: Graph, plan: Plan, sizes: Sizes, machine: Machine, *, thre
     inlined = frozenset(s.name for s in graph.stages if s.name not in plan.stages)
     written_out = frozenset(p.name for p in plan.stages.values() if p.is_written_out)
     facts = sized(graph, sizes.shapes, sizes.scalars, inlined, written_out)
-    return _Pricing(Nests(facts, plan), machine, machine.threads if threads is None else threads).price()
+    threads = machine.threads if threads is None else threads
+    parts = [_Group(facts, plan, names, machine, threads) for names in groups(facts, plan)]
+    touched: dict[str, float] = {}
+    for part in parts:
+        touched |= {source: max(touched.get(source, 0.0), n) for source, n in part.touched.items()}
+    room = rooms(machine, threads, sum(touched.values()))
+    priced = [p for part in parts for p in part.priced(room)]
+    order = {s.name: k for k, s in enumerate(facts.graph.stages)}
+    return _whole(graph.name, sorted(priced, key=lambda p: order[p[0].name]), machine)
+
+
+def _whole(name: str, priced: list[tuple[StagePrice, int]], machine: Machine) -> Price:
+    stages = [s for s, _ in priced]
+    causes = sum((s.causes for s in stages), Causes(starting=machine.costs.call_s))
+    seconds = sum(s.seconds for s in stages) + machine.costs.call_s
+    size = sum(instructions for _, instructions in priced)
+    moved = tuple(map(sum, zip(*(s.bytes for s in stages), strict=True)))
+    return Price(name, seconds, causes, tuple(stages), moved, size, COMPILE_S + size * COMPILE_S_EACH)
+
+
+class _Group:
+    """Stages whose loops are inside each other's; what was asked of them before is known."""
+
+    def __init__(self, facts: Sized, plan: Plan, names: list[str], machine: Machine, threads: int) -> None:
+        self._facts, self._plan, self._names = facts, plan, names
+        self._machine, self._threads = machine, threads
+        self._question = (*question(facts, plan, names), machine, threads)
+
+    @property
+    def touched(self) -> dict[str, float]:
+        """Bytes of each source that the whole call touches, for these stages."""
+        return self._known(("touched",), lambda: Traffic(self._nests, self._machine).touched())
+
+    def priced(self, room: tuple[float, ...]) -> list[tuple[StagePrice, int]]:
+        """Each stage, and the instructions of its code."""
+        return self._known(room, lambda: _Pricing(self._nests, self._machine, self._threads).stages(room))
+
+    @cached_property
+    def _nests(self) -> Nests:
+        return Nests(self._facts, self._plan, self._names)
+
+    def _known(self, of: tuple[object, ...], find: Callable[[], T]) -> T:
+        answers = self._facts.answers
+        question = (*self._question, of)
+        if question not in answers:
+            answers[question] = find()
+        found: T = answers[question]
+        return found
 
 
 class _Pricing:
@@ -127,20 +178,16 @@ class _Pricing:
         self.nests, self.machine, self.threads = nests, machine, threads
         self.cycle = 1e-9 / machine.ghz
 
-    def price(self) -> Price:
-        bodies, moved = Bodies(self.nests, self.machine), Traffic(self.nests, self.machine, self.threads).moved()
+    def stages(self, room: tuple[float, ...]) -> list[tuple[StagePrice, int]]:
+        """The price of each stage, and the instructions of its code."""
+        bodies, moved = Bodies(self.nests, self.machine), Traffic(self.nests, self.machine).moved(room)
         parts: dict[str, list[tuple[Leaf, list[Body]]]] = {}
         for leaf in self.nests.leaves:
             parts.setdefault(leaf[0], []).append((leaf, bodies.bodies(leaf)))
-        stages = [self._stage(name, of, moved) for name, of in parts.items()]
-        call = Causes(starting=self.machine.costs.call_s)
-        causes = sum((s.causes for s in stages), call)
-        seconds = sum(s.seconds for s in stages) + self.machine.costs.call_s
-        every = zip(*(s.bytes for s in stages), strict=True)
-        size = sum(int(self._code(leaf, found)) for of in parts.values() for leaf, found in of)
-        compiling = COMPILE_S + size * COMPILE_S_EACH
-        name, moved_bytes = self.nests.facts.graph.name, tuple(map(sum, every))
-        return Price(name, seconds, causes, tuple(stages), moved_bytes, size, compiling)
+        return [
+            (self._stage(name, of, moved), sum(int(self._code(leaf, found)) for leaf, found in of))
+            for name, of in parts.items()
+        ]
 
     def _stage(self, name: str, parts: list[tuple[Leaf, list[Body]]], moved: Mapping[Leaf, Moved]) -> StagePrice:
         causes = sum((self._leaf(found, moved[leaf]) for leaf, found in parts), Causes())

@@ -8,7 +8,7 @@ stays there. What fits altogether was left there by the call before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf, prod
 
 from ..dataclass import dataclass
@@ -37,26 +37,37 @@ class Moved:
     begun: float = 0.0
 
 
-class Traffic:
-    """Of all definitions of a plan."""
+def rooms(machine: Machine, threads: int, touched: float) -> tuple[float, ...]:
+    """Bytes that each cache has room for; no end of it, if there is room for all that the call touches."""
+    sizes = (USED * cache.size / min(cache.shared_by, threads) for cache in machine.caches)
+    return tuple(inf if touched <= size else size for size in sizes)
 
-    def __init__(self, nests: Nests, machine: Machine, threads: int) -> None:
-        self.nests, self.machine, self.threads = nests, machine, threads
-        self._iteration: dict[Site | None, float] = {}
+
+class Traffic:
+    """Of the definitions of a group of stages."""
+
+    def __init__(self, nests: Nests, machine: Machine) -> None:
+        self.nests, self.machine = nests, machine
+        self._iteration: dict[Site, float] = {}
         self._inside: dict[Site, list[Leaf]] = {}
         for leaf in nests.leaves:
             for site in nests.chain(leaf):
                 self._inside.setdefault(site, []).append(leaf)
         self._walks: dict[tuple[Leaf, str], int] = {}
-        self._layout = {name: layout(nests, name) for name in nests.facts.dtypes}
-        self._stores = {name: nests.to(p.store) for name, p in nests.plan.stages.items()}
+        touched = dict.fromkeys(source for leaf in nests.leaves for source in nests.facts.reads(leaf).sources)
+        self._layout = {name: layout(nests, name) for name in touched}
+        stages = {name: nests.plan.stages[name] for name in touched if name in nests.plan.stages}
+        self._stores = {name: nests.to(p.store) for name, p in stages.items()}
 
-    def moved(self) -> dict[Leaf, Moved]:
-        """By definition."""
+    def touched(self) -> dict[str, float]:
+        """The most bytes of each source, in the whole call."""
+        return self._largest(self.nests.leaves, None)
+
+    def moved(self, sizes: Sequence[float]) -> dict[Leaf, Moved]:
+        """By definition, where caches have so much room."""
         found = {leaf: Moved([0.0] * len(self.machine.caches)) for leaf in self.nests.leaves}
         beyond: dict[tuple[str, Leaf], list[float]] = {}
-        for level, cache in enumerate(self.machine.caches):
-            size = USED * cache.size / min(cache.shared_by, self.threads)
+        for level, size in enumerate(sizes):
             for (_, source), (leaf, missed, times, box) in self._missed(size).items():
                 amounts = beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))
                 amounts[level] += missed
@@ -94,7 +105,7 @@ class Traffic:
     def _missed(self, size: float) -> dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]]:
         """Bytes of each source that definitions do not find in a cache: how often which box; where several in the same
         loop use the same, the first one fetches it."""
-        if self._touched_in(None) <= size:
+        if size == inf:
             return {}
         first: dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]] = {}
         for leaf in self.nests.leaves:
@@ -114,11 +125,10 @@ class Traffic:
                     first[site, source] = (leaf, amount, times, box)
         return first
 
-    def _touched_in(self, site: Site | None) -> float:
-        """Bytes that one iteration of a loop, or the whole call, touches."""
+    def _touched_in(self, site: Site) -> float:
+        """Bytes that one iteration of a loop touches."""
         if site not in self._iteration:
-            leaves = self.nests.leaves if site is None else self._inside[site]
-            self._iteration[site] = sum(self._largest(leaves, site).values())
+            self._iteration[site] = sum(self._largest(self._inside[site], site).values())
         return self._iteration[site]
 
     def _largest(self, leaves: Iterable[Leaf], site: Site | None) -> dict[str, float]:

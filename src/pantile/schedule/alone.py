@@ -71,6 +71,8 @@ class Alone:
     def at_root(self, stage: Stage) -> StageSchedule:
         """All directives of a stage."""
         schedule = self.stored(stage, on(stage.name).compute_root())
+        if _is_named_like_a_part(stage):
+            return schedule.parallel(stage.dims[0])
         block = self._block(stage)
         blocked = None if block is None else block.shared(schedule) if stage.updates else block.pure(schedule)
         if blocked is not None:
@@ -234,3 +236,9 @@ def register_lanes(stage: Stage, definition: Definition, vector_bits: int) -> in
 
 def _fitting(stage: Stage, loaded: Iterable[DType], vector_bits: int) -> int:
     return max(1, vector_bits // (8 * max(t.bytes for t in (*stage.dtypes, *loaded))))
+
+
+def _is_named_like_a_part(stage: Stage) -> bool:
+    """Whether one loop is called what vectors, copies or tasks of another would be: x_v beside x."""
+    loops = {*stage.dims, *(r.name for d in stage.definitions for r in d.domain)}
+    return bool(stage.dims) and any(name + suffix in loops for name in loops for suffix in SUFFIX.values())

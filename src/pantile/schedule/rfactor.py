@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 from ..dataclass import dataclass
 from ..errors import UserError
@@ -50,9 +51,21 @@ def _factor_stage(graph: Graph, asked: StageSchedule, strict: bool) -> tuple[Gra
             kept.append(d)
             continue
         before = _directives_of(kept, current)
-        graph = _Rfactor(graph, graph.stage[asked.name], current, d, strict).apply([kept[i] for i in before])
+        graph = _factored(graph, asked.name, current, d, strict, [kept[i] for i in before])
         kept = [k for i, k in enumerate(kept) if i not in before]
     return graph, StageSchedule(asked.name, tuple(kept))
+
+
+def _factored(
+    graph: Graph, name: str, index: int, d: Directive, strict: bool, before: list[Directive]
+) -> Graph:  # fmt: skip
+    """One rfactor, carried out once: searches ask for the same one of hundreds of schedules, and whoever looks at the
+    pipelines that they get keeps what it finds with these."""
+    known = _KNOWN.setdefault(graph, {})
+    question = (name, index, d, strict, *before)
+    if question not in known:
+        known[question] = _Rfactor(graph, graph.stage[name], index, d, strict).apply(before)
+    return known[question]
 
 
 def _directives_of(directives: list[Directive], definition: int) -> list[int]:
@@ -66,6 +79,7 @@ def _directives_of(directives: list[Directive], definition: int) -> list[int]:
     return found
 
 
+_KNOWN: WeakKeyDictionary[Graph, dict[tuple[object, ...], Graph]] = WeakKeyDictionary()
 _ABOUT_LOOPS = ("split", "tile", "reorder", "fuse", "vectorize", "unroll", "parallel", "partition")
 
 

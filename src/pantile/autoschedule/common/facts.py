@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import wraps
 from math import prod
 from operator import itemgetter
@@ -30,6 +30,7 @@ MOST_TERMS = 16  # of a sum that is written out where it is read
 
 Extents = dict[str, int]
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def _remembered(method: F) -> F:
@@ -54,6 +55,12 @@ class Facts:
         self.scope = {name: Interval.point(value) for name, value in scalars.items()}
         self.known: dict[tuple[object, ...], Any] = {}
         self._inputs = {i.name: tuple(int(scalars[i.extent(k)]) for k in range(i.ndim)) for i in graph.inputs}
+
+    def once(self, question: tuple[Hashable, ...], find: Callable[[], T]) -> T:
+        """What others find out about the pipeline, once."""
+        if question not in self.known:
+            self.known[question] = find()
+        return cast(T, self.known[question])
 
     # ---- regions
 

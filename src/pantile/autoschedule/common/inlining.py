@@ -68,7 +68,12 @@ class _Evaluation:
         return {p: e for p, e in places.items() if p not in others}, others
 
 
-class Inlining:
+def inlining(problem: Problem, load_cost: float) -> tuple[str, ...]:
+    """The stages to inline."""
+    return problem.facts.once(("inlining", load_cost), lambda: tuple(_Inlining(problem, load_cost).names))
+
+
+class _Inlining:
     """`names` are the stages to inline."""
 
     def __init__(self, problem: Problem, load_cost: float) -> None:

@@ -6,7 +6,7 @@ stages that consists of whole groups in both can be exchanged: nothing outside r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from ...graph.nodes import Graph
 from ...schedule.schedule import Schedule
@@ -14,8 +14,10 @@ from ...schedule.schedule import Schedule
 _HOSTS = ("compute_at", "store_at", "compute_with")
 
 
-def crossings(graph: Graph, mine: Schedule, other: Schedule) -> Iterator[Schedule]:
-    """`mine` with each part of `other` that it has not."""
+def crossings(
+    graph: Graph, mine: Schedule, other: Schedule, is_worth: Callable[[Collection[str]], bool] = bool
+) -> Iterator[Schedule]:  # fmt: skip
+    """`mine` with each part of `other` that it has not, and that is worth it."""
     joined = _Groups([s.name for s in graph.stages])
     for schedule in (mine, other):
         if any(name not in graph.stage for name in schedule):
@@ -25,7 +27,7 @@ def crossings(graph: Graph, mine: Schedule, other: Schedule) -> Iterator[Schedul
     parts = joined.parts()
     if len(parts) > 1:
         for part in parts:
-            if any(mine.on(name) != other.on(name) for name in part):
+            if is_worth(part) and any(mine.on(name) != other.on(name) for name in part):
                 yield mine.replace(*(other.on(name) for name in part))
 
 

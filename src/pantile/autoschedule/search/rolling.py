@@ -124,7 +124,8 @@ def _other_places(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
 def _all_slide(problem: Problem, roll: Roll) -> bool:
     """Whether lowering computes every row of every stage once: what it cannot slide, it would compute again."""
     y = _Loops.of(problem, problem.graph.stage[roll.output]).y
-    moving = motions(problem.graph, {roll.output, *roll.members, *roll.inlined}, roll.output)
+    members = frozenset((roll.output, *roll.members, *roll.inlined))
+    moving = problem.facts.once(("motions", roll.output, members), lambda: motions(problem.graph, members, roll.output))
     return all(can_roll(problem, name) and _slides(moving[name], y) for name in roll.members)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from fractions import Fraction
 from math import ceil
+from weakref import WeakKeyDictionary
 
 from ...analysis.access import Access, Index, accesses_of
 from ...dataclass import dataclass
@@ -19,16 +20,17 @@ from ...graph.nodes import Definition, Graph, Stage
 
 WHOLE = 1 << 30
 
+_KNOWN: WeakKeyDictionary[Stage, dict[tuple[str, ...], dict[str, int]]] = WeakKeyDictionary()
+
 
 def overlaps(producer: Stage, consumer: Stage) -> dict[str, int]:
     """Dim of the consumer -> how many values along it an iteration shares with the next one, if any."""
-    found: dict[str, int] = {}
-    reads = accesses_of(producer, consumer)
-    for dim in consumer.dims:
-        shared = _shared(dim, reads)
-        if shared > 0:
-            found[dim] = shared
-    return found
+    known = _KNOWN.setdefault(consumer, {})
+    if producer.buffers not in known:
+        reads = accesses_of(producer, consumer)
+        shared = {dim: _shared(dim, reads) for dim in consumer.dims}
+        known[producer.buffers] = {dim: count for dim, count in shared.items() if count > 0}
+    return known[producer.buffers]
 
 
 def _shared(dim: str, reads: Iterable[Access]) -> int:

@@ -1,0 +1,52 @@
+"""What a pipeline is asked to run by: a schedule, a strategy, or the name of one.
+
+Those that name none run by what PANTILE_SCHEDULE names, or else by `auto`. "plain" is the schedule that names no stage
+(`schedule.default`): nothing is searched for, and it is the same for all sizes.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import autoschedule
+from .autoschedule import STRATEGIES, Auto, Strategy
+from .errors import UserError, shown
+from .schedule.schedule import Schedule
+
+VARIABLE = "PANTILE_SCHEDULE"
+PLAIN = "plain"
+
+
+def asked(schedule: Schedule | Strategy | str | None) -> Schedule | Strategy:
+    """What `schedule=` stands for."""
+    if schedule is None:
+        return _by_default()
+    found = _named(schedule) if isinstance(schedule, str) else schedule
+    if not isinstance(found, (Schedule, Strategy)):
+        raise UserError(
+            f"schedule={shown(schedule)} is not a schedule; pass pt.Schedule(pt.on(...)...), or one of {_names()}"
+        )
+    return found
+
+
+def _by_default() -> Schedule | Strategy:
+    name = os.environ.get(VARIABLE)
+    if not name:
+        return Auto()
+    found = _named(name)
+    if found is None:
+        raise UserError(
+            f"the environment variable {VARIABLE}={shown(name)} names no schedule; set it to one of {_names()}, or to "
+            "nothing"
+        )
+    return found
+
+
+def _named(name: str) -> Schedule | Strategy | None:
+    if name == PLAIN:
+        return Schedule()
+    return STRATEGIES[name]() if name in STRATEGIES else autoschedule.VARIANTS.get(name)
+
+
+def _names() -> str:
+    return ", ".join(map(repr, (PLAIN, *STRATEGIES)))

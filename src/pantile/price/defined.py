@@ -1,0 +1,99 @@
+"""What prices need of one definition, whatever its schedule: found once, and shared by all pipelines that have it, such
+as those that are left when other stages are inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from math import prod
+from typing import Any
+
+from ..analysis.interval import Interval
+from ..analysis.regions import definition_scope
+from ..cached import cached_property
+from ..expr.nodes import Expr, Number
+from ..graph.nodes import Stage
+from .branches import Branches
+from .copies import Copies
+from .operations import Tally, depth, live_bytes, roots, tallies
+from .reads import Box, Reads
+
+UNLIMITED = 1 << 24  # what counts as the extent of a box that nothing limits
+
+
+class Defined:
+    """A definition of a stage, at the sizes of a call."""
+
+    def __init__(
+        self, stage: Stage, index: int, source: Callable[[str], str], whole: Mapping[str, Box],
+        scalars: Mapping[str, Number],
+    ) -> None:  # fmt: skip
+        self.stage, self.definition = stage, stage.definitions[index]
+        self._source, self._whole, self._scalars = source, whole, scalars
+        self._tallies: dict[Copies, tuple[Tally, ...]] = {}
+        self.answers: dict[Hashable, Any] = {}  # to what was asked before, of a schedule for it
+
+    @cached_property
+    def reads(self) -> Reads:
+        """What it reads and writes."""
+        return Reads(self.stage, self.definition, self._source, self.variables, self._scalars)
+
+    @cached_property
+    def variables(self) -> dict[str, int]:
+        """The extents of all loops."""
+        return {**dict(zip(self.stage.dims, self._whole[self.stage.name], strict=True)), **self._ranges}
+
+    def tallies(self, copies: Copies) -> tuple[Tally, ...]:
+        """What evaluating it once in each copy executes."""
+        if copies not in self._tallies:
+            self._tallies[copies] = tallies(self.branches, self.variables, copies, self.reads.form)
+        return self._tallies[copies]
+
+    @cached_property
+    def branches(self) -> Branches:
+        """How often parts of it are evaluated."""
+        return Branches(self._roots, self.variables, self._scalars)
+
+    @cached_property
+    def _roots(self) -> list[Expr]:
+        return roots(self.definition)
+
+    @cached_property
+    def live(self) -> tuple[int, ...]:
+        """Bytes per lane that wait in registers at each step of evaluating it, most first."""
+        return live_bytes(self._roots)
+
+    @cached_property
+    def depth(self) -> float:
+        """Cycles of its longest chain of operations."""
+        return depth(self._roots)
+
+    @cached_property
+    def domain(self) -> dict[str, int]:
+        """The extents of its reduction loops; of one that depends on coordinates, the mean."""
+        return {name: self._likely(name) if n == UNLIMITED else n for name, n in self._ranges.items()}
+
+    @cached_property
+    def _ranges(self) -> dict[str, int]:
+        """The same as far as sizes tell."""
+        if not self.definition.domain:
+            return {}
+        box = tuple(Interval(n // 2, n // 2) for n in self._whole[self.stage.name])
+        known = {name: Interval.point(value) for name, value in self._scalars.items()}
+        scope = definition_scope(self.stage, self.definition, box, known)
+        return {r.name: extent(scope[r.name]) for r in self.definition.domain}
+
+    def _likely(self, loop: str) -> int:
+        """The extent of a reduction loop that data decide, as of the row of a sparse matrix: all rows together read
+        as much as there is."""
+        lengths = [
+            n for a in self.reads.loads for f, n in zip(a.forms, self._whole[a.source], strict=True)
+            if f.slope(loop) or f.decided and loop in f.decided
+        ]  # fmt: skip
+        return max(1, max(lengths, default=1) // prod(self._whole[self.stage.name]))
+
+
+def extent(r: Interval) -> int:
+    """How many values a range has, as far as it is limited, and at least 1."""
+    if not r.bounded:
+        return UNLIMITED
+    return max(1, min(UNLIMITED, int(r.high) - int(r.low) + 1))
