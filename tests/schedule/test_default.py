@@ -108,6 +108,17 @@ def test_work_is_not_repeated_for_each_term_of_a_sum() -> None:
     assert "compute_root" in default(pantile.Pipeline(out, shape=(64, 64)).graph)["a"]
 
 
+@pytest.mark.parametrize(("dtype", "reads", "stored"), [("uint8", 49, True), ("uint8", 4, False), ("int32", 49, False)])
+def test_what_is_dear_and_read_often_is_a_table(dtype: str, reads: int, stored: bool) -> None:
+    """If data of its type says where: there may be 2**32 elements."""
+    i, x = pantile.vars("i x")
+    img, weight, out = pantile.Input("img", dtype, 1), pantile.Func("weight"), pantile.Func("out")
+    weight[i] = pantile.exp(-pantile.cast("float32", i))
+    out[x] = sum([weight[img[x + k]] for k in range(1, reads)]) + weight[img[x]]
+    found = default(pantile.Pipeline(out, shape=(64,)).graph)["weight"]
+    assert ("compute_root" in found) == stored != ("compute_inline" in found)
+
+
 def total(dtype: str, *extents: int | None) -> pantile.Pipeline:
     """The sum of everything in an array, or of so much of it."""
     img, f = pantile.Input("img", dtype, len(extents)), pantile.Func("f")

@@ -7,10 +7,11 @@ value in parts (`partial`). Defaults are ordinary directives, so they print and 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from ..analysis.channels import LAST, PLANE, channels, planes
 from ..analysis.conversions import terms, worth_storing
+from ..analysis.interval import interval
 from ..dataclass import dataclass
 from ..expr.nodes import Cast, Expr, Load, Op, Var
 from ..expr.visit import key, loaded, names, walk
@@ -26,6 +27,10 @@ from .updates import constant, is_small_reduction
 CHEAP_OPERATIONS, CHEAP_LOADS = 2, 1
 # As many instructions, all reads together, take as long as to store a vector and to load it.
 MOST_REPEATED = 24
+# Of a function such as exp, reads that are written out side by side: so much code takes long to compile as well.
+DEAR, MOST_WRITTEN_OUT = 16, 256
+# Elements of a stage that data says where to read.
+LARGEST_TABLE = 1 << 16
 _DEAR = {"div": 8, "sqrt": 8, "exp": 16, "log": 16, "sin": 16, "cos": 16, "tan": 24, "tanh": 24,
          "asin": 24, "acos": 24, "erf": 24, "pow": 32, "atan2": 32}  # fmt: skip
 _STREAM, _LOOKUP = 4, 16
@@ -83,7 +88,7 @@ def _chosen(graph: Graph, schedule: Schedule, named: Collection[str]) -> set[str
             any(r.summed for r in found),
             frozenset().union(*(r.by for r in found)),
         )
-        if s.name not in kept and _worth_inlining(s, reads[s.name]):
+        if s.name not in kept and _worth_inlining(graph, s, reads[s.name]):
             inlined.add(s.name)
             chosen.add(s.name)
     return chosen
@@ -132,7 +137,7 @@ def _times(consumer: Stage, d: Definition, read: Load, few: Mapping[str, int]) -
     return again * math.prod(constant(r.extent) or 1 for r in d.domain if r.name not in alone)
 
 
-def _worth_inlining(stage: Stage, reads: Reads) -> bool:
+def _worth_inlining(graph: Graph, stage: Stage, reads: Reads) -> bool:
     """A reduction is not repeated, nor is much work repeated for each term of a sum."""
     once = reads.count <= 1 and (len(reads.by) == 1 or not reads.summed)
     if stage.updates:
@@ -142,9 +147,36 @@ def _worth_inlining(stage: Stage, reads: Reads) -> bool:
     if stage.helper or once:
         return True
     simple = _is_pointwise(stage) or _is_cheap(stage.pure)
+    if not simple:
+        return False
+    work = _work(stage.pure)
     if reads.summed:
-        return simple and reads.count * _work(stage.pure) <= MOST_REPEATED
-    return simple
+        return reads.count * work <= MOST_REPEATED
+    return not _is_dear(stage) or reads.count * work <= MOST_WRITTEN_OUT or not _fits_memory(graph, stage)
+
+
+def _is_dear(stage: Stage) -> bool:
+    return any(isinstance(e, Op) and _DEAR.get(e.op, 1) >= DEAR for e in _values(stage.pure))
+
+
+def _fits_memory(graph: Graph, stage: Stage) -> bool:
+    """Whether a stage is read at coordinates only, or is a small table where data says which element."""
+    reads = [
+        e for c in graph.consumers[stage.name] for d in graph.stage[c].definitions for e in d.loads
+        if e.buffer in stage.buffers
+    ]  # fmt: skip
+    decided = {k for e in reads for k, i in enumerate(e.indices) if loaded(i)}
+    extents = [_values_of([e.indices[k] for e in reads]) for k in sorted(decided)]
+    return not decided or (len(decided) == len(stage.dims) and math.prod(extents) <= LARGEST_TABLE)
+
+
+def _values_of(indices: Sequence[Expr]) -> float:
+    """How many values indices may have that data decides."""
+    found = [interval(i, {}) for i in indices]
+    lows, highs = [f.low for f in found], [f.high for f in found]
+    if not all(isinstance(n, int) for n in (*lows, *highs)):
+        return math.inf
+    return max(int(n) for n in highs) - min(int(n) for n in lows) + 1
 
 
 def _is_pointwise(stage: Stage) -> bool:
