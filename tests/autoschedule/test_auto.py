@@ -9,6 +9,7 @@ import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import STRATEGIES, Auto
 from pantile.autoschedule.auto import _SOURCES
+from pantile.autoschedule.search.cells import cells
 from pantile.autoschedule.search.crossing import crossings
 from pantile.autoschedule.search.groups import Group, groups
 from pantile.autoschedule.search.priced import Priced
@@ -30,7 +31,7 @@ def two_outputs() -> pt.Pipeline:
     return pt.Pipeline([g, h], shape=[img.shape, img.shape])
 
 
-@pytest.mark.parametrize("name", ["blur", "harris", "bilateral_grid"])
+@pytest.mark.parametrize("name", ["blur", "harris", "bilateral_grid", "hist_eq"])
 def test_no_strategy_is_cheaper(name: str) -> None:
     app = APPS[name]
     problem = problem_of(app.build(), ORDINARY, **app.sizes["paper"])
@@ -150,3 +151,31 @@ def test_variations_change_one_thing() -> None:
     assert found["low stored"] == Roll("out", ("low", "blurred"))
     assert found["planes inside"] == Roll("out", ("blurred",), ("low",), planes=INSIDE)
     assert found["4 rows at a time"].rows == 4 and "8 rows at a time" not in found
+
+
+# ---- sums of cells
+
+
+def test_cells_go_by_blocks() -> None:
+    """Sum and number of a cell's pixels, by their value, are a vector; what is counted is computed for a block."""
+    y, x, z, c = pt.vars("y x z c")
+    img, level, grid, out = pt.Input("img", "float32", ndim=2), pt.Func("level"), pt.Func("grid"), pt.Func("out")
+    level[y, x] = pt.cast("int32", pt.clamp(img[y, x], 0, 1) * 7)
+    r = pt.RDom((0, 4), (0, 4), names="y x")
+    at = (4 * y + r.y, 4 * x + r.x)
+    grid[y, x, z, c] = 0.0
+    grid[y, x, pt.within(level[at], 0, 7), c] += pt.select(c == 0, img[at], 1)
+    out[y, x, z] = grid[y, x, z, 0] + 2 * grid[y, x, z, 1]
+    p = pt.Pipeline(out, shape=(img.shape[0] // 4, img.shape[1] // 4, 8))
+    problem = problem_of(p, ORDINARY, img=(400, 600))
+    start = STRATEGIES["naive"]().find(problem).schedule
+    alone, with_levels = cells(problem, start, "grid")
+    assert repr(alone.on("grid")).endswith(
+        '.update(0).split("x", "x", "x_i", 16).vectorize("c", 2)'
+        '.reorder("y", "x", "c", "r.y", "x_i", "r.x", "c_v").unroll("r.x").parallel("y")'
+    )
+    assert repr(with_levels.on("level")) == 'pt.on("level").compute_at("grid", "x").vectorize("x", 8)'
+    assert list(cells(problem, start, "out")) == []
+    values = np.random.default_rng(0).random((41, 83), np.float32)
+    for schedule in (alone, with_levels):
+        np.testing.assert_allclose(p.with_schedule(schedule)(img=values), p.reference(img=values), rtol=1e-5)

@@ -4,7 +4,8 @@
     2. Their groups roll down strips, several rows at a time (`search.rolling`), and the cheapest of these descends: it
        merges and cuts groups, and varies one thing after the other (`search.descent`).
     3. The cheapest of all takes parts of the others, group by group, while that is cheaper (`search.crossing`).
-    4. Its factors are doubled and halved, while that is cheaper (`search.resizing`).
+    4. Sums of cells at places that data decides go by blocks of these (`search.cells`).
+    5. Its factors are doubled and halved, while that is cheaper (`search.resizing`).
 
 Where the plain schedule takes hardly longer than to call anything, it is taken at once: nothing would be gained.
 A change must promise more than the price is wrong by among neighbours (`worth`). The search ends after `steps`, so that
@@ -28,6 +29,7 @@ from .naive import Naive
 from .report import Report
 from .reuse import Reuse
 from .search.alternatives import alternatives, together
+from .search.cells import cells
 from .search.crossing import crossings
 from .search.descent import Descent, State
 from .search.groups import groups
@@ -42,7 +44,7 @@ _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
 )  # fmt: skip
 SMALL = 1.5  # times as long as a call that does nothing: what takes no longer is not searched for
 # What can be left out.
-INGREDIENTS = ("crossing", "resizing", "rolling", "descent", *(s.name for s, _ in _SOURCES))
+INGREDIENTS = ("crossing", "cells", "resizing", "rolling", "descent", *(s.name for s, _ in _SOURCES))
 Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
 
 
@@ -107,7 +109,7 @@ class _Search:
             start = min(rolled, key=lambda s: s.candidate.seconds)
             found.append(self.descent.descended(start).candidate)
         best = self._improved(min(found, key=lambda c: c.seconds), partial(self._crossed, found))
-        return self._improved(best, self._resized)
+        return self._improved(self._in_cells(best), self._resized)
 
     def _rolled(self) -> Iterator[State]:
         """All groups of what was proposed, cheapest first, rolling alike."""
@@ -141,6 +143,17 @@ class _Search:
             if other is not best:
                 for schedule in crossings(self.problem.graph, best.schedule, other.schedule, self._may_matter(best)):
                     yield f"{best.name} with parts of {other.name}", schedule
+
+    def _in_cells(self, best: Candidate) -> Candidate:
+        """With dear sums of cells by blocks of these: few pipelines have any, so that no step is kept for them."""
+        before, least = best, self.worth * best.price.seconds
+        dear = {s.name for s in best.price.stages if s.seconds > least and "cells" not in self.without}
+        for name in [s.name for s in self.problem.graph.stages if s.name in dear]:
+            for schedule in cells(self.problem, best.schedule, name):
+                found = self.priced.candidate(f"{before.name}, {name} in cells", schedule)
+                if found is not None and found.seconds < best.seconds * (1 - self.worth):
+                    best = found
+        return best
 
     def _resized(self, best: Candidate) -> Iterator[tuple[str, Schedule]]:
         may_matter = self._may_matter(best)
