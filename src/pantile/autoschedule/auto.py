@@ -34,9 +34,11 @@ from .search.crossing import crossings
 from .search.descent import Descent, State
 from .search.groups import groups
 from .search.priced import Candidate, Priced
-from .search.resizing import resizings
+from .search.resizing import filling_lines, resizings
 from .strategy import Found, Problem, Strategy
 
+AS_DEAR = 0.005  # the part by which prices differ that are the same
+WAITING = 0.2  # the part of the time of a stage that waits for memory
 Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
 # Who proposes, and for how many stages at most: some search among sets of stages, which takes longer than to price.
 _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
@@ -106,10 +108,9 @@ class _Search:
         rolled = list(self._rolled())
         found = [*self.proposed, *(s.candidate for s in rolled)]
         if rolled and "descent" not in self.without:
-            start = min(rolled, key=lambda s: s.candidate.seconds)
-            found.append(self.descent.descended(start).candidate)
+            found.append(self.descent.descended(self._start(rolled)).candidate)
         best = self._improved(min(found, key=lambda c: c.seconds), partial(self._crossed, found))
-        return self._improved(self._in_cells(best), self._resized)
+        return self._by_lines(self._improved(self._in_cells(best), self._resized))
 
     def _rolled(self) -> Iterator[State]:
         """All groups of what was proposed, cheapest first, rolling alike."""
@@ -121,6 +122,11 @@ class _Search:
                 state = self.descent.rolling(c)
                 if state is not None:
                     yield state
+
+    def _start(self, rolled: list[State]) -> State:
+        """The cheapest; of those that are as good as that the one with the fewest groups, which can be cut again."""
+        least = min(s.candidate.seconds for s in rolled)
+        return min((s for s in rolled if s.candidate.seconds * (1 - self.worth) <= least), key=lambda s: len(s.rolls))
 
     # ---- crossing and resizing
 
@@ -166,3 +172,14 @@ class _Search:
         """Whether a change of some stages can be worth it: if they took no time at all, would that be seen?"""
         seconds = {s.name: s.seconds for s in best.price.stages}
         return lambda names: sum(seconds.get(n, 0.0) for n in names) >= self.worth * best.price.seconds
+
+    def _by_lines(self, best: Candidate) -> Candidate:
+        """With outputs that memory keeps waiting in vectors that fill its lines, where that is not dearer."""
+        before = best.name
+        waits = {s.name for s in best.price.stages if s.causes.traffic >= WAITING * s.causes.seconds}
+        for name in [n for n in self.problem.graph.output if n in waits and "resizing" not in self.without]:
+            schedule = filling_lines(self.problem, best.schedule, name)
+            found = self.priced.candidate(f"{before}, {name} by lines", schedule) if schedule is not None else None
+            if found is not None and found.seconds <= best.seconds * (1 + AS_DEAR):
+                best = found
+        return best
