@@ -8,11 +8,12 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import STRATEGIES, Auto
-from pantile.autoschedule.auto import _SOURCES
+from pantile.autoschedule.auto import _SOURCES, AS_DEAR
+from pantile.autoschedule.search.cells import cells
 from pantile.autoschedule.search.crossing import crossings
 from pantile.autoschedule.search.groups import Group, groups
 from pantile.autoschedule.search.priced import Priced
-from pantile.autoschedule.search.resizing import WIDEST, resizings
+from pantile.autoschedule.search.resizing import WIDEST, filling_lines, resizings
 from pantile.autoschedule.search.rolling import INSIDE, WRITTEN_OUT, Roll, chains, rolls, variations
 
 from .problems import ORDINARY, chain, problem_of
@@ -30,7 +31,7 @@ def two_outputs() -> pt.Pipeline:
     return pt.Pipeline([g, h], shape=[img.shape, img.shape])
 
 
-@pytest.mark.parametrize("name", ["blur", "harris", "bilateral_grid"])
+@pytest.mark.parametrize("name", ["blur", "harris", "bilateral_grid", "hist_eq"])
 def test_no_strategy_is_cheaper(name: str) -> None:
     app = APPS[name]
     problem = problem_of(app.build(), ORDINARY, **app.sizes["paper"])
@@ -39,14 +40,14 @@ def test_no_strategy_is_cheaper(name: str) -> None:
     assert found is not None
     for source in SOURCES:
         other = priced.candidate(source, STRATEGIES[source]().find(problem).schedule)
-        assert other is not None and found.seconds <= other.seconds
+        assert other is not None and found.seconds <= other.seconds * (1 + AS_DEAR)
 
 
 def test_the_search_ends() -> None:
     problem = problem_of(chain(12), ORDINARY, img=(2000, 2000))
     for steps in (0, 60):
         found = Auto(steps=steps).find(problem)
-        assert found.report.counts["schedules priced"] <= steps / 12 + len(SOURCES)
+        assert found.report.counts["schedules priced"] <= steps / 12 + len(SOURCES) + 1  # the output by lines
 
 
 def test_parts_that_nothing_outside_refers_to_change_places() -> None:
@@ -73,6 +74,13 @@ def test_each_factor_is_doubled_and_halved() -> None:
     assert changed == {
         repr(pt.on("g").tile("y", "x", "yo", "xo", "yi", "xi", a, b).vectorize("xi", c)) for a, b, c in sizes
     }
+
+
+def test_vectors_of_outputs_fill_lines() -> None:
+    problem = problem_of(two_outputs(), ORDINARY, img=(500, 500))
+    half = pt.Schedule(pt.on("f").vectorize("x", 8), pt.on("g").vectorize("x", 8), pt.on("h").vectorize("x", 16))
+    assert filling_lines(problem, half, "g") == half.replace(pt.on("g").vectorize("x", 16))
+    assert filling_lines(problem, half, "h") is None
 
 
 def test_the_report_says_what_was_proposed() -> None:
@@ -146,7 +154,35 @@ def test_variations_change_one_thing() -> None:
     problem = problem_of(pyramid(), ORDINARY, img=(3, 500, 500))
     start = Roll("out", ("blurred",), ("low",))
     found = dict(variations(problem, start))
-    assert found["blurred inlined"] == Roll("out", (), ("low", "blurred"))
+    assert found["blurred inlined"] == Roll("out", (), ("low", "blurred"), planes=WRITTEN_OUT)  # once for all planes
     assert found["low stored"] == Roll("out", ("low", "blurred"))
     assert found["planes inside"] == Roll("out", ("blurred",), ("low",), planes=INSIDE)
     assert found["4 rows at a time"].rows == 4 and "8 rows at a time" not in found
+
+
+# ---- sums of cells
+
+
+def test_cells_go_by_blocks() -> None:
+    """Sum and number of a cell's pixels, by their value, are a vector; what is counted is computed for a block."""
+    y, x, z, c = pt.vars("y x z c")
+    img, level, grid, out = pt.Input("img", "float32", ndim=2), pt.Func("level"), pt.Func("grid"), pt.Func("out")
+    level[y, x] = pt.cast("int32", pt.clamp(img[y, x], 0, 1) * 7)
+    r = pt.RDom((0, 4), (0, 4), names="y x")
+    at = (4 * y + r.y, 4 * x + r.x)
+    grid[y, x, z, c] = 0.0
+    grid[y, x, pt.within(level[at], 0, 7), c] += pt.select(c == 0, img[at], 1)
+    out[y, x, z] = grid[y, x, z, 0] + 2 * grid[y, x, z, 1]
+    p = pt.Pipeline(out, shape=(img.shape[0] // 4, img.shape[1] // 4, 8))
+    problem = problem_of(p, ORDINARY, img=(400, 600))
+    start = STRATEGIES["naive"]().find(problem).schedule
+    alone, with_levels = cells(problem, start, "grid")
+    assert repr(alone.on("grid")).endswith(
+        '.update(0).split("x", "x", "x_i", 16).vectorize("c", 2)'
+        '.reorder("y", "x", "c", "r.y", "x_i", "r.x", "c_v").unroll("r.x").parallel("y")'
+    )
+    assert repr(with_levels.on("level")) == 'pt.on("level").compute_at("grid", "x").vectorize("x", 8)'
+    assert list(cells(problem, start, "out")) == []
+    values = np.random.default_rng(0).random((41, 83), np.float32)
+    for schedule in (alone, with_levels):
+        np.testing.assert_allclose(p.with_schedule(schedule)(img=values), p.reference(img=values), rtol=1e-5)

@@ -114,6 +114,24 @@ def test_what_fits_a_cache_does_not_come_from_memory() -> None:
     assert fused.bytes[-1] < 0.75 * large.bytes[-1]
 
 
+def test_rows_on_many_pages_are_dear() -> None:
+    """A tall window of whole rows is on as many pages as it has rows; one of short rows on a few."""
+    img, tall, out = pt.Input("img", "float32", ndim=2), pt.Func("tall"), pt.Func("out")
+    tall[Y, X] = img[Y, X] * 2.0
+    out[Y, X] = sum([tall[Y + 2 * k, X] for k in range(60)])
+    p = pt.Pipeline(out, shape=(1024, 4096), algebra=False)
+
+    def traffic(columns: int) -> float:
+        chain = pt.on("out").split("x", "xo", "xi", columns).split("y", "yo", "yi", 512).vectorize("xi", 8)
+        chain = chain.reorder("yo", "xo", "yi", "xi", "xi_v")
+        kept = pt.on("tall").compute_at("out", "yi").store_at("out", "xo").vectorize("x", 8)
+        q = p.with_schedule(pt.Schedule(chain, kept), machine=N1)
+        of = stage(q.predict(img=(1200, 4096), num_threads=1), "out")
+        return float(of.causes.traffic / of.bytes[0])
+
+    assert traffic(1024) > 1.2 * traffic(256)
+
+
 def test_threads_share_the_work_as_far_as_there_are_tasks() -> None:
     chains = tiled(512, 2044)  # four tasks
     one, two, three, four = (price(blur(), *chains, threads=n) for n in (1, 2, 3, 4))

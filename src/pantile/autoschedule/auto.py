@@ -4,7 +4,8 @@
     2. Their groups roll down strips, several rows at a time (`search.rolling`), and the cheapest of these descends: it
        merges and cuts groups, and varies one thing after the other (`search.descent`).
     3. The cheapest of all takes parts of the others, group by group, while that is cheaper (`search.crossing`).
-    4. Its factors are doubled and halved, while that is cheaper (`search.resizing`).
+    4. Sums of cells at places that data decides go by blocks of these (`search.cells`).
+    5. Its factors are doubled and halved, while that is cheaper (`search.resizing`).
 
 Where the plain schedule takes hardly longer than to call anything, it is taken at once: nothing would be gained.
 A change must promise more than the price is wrong by among neighbours (`worth`). The search ends after `steps`, so that
@@ -28,13 +29,16 @@ from .naive import Naive
 from .report import Report
 from .reuse import Reuse
 from .search.alternatives import alternatives, together
+from .search.cells import cells
 from .search.crossing import crossings
 from .search.descent import Descent, State
 from .search.groups import groups
 from .search.priced import Candidate, Priced
-from .search.resizing import resizings
+from .search.resizing import filling_lines, resizings
 from .strategy import Found, Problem, Strategy
 
+AS_DEAR = 0.005  # the part by which prices differ that are the same
+WAITING = 0.2  # the part of the time of a stage that waits for memory
 Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
 # Who proposes, and for how many stages at most: some search among sets of stages, which takes longer than to price.
 _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
@@ -42,7 +46,7 @@ _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
 )  # fmt: skip
 SMALL = 1.5  # times as long as a call that does nothing: what takes no longer is not searched for
 # What can be left out.
-INGREDIENTS = ("crossing", "resizing", "rolling", "descent", *(s.name for s, _ in _SOURCES))
+INGREDIENTS = ("crossing", "cells", "resizing", "rolling", "descent", *(s.name for s, _ in _SOURCES))
 Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
 
 
@@ -104,10 +108,9 @@ class _Search:
         rolled = list(self._rolled())
         found = [*self.proposed, *(s.candidate for s in rolled)]
         if rolled and "descent" not in self.without:
-            start = min(rolled, key=lambda s: s.candidate.seconds)
-            found.append(self.descent.descended(start).candidate)
+            found.append(self.descent.descended(self._start(rolled)).candidate)
         best = self._improved(min(found, key=lambda c: c.seconds), partial(self._crossed, found))
-        return self._improved(best, self._resized)
+        return self._by_lines(self._improved(self._in_cells(best), self._resized))
 
     def _rolled(self) -> Iterator[State]:
         """All groups of what was proposed, cheapest first, rolling alike."""
@@ -119,6 +122,11 @@ class _Search:
                 state = self.descent.rolling(c)
                 if state is not None:
                     yield state
+
+    def _start(self, rolled: list[State]) -> State:
+        """The cheapest; of those that are as good as that the one with the fewest groups, which can be cut again."""
+        least = min(s.candidate.seconds for s in rolled)
+        return min((s for s in rolled if s.candidate.seconds * (1 - self.worth) <= least), key=lambda s: len(s.rolls))
 
     # ---- crossing and resizing
 
@@ -142,6 +150,17 @@ class _Search:
                 for schedule in crossings(self.problem.graph, best.schedule, other.schedule, self._may_matter(best)):
                     yield f"{best.name} with parts of {other.name}", schedule
 
+    def _in_cells(self, best: Candidate) -> Candidate:
+        """With dear sums of cells by blocks of these: few pipelines have any, so that no step is kept for them."""
+        before, least = best, self.worth * best.price.seconds
+        dear = {s.name for s in best.price.stages if s.seconds > least and "cells" not in self.without}
+        for name in [s.name for s in self.problem.graph.stages if s.name in dear]:
+            for schedule in cells(self.problem, best.schedule, name):
+                found = self.priced.candidate(f"{before.name}, {name} in cells", schedule)
+                if found is not None and found.seconds < best.seconds * (1 - self.worth):
+                    best = found
+        return best
+
     def _resized(self, best: Candidate) -> Iterator[tuple[str, Schedule]]:
         may_matter = self._may_matter(best)
         together = {name: (g.root, *g.members) for g in groups_of(best.schedule) for name in (g.root, *g.members)}
@@ -153,3 +172,14 @@ class _Search:
         """Whether a change of some stages can be worth it: if they took no time at all, would that be seen?"""
         seconds = {s.name: s.seconds for s in best.price.stages}
         return lambda names: sum(seconds.get(n, 0.0) for n in names) >= self.worth * best.price.seconds
+
+    def _by_lines(self, best: Candidate) -> Candidate:
+        """With outputs that memory keeps waiting in vectors that fill its lines, where that is not dearer."""
+        before = best.name
+        waits = {s.name for s in best.price.stages if s.causes.traffic >= WAITING * s.causes.seconds}
+        for name in [n for n in self.problem.graph.output if n in waits and "resizing" not in self.without]:
+            schedule = filling_lines(self.problem, best.schedule, name)
+            found = self.priced.candidate(f"{before}, {name} by lines", schedule) if schedule is not None else None
+            if found is not None and found.seconds <= best.seconds * (1 + AS_DEAR):
+                best = found
+        return best

@@ -67,7 +67,7 @@ def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int) -> Rates:
             load=reads[0] * cycle / vector,
             store=writes * cycle / vector,
         ),
-        caches=tuple(reads),
+        caches=tuple([max(r, of_one) for r in reads]),  # what memory sends comes through; others may have emptied one
         core_bandwidth=of_one,
         bandwidth=max(of_one, of_all),
     )

@@ -9,7 +9,9 @@ What does not change in the loop is computed before it, sums whose place does no
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import field, replace
 from math import ceil, prod
 
 from ..dataclass import dataclass
@@ -42,7 +44,12 @@ class Body:
     waiting: float  # for results of the iteration before
     iterations: float
     starts: float  # how often the loop begins
-    streams: int = 0  # rows that are read or written side by side
+    rows: Mapping[str, int] = field(default_factory=dict)  # of each buffer that are read or written side by side
+
+    @property
+    def streams(self) -> int:
+        """Rows side by side, of all buffers."""
+        return sum(self.rows.values())
 
     def times(self, count: float) -> Body:
         """The same, so many times."""
@@ -100,7 +107,7 @@ class Bodies:
         waiting = max(traffic.waiting, self.nests.facts.depth(leaf) * min(1.0, every / self.machine.costs.window))
         return Body(
             arithmetic, traffic.shuffles, traffic.loads + spilled, traffic.stores + spilled / 2, traffic.gathers, every,
-            waiting, iterations, starts, len(traffic.rows),
+            waiting, iterations, starts, Counter(str(row[0]) for row in traffic.rows),
         )  # fmt: skip
 
     def _spilled(self, leaf: Leaf, inner: Inner) -> float:

@@ -18,7 +18,9 @@ from .forms import Form
 Copies = tuple[tuple[str, int, int], ...]  # a variable, how far it goes from copy to copy, and how many there are
 Place = tuple[float | None, ...]  # along each such variable, if it depends on it
 MOST = 96  # copies that are looked at one by one
-FEWEST_TERMS, MOST_SUMS = 7, 8  # of sums that are ordered anew, and how many share
+# As in `lower/associate`: terms of sums that are ordered anew, how many share, and what is left of their operations.
+FEWEST_TERMS, MOST_SUMS, WORTH = 7, 8, 0.75
+Terms = frozenset[tuple[int, Place]]
 
 
 class Instances:
@@ -40,21 +42,21 @@ class Instances:
 
     def of_sum(self, terms: list[Expr]) -> float:
         """Operations of the sums of all copies, for each that one sum has."""
-        found = {(kind, p) for kind, place in map(self._of, terms) for p in self._places(place)}
-        sums = len(self._places(tuple(self._joined(map(self._of, terms)))))
-        together = max(1.0, sums / MOST_SUMS)  # families of sums, each with terms of its own at its ends
-        return min(sums * (len(terms) - 1), len(found) + together - 1) / (len(terms) - 1)
+        parts = [self._of(t) for t in terms if not (isinstance(t, Const) and t.value == 0)]
+        sums = dict.fromkeys(frozenset((kind, self._shifted(at, by)) for kind, at in parts) for by in self._shifts)
+        return sum(map(_operations, _families(sums))) / (len(terms) - 1)
 
     def _joined(self, parts: Iterable[tuple[int, Place]]) -> Place:
         places = [place for _, place in parts]
         return tuple([next((p[k] for p in places if p[k] is not None), None) for k in range(len(self._copies))])
 
     def _places(self, place: Place) -> set[Place]:
-        steps = [step for _, step, _ in self._copies]
-        return {
-            tuple([None if at is None else at + s * k for at, s, k in zip(place, steps, shift, strict=True)])
-            for shift in self._shifts
-        }
+        return {self._shifted(place, shift) for shift in self._shifts}
+
+    def _shifted(self, place: Place, shift: tuple[int, ...]) -> Place:
+        """Where the copy does it that is so many steps farther along each loop."""
+        moved = zip(place, self._copies, shift, strict=True)
+        return tuple([None if at is None else at + step * k for at, (_, step, _), k in moved])
 
     def _of(self, e: Expr) -> tuple[int, Place]:
         stack = [e]
@@ -94,6 +96,35 @@ class Instances:
 
     def _numbered(self, what: tuple[object, ...]) -> int:
         return self._numbers.setdefault(what, len(self._numbers))
+
+
+def _families(sums: Iterable[Terms]) -> list[list[Terms]]:
+    """Those that are computed together: each has terms in common with all before."""
+    found: list[tuple[Terms, list[Terms]]] = []
+    for s in sums:
+        for k, (common, family) in enumerate(found):
+            if len(family) < MOST_SUMS and common & s:
+                found[k] = (common & s, [*family, s])
+                break
+        else:
+            found.append((s, [s]))
+    return [family for _, family in found]
+
+
+def _operations(family: list[Terms]) -> int:
+    """What all have in common comes first, once, then what each has with all before it or with all after it; or all by
+    themselves, if that saves little."""
+    places: dict[object, list[int]] = {}
+    for k, s in enumerate(family):
+        for t in s:
+            places.setdefault(t, []).append(k)
+    last = len(family) - 1
+    often = [len(at) for at in places.values()]
+    shared = [
+        n for n, at in zip(often, places.values(), strict=True) if at[-1] - at[0] < n and (not at[0] or at[-1] == last)
+    ]
+    apart, together = sum(len(s) - 1 for s in family), len(shared) + sum(often) - sum(shared) + last - 1
+    return together if last and together <= WORTH * apart else apart
 
 
 def _less(place: Place, base: Place) -> Place:

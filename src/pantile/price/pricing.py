@@ -31,6 +31,7 @@ T = TypeVar("T")
 COMPILE_S, COMPILE_S_EACH = 0.04, 5e-4  # to compile anything at all, and each instruction
 STREAMS = 6  # rows side by side that memory sends before they are asked for
 STREAM_POWER = 0.4  # how much more so many of them take from a cache that cores share; twice that from memory
+PAGE_BYTES, PAGES = 4096, 40  # and on how many of them rows side by side are found at once
 AHEAD = 1.5  # times as fast as `measure` finds it, since loads from the next cache are sent off early
 OF_A_COPY = 0.85  # of the bandwidth that copying whole arrays has, which `measure` does: loops have less
 HIDDEN = 0.45  # the part of the shorter one, of computing and of moving bytes, that happens while the other does
@@ -223,7 +224,8 @@ class _Pricing:
     def _leaf(self, bodies: list[Body], moved: Moved) -> Causes:
         """Of one definition, all cores together."""
         split = sum(map(self._loop, bodies), Causes())
-        moving = self._seconds_of(moved, max((b.streams for b in bodies), default=0))
+        streams, pages = max((b.streams for b in bodies), default=0), max(map(self._pages, bodies), default=0.0)
+        moving = self._seconds_of(moved, streams, pages)
         hidden = HIDDEN * min(moving, split.seconds)
         return split + Causes(traffic=moving - hidden)
 
@@ -246,13 +248,25 @@ class _Pricing:
             starting=body.starts * self.machine.costs.row * self.cycle,
         )
 
-    def _seconds_of(self, moved: Moved, streams: int) -> float:
-        """That it takes one core to move bytes, so many rows side by side."""
+    def _pages(self, body: Body) -> float:
+        """On how many pages of memory the rows are that a loop goes along side by side."""
+        facts = self.nests.facts
+        return sum(min(n, self._stored(facts.source(buffer)) / PAGE_BYTES) for buffer, n in body.rows.items())
+
+    def _stored(self, source: str) -> float:
+        """Bytes of one of the buffers of a stage or an input."""
+        nests, types = self.nests, self.nests.facts.dtypes[source]
+        box = nests.stored(source) if source in nests.plan.stages else nests.facts.whole[source]
+        return prod(box) * max(t.bytes for t in types)
+
+    def _seconds_of(self, moved: Moved, streams: int, pages: float) -> float:
+        """That it takes one core to move bytes, so many rows side by side, on so many pages."""
         near, *far = [n / rate for n, rate in zip(moved.bytes, self._rates, strict=True)]
         costs = self.machine.costs
         started = (moved.begun + moved.stored / self.machine.l1.line * costs.store_line) * self.cycle
         slower: float = max(1.0, streams / STREAMS) ** STREAM_POWER
-        return near / AHEAD + sum(far[:-1]) * slower + sum(far[-1:]) * slower * slower + started
+        turning = max(1.0, pages / PAGES)  # from page to page
+        return near / AHEAD * turning + sum(far[:-1]) * slower + sum(far[-1:]) * slower * slower + started
 
     @cached_property
     def _rates(self) -> list[float]:

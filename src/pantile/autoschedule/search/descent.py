@@ -18,8 +18,10 @@ from .groups import groups
 from .priced import Candidate
 from .rolling import Roll, can_roll, chains, rolls, variations
 
-# By what tiles of columns must be cheaper than whole rows: the price of so many starts is too low by about as much.
-CUT_ROWS = 0.15
+# By what tiles of columns must be cheaper than whole rows, for each part of the time that memory is busy: what it
+# sends in many short rows takes longer than its price says.
+CUT_ROWS = 0.8
+TILE, HIGHER = 256, 4  # columns of a tile, and how many times the rows of a strip it has
 
 Rolls = Mapping[str, Roll]  # how groups roll, by their outputs
 Changes = Iterator[tuple[str, Rolls]]
@@ -65,11 +67,16 @@ class Descent:
                 if self.is_over():
                     return state
                 found = self._priced(f"{state.candidate.name}, {what}", state.candidate.schedule, how)
-                worth = CUT_ROWS if _cuts_rows(state.rolls, how) else self.worth
+                worth = max(self.worth, self._of_short_rows(state)) if _cuts_rows(state.rolls, how) else self.worth
                 if found is not None and found.candidate.seconds < state.candidate.seconds * (1 - worth):
                     state, is_cheaper = found, True
                     break
         return state
+
+    def _of_short_rows(self, state: State) -> float:
+        """The part of the time by which prices of short rows are too low."""
+        price, machine = state.candidate.price, self.problem.machine
+        return CUT_ROWS * price.bytes[-1] / machine.memory_bandwidth(machine.threads) / price.seconds
 
     def _priced(self, name: str, schedule: Schedule, how: Rolls) -> State | None:
         parts = [self._chains(roll) for roll in how.values()]
@@ -104,6 +111,9 @@ class Descent:
             whole = replace(into, members=tuple(members), inlined=(*roll.inlined, *into.inlined))
             rest = {name: r for name, r in state.rolls.items() if name not in (output, reader)}
             yield f"{output} inside {reader}", {**rest, reader: whole}
+            if not whole.tile:  # down which much can be kept that would not fit a cache in whole rows
+                tiles = replace(whole, tile=TILE, strip=HIGHER * whole.strip)
+                yield f"{output} inside tiles of {reader}", {**rest, reader: tiles}
 
     def _cuts(self, state: State, roll: Roll) -> Changes:
         """A group cut in two at one of its stages, which takes along what it alone needs."""

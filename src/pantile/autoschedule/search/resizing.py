@@ -1,4 +1,7 @@
-"""Resizing: one factor of a schedule, of a tile, a vector, an unrolled loop or a task, twice or half as large."""
+"""Resizing: one factor of a schedule, of a tile, a vector, an unrolled loop or a task, twice or half as large.
+
+Among vectors of one price, those of outputs had better fill a cache line: memory takes whole lines sooner than halves.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator
 
 from ...schedule.directives import WITH_FACTORS
 from ...schedule.schedule import Schedule
+from ..strategy import Problem
 
 WIDEST = 64  # lanes
 
@@ -20,3 +24,16 @@ def resizings(schedule: Schedule) -> Iterator[tuple[str, Schedule]]:
                         for other in (factor * 2, factor // 2):
                             if other >= 2 and (d.verb != "vectorize" or other <= WIDEST):
                                 yield chain.name, schedule.replace(chain.with_factor(k, j, other))
+
+
+def filling_lines(problem: Problem, schedule: Schedule, output: str) -> Schedule | None:
+    """An output with twice as many lanes, if these fill a line that half as many do not."""
+    chain, line = schedule.on(output), problem.machine.l1.line
+    for k, d in enumerate(chain.directives if problem.row(output) == -1 else ()):
+        if d.verb == "update":
+            break
+        if d.verb == "vectorize" and len(d.args) > 1:
+            lanes = 2 * int(d.args[1])
+            fills = lanes * problem.graph.stage[output].dtypes[0].bytes == line
+            return schedule.replace(chain.with_factor(k, 1, lanes)) if fills else None
+    return None

@@ -110,10 +110,13 @@ def variations(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
 
 
 def _other_places(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
+    planes = set(_Loops.of(problem, problem.graph.stage[roll.output]).planes)
     for name in roll.members:
         if problem.facts.can_be_inlined(name):
             others = tuple(n for n in roll.members if n != name)
-            yield f"{name} inlined", replace(roll, members=others, inlined=(*roll.inlined, name))
+            # what all planes share is computed once for all of them, if they are written out around it
+            how = roll.planes if planes <= set(problem.graph.stage[name].dims) else WRITTEN_OUT
+            yield f"{name} inlined", replace(roll, members=others, inlined=(*roll.inlined, name), planes=how)
     for name in roll.inlined:
         if problem.facts.is_limited(name) and name not in problem.facts.trivial and can_roll(problem, name):
             members = sorted((*roll.members, name), key=problem.facts.position.__getitem__)

@@ -1,0 +1,82 @@
+"""Cells: sums of parts of a picture at places that data decides, such as a histogram of each square of pixels.
+
+    grid[y, x, level[8*y + r.y, 8*x + r.x], c] += pt.select(c == 0, value[8*y + r.y, 8*x + r.x], 1)
+
+    pt.on("grid")...update(0).vectorize("c", 2).split("x", "x", "x_i", 16).reorder("y", "x", "r.y", "x_i", "r.x", "c_v")
+        .unroll("r.x").parallel("y")
+    pt.on("pixel").compute_at("grid", "x").vectorize("x", 8)
+
+What lies side by side at a place is one vector. A block of cells goes down its rows of pixels together, so that what is
+counted is computed for all of them in vectors, before it is asked for one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...expr.visit import loaded
+from ...graph.nodes import Definition, Stage
+from ...schedule.alone import FEWEST_LANES, register_lanes
+from ...schedule.directives import SUFFIX, StageSchedule, on
+from ...schedule.names import fresh
+from ...schedule.schedule import Schedule
+from ...schedule.updates import is_independent, pure_dims
+from ..strategy import Problem
+
+BLOCK = 16  # cells
+MOST_COPIES = 16  # pixels of a row of a cell, all written out
+VECTORS = (2, 4, 8)  # values at a place
+
+
+def cells(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
+    """The schedule with a sum of cells in other loops, if the stage is one, and then with what it reads there."""
+    stage, chain = problem.graph.stage[name], schedule.on(name)
+    if len(stage.updates) == 1 and any(d.verb == "compute_root" for d in chain.directives):
+        changed = _by_blocks(problem, stage, stage.updates[0], chain)
+        if changed is not None:
+            yield schedule.replace(changed)
+            producers = [_of_a_block(problem, of, changed) for of in _read_here_alone(problem, stage)]
+            if producers:
+                yield schedule.replace(changed, *producers)
+
+
+def _by_blocks(
+    problem: Problem, stage: Stage, update: Definition, chain: StageSchedule
+) -> StageSchedule | None:  # fmt: skip
+    """The loops of the update; None if it is no sum of cells."""
+    free = [d for d in pure_dims(stage, update) if is_independent(stage, update, d)]
+    sizes = problem.facts.loops(stage.name, 1)
+    side_by_side = [d for d in stage.dims[-1:] if d in free and sizes[d] in VECTORS]
+    *outer, along = [d for d in free if d not in side_by_side] or [""]
+    domain = [r.name for r in update.domain]
+    if not outer or not domain or not any(map(loaded, update.indices)) or sizes[domain[-1]] > MOST_COPIES:
+        return None
+    before = [d.verb for d in chain.directives]
+    start = StageSchedule(stage.name, chain.directives[: before.index("update") if "update" in before else None])
+    cell = fresh(along + "_i", {*stage.dims, *domain}.__contains__)
+    found = start.update(0).split(along, along, cell, BLOCK)
+    for d in side_by_side:
+        found = found.vectorize(d, sizes[d])
+    vectors = [d + SUFFIX["vectorize"] for d in side_by_side]
+    found = found.reorder(*outer, along, *side_by_side, *domain[:-1], cell, domain[-1], *vectors)
+    return found.unroll(domain[-1]).parallel(outer[0])
+
+
+def _read_here_alone(problem: Problem, stage: Stage) -> list[str]:
+    """The stages that the update reads and nothing else does."""
+    sources = {b: s.name for s in problem.graph.stages for b in s.buffers if s.name != stage.name}
+    read = dict.fromkeys(sources[e.buffer] for e in stage.updates[0].loads if e.buffer in sources)
+    return [
+        name for name in read
+        if problem.graph.consumers[name] == (stage.name,) and problem.graph.stage[name].dims
+        and not problem.graph.stage[name].updates and problem.facts.is_limited(name)
+        and name not in problem.facts.trivial
+    ]  # fmt: skip
+
+
+def _of_a_block(problem: Problem, name: str, reader: StageSchedule) -> StageSchedule:
+    """A stage, computed for a block of cells before it is read."""
+    stage = problem.graph.stage[name]
+    along = next(str(d.args[0]) for d in reader.directives[::-1] if d.verb == "split")
+    lanes = max(FEWEST_LANES, register_lanes(stage, stage.pure, problem.machine.vector_bits))
+    return on(name).compute_at(reader.name, along).vectorize(stage.dims[problem.row(name)], 2 * lanes)
