@@ -48,7 +48,7 @@ MOST_PERMUTED = 3  # loops whose order is searched; further ones stay outermost
 FEW_STAGES = 12  # of a segment for which all orders of loops are tried
 SLOW = Fraction(1, 2)  # points per iteration
 MOST_HEADS = 64  # segments to start with that are considered from then on
-MOST_ANALYSED = 600  # stages, counted once per segment, before Algorithm 8 stops to look at all cuts
+MOST_ANALYSED = 300  # stages, counted once per segment, before Algorithm 8 stops to look at all cuts
 
 
 @dataclass(frozen=True)

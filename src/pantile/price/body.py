@@ -82,16 +82,8 @@ class Bodies:
 
     def bodies(self, leaf: Leaf) -> list[Body]:
         """Of the whole blocks, and of what splits leave over."""
-        name, k = leaf
-        facts, plan, computed = self.nests.facts, self.nests.plan, self.nests.computed(name)
-        read = [plan.stages[s] for s in facts.reads(leaf).sources if s in plan.stages]
-        stored = [(p.storage, p.storage_splits) for p in read]
-        anywhere = self.nests.is_anywhere(name)
-        answers = facts.defined(leaf).answers
-        question = (plan.stages[name].nests[k], computed.box, anywhere, *stored, facts.dtypes[name], self.machine)
-        if question not in answers:
-            answers[question] = [self._body(leaf, loops) for loops in self.nests.versions(leaf)]
-        return [b.times(computed.times) for b in answers[question]]
+        times = self.nests.computed(leaf[0]).times
+        return [self._body(leaf, loops).times(times) for loops in self.nests.versions(leaf)]
 
     def _body(self, leaf: Leaf, loops: Loops) -> Body:
         """For one time that the stage is computed."""
@@ -99,6 +91,21 @@ class Bodies:
         iterations = prod(map(loops.trips, loops.names)) * loops.part / inner.points
         trips = loops.trips(inner.loop) if inner.loop else 0
         starts = iterations / trips * (FORESEEN + (1 - FORESEEN) * min(1.0, trips / LONG)) if trips else 0.0
+        return replace(self._once(leaf, inner), iterations=iterations, starts=starts)
+
+    def _once(self, leaf: Leaf, inner: Inner) -> Body:
+        """One iteration, found once for all loops that have the same inside."""
+        facts, plan = self.nests.facts, self.nests.plan
+        touched = [plan.stages[s] for s in (leaf[0], *facts.reads(leaf).sources) if s in plan.stages]
+        stored = [(p.storage, p.storage_splits) for p in touched]
+        question = (inner.like, self.nests.is_anywhere(leaf[0]), *stored, facts.dtypes[leaf[0]], self.machine)
+        answers = facts.defined(leaf).answers
+        if question not in answers:
+            answers[question] = self._iteration(leaf, inner)
+        found: Body = answers[question]
+        return found
+
+    def _iteration(self, leaf: Leaf, inner: Inner) -> Body:
         traffic = Accesses(self.nests, self.machine, leaf, inner)
         decided = inner.written | inner.across if traffic.chosen else inner.written
         arithmetic, instructions = self._arithmetic(leaf, inner, decided)
@@ -107,7 +114,7 @@ class Bodies:
         waiting = max(traffic.waiting, self.nests.facts.depth(leaf) * min(1.0, every / self.machine.costs.window))
         return Body(
             arithmetic, traffic.shuffles, traffic.loads + spilled, traffic.stores + spilled / 2, traffic.gathers, every,
-            waiting, iterations, starts, Counter(str(row[0]) for row in traffic.rows),
+            waiting, 1.0, 1.0, Counter(str(row[0]) for row in traffic.rows),
         )  # fmt: skip
 
     def _spilled(self, leaf: Leaf, inner: Inner) -> float:

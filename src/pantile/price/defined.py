@@ -30,12 +30,20 @@ class Defined:
         self.stage, self.definition = stage, stage.definitions[index]
         self._source, self._whole, self._scalars = source, whole, scalars
         self._tallies: dict[Copies, tuple[Tally, ...]] = {}
+        self._boxes: dict[tuple[tuple[str, int], ...], dict[str, Box]] = {}
         self.answers: dict[Hashable, Any] = {}  # to what was asked before, of a schedule for it
 
     @cached_property
     def reads(self) -> Reads:
         """What it reads and writes."""
         return Reads(self.stage, self.definition, self._source, self.variables, self._scalars)
+
+    def boxes(self, extents: Mapping[str, int]) -> dict[str, Box]:
+        """What it touches of each source while its loops run over such extents."""
+        question = tuple(extents.items())
+        if question not in self._boxes:
+            self._boxes[question] = self.reads.boxes(extents, self._whole)
+        return self._boxes[question]
 
     @cached_property
     def variables(self) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from math import prod
 
 from .copies import MOST, Copies
@@ -30,6 +31,15 @@ class Inner:
     def along(self) -> frozenset[str]:
         """The variables of the innermost real loop."""
         return self.loops.of[self.loop] if self.loop else frozenset()
+
+    @property
+    def like(self) -> Hashable:
+        """Equal where an iteration is."""
+        loops, of_loop = self.loops, [self.loop] if self.loop else []
+        parts = [[(loops.of[n], loops.step[n], loops.fastest[n], loops.trips(n)) for n in names]
+                 for names in (of_loop, self.copied, self.vectors)]  # fmt: skip
+        fused = [loops.extents[loops.fastest[n]] for n in self.vectors if len(loops.of[n]) > 1]
+        return (*map(tuple, parts), *fused)
 
     @property
     def all_copies(self) -> Copies:

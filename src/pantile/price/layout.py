@@ -18,6 +18,13 @@ class Part(NamedTuple):
 
 def layout(nests: Nests, name: str) -> list[Part]:
     """The contiguous part last."""
+    if name not in nests.layouts:
+        nests.layouts[name] = _layout(nests, name)
+    found: list[Part] = nests.layouts[name]
+    return found
+
+
+def _layout(nests: Nests, name: str) -> list[Part]:
     whole = nests.facts.whole[name]
     p = nests.plan.stages.get(name)
     if p is None:
@@ -33,6 +40,12 @@ def layout(nests: Nests, name: str) -> list[Part]:
 
 def memory_strides(nests: Nests, name: str) -> Box:
     """How far apart in memory neighbours along each axis are, in elements."""
+    if name not in nests.strides:
+        nests.strides[name] = _memory_strides(nests, name)
+    return nests.strides[name]
+
+
+def _memory_strides(nests: Nests, name: str) -> Box:
     strides, distance = [0] * len(nests.facts.whole[name]), 1
     for part in reversed(layout(nests, name)):
         if part.step == 1:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, product
+from typing import Any
 
 from ..dataclass import dataclass
 from ..schedule.plan import Nest, Plan, Site, Split
@@ -122,6 +123,8 @@ class Nests:
     def __init__(self, facts: Sized, plan: Plan, names: Sequence[str]) -> None:
         self.facts, self.plan = facts, plan
         self.leaves = [(name, k) for name in names for k in range(len(facts.graph.stage[name].definitions))]
+        self.layouts: dict[str, Any] = {}  # of memory, and strides in it: what `layout` has found
+        self.strides: dict[str, Box] = {}
         self._computed: dict[str, Computed] = {}
         self._needed: dict[tuple[str, Site | None], Box] = {}
         self._loops: dict[Leaf, Loops] = {}
@@ -336,6 +339,6 @@ class Nests:
         """The boxes that a definition reads and writes in one iteration of a loop; None if it is not in it."""
         if (leaf, at) not in self._touched:
             extents = self.extents(leaf, at)
-            found = None if extents is None else self.facts.reads(leaf).boxes(extents, self.facts.whole)
+            found = None if extents is None else self.facts.defined(leaf).boxes(extents)
             self._touched[leaf, at] = found
         return self._touched[leaf, at]
