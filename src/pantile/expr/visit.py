@@ -81,15 +81,16 @@ def once_per_node(
     slot: str, operands: Operands = attrgetter("operands")
 ) -> Callable[[Callable[[Any], T]], Callable[[Expr], T]]:
     """Makes a function of a node remember its result, in the node. It may ask for the results of its operands."""
+    noted: Callable[[Expr], Any] = attrgetter(slot)
 
     def remembering(function: Callable[[Any], T]) -> Callable[[Expr], T]:
         @wraps(function)
         def remembered(e: Expr) -> T:
-            found: T | None = getattr(e, slot, None)
+            found: T | None = noted(e)
             if found is not None:
                 return found
             for c in operands(e):
-                if getattr(c, slot, None) is None:
+                if noted(c) is None:
                     return nested(e)
             found = function(e)  # mostly, a node is met soon after it is made, of nodes that were met before
             setattr(e, slot, found)
@@ -101,7 +102,7 @@ def once_per_node(
                 node = stack[-1]
                 below = len(stack)
                 for c in operands(node):
-                    if getattr(c, slot, None) is None:
+                    if noted(c) is None:
                         if c.operands:
                             stack.append(c)
                         else:
