@@ -52,13 +52,14 @@ def each_once(
     stack, opened = [e], set[int]()
     while stack:
         node = stack[-1]
-        if id(node) in memo:
+        known = id(node)
+        if known in memo:
             stack.pop()
-        elif id(node) in opened:
+        elif known in opened:
             stack.pop()
-            memo[id(node)] = visit(node)
+            memo[known] = visit(node)
         else:
-            opened.add(id(node))
+            opened.add(known)
             for c in reversed(tuple(operands(node))):
                 if id(c) not in memo:
                     stack.append(c)
@@ -192,11 +193,12 @@ def transform(
     stack = [e]
     while stack:
         node = stack[-1]
-        if id(node) in memo:
+        known = id(node)
+        if known in memo:
             stack.pop()
             continue
         if concerns is not None and not concerns(node):
-            memo[id(node)] = stack.pop()
+            memo[known] = stack.pop()
             continue
         old = node.operands
         result = node
@@ -209,7 +211,7 @@ def transform(
             result = node if all(map(is_, new, old)) else rebuild(node, new)
         stack.pop()
         changed = change(result)
-        memo[id(node)] = result if changed is None else changed
+        memo[known] = result if changed is None else changed
     return memo[id(e)]
 
 
@@ -246,11 +248,13 @@ def _walk(roots: tuple[Expr, ...], into_places: bool) -> Iterator[Expr]:
     stack = list(reversed(roots))
     while stack:
         e = stack.pop()
-        if id(e) not in seen:
-            seen.add(id(e))
+        known = id(e)
+        if known not in seen:
+            seen.add(known)
             yield e
-            if into_places or not isinstance(e, Load):
-                stack += e.operands[::-1]
+            below = e.operands
+            if below and (into_places or not isinstance(e, Load)):
+                stack += below[::-1]
 
 
 def variables(*roots: Expr) -> dict[str, Var]:
