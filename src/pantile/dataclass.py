@@ -2,7 +2,8 @@
 
 Python's writes the source of six methods per class and compiles it. Here `__init__`, `__eq__` and `__hash__` are
 written when they are first asked for, which for most classes is never, and the others are the same for all. What is
-defined is a dataclass to `replace`, `fields`, `asdict` and type checkers. A frozen one may not derive from another.
+defined is a dataclass to `replace`, `fields`, `asdict` and type checkers. A frozen one may not derive from another;
+a field that is not given to `__init__` has a default.
 """
 
 from __future__ import annotations
@@ -68,8 +69,11 @@ def _init(cls: type, fields: Fields, frozen: bool) -> Source:
     known: dict[str, Any] = {"__set": object.__setattr__, "__missing": dataclasses.MISSING}
     parameters, keywords, body = ["self"], ["*"], list[str]()
     for f in fields:
-        (keywords if f.kw_only else parameters).append(_parameter(f, known))
         value = f.name
+        if f.init:
+            (keywords if f.kw_only else parameters).append(_parameter(f, known))
+        elif f.default is not dataclasses.MISSING:
+            value = _default(f, known)
         if f.default_factory is not dataclasses.MISSING:
             value = f"__make_{f.name}() if {f.name} is __missing else {f.name}"
         body.append(f"__set(self, {f.name!r}, {value})" if frozen else f"self.{f.name} = {value}")
@@ -86,9 +90,13 @@ def _parameter(f: dataclasses.Field[Any], known: dict[str, Any]) -> str:
         known[f"__make_{f.name}"] = f.default_factory
         return f"{f.name}: {f.type} = __missing"
     if f.default is not dataclasses.MISSING:
-        known[f"__default_{f.name}"] = f.default
-        return f"{f.name}: {f.type} = __default_{f.name}"
+        return f"{f.name}: {f.type} = {_default(f, known)}"
     return f"{f.name}: {f.type}"
+
+
+def _default(f: dataclasses.Field[Any], known: dict[str, Any]) -> str:
+    known[f"__default_{f.name}"] = f.default
+    return f"__default_{f.name}"
 
 
 def _eq(fields: Fields) -> Source:

@@ -246,3 +246,18 @@ def test_heap_size_zero_is_not_out_of_memory() -> None:
     body = Alloc("t", INT32, var("out.shape.0") - 1, Memory.HEAP, None, put(i64(0), i64(5)))
     assert run(body, {"out": out}, ["out"]) == 0
     assert out[0] == 5
+
+
+def test_a_long_kernel_without_loops_is_not_optimized(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs once; what it starts runs often."""
+    sweeps = [For(f"x{k}", i64(0), i64(6), Kind.PARALLEL, put(var(f"x{k}"), var(f"x{k}") * k)) for k in range(3)]
+    alone = loop("x", 6, put(x, x))
+    monkeypatch.setattr("pantile.codegen.emit._LONG", 20)
+    for body, quick in ((Block(tuple(sweeps)), True), (Block((*sweeps, alone)), False), (sweeps[0], False)):
+        program = Program("k", (argument("out", INT32, writable=True),), (), body)
+        heads = [line for line in emit(program, host()).splitlines() if line.startswith("define")]
+        assert [("optnone" in line) for line in heads if "internal" not in line] == [quick]
+        assert not any("optnone" in line for line in heads if "internal" in line)
+    out = np.zeros(6, np.int32)
+    assert run(Block(tuple(sweeps)), {"out": out}, ["out"]) == 0
+    assert out.tolist() == [0, 2, 4, 6, 8, 10]

@@ -51,9 +51,10 @@ def define(dataclass: Any) -> list[type]:
 
     @dataclass(eq=False, slots=True)
     class Node:
-        """With slots, and something derived."""
+        """With slots, something that is not given, and something derived."""
 
         lo: int
+        found: object = dataclasses.field(default=None, init=False)
 
     @dataclass(eq=False, slots=True)
     class Sum(Node):

@@ -6,7 +6,7 @@ may begin with rows that nobody needs if it can be computed anywhere; then every
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 from ..expr.build import expr
 from ..expr.linear import Facts
@@ -32,10 +32,11 @@ def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
         if stage.domain is not None or not stated.isdisjoint(read):
             stated.add(stage.name)
             continue
+        reads = _reads(stage, _here(stage))
         for k in range(len(stage.dims)):
             if _reads_where(stage, k) or _selects(stage, k):
                 continue
-            follows = _follows(graph, stage, k, found, facts)
+            follows = _follows(graph, stage, k, reads, found, facts)
             if follows or follows is None and _found_by_looking(graph, stage, k, facts):
                 found.add((stage.name, k))
     return found
@@ -58,15 +59,25 @@ def _selects(stage: Stage, k: int) -> bool:
     )
 
 
-def _boxes(stage: Stage, k: int) -> tuple[Box, Box]:
-    """One point of a stage, and all that differ from it along one dim."""
-    here: Box = tuple(Interval.point(var(dim)) for dim in stage.dims)
-    return here, tuple(EVERYTHING if j == k else side for j, side in enumerate(here))
+def _here(stage: Stage) -> Box:
+    """One point of a stage."""
+    return tuple(Interval.point(var(dim)) for dim in stage.dims)
 
 
-def _follows(graph: Graph, stage: Stage, k: int, found: Container[tuple[str, int]], facts: Facts) -> bool | None:
-    """Whether what is known of the stages read decides it, and how."""
-    usual, boxes = (stage_reads(stage, with_own_updates(stage, box, {}), {}) for box in _boxes(stage, k))
+def _along(stage: Stage, k: int) -> Box:
+    """All points that differ from it along one dim."""
+    return tuple(EVERYTHING if j == k else side for j, side in enumerate(_here(stage)))
+
+
+def _reads(stage: Stage, box: Box) -> dict[str, Box]:
+    return stage_reads(stage, with_own_updates(stage, box, {}), {})
+
+
+def _follows(
+    graph: Graph, stage: Stage, k: int, usual: Mapping[str, Box], found: Container[tuple[str, int]], facts: Facts
+) -> bool | None:
+    """Whether what is known of the stages read decides it, and how. `usual`: what one point reads."""
+    boxes = _reads(stage, _along(stage, k))
     limited = False
     for buffer, box in boxes.items():
         if buffer in graph.input:
@@ -83,7 +94,7 @@ def _follows(graph: Graph, stage: Stage, k: int, found: Container[tuple[str, int
 
 
 def _found_by_looking(graph: Graph, stage: Stage, k: int, facts: Facts) -> bool:
-    usual, boxes = (required(graph, {stage.name: box}, {}) for box in _boxes(stage, k))
+    usual, boxes = (required(graph, {stage.name: box}, {}) for box in (_here(stage), _along(stage, k)))
     return all(_inside(boxes[i.name], usual[i.name], i, facts) for i in graph.inputs if i.name in boxes)
 
 

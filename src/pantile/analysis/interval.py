@@ -48,6 +48,10 @@ class Interval:
         """Exactly one value."""
         return Interval(value, value)
 
+    def found(self) -> Interval:
+        """Itself, worked out; see `Later`."""
+        return self
+
     @property
     def is_point(self) -> bool:
         return self.low is self.high and self.low is not None
@@ -79,6 +83,9 @@ class Later(Interval):
     @cached_property
     def _found(self) -> Interval:
         return self.find()
+
+    def found(self) -> Interval:
+        return self._found.found()
 
     @property
     def low(self) -> Scalar:
@@ -149,7 +156,7 @@ class Evaluator:
     def __init__(self, scope: Scope, outermost: Evaluator | None = None) -> None:
         self.scope = scope
         self.memo: dict[int, Interval] = {}
-        self.outermost: Evaluator = self if outermost is None else outermost
+        self.outermost = outermost  # None: this is it
         self.is_loose = False  # of the outermost: whether it was asked in the place of one that knows more
         self.often: dict[int, int] = {} if outermost is None else outermost.often
         self.branches: dict[tuple[int, bool], tuple[Expr, Evaluator]] = {}
@@ -182,7 +189,7 @@ class Evaluator:
         known = (id(condition), holds)
         if known not in self.branches:
             scope = refine(self.scope, condition, holds, self)
-            inner = self if scope is self.scope else Evaluator(scope, self.outermost)
+            inner = self if scope is self.scope else Evaluator(scope, self.outermost or self)
             self.branches[known] = (condition, inner)
         return self.branches[known][1]
 
@@ -192,7 +199,7 @@ class Evaluator:
 
     def unless_often(self, times: int) -> Evaluator:
         """This one; the outermost one, if it is for something that has been evaluated so many times."""
-        if times < MOST_SCOPES or self is self.outermost:
+        if times < MOST_SCOPES or self.outermost is None:
             return self
         self.outermost.is_loose = True
         return self.outermost

@@ -45,7 +45,7 @@ def alias_metadata(program: Program, names: tuple[str, ...]) -> Alias:
     """The scopes that each buffer is in, and those that it cannot overlap."""
     pieces: dict[str, list[_Piece]] = {}
     _collect(program.body, 0, (), pieces)
-    sharing = {n: [o for o in pieces if o != n and _may_share(n, o, pieces)] if n in pieces else [] for n in names}
+    sharing = _sharing(names, pieces)
     groups = _linked(sharing)
     nodes = _Nodes([])
     digits = [nodes.scopes(2) for _ in range(max([1, *groups.values()]).bit_length())]
@@ -117,8 +117,18 @@ def _extent(s: Alloc) -> tuple[int | None, int | None]:
     return begin, begin + int(s.size.value) * s.dtype.bytes
 
 
+def _sharing(names: Iterable[str], pieces: Mapping[str, list[_Piece]]) -> dict[str, list[str]]:
+    """Per buffer those that may share memory with it, looked for among those of its arenas."""
+    within: dict[int, list[str]] = {}
+    for name, found in pieces.items():
+        for arena in {p.arena for p in found}:
+            within.setdefault(arena, []).append(name)
+    near = {n: dict.fromkeys(o for p in pieces.get(n, ()) for o in within[p.arena]) for n in names}
+    return {n: [o for o in near[n] if o != n and _may_share(n, o, pieces)] for n in names}
+
+
 def _may_share(a: str, b: str, pieces: Mapping[str, list[_Piece]]) -> bool:
-    return any(_overlap(a, p, b, q) for p in pieces.get(a, ()) for q in pieces.get(b, ()))
+    return any(_overlap(a, p, b, q) for p in pieces[a] for q in pieces[b])
 
 
 def _overlap(a: str, p: _Piece, b: str, q: _Piece) -> bool:

@@ -40,6 +40,10 @@ declare void @pantile_scratch_pop(ptr) nounwind
 _ATTRIBUTES = "attributes #0 = { nounwind }"
 # A loop that copies and asks for lines ahead would become a call of memcpy and a loop that asks for all at once.
 _PREFETCHING_ATTRIBUTES = 'attributes #0 = { nounwind "no-builtin-memcpy" }'
+# A kernel that does nothing but start parallel loops runs each instruction once per call: where there are very many,
+# to optimize them takes longer than they ever will.
+_RUNS_ONCE = " noinline optnone"
+_LONG = 4_000  # lines; kernels of apps that have no loops of their own have up to 1,300
 
 
 class Arguments:
@@ -105,6 +109,8 @@ def _kernel(program: Program, module: Module) -> str:
             bind_argument_limits(ctx, b)
     write_run(ctx, program.body)
     fn.leave("0")
+    if len(fn.lines) > _LONG and not fn.has_loops:
+        fn.head += _RUNS_ONCE
     return fn.text()
 
 

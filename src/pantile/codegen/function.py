@@ -48,6 +48,7 @@ class Function:
         self._heap: list[str] = []  # labels of where the heap buffers that are live are given back on the way out
         self._ways_out: list[str] = []
         self.has_regions = False  # parallel loops
+        self.has_loops = False  # of its own
         self._long_loops: list[int] = []  # lines that end them
         self._numbers: dict[str, str] = {}
         self._added: list[str] = []
@@ -100,6 +101,7 @@ class Function:
 
     def repeat(self, branch: str, extent: int | None) -> None:
         """The branch at the end of a loop, of so many iterations if that is known."""
+        self.has_loops = True
         if extent is None or extent > SHORT:
             self._long_loops.append(len(self.lines))
         self.effect(f"{branch}, {_UNROLLED_IF_SHORT}")

@@ -111,9 +111,13 @@ class _Terms:
 
 def linear(e: Expr) -> Linear:
     """The linear form of a scalar index expression. Data wraps, so that a sum of it is one atom."""
-    if isinstance(e, Op) and e.op in _LINEAR and e.dtype is INDEX:
-        return _linear_sum(e)
-    if isinstance(e, Const):
+    if isinstance(e, Op):
+        known: Linear | None = e._linear
+        if known is not None:
+            return known
+        if e.op in _LINEAR and e.dtype is INDEX:
+            return _linear_sum(e)
+    elif isinstance(e, Const):
         return Linear(int(e.value))
     return Linear(0, {key(e): (e, 1)})
 
@@ -141,7 +145,7 @@ def _linear_sum(e: Op) -> Linear:
         if not isinstance(part, Op):
             found.add_part(part, c)
             continue
-        known: Linear | None = getattr(part, "_linear", None)
+        known: Linear | None = part._linear
         parts = _scaled_parts(part) if known is None else []
         if known is not None:
             found.add_form(known, c)
@@ -534,7 +538,7 @@ class _Sharing(Simplifier):
     """Keeps nodes that are as simple as they can be, so that expressions come to share them."""
 
     def tidied(self, e: Op, form: Linear) -> Expr:
-        return e if hasattr(e, "_is_normal") else form.expr()
+        return e if e._is_normal else form.expr()
 
 
 class _Remembering(_Sharing):

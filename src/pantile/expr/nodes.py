@@ -47,13 +47,21 @@ else:
         return dataclass(init=init, eq=False, repr=False, slots=True)
 
 
+@node()
 class _Notes:
-    """Room in a node for what is found out about it once; see `once_per_node` in `visit`."""
+    """What is found out about a node once, None until then (asking an empty slot takes four times as long); see
+    `once_per_node` in `visit`."""
 
-    __slots__ = (
-        "_class", "_depth", "_has_floats", "_has_promises", "_is_normal", "_key", "_linear", "_loaded", "_names",
-        "_nesting",
-    )  # fmt: skip
+    _class: Any = field(default=None, init=False)
+    _depth: Any = field(default=None, init=False)
+    _has_floats: Any = field(default=None, init=False)
+    _has_promises: Any = field(default=None, init=False)
+    _is_normal: Any = field(default=None, init=False)
+    _key: Any = field(default=None, init=False)
+    _linear: Any = field(default=None, init=False)
+    _loaded: Any = field(default=None, init=False)
+    _names: Any = field(default=None, init=False)
+    _nesting: Any = field(default=None, init=False)
 
 
 @node()
@@ -223,7 +231,7 @@ class Expr(_Notes):
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         """What it is, without what was found out about it."""
-        return None, {f.name: getattr(self, f.name) for f in fields(self)}
+        return None, {f.name: getattr(self, f.name) if f.init else None for f in fields(self)}
 
     def __str__(self) -> str:
         from .show import show

@@ -52,13 +52,14 @@ def each_once(
     stack, opened = [e], set[int]()
     while stack:
         node = stack[-1]
-        if id(node) in memo:
+        known = id(node)
+        if known in memo:
             stack.pop()
-        elif id(node) in opened:
+        elif known in opened:
             stack.pop()
-            memo[id(node)] = visit(node)
+            memo[known] = visit(node)
         else:
-            opened.add(id(node))
+            opened.add(known)
             for c in reversed(tuple(operands(node))):
                 if id(c) not in memo:
                     stack.append(c)
@@ -81,15 +82,16 @@ def once_per_node(
     slot: str, operands: Operands = attrgetter("operands")
 ) -> Callable[[Callable[[Any], T]], Callable[[Expr], T]]:
     """Makes a function of a node remember its result, in the node. It may ask for the results of its operands."""
+    noted: Callable[[Expr], Any] = attrgetter(slot)
 
     def remembering(function: Callable[[Any], T]) -> Callable[[Expr], T]:
         @wraps(function)
         def remembered(e: Expr) -> T:
-            found: T | None = getattr(e, slot, None)
+            found: T | None = noted(e)
             if found is not None:
                 return found
             for c in operands(e):
-                if getattr(c, slot, None) is None:
+                if noted(c) is None:
                     return nested(e)
             found = function(e)  # mostly, a node is met soon after it is made, of nodes that were met before
             setattr(e, slot, found)
@@ -101,7 +103,7 @@ def once_per_node(
                 node = stack[-1]
                 below = len(stack)
                 for c in operands(node):
-                    if getattr(c, slot, None) is None:
+                    if noted(c) is None:
                         if c.operands:
                             stack.append(c)
                         else:
@@ -191,11 +193,12 @@ def transform(
     stack = [e]
     while stack:
         node = stack[-1]
-        if id(node) in memo:
+        known = id(node)
+        if known in memo:
             stack.pop()
             continue
         if concerns is not None and not concerns(node):
-            memo[id(node)] = stack.pop()
+            memo[known] = stack.pop()
             continue
         old = node.operands
         result = node
@@ -208,7 +211,7 @@ def transform(
             result = node if all(map(is_, new, old)) else rebuild(node, new)
         stack.pop()
         changed = change(result)
-        memo[id(node)] = result if changed is None else changed
+        memo[known] = result if changed is None else changed
     return memo[id(e)]
 
 
@@ -245,11 +248,13 @@ def _walk(roots: tuple[Expr, ...], into_places: bool) -> Iterator[Expr]:
     stack = list(reversed(roots))
     while stack:
         e = stack.pop()
-        if id(e) not in seen:
-            seen.add(id(e))
+        known = id(e)
+        if known not in seen:
+            seen.add(known)
             yield e
-            if into_places or not isinstance(e, Load):
-                stack += e.operands[::-1]
+            below = e.operands
+            if below and (into_places or not isinstance(e, Load)):
+                stack += below[::-1]
 
 
 def variables(*roots: Expr) -> dict[str, Var]:

@@ -135,9 +135,7 @@ NOTHING_KNOWN = Reach(Coverage(), (), Contents())
 def step(s: Stmt, scope: Scope, reach: Reach = NOTHING_KNOWN) -> list[tuple[Stmt, Scope]]:
     """The statements inside `s`, each with the scope it is in."""
     if isinstance(s, (For, Let)):
-        inner = dict(scope)
-        _bind(s, inner, reach)
-        return [(s.body, inner)]
+        return [(s.body, {**scope, **_bound(s, scope, reach)})]
     if isinstance(s, If):
         inside = [(s.then, _where(scope, s.condition, True, reach))]
         return inside if s.otherwise is None else [*inside, (s.otherwise, _where(scope, s.condition, False, reach))]
@@ -153,7 +151,7 @@ def _where(scope: Scope, condition: Expr, holds: bool, reach: Reach) -> Scope:
     inner = dict(found)
     for name, r in scope.items():
         if name not in limited and isinstance(r, _Bound) and any(depends(e, limited) for e in expressions(r.by)):
-            _bind(r.by, inner, reach)
+            inner |= _bound(r.by, inner, reach)
             limited.add(name)
     return inner
 
@@ -168,7 +166,7 @@ def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: 
     lets, s = reach.contents.leading_to(s, buffers)
     around = dict(scope)
     for let in lets:
-        _bind(let, around, reach)
+        around |= _bound(let, around, reach)
     for inside, inner in _leading_to(s, around, reach, reads):
         reading = [
             part for e in expressions(inside) if not loaded(e).isdisjoint(buffers)
@@ -176,7 +174,8 @@ def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: 
         ]  # fmt: skip
         boxes = touched(reading, inner, buffers) if reading else {}
         for box in (boxes[b] for b in buffers if b in boxes):
-            found = box if found is None else hull(found, box)
+            found = tuple([side.found() for side in box]) if found is None else hull(found, box)
+    around.clear()
     return found
 
 
@@ -185,8 +184,10 @@ def _leading_to(
 ) -> Iterator[tuple[Stmt, Scope]]:
     """The wanted statements, outer ones first, each with the scope it is in; inside others they are not looked for.
 
-    Loops and lets one inside the other extend one scope, as long as a pipeline may be: names are unique.
+    Loops and lets one inside the other extend one scope, as long as a pipeline may be: names are unique. Scopes are
+    empty when all are done: what they hold is worked out in them, and without that they would be Python's garbage.
     """
+    made: list[dict[str, Interval]] = []
     stack = [(s, scope, False)]
     while stack:
         s, scope, is_ours = stack.pop()
@@ -194,12 +195,16 @@ def _leading_to(
             continue
         yield s, scope
         if isinstance(s, (For, Let)):
-            inner = scope if is_ours and isinstance(scope, dict) else dict(scope)
-            _bind(s, inner, reach)
-            stack.append((s.body, inner, True))
+            if not (is_ours and isinstance(scope, dict)):
+                scope = dict(scope)
+                made.append(scope)
+            scope |= _bound(s, scope, reach)
+            stack.append((s.body, scope, True))
         else:
             inside = [(c, inner) for c, inner in step(s, scope, reach) if wanted(c)]
             stack += [(c, inner, is_ours and len(inside) == 1) for c, inner in reversed(inside)]
+    for inner in made:
+        inner.clear()
 
 
 class _Bound(Later):
@@ -210,13 +215,11 @@ class _Bound(Later):
         self.by = by
 
 
-def _bind(s: For | Let, scope: dict[str, Interval], reach: Reach) -> None:
+def _bound(s: For | Let, scope: Scope, reach: Reach) -> dict[str, Interval]:
+    """The name that a loop or a let gives inside of it."""
     if isinstance(s, For):
-        scope[s.var] = _Bound(s, scope, reach)
-    elif s.value.dtype is INDEX:
-        scope[s.name] = _Bound(s, scope, reach)
-    else:
-        scope[s.name] = type_range(s.value.dtype)
+        return {s.var: _Bound(s, scope, reach)}
+    return {s.name: _Bound(s, scope, reach) if s.value.dtype is INDEX else type_range(s.value.dtype)}
 
 
 def computed(s: Stmt, stage: Stage, scope: Scope, reach: Reach) -> Box | None:
