@@ -133,7 +133,7 @@ def test_small_pictures_are_not_searched_for() -> None:
 def test_what_is_no_size_is_refused_as_ever() -> None:
     with pytest.raises(pt.UserError, match="masked"):
         blur().compile(img=(np.ma.masked, 5))
-    with pytest.raises(pt.UserError, match="Input 'img' .* is missing"):
+    with pytest.raises(pt.UserError, match=r"Input 'img' .* is missing"):
         blur()()
 
 
