@@ -372,7 +372,7 @@ def _elements(value: Any) -> int:
     try:
         shape = getattr(value, "shape", value) if hasattr(value, "shape") or _is_shape(value) else np.shape(value)
         return prod(map(operator.index, shape))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, Warning):
         return 0
 
 

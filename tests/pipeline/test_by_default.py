@@ -130,6 +130,13 @@ def test_small_pictures_are_not_searched_for() -> None:
     assert Auto().find(large).report.counts["schedules priced"] > 1
 
 
+def test_what_is_no_size_is_refused_as_ever() -> None:
+    with pytest.raises(pt.UserError, match="masked"):
+        blur().compile(img=(np.ma.masked, 5))
+    with pytest.raises(pt.UserError, match=r"Input 'img' .* is missing"):
+        blur()()
+
+
 @pytest.mark.parametrize("how", [{"strict": True}, {"algebra": False}, {"machine": pt.machine.named("i7-6700")}])
 def test_options_go_with_it(how: dict[str, Any]) -> None:
     assert agrees(blur(**how))

@@ -1,0 +1,70 @@
+"""What prices need is found once: a search asks for hundreds of schedules that differ in little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import pantile as pt
+from pantile.machine import named
+from pantile.price import Price, Sizes, defined, price, pricing
+from pantile.schedule.default import complete
+
+N1 = named("neoverse-n1")
+Y, X = pt.vars("y x")
+
+
+def four() -> pt.Pipeline:
+    """A chain of stencils, and the sum of the last one."""
+    img = pt.Input("img", "float32", ndim=2)
+    before: pt.Func | pt.Input = img
+    for name in ("a", "b", "c"):
+        f = pt.Func(name)
+        f[Y, X] = before[Y, X] + before[Y + 1, X]
+        before = f
+    r, total = pt.RDom((0, 500), (0, 500), names="y x"), pt.Func("total")
+    total[()] = pt.sum(before[r.y, r.x], over=r)
+    return pt.Pipeline([before, total], shape=[(500, 500), ()])
+
+
+GRAPH = four().graph
+
+
+def priced(*chains: pt.StageSchedule) -> Price:
+    whole = complete(GRAPH, pt.Schedule(*chains))
+    return price(GRAPH, whole, Sizes({"c": (500, 500), "total": ()}, {"img.shape.0": 503, "img.shape.1": 500}), N1)
+
+
+@contextmanager
+def counted(patch: pytest.MonkeyPatch, owner: type, name: str) -> Iterator[list[object]]:
+    """The objects whose method is called."""
+    found: list[object] = []
+    method = getattr(owner, name)
+    with patch.context() as inside:
+        inside.setattr(owner, name, lambda self, *args: found.append(self) or method(self, *args))
+        yield found
+
+
+def root(name: str, width: int) -> pt.StageSchedule:
+    return pt.on(name).compute_root().vectorize("x", width).parallel("y")
+
+
+def test_groups_that_two_schedules_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = [root("a", 4), root("b", 4), root("c", 4)]
+    with counted(monkeypatch, pricing._Pricing, "stages") as found:
+        first = priced(*one)
+        everything = len(found)
+        assert everything >= 4 and priced(*one) == first and len(found) == everything
+        other = priced(one[0], root("b", 8), one[2])
+    assert len(found) == everything + 1
+    assert other != first
+
+
+def test_definitions_that_two_pipelines_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a inlined there is another b; c is the same, and so are the sums in parts."""
+    priced(pt.on("a").compute_root(), pt.on("b").compute_root(), root("c", 4))
+    with counted(monkeypatch, defined.Defined, "__init__") as found:
+        priced(pt.on("a").compute_inline(), pt.on("b").compute_root(), root("c", 8))
+    assert [d.stage.name for d in found if isinstance(d, defined.Defined)] == ["b"]
