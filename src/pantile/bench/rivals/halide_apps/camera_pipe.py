@@ -165,7 +165,7 @@ def _schedule(
     def slide(f: hl.Func) -> hl.Func:
         return f.compute_at(sharpened, pair).store_at(sharpened, strip)
 
-    slide(denoised).prefetch(raw, y, 2).fold_storage(y, 4)
+    _prefetched(slide(denoised), raw, y, 2).fold_storage(y, 4)
     denoised.tile(x, y, xi, yi, 2 * lanes, 2).vectorize(xi).unroll(yi)
     slide(deinterleaved).fold_storage(y, 4).reorder(c, x, y).vectorize(x, 2 * lanes, round_up).unroll(c)
     for green in greens:
@@ -175,3 +175,11 @@ def _schedule(
     slide(curved).reorder(c, x, y).tile(x, y, xi, yi, 2 * lanes, 2, round_up).vectorize(xi).unroll(yi).unroll(c)
     corrected.compute_at(curved, x).reorder(c, x, y).vectorize(x).unroll(y).unroll(c)
     demosaiced.compute_at(curved, x).reorder(c, x, y).vectorize(x).unroll(y).unroll(c)
+
+
+def _prefetched(f: hl.Func, image: hl.ImageParam, row: hl.Var, ahead: int) -> hl.Func:
+    """With rows of an image asked for so many ahead; newer releases want to know at which loop, too."""
+    try:
+        return f.prefetch(image, row, row, ahead)
+    except TypeError:
+        return f.prefetch(image, row, ahead)

@@ -17,13 +17,13 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
     row_counts, counts, below = hl.Func("row_counts"), hl.Func("counts"), hl.Func("below")
     along = hl.RDom([(0, columns)])
     row_counts[x, y] = hl.i32(0)
-    row_counts[hl.i32(_byte_range(counted_luma[along, y])), y] += 1
+    row_counts[hl.i32(_byte_range(counted_luma[along.x, y])), y] += 1
     down = hl.RDom([(0, rows)])
     counts[x] = hl.i32(0)
-    counts[x] += row_counts[x, down]
+    counts[x] += row_counts[x, down.x]
     level = hl.RDom([(1, LEVELS - 1)])
     below[x] = counts[0]
-    below[level] = below[level - 1] + counts[level]
+    below[level.x] = below[level.x - 1] + counts[level.x]
 
     equal, output = hl.Func("equal"), hl.Func("output")
     share = hl.f32(255.0) / hl.f32(columns * rows)
