@@ -115,11 +115,16 @@ def linear(e: Expr) -> Linear:
         known: Linear | None = e._linear
         if known is not None:
             return known
-        if e.op in _LINEAR and e.dtype is INDEX:
+        if e.op in _LINEAR and e.dtype is INDEX and not _is_product(e):
             return _linear_sum(e)
     elif isinstance(e, Const):
         return Linear(int(e.value))
     return Linear(0, {key(e): (e, 1)})
+
+
+def _is_product(e: Op) -> bool:
+    """Of variables: an atom. It does not note its form, which would refer to it: such rings stay in memory."""
+    return e.op == "mul" and not isinstance(e.args[0], Const) and not isinstance(e.args[1], Const)
 
 
 def _scaled_parts(e: Expr) -> list[tuple[Expr, int]]:
