@@ -140,6 +140,21 @@ def test_threads_share_the_work_as_far_as_there_are_tasks() -> None:
     assert four.seconds < 0.75 * three.seconds
 
 
+def test_threads_share_an_update_only_if_it_is_parallel_itself() -> None:
+    img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
+    out[Y, X] = img[Y, X]
+    r = pt.RDom((1, SHAPE[0] - 1))
+    out[r[0], X] += out[r[0] - 1, X]
+    p = pt.Pipeline(out, shape=SHAPE)
+    rows = pt.on("out").parallel("y", 16).vectorize("x", 8)
+    scan = rows.update(0).vectorize("x", 8).reorder("r.0", "x", "x_v")
+    columns = rows.update(0).split("x", "x", "x_i", 64).vectorize("x_i", 8).reorder("x", "r.0", "x_i", "x_i_v")
+    alone = price(p, scan)
+    eight = price(p, scan, threads=8)
+    assert eight.seconds > 0.4 * alone.seconds, "the scan is serial"
+    assert price(p, columns.parallel("x"), threads=8).seconds < 0.5 * eight.seconds
+
+
 def test_sums_in_registers_are_cheaper_than_in_memory() -> None:
     i, j = pt.vars("i j")
     a, b, c = pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2), pt.Func("c")

@@ -191,41 +191,44 @@ class _Pricing:
         ]
 
     def _stage(self, name: str, parts: list[tuple[Leaf, list[Body]]], moved: Mapping[Leaf, Moved]) -> StagePrice:
-        causes = sum((self._leaf(found, moved[leaf]) for leaf, found in parts), Causes())
         computed = self.nests.computed(name)
-        tasks, regions = self._tasks(parts[0][0])
-        costs = self.machine.costs
-        begins = computed.times * costs.stage if any(body.starts for _, of in parts for body in of) else 0.0
-        starting = begins * self.cycle + regions * costs.region_s + tasks * regions * costs.task_s
-        causes += Causes(starting=starting)
-        seconds = causes.seconds
-        if tasks > 1:
-            most = min(self.threads, tasks)
-            shared = seconds / most
-            slowest = shared * ceil(tasks / most) * most / tasks
-            causes += Causes(imbalance=(slowest - shared) * most)
-            seconds = slowest
+        begins = any(body.starts for _, of in parts for body in of)
+        starting = Causes(starting=computed.times * self.machine.costs.stage * self.cycle if begins else 0.0)
+        seconds, causes = 0.0, Causes()
+        for leaf, bodies in parts:
+            spent, of_leaf = self._definition(leaf, bodies, moved[leaf], starting)
+            seconds, causes, starting = seconds + spent, causes + of_leaf, Causes()
         points = computed.times * prod(computed.box)
         least = prod(self.nests.facts.whole[name])
         bytes_moved = [sum(n) for n in zip(*(moved[leaf].bytes for leaf, _ in parts), strict=True)]
         return StagePrice(name, seconds, causes, points, max(0.0, 1 - least / points), tuple(bytes_moved))
 
+    def _definition(self, leaf: Leaf, bodies: list[Body], moved: Moved, starting: Causes) -> tuple[float, Causes]:
+        """How long it takes by the clock, and all cores together. `starting`: what happens before it."""
+        tasks, regions = self._tasks(leaf)
+        most, costs = min(self.threads, tasks), self.machine.costs
+        causes = starting + self._leaf(bodies, moved, most)
+        causes += Causes(starting=regions * (costs.region_s + tasks * costs.task_s))
+        shared = causes.seconds / most
+        slowest = shared * ceil(tasks / most) * most / tasks
+        return slowest, causes + Causes(imbalance=(slowest - shared) * most)
+
     def _tasks(self, leaf: Leaf) -> tuple[int, float]:
-        """How many parts of a stage run in parallel, and how often such a loop begins for the stage itself."""
+        """How many parts of a definition run in parallel, and how often such a loop of its own begins."""
         count, begins = 1, 0.0
         chain = self.nests.chain(leaf)
         for depth, site in enumerate(chain):
             if self.nests.kind(site) == "parallel":
-                if count == 1 and site.stage == leaf[0]:
+                if count == 1 and (site.stage, site.definition) == leaf:
                     begins = self.nests.times(chain[depth - 1] if depth else None)
                 count *= self.nests.trips(site)
         return count, begins
 
-    def _leaf(self, bodies: list[Body], moved: Moved) -> Causes:
-        """Of one definition, all cores together."""
+    def _leaf(self, bodies: list[Body], moved: Moved, cores: int) -> Causes:
+        """Of one definition, so many cores together."""
         split = sum(map(self._loop, bodies), Causes())
         streams, pages = max((b.streams for b in bodies), default=0), max(map(self._pages, bodies), default=0.0)
-        moving = self._seconds_of(moved, streams, pages)
+        moving = self._seconds_of(moved, streams, pages, self._rates(cores))
         hidden = HIDDEN * min(moving, split.seconds)
         return split + Causes(traffic=moving - hidden)
 
@@ -259,19 +262,18 @@ class _Pricing:
         box = nests.stored(source) if source in nests.plan.stages else nests.facts.whole[source]
         return prod(box) * max(t.bytes for t in types)
 
-    def _seconds_of(self, moved: Moved, streams: int, pages: float) -> float:
+    def _seconds_of(self, moved: Moved, streams: int, pages: float, rates: list[float]) -> float:
         """That it takes one core to move bytes, so many rows side by side, on so many pages."""
-        near, *far = [n / rate for n, rate in zip(moved.bytes, self._rates, strict=True)]
+        near, *far = [n / rate for n, rate in zip(moved.bytes, rates, strict=True)]
         costs = self.machine.costs
         started = (moved.begun + moved.stored / self.machine.l1.line * costs.store_line) * self.cycle
         slower: float = max(1.0, streams / STREAMS) ** STREAM_POWER
         turning = max(1.0, pages / PAGES)  # from page to page
         return near / AHEAD * turning + sum(far[:-1]) * slower + sum(far[-1:]) * slower * slower + started
 
-    @cached_property
-    def _rates(self) -> list[float]:
-        """Bytes per second, for one core, from each cache but the first and from memory."""
-        of_memory = OF_A_COPY * self.machine.memory_bandwidth(self.threads) / self.threads
+    def _rates(self, cores: int) -> list[float]:
+        """Bytes per second, for one of so many cores, from each cache but the first and from memory."""
+        of_memory = OF_A_COPY * self.machine.memory_bandwidth(cores) / cores
         return [*(c.bandwidth for c in self.machine.caches[1:]), of_memory]
 
     def _code(self, leaf: Leaf, bodies: list[Body]) -> float:
