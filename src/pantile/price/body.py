@@ -126,9 +126,11 @@ class Bodies:
         held = 0.0
         if leaf[1]:
             sums = inner.lanes * inner.copies(self.nests.facts.reads(leaf).stores[0].variables)
-            held = sums * sum(t.bytes for t in self.nests.facts.dtypes[leaf[0]])
-            if held > room:
-                return 2 * (held - room) / each
+            bytes_each = sum(t.bytes for t in self.nests.facts.dtypes[leaf[0]])
+            held = sums * bytes_each
+            operands = each + min(inner.lanes * bytes_each, held / 2)  # a row of what is multiplied, and by what
+            if held + operands > room:
+                return 2 * (held + operands - room) / each
         again = 0
         for live in self.nests.facts.live(leaf):
             if live * inner.lanes <= room - min(held, room / 2):
