@@ -17,7 +17,7 @@ def test_table() -> None:
     lines = [" ".join(line.split()) for line in table(found)]
     assert lines[0] == "time without / with auto ms crossing kernel"
     assert lines[1:4] == ["a 2 1.50", "b 1 1.50 0.50", "geometric mean 1.50 0.71"]
-    assert lines[4].startswith("an empty cell: the same schedule without it; so everywhere for algebra, cells, resizing")
+    assert lines[4].startswith("an empty cell: the same schedule without it; so everywhere for algebra, cells")
 
 
 def test_an_app(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
