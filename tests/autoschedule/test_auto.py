@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import STRATEGIES, Auto
 from pantile.autoschedule.auto import _SOURCES, AS_DEAR
+from pantile.autoschedule.search.bands import bands
 from pantile.autoschedule.search.cells import cells
 from pantile.autoschedule.search.crossing import crossings
 from pantile.autoschedule.search.groups import Group, groups
@@ -186,3 +189,60 @@ def test_cells_go_by_blocks() -> None:
     values = np.random.default_rng(0).random((41, 83), np.float32)
     for schedule in (alone, with_levels):
         np.testing.assert_allclose(p.with_schedule(schedule)(img=values), p.reference(img=values), rtol=1e-5)
+
+
+# ---- scans
+
+
+def smoothed(turned: bool) -> pt.Pipeline:
+    """Columns are filtered down and up, and read as they are or transposed."""
+    c, y, x = pt.vars("c y x")
+    img, f, out = pt.Input("img", "float32", ndim=3), pt.Func("f"), pt.Func("out")
+    planes, height, width = img.shape
+    r = pt.RDom((1, height - 1), names="y", name="r")
+    up = height - 1 - r.y
+    f[c, y, x] = img[c, y, x]
+    f[c, r.y, x] = (f[c, r.y - 1, x] + f[c, r.y, x]) / 2
+    f[c, up, x] = (f[c, up + 1, x] + f[c, up, x]) / 2
+    out[c, y, x] = f[c, x, y] if turned else f[c, y, x] + 1
+    return pt.Pipeline(out, shape=(planes, width, height) if turned else img.shape)
+
+
+@pytest.mark.parametrize("turned", [True, False])
+def test_scans_go_by_columns(turned: bool) -> None:
+    """In blocks that threads share, and in bands of what reads them."""
+    p = smoothed(turned)
+    problem = problem_of(p, replace(ORDINARY, cores=4, threads=4), img=(1, 1000, 1200))
+    start = STRATEGIES["naive"]().find(problem).schedule
+    found = list(bands(problem, start, "f"))
+    places = [next(d for d in s.on("f").directives if d.verb.startswith("compute")) for s in found]
+    assert [d.verb for d in places].count("compute_root") == 3
+    assert {d.args for d in places if d.verb == "compute_at"} == {("out", "y_o" if turned else "x_o")}
+    assert 'parallel("c").parallel("x_o")' in repr(found[0].on("f"))
+    assert list(bands(problem, start, "out")) == []
+    values = np.random.default_rng(0).random((2, 37, 71), np.float32)
+    for schedule in found:
+        np.testing.assert_allclose(p.with_schedule(schedule)(img=values), p.reference(img=values), rtol=1e-5)
+
+
+def test_a_scan_with_few_planes_is_shared_by_columns() -> None:
+    """Sixteen cores have no work with one plane, unless they share its columns."""
+    many = replace(ORDINARY, cores=16, threads=16)
+    problem = problem_of(smoothed(turned=False), many, img=(1, 2000, 3000))
+    found = [Auto(without=w).find(problem).report.counts["predicted seconds"] for w in (None, ("bands",))]
+    assert found[0] < found[1] / 2
+
+
+def test_what_is_no_scan_has_no_bands() -> None:
+    """Rows that are summed along themselves, and totals of columns, which read what they write."""
+    img, along, total = pt.Input("img", "float32", ndim=2), pt.Func("along"), pt.Func("total")
+    r = pt.RDom((1, img.shape[1] - 1), name="r")
+    along[Y, X] = img[Y, X]
+    along[Y, r[0]] += along[Y, r[0] - 1]
+    rows = pt.RDom((0, img.shape[0]), name="rows")
+    total[X] = 0.0
+    total[X] += img[rows[0], X]
+    p = pt.Pipeline([along, total], shape=[img.shape, img.shape[1:]])
+    problem = problem_of(p, ORDINARY, img=(400, 600))
+    start = STRATEGIES["naive"]().find(problem).schedule
+    assert [s for name in ("along", "total") for s in bands(problem, start, name)] == []

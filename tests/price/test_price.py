@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 import pantile as pt
 from pantile.machine import named
 from pantile.price import Price
+from pantile.price.traffic import rooms
 from tests.autoschedule.problems import chain
 
 N1 = named("neoverse-n1")
@@ -148,11 +151,34 @@ def test_threads_share_an_update_only_if_it_is_parallel_itself() -> None:
     p = pt.Pipeline(out, shape=SHAPE)
     rows = pt.on("out").parallel("y", 16).vectorize("x", 8)
     scan = rows.update(0).vectorize("x", 8).reorder("r.0", "x", "x_v")
-    columns = rows.update(0).split("x", "x", "x_i", 64).vectorize("x_i", 8).reorder("x", "r.0", "x_i", "x_i_v")
+    columns = rows.update(0).split("x", "x", "x_i", 256).vectorize("x_i", 8).reorder("x", "r.0", "x_i", "x_i_v")
     alone = price(p, scan)
     eight = price(p, scan, threads=8)
     assert eight.seconds > 0.4 * alone.seconds, "the scan is serial"
     assert price(p, columns.parallel("x"), threads=8).seconds < 0.5 * eight.seconds
+
+
+def test_a_scan_by_narrow_blocks_of_columns_waits_for_each_row() -> None:
+    """It reads and writes its rows, and parts of rows come slower than whole ones."""
+    img, f = pt.Input("img", "float32", ndim=2), pt.Func("f")
+    r = pt.RDom((1, img.shape[0] - 1), name="r")
+    f[Y, X] = img[Y, X]
+    f[r[0], X] += f[r[0] - 1, X]
+    p = pt.Pipeline(f, shape=img.shape)
+    start = pt.on("f").vectorize("x", 8).parallel("y", 16).update(0)
+    loop = p.graph.stage["f"].updates[0].domain[0].name
+    found = [price(p, start.vectorize("x", 8).reorder(loop, "x", "x_v"), shape=(4000, 4000)).seconds]
+    for width in (1024, 256, 64):
+        blocks = start.split("x", "xo", "xi", width).vectorize("xi", 8).reorder("xo", loop, "xi", "xi_v")
+        found.append(price(p, blocks, shape=(4000, 4000)).seconds)
+    assert found == sorted(found) and found[-1] > 1.5 * found[0]
+
+
+def test_a_cache_that_cores_share_holds_what_all_of_them_touch() -> None:
+    shared = N1.caches[2]
+    large = replace(N1, cores=16, threads=16, caches=(*N1.caches[:2], replace(shared, size=1 << 28)))
+    assert rooms(large, 16, 1e8)[-1] == inf and rooms(large, 16, 1e9)[-1] < 1e8
+    assert rooms(large, 16, 1e6)[1] < 1e6  # a core's own has its own part alone
 
 
 def test_sums_in_registers_are_cheaper_than_in_memory() -> None:

@@ -48,8 +48,8 @@ def _transposed(name: str, source: Any) -> pt.Func:
 
 
 def expert(vector_bits: int) -> pt.Schedule:
-    """Bands of a few vectors of columns; tiles of one vector by four."""
-    lanes, band = vector_bits // 32, 8 * vector_bits // 32
+    """Bands of 32 columns, of which L2 holds two or three; tiles of one vector by four."""
+    lanes, band = vector_bits // 32, 32
 
     def scan(name: str, source: str, at: str) -> pt.StageSchedule:
         result = pt.on(name).compute_at(at, "band").vectorize("x", band).unroll("y", 4).prefetch(source, "y", 4)
@@ -65,6 +65,7 @@ def expert(vector_bits: int) -> pt.Schedule:
             .vectorize("x", 4 * lanes)
             .reorder("c", "band", "x", "yi", "row", "x_v")
             .unroll("row")
+            .parallel("c")
             .parallel("band")
         )
 

@@ -4,7 +4,8 @@
     2. Their groups roll down strips, several rows at a time (`search.rolling`), and the cheapest of these descends: it
        merges and cuts groups, and varies one thing after the other (`search.descent`).
     3. The cheapest of all takes parts of the others, group by group, while that is cheaper (`search.crossing`).
-    4. Sums of cells at places that data decides go by blocks of these (`search.cells`).
+    4. Sums of cells at places that data decides go by blocks of these (`search.cells`), scans by columns
+       (`search.bands`).
     5. Its factors are doubled and halved, while that is cheaper (`search.resizing`).
 
 Where the plain schedule takes hardly longer than to call anything, it is taken at once: nothing would be gained.
@@ -29,6 +30,7 @@ from .naive import Naive
 from .report import Report
 from .reuse import Reuse
 from .search.alternatives import alternatives, together
+from .search.bands import bands
 from .search.cells import cells
 from .search.crossing import crossings
 from .search.descent import Descent, State
@@ -39,6 +41,7 @@ from .strategy import Found, Problem, Strategy
 
 AS_DEAR = 0.005  # the part by which prices differ that are the same
 WAITING = 0.2  # the part of the time of a stage that waits for memory
+Loops = Callable[[Problem, Schedule, str], Iterator[Schedule]]
 Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
 # Who proposes, and for how many stages at most: some search among sets of stages, which takes longer than to price.
 _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
@@ -46,7 +49,7 @@ _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
 )  # fmt: skip
 SMALL = 1.5  # times as long as a call that does nothing: what takes no longer is not searched for
 # What can be left out.
-INGREDIENTS = ("crossing", "cells", "resizing", "rolling", "descent", *(s.name for s, _ in _SOURCES))
+INGREDIENTS = ("crossing", "cells", "bands", "resizing", "rolling", "descent", *(s.name for s, _ in _SOURCES))
 Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
 
 
@@ -110,7 +113,9 @@ class _Search:
         if rolled and "descent" not in self.without:
             found.append(self.descent.descended(self._start(rolled)).candidate)
         best = self._improved(min(found, key=lambda c: c.seconds), partial(self._crossed, found))
-        return self._by_lines(self._improved(self._in_cells(best), self._resized))
+        for kind, of in (("cells", cells), ("bands", bands)):
+            best = self._in_other_loops(best, kind, of)
+        return self._by_lines(self._improved(best, self._resized))
 
     def _rolled(self) -> Iterator[State]:
         """All groups of what was proposed, cheapest first, rolling alike."""
@@ -150,13 +155,13 @@ class _Search:
                 for schedule in crossings(self.problem.graph, best.schedule, other.schedule, self._may_matter(best)):
                     yield f"{best.name} with parts of {other.name}", schedule
 
-    def _in_cells(self, best: Candidate) -> Candidate:
-        """With dear sums of cells by blocks of these: few pipelines have any, so that no step is kept for them."""
+    def _in_other_loops(self, best: Candidate, kind: str, of: Loops) -> Candidate:
+        """With dear stages of a kind in other loops: few pipelines have any, so that no step is kept for them."""
         before, least = best, self.worth * best.price.seconds
-        dear = {s.name for s in best.price.stages if s.seconds > least and "cells" not in self.without}
+        dear = {s.name for s in best.price.stages if s.seconds > least and kind not in self.without}
         for name in [s.name for s in self.problem.graph.stages if s.name in dear]:
-            for schedule in cells(self.problem, best.schedule, name):
-                found = self.priced.candidate(f"{before.name}, {name} in cells", schedule)
+            for schedule in of(self.problem, best.schedule, name):
+                found = self.priced.candidate(f"{before.name}, {name} in {kind}", schedule)
                 if found is not None and found.seconds < best.seconds * (1 - self.worth):
                     best = found
         return best

@@ -108,6 +108,12 @@ class Reads:
         return tuple(dict.fromkeys(a.source for a in (*self.loads, *self.stores)))
 
     @cached_property
+    def is_scan(self) -> bool:
+        """Whether it reads its own stage elsewhere than it writes."""
+        written = self.stores[0].forms
+        return any(a.source == self.stage.name and a.forms != written for a in self.loads)
+
+    @cached_property
     def scattered(self) -> dict[str, tuple[int, frozenset[str]]]:
         """Sources that are read or written where data say: at how many places each time, and by which loops these
         differ. Of a box that such places may be anywhere in, few are."""

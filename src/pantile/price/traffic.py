@@ -22,6 +22,8 @@ from .sized import Leaf
 USED = 0.6  # the part of a cache that is there for what a loop touches, others and associativity having the rest
 SHORT_BYTES = 512  # a run that ends before anything is sent ahead
 AT_ONCE = 8  # runs that are under way at a time, at most
+BOTH_WAYS = 2  # runs of a scan: it reads them and writes them
+ASKED_FOR = 0.4  # of the waiting for a run is left, where the schedule asks for it early
 FOLLOWED = 16  # runs side by side that are sent ahead
 NEAR_BYTES = 2048  # from run to run, where steps are seen and followed: both in a page
 WRITTEN = 0.6  # of what as many bytes take that are read: nobody waits for them
@@ -38,9 +40,13 @@ class Moved:
 
 
 def rooms(machine: Machine, threads: int, touched: float) -> tuple[float, ...]:
-    """Bytes that each cache has room for; no end of it, if there is room for all that the call touches."""
-    sizes = (USED * cache.size / min(cache.shared_by, threads) for cache in machine.caches)
-    return tuple(inf if touched <= size else size for size in sizes)
+    """Bytes that each cache has room for, for one thread; no end of it, if there is room for all that the call touches:
+    in one that threads share, whoever brought it there."""
+    sharing = [min(cache.shared_by, threads) for cache in machine.caches]
+    return tuple(
+        inf if touched <= USED * cache.size * (threads == n) else USED * cache.size / n
+        for cache, n in zip(machine.caches, sharing, strict=True)
+    )
 
 
 class Traffic:
@@ -71,16 +77,17 @@ class Traffic:
             for (_, source), (leaf, missed, times, box) in self._missed(size).items():
                 amounts = beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))
                 amounts[level] += missed
-                if source != leaf[0] and level and not self._asked_for(leaf, source):
+                if level and self._is_read(leaf, source):
                     runs = min(times * self._runs(leaf, source, box), missed / self.machine.l1.line)
-                    found[leaf].begun += runs * self._to_begin(level, missed / runs) / self._at_once(leaf, source)
+                    waits = self._to_begin(level, missed / runs) / self._at_once(leaf, source)
+                    found[leaf].begun += runs * waits * (ASKED_FOR if self._asked_for(leaf, source) else 1)
         for (source, leaf), amounts in beyond.items():
             for level, n in enumerate(amounts):
                 farther = amounts[level + 1] if level + 1 < len(amounts) else 0.0
                 here = max(0.0, n - farther)
                 if source == leaf[0]:
                     found[leaf].stored += 0.0 if level else here
-                    here *= WRITTEN
+                    here *= WRITTEN + self._is_read(leaf, source)
                 found[leaf].bytes[level] += here
         return found
 
@@ -91,13 +98,19 @@ class Traffic:
         near, far = (costs.line, costs.far_line) if length < SHORT_BYTES else (costs.stream, costs.far_stream)
         return near if not last else far - near if level > 1 else far
 
+    def _is_read(self, leaf: Leaf, source: str) -> bool:
+        return source != leaf[0] or self.nests.facts.reads(leaf).is_scan
+
     def _asked_for(self, leaf: Leaf, source: str) -> bool:
         """Whether the schedule says to fetch it early."""
         asked = self.nests.plan.stages[leaf[0]].prefetches
         return leaf[1] == 0 and any(self.nests.facts.source(p.buffer) == source for p in asked)
 
     def _at_once(self, leaf: Leaf, source: str) -> float:
-        """Runs that one iteration of the innermost loop asks for: they come together."""
+        """Runs that one iteration of the innermost loop asks for: they come together. Of a scan, one comes and one
+        goes, each on its own."""
+        if source == leaf[0]:
+            return 1 / BOTH_WAYS
         chain = self.nests.chain(leaf)
         box = self._box(leaf, source, chain[-1] if chain else None)
         return max(1.0, min(AT_ONCE, prod(box) / run(self._layout[source], box)))
@@ -117,13 +130,28 @@ class Traffic:
             most = self._scattered(leaf, outside)
             times = self.nests.times(outside)
             for source, box in (boxes or {}).items():
-                if site in self._stores.get(source, ()):
+                if site in self._stores.get(source, ()) or self._is_still_there(leaf, source, size):
                     continue
                 size_of = min(self._bytes(source, box), most.get(source, inf))
                 amount = times * size_of
                 if (site, source) not in first or first[site, source][1] < amount:
                     first[site, source] = (leaf, amount, times, box)
         return first
+
+    def _is_still_there(self, leaf: Leaf, source: str, size: float) -> bool:
+        """Whether what a scan has stored in an iteration of a loop around both is in a cache that could not keep all of
+        the iteration: no more came between. Scans pass over it again and again."""
+        sites = self._stores.get(source, ())
+        if not sites or sites[-1] not in self.nests.chain(leaf) or not self._is_scanned(source):
+            return False
+        inside = self._inside[sites[-1]]
+        at = inside.index(leaf)
+        before = next((k for k in reversed(range(at)) if source in self.nests.facts.reads(inside[k]).sources), at)
+        return before < at and sum(self._largest(inside[before : at + 1], sites[-1]).values()) <= size
+
+    def _is_scanned(self, source: str) -> bool:
+        updates = range(1, len(self.nests.facts.graph.stage[source].definitions))
+        return any(self.nests.facts.reads((source, k)).is_scan for k in updates)
 
     def _touched_in(self, site: Site) -> float:
         """Bytes that one iteration of a loop touches."""

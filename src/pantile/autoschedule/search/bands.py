@@ -1,0 +1,195 @@
+"""Bands: a scan down the columns of a picture, by so many columns at a time.
+
+    f[c, y, x] = img[c, y, x]
+    f[c, r.y, x] = (f[c, r.y - 1, x] + f[c, r.y, x]) / 2
+
+    pt.on("f")...update(0).split("x", "x_o", "x_i", 256).reorder("c", "x_o", "r.y", "x_i").vectorize("x_i", 8)
+        .parallel("c").parallel("x_o")                              blocks: there are more columns to share than planes
+
+    pt.on("f").compute_at("out", "x_o").vectorize("x", 32)          bands of what reads it: all passes of the scan find
+        .update(0).vectorize("x", 32).reorder("c", "x", "r.y", "x_v")     the whole height of a band in the L2 cache
+
+Rows that are cut come slower than whole ones, which the price knows: where threads have planes enough, they stay whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...dataclass import dataclass
+from ...expr.nodes import Var
+from ...expr.visit import names, same
+from ...graph.nodes import Definition, Stage
+from ...price.traffic import USED
+from ...schedule.alone import FEWEST_LANES, register_lanes
+from ...schedule.directives import SUFFIX, StageSchedule, on
+from ...schedule.names import fresh
+from ...schedule.schedule import Schedule
+from ...schedule.updates import is_independent, keeps_to, pure_dims
+from ..strategy import Problem
+
+TASKS = (1, 2, 4)  # for each core
+MOST_VECTORS = 8  # of columns that go down together
+STEPS = 4  # of a scan that are written out, and how many rows early the next one is asked for
+
+
+def bands(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
+    """The schedule with a scan in blocks and in bands, if the stage is one."""
+    stage, chain = problem.graph.stage[name], schedule.on(name)
+    if not is_scan(stage):
+        return
+    for width in _widths(problem, stage) if any(d.verb == "compute_root" for d in chain.directives) else ():
+        yield schedule.replace(_in_blocks(problem, stage, chain, width))
+    reader = Reader.of(problem, stage)
+    if reader is not None:
+        source = _source(problem, schedule, stage)
+        for width in _that_fit(problem, stage):
+            yield schedule.replace(*_in_bands(problem, stage, source, reader, width))
+
+
+def is_scan(stage: Stage) -> bool:
+    """Whether all updates keep to their columns, and go along these from row to row."""
+    last = stage.dims[-1:]
+    return bool(stage.updates and stage.ndim > 1) and all(
+        is_independent(stage, u, *last) and keeps_to(stage, u, last) and u.domain and _reads_elsewhere(stage, u)
+        for u in stage.updates
+    )
+
+
+def _reads_elsewhere(stage: Stage, update: Definition) -> bool:
+    own = [e.indices for e in update.loads if e.buffer in stage.buffers]
+    return any(not all(map(same, indices, update.indices)) for indices in own)
+
+
+def _planes(stage: Stage, update: Definition) -> list[str]:
+    return [d for d in pure_dims(stage, update)[:-1] if is_independent(stage, update, d)]
+
+
+def _lanes(problem: Problem, stage: Stage) -> int:
+    return max(FEWEST_LANES, register_lanes(stage, stage.pure, problem.machine.vector_bits))
+
+
+# ---- blocks
+
+
+def _widths(problem: Problem, stage: Stage) -> Iterator[int]:
+    """Of blocks: a few tasks for each core."""
+    extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
+    lanes, planes = _lanes(problem, stage), 1
+    for d in _planes(stage, stage.updates[0]):
+        planes *= extents[d]
+    columns = extents[stage.dims[-1]]
+    counts = (-(-each * problem.machine.threads // planes) for each in TASKS)
+    widths = (-(-columns // count // lanes) * lanes for count in counts if count > 1)
+    yield from dict.fromkeys(width for width in widths if lanes <= width < columns)
+
+
+def _in_blocks(problem: Problem, stage: Stage, chain: StageSchedule, width: int) -> StageSchedule:
+    before = [d.verb for d in chain.directives]
+    found = StageSchedule(stage.name, chain.directives[: before.index("update") if "update" in before else None])
+    x, lanes = stage.dims[-1], _lanes(problem, stage)
+    for k, update in enumerate(stage.updates):
+        steps = [r.name for r in update.domain]
+        taken = {*stage.dims, *steps}
+        outer, inner = (fresh(x + suffix, taken.__contains__) for suffix in ("_o", "_i"))
+        shared = [*_planes(stage, update), outer]
+        found = found.update(k).split(x, outer, inner, width).vectorize(inner, lanes)
+        found = found.reorder(*shared, *steps, inner, inner + SUFFIX["vectorize"])
+        for name in shared:
+            found = found.parallel(name)
+    return found
+
+
+# ---- bands
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What reads a scan: `across` is its dim along the columns of the scan, `planes` those along its planes."""
+
+    stage: Stage
+    across: str
+    planes: tuple[str, ...]
+
+    @staticmethod
+    def of(problem: Problem, scan: Stage) -> Reader | None:
+        """The only one, which is a picture that is computed in any order and reads one place of the scan for each."""
+        graph = problem.graph
+        if len(graph.consumers[scan.name]) != 1 or scan.name in graph.output:
+            return None
+        stage = graph.stage[graph.consumers[scan.name][0]]
+        loads = [e for d in stage.definitions for e in d.loads if e.buffer in scan.buffers]
+        if stage.updates or stage.ndim < 2 or not problem.facts.is_limited(stage.name):
+            return None
+        *others, last = loads[0].indices
+        planes = [i for d, i in zip(scan.dims, others, strict=False) if d in _planes(scan, scan.updates[0])]
+        if not isinstance(last, Var) or not all(isinstance(i, Var) for i in planes):
+            return None
+        around = [i.name for i in planes if isinstance(i, Var)]
+        apart = [last.name, *around]
+        if len(set(apart)) < len(apart) or not set(apart) <= set(stage.dims) or last.name not in stage.dims[-2:]:
+            return None
+        alike = all(all(map(same, e.indices, loads[0].indices)) for e in loads)
+        scanned = [i for i in others if not (isinstance(i, Var) and i.name in around)]
+        free = not any(set(apart) & names(i) for i in scanned)
+        return Reader(stage, last.name, tuple(around)) if alike and free else None
+
+
+def _that_fit(problem: Problem, stage: Stage) -> Iterator[int]:
+    """Of bands, whole height, that the L2 cache holds."""
+    rows = 1
+    extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
+    for d in stage.dims[:-1]:
+        rows *= extents[d] if d not in _planes(stage, stage.updates[0]) else 1
+    width = _lanes(problem, stage)
+    room = USED * problem.machine.l2.size
+    while width < extents[stage.dims[-1]] and width * rows * sum(t.bytes for t in stage.dtypes) <= room:
+        yield width
+        width *= 2
+
+
+def _in_bands(
+    problem: Problem, scan: Stage, source: str | None, reader: Reader, width: int
+) -> Iterator[StageSchedule]:  # fmt: skip
+    stage, lanes = reader.stage, _lanes(problem, reader.stage)
+    last = stage.dims[-1]
+    taken = set(stage.dims)
+    band = fresh(reader.across + "_o", taken.__contains__)
+    inner = fresh(reader.across + "_i", taken.__contains__)
+    others = [d for d in stage.dims if d not in (*reader.planes, reader.across)]
+    chain = on(stage.name).compute_root().split(reader.across, band, inner, width)
+    if reader.across == last:
+        chain = chain.vectorize(inner, lanes).reorder(*reader.planes, band, *others, inner, inner + SUFFIX["vectorize"])
+    else:  # transposed: by tiles of a line of the cache
+        line = max(lanes, problem.machine.l1.line // stage.dtypes[0].bytes)
+        row = fresh(reader.across + "_r", taken.__contains__)
+        chain = chain.split(inner, inner, row, min(lanes, width)).vectorize(last, line)
+        chain = chain.reorder(*reader.planes, band, *others, inner, row, last + SUFFIX["vectorize"]).unroll(row)
+    for name in (*reader.planes, band):
+        chain = chain.parallel(name)
+    yield chain
+    begin = on(scan.name).compute_at(stage.name, band)
+    yield _down(problem, scan, begin if source is None else begin.prefetch(source, scan.dims[-2], STEPS), width)
+
+
+def _down(problem: Problem, scan: Stage, chain: StageSchedule, width: int) -> StageSchedule:
+    """The scan for one band: values go from row to row in registers."""
+    x, lanes = scan.dims[-1], min(width, MOST_VECTORS * _lanes(problem, scan))
+    vector = x + SUFFIX["vectorize"]
+    chain = chain.vectorize(x, lanes).unroll(scan.dims[-2], STEPS)
+    for k, update in enumerate(scan.updates):
+        *outer, last = [r.name for r in update.domain]
+        chain = chain.update(k).vectorize(x, lanes).unroll(last, STEPS)
+        chain = chain.reorder(*_planes(scan, update), *outer, x, last, last + SUFFIX["unroll"], vector)
+    return chain
+
+
+def _source(problem: Problem, schedule: Schedule, scan: Stage) -> str | None:
+    """What it begins with, if all of it lies in memory and the scan takes it as it is, row by row."""
+    if len(scan.pure.loads) != 1:
+        return None
+    load = scan.pure.loads[0]
+    taken = [isinstance(i, Var) and i.name == d for d, i in zip(scan.dims, load.indices, strict=False)]
+    writer = problem.graph.producer.get(load.buffer)
+    is_stored = writer is None or any(d.verb == "compute_root" for d in schedule.on(writer.name).directives)
+    return load.buffer if is_stored and len(load.indices) == scan.ndim and all(taken) else None
