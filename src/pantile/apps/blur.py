@@ -1,7 +1,8 @@
 """A 3x3 box blur of 16-bit pixels in two passes, rows then columns (Halide's apps/blur).
 
 The idea of the schedule: a strip of rows per task; inside it two rows at a time, a block of columns at a time. Each
-block computes two new rows of blur_x into a ring of four and both output rows from it, all in registers and L1.
+block computes two new rows of blur_x into a ring of four and both output rows from it, all in registers and L1. Where
+vectors are wide, memory alone is waited for: two rows share four sums of three in registers, and nothing is stored.
 """
 
 from __future__ import annotations
@@ -27,7 +28,18 @@ def build() -> pt.Pipeline:
 
 
 def expert(vector_bits: int) -> pt.Schedule:
-    """Two rows by four vectors at a time."""
+    """Two rows at a time, by four vectors or by two."""
+    if vector_bits > 128:
+        return pt.Schedule(
+            pt.on("blur_y")
+            .split("y", "y", "row", 2)
+            .split("y", "strip", "yi", 16)
+            .vectorize("x", 2 * vector_bits // 16)
+            .reorder("strip", "yi", "x", "row", "x_v")
+            .unroll("row")
+            .parallel("strip"),
+            pt.on("blur_x").compute_inline(),
+        )
     block = 4 * vector_bits // 16
     return pt.Schedule(
         pt.on("blur_y")

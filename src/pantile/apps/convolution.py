@@ -18,7 +18,7 @@ LINE = 16  # channels: a cache line of float32
 _STEPS = 4  # input channels at a time: a vector of them is loaded from each pixel
 # Pixels and output channels of a tile, by width of vectors: as many as leave registers for the weights. Those of
 # AVX-512 hold two vectors of channels, so that a number that is loaded serves both.
-_TILES = {128: (5, LINE), 256: (6, LINE), 512: (10, 2 * LINE)}
+_TILES = {128: (5, LINE), 256: (6, LINE), 512: (5, 4 * LINE)}
 
 
 Weights = Callable[..., Any]  # of coordinates

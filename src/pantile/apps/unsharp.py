@@ -58,11 +58,12 @@ def _of_luminance() -> pt.Pipeline:
 def expert(vector_bits: int) -> pt.Schedule:
     """Rows of gray slide down a strip, two new ones at a time."""
     line = 512 // 32  # a cache line: filled by one iteration, asked for by one prefetch
+    strip = 128 if vector_bits == 128 else 32  # rows: machines of wide vectors have many cores to share them
 
     width = 2 * vector_bits // 32
     return pt.Schedule(
         pt.on("out")
-        .split("y", "strip", "yi", 128)
+        .split("y", "strip", "yi", strip)
         .split("yi", "yi", "row", 2)
         .vectorize("x", line)
         .reorder("strip", "yi", "row", "x", "c", "x_v")
