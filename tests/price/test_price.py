@@ -64,6 +64,13 @@ def test_sliding_computes_each_row_once() -> None:
     assert slid.seconds < again.seconds
 
 
+def test_blocks_of_columns_do_not_slide_where_the_last_one_overlaps() -> None:
+    out = pt.on("down").split("y", "strip", "yi", 64).vectorize("x", 64).reorder("strip", "yi", "x", "x_v")
+    inner = pt.on("across").store_at("down", "strip").compute_at("down", "x").vectorize("x", 64)
+    even, odd = (price(blur(), out, inner, shape=(1028, n + 4)) for n in (1024, 1040))
+    assert stage(odd, "across").seconds < 1.2 * stage(even, "across").seconds
+
+
 def test_inlining_repeats_operations() -> None:
     down = pt.on("down").vectorize("x", 8)
     inlined = price(blur(), down, pt.on("across").compute_inline())

@@ -221,9 +221,10 @@ class Nests:
             if kind != "serial" or count < 2 or len(moving) != 1 or one[moving[0]] != whole.box[moving[0]]:
                 continue
             k = moving[0]
-            if self._rate(name, k, site) is None:
+            rate = self._rate(name, k, site)
+            if rate is None:
                 continue
-            step = max(1, round((every[k] - one[k]) / (count - 1)))
+            step = max(1, round(rate * self.loops((site.stage, site.definition)).step[site.loop]))
             if step < one[k]:
                 box = tuple(step if j == k else n for j, n in enumerate(whole.box))
                 return Computed(box, whole.times * every[k] / step / count, k)  # each row once; at times there is none
