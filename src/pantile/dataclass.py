@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -27,6 +27,7 @@ else:
 
 
 Fields = Sequence[dataclasses.Field[Any]]
+C = TypeVar("C", bound=type)
 Source = tuple[str, dict[str, Any]]  # of a method, and what it knows by name
 
 
@@ -63,6 +64,26 @@ class _Unwritten:
         method.__qualname__ = f"{self._cls.__qualname__}.{self._name}"
         setattr(self._cls, self._name, method)
         return method.__get__(instance, owner)
+
+
+def hashed_once(cls: C) -> C:
+    """The frozen dataclass, with values that remember their hashes: for large ones that are looked up often. Copies for
+    other processes do not, since these hash text otherwise."""
+    cls.__hash__ = _hash_once  # type: ignore[method-assign,assignment]
+    cls.__getstate__ = _without_hash  # type: ignore[attr-defined]
+    return cls
+
+
+def _hash_once(self: Any) -> int:
+    known: int | None = self.__dict__.get("_hash")
+    if known is None:
+        known = hash(tuple([getattr(self, f.name) for f in dataclasses.fields(self) if f.compare]))
+        self.__dict__["_hash"] = known
+    return known
+
+
+def _without_hash(self: Any) -> dict[str, Any]:
+    return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
 
 def _init(cls: type, fields: Fields, frozen: bool) -> Source:

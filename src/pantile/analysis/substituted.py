@@ -23,14 +23,20 @@ from .regions import expressions
 
 def substituted(graph: Graph, names: Collection[str]) -> Graph:
     """The graph without the named stages, which can all be inlined."""
+    kept = [s.name for s in graph.stages if s.name not in names]
+    return replace(graph, stages=tuple(rewritten(graph, names, kept).values()))
+
+
+def rewritten(graph: Graph, names: Collection[str], wanted: Collection[str]) -> dict[str, Stage]:
+    """Some of the other stages, without reads of the named ones."""
     inlined = _Inlined()
-    kept = []
+    found: dict[str, Stage] = {}
     for stage in graph.stages:
         if stage.name in names:
             inlined.add(stage)
-        else:
-            kept.append(inlined.rewrite(stage))
-    return replace(graph, stages=tuple(kept))
+        elif stage.name in wanted:
+            found[stage.name] = inlined.rewrite(stage)
+    return found
 
 
 def without_unread(graph: Graph) -> Graph:

@@ -23,6 +23,7 @@ from ..graph.nodes import Graph
 from ..machine.description import Machine
 from ..parameters import check_fields
 from ..schedule.alone import Alone
+from ..schedule.draft import Drafts
 from ..schedule.schedule import Schedule
 from .common.facts import Facts
 from .report import Report
@@ -53,6 +54,11 @@ class Problem:
     def alone(self) -> Alone:
         """Schedules of single stages."""
         return Alone(self.graph, self.machine.vector_bits, strict=self.strict)
+
+    @cached_property
+    def drafts(self) -> Drafts:
+        """Of stages, for all schedules that are looked at."""
+        return Drafts(self.graph, self.strict)
 
     @property
     def channels(self) -> dict[str, int]:

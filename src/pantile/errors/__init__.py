@@ -24,6 +24,8 @@ _HELPERS = (contextlib.__file__, dataclasses.__file__)
 _waiting = threading.local()  # `where`: the line that waits for what this thread does
 _SHIPPED_PROGRAMS = (_PACKAGE + "apps" + os.sep, _PACKAGE + "cli" + os.sep, _PACKAGE + "bench" + os.sep)
 
+_OURS: dict[str, bool] = {}  # files that were asked about before: each directive of a search asks on its way down
+
 _MOST_SHOWN = 200  # characters of a value
 _MOST_BITS = 128  # of an integer that is written out
 
@@ -83,10 +85,11 @@ def shown(value: object) -> str:
 def here() -> Location:
     """The innermost line on the call stack that is not Pantile's own (apps count as user programs)."""
     frame = sys._getframe(1)
-    while frame.f_back is not None:
-        if not _is_ours(frame):
+    while (back := frame.f_back) is not None:
+        file = frame.f_code.co_filename
+        if not (_OURS[file] if file in _OURS else _is_ours(frame)):
             break
-        frame = frame.f_back
+        frame = back
     where: Location | None = getattr(_waiting, "where", None)
     if where is not None and frame.f_code.co_filename == threading.__file__:
         return where
@@ -108,4 +111,5 @@ def _is_ours(frame: FrameType) -> bool:
     file = frame.f_code.co_filename
     if file == "<string>":
         return str(frame.f_globals.get("__name__")).startswith("pantile.")
-    return file in _HELPERS or (file.startswith(_PACKAGE) and not file.startswith(_SHIPPED_PROGRAMS))
+    _OURS[file] = file in _HELPERS or (file.startswith(_PACKAGE) and not file.startswith(_SHIPPED_PROGRAMS))
+    return _OURS[file]

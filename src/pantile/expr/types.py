@@ -60,7 +60,7 @@ class DType:
     def is_bool(self) -> bool:
         return self.kind == "bool"
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """Size in memory; a bool is a byte."""
         return max(1, self.bits // 8)

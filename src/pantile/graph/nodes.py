@@ -180,6 +180,17 @@ class Graph:
         return {k: operations for k, operations in found.items() if operations}
 
     @cached_property
+    def reads(self) -> dict[tuple[str, int], tuple[str, ...]]:
+        """The other stages and the inputs that each definition reads, by its stage and number, in order."""
+        producer = {b: s.name for b, s in self.producer.items()}
+        found: dict[tuple[str, int], tuple[str, ...]] = {}
+        for s in self.stages:
+            for k, d in enumerate(s.definitions):
+                sources = dict.fromkeys(producer.get(e.buffer, e.buffer) for e in d.loads)
+                found[s.name, k] = tuple(name for name in sources if name != s.name)
+        return found
+
+    @cached_property
     def consumers(self) -> dict[str, tuple[str, ...]]:
         """The other stages that read a stage (or input), by name, in order."""
         from ..expr.visit import loaded

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ..dataclass import dataclass
+from ..dataclass import dataclass, hashed_once
 from ..errors import UserError
 from ..parameters import FASTEST, SLOWEST, Between, Bytes, Count, OneOf, Rate, check_fields
 from .costs import USUAL, Costs
@@ -47,6 +47,7 @@ class Issue:
         check_fields(self)
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Machine:
     """A CPU and its memory."""

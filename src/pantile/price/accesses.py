@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from math import ceil, floor, prod
 
 from ..machine.description import Machine
 from .inner import Inner
 from .layout import memory_strides
 from .nest import Nests
-from .reads import Access
+from .reads import Access, Box
 from .sized import Leaf
 
 RUN_BYTES = 16  # of neighbours that one load of an element brings along
@@ -32,6 +31,8 @@ class Accesses:
         self.anywhere = nests.is_anywhere(leaf[0])  # or the first lane is known to be, say, even
         self.chosen = False  # lanes are computed apart, where coordinates decide
         self._in_rows = True  # so far, all that moves with lanes is whole pixels of all channels
+        self._moves: dict[tuple[object, ...], list[list[float]]] = {}
+        self._alike: dict[tuple[object, ...], tuple[Box, float, int]] = {}
         self._apart = 0.0  # shuffles that take pixels apart or put them together
         reads = nests.facts.reads(leaf)
         own = [a for a in reads.loads if a.source == leaf[0]]
@@ -132,12 +133,18 @@ class Accesses:
         at = tuple([f.low for f in a.forms])
         if not jammed:
             return [tuple(map(floor, at))]
-        steps = [[f.slope(loops.fastest[n]) * loops.step[n] for f in a.forms] for n in jammed]
-        counts = [range(loops.trips(n)) for n in jammed]
-        return [
-            tuple([floor(x + sum(s[d] * i for s, i in zip(steps, which, strict=True))) for d, x in enumerate(at)])
-            for which in product(*counts)
-        ]  # fmt: skip
+        if (a.slopes, *jammed) not in self._moves:
+            self._moves[a.slopes, *jammed] = self._moved(a, jammed)
+        return [tuple([floor(x + by) for x, by in zip(at, move, strict=True)]) for move in self._moves[a.slopes, *jammed]]
+
+    def _moved(self, a: Access, jammed: Sequence[str]) -> list[list[float]]:
+        """How far each copy is from the first, along each dim."""
+        moves, loops = [[0.0] * len(a.forms)], self.inner.loops
+        for n in jammed:
+            steps = [f.slope(loops.fastest[n]) * loops.step[n] for f in a.forms]
+            copies = range(loops.trips(n))
+            moves = [[by + s * i for by, s in zip(move, steps, strict=True)] for move in moves for i in copies]
+        return moves
 
     def _wide(self, dense: dict[_Place, tuple[Access, float]], part: float) -> list[tuple[float, float]]:
         """Vectors and shuffles of each access, or of all that one wide access serves."""
@@ -145,10 +152,8 @@ class Accesses:
         near: dict[tuple[object, ...], tuple[int, Access, dict[float, float]]] = {}
         same: dict[tuple[object, ...], float] = {}
         for (buffer, family, place), (a, share) in dense.items():
-            strides = memory_strides(self.nests, a.source)
-            stride = abs(self._stride(a, strides))
-            width = self._width(a)
-            flat = sum(x * s for x, s in zip(place, strides, strict=True))
+            strides, stride, width = self._known(a)
+            flat = sum([x * s for x, s in zip(place, strides, strict=True)])
             if self.inner.lanes == 1 or stride == 1:
                 found.append((share * width, 0.0))
             elif stride == 0:
@@ -174,6 +179,15 @@ class Accesses:
             self._apart += sum(channels.values()) * self._width(a) * part
             found.append((max(channels.values()) * stride * self._width(a), 0.0))
         return [*found, *((share, 0.0) for share in same.values())]
+
+    def _known(self, a: Access) -> tuple[Box, float, int]:
+        """Of all accesses that differ by constants alone: how far apart elements are in memory along each axis, and
+        lanes, and how many vectors one access is."""
+        which = (a.source, a.slopes, a.dtype)
+        if which not in self._alike:
+            strides = memory_strides(self.nests, a.source)
+            self._alike[which] = strides, abs(self._stride(a, strides)), self._width(a)
+        return self._alike[which]
 
     def _width(self, a: Access) -> int:
         return ceil(self.inner.lanes * a.dtype.bits / self.machine.vector_bits)

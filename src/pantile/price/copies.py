@@ -31,32 +31,37 @@ class Instances:
         self._numbers: dict[tuple[object, ...], int] = {}
         self._known: dict[int, tuple[int, Place]] = {}
         self._shifts = list(product(*(range(n) for _, _, n in copies)))
-        self._seen: set[tuple[int, Place]] = set()
+        self._places: dict[Place, list[Place]] = {}
+        self._seen: dict[int, set[Place]] = {}
 
     def counted(self, e: Expr) -> int:
         """How many copies of a node are computed that no other has computed before."""
         kind, place = self._of(e)
-        before = len(self._seen)
-        self._seen.update((kind, p) for p in self._places(place))
-        return len(self._seen) - before
+        seen = self._seen.setdefault(kind, set())
+        before = len(seen)
+        seen.update(self._shifted(place))
+        return len(seen) - before
 
     def of_sum(self, terms: list[Expr]) -> float:
         """Operations of the sums of all copies, for each that one sum has."""
         parts = [self._of(t) for t in terms if not (isinstance(t, Const) and t.value == 0)]
-        sums = dict.fromkeys(frozenset((kind, self._shifted(at, by)) for kind, at in parts) for by in self._shifts)
+        kinds, places = [kind for kind, _ in parts], [self._shifted(at) for _, at in parts]
+        sums = dict.fromkeys(frozenset(zip(kinds, of_copy, strict=True)) for of_copy in zip(*places, strict=True))
         return sum(map(_operations, _families(sums))) / (len(terms) - 1)
 
     def _joined(self, parts: Iterable[tuple[int, Place]]) -> Place:
         places = [place for _, place in parts]
         return tuple([next((p[k] for p in places if p[k] is not None), None) for k in range(len(self._copies))])
 
-    def _places(self, place: Place) -> set[Place]:
-        return {self._shifted(place, shift) for shift in self._shifts}
-
-    def _shifted(self, place: Place, shift: tuple[int, ...]) -> Place:
-        """Where the copy does it that is so many steps farther along each loop."""
-        moved = zip(place, self._copies, shift, strict=True)
-        return tuple([None if at is None else at + step * k for at, (_, step, _), k in moved])
+    def _shifted(self, place: Place) -> list[Place]:
+        """Where each copy does it that is so many steps farther along each loop."""
+        if place not in self._places:
+            steps = [(at, step) for at, (_, step, _) in zip(place, self._copies, strict=True)]
+            self._places[place] = [
+                tuple([None if at is None else at + step * k for (at, step), k in zip(steps, shift, strict=True)])
+                for shift in self._shifts
+            ]
+        return self._places[place]
 
     def _of(self, e: Expr) -> tuple[int, Place]:
         stack = [e]

@@ -14,7 +14,7 @@ from ..expr.nodes import Expr, Number
 from ..graph.nodes import Stage
 from .branches import Branches
 from .copies import Copies
-from .operations import Tally, depth, live_bytes, roots, tallies
+from .operations import Executed, Tally, depth, live_bytes, roots
 from .reads import Box, Reads
 
 UNLIMITED = 1 << 24  # what counts as the extent of a box that nothing limits
@@ -53,8 +53,12 @@ class Defined:
     def tallies(self, copies: Copies) -> tuple[Tally, ...]:
         """What evaluating it once in each copy executes."""
         if copies not in self._tallies:
-            self._tallies[copies] = tallies(self.branches, self.variables, copies, self.reads.form)
+            self._tallies[copies] = self._executed.tallies(copies)
         return self._tallies[copies]
+
+    @cached_property
+    def _executed(self) -> Executed:
+        return Executed(self.branches, self.variables, self.reads.form)
 
     @cached_property
     def branches(self) -> Branches:

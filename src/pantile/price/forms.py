@@ -44,7 +44,10 @@ class Form:
         return floor(span + self.rounded + NOTHING) + 1
 
     def slope(self, variable: str) -> float:
-        return next((s for v, s in self.slopes if v == variable), 0.0)
+        for v, s in self.slopes:
+            if v == variable:
+                return s
+        return 0.0
 
 
 UNKNOWN = 1e18  # farther than any buffer reaches

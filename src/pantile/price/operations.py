@@ -47,19 +47,24 @@ def roots(definition: Definition) -> list[Expr]:
     return [*narrowed_values(definition), *decided, *([] if definition.condition is None else [definition.condition])]
 
 
-def tallies(
-    branches: Branches, loops: Collection[str], copies: Copies, form: Callable[[Expr], Form],
-) -> tuple[Tally, ...]:  # fmt: skip
-    """Of evaluating expressions once in each copy, those of all copies together."""
-    own = frozenset(loops)
-    parts = folded(branches.evaluated)
-    count_of = _counts(branches.evaluated, copies, form)
-    counted: dict[tuple[str, int, frozenset[str], int], float] = {}
-    for e in branches.evaluated:
-        for kind, bits, count in parts[id(e)] if id(e) in parts else _instructions(e):
-            what = (kind, bits, own & names(e), branches.where(e))
+class Executed:
+    """What evaluating expressions executes, in any number of copies."""
+
+    def __init__(self, branches: Branches, loops: Collection[str], form: Callable[[Expr], Form]) -> None:
+        self._nodes, self._form = branches.evaluated, form
+        own, parts = frozenset(loops), folded(branches.evaluated)
+        self._instructions: list[tuple[Expr, tuple[str, int, frozenset[str], int], float]] = []
+        for e in branches.evaluated:
+            for kind, bits, count in parts[id(e)] if id(e) in parts else _instructions(e):
+                self._instructions.append((e, (kind, bits, own & names(e), branches.where(e)), count))
+
+    def tallies(self, copies: Copies) -> tuple[Tally, ...]:
+        """Of evaluating them once in each copy, those of all copies together."""
+        count_of = _counts(self._nodes, copies, self._form)
+        counted: dict[tuple[str, int, frozenset[str], int], float] = {}
+        for e, what, count in self._instructions:
             counted[what] = counted.get(what, 0.0) + count * count_of(e)
-    return tuple(Tally(*what, count) for what, count in counted.items())
+        return tuple(Tally(*what, count) for what, count in counted.items())
 
 
 def _counts(nodes: list[Expr], copies: Copies, form: Callable[[Expr], Form]) -> Callable[[Expr], float]:

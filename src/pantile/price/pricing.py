@@ -16,6 +16,7 @@ from ..dataclass import dataclass
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
 from ..machine.description import Machine
+from ..schedule.draft import Drafts
 from ..schedule.plan import Plan
 from ..schedule.resolve import resolve
 from ..schedule.schedule import Schedule
@@ -112,10 +113,11 @@ class Price:
 
 def price(
     graph: Graph, schedule: Schedule, sizes: Sizes, machine: Machine, *, strict: bool = False,
-    threads: int | None = None,
+    threads: int | None = None, known: Drafts | None = None,
 ) -> Price:  # fmt: skip
-    """How long a call takes under a schedule, on so many threads (by default all of the machine's)."""
-    resolved, plan = resolve(graph, schedule, strict=strict, vector_bits=machine.vector_bits)
+    """How long a call takes under a schedule, on so many threads (by default all of the machine's). `known`: what other
+    schedules of the same pipeline had in common with it."""
+    resolved, plan = resolve(graph, schedule, strict=strict, vector_bits=machine.vector_bits, known=known)
     return price_plan(resolved, plan, sizes, machine, threads=threads)
 
 

@@ -17,7 +17,7 @@ from ..expr.types import DType
 from ..expr.visit import key, names
 from ..graph.nodes import Definition, Stage
 from .branches import Branches
-from .forms import NOTHING, Form, index_form
+from .forms import NOTHING, Form, Slopes, index_form
 
 Extents = Mapping[str, int]
 Box = tuple[int, ...]
@@ -30,6 +30,7 @@ class Access:
     buffer: str
     source: str
     forms: tuple[Form, ...]
+    slopes: tuple[Slopes, ...]  # of these
     dtype: DType
     family: tuple[object, ...]  # the same for those that differ by constants alone
     variables: frozenset[str]  # of loops, that it depends on
@@ -90,7 +91,7 @@ class Reads:
         variables = self.loops & frozenset().union(*map(names, indices))
         forms = tuple(map(self.form, indices))
         decided = frozenset[str]().union(*(f.decided for f in forms if f.decided))
-        return Access(buffer, source, forms, dtype, family, variables, decided, share)
+        return Access(buffer, source, forms, tuple([f.slopes for f in forms]), dtype, family, variables, decided, share)
 
     @cached_property
     def stores(self) -> tuple[Access, ...]:
@@ -164,7 +165,7 @@ def _ends(form: Form, whole: int, extents: Extents, ranges: Extents) -> tuple[fl
 def _grouped(accesses: tuple[Access, ...]) -> tuple[_Group, ...]:
     groups: dict[tuple[object, ...], list[Access]] = {}
     for a in accesses:
-        groups.setdefault((a.source, *(f.slopes for f in a.forms)), []).append(a)
+        groups.setdefault((a.source, a.slopes), []).append(a)
     hulls = {key: tuple(map(_hull, zip(*(a.forms for a in of), strict=True))) for key, of in groups.items()}
     return tuple(_Group(of[0].source, hulls[key]) for key, of in groups.items())
 

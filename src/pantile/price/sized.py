@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from ..analysis.conversions import conversions
 from ..analysis.interval import Interval
 from ..analysis.regions import required
-from ..analysis.substituted import closed_form, substituted
+from ..analysis.substituted import closed_form, rewritten
 from ..cached import cached_property
 from ..expr.nodes import Number
 from ..graph.nodes import Graph, Stage
@@ -141,11 +141,11 @@ class _AtSizes:
             of = self._read[s.name] & inlined
             taken[s.name] = of.union(*(taken[name] for name in of))
         kept = [s for s in self._graph.stages if s.name not in inlined]
-        changed = [s for s in kept if taken[s.name]]
-        if any((s.name, taken[s.name]) not in self._rewritten for s in changed):
-            found = substituted(self._graph, inlined)
-            for s in changed:
-                self._rewritten.setdefault((s.name, taken[s.name]), found.stage[s.name])
+        new = {s.name for s in kept if taken[s.name] and (s.name, taken[s.name]) not in self._rewritten}
+        if new:
+            needed = frozenset().union(*(taken[name] for name in new))
+            for name, stage in rewritten(self._graph, needed, new).items():
+                self._rewritten[name, taken[name]] = stage
         return [self._rewritten[s.name, taken[s.name]] if taken[s.name] else s for s in kept]
 
     def _as_expression(self, stage: Stage) -> Stage:

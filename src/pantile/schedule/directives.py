@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import field, replace
 from typing import Any
 
-from ..dataclass import dataclass
+from ..dataclass import dataclass, hashed_once
 from ..errors import Location, UserError, here, shown
 from .condition import canonical
 from .limits import (
@@ -71,6 +71,7 @@ def on(stage: Named) -> StageSchedule:
     return StageSchedule(name_of(stage), ())
 
 
+@hashed_once
 @dataclass(frozen=True, repr=False)
 class StageSchedule:
     """The directives of one stage, in the order in which they apply.

@@ -5,9 +5,10 @@ What was asked is kept as the directive itself, so that a later check can show i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 
+from ..cached import cached_property
 from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr.nodes import Expr
@@ -16,6 +17,7 @@ from . import nest as nests
 from .condition import parse
 from .directives import Directive, StageSchedule
 from .nest import NestDraft, draft_nest
+from .plan import Nest
 from .refuse import did_you_mean, refuse
 
 
@@ -51,6 +53,31 @@ class StageDraft:
 
     def no(self, d: Directive, why: str, remedy: str) -> UserError:
         return refuse(self.stage, d, why, remedy)
+
+    @cached_property
+    def finished(self) -> tuple[Nest, ...]:
+        """The nests as lowering reads them, when all is done to them."""
+        return tuple(n.finished() for n in self.nests)
+
+
+class Drafts:
+    """Those of one pipeline, each made once: a search asks for the same of most stages again and again."""
+
+    def __init__(self, graph: Graph, strict: bool) -> None:
+        self.graph, self._strict = graph, strict
+        self._known: dict[StageSchedule, StageDraft] = {}
+
+    def of(self, schedule: Mapping[str, StageSchedule]) -> dict[str, StageDraft]:
+        """By stage."""
+        return {s.name: self._draft(s, schedule[s.name]) for s in self.graph.stages}
+
+    def _draft(self, stage: Stage, asked: StageSchedule) -> StageDraft:
+        found = self._known.get(asked)
+        if found is None:
+            found = draft(self.graph, stage, asked, self._strict)
+            if not found.within:  # whose nests become those of others (see `within`)
+                self._known[asked] = found
+        return found
 
 
 def draft(graph: Graph, stage: Stage, asked: StageSchedule, strict: bool) -> StageDraft:

@@ -46,26 +46,13 @@ class Placement:
     # ---- who reads what
 
     @cached_property
-    def direct_reads(self) -> dict[Reader, dict[str, None]]:
-        """The stages and inputs that each definition mentions, itself left out."""
-        found: dict[Reader, dict[str, None]] = {}
-        for s in self.graph.stages:
-            for k, definition in enumerate(s.definitions):
-                names = (self._source(e.buffer) for e in definition.loads)
-                found[s.name, k] = {n: None for n in names if n != s.name}
-        return found
-
-    def _source(self, buffer: str) -> str:
-        return self.graph.producer[buffer].name if buffer in self.graph.producer else buffer
-
-    @cached_property
     def readers(self) -> dict[str, tuple[Reader, ...]]:
         """The computed definitions that read each stage or input, directly or through inlined stages."""
         found: dict[str, dict[Reader, None]] = {n: {} for n in (*self.graph.input, *self.graph.stage)}
         for stage in reversed(self.graph.stages):
             for k in range(len(stage.definitions)):
                 behind = found[stage.name] if self.drafts[stage.name].is_inline else {(stage.name, k): None}
-                for name in self.direct_reads[stage.name, k]:
+                for name in self.graph.reads[stage.name, k]:
                     found[name].update(behind)
         return {n: tuple(r) for n, r in found.items()}
 

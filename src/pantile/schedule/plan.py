@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import NamedTuple
 
-from ..dataclass import dataclass
+from ..dataclass import dataclass, hashed_once
 from ..expr.nodes import Expr
 from .directives import Directive
 
@@ -49,6 +50,7 @@ class Loop:
     mark: Directive | None = field(default=None, compare=False, repr=False)
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Nest:
     """The loops of one definition."""
@@ -57,8 +59,7 @@ class Nest:
     loops: tuple[Loop, ...]
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(NamedTuple):
     """Inside loop `loop` of definition `definition` (0: pure) of stage `stage`."""
 
     stage: str

@@ -12,7 +12,7 @@ from ..graph.nodes import Graph
 from .clones import clone_stages
 from .default import complete
 from .directives import Directive
-from .draft import StageDraft, draft
+from .draft import Drafts, StageDraft
 from .panels import make_panels
 from .placement import Placement
 from .plan import Plan, PrefetchPlan, StagePlan, StorageSplit
@@ -23,14 +23,20 @@ from .sizes import check_sizes
 from .within import share_own_loops
 
 
-def resolve(graph: Graph, schedule: Schedule, *, strict: bool = False, vector_bits: int = 128) -> tuple[Graph, Plan]:
-    """The plan of a schedule, filled up with defaults. Raises a UserError for one that cannot be honoured."""
+def resolve(
+    graph: Graph, schedule: Schedule, *, strict: bool = False, vector_bits: int = 128, known: Drafts | None = None
+) -> tuple[Graph, Plan]:  # fmt: skip
+    """The plan of a schedule, filled up with defaults. Raises a UserError for one that cannot be honoured.
+
+    `known`: what was drafted for other schedules of the same pipeline.
+    """
     graph, schedule = make_panels(*clone_stages(graph, schedule))
     schedule = schedule.replace(*complete(graph, schedule, vector_bits, strict=strict).values())
     graph, schedule = factor_reductions(graph, schedule, strict)
     _check_stage_names(graph, schedule)
     schedule = complete(graph, schedule, vector_bits, strict=strict)  # stages of partial results
-    drafts = {s.name: draft(graph, s, schedule[s.name], strict) for s in graph.stages}
+    known = known if known is not None and known.graph is graph else Drafts(graph, strict)
+    drafts = known.of(schedule)
     share_own_loops(drafts)
     placement = Placement(graph, drafts)
     placement.check()
@@ -57,7 +63,7 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         name=s.stage.name,
         compute=placement.compute(s.stage.name),
         store=placement.store(s.stage.name),
-        nests=tuple(n.finished() for n in s.nests),
+        nests=s.finished,
         storage=tuple(s.storage),
         memory="auto" if s.memory is None else str(s.memory.args[0]),
         folds={dim: int(d.args[1]) for dim, d in s.folds.items()},

@@ -74,7 +74,8 @@ def _alone(alone: Alone, stage: Stage, whole: Mapping[str, Part]) -> Part:
 def _refusal(problem: Problem, schedule: Schedule) -> str | None:
     """Why a schedule cannot be honoured."""
     try:
-        resolve(problem.graph, schedule, strict=problem.strict, vector_bits=problem.machine.vector_bits)
+        bits = problem.machine.vector_bits
+        resolve(problem.graph, schedule, strict=problem.strict, vector_bits=bits, known=problem.drafts)
     except UserError as refusal:
         return str(refusal).removeprefix(f"{refusal.where}: ")
     return None

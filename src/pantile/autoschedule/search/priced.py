@@ -50,7 +50,7 @@ class Priced:
         try:
             whole = complete(p.graph, schedule, p.machine.vector_bits, strict=p.strict)
             whole = Schedule(*whole.values(), *(s for n, s in schedule.items() if n not in whole))
-            found = price(p.graph, whole, Sizes(p.shapes, p.scalars), p.machine, strict=p.strict)
+            found = price(p.graph, whole, Sizes(p.shapes, p.scalars), p.machine, strict=p.strict, known=p.drafts)
         except PantileError:
             return None
         return Candidate(name, whole, found)
