@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field, replace
 from math import ceil, prod
+from typing import NamedTuple
 
-from ..dataclass import dataclass
 from ..machine.description import Machine
 from .accesses import Accesses
 from .inner import Inner
@@ -31,8 +30,7 @@ _ONE_UNIT = {"mul", "mul_wide", "convert", "div", "sqrt"}  # while others do som
 _SCALAR_KINDS = {"div", "sqrt", "idiv", "convert"}  # what takes as long of one element as of a vector
 
 
-@dataclass(frozen=True)
-class Body:
+class Body(NamedTuple):
     """Cycles of one iteration by what is busy, vectors that it loads and stores, and how many iterations there are."""
 
     arithmetic: float
@@ -44,7 +42,7 @@ class Body:
     waiting: float  # for results of the iteration before
     iterations: float
     starts: float  # how often the loop begins
-    rows: Mapping[str, int] = field(default_factory=dict)  # of each buffer that are read or written side by side
+    rows: Mapping[str, int]  # of each buffer that are read or written side by side
 
     @property
     def streams(self) -> int:
@@ -53,7 +51,7 @@ class Body:
 
     def times(self, count: float) -> Body:
         """The same, so many times."""
-        return replace(self, iterations=self.iterations * count, starts=self.starts * count)
+        return self._replace(iterations=self.iterations * count, starts=self.starts * count)
 
     def cycles(self, machine: Machine) -> float:
         """Of one iteration: units work side by side, instructions come in order."""
@@ -91,7 +89,7 @@ class Bodies:
         iterations = prod(map(loops.trips, loops.names)) * loops.part / inner.points
         trips = loops.trips(inner.loop) if inner.loop else 0
         starts = iterations / trips * (FORESEEN + (1 - FORESEEN) * min(1.0, trips / LONG)) if trips else 0.0
-        return replace(self._once(leaf, inner), iterations=iterations, starts=starts)
+        return self._once(leaf, inner)._replace(iterations=iterations, starts=starts)
 
     def _once(self, leaf: Leaf, inner: Inner) -> Body:
         """One iteration, found once for all loops that have the same inside."""

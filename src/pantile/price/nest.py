@@ -132,6 +132,9 @@ class Nests:
         self._touched: dict[tuple[Leaf, Site | None], dict[str, Box] | None] = {}
         self._rates: dict[tuple[str, int, Site], float | None] = {}
         self._own: dict[Leaf, Chain] = {}
+        self._chains: dict[Leaf, Chain] = {}
+        self._times: dict[Site | None, float] = {None: 1.0}
+        self._stored: dict[str, Box] = {}
         self._around: dict[str, Chain] = {}
         for name in reversed(names):  # consumers first: nothing then waits for a long chain of others
             for site in self.around(name):
@@ -174,7 +177,9 @@ class Nests:
 
     def chain(self, leaf: Leaf) -> Chain:
         """All loops around the innermost statement of a definition."""
-        return (*self.around(leaf[0]), *self.own(leaf))
+        if leaf not in self._chains:
+            self._chains[leaf] = (*self.around(leaf[0]), *self.own(leaf))
+        return self._chains[leaf]
 
     def trips(self, site: Site) -> int:
         return self.loops((site.stage, site.definition)).trips(site.loop)
@@ -198,8 +203,11 @@ class Nests:
 
     def times(self, site: Site | None) -> float:
         """How often a place comes by."""
-        if site is None:
-            return 1.0
+        if site not in self._times:
+            self._times[site] = self._find_times(site)
+        return self._times[site]
+
+    def _find_times(self, site: Site) -> float:
         leaf = (site.stage, site.definition)
         loops = self.loops(leaf)
         count = self.computed(site.stage).times
@@ -268,6 +276,11 @@ class Nests:
 
     def stored(self, name: str) -> Box:
         """The memory that a stage has at a time; along the dim that it slides along, as much as is in use."""
+        if name not in self._stored:
+            self._stored[name] = self._find_stored(name)
+        return self._stored[name]
+
+    def _find_stored(self, name: str) -> Box:
         p = self.plan.stages[name]
         box, slides = self.needed(name, p.store), self.computed(name).slides
         dim = None if slides is None else self.facts.graph.stage[name].dims[slides]

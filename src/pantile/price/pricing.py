@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import ceil, prod
-from typing import TypeVar
+from operator import add
+from typing import NamedTuple, TypeVar
 
 from ..cached import cached_property
 from ..dataclass import dataclass
@@ -46,8 +47,7 @@ class Sizes:
     scalars: Mapping[str, Number]
 
 
-@dataclass(frozen=True)
-class Causes:
+class Causes(NamedTuple):
     """Seconds, of all cores together until `imbalance`, which is what waiting for the last of them adds."""
 
     arithmetic: float = 0.0
@@ -60,18 +60,8 @@ class Causes:
     starting: float = 0.0  # of rows, boxes, tasks and parallel loops
     imbalance: float = 0.0
 
-    def __add__(self, other: Causes) -> Causes:
-        return Causes(
-            self.arithmetic + other.arithmetic,
-            self.loads + other.loads,
-            self.stores + other.stores,
-            self.shuffles + other.shuffles,
-            self.gathers + other.gathers,
-            self.waiting + other.waiting,
-            self.traffic + other.traffic,
-            self.starting + other.starting,
-            self.imbalance + other.imbalance,
-        )
+    def __add__(self, other: Causes) -> Causes:  # type: ignore[override]
+        return Causes(*map(add, self, other))
 
     @property
     def seconds(self) -> float:
@@ -157,15 +147,15 @@ class _Group:
     @property
     def touched(self) -> dict[str, float]:
         """Bytes of each source that the whole call touches, for these stages."""
-        return self._known(("touched",), lambda: Traffic(self._nests, self._machine).touched())
+        return self._known(("touched",), lambda: self._traffic.touched())
 
     def priced(self, room: tuple[float, ...]) -> list[tuple[StagePrice, int]]:
         """Each stage, and the instructions of its code."""
-        return self._known(room, lambda: _Pricing(self._nests, self._machine, self._threads).stages(room))
+        return self._known(room, lambda: _Pricing(self._traffic, self._threads).stages(room))
 
     @cached_property
-    def _nests(self) -> Nests:
-        return Nests(self._facts, self._plan, self._names)
+    def _traffic(self) -> Traffic:
+        return Traffic(Nests(self._facts, self._plan, self._names), self._machine)
 
     def _known(self, of: tuple[object, ...], find: Callable[[], T]) -> T:
         answers = self._facts.answers
@@ -177,13 +167,14 @@ class _Group:
 
 
 class _Pricing:
-    def __init__(self, nests: Nests, machine: Machine, threads: int) -> None:
-        self.nests, self.machine, self.threads = nests, machine, threads
-        self.cycle = 1e-9 / machine.ghz
+    def __init__(self, traffic: Traffic, threads: int) -> None:
+        self.traffic, self.threads = traffic, threads
+        self.nests, self.machine = traffic.nests, traffic.machine
+        self.cycle = 1e-9 / self.machine.ghz
 
     def stages(self, room: tuple[float, ...]) -> list[tuple[StagePrice, int]]:
         """The price of each stage, and the instructions of its code."""
-        bodies, moved = Bodies(self.nests, self.machine), Traffic(self.nests, self.machine).moved(room)
+        bodies, moved = Bodies(self.nests, self.machine), self.traffic.moved(room)
         parts: dict[str, list[tuple[Leaf, list[Body]]]] = {}
         for leaf in self.nests.leaves:
             parts.setdefault(leaf[0], []).append((leaf, bodies.bodies(leaf)))

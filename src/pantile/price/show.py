@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from .pricing import Causes, Price
 
 MOST_STAGES = 12
@@ -40,7 +38,7 @@ def _causes(causes: Causes) -> list[str]:
 
 def named(causes: Causes) -> list[tuple[str, float]]:
     """Causes by name."""
-    return [(f.name, getattr(causes, f.name)) for f in fields(causes)]
+    return list(causes._asdict().items())
 
 
 def time(seconds: float) -> str:

@@ -59,6 +59,7 @@ class Traffic:
         for leaf in nests.leaves:
             for site in nests.chain(leaf):
                 self._inside.setdefault(site, []).append(leaf)
+        self._sizes: dict[tuple[str, Box], float] = {}
         self._walks: dict[tuple[Leaf, str], int] = {}
         touched = dict.fromkeys(source for leaf in nests.leaves for source in nests.facts.reads(leaf).sources)
         self._layout = {name: layout(nests, name) for name in touched}
@@ -189,6 +190,11 @@ class Traffic:
 
     def _bytes(self, source: str, box: Box) -> float:
         """Of the lines that hold a box."""
+        if (source, box) not in self._sizes:
+            self._sizes[source, box] = self._find_bytes(source, box)
+        return self._sizes[source, box]
+
+    def _find_bytes(self, source: str, box: Box) -> float:
         line = self.machine.l1.line
         points = prod(box)
         together = min(points, run(self._layout[source], box))
