@@ -24,7 +24,7 @@ from ..expr import build
 from ..expr.linear import Facts, linear
 from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Var, const, node, op
 from ..expr.types import INDEX, INT64, UINT64, DType
-from ..expr.visit import children, has_floats, loaded, names, once_per_node
+from ..expr.visit import children, has_floats, loaded, names, once_per_node, operands_first
 from . import float_ends
 from .float_ends import is_number
 
@@ -543,6 +543,51 @@ _FLOAT_OPS: dict[str, Callable[..., Interval]] = {
     "add": _add, "sub": _sub, "neg": _neg, "mul": _float_mul, "min": _min, "max": _max, "abs": _abs,
     "within": _within, "div": _div, "floordiv": _div, **{n: _whole(n) for n in ("floor", "ceil", "round", "trunc")},
 }  # fmt: skip
+
+
+class Steps:
+    """Arithmetic of indices on numbers and variables, to be evaluated in many scopes: the steps that `interval` takes,
+    without looking for them again."""
+
+    def __init__(self, e: Expr) -> None:
+        self._e, self._names = e, names(e)
+        self._steps: list[tuple[Callable[..., Interval], tuple[int, ...]] | Interval | str] | None = []
+        at: dict[int, int] = {}
+        for n in operands_first(e):
+            step = _step(n, at)
+            if step is None:
+                self._steps = None
+                break
+            at[id(n)] = len(self._steps)
+            self._steps.append(step)
+
+    def interval(self, scope: Scope) -> Interval:
+        """The same as of the expression."""
+        if self._steps is None or not all(name in scope for name in self._names):
+            return interval(self._e, scope)
+        found: list[Interval] = []
+        for step in self._steps:
+            if isinstance(step, tuple):
+                found.append(step[0](*[found[k] for k in step[1]]))
+            else:
+                found.append(scope[step] if isinstance(step, str) else step)
+        return found[-1]
+
+
+def _step(e: Expr, at: Mapping[int, int]) -> tuple[Callable[..., Interval], tuple[int, ...]] | Interval | str | None:
+    """A rule and which steps have its operands, a number, or the name of a variable; None if there is more to it."""
+    if e.dtype is not INDEX:
+        return None
+    if isinstance(e, Const):
+        return Interval.point(int(e.value))
+    if isinstance(e, Var):
+        return e.name
+    if isinstance(e, Op) and e.op in _OPS and e.op not in ("min", "max"):
+        return _OPS[e.op], tuple(at[id(c)] for c in e.args)
+    if isinstance(e, Op) and e.op in _OPS:
+        rule = _OPS[e.op]
+        return lambda *parts: _few_places(rule(*parts)), tuple(at[id(c)] for c in e.args)
+    return None
 
 
 def refine(scope: Scope, condition: Expr, holds: bool, by: Evaluator | None = None) -> Scope:

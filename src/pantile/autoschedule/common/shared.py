@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from ...analysis.interval import Interval, Scope, interval, values_of
+from ...analysis.interval import Interval, Scope, Steps, values_of
 from ...analysis.touched import Box
 from ...cached import cached_property
 from ...dataclass import dataclass
@@ -52,7 +52,11 @@ class Ends:
     def interval(self, scope: Scope) -> Interval:
         if self.steps is not None and (around := scope.get(self.steps[0])) is not None and around.bounded:
             return Interval(around.low + self.steps[1], around.high + self.steps[2])
-        return reduce(Interval.hull, (interval(e, scope) for e in self.indices))
+        return reduce(Interval.hull, (e.interval(scope) for e in self._each))
+
+    @cached_property
+    def _each(self) -> list[Steps]:
+        return list(map(Steps, self.indices))
 
 
 def _steps(e: Expr) -> tuple[str, int] | None:
