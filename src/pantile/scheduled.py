@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 
+from .cached import cached_property
 from .codegen.target import host
 from .compile import Options, compile_kernel, kernel_key
 from .errors import UserError
@@ -49,10 +50,15 @@ class Scheduled:
         # are checked on what is computed, too.
         self.computed = resolved if has_panels(self.schedule) or has_copies(self.schedule) else None
         self.asked, self._written = asked, asked if by_hand else Schedule()
-        self.variants = Variants(graph, plan)
+        self._plan = plan
         self.stored = frozenset(plan.stages)
         self._kernels: dict[Variant, Kernel] = {}
         self._timings = timings  # of the last time that something was compiled, here or by others that know it
+
+    @cached_property
+    def variants(self) -> Variants:
+        """The kinds of code that there are."""
+        return Variants(self.graph, self._plan)
 
     def kernel(self, variant: Variant) -> Kernel:
         """The code of a variant, compiled if need be."""

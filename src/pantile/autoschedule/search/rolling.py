@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
+from ...cached import cached_property
 from ...dataclass import dataclass
 from ...graph.nodes import Stage
 from ...schedule.alone import FEWEST_LANES, register_lanes
@@ -151,6 +152,10 @@ class _Loops:
 
     @staticmethod
     def of(problem: Problem, stage: Stage) -> _Loops:
+        return problem.facts.once(("loops that roll", stage.name), lambda: _Loops._find(problem, stage))
+
+    @staticmethod
+    def _find(problem: Problem, stage: Stage) -> _Loops:
         row = stage.ndim + problem.row(stage.name)
         extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
         channel = stage.dims[-1] if row == stage.ndim - 2 else None
@@ -159,23 +164,23 @@ class _Loops:
     def named(self, dim: str, suffix: str) -> str:
         return fresh(dim + suffix, self.stage.dims.__contains__)
 
-    @property
+    @cached_property
     def strips(self) -> str:
         return self.named(self.y, "_o")
 
-    @property
+    @cached_property
     def tiles(self) -> str:
         return self.named(self.x, "_o")
 
-    @property
+    @cached_property
     def rows(self) -> str:
         return self.named(self.y, "_i")
 
-    @property
+    @cached_property
     def row(self) -> str:
         return self.named(self.y, "_r")
 
-    @property
+    @cached_property
     def columns(self) -> str:
         return self.named(self.x, "_i")
 
@@ -230,12 +235,20 @@ def _inner(
 
 
 def _member(problem: Problem, roll: Roll, output: _Loops, name: str) -> StageSchedule:
+    """The same for all rolls that say the same of it."""
+    at = output.rows if roll.strip < output.extents[output.y] else None
+    has_tiles = 0 < roll.tile < output.extents[output.x]
+    kept = None if at is None or not _is_used_again(problem, roll, name) else output.tiles if has_tiles else output.strips
+    question = ("rolling", name, roll.output, at, kept, roll.rows, roll.vectors, roll.planes)
+    return problem.facts.once(question, lambda: _marked_member(problem, roll, name, at or output.y, kept))
+
+
+def _marked_member(problem: Problem, roll: Roll, name: str, at: str, kept: str | None) -> StageSchedule:
+    """Computed at a loop of the output, and stored where it is kept for further iterations."""
     loops = _Loops.of(problem, problem.graph.stage[name])
-    has_strips = roll.strip < output.extents[output.y]
-    chain = on(name).compute_at(roll.output, output.rows if has_strips else output.y)
-    if has_strips and _is_used_again(problem, roll, name):
-        has_tiles = 0 < roll.tile < output.extents[output.x]
-        chain = chain.store_at(roll.output, output.tiles if has_tiles else output.strips)
+    chain = on(name).compute_at(roll.output, at)
+    if kept is not None:
+        chain = chain.store_at(roll.output, kept)
     chain = problem.alone.stored(loops.stage, chain)
     planes = list(loops.planes)
     unrolled = [d for d in planes if roll.planes == WRITTEN_OUT and 1 < loops.extents[d] <= MOST_PLANES]
