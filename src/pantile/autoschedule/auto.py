@@ -68,7 +68,7 @@ class Auto(Strategy):
         search = _Search(problem, self.steps, self.worth, self.without or ())
         best = search.best()
         costs = {c.name: c.price.seconds for c in search.proposed}
-        inlined = tuple(n for n, s in best.schedule.items() if any(d.verb == "compute_inline" for d in s.directives))
+        inlined = tuple(n for n, s in best.schedule.items() if "compute_inline" in s.verbs)
         return Found(
             best.schedule,
             Report(

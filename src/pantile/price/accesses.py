@@ -133,9 +133,10 @@ class Accesses:
         at = tuple([f.low for f in a.forms])
         if not jammed:
             return [tuple(map(floor, at))]
-        if (a.slopes, *jammed) not in self._moves:
-            self._moves[a.slopes, *jammed] = self._moved(a, jammed)
-        return [tuple([floor(x + by) for x, by in zip(at, move, strict=True)]) for move in self._moves[a.slopes, *jammed]]
+        alike = (a.slopes, *jammed)
+        if alike not in self._moves:
+            self._moves[alike] = self._moved(a, jammed)
+        return [tuple([floor(x + by) for x, by in zip(at, move, strict=True)]) for move in self._moves[alike]]
 
     def _moved(self, a: Access, jammed: Sequence[str]) -> list[list[float]]:
         """How far each copy is from the first, along each dim."""

@@ -133,7 +133,7 @@ class Nests:
         self._rates: dict[tuple[str, int, Site], float | None] = {}
         self._own: dict[Leaf, Chain] = {}
         self._chains: dict[Leaf, Chain] = {}
-        self._times: dict[Site | None, float] = {None: 1.0}
+        self._times: dict[Site, float] = {}
         self._stored: dict[str, Box] = {}
         self._around: dict[str, Chain] = {}
         for name in reversed(names):  # consumers first: nothing then waits for a long chain of others
@@ -203,6 +203,8 @@ class Nests:
 
     def times(self, site: Site | None) -> float:
         """How often a place comes by."""
+        if site is None:
+            return 1.0
         if site not in self._times:
             self._times[site] = self._find_times(site)
         return self._times[site]

@@ -36,7 +36,7 @@ _VERBS = ("clone_in", "copy_in", "copy_out")
 
 def has_copies(schedule: Schedule) -> bool:
     """Whether some stage or input is to be copied."""
-    return any(d.verb in _VERBS for s in schedule.values() for d in s.directives)
+    return any(not s.verbs.isdisjoint(_VERBS) for s in schedule.values())
 
 
 def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
@@ -45,7 +45,8 @@ def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
     count = 0
 
     def asks(source: Source) -> bool:
-        return source.name not in done and source.name in schedule and bool(_sorted(schedule[source.name])[0])
+        name = source.name
+        return name in schedule and name not in done and not schedule[name].verbs.isdisjoint(_VERBS)
 
     # Consumers first: a copy of one may be what reads a copy of this one.
     while source := next(filter(asks, _sources(graph)), None):

@@ -46,6 +46,8 @@ def complete(
     `like`: one that was completed for the same pipeline, of which less was known. Where stages are named, the same
     others are inlined, and loops that others are computed at are the same: what is named relies on it.
     """
+    if list(schedule) == [s.name for s in graph.stages]:
+        return schedule
     if all(s.name in schedule for s in graph.stages):
         return Schedule(*(schedule[s.name] for s in graph.stages))
     named = _inlined_by(schedule)
@@ -67,7 +69,7 @@ def complete(
 
 
 def _inlined_by(schedule: Schedule) -> set[str]:
-    return {n for n, s in schedule.items() if any(d.verb == "compute_inline" for d in s.directives)}
+    return {n for n, s in schedule.items() if "compute_inline" in s.verbs}
 
 
 def _chosen(graph: Graph, schedule: Schedule, named: Collection[str]) -> set[str]:

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from dataclasses import field, replace
 from typing import Any
 
+from ..cached import cached_property
 from ..dataclass import dataclass, hashed_once
 from ..errors import Location, UserError, here, shown
 from .condition import canonical
@@ -85,6 +86,11 @@ class StageSchedule:
 
     def __repr__(self) -> str:
         return self.head + "".join(map(str, self.directives))
+
+    @cached_property
+    def verbs(self) -> frozenset[str]:
+        """Those of all directives."""
+        return frozenset([d.verb for d in self.directives])
 
     @property
     def head(self) -> str:

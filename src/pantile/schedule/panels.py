@@ -48,13 +48,14 @@ class _Panels:
 
 def has_panels(schedule: Schedule) -> bool:
     """Whether some stage is to be computed in panels."""
-    return any(d.verb == VERB for s in schedule.values() for d in s.directives)
+    return any(VERB in s.verbs for s in schedule.values())
 
 
 def make_panels(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
     """Carry out every `panels`; what is left of the schedule has none."""
     made: dict[str, list[_Panels]] = {}
-    for name in [s.name for s in reversed(graph.stages) if s.name in schedule]:  # those that read others come first
+    asking = [s.name for s in reversed(graph.stages) if s.name in schedule and VERB in schedule[s.name].verbs]
+    for name in asking:  # those that read others come first
         asked = schedule[name].directives
         for d in asked:
             if d.verb == VERB:

@@ -31,7 +31,8 @@ def resolve(
     `known`: what was drafted for other schedules of the same pipeline.
     """
     graph, schedule = make_panels(*clone_stages(graph, schedule))
-    schedule = schedule.replace(*complete(graph, schedule, vector_bits, strict=strict).values())
+    whole = complete(graph, schedule, vector_bits, strict=strict)
+    schedule = whole if whole is schedule else schedule.replace(*whole.values())
     graph, schedule = factor_reductions(graph, schedule, strict)
     _check_stage_names(graph, schedule)
     schedule = complete(graph, schedule, vector_bits, strict=strict)  # stages of partial results

@@ -31,7 +31,7 @@ from .updates import Accumulation, accumulation, constant
 
 def factor_reductions(graph: Graph, schedule: Schedule, strict: bool) -> tuple[Graph, Schedule]:
     """Carry out every rfactor; what is left of the schedule has none (save those on pure definitions, an error)."""
-    waiting = [s for s in schedule.values() if any(d.verb == "rfactor" for d in s.directives)]
+    waiting = [s for s in schedule.values() if "rfactor" in s.verbs]
     # A stage of partial results may itself be factored, so its directives wait until it exists.
     while ready := [s for s in waiting if s.name in graph.stage]:
         graph, left = _factor_stage(graph, ready[0], strict)

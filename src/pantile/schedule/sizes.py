@@ -8,7 +8,7 @@ from ..errors import shown
 from ..expr.nodes import Const
 from .draft import StageDraft
 from .limits import MOST_COPIES, MOST_LANES, MOST_VALUES, MOST_VERSIONS
-from .nest import LoopDraft, NestDraft, unknown_extent
+from .nest import NestDraft, unknown_extent
 from .placement import Placement
 from .plan import Site
 
@@ -28,15 +28,14 @@ class _Sizes:
     def __init__(self, drafts: dict[str, StageDraft], placement: Placement) -> None:
         self.drafts = drafts
         self.placement = placement
-
-    def loop(self, site: Site) -> LoopDraft:
-        nest = self.drafts[site.stage].nests[site.definition]
-        return nest.loops[nest.names.index(site.loop)]
+        self._loops = {
+            Site(name, k, x.name): x for name, s in drafts.items() for k, nest in enumerate(s.nests) for x in nest.loops
+        }
 
     def check_nest(self, s: StageDraft, nest: NestDraft) -> None:
         if not any(x.kind in ("unroll", "vector") for x in nest.loops):
             return  # whatever is around it was checked there
-        around = [self.loop(site) for site in self.placement.around_body((s.stage.name, nest.index))]
+        around = [self._loops[site] for site in self.placement.around_body((s.stage.name, nest.index))]
         copies = math.prod(x.extent or 1 for x in around if x.kind == "unroll")
         lanes = math.prod(x.extent or 1 for x in around if x.kind == "vector")
         d = next(x.mark for x in reversed(nest.loops) if x.kind in ("unroll", "vector"))

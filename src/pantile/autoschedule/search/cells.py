@@ -31,7 +31,7 @@ VECTORS = (2, 4, 8)  # values at a place
 def cells(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
     """The schedule with a sum of cells in other loops, if the stage is one, and then with what it reads there."""
     stage, chain = problem.graph.stage[name], schedule.on(name)
-    if len(stage.updates) == 1 and any(d.verb == "compute_root" for d in chain.directives):
+    if len(stage.updates) == 1 and "compute_root" in chain.verbs:
         changed = _by_blocks(problem, stage, stage.updates[0], chain)
         if changed is not None:
             yield schedule.replace(changed)

@@ -37,7 +37,7 @@ def _ties(graph: Graph, schedule: Schedule) -> Iterator[tuple[str, str]]:
         for d in chain.directives:
             if d.verb in _HOSTS and str(d.args[0]) in graph.stage:
                 yield name, str(d.args[0])
-        if any(d.verb == "compute_inline" for d in chain.directives):
+        if "compute_inline" in chain.verbs:
             yield from ((name, consumer) for consumer in graph.consumers[name])
 
 

@@ -39,7 +39,7 @@ def _owners(graph: Graph, schedule: Schedule) -> dict[str, str | None]:
     """The root stage of the group that each stage is of; None if it is of no group or of several."""
     owners: dict[str, str | None] = {}
     for s in reversed(graph.stages):
-        if any(d.verb in _OF_SEVERAL for d in schedule.on(s.name).directives):
+        if not schedule.on(s.name).verbs.isdisjoint(_OF_SEVERAL):
             owners[s.name] = None
         elif is_inlined(schedule.on(s.name)):
             readers = {owners[c] for c in graph.consumers[s.name]}

@@ -49,7 +49,8 @@ class Priced:
         p = self.problem
         try:
             whole = complete(p.graph, schedule, p.machine.vector_bits, strict=p.strict)
-            whole = Schedule(*whole.values(), *(s for n, s in schedule.items() if n not in whole))
+            if whole is not schedule:
+                whole = Schedule(*whole.values(), *(s for n, s in schedule.items() if n not in whole))
             found = price(p.graph, whole, Sizes(p.shapes, p.scalars), p.machine, strict=p.strict, known=p.drafts)
         except PantileError:
             return None

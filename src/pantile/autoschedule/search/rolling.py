@@ -237,8 +237,8 @@ def _inner(
 def _member(problem: Problem, roll: Roll, output: _Loops, name: str) -> StageSchedule:
     """The same for all rolls that say the same of it."""
     at = output.rows if roll.strip < output.extents[output.y] else None
-    has_tiles = 0 < roll.tile < output.extents[output.x]
-    kept = None if at is None or not _is_used_again(problem, roll, name) else output.tiles if has_tiles else output.strips
+    around = output.tiles if 0 < roll.tile < output.extents[output.x] else output.strips
+    kept = around if at is not None and _is_used_again(problem, roll, name) else None
     question = ("rolling", name, roll.output, at, kept, roll.rows, roll.vectors, roll.planes)
     return problem.facts.once(question, lambda: _marked_member(problem, roll, name, at or output.y, kept))
 
