@@ -8,15 +8,15 @@ it takes, and a place where it reads an inlined stage adds what the stage's valu
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import field
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
 
 from ...analysis.cost import arithmetic, weight
 from ...analysis.substituted import closed_form, point_of, substituted
 from ...analysis.work import evaluated
 from ...dataclass import dataclass
-from ...expr.nodes import Expr, Load
-from ...expr.visit import key, names, substitute
+from ...expr.nodes import Const, Expr, Load, Var
+from ...expr.visit import children, key, loaded, names, rebuild, substitute
 from ...graph.nodes import Definition, Stage
 from ..strategy import Problem
 from .facts import Facts
@@ -88,6 +88,8 @@ class _Inlining:
         self._inlined: set[str] = set()  # buffers
         self._forms: dict[str, dict[str, Expr]] = {}
         self._values: dict[Place, _Value] = {}
+        self._plain: dict[str, _Value | None] = {}  # by buffer: values that are alike at all places
+        self._indices: dict[tuple[object, ...], Expr] = {}
         self._concerned: dict[Place, set[str]] = defaultdict(set)  # stages that would make a consumer read a place
         self._benefits: dict[str, float] = {}
         while (name := self._best()) is not None:
@@ -160,15 +162,40 @@ class _Inlining:
 
     def _value(self, place: Place, load: Load) -> _Value:
         if place not in self._values:
-            stage = self._graph.producer[load.buffer]
-            form = self._form(stage)[load.buffer]
-            nodes = list(evaluated([substitute(form, point_of(stage, load.indices))]))
-            elsewhere = set(map(id, evaluated([load])))  # what finds the place
-            everywhere = set(map(id, _without(stage.dims, form)))
-            own = sum(weight(e) for e in nodes if id(e) not in elsewhere and id(e) not in everywhere)
-            invariant = sum(weight(e) for e in nodes if id(e) in everywhere)
-            self._values[place] = _Value(own, _reads(nodes), invariant)
+            self._values[place] = self._of_plain(load) or self._of_any(load)
         return self._values[place]
+
+    def _of_plain(self, load: Load) -> _Value | None:
+        """Of a stage that has coordinates in places of reads alone, where data do not decide: nothing but these places
+        differs from place to place."""
+        stage = self._graph.producer[load.buffer]
+        if load.buffer not in self._plain:
+            self._plain[load.buffer] = _plain(stage.dims, self._form(stage)[load.buffer])
+        found = self._plain[load.buffer]
+        if found is None or any(isinstance(i, Const) or loaded(i) for i in load.indices):
+            return None
+        at = point_of(stage, load.indices)
+        moved = (rebuild(e, tuple([self._moved(i, at) for i in e.indices])) for e in found.reads.values())
+        return replace(found, reads=_reads(moved))
+
+    def _moved(self, index: Expr, at: Mapping[str, Expr]) -> Expr:
+        """An index of a plain value where it is read: many reads have it in common along each dim."""
+        if isinstance(index, Var):
+            return at.get(index.name, index)
+        question = (id(index), *[key(at[name]) for name in names(index) if name in at])
+        if question not in self._indices:
+            self._indices[question] = substitute(index, at)
+        return self._indices[question]
+
+    def _of_any(self, load: Load) -> _Value:
+        stage = self._graph.producer[load.buffer]
+        form = self._form(stage)[load.buffer]
+        nodes = list(evaluated([substitute(form, point_of(stage, load.indices))]))
+        elsewhere = set(map(id, evaluated([load])))  # what finds the place
+        everywhere = set(map(id, _without(stage.dims, form)))
+        own = sum(weight(e) for e in nodes if id(e) not in elsewhere and id(e) not in everywhere)
+        invariant = sum(weight(e) for e in nodes if id(e) in everywhere)
+        return _Value(own, _reads(nodes), invariant)
 
     def _form(self, stage: Stage) -> dict[str, Expr]:
         """Its values as expressions, by buffer."""
@@ -217,3 +244,18 @@ class _Inlining:
 def _without(dims: tuple[str, ...], form: Expr) -> list[Expr]:
     """The parts of a value that are the same at all points."""
     return [e for e in evaluated([form]) if names(e).isdisjoint(dims)]
+
+
+def _plain(dims: tuple[str, ...], form: Expr) -> _Value | None:
+    """A value with its reads as they are written, if coordinates are in their places alone and no data are."""
+    nodes, own = list(evaluated([form])), frozenset(dims)
+    for e in nodes:
+        parts = (e,) if e is form else ()
+        for c in parts if isinstance(e, Load) else (*parts, *children(e)):
+            if not loaded(c) and not own.isdisjoint(names(c)):
+                return None
+        if isinstance(e, Load) and any(map(loaded, e.indices)):
+            return None
+    moving = [own.isdisjoint(names(e)) for e in nodes]
+    each = sum(weight(e) for e, rests in zip(nodes, moving, strict=True) if not rests)
+    return _Value(each, _reads(nodes), sum(weight(e) for e, rests in zip(nodes, moving, strict=True) if rests))

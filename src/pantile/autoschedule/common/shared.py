@@ -102,7 +102,7 @@ class Shared:
         return tuple([self._meet(a, b) for a, b in zip(box, limits, strict=True)])
 
     def _meet(self, a: Interval, limit: Interval) -> Interval:
-        return self._once(("within", id(a), limit.low, limit.high), (a,), lambda: a.meet(limit))
+        return self._once(("within", id(a), limit.low, limit.high), (a,), lambda: _met(a, limit))
 
     def last(self, r: Interval, count: int) -> Interval:
         """The last so many values of a range."""
@@ -113,3 +113,10 @@ class Shared:
         if found is None:
             found = self._found[name] = find(), of
         return cast(T, found[0])
+
+
+def _met(a: Interval, limit: Interval) -> Interval:
+    """`Interval.meet` with numbers, which for the ends of many tiles is one step each."""
+    if type(a.low) is type(a.high) is np.ndarray and limit.bounded:
+        return Interval(np.maximum(a.low, limit.low), np.minimum(a.high, limit.high))
+    return a.meet(limit)
