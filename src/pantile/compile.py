@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from . import progress
 from .analysis.fingerprint import fingerprint
-from .codegen.compile import assembly, compile_object
+from .codegen.compile import assembly, compile_objects
 from .codegen.emit import buffer_names, emit
 from .codegen.target import Target
 from .dataclass import dataclass
@@ -59,14 +59,14 @@ def to_llvm(program: Program, options: Options, trace: Trace) -> str:
 
 
 @on_deep_stack
-def to_object(text: str, options: Options, trace: Trace) -> bytes:
+def to_objects(text: str, options: Options, trace: Trace) -> tuple[bytes, ...]:
     """Optimize and assemble."""
     return trace.run("llvm", lambda: _optimized(text, options.target))
 
 
-def _optimized(text: str, target: Target) -> bytes:
+def _optimized(text: str, target: Target) -> tuple[bytes, ...]:
     progress.step(f"LLVM, {len(text.splitlines()):,} lines")
-    return compile_object(text, target)
+    return compile_objects(text, target)
 
 
 @on_deep_stack
@@ -87,7 +87,7 @@ def compile_kernel(
 ) -> ObjectCode:
     """All the way: object code of one variant of a pipeline."""
     program = to_loops(graph, schedule, variant, options, trace)
-    code = to_object(to_llvm(program, options, trace), options, trace)
+    code = to_objects(to_llvm(program, options, trace), options, trace)
     return ObjectCode(symbol(graph.name), buffer_names(program), code)
 
 

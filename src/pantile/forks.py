@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
+from typing import Any
 from weakref import WeakSet
 
 from llvmlite.binding import ffi
@@ -60,21 +63,58 @@ importing = threading.RLock()  # held while modules are imported late: Python's 
 
 _llvm_is_broken = False
 _forking = threading.local()
+_team = threading.local()
+
+
+class _LlvmLock:
+    """llvmlite's lock. A thread that holds it may have others work in LLVM for it, which pass: LLVM needs no lock as
+    long as each is in a context of its own."""
+
+    def __init__(self, lock: Any) -> None:
+        self.lock = lock
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        return getattr(_team, "is_member", False) or self.lock.acquire(blocking, timeout)
+
+    def release(self) -> None:
+        if not getattr(_team, "is_member", False):
+            self.lock.release()
+
+
+_llvm_lock = _LlvmLock(ffi.lib._lock._lock)
+ffi.lib._lock._lock = _llvm_lock
+
+
+@contextmanager
+def llvm_for_a_team() -> Iterator[None]:
+    """Inside, nobody else is in LLVM than the threads that work for this one; a fork waits for all of them."""
+    with ffi.lib._lock:
+        yield
+
+
+@contextmanager
+def in_team() -> Iterator[None]:
+    """Inside, this thread works in LLVM for one that holds the lock and waits for it."""
+    _team.is_member = True
+    try:
+        yield
+    finally:
+        _team.is_member = False
 
 
 def is_in_llvm() -> bool:
     """Whether this thread holds the lock: all others wait for it."""
-    return bool(ffi.lib._lock._lock._is_owned())
+    return bool(_llvm_lock.lock._is_owned())
 
 
 def _wait_for_others() -> None:
     importing.acquire()  # before LLVM, which modules may call
-    _forking.holds_llvm = ffi.lib._lock._lock.acquire(timeout=PATIENCE)
+    _forking.holds_llvm = _llvm_lock.lock.acquire(timeout=PATIENCE)
 
 
 def _let_go() -> None:
     if _forking.holds_llvm:
-        ffi.lib._lock._lock.release()
+        _llvm_lock.lock.release()
     importing.release()
 
 
@@ -82,7 +122,7 @@ def _start_child() -> None:
     global _llvm_is_broken
     if not _forking.holds_llvm:
         _llvm_is_broken = True
-        ffi.lib._lock._lock = threading.RLock()  # LLVM's objects are still disposed of, which takes the lock
+        _llvm_lock.lock = threading.RLock()  # LLVM's objects are still disposed of, which takes the lock
     _let_go()
     for lock in list(_locks):
         lock.open_in_child()

@@ -47,7 +47,7 @@ class Kernel:
         verify(program, flat=True)
         self.program = program
         text = emit(program, host(), strict=strict, debug=debug)
-        self.code: LoadedCode = load(compile_object(text, host()), program.name, pool().symbols)
+        self.code: LoadedCode = load([compile_object(text, host())], program.name, pool().symbols)
         self.function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)(self.code.address)
         self.report = np.zeros(8, np.int64)
 

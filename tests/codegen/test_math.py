@@ -96,7 +96,7 @@ def kernel(name: str, t: DType, strict: bool) -> LoadedCode:
     loop = For("i", const(0, INDEX), var("out.shape.0") // LANES, Kind.SERIAL, Store("out", (index,), value))
     buffers = tuple(BufferArg(n, t, 1, n == "out", (1,)) for n in (*names, "out"))
     text = emit(Program("kernel", buffers, (), loop), host(), strict=strict)
-    return load(compile_object(text, host()), "kernel", {})
+    return load([compile_object(text, host())], "kernel", {})
 
 
 def compiled(strict: bool) -> Run:

@@ -7,8 +7,12 @@ import pytest
 from .forking import run
 
 
-def test_while_another_thread_compiles_again_and_again() -> None:
-    found = run("""
+@pytest.mark.parametrize("lines", [800, 40])
+def test_while_another_thread_compiles_again_and_again(lines: int) -> None:
+    """Also where each module is compiled in several parts at once."""
+    found = run(f"""
+from pantile.codegen import parts
+parts._LEAST = {lines}
 with Background(lambda number: right(pipeline(number))) as compiling:
     while compiling.done < 2:
         time.sleep(0.01)

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 import pantile as pt
-from pantile.expr.depth import on_deep_stack
+from pantile.expr.depth import on_deep_stack, side_by_side
 
 y, x = pt.vars("y x")
 SMALL_STACK = 512 << 10
@@ -356,19 +357,31 @@ def test_settings_that_others_change_meanwhile_are_kept(monkeypatch: pytest.Monk
         threading.stack_size(usual)
 
 
-def test_an_interrupt_ends_the_work() -> None:
-    started, ended = threading.Event(), threading.Event()
+@pytest.mark.parametrize("together", [1, 3])
+def test_an_interrupt_ends_the_work(together: int) -> None:
+    started, ended = threading.Barrier(together + 1), threading.Semaphore(0)
 
-    @on_deep_stack
     def endless() -> None:
         try:
-            started.set()
+            started.wait()
             while True:
                 pass
         finally:
-            ended.set()
+            ended.release()
 
+    all_endless = on_deep_stack(endless if together == 1 else lambda: side_by_side([endless] * together))
     threading.Thread(target=lambda: (started.wait(), os.kill(os.getpid(), signal.SIGINT))).start()
     with pytest.raises(KeyboardInterrupt):
-        endless()
-    assert ended.is_set()
+        all_endless()
+    assert all(ended.acquire(blocking=False) for _ in range(together))
+
+
+def test_work_side_by_side_is_waited_for_though_some_fails() -> None:
+    done = []
+
+    def fail() -> None:
+        raise pt.UserError("no")
+
+    with pytest.raises(pt.UserError, match="no"):
+        side_by_side([fail, lambda: done.append(time.sleep(0.01))])
+    assert done == [None]

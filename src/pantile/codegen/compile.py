@@ -9,11 +9,15 @@ long ones, functions are only simplified, and instructions selected for one leve
 
 from __future__ import annotations
 
+from functools import partial
+
 import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import NewPassManager
 
 from ..errors import InternalError
-from ..forks import Lock, check_llvm
+from ..expr.depth import side_by_side
+from ..forks import Lock, check_llvm, in_team, llvm_for_a_team
+from .parts import parts
 from .target import Target
 
 _OPTIMIZE = 1
@@ -25,8 +29,23 @@ _lock = Lock()
 _initialized = False
 
 
+def compile_objects(text: str, target: Target) -> tuple[bytes, ...]:
+    """Relocatable object code for `target`: of long modules in several parts, compiled at once."""
+    modules = parts(text)
+    if len(modules) == 1:
+        return (compile_object(text, target),)
+    check_llvm()
+    with llvm_for_a_team():
+        return tuple(side_by_side([partial(_compile_part, module, target) for module in modules]))
+
+
+def _compile_part(text: str, target: Target) -> bytes:
+    with in_team():
+        return compile_object(text, target)
+
+
 def compile_object(text: str, target: Target) -> bytes:
-    """Relocatable object code for `target`."""
+    """The same of a module as a whole."""
     machine = target_machine(target, _level(text))
     return bytes(machine.emit_object(optimized(text, machine)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import llvmlite.binding as llvm
 
@@ -39,11 +39,15 @@ _lock = Lock()
 _linker: _Linker | None = None
 
 
-def load(object_code: bytes, name: str, symbols: Mapping[str, int]) -> LoadedCode:
-    """Link a kernel's object code; `symbols` are the addresses of the runtime functions it calls."""
+def load(objects: Sequence[bytes], name: str, symbols: Mapping[str, int]) -> LoadedCode:
+    """Link a kernel's object code, in one part or several.
+
+    `symbols` are the addresses of the runtime functions it calls."""
     global _linker
     check_llvm()
-    library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process().export_symbol(name)
+    library = llvm.JITLibraryBuilder().add_current_process().export_symbol(name)
+    for code in objects:
+        library.add_object_img(code)
     for symbol, address in symbols.items():
         library.import_symbol(symbol, address)
     with _lock:

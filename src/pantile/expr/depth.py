@@ -11,7 +11,7 @@ import contextvars
 import ctypes
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import Generic, ParamSpec, TypeVar
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 _STACK = 512 << 20  # bytes of addresses; memory is what is used of it
 _DEEPEST = 300_000  # calls, each of which takes up to a kilobyte and a half of the stack
-_PATIENCE = 0.1  # seconds until it is asked again whether an interrupted thread has ended
+_PATIENCE = 0.1  # seconds until it is asked again whether a thread has ended
 
 _deep_calls = Meanwhile(sys.getrecursionlimit, sys.setrecursionlimit, lambda usual: max(usual, _DEEPEST)).inside
 _starting = Lock()
@@ -38,9 +38,27 @@ def on_deep_stack(function: Callable[P, T]) -> Callable[P, T]:
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         if getattr(_this_thread, "is_deep", False) or is_in_llvm():
             return function(*args, **kwargs)
-        return _waited_for(partial(function, *args, **kwargs))
+        return side_by_side([partial(function, *args, **kwargs)])[0]
 
     return call
+
+
+def side_by_side(calls: Sequence[Callable[[], T]]) -> list[T]:
+    """What the calls return, each run at once, where calls may nest deep. They end with the caller when that is
+    interrupted; if one raises an error, the others are waited for."""
+    works = [_Work(call) for call in calls]
+    try:
+        for work in works:
+            work.start()
+        for work in works:
+            work.wait()
+    except BaseException:
+        for work in works:
+            work.interrupt()
+        for work in works:
+            work.wait()
+        raise
+    return [work.result() for work in works]
 
 
 class _Work(Generic[T]):
@@ -50,11 +68,18 @@ class _Work(Generic[T]):
         self._call, self._context, self._where = call, contextvars.copy_context(), here()
         self._error: BaseException | None = None
         self._result: list[T] = []
+        self._thread = threading.Thread(target=self._run, name="pantile", daemon=True)
         # Waited for instead of the thread: Python 3.11 takes a thread for ended if `join` is interrupted.
-        self.running = threading.Lock()
-        self.running.acquire()
+        self._running = threading.Lock()
 
-    def run(self) -> None:
+    def start(self) -> None:
+        """Run on a large stack, or here and now if there is none to be had."""
+        self._running.acquire()
+        if not _start(self._thread):
+            self._result.append(self._call())
+            self._running.release()
+
+    def _run(self) -> None:
         _this_thread.is_deep = True
         try:
             with on_behalf_of(self._where), _deep_calls():
@@ -62,32 +87,28 @@ class _Work(Generic[T]):
         except BaseException as error:
             self._error = error
         finally:
-            self.running.release()
+            self._running.release()
+
+    def wait(self) -> None:
+        """Until it has ended. Looks up now and then: one that waits on behalf of others may be interrupted, too."""
+        while self._thread.is_alive() and not self._running.acquire(timeout=_PATIENCE):
+            pass
+
+    def interrupt(self) -> None:
+        """End what it does, between two steps of Python."""
+        if self._thread.ident is not None and self._thread.is_alive():
+            thread = ctypes.c_ulong(self._thread.ident)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(KeyboardInterrupt))
 
     def result(self) -> T:
+        if self._thread.ident is not None:
+            self._thread.join()
         if self._error is not None:
             try:
                 raise self._error
             finally:
                 self._error = None  # or the traceback would keep itself alive
         return self._result[0]
-
-
-def _waited_for(call: Callable[[], T]) -> T:
-    work = _Work(call)
-    thread = threading.Thread(target=work.run, name="pantile", daemon=True)
-    try:
-        if not _start(thread):
-            return call()
-        work.running.acquire()
-    except BaseException:
-        if thread.ident is not None:
-            _interrupt(thread)
-            while thread.is_alive() and not work.running.acquire(timeout=_PATIENCE):
-                pass
-        raise
-    thread.join()
-    return work.result()
 
 
 def _start(thread: threading.Thread) -> bool:
@@ -103,9 +124,3 @@ def _start(thread: threading.Thread) -> bool:
             if found != _STACK:  # another thread has changed it meanwhile
                 threading.stack_size(found)
     return True
-
-
-def _interrupt(thread: threading.Thread) -> None:
-    """End what the thread does, between two steps of Python."""
-    if thread.ident is not None:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(KeyboardInterrupt))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 
@@ -19,20 +20,24 @@ _ACTIONS = {1: "read", 2: "written"}
 
 @dataclass(frozen=True)
 class ObjectCode:
-    """What compiling leaves: the code, the name of its function, and its buffers in the order reports number them."""
+    """What compiling leaves: the code, in one part or several, the name of its function, and its buffers in the order
+    reports number them."""
 
     symbol: str
     buffers: tuple[str, ...]
-    code: bytes
+    code: tuple[bytes, ...]
 
     def to_bytes(self) -> bytes:
-        return json.dumps([self.symbol, self.buffers]).encode() + b"\n" + self.code
+        head = json.dumps([self.symbol, self.buffers, [len(part) for part in self.code]])
+        return b"".join([head.encode(), b"\n", *self.code])
 
     @staticmethod
     def from_bytes(data: bytes) -> ObjectCode:
         head, code = data.split(b"\n", 1)
-        symbol, buffers = json.loads(head)
-        return ObjectCode(symbol, tuple(buffers), code)
+        symbol, buffers, lengths = json.loads(head)
+        ends = itertools.accumulate(lengths)
+        parts = tuple(code[end - length : end] for length, end in zip(lengths, ends, strict=True))
+        return ObjectCode(symbol, tuple(buffers), parts)
 
 
 class Kernel:

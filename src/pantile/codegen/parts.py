@@ -1,0 +1,44 @@
+"""A module of LLVM text as several that together are the same: LLVM takes half of the time of most compilations, and
+may work on each of them on a thread of its own.
+
+How a module is divided depends on its text alone, so that a pipeline's code is the same on all machines.
+"""
+
+from __future__ import annotations
+
+import re
+
+_LEAST = 800  # lines of a part, on average; what each one takes in addition is as much as 40 lines
+_MOST = 8
+_END = "\n}\n"  # of a function
+_BODY = "define internal i32 "  # of a parallel loop: whoever runs the loop knows its function by address
+_NAME = re.compile(r'@"[^"]*"')
+
+
+def parts(text: str) -> list[str]:
+    """Modules that each define some of the functions, and know the others by name."""
+    *functions, common = text.split(_END)
+    count = min(_MOST, len(functions), text.count("\n") // _LEAST)
+    if count < 2:
+        return [text]
+    bodies = {_NAME.findall(f.split("(", 1)[0])[0] for f in functions if f.lstrip().startswith(_BODY)}
+    return [_module([functions[k] for k in share], bodies, common) for share in _shares(functions, count)]
+
+
+def _shares(functions: list[str], count: int) -> list[list[int]]:
+    """Which functions belong together, so that the shares are about as long: the longest first, to the shortest."""
+    lengths = [f.count("\n") for f in functions]
+    shares: list[list[int]] = [[] for _ in range(count)]
+    totals = [0] * count
+    for k in sorted(range(len(functions)), key=lambda k: (-lengths[k], k)):
+        shortest = totals.index(min(totals))
+        shares[shortest].append(k)
+        totals[shortest] += lengths[k]
+    return [sorted(share) for share in shares]
+
+
+def _module(functions: list[str], bodies: set[str], common: str) -> str:
+    defined = "".join(f.replace(_BODY, "define i32 ", 1) + _END for f in functions)
+    own = {_NAME.findall(f.split("(", 1)[0])[0] for f in functions}
+    others = sorted(bodies.intersection(_NAME.findall(defined)) - own)
+    return "\n".join([defined, *(f"declare i32 {name}(ptr, i64, ptr)" for name in others), common])
