@@ -69,8 +69,9 @@ def test_parts_are_about_as_long_and_each_function_is_in_one() -> None:
     assert max(part.count("\n") for part in found) < 4 * LINES
 
 
-def test_there_are_no_more_parts_than_functions_and_no_more_than_some() -> None:
-    assert len(parts.parts(_module(20 * LINES))) == 2
+def test_there_are_parts_where_they_are_worth_it() -> None:
+    assert len(parts.parts(_module(20 * LINES))) == 1
+    assert len(parts.parts(_module(20 * LINES, LINES))) == 2
     assert len(parts.parts(_module(*[2 * LINES] * 20))) == 8
 
 

@@ -19,7 +19,7 @@ from ..dataclass import dataclass
 from ..expr.build import binary
 from ..expr.nodes import Const, Expr, Load, Number, Op, const
 from ..expr.types import INDEX
-from ..expr.visit import loaded, names, substitute, walk
+from ..expr.visit import loaded, names, substitute, walk_loads
 from ..graph.nodes import ReductionDim, Stage
 from ..schedule.updates import accumulation, keeps_to
 from .change import Change, Context
@@ -87,7 +87,7 @@ def _factors(term: Expr, loops: set[str], context: Context) -> tuple[Expr | None
 
 
 def _evaluated(weight: Expr, down: ReductionDim, across: ReductionDim, context: Context) -> list[list[Number]] | None:
-    loads = [e for e in walk(weight) if isinstance(e, Load)]
+    loads = list(walk_loads(weight))
     rows: list[list[Number]] = []
     for i in _values(down):
         rows.append([])

@@ -6,13 +6,13 @@ may begin with rows that nobody needs if it can be computed anywhere; then every
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from ..expr.build import expr
 from ..expr.linear import Facts
-from ..expr.nodes import Load, Op, const, var
+from ..expr.nodes import Const, Op, Var, const, var
 from ..expr.types import INDEX
-from ..expr.visit import depends, loaded, same, walk
+from ..expr.visit import depends, loaded, names, same, walk
 from ..graph.nodes import Graph, InputInfo, Stage
 from .interval import EVERYTHING, Interval
 from .regions import expressions, required, stage_reads, with_own_updates
@@ -32,11 +32,14 @@ def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
         if stage.domain is not None or not stated.isdisjoint(read):
             stated.add(stage.name)
             continue
-        reads = _reads(stage, _here(stage))
-        for k in range(len(stage.dims)):
-            if _reads_where(stage, k) or _selects(stage, k):
+        nodes = (e for d in stage.definitions for e in walk(*expressions(d)))
+        choices = [e for e in nodes if isinstance(e, Op) and e.op == "select"]
+        moving = [None if choices or stage.updates else _moving(stage, k) for k in range(len(stage.dims))]
+        usual = _reads(stage, _here(stage)) if None in moving else {}
+        for k, along in enumerate(moving):
+            if _reads_where(stage, k) or _selects(stage, k, choices):
                 continue
-            follows = _follows(graph, stage, k, reads, found, facts)
+            follows = _follows(graph, stage, k, usual, found, facts) if along is None else _moves(graph, along, found)
             if follows or follows is None and _found_by_looking(graph, stage, k, facts):
                 found.add((stage.name, k))
     return found
@@ -48,15 +51,33 @@ def _reads_where(stage: Stage, k: int) -> bool:
     return any(not loaded(e) <= set(stage.buffers) for d in conditional for e in expressions(d))
 
 
-def _selects(stage: Stage, k: int) -> bool:
+def _selects(stage: Stage, k: int, choices: Iterable[Op]) -> bool:
     """Whether there is a choice by the dim, and a read of another stage that does not move along it: perhaps it is the
     one that is chosen, and elsewhere need not be there."""
     dim = [stage.dims[k]]
-    nodes = [e for d in stage.definitions for e in walk(*expressions(d)) if depends(e, dim) or isinstance(e, Load)]
-    fixed = (e for e in nodes if isinstance(e, Load) and e.buffer not in stage.buffers and not depends(e, dim))
-    return any(True for _ in fixed) and any(
-        isinstance(e, Op) and e.op == "select" and depends(e.args[0], dim) for e in nodes
+    return any(depends(e.args[0], dim) for e in choices) and any(
+        e.buffer not in stage.buffers and not depends(e, dim) for d in stage.definitions for e in d.loads
     )
+
+
+def _moving(stage: Stage, k: int) -> set[tuple[str, int]] | None:
+    """The buffers and axes along which reads move with the dim, as far as it goes; None if some place is more than the
+    dim and a constant."""
+    found: set[tuple[str, int]] = set()
+    dim = stage.dims[k]
+    for load in stage.pure.loads:
+        for axis, index in enumerate(load.indices):
+            if dim in names(index):
+                if not (isinstance(index, Var) or isinstance(index, Op) and index.op == "add"
+                        and isinstance(index.args[0], Var) and isinstance(index.args[1], Const)):  # fmt: skip
+                    return None
+                found.add((load.buffer, axis))
+    return found
+
+
+def _moves(graph: Graph, moving: Iterable[tuple[str, int]], found: Container[tuple[str, int]]) -> bool:
+    """Whether stages can be computed wherever they are read so: no input can."""
+    return all(b in graph.producer and (graph.producer[b].name, axis) in found for b, axis in moving)
 
 
 def _here(stage: Stage) -> Box:

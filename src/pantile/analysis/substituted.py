@@ -117,7 +117,7 @@ class _Inlined:
             return self.uses.get(use)
 
         memo: dict[int, Expr] = {}
-        return [transform(e, change, memo) for e in wanted], missing
+        return [transform(e, change, memo, self._reads) for e in wanted], missing
 
     def _reads(self, e: Expr) -> bool:
         return not self.stages.keys().isdisjoint(loaded(e))

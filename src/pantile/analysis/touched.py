@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 
-from ..expr.nodes import Const, Expr, Load, Op, Var
+from ..expr.nodes import Expr, Load, Op
 from ..expr.visit import children, loaded
 from .interval import Evaluator, Interval, Scope
 
@@ -40,7 +40,7 @@ def each_load(
     wanted: Collection[str] | None = None,
 ) -> bool:  # fmt: skip
     """Call report(load, box, scope) for every load (of wanted buffers), with the box of its indices over the scope it
-    is read in. Returns whether all conditions were kept."""
+    is read in. Returns whether all conditions were kept. What loads nothing is not looked into."""
     top = Evaluator(scope)
     done: set[tuple[int, int]] = set()
     often: Counter[int] = Counter()
@@ -49,7 +49,7 @@ def each_load(
         e, evaluator, ready = stack.pop()
         if ready and isinstance(e, Load) and (wanted is None or e.buffer in wanted):
             report(e, tuple([evaluator.visit(i) for i in e.indices]), evaluator.scope)
-        if ready or isinstance(e, (Const, Var)) or wanted is not None and loaded(e).isdisjoint(wanted):
+        if ready or not loaded(e) or wanted is not None and loaded(e).isdisjoint(wanted):
             continue
         evaluator = evaluator.unless_often(often[id(e)])
         if (id(e), id(evaluator)) in done:

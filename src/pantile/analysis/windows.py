@@ -12,7 +12,7 @@ from ..dataclass import dataclass
 from ..expr.linear import Linear, linear
 from ..expr.nodes import Const, Expr, Load, Op, Var, const, coordinate
 from ..expr.types import INDEX
-from ..expr.visit import key, loaded, names, substitute, transform, walk
+from ..expr.visit import key, loaded, names, substitute, transform, walk_loads
 from ..graph.nodes import Definition, Graph, Stage
 
 
@@ -48,7 +48,7 @@ def without_loop(term: Expr, loop: str, dims: Collection[str], loops: Collection
 
 def _base(term: Expr, loop: str) -> Linear | None:
     """What the loop is added to in the first index in which it stands alone, without constants."""
-    for load in (e for e in walk(term) if isinstance(e, Load)):
+    for load in walk_loads(term):
         for form in map(linear, load.indices):
             if form.coefficient(loop) == 1:
                 return Linear(0, form.without(key(coordinate(loop))).terms)

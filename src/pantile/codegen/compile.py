@@ -4,7 +4,8 @@ LLVM's own vectorizers are off, and it optimizes at its first level: vectors, un
 branches and shared subexpressions are explicit in the text. Higher levels take longer (the third up to 1.7 times) and
 made no loop that was measured clearly faster. Some of what this level does takes the square of the length of a
 function, and some of what the highest level of instruction selection does that of a block of code: where there are very
-long ones, functions are only simplified, and instructions selected for one level below.
+long ones, functions are only simplified, and instructions selected for one level below. Blocks that long have all that
+they compute in them, and nothing that the rest of this level would find.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ def _compile_part(text: str, target: Target) -> bytes:
 
 def compile_object(text: str, target: Target) -> bytes:
     """The same of a module as a whole."""
-    machine = target_machine(target, _level(text))
+    machine = target_machine(target, _SELECT_LONG if _has_long_block(text) else _SELECT)
     return bytes(machine.emit_object(optimized(text, machine)))
 
 
 def assembly(text: str, target: Target) -> str:
     """What `compile_object` produces, readable."""
-    machine = target_machine(target, _level(text))
+    machine = target_machine(target, _SELECT_LONG if _has_long_block(text) else _SELECT)
     return str(machine.emit_assembly(optimized(text, machine)))
 
 
@@ -61,14 +62,13 @@ def optimized_text(text: str, target: Target) -> str:
     return str(optimized(text, target_machine(target)))
 
 
-def _level(text: str) -> int:
-    """Of instruction selection, by the longest block."""
+def _has_long_block(text: str) -> bool:
     length = 0
     for line in text.splitlines():
         length = length + 1 if line.startswith("  ") else 0
         if length > _LONG:
-            return _SELECT_LONG
-    return _SELECT
+            return True
+    return False
 
 
 def target_machine(target: Target, level: int = _SELECT) -> llvm.TargetMachine:
@@ -97,7 +97,7 @@ def optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     options.slp_vectorization = False
     options.loop_interleaving = False
     builder = llvm.create_pass_builder(machine, options)
-    if _has_long_function(text):
+    if _has_long_function(text) or _has_long_block(text):
         simplifying = builder.getFunctionPassManager()
         for function in module.functions:
             if not function.is_declaration:

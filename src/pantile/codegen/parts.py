@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 _LEAST = 800  # lines of a part, on average; what each one takes in addition is as much as 40 lines
+_WORTH = 400  # lines beside the longest function, for one more part
 _MOST = 8
 _END = "\n}\n"  # of a function
 _BODY = "define internal i32 "  # of a parallel loop: whoever runs the loop knows its function by address
@@ -18,19 +19,20 @@ _NAME = re.compile(r'@"[^"]*"')
 def parts(text: str) -> list[str]:
     """Modules that each define some of the functions, and know the others by name."""
     *functions, common = text.split(_END)
-    count = min(_MOST, len(functions), text.count("\n") // _LEAST)
+    lengths = [f.count("\n") for f in functions]
+    total, longest = sum(lengths), max(lengths, default=0)
+    count = min(_MOST, len(functions), total // _LEAST, 1 + (total - longest) // _WORTH)
     if count < 2:
         return [text]
     bodies = {_NAME.findall(f.split("(", 1)[0])[0] for f in functions if f.lstrip().startswith(_BODY)}
-    return [_module([functions[k] for k in share], bodies, common) for share in _shares(functions, count)]
+    return [_module([functions[k] for k in share], bodies, common) for share in _shares(lengths, count)]
 
 
-def _shares(functions: list[str], count: int) -> list[list[int]]:
+def _shares(lengths: list[int], count: int) -> list[list[int]]:
     """Which functions belong together, so that the shares are about as long: the longest first, to the shortest."""
-    lengths = [f.count("\n") for f in functions]
     shares: list[list[int]] = [[] for _ in range(count)]
     totals = [0] * count
-    for k in sorted(range(len(functions)), key=lambda k: (-lengths[k], k)):
+    for k in sorted(range(len(lengths)), key=lambda k: (-lengths[k], k)):
         shortest = totals.index(min(totals))
         shares[shortest].append(k)
         totals[shortest] += lengths[k]

@@ -15,9 +15,9 @@ from dataclasses import field
 
 from ..dataclass import dataclass
 from ..expr.linear import Linear, linear
-from ..expr.nodes import Const, Expr, Load, Op, Var
+from ..expr.nodes import Const, Expr, Op, Var
 from ..expr.types import INDEX
-from ..expr.visit import Key, depends, key, loaded, substitute
+from ..expr.visit import Key, depends, key, loaded, substitute, walk_loads
 from ..expr.visit import walk as walk_expr
 from ..ir.nodes import Alloc, For, Let, Prefetch, Stmt, Store
 from ..ir.visit import expressions, walk
@@ -106,7 +106,7 @@ def _is_uncertain(e: Expr) -> bool:
 def _accesses(s: Stmt) -> Iterator[tuple[str, Expr]]:
     """Buffers and indices, without constants, of all that is loaded and stored; not of lanes that lie anywhere."""
     for inner in walk(s):
-        places = [(e.buffer, e.indices[0]) for e in walk_expr(*expressions(inner)) if isinstance(e, Load)]
+        places = [(e.buffer, e.indices[0]) for e in walk_loads(*expressions(inner))]
         if isinstance(inner, (Store, Prefetch)):
             places.append((inner.buffer, inner.indices[0]))
         for buffer, index in places:

@@ -257,6 +257,19 @@ def _walk(roots: tuple[Expr, ...], into_places: bool) -> Iterator[Expr]:
                 stack += below[::-1]
 
 
+def walk_loads(*roots: Expr) -> Iterator[Load]:
+    """Every load once, in the order of `walk`, without a look at what loads nothing: most nodes belong to places."""
+    seen: set[int] = set()
+    stack = list(reversed(roots))
+    while stack:
+        e = stack.pop()
+        if id(e) not in seen and loaded(e):
+            seen.add(id(e))
+            if isinstance(e, Load):
+                yield e
+            stack += e.operands[::-1]
+
+
 def variables(*roots: Expr) -> dict[str, Var]:
     """The variables that occur, by name, in order of first occurrence."""
     return {e.name: e for e in walk(*roots) if isinstance(e, Var)}

@@ -22,7 +22,7 @@ from ..errors import Location
 from ..expr.magnitude import MAY_OVERFLOW, Magnitudes
 from ..expr.nodes import Expr, Load, Op, const, coordinate
 from ..expr.types import INDEX, DType
-from ..expr.visit import walk
+from ..expr.visit import walk, walk_loads
 from .pickled import Row, pickled, unpickled
 
 
@@ -86,7 +86,7 @@ class Definition:
     def loads(self) -> tuple[Load, ...]:
         """Every distinct read of a buffer."""
         condition = () if self.condition is None else (self.condition,)
-        return tuple(e for e in walk(*self.indices, *self.values, *condition) if isinstance(e, Load))
+        return tuple(walk_loads(*self.indices, *self.values, *condition))
 
 
 @dataclass(frozen=True, eq=False)

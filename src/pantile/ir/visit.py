@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from operator import is_
 from typing import Any, NamedTuple
 
-from ..expr.nodes import Expr
+from ..expr.nodes import Expr, Load
 from ..expr.visit import walk as walk_expr
+from ..expr.visit import walk_loads
 from .nodes import Alloc, Block, Call, For, If, Let, Prefetch, Produce, Realize, Stmt, Store
 
 
@@ -103,6 +104,12 @@ def all_expressions(s: Stmt) -> Iterator[Expr]:
     """Every expression node inside the statement; a node shared within one statement is visited once."""
     for node in walk(s):
         yield from walk_expr(*expressions(node))
+
+
+def all_loads(s: Stmt) -> Iterator[Load]:
+    """Every load inside the statement, likewise."""
+    for node in walk(s):
+        yield from walk_loads(*expressions(node))
 
 
 def block(*stmts: Stmt) -> Stmt:

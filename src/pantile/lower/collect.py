@@ -14,7 +14,7 @@ work, as with a few lanes, nothing changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count, groupby
 
 from ..dataclass import dataclass
@@ -22,7 +22,7 @@ from ..expr.build import ramp
 from ..expr.linear import linear, simplify
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, const, var
 from ..expr.types import INDEX, DType
-from ..expr.visit import Key, key, loaded, substitute, transform
+from ..expr.visit import Key, key, loaded, substitute, transform, walk_loads
 from ..expr.visit import walk as walk_expr
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, Kind, Memory, Realize, Stmt, Store
@@ -55,10 +55,11 @@ class _Collector:
 
     def stores(self, run: list[Store]) -> Stmt:
         """Stores that follow each other."""
-        result = ir.block(*run)
-        for rows in _rows(run):
-            if rows.are_less_work():
-                result = rows.around(of_buffer(run[0].buffer, "lanes", next(self.numbers)), result)
+        found = {of_buffer(run[0].buffer, "lanes", next(self.numbers)): rows for rows in _rows(run)
+                 if rows.are_less_work()}  # fmt: skip
+        result = _reading(found, ir.block(*run)) if found else ir.block(*run)
+        for name, rows in found.items():
+            result = rows.around(name, result)
         return result
 
 
@@ -101,31 +102,38 @@ class _Rows:
         fill = For(at.name, const(0, INDEX), const(self.extent, INDEX), Kind.SERIAL,
                    ir.block(*(Store(name, (const(k, INDEX), at), e) for k, e in enumerate(filled))))  # fmt: skip
         box = tuple((const(0, INDEX), const(n, INDEX)) for n in (len(self.rows), self.extent))
-        return Realize(name, self.dtype, box, Memory.AUTO, ir.block(fill, self._instead(name, s)))
+        return Realize(name, self.dtype, box, Memory.AUTO, ir.block(fill, s))
 
     def _element(self, lanes: _Lanes, at: Expr) -> Expr:
         places = tuple(simplify(substitute(i, {_U.name: at + self.first})) for i in lanes.row)
         return Load(self.dtype, 1, lanes.load.buffer, places)
 
-    def _instead(self, name: str, s: Stmt) -> Stmt:
-        places = {
-            key(lanes.load): (const(k, INDEX), ramp(const(lanes.offset - self.first, INDEX), 1, self.lanes))
+    def instead(self, name: str) -> dict[Key, Load]:
+        """What is loaded from rows instead."""
+        return {
+            key(lanes.load): Load(self.dtype, self.lanes, name, (
+                const(k, INDEX), ramp(const(lanes.offset - self.first, INDEX), 1, self.lanes),
+            ))
             for k, row in enumerate(self.rows) for lanes in row
         }  # fmt: skip
-        memo: dict[int, Expr] = {}
 
-        def change(e: Expr) -> Expr | None:
-            place = places.get(key(e)) if isinstance(e, Load) else None
-            return None if place is None else Load(self.dtype, self.lanes, name, place)
 
-        return ir.map_exprs(s, lambda e: transform(e, change, memo))
+def _reading(found: Mapping[str, _Rows], s: Stmt) -> Stmt:
+    """The statement, loading from rows."""
+    instead = {k: load for name, rows in found.items() for k, load in rows.instead(name).items()}
+    memo: dict[int, Expr] = {}
+
+    def change(e: Expr) -> Expr | None:
+        return instead.get(key(e)) if isinstance(e, Load) else None
+
+    return ir.map_exprs(s, lambda e: transform(e, change, memo, loaded))
 
 
 def _rows(run: list[Store]) -> list[_Rows]:
     """The rows that serve the clamped loads of some stores."""
     written = {s.buffer for s in run}
     clamped = [
-        e for e in walk_expr(*(s.value for s in run)) if isinstance(e, Load) and e.lanes > 1 and _is_clamped(e)
+        e for e in walk_loads(*(s.value for s in run)) if e.lanes > 1 and _is_clamped(e)
     ]
     if sum(e.lanes for e in clamped) < _LEAST:
         return []
@@ -142,10 +150,13 @@ def _rows(run: list[Store]) -> list[_Rows]:
 
 def _followed(loads: Iterable[Load]) -> Iterator[_Lanes]:
     """The loads at places that follow from the number of a lane."""
-    memo: dict[int, Expr] = {}
-    moved: dict[tuple[Key, int], Expr] = {}  # indices are shared by many loads
+    of_one_lane: dict[Key, Expr] = {}  # indices are shared by many loads
+    moved: dict[tuple[Key, int], Expr] = {}
     for load in loads:
-        places = tuple([transform(i, _of_one_lane, memo) for i in load.indices])
+        for i in load.indices:
+            if key(i) not in of_one_lane:
+                of_one_lane[key(i)] = transform(i, _of_one_lane)
+        places = tuple([of_one_lane[key(i)] for i in load.indices])
         offset = _offset(places)
         if offset is not None and all(i.lanes == 1 for i in places):
             for i in places:

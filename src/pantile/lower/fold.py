@@ -15,7 +15,7 @@ from math import gcd
 from ..expr.linear import linear, simplify
 from ..expr.nodes import Const, Expr, Load, Var, const, var
 from ..expr.types import INDEX
-from ..expr.visit import substitute, transform, walk
+from ..expr.visit import substitute, transform, walk_loads
 from ..ir import visit as ir
 from ..ir.nodes import For, Kind, Let, Realize, Stmt, Store
 
@@ -94,9 +94,8 @@ def _accesses(s: Stmt, wanted: Mapping[_Place, int], lets: _Lets,
         for k, (low, _) in enumerate(s.box):
             if (s.buffer, k) in wanted:
                 firsts[s.buffer, k] = substitute(low, lets)
-    for e in walk(*ir.expressions(s)):
-        if isinstance(e, Load):
-            yield from (((e.buffer, k), i, lets) for k, i in enumerate(e.indices))
+    for e in walk_loads(*ir.expressions(s)):
+        yield from (((e.buffer, k), i, lets) for k, i in enumerate(e.indices))
     if isinstance(s, Store):
         yield from (((s.buffer, k), i, lets) for k, i in enumerate(s.indices))
     for c in ir.children(s):

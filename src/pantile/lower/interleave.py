@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ..expr.build import ramp
 from ..expr.linear import linear
 from ..expr.nodes import Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle
-from ..expr.visit import children, loaded, rebuild, same, walk
+from ..expr.visit import children, loaded, rebuild, same, walk_loads
 from ..ir import visit as ir
 from ..ir.nodes import Block, Stmt, Store
 
@@ -131,8 +131,8 @@ def _may_wait(stmts: Sequence[Stmt], first: Store, group: list[int], start: int)
 def _reads_own_channel(e: Expr, buffer: str, zero: Stmt, channel: int, channels: int) -> bool:
     """Whether all that is read of the buffer belongs to the channel that is stored, which the others do not touch."""
     assert isinstance(zero, Store)
-    for load in walk(e):
-        if isinstance(load, Load) and load.buffer == buffer:
+    for load in walk_loads(e):
+        if load.buffer == buffer:
             apart = _apart(load.indices[0], zero.indices[0]) if _stride(load.indices[0]) == channels else None
             if apart is None or apart % channels != channel:
                 return False

@@ -217,8 +217,11 @@ class _Builder:
 
     def may_be_too_much(self, members: list[Stage], k: int, side: Interval) -> bool:
         """Whether a side, outside of all loops, may be more than is needed: of blocks in blocks, each as long as it
-        happens to be, the last ones count as if they were as far out as any and as long as any."""
-        needed = None if self.open else self.needed_by_call(members, k)
+        happens to be, the last ones count as if they were as far out as any and as long as any. Of outputs, all that
+        the caller has room for is computed."""
+        if self.open or all(m.name in self.graph.output for m in members):
+            return False
+        needed = self.needed_by_call(members, k)
         return needed is not None and not (
             self.facts.ge(side.low, needed.low) and self.facts.ge(needed.high, side.high)
         )

@@ -20,7 +20,7 @@ from ..analysis.interval import Interval, Scope, interval
 from ..dataclass import dataclass
 from ..expr.build import expr, maximum, minimum, select
 from ..expr.linear import Facts, simplify
-from ..expr.nodes import Const, Expr, Load, Op, Var, const, var
+from ..expr.nodes import Const, Expr, Op, Var, const, var
 from ..expr.types import BOOL, INDEX
 from ..expr.visit import children, depends, key, names, same, walk
 from ..ir import visit as ir
@@ -145,8 +145,7 @@ def _edge(body: Stmt, room: Room) -> Stmt:
 
 def _masked_by(lane: str, body: Stmt) -> bool:
     """Whether lanes load under conditions of their own."""
-    loads = (e for e in ir.all_expressions(body) if isinstance(e, Load))
-    return any(e.mask is not None and depends(e.mask, [lane]) for e in loads)
+    return any(e.mask is not None and depends(e.mask, [lane]) for e in ir.all_loads(body))
 
 
 def _clamps_lanes(loop: For) -> bool:

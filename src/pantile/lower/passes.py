@@ -1,9 +1,9 @@
 """The ordered list of passes: graph + plan -> loop-IR program. The runner names, times, shows and verifies them.
 
-inline -> expand unrolled sums -> convert what is stored -> narrow integers -> fit blocks -> build loop nest (regions,
-sliding) -> fold storage -> split storage -> simplify -> trim loops -> unswitch -> partition loops -> vectorize ->
-unroll -> collect lanes -> promote accumulators -> share memory -> flatten storage -> simplify -> tighten places ->
-interleave channels -> associate sums -> carry values
+inline -> expand unrolled sums -> convert what is stored -> share places -> narrow integers -> fit blocks -> build
+loop nest (regions, sliding) -> fold storage -> split storage -> simplify -> trim loops -> unswitch -> partition loops
+-> vectorize -> unroll -> collect lanes -> promote accumulators -> share memory -> flatten storage -> simplify ->
+tighten places -> interleave channels -> associate sums -> carry values
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from .narrow import narrow
 from .nest import build_nest
 from .partition import partition
 from .pixels import pixels
+from .places import share_places
 from .promote import promote
 from .share import share_memory
 from .simplify import clean_program, simplify_program
@@ -91,6 +92,7 @@ def lower(
     graph = trace.run("inline", lambda: inline(graph, plan))
     graph, plan = trace.run("expand", lambda: expand(graph, plan))
     graph = trace.run("convert", lambda: convert(graph))
+    graph = trace.run("places", lambda: share_places(graph))
     graph = trace.run("narrow", lambda: narrow(graph))
     plan = trace.run("fit", lambda: fit(graph, plan, facts))
     nest = trace.run("nest", lambda: build_nest(graph, checked, plan, facts, small))

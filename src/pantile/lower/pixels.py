@@ -64,7 +64,7 @@ class _Held:
     def is_complete(self, body: Stmt) -> bool:
         made = set(map(id, self.made))
         stores = (s for s in ir.walk(body) if isinstance(s, Store) and s.buffer == self.buffer)
-        loads = (e for e in ir.all_expressions(body) if isinstance(e, Load) and e.buffer == self.buffer)
+        loads = (e for e in ir.all_loads(body) if e.buffer == self.buffer)
         return all(id(s) in made for s in stores) and all(id(e) in made for e in loads)
 
     # ---- rewriting

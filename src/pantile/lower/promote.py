@@ -16,7 +16,7 @@ Lanes that a mask leaves out keep what the register holds.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Set
+from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from itertools import combinations
 
 from ..dataclass import dataclass
@@ -24,7 +24,7 @@ from ..expr.build import ramp, select
 from ..expr.linear import linear
 from ..expr.nodes import Const, Expr, Load, Ramp, const
 from ..expr.types import INDEX, DType
-from ..expr.visit import key, loaded, names, transform, union, walk
+from ..expr.visit import key, loaded, names, transform, union, walk_loads
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Kind, Let, Memory, Prefetch, Realize, Stmt, Store
 from .names import of_buffer
@@ -145,9 +145,9 @@ class _Held:
         return list(self.places.values())
 
 
-def _held(loops: Stmt, buffers: Iterable[str], written: Set[str]) -> list[_Held]:
+def _held(loops: Stmt, buffers: Sequence[str], written: Set[str]) -> list[_Held]:
     """The buffers that loops access at a few places only, which do not move and do not overlap."""
-    places = _places(loops, buffers, set(_bound(loops)), written)
+    places = _places(loops, buffers, set(_bound(loops)), written) if buffers else {}
     return [
         _Held(buffer, found) for buffer, found in places.items()
         if found and all(_apart(a, b) for a, b in combinations(found.values(), 2))
@@ -186,8 +186,8 @@ _Access = tuple[str, tuple[Expr, ...], DType | None, int]
 
 def _accesses(s: Stmt, buffers: Container[str], certain: bool) -> Iterator[_Access]:
     """Indices, type and lanes of all accesses of some buffers; no type where memory has to be accessed as it says."""
-    for e in walk(*ir.expressions(s)):
-        if isinstance(e, Load) and e.buffer in buffers:
+    for e in walk_loads(*ir.expressions(s)):
+        if e.buffer in buffers:
             yield e.buffer, e.indices, e.dtype if certain and e.mask is None else None, e.lanes
     if isinstance(s, Store) and s.buffer in buffers:
         plain = certain and not s.nontemporal and (s.mask is None or _reads(s.value, s.buffer, s.indices))
@@ -201,7 +201,7 @@ def _accesses(s: Stmt, buffers: Container[str], certain: bool) -> Iterator[_Acce
 
 def _reads(value: Expr, buffer: str, indices: tuple[Expr, ...]) -> bool:
     """Whether the value is made of what the place holds in every lane, so that all may be read and written back."""
-    loads = (e for e in walk(value) if isinstance(e, Load) and e.buffer == buffer and e.mask is None)
+    loads = (e for e in walk_loads(value) if e.buffer == buffer and e.mask is None)
     return any(_key(e.indices) == _key(indices) for e in loads)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..expr.nodes import Expr, Load, Op, const
+from ..expr.nodes import Expr, Op, const
 from ..expr.types import BOOL
 from ..expr.visit import depends, key, loaded, transform
 from ..ir import visit as ir
@@ -76,7 +76,7 @@ def _settled(s: Stmt, condition: Expr, holds: bool) -> Stmt:
 def _invariant_conditions(s: Stmt) -> Iterator[Expr]:
     """The largest parts of masks that depend neither on what the statement gives values to nor on memory."""
     bound = {i.var if isinstance(i, For) else i.name for i in ir.walk(s) if isinstance(i, (For, Let))}
-    pending = [e.mask for e in ir.all_expressions(s) if isinstance(e, Load) and e.mask is not None][::-1]
+    pending = [e.mask for e in ir.all_loads(s) if e.mask is not None][::-1]
     seen: set[int] = set()  # masks share most of what they are made of
     while pending:
         condition = pending.pop()
