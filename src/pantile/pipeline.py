@@ -94,6 +94,7 @@ class Pipeline:
         self._estimates, self._machine = _checked_estimates(estimates), _checked_machine(machine)
         self._found: dict[Sort, Found] = dict(found or {})  # by a strategy, the first one first
         self._finding = Lock()
+        self._usual: Pipeline | None = None  # the same for pictures of a usual size, once somebody has looked at it
         # Until a strategy has found a schedule, the default one stands in for all but running.
         by_hand = isinstance(self._asked, Schedule)
         by_size = isinstance(self._asked, Strategy) and self._asked.by_size and self._estimates is None
@@ -195,11 +196,14 @@ class Pipeline:
     @property
     def schedule(self) -> Schedule:
         """How it is computed, with defaults filled in for every stage. Prints as the Python that makes it."""
-        return self._shown().schedule
+        return self._looked_at._shown().schedule
 
     @property
     def report(self) -> Report | None:
         """What the strategy reports of the schedule that it found first, and of those that it left; None by hand."""
+        looked_at = self._looked_at
+        if looked_at is not self:
+            return looked_at.report
         self._shown()
         return next((found.report for found in self._found.values()), None)
 
@@ -217,6 +221,8 @@ class Pipeline:
         """
         if arguments:
             self._find(arguments)
+        elif self._looked_at is not self:
+            return self._looked_at.explain(html)
         shown, report, timing = self._shown(), self.report, self._timing(arguments)
         sort = None if timing is None else self._calls.sort(timing.arguments)
         if sort in self._found:  # calls of other sizes may have another schedule
@@ -325,7 +331,7 @@ class Pipeline:
         return min(times)
 
     def _shown(self) -> Scheduled:
-        """What to look at, once there is a schedule: one for made-up sizes would not be the one that runs."""
+        """What runs, once there is a schedule: one for made-up sizes would not be it."""
         for sort in self._found:
             return self._calls.scheduled(sort)
         if isinstance(self._asked, Strategy):
@@ -336,21 +342,37 @@ class Pipeline:
         return self._calls.general
 
     @property
+    def _looked_at(self) -> Pipeline:
+        """This one; where nobody has named a schedule and it was not called yet, that for pictures of a usual size, if
+        there can be such calls."""
+        if self._found or not self._by_default or not isinstance(self._asked, Strategy):
+            return self
+        if self._usual is None:
+            usual, shapes = object.__new__(type(self)), _usual_shapes(self.graph)
+            try:
+                usual._set(self.graph, self.options, self._asked, shapes, self._machine, by_default=True)
+                self._usual = usual if usual._found else self
+            except UserError:
+                self._usual = self
+        return self._usual
+
+    @property
     def timings(self) -> dict[str, float]:
         """Seconds per step of the last time something was compiled. PANTILE_TIMINGS=1 prints them every time."""
         return dict(self._calls.timings)
 
     def loops(self) -> str:
         """The loop nest as pseudo-code."""
-        return on_deep_stack(show_program)(self._program(self._shown()))
+        return on_deep_stack(show_program)(self._program(self._looked_at._shown()))
 
     def llvm(self) -> str:
         """The code as LLVM text, before LLVM optimizes it."""
-        return to_llvm(self._program(self._shown()), self.options, Trace())
+        return to_llvm(self._program(self._looked_at._shown()), self.options, Trace())
 
     def asm(self, target: str | None = None) -> str:
         """The machine code as assembly; by default for the pipeline's own target, which is this machine."""
-        shown = self._shown() if target is None else self.with_options(target=target)._shown()
+        of = self if target is None else self.with_options(target=target)
+        shown = of._looked_at._shown()
         return to_assembly(to_llvm(self._program(shown), shown.options, Trace()), shown.options)
 
     @staticmethod
@@ -406,7 +428,13 @@ def _checked_machine(machine: Any) -> Machine | None:
 
 
 def _shapes(graph: Graph) -> str:
-    return ", ".join(f'"{i.name}": {(1080, 1920, 3, 4)[: i.ndim]}' for i in graph.arguments)
+    return ", ".join(f'"{name}": {shape}' for name, shape in _usual_shapes(graph).items())
+
+
+def _usual_shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
+    """Of pictures."""
+    known = {i.name: zip((1080, 1920, 3, 4), i.known or (None,) * i.ndim, strict=False) for i in graph.arguments}
+    return {name: tuple([usual if n is None else n for usual, n in of]) for name, of in known.items()}
 
 
 def _by_name(positional: tuple[Any, ...]) -> None:

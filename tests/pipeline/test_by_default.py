@@ -39,12 +39,26 @@ def found_by(p: pt.Pipeline) -> str | None:
 
 def test_auto_schedules_at_the_first_call() -> None:
     p = blur()
-    with pytest.raises(pt.UserError, match=r"out is scheduled \(auto\) at its first call"):
-        p.loops()
     assert agrees(p)
     assert found_by(p) == "auto"
     assert p.schedule == blur(schedule="auto", estimates={"img": PICTURE.shape}).schedule
     assert "auto for " in p.explain()
+
+
+def test_before_the_first_call_there_is_a_schedule_for_a_usual_picture_to_look_at() -> None:
+    p, usual = blur(), blur(estimates={"img": (1080, 1920)})
+    assert (p.schedule, p.loops(), p.explain()) == (usual.schedule, usual.loops(), usual.explain())
+    p(img=PICTURE)
+    assert p.schedule == blur(estimates={"img": PICTURE.shape}).schedule and "300x400" in p.explain()
+
+
+def test_nothing_is_to_be_seen_where_nothing_is_usual() -> None:
+    img, gain, out = pt.Input("img", "float32", ndim=2), pt.Param("gain", "float32"), pt.Func("out")
+    out[Y, X] = img[Y, X] * gain
+    with pytest.raises(pt.UserError, match=r"out is scheduled \(auto\) at its first call"):
+        pt.Pipeline(out, shape=img.shape).loops()
+    with pytest.raises(pt.UserError, match=r"out is scheduled \(auto\) at its first call"):
+        blur(schedule="auto").loops()
 
 
 def test_what_is_expected_is_scheduled_at_once() -> None:
