@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pantile as pt
 from pantile.analysis.bounds import ends_are_numbers
-from pantile.analysis.interval import Evaluator, Interval, interval, refine
+from pantile.analysis.interval import Evaluator, Interval, Steps, interval, refine
 from pantile.analysis.point import value_at
 from pantile.expr import build
 from pantile.expr.build import cast, expr, select
@@ -33,6 +33,19 @@ def scope_of(box: Box) -> dict[str, Interval]:
 
 def holds(i: Interval, v: int) -> bool:
     return (i.low is None or i.low <= v) and (i.high is None or v <= i.high)
+
+
+@cases(100)
+@given(indices(COORDINATES), boxes(NAMES))
+def test_steps_that_are_found_once_are_those_of_the_interval(e: Expr, box: Box) -> None:
+    steps = Steps(e)
+    for scope in (scope_of(box), scope_of({n: (low, high + 3) for n, (low, high) in box.items()})):
+        found, wanted = steps.interval(scope), interval(e, scope)
+        assert (found.low, found.high) == (wanted.low, wanted.high)
+    arrays = {n: Interval(np.array([low, low - 1]), np.array([high, high + 1])) for n, (low, high) in box.items()}
+    found, wanted = steps.interval(arrays), interval(e, arrays)
+    for a, b in ((found.low, wanted.low), (found.high, wanted.high)):
+        assert a is b is None or np.array_equal(a, b)
 
 
 @cases(300)

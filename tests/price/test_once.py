@@ -8,9 +8,12 @@ from contextlib import contextmanager
 import pytest
 
 import pantile as pt
+from pantile.graph.nodes import Graph, Stage
 from pantile.machine import named
 from pantile.price import Price, Sizes, defined, price, pricing
+from pantile.schedule import draft
 from pantile.schedule.default import complete
+from pantile.schedule.resolve import resolve
 
 N1 = named("neoverse-n1")
 Y, X = pt.vars("y x")
@@ -68,3 +71,23 @@ def test_definitions_that_two_pipelines_share(monkeypatch: pytest.MonkeyPatch) -
     with counted(monkeypatch, defined.Defined, "__init__") as found:
         priced(pt.on("a").compute_inline(), pt.on("b").compute_root(), root("c", 8))
     assert [d.stage.name for d in found if isinstance(d, defined.Defined)] == ["b"]
+
+
+def test_stages_that_two_schedules_ask_the_same_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    make = draft.draft
+
+    def counting(graph: Graph, stage: Stage, chain: pt.StageSchedule, strict: bool) -> draft.StageDraft:
+        asked.append(stage.name)
+        return make(graph, stage, chain, strict)
+
+    monkeypatch.setattr(draft, "draft", counting)
+    known = draft.Drafts(GRAPH, strict=False)
+    chains = [root(name, 4) for name in "abc"]
+    total = [pt.on(s.name).compute_root() for s in GRAPH.stages if s.name not in "abc"]
+    plans = [
+        resolve(GRAPH, pt.Schedule(*given, *total), known=known)[1]
+        for given in (chains, chains, [chains[0], root("b", 8), chains[2]])
+    ]
+    assert asked == [*(s.name for s in GRAPH.stages), "b"]
+    assert plans[0].stages["b"].nests == plans[1].stages["b"].nests != plans[2].stages["b"].nests

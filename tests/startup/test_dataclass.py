@@ -121,3 +121,20 @@ def test_methods_are_written_when_they_are_first_asked_for() -> None:
     assert not any(inspect.isfunction(vars(cls)[m]) for m in methods)
     assert {cls(1): 2}[cls(1)] == 2
     assert all(inspect.isfunction(vars(cls)[m]) for m in methods)
+
+
+@ours.hashed_once
+@ours.dataclass(frozen=True)
+class Long:
+    """Remembers its hash."""
+
+    parts: tuple[str, ...]
+    note: str = dataclasses.field(default="", compare=False)
+
+
+def test_hashes_that_are_remembered_stay_in_their_process() -> None:
+    one, same, other = Long(("a", "b"), "first"), Long(("a", "b"), "second"), Long(("a",))
+    assert {one: 1}[same] == 1 and hash(one) == hash(same) and other not in {one}
+    assert "_hash" in vars(one)
+    for again in (pickle.loads(pickle.dumps(one)), copy.copy(one), dataclasses.replace(one)):
+        assert again == one and "_hash" not in vars(again) and hash(again) == hash(one)
