@@ -7,6 +7,7 @@ import pytest
 
 import pantile as pt
 from pantile.analysis.channels import channels, few_along, planes
+from pantile.analysis.numbered import numbered
 from pantile.schedule.blocks import STRIP_ROWS
 
 C, Y, X = pt.vars("c y x")
@@ -139,3 +140,28 @@ def test_rows_that_share_their_weights_are_written_out(how: str) -> None:
         assert np.abs(off).max() <= 1  # sums of products round once less
     schedule = p._calls.scheduled(p._calls.sort({"img": pixels})).schedule
     assert 'unroll("y' in repr(schedule["out"])
+
+
+def parts(count: int) -> pt.Pipeline:
+    """Planes that are told apart by their numbers, and their sum."""
+    src, part, out = pt.edge(pt.Input("img", "uint8", ndim=2)), pt.Func("part"), pt.Func("out")
+    (k,) = pt.vars("k")
+    pieces = [(k == n, src[2 * Y, X] - src[2 * Y + n, X - 1]) for n in range(count - 1)]
+    part[k, Y, X] = pt.case(*pieces, otherwise=src[2 * Y, X])
+    out[Y, X] = sum(part[n, Y, X + n] for n in range(count))
+    return pt.Pipeline(out, shape=(40, 50))
+
+
+def test_numbered_planes_are_written_out_side_by_side() -> None:
+    p = parts(6)
+    assert numbered(p.graph) == {"part": 6}
+    assert '.unroll("k", 6)' in repr(p.schedule["part"])
+    img = picture(90, 60)
+    np.testing.assert_array_equal(p(img=img), p.reference(img=img))
+    assert numbered(parts(4).graph) == numbered(parts(33).graph) == {}  # few planes are planes, and many are too much
+
+
+def test_rows_of_pixels_are_no_numbered_planes() -> None:
+    out = pt.Func("out")
+    out[Y, X, C] = pt.select(Y == 2, 0, pt.Input("img", "uint8", shape=(None, None, 3))[Y, X, C])
+    assert numbered(pt.Pipeline(out, shape=(20, 30, 3)).graph) == {}

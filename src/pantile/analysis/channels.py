@@ -35,7 +35,7 @@ def few_along(shape: tuple[Any, ...]) -> int | None:
 
 def channels(graph: Graph) -> dict[str, int]:
     """Stage -> the points that are needed of it along its last dim, if it is a picture and they are a few."""
-    return dict(_few(graph, LAST))
+    return _few(graph, LAST)
 
 
 def planes(graph: Graph, interleaved: Collection[str]) -> dict[str, int]:
@@ -45,6 +45,11 @@ def planes(graph: Graph, interleaved: Collection[str]) -> dict[str, int]:
 
 
 def _few(graph: Graph, axis: int) -> dict[str, int]:
+    return {name: count for name, count in extents(graph, axis).items() if count <= MOST_CHANNELS}
+
+
+def extents(graph: Graph, axis: int) -> dict[str, int]:
+    """Stage, if it is a picture -> the points that are needed of it along an axis, if they are a known number."""
     known = _KNOWN.setdefault(graph, {})
     if axis not in known:
         has_pictures = any(s.ndim >= LEAST_AXES for s in graph.stages)
@@ -68,7 +73,7 @@ def _found(graph: Graph, axis: int) -> dict[str, int]:
                     end = _values(load.indices[axis], stage, d, axis, ends[stage.name]) if is_long else EVERYTHING
                     ends[producer.name] = ends[producer.name].hull(end) if producer.name in ends else end
     counts = {name: end.high - end.low + 1 for name, end in ends.items() if _is_known(end)}
-    return {n: k for n, k in counts.items() if 1 <= k <= MOST_CHANNELS and graph.stage[n].ndim >= LEAST_AXES}
+    return {n: k for n, k in counts.items() if k >= 1 and graph.stage[n].ndim >= LEAST_AXES}
 
 
 def _shape_end(o: Output, axis: int) -> Interval:

@@ -6,11 +6,13 @@ channels is never a vector. Nor are a few planes all that threads get to share.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 from functools import partial
 
 from ..analysis.alike import SHARING_ROWS, Alike
-from ..analysis.channels import PLANE, channels, planes
+from ..analysis.channels import MOST_CHANNELS, PLANE, channels, planes
+from ..analysis.numbered import MOST_NUMBERED, numbered
 from ..analysis.rows import rows_read
 from ..analysis.windows import overlaps
 from ..cached import cached_property
@@ -50,6 +52,11 @@ class Alone:
         return planes(self.graph, self.channels)
 
     @cached_property
+    def numbered(self) -> dict[str, int]:
+        """The stages of planes that are told apart by their numbers, and how many these are."""
+        return numbered(self.graph)
+
+    @cached_property
     def alike(self) -> Alike:
         """What planes have in common."""
         return Alike(self.graph, self.inlined)
@@ -73,6 +80,8 @@ class Alone:
         schedule = self.stored(stage, on(stage.name).compute_root())
         if _is_named_like_a_part(stage):
             return schedule.parallel(stage.dims[0])
+        if self.is_written_out(stage):
+            return self._side_by_side(stage, schedule)
         block = self._block(stage)
         blocked = None if block is None else block.shared(schedule) if stage.updates else block.pure(schedule)
         if blocked is not None:
@@ -83,6 +92,10 @@ class Alone:
             marked = self.marked(stage, update, start)
             schedule = schedule if marked == start else marked
         return schedule
+
+    def is_written_out(self, stage: Stage) -> bool:
+        """Whether it is planes that are told apart by their numbers, all of which are computed at once."""
+        return stage.name in self.numbered and not stage.updates
 
     @cached_property
     def _rows(self) -> dict[str, dict[str, int]]:
@@ -110,6 +123,7 @@ class Alone:
             may_hold=partial(self._may_hold, stage),
             strict=self.strict,
             has_planes=stage.name in self.planes,
+            is_numbered=stage.name in self.numbered,
         )
 
     def _width(self, stage: Stage, definition: Definition) -> int:
@@ -192,6 +206,25 @@ class Alone:
             schedule = schedule.reorder(row, plane, last, plane + SUFFIX["unroll"], last + SUFFIX["vectorize"])
         several = not definition.domain and self._may_hold(stage, 2 * ROWS, PLANE + 1)
         return schedule.parallel(row, ROWS) if several else schedule.parallel(row)
+
+    def _side_by_side(self, stage: Stage, schedule: StageSchedule) -> StageSchedule:
+        """All numbered planes written out around a vector, with its channels unless that is too much; threads share
+        rows."""
+        plane, *others, across = stage.dims if stage.name not in self.channels else stage.dims[:-1]
+        copies = {plane: self.numbered[stage.name]}
+        pixel = {stage.dims[-1]: self.channels[stage.name]} if stage.name in self.channels else {}
+        if pixel and math.prod([*pixel.values(), *copies.values()]) <= MOST_NUMBERED:
+            copies = {**pixel, **copies}
+        order = [others.pop(), *others, *{**pixel, **copies}, across, *(dim + SUFFIX["unroll"] for dim in copies)]
+        if self._may_hold(stage, width := self._width(stage, stage.pure), stage.dims.index(across)):
+            schedule = schedule.vectorize(across, width)
+            order.append(across + SUFFIX["vectorize"])
+        for dim, count in copies.items():
+            schedule = schedule.unroll(dim, count)
+        each = max(1, ROWS * MOST_CHANNELS // math.prod([*pixel.values(), self.numbered[stage.name]]))
+        several = each > 1 and self._may_hold(stage, 2 * each, stage.dims.index(order[0]))
+        schedule = schedule.reorder(*order)
+        return schedule.parallel(order[0], each) if several else schedule.parallel(order[0])
 
     def _is_sharing(self, stage: Stage) -> bool:
         return self.alike.is_worth_sharing(stage, stage.dims[PLANE], MOST_COPIED)

@@ -73,6 +73,7 @@ class Block:
     may_hold: Callable[[int, int], bool]  # whether an axis may have so many points
     strict: bool  # about the order of terms
     has_planes: bool  # a few, before the rows
+    is_numbered: bool  # of some planes, which its first dim counts
 
     def pure(self, chain: StageSchedule) -> StageSchedule | None:
         """The loops of a pure definition, if there is more to say than how wide its vectors are."""
@@ -97,14 +98,15 @@ class Block:
         """What becomes of the loops of both definitions, and the terms that are written out."""
         streams, is_window = self._streams(update)
         count = terms(update, MOST_TERMS + 1)
+        shared = self._shared_terms(update) if is_window and count <= MOST_TERMS else {}
         is_short = is_small_reduction(self.stage) and self._may_be_written(count, size(update))
-        if is_short and (is_window or streams <= MOST_STREAMS):
+        is_better_written = self._is_alike or not shared  # with weights, there is nothing to be summed up once
+        if is_short and is_better_written and (is_window or streams <= MOST_STREAMS):
             several = partial(self._in_registers, vectors=self._shared_vectors())
             plain = several if self._shared_vectors() > 1 else self._in_vectors
             return (self._in_strips if self._has_strips() else plain), {r.name: None for r in update.domain}
         if not is_window or count > MOST_TERMS:
             return None, {}
-        shared = self._shared_terms(update)
         return (self._in_rows if shared else self._in_registers), shared
 
     def _ordered(self, shape: Shape, domain: tuple[str, ...] = ()) -> StageSchedule:
@@ -119,6 +121,8 @@ class Block:
             plane = self.stage.dims[self.stage.dims.index(self._row) - 1]
             first = self._row if plane == first else first
             outer = [self._row, plane, *(n for n in outer if n != self._row)]
+        if self.is_numbered and first != self._row:
+            first, outer = self._row, [self._row, first, *(n for n in outer if n not in (first, self._row))]
         if len(outer) > 1 or domain:
             chain = chain.reorder(*outer, *domain, *inner)
         return chain if shape.is_parallel or first in (self.across, self.channel) else chain.parallel(first)
@@ -164,6 +168,11 @@ class Block:
     def _is_along_rows(self) -> bool:
         """Whether vectors run along the rows of a picture."""
         return self.stage.dims.index(self.across) == (2 if self.has_planes else 1)
+
+    @property
+    def _is_alike(self) -> bool:
+        """Whether terms of neighbours are the same, as they are without weights."""
+        return any(n > 1 for n in self.overlap.values())
 
     def _shared_rows(self) -> int:
         """How many rows are written out side by side, because their windows overlap."""

@@ -7,7 +7,8 @@
     pt.on("blur_x").compute_at("out", "x_o").vectorize("x", 8)
 
 The output of a group is computed at root, its tiles in parallel; all other members are computed at the innermost tile
-loop, over what the tile needs of them. Whether that is legal for the stages at hand, `legal` finds out.
+loop, over what the tile needs of them; but planes that are told apart by their numbers are computed all at once, on
+their own. Whether that is legal for the stages at hand, `legal` finds out.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def scheduled(problem: Problem, group: Group, style: Style = PLAIN) -> tuple[Sta
     """The directives of all stages of a group, those of its output first."""
     graph = problem.graph
     levels = _levels(problem, group)
-    if not levels and (group.members or graph.stage[group.output].ndim < 2):
+    is_apart = problem.alone.is_written_out(graph.stage[group.output])
+    if is_apart or not levels and (group.members or graph.stage[group.output].ndim < 2):
         names = (group.output, *group.members)
         return tuple(problem.alone.at_root(graph.stage[name]) for name in names)
     output = _Output(problem, group, levels, style)
@@ -79,6 +81,9 @@ def scheduled(problem: Problem, group: Group, style: Style = PLAIN) -> tuple[Sta
     needed = boxes(problem.facts, group.stages, group.output, output.innermost) if group.members else {}
     for name in group.members:
         stage = graph.stage[name]
+        if problem.alone.is_written_out(stage):
+            chains.append(problem.alone.at_root(stage))
+            continue
         extents = {d: int(r.high - r.low + 1) for d, r in zip(stage.dims, needed[name], strict=True)}
         chain = on(name).compute_at(group.output, output.innermost_tile_loop)
         chains.append(marked_inside(problem, stage, chain, extents, style))
