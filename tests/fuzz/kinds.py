@@ -18,7 +18,7 @@ from .stages import (
     stencil,
 )
 from .updates import histogram, updated
-from .windows import separable_taps, separable_weights, window
+from .windows import large_window, separable_taps, separable_weights, window
 from .writer import Writer
 
 KINDS: dict[str, list[Callable[[Writer], None]]] = {
@@ -27,7 +27,7 @@ KINDS: dict[str, list[Callable[[Writer], None]]] = {
         constant_table, read_at_places,
     ],
     "reductions": [reduction, reduction, over_image, matrix_product, stencil, pointwise],
-    "windows": [*[window] * 3, separable_weights, separable_taps, pointwise],
+    "windows": [*[window] * 3, separable_weights, separable_taps, large_window, pointwise],
     "updates": [updated, updated, updated, histogram, pointwise],
     "all": [
         *[pointwise] * 3, pixels, *[stencil] * 2, mosaic, multi_valued, one_of_several, look_up_table, bounded,

@@ -1,10 +1,10 @@
-"""Random windows: sums and extremes of a source's neighbourhood, with weights that are a column times a row, too."""
+"""Random windows: sums and extremes of a source's neighbourhood, with weights that are a column times a row, or not."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from pantile.expr.types import INT32, DType
+from pantile.expr.types import FLOAT32, INT8, INT16, INT32, UINT8, UINT16, DType
 
 from .grammar import Scope, Source
 from .reductions import accumulated, reduced, small_enough
@@ -13,6 +13,8 @@ from .terms import Term, integer
 from .writer import DIMS, Writer
 
 _SIDES = [1, 2, 3, 4, 5, 5, 6, 7, 9, 12]
+_LARGE = [(16, 15), (21, 12), (40, 6), (33, 9), (15, 31)]
+_SMALL = [UINT8, UINT8, INT8, UINT16, INT16]
 
 
 def window(w: Writer) -> None:
@@ -50,6 +52,27 @@ def separable_weights(w: Writer) -> None:
     places = [f"{d} + {r}[{k}]" for k, d in enumerate(dims[:2])]
     read = _weighted_type(w, source, (*places, *dims[2:]))
     term = _product(w, read, f"{table}[{r}[0] - {r}_low[0], {r}[1] - {r}_low[1]]", 3.0)
+    _define(w, source, reduced(w, "sum", term, r, sides[0] * sides[1]))
+
+
+def large_window(w: Writer) -> None:
+    """Small integers and weights that are no product, of so many rows that some products can be saved."""
+    source = _picture(w)
+    if source is None:
+        pointwise(w)
+        return
+    sides = list(w.pick(_LARGE))
+    dims, r, table = DIMS[source.ndim], _domain(w, sides), w.fresh("k")
+    w.lines += [
+        f"{table} = (np.arange({sides[0] * sides[1]}) * {w.pick([5, 7, 11])} % 23 - 8).reshape({tuple(sides)})",
+        f"{table} = pt.table(({table} / 8).astype('float32'))",
+    ]
+    sign = w.pick(["+", "+", "-"])
+    places = [f"{d} {sign} {r}[{k}]" for k, d in enumerate(dims[:2])]
+    value = _read(w, source, (*places, *dims[2:]))
+    small = value if value.dtype in _SMALL else w.cast(value, w.pick(_SMALL), Scope(dims))
+    pixel = w.cast(small, FLOAT32, Scope(dims))
+    term = _product(w, pixel, f"{table}[{r}[0] - {r}_low[0], {r}[1] - {r}_low[1]]", 2.0)
     _define(w, source, reduced(w, "sum", term, r, sides[0] * sides[1]))
 
 

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..dataclass import dataclass
+from ..expr.nodes import Expr
 from ..graph.names import first_free
 from ..graph.nodes import Graph, Stage
 from ..lang.names import derived
+from .beyond import reaches_beyond
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +35,19 @@ class Context:
     def __init__(self, graph: Graph, strict: bool) -> None:
         self.strict = strict
         self._tables = {i.name: i.table for i in graph.inputs if i.table is not None}
-        self._taken = {*graph.input, *graph.stage, *(p.name for p in graph.params)}
+        self.scalars = frozenset(p.name for p in graph.params)
+        self._graph = graph
+        self._taken = {*graph.input, *graph.stage, *self.scalars}
 
     def fresh(self, stage: str, kind: str) -> str:
         """A name for what is made for the sake of a stage."""
         name = first_free(derived(stage, kind), self._taken)
         self._taken.add(name)
         return name
+
+    def reaches_beyond(self, value: Expr, dim: str) -> bool:
+        """Whether a value may be asked for anywhere along a dim."""
+        return reaches_beyond(self._graph, value, dim)
 
     def table(self, name: str) -> np.ndarray[Any, np.dtype[Any]] | None:
         """The elements of an input that is a constant."""

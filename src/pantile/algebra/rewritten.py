@@ -8,6 +8,7 @@ from dataclasses import replace
 from ..dataclass import dataclass
 from ..graph.nodes import Graph, Stage
 from .change import Change, Context
+from .halve_rows import halve_rows
 from .separate_taps import separate_taps
 from .separate_weights import separate_weights
 from .separate_windows import separate_windows
@@ -16,6 +17,7 @@ _REWRITES: tuple[Callable[[Stage, Context], Change | None], ...] = (
     separate_windows,
     separate_weights,
     separate_taps,
+    halve_rows,
 )
 
 

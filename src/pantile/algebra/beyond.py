@@ -1,0 +1,43 @@
+"""Whether something may be computed for places that nobody asks for, however far along a dim.
+
+    pt.edge(img)[y - 3, x]    along y: yes, what is read of img is clamped
+    img[y - 3, x]             no
+
+Along the way, stages are computed farther, too; what is read of an input, or of a stage that ends somewhere, must not
+depend on how far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..analysis.interval import EVERYTHING, interval
+from ..expr.nodes import Expr, Load
+from ..expr.visit import names, walk
+from ..graph.nodes import Graph
+
+Moving = frozenset[str]  # dims that go anywhere
+
+
+def reaches_beyond(graph: Graph, value: Expr, dim: str) -> bool:
+    """Whether a value may be asked for anywhere along a dim."""
+    pending: list[tuple[Iterable[Expr], Moving]] = [([value], frozenset({dim}))]
+    seen: set[tuple[str, Moving]] = set()
+    while pending:
+        roots, moving = pending.pop()
+        for load in (e for e in walk(*roots) if isinstance(e, Load)):
+            far = [k for k, i in enumerate(load.indices) if _is_far(i, moving)]
+            producer = graph.producer.get(load.buffer)
+            if not far:
+                continue
+            if producer is None or producer.domain is not None:
+                return False
+            asked = producer.name, frozenset(producer.dims[k] for k in far)
+            if asked not in seen:
+                seen.add(asked)
+                pending += [(d.expressions, asked[1]) for d in producer.definitions]
+    return True
+
+
+def _is_far(index: Expr, moving: Moving) -> bool:
+    return not names(index).isdisjoint(moving) and not interval(index, dict.fromkeys(moving, EVERYTHING)).bounded

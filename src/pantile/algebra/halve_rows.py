@@ -1,0 +1,150 @@
+"""A weighted sum over many rows of pixels becomes sums over parts of the rows, of three products for every four.
+
+before:  out[y, x] = 0
+         out[y, x] = out[y, x] + img[y + r.y, x + r.x]*k[r.y, r.x]           over r.y in 0 .. 31, r.x in 0 .. 31
+
+after:   out_rows[plane, group, x] = rows of img, and differences of such
+         out_weights[plane, row, r_x] = rows of k, and sums of such
+         out_planes[plane, group, x] = 0
+         out_planes[plane, group, x] = out_planes[plane, group, x]
+             + out_rows[plane, group + r.y, x + r.x]*out_weights[plane, r.y, r.x]    over r.y in 0 .. 4, r.x in 0 .. 31
+         out[y, x] = out_planes[.., y//8, x] + ... + out_planes[26, y//8, x]         8 of the 27 planes
+
+This is Winograd's fast FIR, nested. Two rows of the sum, with k in pairs of rows a, b (all that follows is summed over
+pairs and columns), have a sum in common:
+
+         out[2*m]     = img[2*m]*a + img[2*m + 1]*b     = (img[2*m] - img[2*m + 1])*a     + img[2*m + 1]*(a + b)
+         out[2*m + 1] = img[2*m + 1]*a + img[2*m + 2]*b = (img[2*m + 2] - img[2*m + 1])*b + img[2*m + 1]*(a + b)
+
+Each of the three is a sum over half of the rows, which is halved again. A plane is one of the three for each halving:
+the digits of its number.
+
+Differences must not make pixels infinite that are not, nor spread what is no number: the pixels are made of integers of
+a few bits, so that a difference is exact, too. Of the error of a sum there is a bound, terms*epsilon*(largest pixel)*
+(sum of |weights|). A plane with d differences has products up to 2**d times as large, 3**n in all planes of a value
+together if there are n halvings, and each sums up a part of 2**n of the terms: the bound becomes 1.5**n times as large.
+
+Groups are whole, and weights are filled up with zeros, so that some rows beyond are read: the pixels are those of a
+boundary condition, or of something else that is defined there (`beyond`).
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..analysis.interval import interval
+from ..analysis.windows import Moved, without_loop
+from ..expr.build import binary
+from ..expr.linear import linear
+from ..expr.nodes import Cast, Const, Expr, Load, Op, Var, const, coordinate
+from ..expr.types import FLOAT32, FLOAT64, INDEX
+from ..expr.visit import names, substitute, walk
+from ..graph.nodes import ReductionDim, Stage
+from ..schedule.updates import accumulation, keeps_to
+from .change import Change, Context
+from .halved import Halved, Window, extent, low
+
+MOST_HALVINGS = 3  # 27 planes, all of which are written out where they are computed
+FEWEST_ROWS = 5
+SMALL = 16  # bits of the integers that pixels are made of
+LARGEST = 2.0**64  # of the numbers that are made of them
+# Products that take as long as a value of a plane of pixels and one of a plane of sums, stored and loaded again.
+STORED_PLANE = 36
+WORTH = 0.85  # of the sum as written: what saves less is not worth the memory, nor the code
+_TIMES = ("", "once", "twice", "three times")
+_FINITE = frozenset({"add", "sub", "mul", "div", "neg", "abs", "min", "max"})  # of finite numbers, where they fit
+
+
+def halve_rows(stage: Stage, context: Context) -> Change | None:
+    """The stages of pixels, weights and products, and the sum of some of these; None if that is not cheaper, or if it
+    might not be close enough."""
+    window = _window(stage, context)
+    if window is None:
+        return None
+    prices = [_price(window, n) for n in range(MOST_HALVINGS + 1)]
+    best = prices.index(min(prices))
+    if prices[best] >= WORTH * prices[0]:
+        return None
+    terms = " x ".join(str(extent(r)) for r in stage.updates[0].domain)
+    what = f"a sum of {terms} products, its rows halved {_TIMES[best]}"
+    return Change(Halved(window, best, context).stages(), what, round(prices[0]), round(prices[best]))
+
+
+def _price(window: Window, halvings: int) -> float:
+    """Per value: products, and what it takes to have planes in memory; as written, pixels are converted and stored."""
+    rows = -(-extent(window.rows) // (1 << halvings))
+    planes = math.pow(1.5, halvings)
+    return planes * (rows * math.prod(map(extent, window.others)) + STORED_PLANE)
+
+
+# ---- what can be halved
+
+
+def _window(stage: Stage, context: Context) -> Window | None:
+    if len(stage.updates) != 1 or len(stage.dtypes) != 1 or stage.dtypes[0] not in (FLOAT32, FLOAT64):
+        return None
+    (update,) = stage.updates
+    is_constant = all(isinstance(e, Const) for r in update.domain for e in (r.min, r.extent))
+    if context.strict or not is_constant or update.condition is not None or not keeps_to(stage, update, stage.dims):
+        return None
+    found = accumulation(stage, update)
+    if found is None or found[0].op != "add" or not any(extent(r) >= FEWEST_ROWS for r in update.domain):
+        return None
+    window = _moving(stage, update.domain, _forwards(found[0].term, update.domain, stage))
+    return window if window is not None and context.reaches_beyond(window.pixel, window.dim) else None
+
+
+def _forwards(term: Expr, loops: tuple[ReductionDim, ...], stage: Stage) -> Expr:
+    """The term with loops that go backwards, as those of a convolution do, turned round."""
+    places = [linear(i) for e in walk(term) if isinstance(e, Load) for i in e.indices if names(i) & {*stage.dims}]
+    turned = [r for r in loops if any(p.coefficient(r.name) == -1 for p in places)]
+    return substitute(term, {r.name: const(2 * low(r) + extent(r) - 1, INDEX) - coordinate(r.name) for r in turned})
+
+
+def _moving(stage: Stage, loops: tuple[ReductionDim, ...], term: Expr) -> Window | None:
+    pixel, weight = _factors(term, stage, {r.name for r in loops})
+    if pixel is None or weight is None or not _is_small(pixel):
+        return None
+    moved: dict[str, tuple[Moved, ReductionDim]] = {}
+    for r in loops:
+        step = without_loop(pixel, r.name, stage.dims, {other.name for other in loops} - {r.name})
+        if step is None or step.dim in moved:
+            return None
+        pixel, moved[step.dim] = step.term, (step, r)
+    dim = min(moved, key=stage.dims.index)
+    step, rows = moved[dim]
+    is_row = isinstance(step.base, Var) and dim != stage.dims[-1] and extent(rows) >= FEWEST_ROWS
+    return Window(stage, rows, pixel, moved, dim, weight) if is_row and rows.name in names(weight) else None
+
+
+def _factors(term: Expr, stage: Stage, loops: set[str]) -> tuple[Expr | None, Expr | None]:
+    """A product as pixel and weight, which does not depend on where the pixel is."""
+    places = [names(i) for e in walk(term) if isinstance(e, Load) for i in e.indices]
+    moving = frozenset(d for d in stage.dims if any(d in found and found & loops for found in places))
+    parts: list[Expr | None] = [None, None]
+    pending = [term]
+    while pending:
+        e = pending.pop()
+        if isinstance(e, Op) and e.op == "mul":
+            pending += reversed(e.args)
+            continue
+        k = 1 if names(e).isdisjoint(moving) else 0
+        before = parts[k]
+        parts[k] = e if before is None else binary("mul", before, e)
+    return parts[0], parts[1]
+
+
+def _is_small(pixel: Expr) -> bool:
+    """Whether it is made of small integers, so that it is finite, and so are differences."""
+    pending = [pixel]
+    while pending:
+        e = pending.pop()
+        if e.dtype.is_int and e.dtype.bits <= SMALL:
+            continue
+        if not (isinstance(e, (Cast, Const)) or isinstance(e, Op) and e.op in _FINITE):
+            return False
+        ends = interval(e, {})
+        if not all(isinstance(end, (int, float)) and abs(end) <= LARGEST for end in (ends.low, ends.high)):
+            return False
+        pending += e.operands
+    return True

@@ -1,0 +1,172 @@
+"""The stages of a sum over halved rows (`halve_rows`): pixels, weights, products, and the sum of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial, reduce
+from itertools import product
+
+from ..analysis.windows import Moved
+from ..cached import cached_property
+from ..dataclass import dataclass
+from ..expr.build import binary, logical_and, minimum, select
+from ..expr.nodes import Const, Expr, Load, const, coordinate
+from ..expr.types import INDEX
+from ..expr.visit import names, substitute
+from ..graph.names import first_free
+from ..graph.nodes import Definition, ReductionDim, Stage
+from .change import Context
+
+_LEFT, _RIGHT, _BOTH = range(3)  # of pairs of rows: the first weights, the second, their sum
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A sum of pixel * weight over loops, one of which moves the pixel along rows, and the others along other dims."""
+
+    stage: Stage
+    rows: ReductionDim
+    pixel: Expr  # at the places that loops move
+    moved: Mapping[str, tuple[Moved, ReductionDim]]  # dim -> what moves along it
+    dim: str  # of the rows
+    weight: Expr
+
+    @property
+    def others(self) -> list[ReductionDim]:
+        """The loops along rows."""
+        return [r for _, r in self.moved.values() if r is not self.rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Halved:
+    """The window, the number of halvings, and where names come from."""
+
+    window: Window
+    halvings: int
+    context: Context
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Of pixels, of weights, of products, and the one that all this is for."""
+        rows, weights = self._rows(), self._weights()
+        planes = self._planes(rows, weights)
+        return rows, weights, planes, self._sum(planes)
+
+    @property
+    def _size(self) -> int:
+        """Rows of a group."""
+        return 1 << self.halvings
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """Dims of new stages, that count planes, groups of rows, and rows of weights; and those of the other loops."""
+        stage, wanted = self.window.stage, ["plane", "group", "row", *(r.name for r in self.window.others)]
+        taken = {*stage.dims, *(r.name for r in stage.updates[0].domain), *self.context.scalars}
+        found: dict[str, str] = {}
+        for name in wanted:
+            found[name] = first_free(name.replace(".", "_"), taken)
+            taken.add(found[name])
+        return found
+
+    @cached_property
+    def _digits(self) -> list[Expr]:
+        """Of a plane, for each halving, the one of pairs of rows first."""
+        plane = coordinate(self._names["plane"])
+        return [_digit(plane, 3, self.halvings - 1 - k) for k in range(self.halvings)]
+
+    def _stage(self, kind: str, dims: tuple[str, ...], value: Expr) -> Stage:
+        where = self.window.stage.where
+        pure = Definition(tuple(map(coordinate, dims)), (value,), (), None, where)
+        return Stage(self.context.fresh(self.window.stage.name, kind), dims, (value.dtype,), pure, (), where)
+
+    def _in_groups(self, dims: tuple[str, ...]) -> tuple[str, ...]:
+        """A plane, and the dims with a group in the place of the row."""
+        return self._names["plane"], *(self._names["group"] if d == self.window.dim else d for d in dims)
+
+    def _rows(self) -> Stage:
+        """Pixels of each row of a group, paired once and again: what a digit of the plane says of the rows at 2*n, at
+        2*n + 1 and at 2*n + 2 of the pairs before."""
+        w = self.window
+        first = coordinate(self._names["group"]) * const(self._size, INDEX) + const(low(w.rows), INDEX)
+        rows = [substitute(w.pixel, {w.dim: first + const(n, INDEX)}) for n in range(2 * self._size - 1)]
+        for digit in self._digits:
+            rows = [_paired(digit, *rows[n : n + 3]) for n in range(0, len(rows) - 2, 2)]
+        dims = tuple(d for d in w.stage.dims if d in names(w.pixel))
+        return self._stage("rows", self._in_groups(dims), rows[0])
+
+    def _weights(self) -> Stage:
+        """Sums of those rows of a group that the digits of the plane are for."""
+        w, names_of = self.window, self._names
+        first = coordinate(names_of["row"]) * const(self._size, INDEX)
+        rows = [self._weight(n, first + const(n, INDEX)) for n in range(self._size)]
+        others = [d for d in w.stage.dims if d in names(w.weight)]
+        columns = [names_of[r.name] for r in w.others if r.name in names(w.weight)]
+        total = reduce(partial(binary, "add"), rows)
+        return self._stage("weights", (names_of["plane"], names_of["row"], *others, *columns), total)
+
+    def _weight(self, n: int, row: Expr) -> Expr:
+        """Of the n-th row of a group; nothing for other planes, and beyond the last row."""
+        w, last = self.window, const(extent(self.window.rows) - 1, INDEX)
+        is_for = [binary("or", _is(d, n >> k & 1), _is(d, _BOTH)) for k, d in enumerate(self._digits)]
+        places: dict[str, Expr] = {r.name: coordinate(self._names[r.name]) for r in w.others}
+        places[w.rows.name] = minimum(row, last) + const(low(w.rows), INDEX)
+        return select(logical_and(*is_for, row <= last), substitute(w.weight, places), const(0, w.weight.dtype))
+
+    def _planes(self, rows: Stage, weights: Stage) -> Stage:
+        """Sums of products."""
+        w, names_of, t = self.window, self._names, self.window.stage.dtypes[0]
+        planes = self._stage("planes", self._in_groups(w.stage.dims), const(0, t))
+        loops = {names_of[r.name]: coordinate(r.name) for r in w.others}
+        loops[names_of["row"]] = coordinate(w.rows.name)
+        places = {d: binary("add", m.base, coordinate(r.name)) for d, (m, r) in w.moved.items()}
+        places[names_of["group"]] = coordinate(names_of["group"]) + coordinate(w.rows.name)
+        value = binary("mul", _read(rows, places), _read(weights, loops))
+        few = replace(w.rows, min=const(0, INDEX), extent=const(-(-extent(w.rows) // self._size), INDEX))
+        domain = tuple(few if r is w.rows else r for r in w.stage.updates[0].domain)
+        update = replace(planes.pure, values=(binary("add", _read(planes, {}), value),), domain=domain)
+        return replace(planes, updates=(update,))
+
+    def _sum(self, planes: Stage) -> Stage:
+        """Of the planes that a row consists of: of each pair that it is in, what both rows have in common, and what it
+        has alone."""
+        w, names_of, y = self.window, self._names, coordinate(self.window.dim)
+        own = [_digit(y, 2, k) for k in range(self.halvings)]
+        (start,) = w.stage.pure.values
+        terms: list[Expr] = [] if isinstance(start, Const) and start.value == 0 else [start]
+        for digits in product(*([digit, const(_BOTH, INDEX)] for digit in own)):
+            plane = reduce(lambda number, digit: number * const(3, INDEX) + digit, digits)
+            places = {names_of["plane"]: plane, names_of["group"]: y // const(self._size, INDEX)}
+            terms.append(_read(planes, places))
+        total = reduce(partial(binary, "add"), terms)
+        return replace(w.stage, pure=replace(w.stage.pure, values=(total,)), updates=())
+
+
+def _paired(digit: Expr, before: Expr, middle: Expr, after: Expr) -> Expr:
+    right = select(_is(digit, _RIGHT), binary("sub", after, middle), middle)
+    return select(_is(digit, _LEFT), binary("sub", before, middle), right)
+
+
+def _read(stage: Stage, places: Mapping[str, Expr]) -> Load:
+    """A stage at its own coordinates, but for some."""
+    return Load(stage.dtypes[0], 1, stage.name, tuple(places.get(d, coordinate(d)) for d in stage.dims))
+
+
+def extent(r: ReductionDim) -> int:
+    """Of a loop with constant ends."""
+    assert isinstance(r.extent, Const)
+    return int(r.extent.value)
+
+
+def low(r: ReductionDim) -> int:
+    """Where it begins."""
+    assert isinstance(r.min, Const)
+    return int(r.min.value)
+
+
+def _digit(number: Expr, base: int, k: int) -> Expr:
+    """The k-th one of a number, the last one first."""
+    return number // const(base**k, INDEX) % const(base, INDEX)
+
+
+def _is(digit: Expr, value: int) -> Expr:
+    return binary("eq", digit, const(value, INDEX))
