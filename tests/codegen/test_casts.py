@@ -45,8 +45,21 @@ def test_clamped_floats(to: str, inwards: int) -> None:
     assert np.array_equal(out, convert(np.clip(np.rint(a), low, high), f, t))
 
 
-def _one_store(value: Expr, source: str, to: str) -> Kernel:
-    body = Store("out", (ramp(i64(0), 1, 8),), value)
+@pytest.mark.parametrize("to", ["uint8", "int8", "uint16", "int16"])
+def test_rounded_floats(to: str) -> None:
+    t, f = dtype(to), dtype("float32")
+    ends = [t.min - 0.5, t.min + 0.5, t.max - 0.5, t.max + 0.5]
+    others = [-1e9, -0.5, 0.49999997, 1.5, 2.5, -2.5, 100.50001, 3e38, -np.inf, np.inf, np.nan, -0.0]
+    a = np.array([*ends, *others], f.numpy)
+    out = np.zeros(16, t.numpy)
+    kernel = _one_store(cast(t, op("round", dense("float32", "a", i64(0), 16))), "float32", to, 16)
+    assert kernel({"a": a, "out": out}) == 0
+    with np.errstate(all="ignore"):
+        assert np.array_equal(out, convert(np.rint(a), f, t))
+
+
+def _one_store(value: Expr, source: str, to: str, lanes: int = 8) -> Kernel:
+    body = Store("out", (ramp(i64(0), 1, lanes),), value)
     return Kernel(Program("k", (argument("a", source), argument("out", to, writable=True)), (), body))
 
 

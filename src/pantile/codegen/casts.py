@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..expr.nodes import Bits, Cast, Const, Expr, Op
 from ..expr.types import FLOAT32, FLOAT64, DType
 from .context import Context
+from .mantissa import is_slow, small_to_float, without_limits
 from .rounding import bfloat_bits, bfloat_from_bits, double_to_16bit, round_bfloat
 from .types import constant, integer_type, mangled, value_type
 
@@ -37,6 +38,8 @@ def _resize(ctx: Context, source: DType, to: DType, lanes: int, value: str) -> s
 
 
 def _int_to_float(ctx: Context, source: DType, to: DType, lanes: int, value: str) -> str:
+    if to == FLOAT32 and is_slow(ctx, source, lanes):
+        return small_to_float(ctx, source, lanes, value)
     instruction = "sitofp" if source.is_signed else "uitofp"
     exact_in_float32 = source.bits < 32 or to.bits > 16
     middle = to if to.bits > 16 else FLOAT32 if exact_in_float32 else FLOAT64
@@ -78,12 +81,7 @@ def cast_operand(ctx: Context, e: Cast) -> Expr:
     value, to = e.value, e.dtype
     if not (value.dtype.is_float and to.is_int and _converts_by_saturating(ctx)):
         return value
-    while isinstance(value, Op) and value.op in ("min", "max"):
-        a, b = value.args if isinstance(value.args[1], Const) else value.args[::-1]
-        if not isinstance(b, Const) or not (b.value >= to.max if value.op == "min" else b.value <= to.min):
-            break
-        value = a
-    return value
+    return without_limits(value, to)
 
 
 def _saturated(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:

@@ -12,6 +12,7 @@ from . import math
 from .arithmetic import WRITERS, write
 from .casts import cast_operand, write_bits, write_cast
 from .context import Context
+from .mantissa import round_to_small, rounded_operand
 from .memory import load_lane, write_load
 from .nesting import hidden
 from .types import constant, scalar_type, value_type
@@ -55,6 +56,9 @@ def _cast(ctx: Context, e: Cast) -> str:
     if isinstance(inner, Ramp) and e.dtype.is_int and e.dtype.bits < inner.dtype.bits:
         narrow = Ramp(e.dtype, e.lanes, cast(e.dtype, inner.base), cast(e.dtype, inner.stride))
         return write_expression(ctx, ctx.keep(narrow))
+    rounded = rounded_operand(ctx, e)
+    if rounded is not None:
+        return round_to_small(ctx, e.dtype, e.lanes, write_expression(ctx, rounded))
     return write_cast(ctx, e, write_expression(ctx, cast_operand(ctx, e)))
 
 

@@ -25,9 +25,11 @@ FORESEEN, LONG = 0.3, 32  # of what beginning a loop costs, for a short one; and
 SPILLED = 0.9  # vectors that are loaded again at each step that registers have no room for
 ALONE = 1.5  # operations on single elements, for each that is counted: these come with addresses and tests
 MOST_SPILLED = 0.7  # of all instructions: those of different lanes need not run side by side
-_FREE_ON_ARM = ("with_mul", "with_wide", "with_narrow")  # as parts of other instructions
-_ONE_UNIT = {"mul", "mul_wide", "convert", "div", "sqrt"}  # while others do something else
-_SCALAR_KINDS = {"div", "sqrt", "idiv", "convert"}  # what takes as long of one element as of a vector
+_FREE_ON_ARM = ("with_mul", "with_wide", "with_narrow", "with_round", "with_limit")  # as parts of other instructions
+_SUMS_ON_ARM = {"convert_small": 1, "round_small": 3}  # how many
+_CONVERSIONS = {"convert", *_SUMS_ON_ARM, "with_round"}
+_ONE_UNIT = {"mul", "mul_wide", "div", "sqrt", *_CONVERSIONS}  # while others do something else
+_SCALAR_KINDS = {"div", "sqrt", "idiv", *_CONVERSIONS}  # what takes as long of one element as of a vector
 
 
 class Body(NamedTuple):
@@ -72,11 +74,14 @@ class Bodies:
         issue, costs = machine.issue, machine.costs
         self._cycles = {
             "int": 1 / issue.int, "fma": 1 / issue.fma, "mul": costs.mul, "shift": costs.shift, "widen": costs.widen,
-            "convert": costs.convert, "div": costs.div, "sqrt": costs.sqrt, "idiv": costs.idiv,
+            "div": costs.div, "sqrt": costs.sqrt, "idiv": costs.idiv, "with_limit": 1 / issue.int,
             "mul_wide": costs.mul / 2, "with_mul": 1 / issue.int, "with_wide": costs.widen, "with_narrow": costs.widen,
+            **dict.fromkeys(_CONVERSIONS, costs.convert),
         }  # fmt: skip
+        self._one_unit = _ONE_UNIT
         if machine.architecture == "aarch64":
-            self._cycles |= dict.fromkeys(_FREE_ON_ARM, 0.0)
+            self._cycles |= dict.fromkeys(_FREE_ON_ARM, 0.0) | {n: k / issue.fma for n, k in _SUMS_ON_ARM.items()}
+            self._one_unit = _ONE_UNIT - _SUMS_ON_ARM.keys()
 
     def bodies(self, leaf: Leaf) -> list[Body]:
         """Of the whole blocks, and of what splits leave over."""
@@ -153,8 +158,8 @@ class Bodies:
                 times = inner.lanes * count if t.kind == "idiv" else vectors
                 shorter = 0.5 if t.kind == "mul" and t.bits <= 16 else 1.0  # costs are those of 32 bits
                 cycles = times * self._cycles[t.kind] * shorter
-                one += cycles if t.kind in _ONE_UNIT else 0.0
-                any_unit += cycles / max(1.0, self.machine.issue.int) if t.kind in _ONE_UNIT else cycles
+                one += cycles if t.kind in self._one_unit else 0.0
+                any_unit += cycles / max(1.0, self.machine.issue.int) if t.kind in self._one_unit else cycles
                 instructions += times
         return max(one, any_unit), instructions
 

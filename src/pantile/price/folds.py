@@ -3,6 +3,7 @@
     a*b + c                 of floats, or of integers on ARM: one
     int32(a) * int32(b)     of 16 bits each: a product that is wide, and no conversions; sums alike
     uint8(max(min(a, 255), 0))      one conversion that saturates
+    uint8(round(a))                 on ARM limits and a sum, whose last bits are what is asked for
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..expr.nodes import Cast, Const, Expr, Op
-from ..expr.types import INDEX
+from ..expr.types import FLOAT32, INDEX, DType
 from ..expr.visit import children
 
 Instructions = list[tuple[str, int, float]]
@@ -37,7 +38,8 @@ def folded(nodes: list[Expr]) -> dict[int, Instructions]:
             if e.op == "mul" and wide and all(_widens(a) or isinstance(a, Const) for a in e.args):
                 found[id(e)] = [("mul_wide", e.dtype.bits, 1.0)]
         elif isinstance(e, Cast):
-            found |= {id(a): [] for a in _saturated(e)}
+            found |= {id(a): [] for a in _saturated(e, e.value)}
+            found |= _rounded(e)
             if _narrows(e) and isinstance(e.value, Op) and e.value.op in ("shr", "floordiv"):
                 found[id(e)] = [("with_narrow", max(8, e.value.dtype.bits), 1.0)]
     for k, a in widened.items():
@@ -59,17 +61,41 @@ def _integers(e: Cast) -> bool:
     return not any(t.is_float or t is INDEX for t in both)
 
 
-def _saturated(e: Cast) -> list[Expr]:
+def is_small(source: DType, to: DType) -> bool:
+    """Whether a conversion is one from 8 or 16 bits to floats, which are sums on ARM (`codegen/mantissa`)."""
+    return to == FLOAT32 and source.is_int and source.bits <= 16
+
+
+def _rounded(e: Cast) -> dict[int, Instructions]:
+    """What is left of rounding and its limits, and of the conversion."""
+    limits = _saturated(e, e.value)
+    inside = _operand(limits[-1]) if limits else e.value
+    if not (is_small(e.dtype, e.value.dtype) and isinstance(inside, Op) and inside.op == "round"):
+        return {}
+    below: dict[int, Instructions] = {id(a): [("with_limit", 32, 1.0)] for a in _saturated(e, inside.args[0])}
+    narrowed = [("widen", bits, 1.0) for bits in (32, 16) if bits > e.dtype.bits]
+    return {**below, id(inside): [("with_round", 32, 1.0)], id(e): [("round_small", 32, 1.0), *narrowed]}
+
+
+def _saturated(e: Cast, inside: Expr) -> list[Expr]:
     """The clamps to the range of a smaller type that its conversion does."""
     if e.dtype.is_float or e.dtype is INDEX or e.dtype.bits >= e.value.dtype.bits or e.dtype.is_bool:
         return []
     found: list[Expr] = []
-    inside = e.value
     limits = (int(e.dtype.min), int(e.dtype.max))
     while isinstance(inside, Op) and inside.op in ("min", "max") and len(found) < 2:
-        bound = next((a for a in inside.args if isinstance(a, Const)), None)
+        bound = _bound(inside)
         if bound is None or bound.value not in limits:
             break
         found.append(inside)
-        inside = next(a for a in inside.args if a is not bound)
+        inside = _operand(inside)
     return found
+
+
+def _bound(e: Op) -> Const | None:
+    return next((a for a in e.args if isinstance(a, Const)), None)
+
+
+def _operand(e: Expr) -> Expr:
+    """What a minimum or maximum limits."""
+    return next(a for a in children(e) if not isinstance(a, Const))

@@ -15,15 +15,15 @@ from ..expr.visit import children, each_once, loaded, names
 from ..graph.nodes import Definition
 from .branches import Branches
 from .copies import Copies, Instances, long_sums
-from .folds import folded
+from .folds import folded, is_small
 from .forms import Form
 
 # Instructions of our own functions; measured as if all were products and sums, which two units share.
 _POLYNOMIAL = {"exp": 34, "log": 52, "sin": 35, "cos": 38, "tan": 44, "tanh": 44, "asin": 30, "acos": 35, "erf": 68,
                "pow": 124, "atan2": 44}  # fmt: skip
 # Cycles until a result is there; of functions half their instructions wait for each other.
-_LATENCY = {"load": 5.0, "fma": 3.0, "int": 2.0, "shift": 2.0, "mul": 4.0, "widen": 2.0, "convert": 4.0, "div": 10.0,
-            "sqrt": 12.0, "idiv": 12.0}  # fmt: skip
+_LATENCY = {"load": 5.0, "fma": 3.0, "int": 2.0, "shift": 2.0, "mul": 4.0, "widen": 2.0, "convert": 4.0,
+            "convert_small": 3.0, "div": 10.0, "sqrt": 12.0, "idiv": 12.0}  # fmt: skip
 _ROUNDED = frozenset({"floor", "ceil", "round", "trunc"})
 _SCALED = {"mul_shift": 3, "rounding_mul_shift": 3}
 _INDEX_BITS = 32  # of places that data decides, in vectors
@@ -173,6 +173,6 @@ def _conversion(e: Cast) -> list[tuple[str, int, float]]:
         small *= 2
         found.append(("widen", small, 1.0))
     if a.is_float != b.is_float:
-        found.append(("convert", large, 1.0))
+        found.append(("convert_small" if is_small(a, b) else "convert", large, 1.0))
     return found
 
