@@ -3,7 +3,8 @@
     1. Strategies propose schedules; `price` says what each costs (docs/price.md).
     2. Their groups roll down strips, several rows at a time (`search.rolling`), and the cheapest of these descends: it
        merges and cuts groups, and varies one thing after the other (`search.descent`).
-    3. The cheapest of all takes parts of the others, group by group, while that is cheaper (`search.crossing`).
+    3. The cheapest of all takes parts of the others, all that cost less there, then group by group, while that is
+       cheaper (`search.crossing`).
     4. Sums of cells at places that data decides go by blocks of these (`search.cells`), scans by columns
        (`search.bands`).
     5. Its factors are doubled and halved, while that is cheaper (`search.resizing`).
@@ -32,7 +33,7 @@ from .reuse import Reuse
 from .search.alternatives import alternatives, together
 from .search.bands import bands
 from .search.cells import cells
-from .search.crossing import crossings
+from .search.crossing import cheaper_parts, crossings
 from .search.descent import Descent, State
 from .search.groups import groups
 from .search.priced import Candidate, Priced
@@ -112,7 +113,8 @@ class _Search:
         found = [*self.proposed, *(s.candidate for s in rolled)]
         if rolled and "descent" not in self.without:
             found.append(self.descent.descended(self._start(rolled)).candidate)
-        best = self._improved(min(found, key=lambda c: c.seconds), partial(self._crossed, found))
+        best = self._joined(found, min(found, key=lambda c: c.seconds))
+        best = self._improved(best, partial(self._crossed, found))
         for kind, of in (("cells", cells), ("bands", bands)):
             best = self._in_other_loops(best, kind, of)
         return self._by_lines(self._improved(best, self._resized))
@@ -149,6 +151,17 @@ class _Search:
                 return best
             best = cheaper
 
+    def _joined(self, candidates: list[Candidate], best: Candidate) -> Candidate:
+        """With all parts of each other that have cost less there: one more price for each, so that no step is kept."""
+        graph = self.problem.graph
+        for other in sorted(candidates, key=lambda c: c.seconds) if "crossing" not in self.without else ():
+            schedule = cheaper_parts(graph, best.schedule, other.schedule, partial(_gained, best, other))
+            name = f"{best.name} with parts of {other.name}"
+            found = self.priced.candidate(name, schedule) if schedule is not None else None
+            if found is not None and found.seconds < best.seconds * (1 - self.worth):
+                best = found
+        return best
+
     def _crossed(self, candidates: list[Candidate], best: Candidate) -> Iterator[tuple[str, Schedule]]:
         for other in candidates if "crossing" not in self.without else ():
             if other is not best:
@@ -175,7 +188,7 @@ class _Search:
 
     def _may_matter(self, best: Candidate) -> Callable[[Collection[str]], bool]:
         """Whether a change of some stages can be worth it: if they took no time at all, would that be seen?"""
-        seconds = {s.name: s.seconds for s in best.price.stages}
+        seconds = _by_stage(best)
         return lambda names: sum(seconds.get(n, 0.0) for n in names) >= self.worth * best.price.seconds
 
     def _by_lines(self, best: Candidate) -> Candidate:
@@ -188,3 +201,14 @@ class _Search:
             if found is not None and found.seconds <= best.seconds * (1 + AS_DEAR):
                 best = found
         return best
+
+
+def _gained(mine: Candidate, other: Candidate, names: Collection[str]) -> float:
+    """The seconds by which some stages are cheaper in another schedule."""
+    before, after = _by_stage(mine), _by_stage(other)
+    return sum(before.get(n, 0.0) - after.get(n, 0.0) for n in names)
+
+
+def _by_stage(candidate: Candidate) -> dict[str, float]:
+    """What each stage costs; inlined ones cost nothing."""
+    return {s.name: s.seconds for s in candidate.price.stages}

@@ -18,6 +18,21 @@ def crossings(
     graph: Graph, mine: Schedule, other: Schedule, is_worth: Callable[[Collection[str]], bool] = bool
 ) -> Iterator[Schedule]:  # fmt: skip
     """`mine` with each part of `other` that it has not, and that is worth it."""
+    for part in _different(graph, mine, other):
+        if is_worth(part):
+            yield mine.replace(*(other.on(name) for name in part))
+
+
+def cheaper_parts(
+    graph: Graph, mine: Schedule, other: Schedule, gain: Callable[[Collection[str]], float]
+) -> Schedule | None:  # fmt: skip
+    """`mine` with all parts of `other` by which something is gained: parts do little to each other's price."""
+    better = [part for part in _different(graph, mine, other) if gain(part) > 0]
+    return mine.replace(*(other.on(name) for part in better for name in part)) if better else None
+
+
+def _different(graph: Graph, mine: Schedule, other: Schedule) -> Iterator[list[str]]:
+    """The parts that two schedules compute differently, if they have more than one."""
     joined = _Groups([s.name for s in graph.stages])
     for schedule in (mine, other):
         if any(name not in graph.stage for name in schedule):
@@ -26,9 +41,7 @@ def crossings(
             joined.tie(name, host)
     parts = joined.parts()
     if len(parts) > 1:
-        for part in parts:
-            if is_worth(part) and any(mine.on(name) != other.on(name) for name in part):
-                yield mine.replace(*(other.on(name) for name in part))
+        yield from (part for part in parts if any(mine.on(name) != other.on(name) for name in part))
 
 
 def _ties(graph: Graph, schedule: Schedule) -> Iterator[tuple[str, str]]:
