@@ -18,6 +18,7 @@ from pantile.autoschedule.search.groups import Group, groups
 from pantile.autoschedule.search.priced import Priced
 from pantile.autoschedule.search.resizing import WIDEST, filling_lines, resizings
 from pantile.autoschedule.search.rolling import INSIDE, WRITTEN_OUT, Roll, chains, rolls, variations
+from pantile.autoschedule.search.turned import COLUMNS, ROWS, in_tiles
 
 from .problems import ORDINARY, chain, problem_of
 
@@ -256,3 +257,29 @@ def test_what_is_no_scan_has_no_bands() -> None:
     problem = problem_of(p, ORDINARY, img=(400, 600))
     start = STRATEGIES["naive"]().find(problem).schedule
     assert [s for name in ("along", "total") for s in bands(problem, start, name)] == []
+
+
+# ---- pictures that are turned
+
+
+def moved(turn: bool) -> pt.Pipeline:
+    """A picture turned by a matrix, or made larger by it, between two pixels."""
+    c = pt.Var("c")
+    img, m = pt.Input("img", "uint8", shape=(None, None, 3)), pt.Input("m", "float32", ndim=2)
+    src, out = pt.edge(img, axes=(0, 1)), pt.Func("out")
+    down = m[0, 0] * Y + (m[0, 1] * X if turn else 0.0)
+    row, column = (pt.cast("int32", pt.floor(e)) for e in (down, m[1, 0] * Y + m[1, 1] * X))
+    out[Y, X, c] = pt.rounding_cast("uint8", pt.lerp(src[row, column, c], src[row + 1, column + 1, c], 0.25))
+    return pt.Pipeline(out, shape=img.shape)
+
+
+def test_what_turns_a_picture_goes_by_tiles() -> None:
+    found = {}
+    for turn in (True, False):
+        problem = problem_of(moved(turn), ORDINARY, img=(2000, 3000, 3), m=(2, 2))
+        found[turn] = repr(Auto().find(problem).schedule.on("out"))
+        plain = pt.Schedule(pt.on("img_edge").compute_inline(), pt.on("out").compute_root())
+        assert (in_tiles(problem, plain, "out") is not None) == turn
+    assert f'.split("y", "y_o", "y_i", {ROWS})' in found[True]
+    assert f'.split("x", "x_o", "x_i", {COLUMNS})' in found[True]
+    assert f'"x_i", {COLUMNS})' not in found[False]

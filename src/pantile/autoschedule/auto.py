@@ -8,6 +8,7 @@
     4. Sums of cells at places that data decides go by blocks of these (`search.cells`), scans by columns
        (`search.bands`).
     5. Its factors are doubled and halved, while that is cheaper (`search.resizing`).
+    6. Stages that turn pictures go by small tiles (`search.turned`).
 
 Where the plain schedule takes hardly longer than to call anything, it is taken at once: nothing would be gained.
 A change must promise more than the price is wrong by among neighbours (`worth`). The search ends after `steps`, so that
@@ -38,9 +39,11 @@ from .search.descent import Descent, State
 from .search.groups import groups
 from .search.priced import Candidate, Priced
 from .search.resizing import filling_lines, resizings
+from .search.turned import in_tiles
 from .strategy import Found, Problem, Strategy
 
 AS_DEAR = 0.005  # the part by which prices differ that are the same
+UNSEEN = 0.1  # the part by which tiles may seem dearer that spare what prices do not see
 WAITING = 0.2  # the part of the time of a stage that waits for memory
 Loops = Callable[[Problem, Schedule, str], Iterator[Schedule]]
 Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
@@ -50,7 +53,7 @@ _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
 )  # fmt: skip
 SMALL = 1.5  # times as long as a call that does nothing: what takes no longer is not searched for
 # What can be left out.
-INGREDIENTS = ("crossing", "cells", "bands", "resizing", "rolling", "descent", *(s.name for s, _ in _SOURCES))
+INGREDIENTS = ("crossing", "cells", "bands", "resizing", "turned", "rolling", "descent", *(s.name for s, _ in _SOURCES))
 Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
 
 
@@ -117,7 +120,7 @@ class _Search:
         best = self._improved(best, partial(self._crossed, found))
         for kind, of in (("cells", cells), ("bands", bands)):
             best = self._in_other_loops(best, kind, of)
-        return self._by_lines(self._improved(best, self._resized))
+        return self._in_tiles(self._by_lines(self._improved(best, self._resized)))
 
     def _rolled(self) -> Iterator[State]:
         """All groups of what was proposed, cheapest first, rolling alike."""
@@ -199,6 +202,16 @@ class _Search:
             schedule = filling_lines(self.problem, best.schedule, name)
             found = self.priced.candidate(f"{before}, {name} by lines", schedule) if schedule is not None else None
             if found is not None and found.seconds <= best.seconds * (1 + AS_DEAR):
+                best = found
+        return best
+
+    def _in_tiles(self, best: Candidate) -> Candidate:
+        """With dear stages that turn pictures in tiles, where these do not seem much dearer."""
+        least = self.worth * best.price.seconds
+        for name in [s.name for s in best.price.stages if s.seconds > least and "turned" not in self.without]:
+            schedule = in_tiles(self.problem, best.schedule, name)
+            found = self.priced.candidate(f"{best.name}, {name} in tiles", schedule) if schedule is not None else None
+            if found is not None and found.seconds <= best.seconds * (1 + UNSEEN):
                 best = found
         return best
 

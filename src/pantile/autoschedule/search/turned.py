@@ -1,0 +1,58 @@
+"""Turned: a stage that reads a picture along slanted lines is computed by small tiles.
+
+    out[y, x] = img[floor(a*x + b*y), floor(c*x + d*y)]     ->     32 rows and 64 columns at a time
+
+Each of its rows crosses many rows of the picture, of which each is on pages of its own: more than a core finds at once.
+A tile reads something like a tile. Prices do not see that: where data, params or floats lead to, they do not know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...analysis.access import accesses
+from ...expr.nodes import Expr, Load
+from ...expr.visit import names, walk
+from ...graph.nodes import Stage
+from ...schedule.schedule import Schedule
+from ..strategy import Problem
+from .groups import groups
+from .rolling import Roll, chains, rolls
+
+ROWS, COLUMNS = 32, 64  # of a tile
+
+
+def in_tiles(problem: Problem, schedule: Schedule, name: str) -> Schedule | None:
+    """With such a stage in tiles, if it is computed by itself."""
+    alone = [g for g in groups(problem.graph, schedule) if g.output == name and not g.members]
+    if not alone or not _is_turned(problem, problem.graph.stage[name]):
+        return None
+    roll = replace(Roll.of(problem, alone[0]), rows=1, strip=ROWS, tile=COLUMNS)
+    return schedule.replace(*chains(problem, roll)) if rolls(problem, roll) else None
+
+
+def _is_turned(problem: Problem, stage: Stage) -> bool:
+    """Whether the rows and the columns that it reads of something change with its own columns, in no simple way."""
+    across = stage.dims[problem.row(stage.name)]
+    for a in accesses(stage, stage.pure):
+        column = problem.row(_source(problem, a.buffer))
+        places = [(a.indices[k], a.load.indices[k]) for k in (column - 1, column) if len(a.indices) > -column]
+        if places and all(form is None and across in names(e) and _is_smooth(problem, e) for form, e in places):
+            return True
+    return False
+
+
+def _source(problem: Problem, buffer: str) -> str:
+    producer = problem.graph.producer.get(buffer)
+    return buffer if producer is None else producer.name
+
+
+def _is_smooth(problem: Problem, e: Expr) -> bool:
+    """Whether neighbours lead to neighbours: all that is loaded for it is the same everywhere, or computed so."""
+    for load in (n for n in walk(e) if isinstance(n, Load)):
+        if not any(names(i) for i in load.indices):
+            continue
+        producer = problem.graph.producer.get(load.buffer)
+        if producer is None or producer.updates or not all(_is_smooth(problem, v) for v in producer.pure.values):
+            return False
+    return True
