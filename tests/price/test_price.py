@@ -206,6 +206,40 @@ def test_sums_in_registers_are_cheaper_than_in_memory() -> None:
     assert seconds(block) < 0.5 * seconds(in_memory)
 
 
+def product(rows: int, terms: int, near: bool) -> float:
+    """Seconds of a product of matrices, in blocks of some rows by 16 columns, for some terms of sums at a time."""
+    i, j, a, b, c = *pt.vars("i j"), pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2), pt.Func("c")
+    k = pt.RDom((0, a.shape[1]), name="k")
+    c[i, j] = pt.sum(a[i, k[0]] * b[k[0], j], over=k)
+    sums = pt.on("c").vectorize("j", 16).update().split("j", "j", "lane", 16).split("i", "i", "row", rows)
+    sums = sums.split("k.0", "slice", "k", terms).split("k", "k", "step", 4)
+    sums = sums.reorder("j", "slice", "i", "k", "step", "row", "lane").vectorize("lane").unroll("row").unroll("step")
+    copy = [pt.on("b").copy_in("c", "near", "k", "j"), pt.on("near").compute_at("c", "j").vectorize("j", 16)]
+    p = pt.Pipeline(c, shape=(a.shape[0], b.shape[1]), schedule=pt.Schedule(sums, *copy[: 2 * near]), machine=N1)
+    return p.predict(a=(2048, 2048), b=(2048, 2048), num_threads=1).seconds
+
+
+def test_rows_that_fall_into_few_sets_of_a_cache_are_dear() -> None:
+    """Those of b are 8192 bytes apart: two of 256 sets hold all of a column. Measured: 1.8 to one."""
+    assert product(4, 512, near=False) > 1.3 * product(4, 512, near=True)
+
+
+def test_what_the_next_cache_sends_ahead_is_free() -> None:
+    """32 and 128 kB of b for each block of rows, of which the first cache holds one: measured 488 and 506 ms."""
+    assert product(4, 2048, near=True) < 1.1 * product(4, 512, near=True)
+
+
+def test_sums_are_begun_and_ended() -> None:
+    """Measured: 541 and 490 ms."""
+    assert product(4, 32, near=True) > 1.1 * product(4, 512, near=True)
+
+
+def test_sums_that_registers_have_no_room_for_are_dear() -> None:
+    """Measured: 500 ms for 5 rows, 604 for 6 and 806 for 8: each has a vector of numbers to multiply by, too."""
+    few, some, many = (product(rows, 2048, near=True) for rows in (5, 6, 8))
+    assert 1.05 * few < some < 0.8 * many
+
+
 def test_a_block_larger_than_its_loop_runs_element_by_element() -> None:
     down = pt.on("down").split("x", "xo", "xi", 16).vectorize("xi", 16)
     fits = price(blur(), down, pt.on("across").compute_at("down", "xo").vectorize("x", 16))

@@ -6,7 +6,7 @@
     3. The cheapest of all takes parts of the others, all that cost less there, then group by group, while that is
        cheaper (`search.crossing`).
     4. Sums of cells at places that data decides go by blocks of these (`search.cells`), scans by columns
-       (`search.bands`).
+       (`search.bands`), and sums of products by blocks that registers hold (`search.sums`).
     5. Its factors are doubled and halved, while that is cheaper (`search.resizing`).
     6. Stages that turn pictures go by small tiles (`search.turned`).
 
@@ -39,6 +39,7 @@ from .search.descent import Descent, State
 from .search.groups import groups
 from .search.priced import Candidate, Priced
 from .search.resizing import filling_lines, resizings
+from .search.sums import sums
 from .search.turned import in_tiles
 from .strategy import Found, Problem, Strategy
 
@@ -52,8 +53,9 @@ _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
     (Naive, inf), (Greedy, inf), (Reuse, 100), (Kernel, 100),
 )  # fmt: skip
 SMALL = 1.5  # times as long as a call that does nothing: what takes no longer is not searched for
+LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums}
 # What can be left out.
-INGREDIENTS = ("crossing", "cells", "bands", "resizing", "turned", "rolling", "descent", *(s.name for s, _ in _SOURCES))
+INGREDIENTS = ("crossing", *LOOPS, "resizing", "turned", "rolling", "descent", *(s.name for s, _ in _SOURCES))
 Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
 
 
@@ -118,8 +120,8 @@ class _Search:
             found.append(self.descent.descended(self._start(rolled)).candidate)
         best = self._joined(found, min(found, key=lambda c: c.seconds))
         best = self._improved(best, partial(self._crossed, found))
-        for kind, of in (("cells", cells), ("bands", bands)):
-            best = self._in_other_loops(best, kind, of)
+        for kind in LOOPS:
+            best = self._in_other_loops(best, kind)
         return self._in_tiles(self._by_lines(self._improved(best, self._resized)))
 
     def _rolled(self) -> Iterator[State]:
@@ -171,15 +173,16 @@ class _Search:
                 for schedule in crossings(self.problem.graph, best.schedule, other.schedule, self._may_matter(best)):
                     yield f"{best.name} with parts of {other.name}", schedule
 
-    def _in_other_loops(self, best: Candidate, kind: str, of: Loops) -> Candidate:
+    def _in_other_loops(self, best: Candidate, kind: str) -> Candidate:
         """With dear stages of a kind in other loops: few pipelines have any, so that no step is kept for them."""
         before, least = best, self.worth * best.price.seconds
         dear = {s.name for s in best.price.stages if s.seconds > least and kind not in self.without}
         for name in [s.name for s in self.problem.graph.stages if s.name in dear]:
-            for schedule in of(self.problem, best.schedule, name):
-                found = self.priced.candidate(f"{before.name}, {name} in {kind}", schedule)
-                if found is not None and found.seconds < best.seconds * (1 - self.worth):
-                    best = found
+            ways = [self.priced.candidate(f"{before.name}, {name} in {kind}", schedule)
+                    for schedule in LOOPS[kind](self.problem, best.schedule, name)]  # fmt: skip
+            cheapest = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
+            if cheapest.seconds < best.seconds * (1 - self.worth):
+                best = cheapest
         return best
 
     def _resized(self, best: Candidate) -> Iterator[tuple[str, Schedule]]:

@@ -16,6 +16,7 @@ RUN_BYTES = 16  # of neighbours that one load of an element brings along
 LEAST_OF_A_RUN = 4  # bytes of elements of which several are loaded at once, but for the bytes of a pixel
 OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: to find, load and put a small element to others, or to load a run
 MOST_CHANNELS = 8  # elements of a pixel, at most
+DRAINED = 30.0  # cycles from the last product of a sum to the first of the next one
 NEAR = 4  # the largest stride of loads that are wide ones and shuffles
 # A buffer, for what data decides how it does, and an index along each dim.
 _Place = tuple[str, tuple[object, ...], tuple[float, ...]]
@@ -29,6 +30,7 @@ class Accesses:
         self.loads = self.stores = self.shuffles = self.gathers = self.instructions = self.waiting = 0.0
         self.rows: set[tuple[object, ...]] = set()
         self.anywhere = nests.is_anywhere(leaf[0])  # or the first lane is known to be, say, even
+        self.by_lane = 0  # vectors of which single lanes are multiplied by, copies that do not share any
         self.chosen = False  # lanes are computed apart, where coordinates decide
         self._in_rows = True  # so far, all that moves with lanes is whole pixels of all channels
         self._moves: dict[tuple[object, ...], list[list[float]]] = {}
@@ -39,8 +41,14 @@ class Accesses:
         others = [a for a in reads.loads if a.source != leaf[0]]
         kept = self._stays(reads.stores) if leaf[1] else 1.0
         self._add(others, "loads", 1.0)
+        before = self.loads, self.stores
         self._add(own, "loads", kept)
         self._add(reads.stores, "stores", kept)
+        self.ends = 0.0  # cycles before and after a sum, in which nothing is summed
+        if kept < 1:
+            loads, stores = self.loads - before[0], self.stores - before[1]
+            self.loads, self.stores = before
+            self.ends = loads / machine.issue.load + stores / machine.issue.store + DRAINED * kept
         if not self._in_rows:  # channels that are computed alike stay as they lie in memory
             self.shuffles += self._apart * machine.costs.shuffle
             self.instructions += self._apart
@@ -48,13 +56,9 @@ class Accesses:
             self.waiting = self._chain(own, reads.stores)
 
     def _stays(self, stores: Sequence[Access]) -> float:
-        """How much of loading and storing sums is left, if they stay in registers while the innermost loop runs."""
-        moved = stores[0].variables
+        """How much of loading and storing sums is left, if they stay in registers while the innermost loops run."""
         unknown = any(f.decided is not None for f in stores[0].forms)
-        loop = self.inner.loop
-        if unknown or loop is None or not self.inner.along.isdisjoint(moved):
-            return 1.0
-        return 1 / self.inner.loops.trips(loop)
+        return 1.0 if unknown else 1 / self.inner.standing_still(stores[0].variables)
 
     def _chain(self, own: Sequence[Access], stores: Sequence[Access]) -> float:
         """Cycles until an iteration has what the one before computed, for sums and scans."""
@@ -179,6 +183,8 @@ class Accesses:
             self._in_rows = self._in_rows and len(channels) == stride
             self._apart += sum(channels.values()) * self._width(a) * part
             found.append((max(channels.values()) * stride * self._width(a), 0.0))
+        if any(self._neighbours(a) > 1 for a, _ in dense.values()):
+            self.by_lane += len(same)
         return [*found, *((share, 0.0) for share in same.values())]
 
     def _known(self, a: Access) -> tuple[Box, float, int]:

@@ -22,7 +22,7 @@ from .operations import Tally
 from .sized import Leaf
 
 FORESEEN, LONG = 0.3, 32  # of what beginning a loop costs, for a short one; and iterations whose end is a surprise
-SPILLED = 0.9  # vectors that are loaded again at each step that registers have no room for
+SPILLED = 0.9  # vectors that are loaded again at each step that registers have no room for, and cycles that sums wait
 ALONE = 1.5  # operations on single elements, for each that is counted: these come with addresses and tests
 MOST_SPILLED = 0.7  # of all instructions: those of different lanes need not run side by side
 _FREE_ON_ARM = ("with_mul", "with_wide", "with_narrow", "with_round", "with_limit")  # as parts of other instructions
@@ -42,6 +42,7 @@ class Body(NamedTuple):
     gathers: float
     instructions: float
     waiting: float  # for results of the iteration before
+    ends: float  # before and after sums, and for sums that registers have no room for: nothing else is done then
     iterations: float
     starts: float  # how often the loop begins
     rows: Mapping[str, int]  # of each buffer that are read or written side by side
@@ -59,7 +60,7 @@ class Body(NamedTuple):
         """Of one iteration: units work side by side, instructions come in order."""
         busy = max(self.arithmetic + self.shuffles, self.memory(machine))
         decoded = (self.instructions + machine.costs.iteration) / machine.costs.dispatch
-        return max(busy + self.gathers, decoded, self.waiting)
+        return max(busy + self.gathers, decoded, self.waiting) + self.ends
 
     def memory(self, machine: Machine) -> float:
         """Cycles of its loads and stores, which share the units that find addresses."""
@@ -101,7 +102,8 @@ class Bodies:
         facts, plan = self.nests.facts, self.nests.plan
         touched = [plan.stages[s] for s in (leaf[0], *facts.reads(leaf).sources) if s in plan.stages]
         stored = [(p.storage, p.storage_splits) for p in touched]
-        question = (inner.like, self.nests.is_anywhere(leaf[0]), *stored, facts.dtypes[leaf[0]], self.machine)
+        held = inner.standing_still(facts.reads(leaf).stores[0].variables) if leaf[1] else 1
+        question = (inner.like, held, self.nests.is_anywhere(leaf[0]), *stored, facts.dtypes[leaf[0]], self.machine)
         answers = facts.defined(leaf).answers
         if question not in answers:
             answers[question] = self._iteration(leaf, inner)
@@ -112,28 +114,35 @@ class Bodies:
         traffic = Accesses(self.nests, self.machine, leaf, inner)
         decided = inner.written | inner.across if traffic.chosen else inner.written
         arithmetic, instructions = self._arithmetic(leaf, inner, decided)
-        spilled = min(self._spilled(leaf, inner), MOST_SPILLED * instructions)
-        every = instructions + traffic.instructions + 1.5 * spilled
+        over = self._over(leaf, inner, traffic.by_lane) if leaf[1] else 0.0
+        spilled = min(self._spilled(leaf, inner), MOST_SPILLED * instructions) if not over else 0.0
+        every = instructions + traffic.instructions + 1.5 * (spilled + over)
         waiting = max(traffic.waiting, self.nests.facts.depth(leaf) * min(1.0, every / self.machine.costs.window))
         return Body(
             arithmetic, traffic.shuffles, traffic.loads + spilled, traffic.stores + spilled / 2, traffic.gathers, every,
-            waiting, 1.0, 1.0, Counter(str(row[0]) for row in traffic.rows),
+            waiting, traffic.ends + over * SPILLED, 1.0, 1.0, Counter(str(row[0]) for row in traffic.rows),
         )  # fmt: skip
+
+    def _over(self, leaf: Leaf, inner: Inner, by_lane: int) -> float:
+        """Vectors of sums that registers have no room for, once for each term that is added: besides those, registers
+        hold a row of what is multiplied, and by what, so many vectors of which single lanes are taken."""
+        if inner.lanes == 1:
+            return 0.0
+        each = self.machine.vector_bits // 8
+        row = inner.lanes * sum(t.bytes for t in self.nests.facts.dtypes[leaf[0]]) / each
+        copies = inner.copies(self.nests.facts.reads(leaf).stores[0].variables)
+        over = row * copies + min(row, row * copies / 2) + max(1, by_lane) - self.machine.registers
+        return max(0.0, over) * inner.points / inner.lanes / copies
 
     def _spilled(self, leaf: Leaf, inner: Inner) -> float:
         """Vectors per iteration that registers have no room for, and that are loaded again."""
         if inner.lanes == 1:
             return 0.0
-        each = self.machine.vector_bits // 8
-        room = self.machine.registers * each
+        room = self.machine.registers * (self.machine.vector_bits // 8)
         held = 0.0
         if leaf[1]:
             sums = inner.lanes * inner.copies(self.nests.facts.reads(leaf).stores[0].variables)
-            bytes_each = sum(t.bytes for t in self.nests.facts.dtypes[leaf[0]])
-            held = sums * bytes_each
-            operands = each + min(inner.lanes * bytes_each, held / 2)  # a row of what is multiplied, and by what
-            if held + operands > room:
-                return 2 * (held + operands - room) / each
+            held = sums * sum(t.bytes for t in self.nests.facts.dtypes[leaf[0]])
         again = 0
         for live in self.nests.facts.live(leaf):
             if live * inner.lanes <= room - min(held, room / 2):

@@ -18,6 +18,7 @@ class Inner:
         real = [k for k, n in enumerate(names) if kinds[n] in ("serial", "parallel") and loops.trips(n) > 1]
         at = real[-1] if real else -1
         self.loop: str | None = names[at] if real else None
+        self._real = [names[k] for k in real]
         self.copied = [n for n in names[at + 1 :] if kinds[n] == "unroll" and loops.trips(n) > 1]
         self.vectors = [n for n in names[at + 1 :] if kinds[n] == "vector"]
         self.lanes = prod(map(loops.trips, self.vectors))
@@ -31,6 +32,15 @@ class Inner:
     def along(self) -> frozenset[str]:
         """The variables of the innermost real loop."""
         return self.loops.of[self.loop] if self.loop else frozenset()
+
+    def standing_still(self, variables: frozenset[str]) -> int:
+        """Iterations of the innermost loops that do not move any of some variables."""
+        count = 1
+        for name in reversed(self._real):
+            if not self.loops.of[name].isdisjoint(variables):
+                break
+            count *= self.loops.trips(name)
+        return count
 
     @property
     def like(self) -> Hashable:

@@ -17,15 +17,20 @@ class Part(NamedTuple):
 
 
 def layout(nests: Nests, name: str) -> list[Part]:
-    """The contiguous part last."""
+    """The contiguous part last; of a stage that is stored in a loop, what it has there."""
     if name not in nests.layouts:
-        nests.layouts[name] = _layout(nests, name)
+        box = nests.stored(name) if name in nests.plan.stages else nests.facts.whole[name]
+        nests.layouts[name] = _layout(nests, name, box)
     found: list[Part] = nests.layouts[name]
     return found
 
 
-def _layout(nests: Nests, name: str) -> list[Part]:
-    whole = nests.facts.whole[name]
+def whole_layout(nests: Nests, name: str) -> list[Part]:
+    """The same, if all of it were stored."""
+    return _layout(nests, name, nests.facts.whole[name])
+
+
+def _layout(nests: Nests, name: str, whole: Box) -> list[Part]:
     p = nests.plan.stages.get(name)
     if p is None:
         return [Part(axis, n, 1) for axis, n in enumerate(whole)]
@@ -39,7 +44,7 @@ def _layout(nests: Nests, name: str) -> list[Part]:
 
 
 def memory_strides(nests: Nests, name: str) -> Box:
-    """How far apart in memory neighbours along each axis are, in elements."""
+    """How far apart in memory neighbours along each axis are, in elements, where all is stored."""
     if name not in nests.strides:
         nests.strides[name] = _memory_strides(nests, name)
     return nests.strides[name]
@@ -47,7 +52,7 @@ def memory_strides(nests: Nests, name: str) -> Box:
 
 def _memory_strides(nests: Nests, name: str) -> Box:
     strides, distance = [0] * len(nests.facts.whole[name]), 1
-    for part in reversed(layout(nests, name)):
+    for part in reversed(whole_layout(nests, name)):
         if part.step == 1:
             strides[part.axis] = distance
         distance *= part.extent

@@ -221,9 +221,8 @@ class _Pricing:
         """Of one definition, so many cores together."""
         split = sum(map(self._loop, bodies), Causes())
         streams, pages = max((b.streams for b in bodies), default=0), max(map(self._pages, bodies), default=0.0)
-        moving = self._seconds_of(moved, streams, pages, self._rates(cores))
-        hidden = HIDDEN * min(moving, split.seconds)
-        return split + Causes(traffic=moving - hidden)
+        near, far = self._seconds_of(moved, streams, pages, self._rates(cores))
+        return split + Causes(traffic=near + far - _hidden(near, far, split.seconds))
 
     def _loop(self, body: Body) -> Causes:
         """Of an innermost loop, by what its time is spent on, in proportion."""
@@ -255,14 +254,15 @@ class _Pricing:
         box = nests.stored(source) if source in nests.plan.stages else nests.facts.whole[source]
         return prod(box) * max(t.bytes for t in types)
 
-    def _seconds_of(self, moved: Moved, streams: int, pages: float, rates: list[float]) -> float:
-        """That it takes one core to move bytes, so many rows side by side, on so many pages."""
+    def _seconds_of(self, moved: Moved, streams: int, pages: float, rates: list[float]) -> tuple[float, float]:
+        """That it takes one core to move bytes from the next cache, and from farther away: so many rows side by side,
+        on so many pages."""
         near, *far = [n / rate for n, rate in zip(moved.bytes, rates, strict=True)]
         costs = self.machine.costs
         started = (moved.begun + moved.stored / self.machine.l1.line * costs.store_line) * self.cycle
         slower: float = max(1.0, streams / STREAMS) ** STREAM_POWER
         turning = max(1.0, pages / PAGES)  # from page to page
-        return near / AHEAD * turning + sum(far[:-1]) * slower + sum(far[-1:]) * slower * slower + started
+        return near / AHEAD * turning, sum(far[:-1]) * slower + sum(far[-1:]) * slower * slower + started
 
     def _rates(self, cores: int) -> list[float]:
         """Bytes per second, for one of so many cores, from each cache but the first and from memory."""
@@ -275,3 +275,10 @@ class _Pricing:
         written = prod(loops.trips(n) for n in loops.names if loops.kinds[n] == "unroll")
         inside = prod(map(loops.trips, Inner(loops).copied))
         return sum(body.instructions + 20 for body in bodies) * written / inside
+
+
+def _hidden(near: float, far: float, computing: float) -> float:
+    """Of the seconds that bytes take from the next cache and from farther away, those in which something is computed.
+    What the next cache sends ahead is hidden altogether, the more so the less of the time it is busy."""
+    idle = max(0.0, 1 - (near + far) / max(computing, 1e-12))
+    return HIDDEN * min(near + far, computing) + (1 - HIDDEN) * near * idle

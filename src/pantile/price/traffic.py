@@ -8,15 +8,17 @@ stays there. What fits altogether was left there by the call before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from math import inf, prod
 
 from ..dataclass import dataclass
 from ..machine.description import Machine
 from ..schedule.plan import Site
-from .layout import far_runs, layout, run
+from .layout import Part, far_runs, layout, run, whole_layout
 from .nest import Nests
 from .reads import Box
+from .sets import crowding
 from .sized import Leaf
 
 USED = 0.6  # the part of a cache that is there for what a loop touches, others and associativity having the rest
@@ -26,13 +28,14 @@ BOTH_WAYS = 2  # runs of a scan: it reads them and writes them
 ASKED_FOR = 0.4  # of the waiting for a run is left, where the schedule asks for it early
 FOLLOWED = 16  # runs side by side that are sent ahead
 NEAR_BYTES = 2048  # from run to run, where steps are seen and followed: both in a page
+FROM_NEXT = 5.0  # cycles until a line comes from the next cache that nothing has sent ahead
 WRITTEN = 0.6  # of what as many bytes take that are read: nobody waits for them
 
 
 @dataclass
 class Moved:
     """Of one definition: bytes that come from each cache but the first, and from memory last; of the first of these,
-    those that are stored; and cycles until runs of elements have begun to come from beyond the core's own caches."""
+    those that are stored; and cycles until runs of elements have begun to come."""
 
     bytes: list[float]
     stored: float = 0.0
@@ -54,7 +57,7 @@ class Traffic:
 
     def __init__(self, nests: Nests, machine: Machine) -> None:
         self.nests, self.machine = nests, machine
-        self._iteration: dict[Site, float] = {}
+        self._iteration: dict[tuple[Site, bool], float] = {}
         self._inside: dict[Site, list[Leaf]] = {}
         for leaf in nests.leaves:
             for site in nests.chain(leaf):
@@ -63,6 +66,7 @@ class Traffic:
         self._walks: dict[tuple[Leaf, str], int] = {}
         touched = dict.fromkeys(source for leaf in nests.leaves for source in nests.facts.reads(leaf).sources)
         self._layout = {name: layout(nests, name) for name in touched}
+        self._whole = {name: whole_layout(nests, name) for name in touched}  # as far apart as rows of all of it are
         stages = {name: nests.plan.stages[name] for name in touched if name in nests.plan.stages}
         self._stores = {name: nests.to(p.store) for name, p in stages.items()}
 
@@ -75,11 +79,11 @@ class Traffic:
         found = {leaf: Moved([0.0] * len(self.machine.caches)) for leaf in self.nests.leaves}
         beyond: dict[tuple[str, Leaf], list[float]] = {}
         for level, size in enumerate(sizes):
-            for (_, source), (leaf, missed, times, box) in self._missed(size).items():
+            for (_, source), (leaf, missed, times, box) in self._missed(size, first=level == 0).items():
                 amounts = beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))
                 amounts[level] += missed
-                if level and self._is_read(leaf, source):
-                    runs = min(times * self._runs(leaf, source, box), missed / self.machine.l1.line)
+                if self._is_read(leaf, source):
+                    runs = min(times * self._runs(leaf, source, box, level), missed / self.machine.l1.line)
                     waits = self._to_begin(level, missed / runs) / self._at_once(leaf, source)
                     found[leaf].begun += runs * waits * (ASKED_FOR if self._asked_for(leaf, source) else 1)
         for (source, leaf), amounts in beyond.items():
@@ -95,6 +99,8 @@ class Traffic:
     def _to_begin(self, level: int, length: float) -> float:
         """Cycles until a run of so many bytes comes that a cache does not have, beyond those that it takes from the
         next one; short ones are over before what follows is sent ahead."""
+        if level == 0:
+            return FROM_NEXT if length < SHORT_BYTES else 0.0
         costs, last = self.machine.costs, level == len(self.machine.caches) - 1
         near, far = (costs.line, costs.far_line) if length < SHORT_BYTES else (costs.stream, costs.far_stream)
         return near if not last else far - near if level > 1 else far
@@ -116,15 +122,16 @@ class Traffic:
         box = self._box(leaf, source, chain[-1] if chain else None)
         return max(1.0, min(AT_ONCE, prod(box) / run(self._layout[source], box)))
 
-    def _missed(self, size: float) -> dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]]:
-        """Bytes of each source that definitions do not find in a cache: how often which box; where several in the same
-        loop use the same, the first one fetches it."""
+    def _missed(self, size: float, first: bool) -> dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]]:
+        """Bytes of each source that definitions do not find in a cache, the first or another one: how often which box;
+        where several in the same loop use the same, one of them fetches it."""
         if size == inf:
             return {}
-        first: dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]] = {}
+        found: dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]] = {}
         for leaf in self.nests.leaves:
             chain = self.nests.chain(leaf)
-            depth = next((k for k, site in enumerate(chain) if self._touched_in(site) <= size), len(chain) - 1)
+            innermost = max(0, len(chain) - self._written_out(leaf) - 1)
+            depth = next((k for k in range(innermost) if self._touched_in(chain[k], first) <= size), innermost)
             site = chain[depth] if chain else None
             outside = chain[depth - 1] if depth > 0 else None
             boxes = self.nests.touched(leaf, outside)
@@ -135,9 +142,9 @@ class Traffic:
                     continue
                 size_of = min(self._bytes(source, box), most.get(source, inf))
                 amount = times * size_of
-                if (site, source) not in first or first[site, source][1] < amount:
-                    first[site, source] = (leaf, amount, times, box)
-        return first
+                if (site, source) not in found or found[site, source][1] < amount:
+                    found[site, source] = (leaf, amount, times, box)
+        return found
 
     def _is_still_there(self, leaf: Leaf, source: str, size: float) -> bool:
         """Whether what a scan has stored in an iteration of a loop around both is in a cache that could not keep all of
@@ -154,22 +161,39 @@ class Traffic:
         updates = range(1, len(self.nests.facts.graph.stage[source].definitions))
         return any(self.nests.facts.reads((source, k)).is_scan for k in updates)
 
-    def _touched_in(self, site: Site) -> float:
-        """Bytes that one iteration of a loop touches."""
-        if site not in self._iteration:
-            self._iteration[site] = sum(self._largest(self._inside[site], site).values())
-        return self._iteration[site]
+    def _written_out(self, leaf: Leaf) -> int:
+        """How many of the innermost loops of a definition are vectors, have all iterations written out, or only one."""
+        count = 0
+        for site in reversed(self.nests.chain(leaf)):
+            if self.nests.kind(site) not in ("vector", "unroll") and self.nests.trips(site) > 1:
+                break
+            count += 1
+        return count
 
-    def _largest(self, leaves: Iterable[Leaf], site: Site | None) -> dict[str, float]:
+    def _touched_in(self, site: Site, first: bool) -> float:
+        """Bytes of a cache, the first or another one, that one iteration of a loop needs."""
+        if (site, first) not in self._iteration:
+            self._iteration[site, first] = sum(self._largest(self._inside[site], site, first).values())
+        return self._iteration[site, first]
+
+    def _largest(self, leaves: Iterable[Leaf], site: Site | None, crowded: bool = False) -> dict[str, float]:
         sizes: dict[str, float] = {}
         for leaf in leaves:
             most = self._scattered(leaf, site)
             for source, box in (self.nests.touched(leaf, site) or {}).items():
                 if site is None or site in self._stores.get(source, ()):
                     box = self._stored(source, box)
-                touched = min(self._bytes(source, box), most.get(source, inf))
+                touched = min(self._bytes(source, box) * self._crowding(source, box, crowded), most.get(source, inf))
                 sizes[source] = max(sizes.get(source, 0.0), touched)
         return sizes
+
+    def _crowding(self, source: str, box: Box, crowded: bool) -> float:
+        """By what the first cache has less room for a box: see `sets`."""
+        if not crowded:
+            return 1.0
+        p, l1 = self.nests.plan.stages.get(source), self.machine.l1
+        padding = l1.line if p is not None and p.store is None else 0  # where sizes are known, rows are not padded
+        return crowding(l1, self._layout[source], box, self.nests.facts.dtypes[source][0].bytes, padding)
 
     def _scattered(self, leaf: Leaf, site: Site | None) -> dict[str, float]:
         """The most bytes of sources that a definition touches where data say: a line for each time."""
@@ -205,27 +229,46 @@ class Traffic:
             total += points / together * max(1.0, lines) * line
         return total
 
-    def _runs(self, leaf: Leaf, source: str, box: Box) -> float:
-        """In how many runs of consecutive elements a box is walked through: up to the innermost loop that goes
-        elsewhere than on from where it is."""
+    def _runs(self, leaf: Leaf, source: str, box: Box, level: int) -> float:
+        """In how many runs that a cache foresees a box is walked through."""
         points = prod(box)
-        if (leaf, source) not in self._walks:
-            self._walks[leaf, source] = self._walked(leaf, source)
-        together = min(points, self._walks[leaf, source], run(self._layout[source], box))
+        if level:
+            together: float = min(points, self._walked(leaf, source), run(self._layout[source], box))
+        else:
+            together = min(points, self._followed(leaf, source))
         return points / together * len(self.nests.facts.dtypes[source])
 
     def _walked(self, leaf: Leaf, source: str) -> int:
-        parts, chain = self._layout[source], self.nests.chain(leaf)
-        near = NEAR_BYTES / self.nests.facts.bytes_per_point(source)
+        """Consecutive elements, up to the innermost loop that goes elsewhere than on from where it is."""
+        if (leaf, source) not in self._walks:
+            self._walks[leaf, source] = self._find_walked(leaf, source)
+        return self._walks[leaf, source]
+
+    def _find_walked(self, leaf: Leaf, source: str) -> int:
         length, side_by_side = 1, 0
-        for site in (*reversed(chain), None):
-            box = self._box(leaf, source, site)
-            runs = far_runs(parts, box, near)
+        for runs, box in self._far_runs(leaf, source, self._whole[source]):
             side_by_side = side_by_side or runs  # of one iteration: each has an instruction of its own
             if runs > FOLLOWED * side_by_side:
                 break
-            length = run(parts, box)
+            length = run(self._whole[source], box)
         return length
+
+    def _followed(self, leaf: Leaf, source: str) -> float:
+        """Elements that follow each other at short steps, in one of the runs that go on side by side."""
+        length, side_by_side = 1.0, 0
+        for runs, box in islice(self._far_runs(leaf, source, self._layout[source]), self._written_out(leaf), None):
+            side_by_side = side_by_side or runs  # of one iteration
+            if runs > side_by_side:
+                break
+            length = prod(box) / runs
+        return length
+
+    def _far_runs(self, leaf: Leaf, source: str, parts: list[Part]) -> Iterator[tuple[int, Box]]:
+        """In how many places that are far apart the iterations of each loop are, the innermost first, and their box."""
+        near = NEAR_BYTES / self.nests.facts.bytes_per_point(source)
+        for site in (*reversed(self.nests.chain(leaf)), None):
+            box = self._box(leaf, source, site)
+            yield far_runs(parts, box, near), box
 
     def _box(self, leaf: Leaf, source: str, site: Site | None) -> Box:
         return (self.nests.touched(leaf, site) or {}).get(source, self.nests.facts.whole[source])

@@ -1,0 +1,46 @@
+"""Sets of a cache: an address says which lines of a cache may hold it, so that rows which are a power of two apart push
+each other out long before the cache is full.
+
+    filter[c, 3, 3, 128] of floats, 16 of c and all of 3 by 3, a line of each: 144 lines, 72, 24 and 8 lines apart. All
+    are in 32 of the 256 sets of a first cache, which hold 4 lines each: as if they were eight times as large.
+
+Rows of buffers that code makes are a line farther apart than they are long (`lower/flatten.py`), planes are not. Caches
+behind the first one have addresses of memory, where pages lie anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import gcd, prod
+
+from ..machine.description import Cache
+from .layout import Part, run
+from .reads import Box
+
+
+def crowding(cache: Cache, parts: list[Part], box: Box, each: int, padding: int) -> float:
+    """How many times as large a box of elements of so many bytes is, as far as room in the cache goes: 1 if the lines
+    of its rows are in as many sets as they can be. `padding`: bytes between rows."""
+    sets = cache.size // (cache.ways * cache.line)
+    length = max(1, run(parts, box) * each // cache.line)  # lines of a row
+    steps = list(_steps(parts, box, each, cache.line, padding))
+    reached, apart = 1, sets
+    for distance, rows in sorted(steps, key=lambda s: -gcd(sets, s[0])):
+        apart = gcd(apart, distance)
+        reached = min(reached * rows, sets // apart)
+    reached = min(sets, reached * length)
+    return sets / reached if length * prod(n for _, n in steps) > cache.ways * reached else 1.0
+
+
+def _steps(parts: list[Part], box: Box, each: int, line: int, padding: int) -> Iterator[tuple[int, int]]:
+    """Along which distances rows follow each other, in lines, and how many do."""
+    distance, inside_run = each, True
+    for part in reversed(parts):
+        inside = min(part.extent, -(-box[part.axis] // part.step))
+        if not inside_run and inside > 1:
+            yield distance // line if distance % line == 0 else 1, inside
+        inside_run = inside_run and inside == part.extent
+        is_row = distance < line
+        distance *= part.extent
+        if is_row and distance >= line:
+            distance += padding

@@ -1,0 +1,74 @@
+"""Sums of products in blocks that registers hold: which stages are such sums, and what becomes of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.autoschedule import STRATEGIES, Auto
+from pantile.autoschedule.search.sums import sums
+
+from .problems import ORDINARY, chain, matrix_product, problem_of
+
+i, j = pt.vars("i j")
+
+
+def transposed() -> pt.Pipeline:
+    """a times b, whose rows are its columns, and what is positive of it."""
+    a, b = pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2)
+    ab, out, k = pt.Func("ab"), pt.Func("out"), pt.RDom((0, a.shape[1]), name="k")
+    ab[i, j] = pt.sum(a[i, k[0]] * b[j, k[0]], over=k)
+    out[i, j] = pt.maximum(ab[i, j], 0)
+    return pt.Pipeline(out, shape=(a.shape[0], b.shape[0]))
+
+
+def convolution() -> pt.Pipeline:
+    """3 by 3 pixels and all channels, of which there are as many after it."""
+    y, x, c = pt.vars("y x c")
+    img, taps, out = pt.Input("img", "float32", ndim=3), pt.Input("taps", "float32", ndim=4), pt.Func("out")
+    r = pt.RDom((0, 3), (0, 3), (0, img.shape[2]), name="r", names="y x c")
+    out[y, x, c] = pt.sum(img[y + r.y, x + r.x, r.c] * taps[r.c, r.y, r.x, c], over=r)
+    return pt.Pipeline(out, shape=(img.shape[0] - 2, img.shape[1] - 2, taps.shape[3]))
+
+
+PRODUCTS = {
+    "matrices": (matrix_product, "c", {"a": (1000, 800), "b": (800, 1200)}, {"a": (23, 19), "b": (19, 37)}),
+    "transposed": (transposed, "ab", {"a": (1000, 800), "b": (1200, 800)}, {"a": (23, 19), "b": (37, 19)}),
+    "convolution": (convolution, "out", {"img": (80, 90, 128), "taps": (128, 3, 3, 128)},
+                    {"img": (7, 13, 9), "taps": (9, 3, 3, 37)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_they_are_right_and_cheaper(name: str) -> None:
+    build, stage, large, small = PRODUCTS[name]
+    p = build()
+    problem = problem_of(p, ORDINARY, **large)
+    start = STRATEGIES["kernel"]().find(problem).schedule
+    found = list(sums(problem, start, stage))
+    assert len(found) == (3 if name == "transposed" else 2)  # columns side by side, and around the only reader
+    rng = np.random.default_rng(0)
+    inputs = {n: rng.random(shape, np.float32) for n, shape in small.items()}
+    for schedule in found[1:]:
+        np.testing.assert_allclose(p.with_schedule(schedule)(**inputs), p.reference(**inputs), rtol=1e-5)
+    before, *after = (
+        p.with_schedule(s, machine=ORDINARY).predict(num_threads=1, **large).seconds for s in (start, *found)
+    )
+    assert max(after) < before
+
+
+def test_a_product_of_matrices_as_a_person_would_schedule_it() -> None:
+    two = replace(ORDINARY, cores=2, threads=2)
+    problem = problem_of(matrix_product(), two, a=(1024, 1024), b=(1024, 1024))
+    found = Auto().find(problem).schedule
+    assert '.split("i", "i_o", "i_i", 5)' in repr(found.on("c")) and '.unroll("i_i")' in repr(found.on("c"))
+    assert '.copy_in("c", "b_near"' in repr(found.on("b")) and ".compute_at(" in repr(found.on("b_near"))
+
+
+def test_what_is_no_sum_of_products_is_left_alone() -> None:
+    problem = problem_of(chain(3), ORDINARY, img=(200, 300))
+    start = STRATEGIES["naive"]().find(problem).schedule
+    assert not any(list(sums(problem, start, s.name)) for s in problem.graph.stages)
