@@ -72,3 +72,13 @@ def test_what_is_no_sum_of_products_is_left_alone() -> None:
     problem = problem_of(chain(3), ORDINARY, img=(200, 300))
     start = STRATEGIES["naive"]().find(problem).schedule
     assert not any(list(sums(problem, start, s.name)) for s in problem.graph.stages)
+
+
+def test_a_scan_of_products_is_left_alone() -> None:
+    a, b, f = pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2), pt.Func("f")
+    k = pt.RDom((1, a.shape[1] - 1), name="k")
+    f[i, j] = 0.0
+    f[i, k[0]] = f[i, k[0] - 1] + a[i, k[0]] * b[k[0], i]
+    problem = problem_of(pt.Pipeline(f, shape=(a.shape[0], a.shape[1])), ORDINARY, a=(300, 300), b=(300, 300))
+    start = STRATEGIES["naive"]().find(problem).schedule
+    assert list(sums(problem, start, "f")) == []

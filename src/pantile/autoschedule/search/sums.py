@@ -14,15 +14,15 @@ send it ahead while products are summed. A stage that is computed of the sums va
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
 from ...cached import cached_property
 from ...dataclass import dataclass
-from ...expr.nodes import Var
+from ...expr.nodes import Expr, Var
 from ...expr.visit import loaded
-from ...graph.nodes import Definition, Stage
+from ...graph.nodes import Stage
 from ...schedule.directives import SUFFIX, StageSchedule, on
 from ...schedule.names import fresh
 from ...schedule.schedule import Schedule
@@ -58,8 +58,12 @@ def _value_by_value(problem: Problem, stage: Stage) -> Stage | None:
     if reader is None or reader.updates or reader.ndim != stage.ndim:
         return None
     loads = [e for e in reader.pure.loads if e.buffer in stage.buffers]
-    is_at_home = all([isinstance(i, Var) and i.name for i in e.indices] == [*reader.dims] for e in loads)
-    return reader if is_at_home else None
+    return reader if all(_is_at(e.indices, reader.dims) for e in loads) else None
+
+
+def _is_at(indices: Sequence[Expr], dims: Sequence[str]) -> bool:
+    """Whether a place is that of the point which is computed."""
+    return [isinstance(i, Var) and i.name for i in indices] == [*dims]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +82,9 @@ class _Block:
         """None if the statement is no sum of products, or one whose order may not change."""
         update, domain = s.definition, [r.name for r in s.definition.domain]
         one_value = len(s.stage.dtypes) == 1 and update.condition is None
-        if not domain or not one_value or not s.is_tileable or _is_decided_by_data(update):
+        if not domain or not one_value or not _is_at(update.indices, s.stage.dims) or not s.is_tileable:
+            return None
+        if any(loaded(i) for e in update.loads for i in e.indices):  # places that data decides
             return None
         for rows in reversed([d for d in s.stage.dims if d != s.vector and s.extents[d] >= TERMS]):
             vectors = [r for r in s.inputs if s.vector in r.loops]
@@ -247,10 +253,6 @@ class _Block:
             return chain.reorder(*stored, vector + SUFFIX["vectorize"]) if stored != dims else chain
         chain = chain.unroll(last, TERMS).vectorize(vector, self.lanes)  # turned in registers
         return chain.reorder(*stored, last + SUFFIX["unroll"], vector + SUFFIX["vectorize"])
-
-
-def _is_decided_by_data(update: Definition) -> bool:
-    return any(map(loaded, update.indices)) or any(loaded(i) for e in update.loads for i in e.indices)
 
 
 def _fresh(loop: str, suffix: str, taken: set[str]) -> str:
