@@ -12,7 +12,7 @@ from __future__ import annotations
 from ..expr.build import cast
 from ..expr.nodes import COMPARISON, Cast, Const, Expr, Load, Op, const
 from ..expr.types import INDEX, INT16, UINT16, DType
-from ..expr.visit import children, each_once, rebuild, rebuild_op
+from ..expr.visit import children, each_once, rebuild, rebuild_op, walk_values
 from ..graph.nodes import Definition
 from .interval import Evaluator
 
@@ -22,6 +22,8 @@ _BY_A_CONSTANT = {"floordiv", "mod", "shr"}
 
 def narrowed_values(d: Definition) -> tuple[Expr, ...]:
     """The values of a definition with smaller types inside; the same objects where nothing is smaller."""
+    if not any(isinstance(e, Cast) and _is_extended(e) for e in walk_values(*d.values)):
+        return d.values
     narrower = _Narrower()
     return tuple(map(narrower.visit, d.values))
 

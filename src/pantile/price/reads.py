@@ -12,9 +12,9 @@ from math import ceil
 from ..cached import cached_property
 from ..dataclass import dataclass
 from ..expr.linear import linear
-from ..expr.nodes import Expr, Load, Number
+from ..expr.nodes import Expr, Load, Number, Op
 from ..expr.types import DType
-from ..expr.visit import key, names
+from ..expr.visit import key, loaded, names, walk
 from ..graph.nodes import Definition, Stage
 from .branches import Branches
 from .forms import NOTHING, Form, Slopes, index_form
@@ -70,7 +70,9 @@ class Reads:
     @cached_property
     def loads(self) -> tuple[Access, ...]:
         """Every different load."""
-        branches = Branches(list(self.definition.expressions), self._extents, self._scalars)
+        expressions = self.definition.expressions
+        decided = any(isinstance(e, Op) and e.op == "select" and not loaded(e.args[0]) for e in walk(*expressions))
+        branches = Branches(expressions if decided else [], self._extents, self._scalars)
         different: dict[tuple[object, ...], Load] = {}
         where: dict[tuple[object, ...], int] = {}
         for e in self.definition.loads:
