@@ -35,6 +35,7 @@ class Accesses:
         self._in_rows = True  # so far, all that moves with lanes is whole pixels of all channels
         self._moves: dict[tuple[object, ...], list[list[float]]] = {}
         self._alike: dict[tuple[object, ...], tuple[Box, float, int]] = {}
+        self._axes: dict[str, list[int]] = {}
         self._apart = 0.0  # shuffles that take pixels apart or put them together
         reads = nests.facts.reads(leaf)
         own = [a for a in reads.loads if a.source == leaf[0]]
@@ -84,11 +85,11 @@ class Accesses:
             if not a.decided.isdisjoint(self.inner.across) or self._is_uneven(a):
                 families.setdefault(a.family, []).append(a)
                 continue
-            far = self._far(a.source)
+            far, decided = self._far(a.source), a.family if a.decided else ()
             for place in self._places(a):
-                self.rows.add((a.buffer, *(place[axis] for axis in far)))
-                at = (a.buffer, a.family if a.decided else (), place)
-                dense[at] = (a, max(share, dense[at][1] if at in dense else 0.0))
+                self.rows.add((a.buffer, *[place[axis] for axis in far]))
+                at = (a.buffer, decided, place)
+                dense[at] = (a, max(share, dense[at][1]) if at in dense else share)
         for family in families.values():
             self._in_rows = False
             self._gather(family, part * max(a.share(self.inner.written & a.variables) for a in family), unit)
@@ -99,11 +100,17 @@ class Accesses:
 
     def _far(self, name: str) -> list[int]:
         """Along which axes neighbours are in other rows of memory: not those of channels or of pixels."""
-        return [axis for axis, n in enumerate(memory_strides(self.nests, name)) if n > MOST_CHANNELS]
+        if name not in self._axes:
+            strides = memory_strides(self.nests, name)
+            self._axes[name] = [axis for axis, n in enumerate(strides) if n > MOST_CHANNELS]
+        return self._axes[name]
 
     def _is_uneven(self, a: Access) -> bool:
         """Whether lanes are not at regular distances, as those of an image that is enlarged by 3/2."""
-        slopes = [f.slope(v) for f in a.forms if f.rounded for v in self.inner.across]
+        rounded = [f for f in a.forms if f.rounded]
+        if not rounded:
+            return False
+        slopes = [f.slope(v) for f in rounded for v in self.inner.across]
         return any(s and not (1 / s).is_integer() and not s.is_integer() for s in slopes)
 
     def _gather(self, family: Sequence[Access], part: float, unit: str) -> None:

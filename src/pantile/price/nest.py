@@ -323,8 +323,8 @@ class Nests:
         return self._loops[leaf]
 
     def _variables(self, leaf: Leaf, box: Box) -> dict[str, int]:
-        dims = self.facts.graph.stage[leaf[0]].dims
-        return {**dict(zip(dims, box, strict=True)), **self.facts.domain(leaf)}
+        found = dict(zip(self.facts.graph.stage[leaf[0]].dims, box, strict=True))
+        return found | self.facts.domain(leaf) if leaf[1] else found
 
     def versions(self, leaf: Leaf) -> list[Loops]:
         """The loops of a definition, those of last blocks apart where these are not like the others."""
