@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..expr.nodes import Bits, Cast, Const, Expr, Op
 from ..expr.types import FLOAT32, FLOAT64, DType
 from .context import Context
-from .mantissa import is_slow, small_to_float, without_limits
+from .mantissa import is_slow_to_float, small_to_float, without_limits
 from .rounding import bfloat_bits, bfloat_from_bits, double_to_16bit, round_bfloat
 from .types import constant, integer_type, mangled, value_type
 
@@ -38,7 +38,7 @@ def _resize(ctx: Context, source: DType, to: DType, lanes: int, value: str) -> s
 
 
 def _int_to_float(ctx: Context, source: DType, to: DType, lanes: int, value: str) -> str:
-    if to == FLOAT32 and is_slow(ctx, source, lanes):
+    if to == FLOAT32 and is_slow_to_float(ctx, source, lanes):
         return small_to_float(ctx, source, lanes, value)
     instruction = "sitofp" if source.is_signed else "uitofp"
     exact_in_float32 = source.bits < 32 or to.bits > 16

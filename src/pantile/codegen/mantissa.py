@@ -16,7 +16,7 @@ from .types import constant, integer, integer_type, mangled, value_type
 _ONES = 2.0**23  # the least float32 whose last bit counts ones
 _UPPER = 0x4B00  # the upper half of its bits
 _OF_BOTH_SIGNS = 1.5 * 2.0**23
-_LANES = 4  # of a register
+_LANES, _REGISTER = 4, 128  # of a register, and its bits
 
 
 def is_slow(ctx: Context, small: DType, lanes: int) -> bool:
@@ -24,6 +24,12 @@ def is_slow(ctx: Context, small: DType, lanes: int) -> bool:
     cores are done by one of two or four units, some of them in two cycles."""
     is_small = small.is_int and small.bits <= 16
     return ctx.module.target.arch == "aarch64" and is_small and lanes % _LANES == 0
+
+
+def is_slow_to_float(ctx: Context, source: DType, lanes: int) -> bool:
+    """The same, but for whole registers of bytes: one instruction widens these to 32 bits, while it takes two to put
+    other bits beside them."""
+    return is_slow(ctx, source, lanes) and not (source.bits == 8 and lanes * source.bits % _REGISTER == 0)
 
 
 def small_to_float(ctx: Context, source: DType, lanes: int, value: str) -> str:
