@@ -225,6 +225,13 @@ def touched_index(e: pt.Expr) -> Interval:
     return interval(pt.Pipeline(f, shape=(4,)).graph.stages[-1].pure.values[0], {})
 
 
+def test_a_shift_by_all_bits_but_one_has_no_known_ends() -> None:
+    """2**63 is no index: the ends would be products with it."""
+    x = coordinate("x")
+    found = interval(x << const(63, INDEX), {"x": Interval(x, x + 1)})
+    assert found.low is None and found.high is None
+
+
 def test_clamped_coordinates_fit_a_narrower_type() -> None:
     """The range of a clamp is known whatever is clamped: here a choice between a coordinate and a number."""
     y, x, n = (coordinate(name) for name in "yxn")

@@ -283,3 +283,12 @@ def test_what_turns_a_picture_goes_by_tiles() -> None:
     assert f'.split("y", "y_o", "y_i", {ROWS})' in found[True]
     assert f'.split("x", "x_o", "x_i", {COLUMNS})' in found[True]
     assert f'"x_i", {COLUMNS})' not in found[False]
+
+
+def test_a_number_is_no_picture_that_is_turned() -> None:
+    img, total = pt.Input("img", "float32", ndim=2), pt.Func("total")
+    r = pt.RDom((0, img.shape[0]), (0, img.shape[1]))
+    total[()] = pt.sum(pt.edge(img)[r[0] - r[1], r[1] // 2], over=r)
+    problem = problem_of(pt.Pipeline(total, shape=(), strict=True), ORDINARY, img=(400, 600))
+    start = STRATEGIES["naive"]().find(problem).schedule
+    assert in_tiles(problem, start, problem.graph.stages[-1].name) is None

@@ -485,7 +485,7 @@ def _abs(a: Interval) -> Interval:
 
 def _shl(a: Interval, b: Interval) -> Interval:
     shift = _constant(b)
-    return _mul(a, Interval.point(1 << int(shift))) if shift is not None and 0 <= shift < 64 else EVERYTHING
+    return _mul(a, Interval.point(1 << int(shift))) if shift is not None and 0 <= shift < 63 else EVERYTHING
 
 
 def _shr(a: Interval, b: Interval) -> Interval:

@@ -17,7 +17,7 @@ from ...graph.nodes import Stage
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
 from .groups import groups
-from .rolling import Roll, chains, rolls
+from .rolling import Roll, can_roll, chains, rolls
 
 ROWS, COLUMNS = 32, 64  # of a tile
 
@@ -25,7 +25,7 @@ ROWS, COLUMNS = 32, 64  # of a tile
 def in_tiles(problem: Problem, schedule: Schedule, name: str) -> Schedule | None:
     """With such a stage in tiles, if it is computed by itself."""
     alone = [g for g in groups(problem.graph, schedule) if g.output == name and not g.members]
-    if not alone or not _is_turned(problem, problem.graph.stage[name]):
+    if not alone or not can_roll(problem, name) or not _is_turned(problem, problem.graph.stage[name]):
         return None
     roll = replace(Roll.of(problem, alone[0]), rows=1, strip=ROWS, tile=COLUMNS)
     return schedule.replace(*chains(problem, roll)) if rolls(problem, roll) else None
@@ -49,10 +49,14 @@ def _source(problem: Problem, buffer: str) -> str:
 
 def _is_smooth(problem: Problem, e: Expr) -> bool:
     """Whether neighbours lead to neighbours: all that is loaded for it is the same everywhere, or computed so."""
-    for load in (n for n in walk(e) if isinstance(n, Load)):
-        if not any(names(i) for i in load.indices):
-            continue
-        producer = problem.graph.producer.get(load.buffer)
-        if producer is None or producer.updates or not all(_is_smooth(problem, v) for v in producer.pure.values):
-            return False
+    pending, seen = [e], set[str]()
+    while pending:
+        for load in (n for n in walk(pending.pop()) if isinstance(n, Load)):
+            if load.buffer in seen or not any(names(i) for i in load.indices):
+                continue
+            producer = problem.graph.producer.get(load.buffer)
+            if producer is None or producer.updates:
+                return False
+            seen.add(load.buffer)
+            pending += producer.pure.values
     return True
