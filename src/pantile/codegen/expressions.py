@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import InternalError
 from ..expr.build import cast
 from ..expr.nodes import Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var
+from ..expr.types import FLOAT32
 from . import math
 from .arithmetic import WRITERS, write
 from .casts import cast_operand, write_bits, write_cast
@@ -94,7 +95,8 @@ def _shuffle(ctx: Context, e: Shuffle) -> str:
     vectors = [widened(ctx.fn, write_expression(ctx, v), element, v.lanes, lanes) for v in e.vectors]
     for k, vector in enumerate(vectors):
         if vector in vectors[:k]:
-            vectors[k] = _copied(ctx, vector, f"<{lanes} x {element}>", lanes * e.dtype.bits)
+            bits = FLOAT32.bits if e.dtype.kind == "bfloat" else e.dtype.bits  # of a value
+            vectors[k] = _copied(ctx, vector, f"<{lanes} x {element}>", lanes * bits)
     return shuffle(ctx.fn, vectors, element, lanes, [places[i] for i in e.order])
 
 
