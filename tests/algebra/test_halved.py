@@ -102,6 +102,14 @@ def test_planes_are_written_out_and_threads_share_rows() -> None:
     assert "unroll" not in weights
 
 
+@pytest.mark.parametrize("strategy", ["auto", "posttile"])
+def test_they_are_written_out_under_strategies(strategy: str) -> None:
+    estimates = {"img": (700, 1000, 3), "kernel": (31, 31)}
+    p = convolved((31, 31), layout="pixels").with_schedule(strategy, estimates=estimates)
+    assert '.unroll("plane", 27)' in repr(p.schedule["out_rows"])
+    assert '.unroll("y' not in repr(p.schedule["out"])  # rows side by side would read all planes at once
+
+
 def test_where_it_saves_little_it_is_kept() -> None:
     assert stages(convolved((11, 11))) == ["out"]
     assert stages(convolved((31, 1))) == ["out"]

@@ -52,12 +52,25 @@ class Roll:
         planes = _Loops.of(problem, problem.graph.stage[group.output]).planes
         shared = any(not set(planes) <= set(problem.graph.stage[name].dims) for name in group.members)
         roll = Roll(group.output, group.members, group.inlined, planes=INSIDE if shared else OUTSIDE)
-        return replace(roll, rows=1) if _is_cut_short(problem, roll) else roll
+        return roll if _rolls_several(problem, roll) else replace(roll, rows=1)
 
 
 def rolls(problem: Problem, roll: Roll) -> bool:
     """Whether a group can be computed so."""
-    return can_roll(problem, roll.output) and _all_slide(problem, roll) and not _is_cut_short(problem, roll)
+    return can_roll(problem, roll.output) and _all_slide(problem, roll) and _rolls_several(problem, roll)
+
+
+def _rolls_several(problem: Problem, roll: Roll) -> bool:
+    """Whether as many rows at a time as are asked for are a good idea."""
+    return not _is_cut_short(problem, roll) and (roll.rows == 1 or not _reads_numbered(problem, roll))
+
+
+def _reads_numbered(problem: Problem, roll: Roll) -> bool:
+    """Whether rows are made of planes that their numbers say, each of others: side by side, rows read all of them at
+    once, which are more than memory sends ahead."""
+    numbered = problem.alone.numbered
+    readers = (name for planes in numbered for name in problem.graph.consumers[planes] if name not in numbered)
+    return not {*readers}.isdisjoint((roll.output, *roll.members, *roll.inlined))
 
 
 def _is_cut_short(problem: Problem, roll: Roll) -> bool:
@@ -70,9 +83,11 @@ def _is_cut_short(problem: Problem, roll: Roll) -> bool:
 
 
 def can_roll(problem: Problem, name: str) -> bool:
-    """Whether a stage is a picture that is computed in any order."""
+    """Whether a stage is a picture that is computed in any order, and not all of many planes at once."""
     stage = problem.graph.stage[name]
     if stage.updates or stage.ndim + problem.row(name) < 1 or not problem.facts.is_limited(name):
+        return False
+    if problem.alone.is_written_out(stage):
         return False
     loops = _Loops.of(problem, stage)
     return loops.extents[loops.y] > LEAST_STRIP and loops.extents[loops.x] >= FEWEST_LANES
