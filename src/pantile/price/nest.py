@@ -134,6 +134,7 @@ class Nests:
         self._own: dict[Leaf, Chain] = {}
         self._chains: dict[Leaf, Chain] = {}
         self._times: dict[Site, float] = {}
+        self._kinds: dict[Site, str] = {}
         self._stored: dict[str, Box] = {}
         self._around: dict[str, Chain] = {}
         for name in reversed(names):  # consumers first: nothing then waits for a long chain of others
@@ -292,8 +293,10 @@ class Nests:
         return tuple(min(n, used) if k == slides else n for k, n in enumerate(box))
 
     def kind(self, site: Site) -> str:
-        nest = self.plan.stages[site.stage].nests[site.definition]
-        return next(loop.kind for loop in nest.loops if loop.name == site.loop)
+        if site not in self._kinds:
+            nest = self.plan.stages[site.stage].nests[site.definition]
+            self._kinds[site] = next(loop.kind for loop in nest.loops if loop.name == site.loop)
+        return self._kinds[site]
 
     def needed(self, name: str, at: Site | None) -> Box:
         """What is read of a stage in one iteration of a loop, or in all."""

@@ -63,7 +63,10 @@ class Traffic:
             for site in nests.chain(leaf):
                 self._inside.setdefault(site, []).append(leaf)
         self._sizes: dict[tuple[str, Box], float] = {}
+        self._crowds: dict[tuple[str, Box], float] = {}
         self._walks: dict[tuple[Leaf, str], int] = {}
+        self._steps: dict[tuple[Leaf, str], float] = {}
+        self._copies: dict[Leaf, int] = {}
         touched = dict.fromkeys(source for leaf in nests.leaves for source in nests.facts.reads(leaf).sources)
         self._layout = {name: layout(nests, name) for name in touched}
         self._whole = {name: whole_layout(nests, name) for name in touched}  # as far apart as rows of all of it are
@@ -163,6 +166,11 @@ class Traffic:
 
     def _written_out(self, leaf: Leaf) -> int:
         """How many of the innermost loops of a definition are vectors, have all iterations written out, or only one."""
+        if leaf not in self._copies:
+            self._copies[leaf] = self._find_written_out(leaf)
+        return self._copies[leaf]
+
+    def _find_written_out(self, leaf: Leaf) -> int:
         count = 0
         for site in reversed(self.nests.chain(leaf)):
             if self.nests.kind(site) not in ("vector", "unroll") and self.nests.trips(site) > 1:
@@ -191,6 +199,11 @@ class Traffic:
         """By what the first cache has less room for a box: see `sets`."""
         if not crowded:
             return 1.0
+        if (source, box) not in self._crowds:
+            self._crowds[source, box] = self._find_crowding(source, box)
+        return self._crowds[source, box]
+
+    def _find_crowding(self, source: str, box: Box) -> float:
         p, l1 = self.nests.plan.stages.get(source), self.machine.l1
         padding = l1.line if p is not None and p.store is None else 0  # where sizes are known, rows are not padded
         return crowding(l1, self._layout[source], box, self.nests.facts.dtypes[source][0].bytes, padding)
@@ -255,6 +268,11 @@ class Traffic:
 
     def _followed(self, leaf: Leaf, source: str) -> float:
         """Elements that follow each other at short steps, in one of the runs that go on side by side."""
+        if (leaf, source) not in self._steps:
+            self._steps[leaf, source] = self._find_followed(leaf, source)
+        return self._steps[leaf, source]
+
+    def _find_followed(self, leaf: Leaf, source: str) -> float:
         length, side_by_side = 1.0, 0
         for runs, box in islice(self._far_runs(leaf, source, self._layout[source]), self._written_out(leaf), None):
             side_by_side = side_by_side or runs  # of one iteration
