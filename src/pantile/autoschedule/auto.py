@@ -44,7 +44,7 @@ from .search.turned import in_tiles
 from .strategy import Found, Problem, Strategy
 
 AS_DEAR = 0.005  # the part by which prices differ that are the same
-UNSEEN = 0.1  # the part by which tiles may seem dearer that spare what prices do not see
+MORE_WORK = 0.2  # the part by which tiles may take longer, but for what they read, that spare what prices do not see
 WAITING = 0.2  # the part of the time of a stage that waits for memory
 Loops = Callable[[Problem, Schedule, str], Iterator[Schedule]]
 Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
@@ -209,14 +209,20 @@ class _Search:
         return best
 
     def _in_tiles(self, best: Candidate) -> Candidate:
-        """With dear stages that turn pictures in tiles, where these do not seem much dearer."""
+        """With dear stages that turn pictures in tiles, where these are not much more work: what moves is not known."""
         least = self.worth * best.price.seconds
         for name in [s.name for s in best.price.stages if s.seconds > least and "turned" not in self.without]:
             schedule = in_tiles(self.problem, best.schedule, name)
             found = self.priced.candidate(f"{best.name}, {name} in tiles", schedule) if schedule is not None else None
-            if found is not None and found.seconds <= best.seconds * (1 + UNSEEN):
+            if found is not None and _work(found) <= _work(best) * (1 + MORE_WORK):
                 best = found
         return best
+
+
+def _work(candidate: Candidate) -> float:
+    """Seconds of all cores that memory has no part in."""
+    causes = candidate.price.causes
+    return causes.seconds - causes.traffic
 
 
 def _gained(mine: Candidate, other: Candidate, names: Collection[str]) -> float:
