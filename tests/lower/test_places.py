@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pantile as pt
-from pantile.expr.nodes import Load
-from pantile.expr.visit import walk, walk_loads
+from pantile.expr.visit import walk_loads
 from pantile.graph.nodes import Graph
 from pantile.lower.places import share_places
 
@@ -28,8 +27,3 @@ def test_a_window_has_as_many_places_as_rows_and_columns() -> None:
 def test_what_shares_its_places_stays_as_it_is() -> None:
     shared = share_places(_window(3))
     assert share_places(shared).stages[0] is shared.stages[0]
-
-
-def test_loads_are_walked_in_the_order_of_all_nodes() -> None:
-    (value,) = _window(4).stage["f"].pure.values
-    assert [id(e) for e in walk_loads(value)] == [id(e) for e in walk(value) if isinstance(e, Load)]

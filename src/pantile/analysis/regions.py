@@ -82,7 +82,7 @@ def stage_reads(stage: Stage, box: Box, scope: Scope, rules: Rules = ENDS_ONLY) 
     reads: dict[str, Box] = {}
     for d in stage.definitions:
         everywhere = definition_scope(stage, d, box, scope)
-        tested = _reads(stage, d, [] if d.condition is None else [d.condition], everywhere, rules)
+        tested = {} if d.condition is None else _reads(stage, d, [d.condition], everywhere, rules)
         used = _reads(stage, d, [*d.indices, *d.values], where_it_holds(d, everywhere), rules)
         for found in (tested, used):
             for name, b in found.items():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from .function import Function
 
@@ -32,7 +33,16 @@ _SLOT = 8
 _MOST_PARAMETERS = 8  # beyond, the code would suffer
 
 Shape = tuple[object, ...]
-Constants = tuple[int, ...]
+Constants = tuple[int, ...]  # those of index arithmetic, then the bits of floats, as doubles
+
+
+class _Seen(NamedTuple):
+    """A body: its text, what bodies of one function have in common, and its constants with whether each is added."""
+
+    text: str
+    shape: Shape
+    constants: Constants
+    added: tuple[bool, ...]
 
 
 class Family:
@@ -127,7 +137,7 @@ class Bodies:
         self.texts: list[str] = []
         self._families: dict[Shape, list[Family]] = {}  # as they were found
         self._drafts: dict[str, tuple[Function, list[tuple[str, str]]]] = {}
-        self._seen: dict[int, tuple[str, Shape, Constants]] = {}  # by the id of a draft
+        self._seen: dict[int, _Seen] = {}  # by the id of a draft
         self._count = 0
         self._apart = apart
         self._before = first_time
@@ -150,11 +160,12 @@ class Bodies:
     def add(self, body: Function, place: int) -> tuple[str, tuple[int, ...]]:
         """Write the function unless there is one for it: its name, and what it takes at this byte of its closure."""
         known = None if self._before is None else self._before._seen.get(id(body))
-        text, shape, constants = known or self._looked_at(body)
+        seen = known or self._looked_at(body)
+        text, shape, constants, _ = seen
         if self._before is None:
             if body.head in self._drafts:
-                self._seen[id(body)] = text, shape, constants
-            self._find_family(shape, text, constants)
+                self._seen[id(body)] = seen
+            self._find_family(seen)
         families = [] if self._before is None else self._before._families.get(shape, [])
         family = next((f for f in families if f.is_shared and constants in f), None)
         name = "@" + body.head.split("@")[1].split("(")[0]
@@ -163,43 +174,48 @@ class Bodies:
             self.texts.append(text if family is None else family.function(text, place))
         return found, () if family is None else family.parameters(constants)
 
-    def _looked_at(self, body: Function) -> tuple[str, Shape, Constants]:
-        text = body.text()
-        return text, self._shape(text), _constants(text)
-
-    def _find_family(self, shape: Shape, text: str, constants: Constants) -> None:
+    def _find_family(self, seen: _Seen) -> None:
         """Let the body join the first family that stays small enough."""
-        families = self._families.setdefault(shape, [])
-        if not any(family.join(constants) for family in families):
-            added = [_is_added(found[2]) for found in _CONSTANT.finditer(text)]
-            families.append(Family(constants, (*added, *[False] * (len(constants) - len(added)))))
+        families = self._families.setdefault(seen.shape, [])
+        if not any(family.join(seen.constants) for family in families):
+            families.append(Family(seen.constants, seen.added))
 
     def shared(self) -> bool:
         """Whether bodies may share functions."""
         return any(family.is_shared for found in self._families.values() for family in found)
 
-    def _shape(self, text: str) -> Shape:
+    def _looked_at(self, body: Function) -> _Seen:
         """The instructions without names and constants; buffers by number, and which of them cannot overlap."""
+        text = body.text()
         _, instructions = text.split("\n", 1)
+        whole: list[int] = []
+        added: list[bool] = []
+        floats: list[int] = []
         buffers: dict[str, int] = {}
+
+        def without_constant(found: re.Match[str]) -> str:
+            target, operation, operand, type_, constant, other = found.groups("")
+            whole.append(int(constant))
+            added.append(_is_added(operation))
+            return f"{target}{operation}{operand}{type_}K{other}"
+
+        def without_float(found: re.Match[str]) -> str:
+            target, operation, type_, _, operand, splat, digits = found.groups("")
+            bits = int(digits, 16)
+            floats.append(bits - (1 << 64) if bits >> 63 else bits)
+            return f"{target}{operation}{type_}{operand}{splat}K"
 
         def number(note: re.Match[str]) -> str:
             return f", !{buffers.setdefault(note[0], len(buffers))}"
 
-        without = _FLOAT.sub(r"\1\2\3\5\6K", _CONSTANT.sub(r"\1\2\3\4K\6", instructions))
+        without = _FLOAT.sub(without_float, _CONSTANT.sub(without_constant, instructions))
         plain = _NOTE.sub(number, _NAME.sub("", without))
-        return plain, tuple(b in self._apart[a] for a in buffers for b in buffers)
+        shape = plain, tuple(b in self._apart[a] for a in buffers for b in buffers)
+        return _Seen(text, shape, (*whole, *floats), (*added, *[False] * len(floats)))
 
 
 def _is_added(operation: str) -> bool:
     return operation.startswith(("add", "getelementptr"))
-
-
-def _constants(text: str) -> Constants:
-    """Those of index arithmetic, then the bits of floats, as doubles."""
-    bits = [int(found[7], 16) for found in _FLOAT.finditer(text)]
-    signed = [b - (1 << 64) if b >> 63 else b for b in bits]
-    return (*[int(found[5]) for found in _CONSTANT.finditer(text)], *signed)
 
 
 def _with_float(found: re.Match[str], parameter: str) -> str:

@@ -258,16 +258,8 @@ def _walk(roots: tuple[Expr, ...], into_places: bool) -> Iterator[Expr]:
 
 
 def walk_loads(*roots: Expr) -> Iterator[Load]:
-    """Every load once, in the order of `walk`, without a look at what loads nothing: most nodes belong to places."""
-    seen: set[int] = set()
-    stack = list(reversed(roots))
-    while stack:
-        e = stack.pop()
-        if id(e) not in seen and loaded(e):
-            seen.add(id(e))
-            if isinstance(e, Load):
-                yield e
-            stack += e.operands[::-1]
+    """Every load once, parents before children."""
+    return (e for e in walk(*roots) if isinstance(e, Load))
 
 
 def variables(*roots: Expr) -> dict[str, Var]:

@@ -12,6 +12,7 @@ can have the same name, whatever users call theirs: their words have neither pri
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ..errors import InternalError
 from ..expr.nodes import Var, var
@@ -33,10 +34,14 @@ def prefix(stage: Stage, definition: int) -> str:
 
 def loop_name(stage: Stage, definition: int, loop: str) -> str:
     """The variable of a loop, as a name."""
+    return f"{prefix(stage, definition)}.{_words(loop)}"
+
+
+@lru_cache(maxsize=1 << 10)  # loops of many stages have the same names
+def _words(loop: str) -> str:
     first, *others = loop.split(".")
     words = [_apart(first, first in _OF_BUFFERS or _UPDATE.fullmatch(first) is not None)]
-    words += [_apart(word, word in _OF_LOOPS) for word in others]
-    return ".".join([prefix(stage, definition), *words])
+    return ".".join([*words, *(_apart(word, word in _OF_LOOPS) for word in others)])
 
 
 def _apart(word: str, ours: bool) -> str:
