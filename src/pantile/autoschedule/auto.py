@@ -6,7 +6,8 @@
     3. The cheapest of all takes parts of the others, all that cost less there, then group by group, while that is
        cheaper (`search.crossing`).
     4. Sums of cells at places that data decides go by blocks of these (`search.cells`), scans by columns
-       (`search.bands`), and sums of products by blocks that registers hold (`search.sums`).
+       (`search.bands`), sums of products by blocks that registers hold (`search.sums`), and sums of pictures in passes
+       over tiles (`search.passes`).
     5. Its factors are doubled and halved, while that is cheaper (`search.resizing`).
     6. Stages that turn pictures go by small tiles (`search.turned`).
 
@@ -37,6 +38,7 @@ from .search.cells import cells
 from .search.crossing import cheaper_parts, crossings
 from .search.descent import Descent, State
 from .search.groups import groups
+from .search.passes import passes
 from .search.priced import Candidate, Priced
 from .search.resizing import filling_lines, resizings
 from .search.sums import sums
@@ -53,7 +55,7 @@ _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
     (Naive, inf), (Greedy, inf), (Reuse, 100), (Kernel, 100),
 )  # fmt: skip
 SMALL = 1.5  # times as long as a call that does nothing: what takes no longer is not searched for
-LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums}
+LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes}
 # What can be left out.
 INGREDIENTS = ("crossing", *LOOPS, "resizing", "turned", "rolling", "descent", *(s.name for s, _ in _SOURCES))
 Ingredient = Annotated[str, OneOf(*INGREDIENTS)]

@@ -115,7 +115,7 @@ class Bodies:
         decided = inner.written | inner.across if traffic.chosen else inner.written
         arithmetic, instructions = self._arithmetic(leaf, inner, decided)
         over = self._over(leaf, inner, traffic.by_lane) if leaf[1] else 0.0
-        spilled = min(self._spilled(leaf, inner), MOST_SPILLED * instructions) if not over else 0.0
+        spilled = min(self._spilled(leaf, inner), MOST_SPILLED * instructions)
         every = instructions + traffic.instructions + 1.5 * (spilled + over)
         waiting = max(traffic.waiting, self.nests.facts.depth(leaf) * min(1.0, every / self.machine.costs.window))
         return Body(

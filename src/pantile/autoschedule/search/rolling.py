@@ -49,7 +49,7 @@ class Roll:
 
     @staticmethod
     def of(problem: Problem, group: Group) -> Roll:
-        planes = _Loops.of(problem, problem.graph.stage[group.output]).planes
+        planes = RolledLoops.of(problem, problem.graph.stage[group.output]).planes
         shared = any(not set(planes) <= set(problem.graph.stage[name].dims) for name in group.members)
         roll = Roll(group.output, group.members, group.inlined, planes=INSIDE if shared else OUTSIDE)
         return roll if _rolls_several(problem, roll) else replace(roll, rows=1)
@@ -89,13 +89,13 @@ def can_roll(problem: Problem, name: str) -> bool:
         return False
     if problem.alone.is_written_out(stage):
         return False
-    loops = _Loops.of(problem, stage)
+    loops = RolledLoops.of(problem, stage)
     return loops.extents[loops.y] > LEAST_STRIP and loops.extents[loops.x] >= FEWEST_LANES
 
 
 def chains(problem: Problem, roll: Roll) -> Iterator[StageSchedule]:
     """The directives of all stages of the group."""
-    output = _Loops.of(problem, problem.graph.stage[roll.output])
+    output = RolledLoops.of(problem, problem.graph.stage[roll.output])
     yield _output(problem, roll, output)
     for name in roll.members:
         yield _member(problem, roll, output, name)
@@ -105,7 +105,7 @@ def chains(problem: Problem, roll: Roll) -> Iterator[StageSchedule]:
 
 def variations(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
     """Rolls that differ in one thing, and in what."""
-    loops = _Loops.of(problem, problem.graph.stage[roll.output])
+    loops = RolledLoops.of(problem, problem.graph.stage[roll.output])
     for rows in (roll.rows * 2, roll.rows // 2):
         if 1 <= rows <= min(MOST_ROWS, roll.strip):
             yield f"{rows} rows at a time", replace(roll, rows=rows)
@@ -126,7 +126,7 @@ def variations(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
 
 
 def _other_places(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
-    planes = set(_Loops.of(problem, problem.graph.stage[roll.output]).planes)
+    planes = set(RolledLoops.of(problem, problem.graph.stage[roll.output]).planes)
     for name in roll.members:
         if problem.facts.can_be_inlined(name):
             others = tuple(n for n in roll.members if n != name)
@@ -142,7 +142,7 @@ def _other_places(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
 
 def _all_slide(problem: Problem, roll: Roll) -> bool:
     """Whether lowering computes every row of every stage once: what it cannot slide, it would compute again."""
-    y = _Loops.of(problem, problem.graph.stage[roll.output]).y
+    y = RolledLoops.of(problem, problem.graph.stage[roll.output]).y
     members = frozenset((roll.output, *roll.members, *roll.inlined))
     moving = problem.facts.once(("motions", roll.output, members), lambda: motions(problem.graph, members, roll.output))
     return all(can_roll(problem, name) and _slides(moving[name], y) for name in roll.members)
@@ -155,7 +155,7 @@ def _slides(moving: Mapping[str, Motion], y: str) -> bool:
 
 
 @dataclass(frozen=True)
-class _Loops:
+class RolledLoops:
     """What the loops of a stage are called."""
 
     stage: Stage
@@ -166,15 +166,15 @@ class _Loops:
     channel: str | None
 
     @staticmethod
-    def of(problem: Problem, stage: Stage) -> _Loops:
-        return problem.facts.once(("loops that roll", stage.name), lambda: _Loops._find(problem, stage))
+    def of(problem: Problem, stage: Stage) -> RolledLoops:
+        return problem.facts.once(("loops that roll", stage.name), lambda: RolledLoops._find(problem, stage))
 
     @staticmethod
-    def _find(problem: Problem, stage: Stage) -> _Loops:
+    def _find(problem: Problem, stage: Stage) -> RolledLoops:
         row = stage.ndim + problem.row(stage.name)
         extents = dict(zip(stage.dims, problem.facts.extents(stage.name), strict=True))
         channel = stage.dims[-1] if row == stage.ndim - 2 else None
-        return _Loops(stage, extents, stage.dims[: row - 1], stage.dims[row - 1], stage.dims[row], channel)
+        return RolledLoops(stage, extents, stage.dims[: row - 1], stage.dims[row - 1], stage.dims[row], channel)
 
     def named(self, dim: str, suffix: str) -> str:
         return fresh(dim + suffix, self.stage.dims.__contains__)
@@ -206,7 +206,7 @@ class _Loops:
         return lanes * vectors
 
 
-def _output(problem: Problem, roll: Roll, loops: _Loops) -> StageSchedule:
+def _output(problem: Problem, roll: Roll, loops: RolledLoops) -> StageSchedule:
     chain = problem.alone.stored(loops.stage, on(roll.output).compute_root())
     around, rows, x = [], loops.y, loops.x
     row: list[str] = []
@@ -232,8 +232,8 @@ def _output(problem: Problem, roll: Roll, loops: _Loops) -> StageSchedule:
 
 
 def _inner(
-    problem: Problem, roll: Roll, loops: _Loops, chain: StageSchedule, around: list[str], rows: str, row: list[str],
-    x: str, inside: list[str], unrolled: list[str], together: bool,
+    problem: Problem, roll: Roll, loops: RolledLoops, chain: StageSchedule, around: list[str], rows: str,
+    row: list[str], x: str, inside: list[str], unrolled: list[str], together: bool,
 ) -> StageSchedule:  # fmt: skip
     """Vectors, and what is written out around and inside of them."""
     chain = chain.vectorize(x, loops.width(problem, roll.vectors))
@@ -249,18 +249,18 @@ def _inner(
     return chain.unroll(loops.row) if row and together else chain
 
 
-def _member(problem: Problem, roll: Roll, output: _Loops, name: str) -> StageSchedule:
+def _member(problem: Problem, roll: Roll, output: RolledLoops, name: str) -> StageSchedule:
     """The same for all rolls that say the same of it."""
     at = output.rows if roll.strip < output.extents[output.y] else None
     around = output.tiles if 0 < roll.tile < output.extents[output.x] else output.strips
-    kept = around if at is not None and _is_used_again(problem, roll, name) else None
+    kept = around if at is not None and is_used_again(problem, roll, name) else None
     question = ("rolling", name, roll.output, at, kept, roll.rows, roll.vectors, roll.planes)
     return problem.facts.once(question, lambda: _marked_member(problem, roll, name, at or output.y, kept))
 
 
 def _marked_member(problem: Problem, roll: Roll, name: str, at: str, kept: str | None) -> StageSchedule:
     """Computed at a loop of the output, and stored where it is kept for further iterations."""
-    loops = _Loops.of(problem, problem.graph.stage[name])
+    loops = RolledLoops.of(problem, problem.graph.stage[name])
     chain = on(name).compute_at(roll.output, at)
     if kept is not None:
         chain = chain.store_at(roll.output, kept)
@@ -272,18 +272,18 @@ def _marked_member(problem: Problem, roll: Roll, name: str, at: str, kept: str |
 
 
 def _several(
-    roll: Roll, loops: _Loops, chain: StageSchedule, rows: str
+    roll: Roll, loops: RolledLoops, chain: StageSchedule, rows: str
 ) -> tuple[StageSchedule, list[str]]:  # fmt: skip
     """Several rows at a time, and the loop over them."""
     return (chain.split(rows, rows, loops.row, roll.rows), [loops.row]) if roll.rows > 1 else (chain, [])
 
 
-def _is_used_again(problem: Problem, roll: Roll, name: str) -> bool:
+def is_used_again(problem: Problem, roll: Roll, name: str) -> bool:
     """Whether the next rows need some of the same rows of a stage: because one stage reads several of them, or because
     one reads it that is ahead of another."""
     stage = problem.graph.stage[name]
     readers = [problem.graph.stage[c] for c in problem.graph.consumers[name]]
-    if any(_Loops.of(problem, c).y in overlaps(stage, c) for c in readers if c.ndim > 1):
+    if any(RolledLoops.of(problem, c).y in overlaps(stage, c) for c in readers if c.ndim > 1):
         return True
-    again = [c.name for c in readers if c.name != roll.output and _is_used_again(problem, roll, c.name)]
+    again = [c.name for c in readers if c.name != roll.output and is_used_again(problem, roll, c.name)]
     return bool(again) and (len(readers) > 1 or again[0] in roll.inlined)

@@ -58,10 +58,10 @@ def _value_by_value(problem: Problem, stage: Stage) -> Stage | None:
     if reader is None or reader.updates or reader.ndim != stage.ndim:
         return None
     loads = [e for e in reader.pure.loads if e.buffer in stage.buffers]
-    return reader if all(_is_at(e.indices, reader.dims) for e in loads) else None
+    return reader if all(is_at(e.indices, reader.dims) for e in loads) else None
 
 
-def _is_at(indices: Sequence[Expr], dims: Sequence[str]) -> bool:
+def is_at(indices: Sequence[Expr], dims: Sequence[str]) -> bool:
     """Whether a place is that of the point which is computed."""
     return [isinstance(i, Var) and i.name for i in indices] == [*dims]
 
@@ -82,7 +82,7 @@ class _Block:
         """None if the statement is no sum of products, or one whose order may not change."""
         update, domain = s.definition, [r.name for r in s.definition.domain]
         one_value = len(s.stage.dtypes) == 1 and update.condition is None
-        if not domain or not one_value or not _is_at(update.indices, s.stage.dims) or not s.is_tileable:
+        if not domain or not one_value or not is_at(update.indices, s.stage.dims) or not s.is_tileable:
             return None
         if any(loaded(i) for e in update.loads for i in e.indices):  # places that data decides
             return None
