@@ -40,15 +40,22 @@ PART = 0.5  # of the second cache, for columns that are gone through side by sid
 def sums(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
     """The schedule with a sum in blocks, if the stage is one of products, by itself and around its only reader."""
     stage = problem.graph.stage[name]
-    if len(stage.updates) != 1 or not any(d.verb == "compute_root" for d in schedule.on(name).directives):
-        return
-    block = _Block.of(Statement.of(problem, stage, 1))
+    block = _Block.of(Statement.of(problem, stage, 1)) if len(stage.updates) == 1 else None
     if block is not None:
         for b in (block, *block.side_by_side()):
-            yield schedule.replace(b.alone(schedule.on(name)), *b.near(stage.name))
+            yield schedule.replace(b.alone(_start(problem, stage, schedule)), *b.near(stage.name))
         reader = _value_by_value(problem, stage)
         if reader is not None:
             yield schedule.replace(*block.inside(reader), *block.near(reader.name))
+
+
+def _start(problem: Problem, stage: Stage, schedule: Schedule) -> StageSchedule:
+    """What a stage starts from, at root: as it does there now, if it is there."""
+    found = schedule.on(stage.name).directives
+    verbs = [d.verb for d in found]
+    if "compute_root" not in verbs:
+        return problem.alone.marked(stage, stage.pure, on(stage.name).compute_root())
+    return StageSchedule(stage.name, found[: verbs.index("update") if "update" in verbs else None])
 
 
 def _value_by_value(problem: Problem, stage: Stage) -> Stage | None:
@@ -190,10 +197,8 @@ class _Block:
 
     # ---- directives
 
-    def alone(self, chain: StageSchedule) -> StageSchedule:
-        """The sums, in loops of their own."""
-        verbs = [d.verb for d in chain.directives]
-        start = StageSchedule(chain.name, chain.directives[: verbs.index("update") if "update" in verbs else None])
+    def alone(self, start: StageSchedule) -> StageSchedule:
+        """The sums, in loops of their own, after what they start from."""
         row, lane = self._names[self.rows][1], self._names[self.s.vector][1]
         found = self._cut(start.update(0), self.s.vector, self.rows).split(self.term, *self._names[self.term], TERMS)
         found = found.split(self._column, *self._of_columns, self.columns) if self.columns > 1 else found
