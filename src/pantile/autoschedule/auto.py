@@ -18,8 +18,9 @@ large graphs stay fast, and finds the same schedule every time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from itertools import count
 from math import inf
 from typing import Annotated, ClassVar
 
@@ -55,6 +56,7 @@ _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
     (Naive, inf), (Greedy, inf), (Reuse, 100), (Kernel, 100),
 )  # fmt: skip
 SMALL = 1.5  # times as long as a call that does nothing: what takes no longer is not searched for
+MANY = 4  # dear stages of a kind
 LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes}
 # What can be left out.
 INGREDIENTS = ("crossing", *LOOPS, "resizing", "turned", "rolling", "descent", *(s.name for s, _ in _SOURCES))
@@ -176,16 +178,30 @@ class _Search:
                     yield f"{best.name} with parts of {other.name}", schedule
 
     def _in_other_loops(self, best: Candidate, kind: str) -> Candidate:
-        """With dear stages of a kind in other loops: few pipelines have any, so that no step is kept for them."""
+        """With dear stages of a kind in other loops, one after the other, or where there are many, all alike: few
+        pipelines have any, so that no step is kept for them."""
         before, least = best, self.worth * best.price.seconds
         dear = {s.name for s in best.price.stages if s.seconds > least and kind not in self.without}
-        for name in [s.name for s in self.problem.graph.stages if s.name in dear]:
-            ways = [self.priced.candidate(f"{before.name}, {name} in {kind}", schedule)
-                    for schedule in LOOPS[kind](self.problem, best.schedule, name)]  # fmt: skip
+        names = [s.name for s in self.problem.graph.stages if s.name in dear]
+        for some in [names] if len(names) > MANY else [[name] for name in names]:
+            ways = [self.priced.candidate(f"{before.name}, {some[0]} in {kind}", schedule)
+                    for schedule in self._alike(LOOPS[kind], best.schedule, some)]  # fmt: skip
             cheapest = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
             if cheapest.seconds < best.seconds * (1 - self.worth):
                 best = cheapest
         return best
+
+    def _alike(self, of: Loops, schedule: Schedule, names: Sequence[str]) -> Iterator[Schedule]:
+        """The schedule with the first way for all of some stages, with the second, and so on."""
+        for number in count():
+            found, any_more = schedule, False
+            for name in names:
+                ways = list(of(self.problem, found, name))
+                any_more = any_more or number < len(ways)
+                found = ways[min(number, len(ways) - 1)] if ways else found
+            if not any_more:
+                return
+            yield found
 
     def _resized(self, best: Candidate) -> Iterator[tuple[str, Schedule]]:
         may_matter = self._may_matter(best)
