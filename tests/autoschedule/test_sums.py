@@ -68,6 +68,19 @@ def test_a_product_of_matrices_as_a_person_would_schedule_it() -> None:
     assert '.copy_in("c", "b_near"' in repr(found.on("b")) and ".compute_at(" in repr(found.on("b_near"))
 
 
+def test_many_products_by_one_matrix_have_copies_of_their_own() -> None:
+    a, b = pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2)
+    last: pt.Input | pt.Func = a
+    for number in range(5):
+        f, k = pt.Func(f"f{number}"), pt.RDom((0, b.shape[0]), name=f"k{number}")
+        f[i, j] = pt.sum(last[i, k[0]] * b[k[0], j], over=k)
+        last = f
+    p, two = pt.Pipeline(f, shape=a.shape), replace(ORDINARY, cores=2, threads=2)
+    found = Auto(steps=0).find(problem_of(p, two, a=(1024, 1024), b=(1024, 1024))).schedule
+    assert repr(found.on("b")).count(".copy_in(") == 5
+    assert len([name for name in found if name.startswith("b_near")]) == 5
+
+
 def test_what_is_no_sum_of_products_is_left_alone() -> None:
     problem = problem_of(chain(3), ORDINARY, img=(200, 300))
     start = STRATEGIES["naive"]().find(problem).schedule

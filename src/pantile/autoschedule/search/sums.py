@@ -43,10 +43,10 @@ def sums(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
     block = _Block.of(Statement.of(problem, stage, 1)) if len(stage.updates) == 1 else None
     if block is not None:
         for b in (block, *block.side_by_side()):
-            yield schedule.replace(b.alone(_start(problem, stage, schedule)), *b.near(stage.name))
+            yield schedule.replace(b.alone(_start(problem, stage, schedule)), *b.near(schedule, stage.name))
         reader = _value_by_value(problem, stage)
         if reader is not None:
-            yield schedule.replace(*block.inside(reader), *block.near(reader.name))
+            yield schedule.replace(*block.inside(reader), *block.near(schedule, reader.name))
 
 
 def _start(problem: Problem, stage: Stage, schedule: Schedule) -> StageSchedule:
@@ -220,7 +220,7 @@ class _Block:
         found = found.reorder(*self._inside(), *others, self.rows, s.vector).vectorize(s.vector, self.lanes)
         yield found.unroll(self.rows, self.height).unroll(self._names[self.term][1])
 
-    def near(self, host: str) -> Iterator[StageSchedule]:
+    def near(self, schedule: Schedule, host: str) -> Iterator[StageSchedule]:
         """The wide factor, copied for a column of blocks."""
         graph = self.s.problem.graph
         sources = {b: s for s in graph.stages for b in s.buffers}
@@ -228,11 +228,11 @@ class _Block:
         if source is not None and graph.consumers[source.name] == (self.s.stage.name,) and self._is_near(source):
             yield self._copied(on(source.name), list(source.dims), host)
             return
-        taken = {*graph.stage, *graph.input, *self.s.extents}
+        taken = {*graph.stage, *graph.input, *schedule, *self.s.extents}
         moved_by = [min((n for n, _ in steps), default="d") for steps in self.wide.indices]
         dims = [_fresh(n, "_n", taken) for n in moved_by]
         name = _fresh(self.wide.array, "_near", taken)
-        yield on(self.wide.array).copy_in(self.s.stage.name, name, *dims)
+        yield schedule.on(self.wide.array).copy_in(self.s.stage.name, name, *dims)
         yield self._copied(on(name), dims, host)
 
     def _is_near(self, source: Stage) -> bool:
