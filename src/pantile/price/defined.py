@@ -3,11 +3,12 @@ as those that are left when other stages are inlined."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from math import prod
 from typing import Any
 
 from ..analysis.interval import Interval
+from ..analysis.ragged import ragged
 from ..analysis.regions import definition_scope
 from ..cached import cached_property
 from ..expr.nodes import Expr, Number
@@ -79,10 +80,18 @@ class Defined:
         """Cycles of its longest chain of operations."""
         return depth(self._roots)
 
+    def domain(self, vectors: Collection[str] = ()) -> dict[str, int]:
+        """The extents of its reduction loops; of one that depends on coordinates, the mean, unless it runs for vectors
+        along these."""
+        found = {name: self._likely(name) if n == UNLIMITED else n for name, n in self._ranges.items()}
+        for name, dims in self._ragged.items():
+            if dims.isdisjoint(vectors):
+                found[name] = max(1, found[name] // prod(self.variables.get(d, 1) for d in dims))
+        return found
+
     @cached_property
-    def domain(self) -> dict[str, int]:
-        """The extents of its reduction loops; of one that depends on coordinates, the mean."""
-        return {name: self._likely(name) if n == UNLIMITED else n for name, n in self._ranges.items()}
+    def _ragged(self) -> dict[str, frozenset[str]]:
+        return ragged(self.definition)
 
     @cached_property
     def _ranges(self) -> dict[str, int]:

@@ -117,6 +117,17 @@ def _sizes_before(nest: Nest, extents: Mapping[str, int]) -> list[dict[str, int]
     return found
 
 
+def _in_vectors(nest: Nest) -> set[str]:
+    """The variables that lanes of vectors differ in."""
+    found = {loop.name for loop in nest.loops if loop.kind == "vector"}
+    for r in reversed(nest.rewrites if found else ()):
+        if isinstance(r, Split):
+            found |= {r.old} if found & {r.outer, r.inner} else set()
+        elif r.fused in found:
+            found |= {r.outer, r.inner}
+    return found
+
+
 class Nests:
     """The loops of some stages of a plan at the sizes of a call: of all that are inside each other's."""
 
@@ -131,6 +142,7 @@ class Nests:
         self._extents: dict[tuple[Leaf, Site | None], dict[str, int] | None] = {}
         self._touched: dict[tuple[Leaf, Site | None], dict[str, Box] | None] = {}
         self._rates: dict[tuple[str, int, Site], float | None] = {}
+        self._domains: dict[Leaf, dict[str, int]] = {}
         self._own: dict[Leaf, Chain] = {}
         self._chains: dict[Leaf, Chain] = {}
         self._times: dict[Site, float] = {}
@@ -313,7 +325,7 @@ class Nests:
                 between = self.facts.reads(leaf).hull(name, self.extents(leaf, at) or {}, self.facts.whole)
                 box = tuple(map(max, box, between or touched[name]))
         for k in range(1, len(stage.definitions)):  # what updates write and read of the stage itself
-            extents = {**dict(zip(stage.dims, box, strict=True)), **self.facts.domain((name, k))}
+            extents = {**dict(zip(stage.dims, box, strict=True)), **self._domain((name, k))}
             own = self.facts.reads((name, k)).boxes(extents, self.facts.whole)[name]
             box = tuple(map(max, box, own))
         return box
@@ -327,7 +339,12 @@ class Nests:
 
     def _variables(self, leaf: Leaf, box: Box) -> dict[str, int]:
         found = dict(zip(self.facts.graph.stage[leaf[0]].dims, box, strict=True))
-        return found | self.facts.domain(leaf) if leaf[1] else found
+        return found | self._domain(leaf) if leaf[1] else found
+
+    def _domain(self, leaf: Leaf) -> dict[str, int]:
+        if leaf not in self._domains:
+            self._domains[leaf] = self.facts.domain(leaf, _in_vectors(self.plan.stages[leaf[0]].nests[leaf[1]]))
+        return self._domains[leaf]
 
     def versions(self, leaf: Leaf) -> list[Loops]:
         """The loops of a definition, those of last blocks apart where these are not like the others."""

@@ -5,7 +5,7 @@ Kept with the graph, so that a search which prices hundreds of schedules counts 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -79,9 +79,10 @@ class Sized:
         """Cycles of the longest chain of operations of a definition."""
         return self.defined(leaf).depth
 
-    def domain(self, leaf: Leaf) -> dict[str, int]:
-        """The extents of the reduction loops of a definition; of one that depends on coordinates, the mean."""
-        return self.defined(leaf).domain
+    def domain(self, leaf: Leaf, vectors: Collection[str] = ()) -> dict[str, int]:
+        """The extents of the reduction loops of a definition; of one that depends on coordinates, the mean, unless it
+        runs for vectors along these."""
+        return self.defined(leaf).domain(vectors)
 
 
 def sized(

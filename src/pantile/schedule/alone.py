@@ -13,6 +13,7 @@ from functools import partial
 from ..analysis.alike import SHARING_ROWS, Alike
 from ..analysis.channels import MOST_CHANNELS, PLANE, channels, planes
 from ..analysis.numbered import MOST_NUMBERED, numbered
+from ..analysis.ragged import ragged
 from ..analysis.rows import rows_read
 from ..analysis.windows import overlaps
 from ..cached import cached_property
@@ -29,6 +30,7 @@ FEWEST_LANES = 4
 BLOCK, REDUCTION_BLOCK = 4096, 256
 # Rows of pixels per parallel task.
 ROWS = 16
+POINTS = 64  # per parallel task, each with a loop of its own length
 MOST_COPIED = 64  # operations of a plane, all of which are written out
 
 
@@ -82,7 +84,7 @@ class Alone:
             return schedule.parallel(stage.dims[0])
         if self.is_written_out(stage):
             return self._side_by_side(stage, schedule)
-        block = self._block(stage)
+        block = None if any(map(self._is_ragged, stage.updates)) else self._block(stage)
         blocked = None if block is None else block.shared(schedule) if stage.updates else block.pure(schedule)
         if blocked is not None:
             return blocked
@@ -153,12 +155,28 @@ class Alone:
         free = [d for d in pure_dims(stage, definition) if is_independent(stage, definition, d)]
         if not free:
             return schedule
+        if self._is_ragged(definition):
+            return self._one_by_one(stage, definition, schedule, free)
         width = self._width(stage, definition)
         if stage.name in self.channels:
             return self._pixels(stage, definition, schedule, free, width)
         if stage.name in self.planes and free[:1] == [stage.dims[PLANE]] and stage.dims[PLANE + 1] in free:
             return self._of_planes(stage, definition, schedule, free, width)
         return self._columns(stage, definition, schedule, free, width)
+
+    def _is_ragged(self, definition: Definition) -> bool:
+        return bool(ragged(definition))
+
+    def _one_by_one(
+        self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str]
+    ) -> StageSchedule:  # fmt: skip
+        """Loops that are as long as data say, for one point at a time; a few channels of it are written out."""
+        if stage.name in self.channels and stage.dims[-1] in free:
+            channel = stage.dims[-1]
+            schedule = schedule.unroll(channel, self.channels[stage.name])
+            domain = [r.name for r in definition.domain]
+            schedule = schedule.reorder(*free[:-1], channel, *domain, channel + SUFFIX["unroll"])
+        return schedule.parallel(free[0], POINTS) if free[0] != stage.dims[-1] or len(stage.dims) == 1 else schedule
 
     def _pixels(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str], width: int
