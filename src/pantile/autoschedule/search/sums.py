@@ -33,6 +33,7 @@ from ..strategy import Problem
 
 TERMS = 4  # of a sum that are written out: one load brings as many numbers
 MOST_ROWS = 12  # of a block
+MANY_REGISTERS = 32
 TASKS = 4  # for each thread
 PART = 0.5  # of the second cache, for columns that are gone through side by side
 
@@ -107,9 +108,12 @@ class _Block:
 
     @cached_property
     def lanes(self) -> int:
-        """Of a row of a block: a line of memory, and two vectors at least."""
-        line = self.s.problem.machine.l1.line // self.s.stage.dtypes[0].bytes
-        return min(max(line, 2 * self.s.lanes), self.s.extents[self.s.vector])
+        """Of a row of a block: a line of memory, and two vectors at least, or four where there are registers for some
+        rows of so many: the wider a row is, the fewer numbers of the other factor are loaded."""
+        machine = self.s.problem.machine
+        line = machine.l1.line // self.s.stage.dtypes[0].bytes
+        vectors = 4 if machine.registers >= MANY_REGISTERS else 2
+        return min(max(line, vectors * self.s.lanes), self.s.extents[self.s.vector])
 
     @cached_property
     def height(self) -> int:
