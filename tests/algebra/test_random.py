@@ -37,4 +37,4 @@ def scheduled(case: Case, strategy: str) -> None:
         return
     problem = problem_of(p, TINY, **inputs, **params).with_graph(p.rewritten)
     found = p.with_schedule(STRATEGIES[strategy]().find(problem).schedule)(**inputs, **params)
-    compare(p.graph, expected, list(found) if isinstance(found, tuple) else [found], case.slack)
+    compare(p, expected, list(found) if isinstance(found, tuple) else [found], case.slack)

@@ -115,16 +115,18 @@ def check(trial: Trial, debug: bool = False, guard: str | None = None) -> None:
         if refused_late(refusal):
             return
         raise
-    compare(pipeline.graph, expected, list(found) if isinstance(found, tuple) else [found], trial.case.slack)
+    compare(pipeline, expected, list(found) if isinstance(found, tuple) else [found], trial.case.slack)
 
 
-def compare(graph: Graph, expected: list[np.ndarray], found: list[np.ndarray], slack: tuple[float, ...]) -> None:
-    """Integers and strict floats bit for bit (any NaN for a NaN), other floats within their slack."""
+def compare(pipeline: Pipeline, expected: list[np.ndarray], found: list[np.ndarray], slack: tuple[float, ...]) -> None:
+    """Integers and strict floats bit for bit (any NaN for a NaN), other floats within their slack; of what is a minimum
+    or maximum of two zeros, the sign is anybody's, unless strict."""
+    graph, signs = pipeline.graph, pipeline.options.strict
     types = [t for o in graph.outputs for t in graph.stage[o.stage].dtypes]
     labels = [b for o in graph.outputs for b in graph.stage[o.stage].buffers]
     for label, t, a, b, allowed in zip(labels, types, expected, found, slack, strict=True):
         assert a.shape == b.shape, f"{label}: shape {b.shape}, not {a.shape}"
-        wrong = _differs(t, a, b, allowed)
+        wrong = _differs(t, a, b, allowed, signs)
         if wrong.any():
             place = tuple(int(i) for i in np.argwhere(wrong)[0])
             raise AssertionError(
@@ -133,12 +135,12 @@ def compare(graph: Graph, expected: list[np.ndarray], found: list[np.ndarray], s
             )
 
 
-def _differs(t: DType, expected: np.ndarray, found: np.ndarray, allowed: float) -> np.ndarray:
+def _differs(t: DType, expected: np.ndarray, found: np.ndarray, allowed: float, signs: bool) -> np.ndarray:
     if not t.is_float:
         return np.asarray(expected != found)
     a, b = ((from_bfloat_bits(v) if t.kind == "bfloat" else v).astype(np.float64) for v in (expected, found))
     both_nan = np.isnan(a) & np.isnan(b)
     if allowed == 0:
-        return ~(both_nan | ((a == b) & (np.signbit(a) == np.signbit(b))))
+        return ~(both_nan | ((a == b) & ((not signs) | (np.signbit(a) == np.signbit(b)))))
     with np.errstate(invalid="ignore"):
         return ~(both_nan | (a == b) | (np.abs(a - b) <= allowed))

@@ -148,7 +148,7 @@ class _Prepared:
         out = [guarded(a, at_end) for a in outputs_like(self.expected, layouts)]
         inputs = {name: guarded(a, at_end) for name, a in self.inputs.items()}
         found = pipeline(**inputs, **self.params, num_threads=threads, out=out)
-        compare(pipeline.graph, self.expected, list(found) if isinstance(found, tuple) else [found], self.case.slack)
+        compare(pipeline, self.expected, list(found) if isinstance(found, tuple) else [found], self.case.slack)
         for name, a in self.inputs.items():
             assert np.array_equal(a, inputs[name], equal_nan=a.dtype.kind == "f"), f"{name} was written to"
 

@@ -25,9 +25,9 @@ def test_a_schedule_for_unknown_sizes_has_no_time() -> None:
 
 
 def test_the_time_that_was_asked_for() -> None:
-    p = scaled(schedule="greedy", estimates={"img": (1000, 2000)}, machine=MACHINE)
+    p = scaled(schedule="greedy", estimates={"img": (4000, 5000)}, machine=MACHINE)
     first, *causes = p.explain().split("\n\n")[0].splitlines()
-    assert re.fullmatch(r"scaled, img 1000x2000, gain 2, \d+ threads: [\d.]+ \ws predicted", first), first
+    assert re.fullmatch(r"scaled, img 4000x5000, gain 2, \d+ threads: [\d.]+ \ws predicted", first), first
     shares = [int(line.split()[1]) for line in causes[:-1]]
     assert shares == sorted(shares, reverse=True) and 95 <= sum(shares) <= 100
     assert re.fullmatch(r"  bound by memory: \S+ MB at full speed take \S+ \ws; it takes \S+ times as long", causes[-1])

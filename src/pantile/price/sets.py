@@ -21,7 +21,7 @@ from .reads import Box
 def crowding(cache: Cache, parts: list[Part], box: Box, each: int, padding: int) -> float:
     """How many times as large a box of elements of so many bytes is, as far as room in the cache goes: 1 if the lines
     of its rows are in as many sets as they can be. `padding`: bytes between rows."""
-    sets = cache.size // (cache.ways * cache.line)
+    sets = max(1, cache.size // (cache.ways * cache.line))
     length = max(1, run(parts, box) * each // cache.line)  # lines of a row
     steps = list(_steps(parts, box, each, cache.line, padding))
     reached, apart = 1, sets
