@@ -58,16 +58,16 @@ def expert(vector_bits: int) -> pt.Schedule:
         return result
 
     def transpose(name: str) -> pt.StageSchedule:
-        return (
+        result = (
             pt.on(name)
             .split("y", "band", "yi", band)
             .split("yi", "yi", "row", lanes)
             .vectorize("x", 4 * lanes)
             .reorder("c", "band", "x", "yi", "row", "x_v")
             .unroll("row")
-            .parallel("c")
-            .parallel("band")
         )
+        many = vector_bits > 128  # cores of machines with wide vectors: a plane has too few bands for them
+        return (result.parallel("c") if many else result).parallel("band")
 
     return pt.Schedule(
         transpose("out"),
