@@ -22,7 +22,7 @@ from ..expr.build import cast, maximum, minimum
 from ..expr.magnitude import MAY_OVERFLOW, Magnitudes
 from ..expr.nodes import COMPARISON, FIXED_POINT, Bits, Cast, Const, Expr, Load, Op, Var, const, coordinate, op
 from ..expr.types import INDEX, INT32, INT64, UINT64
-from ..expr.visit import children, loaded, rebuild, rebuild_op
+from ..expr.visit import children, loaded, names, rebuild, rebuild_op
 from .nodes import Definition, ReductionDim, Stage
 
 _WIDE = (INT32, INT64)
@@ -161,6 +161,8 @@ class Widened:
 
     def _names(self, e: Expr) -> frozenset[str]:
         """The variables of an expression that are not inside of loads."""
+        if not loaded(e):
+            return names(e)
         pending = [e]
         while pending:
             node = pending[-1]
