@@ -88,6 +88,8 @@ def test_every_field_refuses_what_is_of_another_type(place: tuple[object, ...]) 
         (saved(["melt"]), "there is no directive 'melt'"),
         (saved(["_with", "split"]), "there is no directive '_with'"),
         (saved(["head"]), "there is no directive 'head'"),
+        (saved(["verbs"]), "there is no directive 'verbs'"),
+        (saved(["without_updates"]), "there is no directive 'without_updates'"),
         (saved(["__init__", "f"]), "there is no directive '__init__'"),
         (saved(["split", "x"]), "missing 3 required positional arguments"),
         (saved(["compute_root", "x"]), "takes 1 positional argument"),

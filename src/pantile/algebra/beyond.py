@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..analysis.interval import EVERYTHING, interval
-from ..expr.nodes import Expr, Load
-from ..expr.visit import names, walk
+from ..expr.nodes import Expr
+from ..expr.visit import names, walk_loads
 from ..graph.nodes import Graph
 
 Moving = frozenset[str]  # dims that go anywhere
@@ -25,7 +25,7 @@ def reaches_beyond(graph: Graph, value: Expr, dim: str) -> bool:
     seen: set[tuple[str, Moving]] = set()
     while pending:
         roots, moving = pending.pop()
-        for load in (e for e in walk(*roots) if isinstance(e, Load)):
+        for load in walk_loads(*roots):
             far = [k for k, i in enumerate(load.indices) if _is_far(i, moving)]
             producer = graph.producer.get(load.buffer)
             if not far:

@@ -34,7 +34,6 @@ import math
 
 from ..analysis.interval import interval
 from ..analysis.windows import Moved, without_loop
-from ..expr.build import binary
 from ..expr.linear import linear
 from ..expr.nodes import Cast, Const, Expr, Load, Op, Var, const, coordinate
 from ..expr.types import FLOAT32, FLOAT64, INDEX
@@ -42,6 +41,7 @@ from ..expr.visit import names, substitute, walk
 from ..graph.nodes import ReductionDim, Stage
 from ..schedule.updates import accumulation, keeps_to
 from .change import Change, Context
+from .factors import factors
 from .halved import Halved, Window, extent, low
 
 MOST_HALVINGS = 3  # 27 planes, all of which are written out where they are computed
@@ -102,7 +102,8 @@ def _forwards(term: Expr, loops: tuple[ReductionDim, ...], stage: Stage) -> Expr
 
 
 def _moving(stage: Stage, loops: tuple[ReductionDim, ...], term: Expr) -> Window | None:
-    pixel, weight = _factors(term, stage, {r.name for r in loops})
+    moving = _moving_dims(term, stage, {r.name for r in loops})
+    weight, pixel = factors(term, lambda e: names(e).isdisjoint(moving))
     if pixel is None or weight is None or not _is_small(pixel):
         return None
     moved: dict[str, tuple[Moved, ReductionDim]] = {}
@@ -117,21 +118,10 @@ def _moving(stage: Stage, loops: tuple[ReductionDim, ...], term: Expr) -> Window
     return Window(stage, rows, pixel, moved, dim, weight) if is_row and rows.name in names(weight) else None
 
 
-def _factors(term: Expr, stage: Stage, loops: set[str]) -> tuple[Expr | None, Expr | None]:
-    """A product as pixel and weight, which does not depend on where the pixel is."""
+def _moving_dims(term: Expr, stage: Stage, loops: set[str]) -> frozenset[str]:
+    """The dims along which a window moves: a place is made of both."""
     places = [names(i) for e in walk(term) if isinstance(e, Load) for i in e.indices]
-    moving = frozenset(d for d in stage.dims if any(d in found and found & loops for found in places))
-    parts: list[Expr | None] = [None, None]
-    pending = [term]
-    while pending:
-        e = pending.pop()
-        if isinstance(e, Op) and e.op == "mul":
-            pending += reversed(e.args)
-            continue
-        k = 1 if names(e).isdisjoint(moving) else 0
-        before = parts[k]
-        parts[k] = e if before is None else binary("mul", before, e)
-    return parts[0], parts[1]
+    return frozenset(d for d in stage.dims if any(d in found and found & loops for found in places))
 
 
 def _is_small(pixel: Expr) -> bool:

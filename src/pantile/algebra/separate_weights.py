@@ -17,12 +17,13 @@ from ..analysis.point import value_at
 from ..analysis.windows import Moved, without_loop
 from ..dataclass import dataclass
 from ..expr.build import binary
-from ..expr.nodes import Const, Expr, Load, Number, Op, const
+from ..expr.nodes import Const, Expr, Load, Number, const
 from ..expr.types import INDEX
 from ..expr.visit import loaded, names, substitute, walk_loads
 from ..graph.nodes import ReductionDim, Stage
 from ..schedule.updates import accumulation, keeps_to
 from .change import Change, Context
+from .factors import factors
 from .price import STORED
 from .rank_one import rank_one
 from .weighted import MOST_TAPS, Separated, price, unit
@@ -63,27 +64,17 @@ def _kernel(stage: Stage, context: Context) -> _Kernel | None:
     if found is None or found[0].op != "add" or (context.strict and not found[0].is_exact):
         return None
     down, across = update.domain
-    weight, value = _factors(found[0].term, {down.name, across.name}, context)
+    loops = {down.name, across.name}
+    weight, value = factors(found[0].term, lambda e: _is_weight(e, loops, context))
     if weight is None or value is None:
         return None
     weights = _evaluated(weight, down, across, context)
     return None if weights is None else _Kernel((down, across), value, weights)
 
 
-def _factors(term: Expr, loops: set[str], context: Context) -> tuple[Expr | None, Expr | None]:
-    """A product as what depends on the loops and constants alone, and all the rest."""
-    parts: list[Expr | None] = [None, None]
-    pending = [term]
-    while pending:
-        e = pending.pop()
-        if isinstance(e, Op) and e.op == "mul":
-            pending += reversed(e.args)
-            continue
-        is_weight = bool(names(e)) and names(e) <= loops and all(context.table(b) is not None for b in loaded(e))
-        k = 0 if is_weight else 1
-        before = parts[k]
-        parts[k] = e if before is None else binary("mul", before, e)
-    return parts[0], parts[1]
+def _is_weight(e: Expr, loops: set[str], context: Context) -> bool:
+    """Whether it depends on the loops and constants alone."""
+    return bool(names(e)) and names(e) <= loops and all(context.table(b) is not None for b in loaded(e))
 
 
 def _evaluated(weight: Expr, down: ReductionDim, across: ReductionDim, context: Context) -> list[list[Number]] | None:

@@ -84,7 +84,7 @@ class Alone:
             return schedule.parallel(stage.dims[0])
         if self.is_written_out(stage):
             return self._side_by_side(stage, schedule)
-        block = None if any(map(self._is_ragged, stage.updates)) else self._block(stage)
+        block = None if any(map(ragged, stage.updates)) else self._block(stage)
         blocked = None if block is None else block.shared(schedule) if stage.updates else block.pure(schedule)
         if blocked is not None:
             return blocked
@@ -155,7 +155,7 @@ class Alone:
         free = [d for d in pure_dims(stage, definition) if is_independent(stage, definition, d)]
         if not free:
             return schedule
-        if self._is_ragged(definition):
+        if ragged(definition):
             return self._one_by_one(stage, definition, schedule, free)
         width = self._width(stage, definition)
         if stage.name in self.channels:
@@ -163,9 +163,6 @@ class Alone:
         if stage.name in self.planes and free[:1] == [stage.dims[PLANE]] and stage.dims[PLANE + 1] in free:
             return self._of_planes(stage, definition, schedule, free, width)
         return self._columns(stage, definition, schedule, free, width)
-
-    def _is_ragged(self, definition: Definition) -> bool:
-        return bool(ragged(definition))
 
     def _one_by_one(
         self, stage: Stage, definition: Definition, schedule: StageSchedule, free: list[str]

@@ -131,6 +131,11 @@ class StageSchedule:
     def _factor(self, verb: str, factor: int) -> int:
         return self._number(verb, "factor", factor, 1, _LARGEST_FACTORS.get(verb, LARGEST_FACTOR))
 
+    def without_updates(self) -> StageSchedule:
+        """What it says before the first update."""
+        verbs = [d.verb for d in self.directives]
+        return StageSchedule(self.name, self.directives[: verbs.index("update") if "update" in verbs else None])
+
     def with_factor(self, k: int, argument: int, factor: int) -> StageSchedule:
         """The same with another number as an argument of directive `k`: for searches among schedules."""
         d = self.directives[k]
@@ -468,5 +473,5 @@ class StageSchedule:
         return self._with("rfactor", *map(name_of, loops_and_vars[:n]), *map(new_name, loops_and_vars[n:]))
 
 
-_NO_VERBS = {"name", "directives", "head", "with_factor"}
+_NO_VERBS = {"name", "directives", "head", "verbs", "with_factor", "without_updates"}
 VERBS = frozenset(name for name in vars(StageSchedule) if not name.startswith("_")) - _NO_VERBS

@@ -38,7 +38,7 @@ def bands(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]
     stage, chain = problem.graph.stage[name], schedule.on(name)
     if not is_scan(stage):
         return
-    for width in _widths(problem, stage) if any(d.verb == "compute_root" for d in chain.directives) else ():
+    for width in _widths(problem, stage) if "compute_root" in chain.verbs else ():
         yield schedule.replace(_in_blocks(problem, stage, chain, width))
     reader = Reader.of(problem, stage)
     if reader is not None:
@@ -85,8 +85,7 @@ def _widths(problem: Problem, stage: Stage) -> Iterator[int]:
 
 
 def _in_blocks(problem: Problem, stage: Stage, chain: StageSchedule, width: int) -> StageSchedule:
-    before = [d.verb for d in chain.directives]
-    found = StageSchedule(stage.name, chain.directives[: before.index("update") if "update" in before else None])
+    found = chain.without_updates()
     x, lanes = stage.dims[-1], _lanes(problem, stage)
     for k, update in enumerate(stage.updates):
         steps = [r.name for r in update.domain]
@@ -191,5 +190,5 @@ def _source(problem: Problem, schedule: Schedule, scan: Stage) -> str | None:
     load = scan.pure.loads[0]
     taken = [isinstance(i, Var) and i.name == d for d, i in zip(scan.dims, load.indices, strict=False)]
     writer = problem.graph.producer.get(load.buffer)
-    is_stored = writer is None or any(d.verb == "compute_root" for d in schedule.on(writer.name).directives)
+    is_stored = writer is None or "compute_root" in schedule.on(writer.name).verbs
     return load.buffer if is_stored and len(load.indices) == scan.ndim and all(taken) else None

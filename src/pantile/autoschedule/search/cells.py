@@ -51,8 +51,7 @@ def _by_blocks(
     domain = [r.name for r in update.domain]
     if not outer or not domain or not any(map(loaded, update.indices)) or sizes[domain[-1]] > MOST_COPIES:
         return None
-    before = [d.verb for d in chain.directives]
-    start = StageSchedule(stage.name, chain.directives[: before.index("update") if "update" in before else None])
+    start = chain.without_updates()
     cell = fresh(along + "_i", {*stage.dims, *domain}.__contains__)
     found = start.update(0).split(along, along, cell, BLOCK)
     for d in side_by_side:

@@ -52,11 +52,10 @@ def sums(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
 
 def _start(problem: Problem, stage: Stage, schedule: Schedule) -> StageSchedule:
     """What a stage starts from, at root: as it does there now, if it is there."""
-    found = schedule.on(stage.name).directives
-    verbs = [d.verb for d in found]
-    if "compute_root" not in verbs:
+    chain = schedule.on(stage.name)
+    if "compute_root" not in chain.verbs:
         return problem.alone.marked(stage, stage.pure, on(stage.name).compute_root())
-    return StageSchedule(stage.name, found[: verbs.index("update") if "update" in verbs else None])
+    return chain.without_updates()
 
 
 def _value_by_value(problem: Problem, stage: Stage) -> Stage | None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...analysis.access import accesses
-from ...expr.nodes import Expr, Load
-from ...expr.visit import names, walk
+from ...expr.nodes import Expr
+from ...expr.visit import names, walk_loads
 from ...graph.nodes import Stage
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
@@ -51,7 +51,7 @@ def _is_smooth(problem: Problem, e: Expr) -> bool:
     """Whether neighbours lead to neighbours: all that is loaded for it is the same everywhere, or computed so."""
     pending, seen = [e], set[str]()
     while pending:
-        for load in (n for n in walk(pending.pop()) if isinstance(n, Load)):
+        for load in walk_loads(pending.pop()):
             if load.buffer in seen or not any(names(i) for i in load.indices):
                 continue
             producer = problem.graph.producer.get(load.buffer)
