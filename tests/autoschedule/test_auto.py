@@ -14,6 +14,7 @@ from pantile.autoschedule.auto import _SOURCES, AS_DEAR
 from pantile.autoschedule.search.bands import bands
 from pantile.autoschedule.search.cells import cells
 from pantile.autoschedule.search.crossing import cheaper_parts, crossings
+from pantile.autoschedule.search.early import asking_early
 from pantile.autoschedule.search.groups import Group, groups
 from pantile.autoschedule.search.priced import Priced
 from pantile.autoschedule.search.resizing import WIDEST, filling_lines, resizings
@@ -292,3 +293,39 @@ def test_a_number_is_no_picture_that_is_turned() -> None:
     problem = problem_of(pt.Pipeline(total, shape=(), strict=True), ORDINARY, img=(400, 600))
     start = STRATEGIES["naive"]().find(problem).schedule
     assert in_tiles(problem, start, problem.graph.stages[-1].name) is None
+
+
+# ---- rows that are asked for early
+
+
+def sharpened(planes: int = 1, below: int = 3) -> tuple[pt.Pipeline, pt.Schedule]:
+    """A stencil over rows of the mean of some planes, times the picture; rolling down strips, two rows at a time."""
+    c = pt.Var("c")
+    img, gray, out = pt.Input("img", "float32", ndim=3), pt.Func("gray"), pt.Func("out")
+    gray[Y, X] = img[0, Y, X] + img[1, Y, X]
+    factor = gray[Y, X] + gray[Y + below, X]
+    out[c, Y, X] = sum((factor * img[c + k, Y, X] for k in range(planes)), 0.0)
+    p = pt.Pipeline(out, shape=(1, img.shape[1] - below, img.shape[2]))
+    problem = problem_of(p, ORDINARY, img=(2 + planes, 2000, 3000))
+    return p, pt.Schedule(*chains(problem, Roll("out", ("gray",), planes=INSIDE)))
+
+
+def test_the_last_stage_asks_for_the_rows_that_another_reads_next() -> None:
+    p, schedule = sharpened()
+    found = asking_early(problem_of(p, ORDINARY, img=(3, 2000, 3000)), schedule, "out")
+    assert found is not None
+    asked = [d.args for d in found.on("out").directives if d.verb == "prefetch"]
+    assert asked == [("img", "y_r", 3 + 2)]
+    data = np.random.default_rng(0).random((3, 203, 97), np.float32)
+    np.testing.assert_array_equal(p.with_schedule(found)(img=data), p.with_schedule("plain")(img=data))
+
+
+@pytest.mark.parametrize("of", [sharpened(planes=2), sharpened(below=0)], ids=["planes that it has seen", "no rows"])
+def test_no_line_is_asked_for_again(of: tuple[pt.Pipeline, pt.Schedule]) -> None:
+    p, schedule = of
+    assert asking_early(problem_of(p, ORDINARY, img=(4, 2000, 3000)), schedule, "out") is None
+
+
+def test_stages_by_themselves_ask_for_nothing() -> None:
+    problem = problem_of(two_outputs(), ORDINARY, img=(2000, 3000))
+    assert asking_early(problem, pt.Schedule(*chains(problem, Roll("g", (), ("f",)))), "g") is None

@@ -9,7 +9,8 @@
        (`search.bands`), sums of products by blocks that registers hold (`search.sums`), and sums of pictures in passes
        over tiles (`search.passes`).
     5. Its factors are doubled and halved, while that is cheaper (`search.resizing`).
-    6. Stages that turn pictures go by small tiles (`search.turned`).
+    6. Stages that turn pictures go by small tiles (`search.turned`), and groups that wait for memory ask for what they
+       read next (`search.early`).
 
 Where the plain schedule takes hardly longer than to call anything, it is taken at once: nothing would be gained.
 A change must promise more than the price is wrong by among neighbours (`worth`). The search ends after `steps`, so that
@@ -38,6 +39,7 @@ from .search.bands import bands
 from .search.cells import cells
 from .search.crossing import cheaper_parts, crossings
 from .search.descent import Descent, State
+from .search.early import asking_early
 from .search.groups import groups
 from .search.passes import passes
 from .search.priced import Candidate, Priced
@@ -59,7 +61,7 @@ SMALL = 1.5  # times as long as a call that does nothing: what takes no longer i
 MANY = 4  # dear stages of a kind
 LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes}
 # What can be left out.
-INGREDIENTS = ("crossing", *LOOPS, "resizing", "turned", "rolling", "descent", *(s.name for s, _ in _SOURCES))
+INGREDIENTS = ("crossing", *LOOPS, "resizing", "turned", "early", "rolling", "descent", *(s.name for s, _ in _SOURCES))
 Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
 
 
@@ -126,7 +128,7 @@ class _Search:
         best = self._improved(best, partial(self._crossed, found))
         for kind in LOOPS:
             best = self._in_other_loops(best, kind)
-        return self._in_tiles(self._by_lines(self._improved(best, self._resized)))
+        return self._early(self._in_tiles(self._by_lines(self._improved(best, self._resized))))
 
     def _rolled(self) -> Iterator[State]:
         """All groups of what was proposed, cheapest first, rolling alike."""
@@ -234,6 +236,15 @@ class _Search:
             found = self.priced.candidate(f"{best.name}, {name} in tiles", schedule) if schedule is not None else None
             if found is not None and _work(found) <= _work(best) * (1 + MORE_WORK):
                 best = found
+        return best
+
+    def _early(self, best: Candidate) -> Candidate:
+        """With groups that wait for memory asking for what they read next."""
+        waits = {s.name for s in best.price.stages if s.causes.traffic >= WAITING * s.causes.seconds}
+        for group in groups(self.problem.graph, best.schedule) if "early" not in self.without else ():
+            schedule = asking_early(self.problem, best.schedule, group.output)
+            if schedule is not None and not waits.isdisjoint((group.output, *group.members)):
+                best = self.priced.candidate(f"{best.name}, {group.output} early", schedule) or best
         return best
 
 

@@ -1,0 +1,84 @@
+"""Early: the stage at the end of a group asks for the rows of a picture that the group reads next.
+
+    gray[y, x] = 0.3*img[0, y, x] + ...; out[c, y, x] = f(gray[y - 3, x], ..., gray[y + 3, x]) * img[c, y, x]
+
+Two rows at a time, `gray` reads rows from y + 3 on, and does little with them but wait. `out`, which reads every pixel
+of the picture once and has more to do, asks for those of the next two meanwhile: `.prefetch("img", "y_r", 5)`.
+Prices do not see it: they have memory send all that a group reads at one rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from ...analysis.access import Index, accesses
+from ...dataclass import dataclass
+from ...schedule.schedule import Schedule
+from ..strategy import Problem
+from .groups import Group, groups
+from .rolling import RolledLoops
+
+
+def asking_early(problem: Problem, schedule: Schedule, output: str) -> Schedule | None:
+    """With a group asking for the next rows of the pictures that both its last stage and another one of it read."""
+    group = next((g for g in groups(problem.graph, schedule) if g.output == output and g.members), None)
+    if group is None:
+        return None
+    loops = RolledLoops.of(problem, problem.graph.stage[output])
+    chain, rows = schedule.on(output), _rows_at_a_time(schedule, loops)
+    if rows is None:
+        return None
+    last = frozenset((output, *_written_into(problem, group)))
+    for name, reads in _reads(problem, group).items():
+        own = {(r.row, r.planes) for r in reads if r.stage in last}
+        farthest = max((r.row for r in reads if r.stage not in last), default=None)
+        if len(own) == 1 and farthest is not None and farthest > (near := own.pop()[0]):
+            chain = chain.prefetch(name, loops.row, int(farthest - near) + rows)
+    return schedule.replace(chain) if chain is not schedule.on(output) else None
+
+
+def _rows_at_a_time(schedule: Schedule, loops: RolledLoops) -> int | None:
+    """Of the output of a group that rolls, if there are several."""
+    splits = (d.args for d in schedule.on(loops.stage.name).directives if d.verb == "split")
+    return next((int(factor) for _, _, inner, factor in splits if inner == loops.row), None)
+
+
+def _written_into(problem: Problem, group: Group) -> Iterator[str]:
+    """Stages that are inlined into the last one, directly or by others that are."""
+    found = {group.output}
+    for stage in reversed(problem.graph.stages):
+        if stage.name in group.inlined and not found.isdisjoint(problem.graph.consumers[stage.name]):
+            found.add(stage.name)
+            yield stage.name
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Of an input by a stage: in which row below that of the output at most, and where in all dims but columns."""
+
+    stage: str
+    row: Fraction
+    planes: tuple[Index | None, ...]
+
+
+def _reads(problem: Problem, group: Group) -> dict[str, list[_Read]]:
+    """Those of inputs by stages of a group that move as fast as its output."""
+    own = {group.output, *group.members, *group.inlined}
+    reach = {group.output: Fraction(0)}
+    found: dict[str, list[_Read]] = {}
+    for stage in reversed(problem.graph.stages):
+        if stage.name not in own or stage.name not in reach or stage.updates or stage.ndim < 2:
+            continue
+        loops = RolledLoops.of(problem, stage)
+        for a in accesses(stage, stage.pure):
+            rows = [i for i in a.indices if i is not None and i.dim == loops.y and i.scale == 1]
+            if len(rows) == 1:
+                row = reach[stage.name] + rows[0].high
+                producer = problem.graph.producer.get(a.buffer)
+                if producer is None:
+                    planes = tuple(i for i in a.indices if i is None or i.dim not in (loops.y, loops.x))
+                    found.setdefault(a.buffer, []).append(_Read(stage.name, row, planes))
+                else:
+                    reach[producer.name] = max(reach.get(producer.name, row), row)
+    return found
