@@ -19,6 +19,7 @@ from pantile.autoschedule.search.groups import Group, groups
 from pantile.autoschedule.search.priced import Priced
 from pantile.autoschedule.search.resizing import WIDEST, filling_lines, resizings
 from pantile.autoschedule.search.rolling import INSIDE, WRITTEN_OUT, Roll, chains, rolls, variations
+from pantile.autoschedule.search.siblings import MOST, siblings
 from pantile.autoschedule.search.turned import COLUMNS, ROWS, in_tiles
 
 from .problems import ORDINARY, chain, problem_of
@@ -329,3 +330,38 @@ def test_no_line_is_asked_for_again(of: tuple[pt.Pipeline, pt.Schedule]) -> None
 def test_stages_by_themselves_ask_for_nothing() -> None:
     problem = problem_of(two_outputs(), ORDINARY, img=(2000, 3000))
     assert asking_early(problem, pt.Schedule(*chains(problem, Roll("g", (), ("f",)))), "g") is None
+
+
+# ---- stages that read the same
+
+
+def products(related: bool = False) -> tuple[pt.Pipeline, pt.Schedule]:
+    """Products of a picture with itself and its neighbours, in loops of their own; perhaps each of the one before."""
+    img = pt.Input("img", "float32", ndim=2)
+    funcs = [pt.Func(name) for name in ("a", "b", "c")]
+    before = img
+    for k, f in enumerate(funcs):
+        f[Y, X] = img[Y, X] * before[Y, X + k]
+        before = f if related else img
+    p = pt.Pipeline(funcs, shape=[(img.shape[0], img.shape[1] - 8)] * len(funcs))
+    return p, pt.Schedule(*(pt.on(f.name).parallel("y").vectorize("x", 8) for f in funcs))
+
+
+def test_two_that_read_the_same_share_loops() -> None:
+    p, schedule = products()
+    (found,) = siblings(problem_of(p, ORDINARY, img=(2000, 3000)), schedule)
+    assert [s.name for s in found] == ["a", "b"] and len(found) == MOST
+    assert found[1] == schedule.on("b").compute_with("a", "x")
+    data = np.random.default_rng(0).random((37, 61), np.float32)
+    for shared, alone in zip(p.with_schedule(schedule.replace(*found))(img=data), p(img=data), strict=True):
+        np.testing.assert_array_equal(shared, alone)
+
+
+def test_those_that_need_each_other_or_have_other_loops_do_not() -> None:
+    p, schedule = products(related=True)
+    problem = problem_of(p, ORDINARY, img=(2000, 3000))
+    assert not [*siblings(problem, schedule)]
+    p, schedule = products()
+    problem = problem_of(p, ORDINARY, img=(2000, 3000))
+    others = [pt.on("b").parallel("y").vectorize("x", 4), pt.on("c").compute_with("a", "x").vectorize("x", 8)]
+    assert not [*siblings(problem, schedule.replace(*others))]

@@ -9,7 +9,8 @@
        (`search.bands`), sums of products by blocks that registers hold (`search.sums`), and sums of pictures in passes
        over tiles (`search.passes`).
     5. Its factors are doubled and halved, while that is cheaper (`search.resizing`).
-    6. Stages that turn pictures go by small tiles (`search.turned`), and groups that wait for memory ask for what they
+    6. Stages of the same loops that read the same share them (`search.siblings`).
+    7. Stages that turn pictures go by small tiles (`search.turned`), and groups that wait for memory ask for what they
        read next (`search.early`).
 
 Where the plain schedule takes hardly longer than to call anything, it is taken at once: nothing would be gained.
@@ -44,6 +45,7 @@ from .search.groups import groups
 from .search.passes import passes
 from .search.priced import Candidate, Priced
 from .search.resizing import filling_lines, resizings
+from .search.siblings import siblings
 from .search.sums import sums
 from .search.turned import in_tiles
 from .strategy import Found, Problem, Strategy
@@ -61,7 +63,9 @@ SMALL = 1.5  # times as long as a call that does nothing: what takes no longer i
 MANY = 4  # dear stages of a kind
 LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes}
 # What can be left out.
-INGREDIENTS = ("crossing", *LOOPS, "resizing", "turned", "early", "rolling", "descent", *(s.name for s, _ in _SOURCES))
+INGREDIENTS = (
+    "crossing", *LOOPS, "resizing", "siblings", "turned", "early", "rolling", "descent", *(s.name for s, _ in _SOURCES),
+)  # fmt: skip
 Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
 
 
@@ -128,7 +132,8 @@ class _Search:
         best = self._improved(best, partial(self._crossed, found))
         for kind in LOOPS:
             best = self._in_other_loops(best, kind)
-        return self._early(self._in_tiles(self._by_lines(self._improved(best, self._resized))))
+        best = self._by_lines(self._improved(best, self._resized))
+        return self._early(self._in_tiles(self._with_siblings(best)))
 
     def _rolled(self) -> Iterator[State]:
         """All groups of what was proposed, cheapest first, rolling alike."""
@@ -236,6 +241,16 @@ class _Search:
             found = self.priced.candidate(f"{best.name}, {name} in tiles", schedule) if schedule is not None else None
             if found is not None and _work(found) <= _work(best) * (1 + MORE_WORK):
                 best = found
+        return best
+
+    def _with_siblings(self, best: Candidate) -> Candidate:
+        """With stages that read the same sharing loops, where that is cheaper at all: little else can change by it."""
+        may_matter = self._may_matter(best)
+        for chains in siblings(self.problem, best.schedule) if "siblings" not in self.without else ():
+            if may_matter([c.name for c in chains]):
+                name = f"{best.name}, {chains[0].name} with its siblings"
+                found = self.priced.candidate(name, best.schedule.replace(*chains))
+                best = found if found is not None and found.seconds < best.seconds * (1 - AS_DEAR) else best
         return best
 
     def _early(self, best: Candidate) -> Candidate:

@@ -1,0 +1,76 @@
+"""Siblings: stages that read the same values, and do not need each other, share their loops.
+
+    for y: for x: xy[y, x] = dx[y, x] * dy[y, x]              for y: for x: xy[y, x] = dx[y, x] * dy[y, x]
+    for y: for x: xt[y, x] = dx[y, x] * dt[y, x]      ->                     xt[y, x] = dx[y, x] * dt[y, x]
+
+What both read is read once: from memory, where they are pictures of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...graph.nodes import Stage
+from ...schedule.directives import StageSchedule
+from ...schedule.groups import is_inlined
+from ...schedule.schedule import Schedule
+from ..strategy import Problem
+
+MOST = 2  # stages that share loops: with a third, there were more rows under way than memory sends ahead
+
+
+def siblings(problem: Problem, schedule: Schedule) -> Iterator[tuple[StageSchedule, ...]]:
+    """Each set of siblings: the first with its own loops, then the others in these."""
+    directives = [d for chain in schedule.values() for d in chain.directives]
+    hosts = {str(d.args[0]) for d in directives if d.verb in ("compute_at", "store_at")}
+    alike: dict[object, list[Stage]] = {}
+    for s in problem.graph.stages:
+        if s.name not in hosts and _has_own_loops(schedule, s):
+            alike.setdefault((s.dims, schedule.on(s.name).directives), []).append(s)
+    for stages in alike.values():
+        while stages:
+            found = _siblings(problem, stages)
+            stages = [s for s in stages if s not in found]
+            first, *others = (schedule.on(s.name) for s in found)
+            if others:
+                yield first, *(s.compute_with(first.name, _vector_loop(first)) for s in others)
+
+
+def _siblings(problem: Problem, stages: list[Stage]) -> list[Stage]:
+    """The first of some stages of the same loops, and others that read what one of them does, but none of them."""
+    found = stages[:1]
+    for other in stages[1:]:
+        reads_the_same = any(not _sources(s).isdisjoint(_sources(other)) for s in found)
+        if reads_the_same and len(found) < MOST and not any(_needs(problem, other, s) for s in found):
+            found.append(other)
+    return found
+
+
+def _has_own_loops(schedule: Schedule, s: Stage) -> bool:
+    chain = schedule.on(s.name)
+    is_simple = chain.verbs.isdisjoint(("compute_with", "clone_in", "copy_in", "copy_out", "panels", "rfactor"))
+    return is_simple and not s.updates and not is_inlined(chain) and bool(_vector_loop(chain))
+
+
+def _vector_loop(chain: StageSchedule) -> str:
+    """The loop whose iterations are vectors, if there is one."""
+    vectors = (d.args for d in chain.directives if d.verb == "vectorize" and len(d.args) > 1)
+    return next((str(args[0]) for args in vectors), "")
+
+
+def _sources(s: Stage) -> set[str]:
+    return {e.buffer for e in s.pure.loads}
+
+
+def _needs(problem: Problem, later: Stage, earlier: Stage) -> bool:
+    """Whether one stage is computed from the other, which comes before it."""
+    pending, seen = [later.name], {later.name}
+    first = problem.facts.position[earlier.name]
+    while pending:
+        for name in problem.facts.producers[pending.pop()]:
+            if name == earlier.name:
+                return True
+            if name not in seen and problem.facts.position.get(name, -1) > first:
+                seen.add(name)
+                pending.append(name)
+    return False
