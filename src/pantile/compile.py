@@ -8,7 +8,6 @@ from . import progress
 from .analysis.fingerprint import fingerprint
 from .codegen.compile import assembly, compile_objects
 from .codegen.emit import buffer_names, emit
-from .codegen.target import Target
 from .dataclass import dataclass
 from .errors import UserError, shown
 from .expr.depth import on_deep_stack
@@ -20,6 +19,7 @@ from .runtime import cache
 from .runtime.kernel import ObjectCode
 from .schedule.resolve import resolve
 from .schedule.schedule import Schedule
+from .target import Target
 from .variant import Variant
 
 

@@ -16,8 +16,6 @@ from .analysis.work import Work
 from .asked import asked
 from .autoschedule import Found, Problem, Report, Strategy
 from .calls import Calls
-from .codegen.target import Target, host
-from .codegen.target import target as target_named
 from .compile import Options, to_assembly, to_llvm, to_loops
 from .errors import UserError, shown
 from .explain import Explanation, Timing
@@ -40,6 +38,8 @@ from .reference.evaluate import evaluate
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled import Scheduled, Sort
+from .target import Target, host
+from .target import named as target_named
 
 TUNING_RUNS = 3
 
@@ -63,7 +63,7 @@ class Pipeline:
     strict    floats are computed exactly as written, with no fused or reordered operations.
     debug     every access of memory is checked while running; slow.
     algebra   formulas are computed in fewer operations where that gives the same, by default; with False as written.
-    target    what to compile for, when only looking at the code: one of `pantile.codegen.target.NAMED`.
+    target    what to compile for, when only looking at the code: one of `pantile.target.NAMED`.
     """
 
     def __init__(
@@ -316,7 +316,7 @@ class Pipeline:
     @property
     def _for_machine(self) -> Machine:
         """What it is scheduled for: the machine that was given, or else this one."""
-        return self._machine or replace(_this_machine(), vector_bits=self.options.target.vector_bits)
+        return self._machine or _this_machine().for_target(self.options.target)
 
     def _seconds(self, graph: Graph, arguments: Mapping[str, Any], schedule: Schedule) -> float:
         """The shortest of some runs, for strategies that tune."""

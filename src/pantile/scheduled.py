@@ -11,7 +11,6 @@ import sys
 from collections.abc import Mapping
 
 from .cached import cached_property
-from .codegen.target import host
 from .compile import Options, compile_kernel, kernel_key
 from .errors import UserError
 from .graph.nodes import Graph
@@ -25,6 +24,7 @@ from .schedule.panels import has_panels
 from .schedule.resolve import resolve
 from .schedule.schedule import Schedule
 from .schedule.smaller import warn_smaller
+from .target import host
 from .variant import Variant, Variants
 
 TIMINGS_VARIABLE = "PANTILE_TIMINGS"

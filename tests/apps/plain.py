@@ -16,7 +16,7 @@ from pantile.apps import APPS
 from pantile.apps.blocked import LINE, blocks, tiles
 from pantile.apps.convolution import tiles as tiles_of_pixels
 from pantile.apps.products import scales
-from pantile.codegen.target import host
+from pantile.target import host
 
 # A factor of a product: its name, what its dims are called there, and which of the reads it is if there are two.
 Factor = tuple[str | int, ...]

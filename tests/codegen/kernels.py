@@ -11,13 +11,13 @@ import numpy as np
 from pantile.codegen.compile import compile_object
 from pantile.codegen.emit import emit
 from pantile.codegen.engine import LoadedCode, load
-from pantile.codegen.target import host
 from pantile.expr.build import ramp
 from pantile.expr.nodes import Const, Expr, Load, const
 from pantile.expr.types import INDEX, DType, dtype
 from pantile.ir.nodes import BufferArg, For, Kind, Program, ScalarArg, Stmt
 from pantile.ir.verify import verify
 from pantile.runtime.threads import pool
+from pantile.target import host
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -17,13 +17,13 @@ from pantile.codegen.compile import compile_object
 from pantile.codegen.emit import emit
 from pantile.codegen.engine import LoadedCode, load
 from pantile.codegen.math import TRANSCENDENTAL, expand
-from pantile.codegen.target import host
 from pantile.errors import InternalError
 from pantile.expr.build import ramp
 from pantile.expr.nodes import OPS, Cast, Const, Expr, Load, Op, Var, const, op, var
 from pantile.expr.types import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INDEX, DType
 from pantile.expr.visit import walk
 from pantile.ir.nodes import BufferArg, For, Kind, Program, Store
+from pantile.target import host
 
 from .interpret import BASIC, Array, evaluate
 

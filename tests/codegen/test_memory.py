@@ -10,11 +10,11 @@ import pytest
 
 import pantile as pt
 from pantile.codegen.emit import emit
-from pantile.codegen.target import NAMED, host
 from pantile.expr.build import broadcast, cast, ramp
 from pantile.expr.nodes import Broadcast, Expr, Load, Op, Ramp, Shuffle, const, op, var
 from pantile.expr.types import INDEX, UINT8, dtype
 from pantile.ir.nodes import Block, Prefetch, Program, Stmt, Store
+from pantile.target import NAMED, host
 
 from .kernels import Array, argument, dense, i64, run
 

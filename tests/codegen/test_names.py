@@ -11,12 +11,12 @@ import pytest
 from pantile.codegen.compile import optimized_text
 from pantile.codegen.emit import emit
 from pantile.codegen.names import readable, symbol
-from pantile.codegen.target import host
 from pantile.errors import InternalError
 from pantile.expr.build import cast
 from pantile.expr.nodes import Load, var
 from pantile.expr.types import INT32
 from pantile.ir.nodes import Alloc, Block, Kind, Memory, Program, Store
+from pantile.target import host
 from tests.fuzz.isolate import isolated
 from tests.schedule.hostile import TEXTS
 

@@ -10,11 +10,11 @@ import pytest
 import pantile as pt
 from pantile.codegen.compile import compile_object
 from pantile.codegen.emit import emit
-from pantile.codegen.target import NAMED, host
 from pantile.expr.build import cast, maximum, minimum
 from pantile.expr.nodes import Expr, var
 from pantile.expr.types import INT32
 from pantile.ir.nodes import For, Kind, Let, Program, Stmt, Store
+from pantile.target import NAMED, host
 
 from .kernels import argument, i64, run
 

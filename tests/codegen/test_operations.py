@@ -136,7 +136,7 @@ def test_select_and_within() -> None:
 
 def test_ordinary_arithmetic_may_contract_and_strict_may_not() -> None:
     from pantile.codegen.emit import emit
-    from pantile.codegen.target import host
+    from pantile.target import host
 
     v = [dense("float32", n, i64(0), 4) for n in "abc"]
     body = Store("out", (ramp(i64(0), 1, 4),), v[0] * v[1] + v[2])

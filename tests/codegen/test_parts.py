@@ -10,9 +10,9 @@ import pytest
 from pantile.codegen import parts
 from pantile.codegen.compile import compile_object, compile_objects
 from pantile.codegen.engine import load
-from pantile.codegen.target import host
 from pantile.errors import InternalError
 from pantile.forks import is_in_llvm
+from pantile.target import host
 
 LINES = 500
 COMMON = """attributes #0 = { nounwind }

@@ -8,12 +8,12 @@ import pytest
 
 from pantile.codegen.compile import assembly, compile_object, optimized_text
 from pantile.codegen.emit import emit
-from pantile.codegen.target import NAMED, Target, host, target
-from pantile.errors import InternalError, UserError
+from pantile.errors import InternalError
 from pantile.expr.build import cast, ramp
 from pantile.expr.nodes import Expr, Load, Shuffle, const, op, var
 from pantile.expr.types import FLOAT32, INDEX, INT32, UINT8, UINT16, DType
 from pantile.ir.nodes import BufferArg, Kind, Program, Store
+from pantile.target import NAMED, host
 
 from .kernels import argument, dense, loop
 
@@ -111,17 +111,8 @@ def test_no_vectorizing_or_run_time_unrolling_by_llvm() -> None:
 
 def test_objects_for_every_target() -> None:
     value, t, _ = CASES["contracted"]
-    for named in NAMED.values():
-        assert compile_object(emit(kernel(value, t), named), named)[:4] == b"\x7fELF"
-
-
-def test_named_targets() -> None:
-    assert target("host") == host()
-    assert [t.vector_bits for t in NAMED.values()] == [256, 512, 128, 128]
-    assert host().vector_bits >= 128
-    assert Target("x86_64-unknown-linux-gnu", "skylake", "+avx2").vector_bits == 256
-    with pytest.raises(UserError, match=r"'sparc' is not a target; use one of host, x86-64-v3"):
-        target("sparc")
+    for to in NAMED.values():
+        assert compile_object(emit(kernel(value, t), to), to)[:4] == b"\x7fELF"
 
 
 def test_text_that_llvm_refuses_is_a_bug_of_ours() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from pantile.codegen.target import host
 from pantile.errors import UserError
 from pantile.graph.nodes import Graph, InputInfo, Stage
 from pantile.schedule.clones import clone_stages, places
@@ -15,6 +14,7 @@ from pantile.schedule.directives import StageSchedule, on
 from pantile.schedule.panels import make_panels
 from pantile.schedule.resolve import resolve
 from pantile.schedule.schedule import Schedule
+from pantile.target import host
 
 from .draws import Drawer
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
-from pantile.codegen.target import host
 from pantile.errors import UserError
 from pantile.graph.nodes import Graph, Stage
 from pantile.schedule.directives import StageSchedule, on
 from pantile.schedule.plan import Plan
 from pantile.schedule.resolve import resolve
 from pantile.schedule.schedule import Schedule
+from pantile.target import host
 
 from .copies import changed, copies, in_panels, is_legal, with_copies
 from .draws import Draw, Drawer

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pantile.codegen.target import target
 from pantile.compile import Options, to_loops
 from pantile.graph.build import build
 from pantile.graph.nodes import Graph
@@ -20,12 +19,13 @@ from pantile.lower.nest import LoopNest
 from pantile.lower.passes import Trace
 from pantile.schedule.resolve import resolve
 from pantile.schedule.schedule import Schedule
+from pantile.target import named
 from pantile.variant import Variants
 
 from .examples import EXAMPLES, Example
 
 FOLDER = Path(__file__).parent
-TARGET = target("aarch64")
+TARGET = named("aarch64")
 
 
 class Recorder(Trace):

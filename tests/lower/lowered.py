@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pantile as pt
-from pantile.codegen.target import NAMED
 from pantile.compile import Options, to_loops
 from pantile.graph.nodes import Graph
 from pantile.ir.nodes import Block, For, If, Let, Produce, Program, Realize, Stmt, Store, Strides
@@ -16,6 +15,7 @@ from pantile.ir.visit import children
 from pantile.lower.nest import LoopNest
 from pantile.lower.passes import Trace, arguments
 from pantile.schedule.resolve import resolve
+from pantile.target import NAMED
 from pantile.variant import Variants
 from tests.analysis.indices import value
 

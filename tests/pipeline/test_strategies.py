@@ -11,6 +11,7 @@ import pytest
 
 import pantile as pt
 from pantile.autoschedule import Found, Problem, Report, Strategy
+from pantile.target import NAMED
 
 MACHINE = pt.machine.named("neoverse-n1")
 
@@ -100,6 +101,16 @@ def test_for_the_target_by_default() -> None:
     strategy = Recording()
     p = pt.Pipeline.with_schedule(pipeline(target="x86-64-v4"), strategy, estimates={"img": (4, 4)})
     assert strategy.asked[0].machine.vector_bits == 512 and p.schedule
+
+
+@pytest.mark.parametrize("to", NAMED)
+def test_reads_a_foreign_target_and_no_other(to: str) -> None:
+    strategy = Recording()
+    pt.Pipeline.with_schedule(pipeline(target=to), strategy, estimates={"img": (4, 4)})
+    read, given = strategy.asked[0].machine.target, NAMED[to]
+    assert (read.architecture, read.vector_bits, read.registers) == (
+        given.architecture, given.vector_bits, given.registers,
+    )  # fmt: skip
 
 
 def test_options_keep_the_strategy() -> None:

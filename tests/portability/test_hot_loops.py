@@ -9,8 +9,8 @@ import pytest
 
 import pantile as pt
 from pantile.apps import APPS
-from pantile.codegen import target as targets
-from pantile.codegen.target import NAMED
+from pantile.target import NAMED
+from pantile.target import known as targets
 from tests.apps.pipelines import SCHEDULES
 
 from .assembly import Loop, hottest, steady_loops
@@ -56,7 +56,7 @@ def code(name: str, how: str, to: str) -> str:
 
 
 def loops(name: str, how: str, to: str) -> list[Loop]:
-    found = steady_loops(code(name, how, to), NAMED[to].arch)
+    found = steady_loops(code(name, how, to), NAMED[to].architecture)
     assert found, "no loop works mostly on vectors"
     return found
 
@@ -64,7 +64,7 @@ def loops(name: str, how: str, to: str) -> list[Loop]:
 @every_app
 @every_target
 def test_hot_loop_is_vector_code(name: str, how: str, to: str) -> None:
-    loop = hottest(code(name, how, to), NAMED[to].arch)
+    loop = hottest(code(name, how, to), NAMED[to].architecture)
     assert loop.like(NEEDED[name][0][to]), f"nothing like {NEEDED[name][0][to]} in\n{loop}"
     wide = [i for i in loop.like(WIDE[to]) if i in loop.vectors]
     assert 4 * len(wide) >= 3 * len(loop.vectors), f"most vectors are narrower than the target's in\n{loop}"
@@ -115,7 +115,7 @@ def test_nothing_but_the_runtime_is_called(name: str, how: str, to: str) -> None
 @every_target
 def test_strict_code_fuses_nothing(name: str, to: str) -> None:
     text = APPS[name].build().with_options(strict=True).asm(to)
-    assert not [loop for loop in steady_loops(text, NAMED[to].arch) if loop.like(FUSED[to])]
+    assert not [loop for loop in steady_loops(text, NAMED[to].architecture) if loop.like(FUSED[to])]
 
 
 @pytest.mark.parametrize("host", NAMED)
@@ -152,7 +152,7 @@ def test_fixed_point_stays_narrow(to: str) -> None:
         pt.on("mean").compute_at("out", "y").vectorize("x", lanes),
     )
     p = pt.Pipeline(out, shape=(a.shape[0], 2 * a.shape[1] - 8), schedule=by_row)
-    found = steady_loops(p.asm(to), NAMED[to].arch)
+    found = steady_loops(p.asm(to), NAMED[to].architecture)
     for pattern in FIXED[to]:
         assert any(loop.like(pattern) for loop in found), f"no {pattern}"
     widened = r"vpmovzxwd|uaddl|ushll"

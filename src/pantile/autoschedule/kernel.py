@@ -140,7 +140,7 @@ def _directives(
 def _may_stream(problem: Problem, stage: Stage, kind: str) -> bool:
     """Non-temporal stores: where the output data is not used again. 32-bit ARM has none for vectors (§4.5)."""
     is_last = stage.name in problem.graph.output and not problem.graph.consumers[stage.name]
-    return is_last and not stage.updates and kind != TEMPORAL and problem.machine.architecture != "armv7"
+    return is_last and not stage.updates and kind != TEMPORAL and problem.machine.target.stores_past_caches
 
 
 def _report(s: Statement, o: Optimized, streams: bool) -> GroupReport:

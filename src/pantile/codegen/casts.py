@@ -73,7 +73,7 @@ def _float_to_int(ctx: Context, e: Cast, value: str) -> str:
 
 def _converts_by_saturating(ctx: Context) -> bool:
     """Whether the target's conversions to integers saturate; x86's give 0x80000000 for whatever does not fit."""
-    return ctx.module.target.arch != "x86"
+    return ctx.module.target.architecture != "x86"
 
 
 def cast_operand(ctx: Context, e: Cast) -> Expr:

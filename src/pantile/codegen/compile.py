@@ -18,8 +18,8 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 from ..errors import InternalError
 from ..expr.depth import side_by_side
 from ..forks import Lock, check_llvm, in_team, llvm_for_a_team
+from ..target import Target
 from .parts import parts
-from .target import Target
 
 _OPTIMIZE = 1
 _SELECT = 3  # instructions, registers and their order: what makes loops fast
@@ -80,7 +80,7 @@ def target_machine(target: Target, level: int = _SELECT) -> llvm.TargetMachine:
         opt=level,
         reloc="pic",
         codemodel="small",
-        abiname="lp64d" if target.arch == "riscv" else "",
+        abiname="lp64d" if target.architecture == "riscv" else "",
     )
 
 

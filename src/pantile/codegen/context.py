@@ -9,13 +9,13 @@ from ..dataclass import dataclass
 from ..expr.nodes import Expr
 from ..expr.types import DType
 from ..ir.nodes import Block
+from ..target import Target
 from .equal import Bodies
 from .exchanges import Exchanges
 from .function import Function
 from .lanes import Neighbours
 from .rows import Rows
 from .strided import Groups
-from .target import Target
 
 
 @dataclass

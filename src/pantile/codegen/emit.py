@@ -12,6 +12,7 @@ from dataclasses import replace
 from ..errors import InternalError
 from ..ir.nodes import Alloc, Prefetch, Program
 from ..ir.visit import walk
+from ..target import Target
 from .alias import alias_metadata
 from .checks import REPORT, bind_argument_limits
 from .context import Context, Module
@@ -23,7 +24,6 @@ from .names import symbol
 from .parallel import THREADS
 from .rounding import bfloat_from_bits
 from .statements import write_run
-from .target import Target
 
 _SLOT = 8
 _DECLARATIONS = """\

@@ -8,8 +8,8 @@ import llvmlite.binding as llvm
 
 from ..errors import InternalError
 from ..forks import Lock, check_llvm
+from ..target import host
 from .compile import target_machine
-from .target import host
 
 
 class LoadedCode:

@@ -104,7 +104,7 @@ def _copied(ctx: Context, vector: str, type_: str, bits: int) -> str:
     """A vector that is not the same one to LLVM (22), which takes forever over pixels in which a channel comes twice if
     it has AVX-512: lanes 0 1 2 2 3 4 5 5 and so on."""
     target = ctx.module.target
-    if target.arch != "x86" or bits not in (128, 256, 512) or bits > target.vector_bits:
+    if target.architecture != "x86" or bits not in (128, 256, 512) or bits > target.vector_bits:
         return vector
     return hidden(ctx.fn, vector, type_, "v")
 

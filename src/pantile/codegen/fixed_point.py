@@ -34,7 +34,7 @@ def _has_average(ctx: Context, e: Op) -> bool:
 
     The plain form would do if LLVM knew it again after reordering it with sums around it, which it does not.
     """
-    return ctx.module.target.arch == "aarch64" and e.dtype.bits < 64 and e.lanes * e.dtype.bits % 128 == 0
+    return ctx.module.target.architecture == "aarch64" and e.dtype.bits < 64 and e.lanes * e.dtype.bits % 128 == 0
 
 
 def _native_average(ctx: Context, e: Op, args: list[str], name: str) -> str:

@@ -23,7 +23,7 @@ def is_slow(ctx: Context, small: DType, lanes: int) -> bool:
     """Whether a target has slow conversions between whole vectors of a small integer type and float32. Those of ARM's
     cores are done by one of two or four units, some of them in two cycles."""
     is_small = small.is_int and small.bits <= 16
-    return ctx.module.target.arch == "aarch64" and is_small and lanes % _LANES == 0
+    return ctx.module.target.architecture == "aarch64" and is_small and lanes % _LANES == 0
 
 
 def is_slow_to_float(ctx: Context, source: DType, lanes: int) -> bool:

@@ -251,7 +251,7 @@ def _opaque_mask(ctx: Context, t: DType, lanes: int, mask: str) -> str:
 
     With AVX-512, LLVM (22) stores the one lane of a constant mask in the type that the value had before it was
     narrowed: beyond the lane. A mask that it cannot know costs nothing in a loop, where the instruction is hoisted."""
-    if ctx.module.target.arch != "x86" or not memory_type(t).startswith("i") or t.bytes == 8:
+    if ctx.module.target.architecture != "x86" or not memory_type(t).startswith("i") or t.bytes == 8:
         return mask
     true = hidden(ctx.fn, "1", "i8")
     every = spread(ctx.fn, ctx.fn.value(f"trunc i8 {true} to i1"), "i1", lanes)

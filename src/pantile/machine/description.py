@@ -5,11 +5,14 @@ Rates are of one core that runs alone, unless they say otherwise; sizes are in b
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
+from ..cached import cached_property
 from ..dataclass import dataclass, hashed_once
 from ..errors import UserError
 from ..parameters import FASTEST, SLOWEST, Between, Bytes, Count, OneOf, Rate, check_fields
+from ..target.description import Target, cpu_target
 from .costs import USUAL, Costs
 
 Cores = Annotated[int, Between(1, 1 << 20)]
@@ -82,10 +85,22 @@ class Machine:
     def last(self) -> Cache:
         return self.caches[-1]
 
+    @cached_property
+    def target(self) -> Target:
+        """What schedules for it are made for."""
+        return cpu_target(self.architecture, self.vector_bits, self.l1.line)
+
+    def for_target(self, target: Target) -> Machine:
+        """The same cores, caches and memory with another's instructions."""
+        mine = self.target
+        if (mine.architecture, mine.vector_bits) == (target.architecture, target.vector_bits):
+            return self
+        return replace(self, architecture=target.architecture, vector_bits=target.vector_bits)
+
     @property
     def registers(self) -> int:
         """Of vectors."""
-        return 32 if self.architecture == "aarch64" or self.vector_bits == 512 else 16
+        return self.target.registers
 
     def lanes(self, bits: int) -> int:
         """Elements of a type that fill a vector."""

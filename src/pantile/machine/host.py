@@ -15,10 +15,10 @@ import llvmlite.binding as llvm
 
 from .. import folder
 from ..errors import UserError
+from ..target import host
 from .calibration import calibrated
 from .costs import USUAL, Costs
 from .description import Cache, Issue, Machine
-from .isa import vector_bits
 from .measure import Rates, measure
 
 CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
@@ -35,7 +35,7 @@ _USUAL_CACHES = (Cache(32 << 10, 64, 8, 1, 0.0), Cache(512 << 10, 64, 8, 1, 0.0)
 def detect() -> Machine:
     """The machine at hand. It is measured when a user first asks, in a fraction of a second."""
     cores, caches = usable_cores(), data_caches() or _USUAL_CACHES
-    bits = vector_bits(lambda feature: bool(llvm.get_host_cpu_features().get(feature)))
+    bits = host().vector_bits
     rates = _rates(folder.directory(), caches, cores, bits)
     return Machine(
         name=cpu_name(),
@@ -58,7 +58,7 @@ def calibrate(told: Callable[[str], None] = lambda _: None) -> Machine:
     `told` is called with what is being measured.
     """
     cores, caches = usable_cores(), data_caches() or _USUAL_CACHES
-    bits = vector_bits(lambda feature: bool(llvm.get_host_cpu_features().get(feature)))
+    bits = host().vector_bits
     told("measuring clock, units and bandwidths")
     rates = measure([c.size for c in caches], cores, bits)
     costs = calibrated(bits, rates.ghz, rates.issue.int, told)

@@ -208,7 +208,7 @@ class Accesses:
 
     def _neighbours(self, a: Access) -> int:
         """How many numbers one load brings that each become all lanes of a vector: where instructions take a lane."""
-        by_lane = self.machine.architecture == "aarch64" and a.dtype.is_float
+        by_lane = self.machine.target.multiplies_by_lane and a.dtype.is_float
         return self.machine.vector_bits // a.dtype.bits if by_lane else 1
 
     def _stride(self, a: Access, strides: Sequence[int]) -> float:

@@ -80,7 +80,7 @@ class Bodies:
             **dict.fromkeys(_CONVERSIONS, costs.convert),
         }  # fmt: skip
         self._one_unit = _ONE_UNIT
-        if machine.architecture == "aarch64":
+        if machine.target.architecture == "aarch64":
             self._cycles |= dict.fromkeys(_FREE_ON_ARM, 0.0) | {n: k / issue.fma for n, k in _SUMS_ON_ARM.items()}
             self._one_unit = _ONE_UNIT - _SUMS_ON_ARM.keys()
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from ..errors import UserError, shown
 from ..parameters import plain
+from ..target import host
 from .arguments import LARGEST_EXTENT, Array, NDArray, check_array, check_unmasked
 
 LARGEST_BYTES = 1 << 47  # what addresses can reach
 _OVERLAP_WORK = 1000  # steps that NumPy may spend on deciding whether two interleaved views share an element
 Shape = tuple[int, ...]
-_LINE = 64  # bytes of a cache line
 _LARGE = 1 << 14  # bytes from which on the extra work pays
 
 
@@ -74,8 +74,9 @@ def new_array(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
     size = prod(shape) * dtype.itemsize
     if size < _LARGE:
         return np.empty(shape, dtype)
-    memory = np.empty(size + _LINE, np.uint8)
-    array: NDArray = np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE)
+    line = host().line
+    memory = np.empty(size + line, np.uint8)
+    array: NDArray = np.ndarray(shape, dtype, memory, -memory.ctypes.data % line)
     return array
 
 

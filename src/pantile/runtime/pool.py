@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..codegen.target import host
 from ..errors import UserError, shown
+from ..target import host
 from . import cache
 from .threads import MAX_THREADS, ThreadPool, compile_pool, pool
 

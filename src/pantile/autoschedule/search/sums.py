@@ -119,7 +119,7 @@ class _Block:
         """As many rows as leave registers for a row of the wide factor and what it is multiplied by: where instructions
         take a lane of a vector, one such vector for each row."""
         machine, vectors = self.s.problem.machine, -(-self.lanes // self.s.lanes)
-        by_lane = machine.architecture == "aarch64"
+        by_lane = machine.target.multiplies_by_lane
         most = (machine.registers - vectors - (not by_lane)) // (vectors + by_lane)
         return max(1, min(most, MOST_ROWS, self.s.extents[self.rows]))
 

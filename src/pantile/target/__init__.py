@@ -1,0 +1,14 @@
+"""What code is made for, as all of the compiler knows it.
+
+    kinds         of loops and of memory: those that schedules name, that plans and loop IR have
+    description   the value: architecture, vectors, registers, cache line, indices, and which of those kinds it has
+    known         this machine's, and others by name
+"""
+
+from __future__ import annotations
+
+from .description import Target
+from .kinds import Kind, Memory
+from .known import NAMED, host, named
+
+__all__ = ["NAMED", "Kind", "Memory", "Target", "host", "named"]

@@ -1,0 +1,72 @@
+"""What schedules, loops and code are made for: a frozen value. Any target can be compiled for on any host."""
+
+from __future__ import annotations
+
+from ..dataclass import dataclass
+from .kinds import CPU_LOOPS, CPU_MEMORIES, Kind, Memory
+
+LINE = 64  # bytes
+INDEX_BITS = 64
+MANY, FEW = 32, 16  # registers
+_MANY_OF = ("aarch64", "riscv")  # which have many whatever their width
+
+_ARCHITECTURES = {"x86_64": "x86", "amd64": "x86", "arm64": "aarch64", "riscv64": "riscv"}
+_V3 = frozenset({"avx2"})
+_V4 = frozenset({"avx2", "avx512f"})
+_IMPLIED: tuple[tuple[str, frozenset[str]], ...] = (
+    ("x86-64-v4", _V4),
+    ("x86-64-v3", _V3),
+    ("neoverse", frozenset({"fullfp16"})),
+    ("apple", frozenset({"fullfp16"})),
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The instructions and memory of a machine. Where LLVM has no name for it, it can be scheduled for alone."""
+
+    architecture: str  # x86, aarch64, riscv, or as others call it
+    vector_bits: int  # of the registers that vector code is best written for
+    registers: int  # of vectors
+    line: int = LINE  # bytes of a cache line
+    index_bits: int = INDEX_BITS  # of places in memory
+    loops: tuple[Kind, ...] = CPU_LOOPS
+    memories: tuple[Memory, ...] = CPU_MEMORIES
+    triple: str = ""
+    cpu: str = ""
+    features: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.triple}/{self.cpu}" if self.triple else self.architecture
+
+    @property
+    def native_half(self) -> bool:
+        """Whether float16 arithmetic is done by instructions of its own."""
+        return any(has_feature(self.cpu, self.features, f) for f in ("fullfp16", "avx512fp16", "zvfh"))
+
+    @property
+    def multiplies_by_lane(self) -> bool:
+        """Whether an operand of a vector multiplication may be one lane of a register."""
+        return self.architecture == "aarch64"
+
+    @property
+    def stores_past_caches(self) -> bool:
+        """Whether there are non-temporal stores of vectors."""
+        return self.architecture != "armv7"
+
+
+def cpu_target(architecture: str, vector_bits: int, line: int = LINE) -> Target:
+    """A CPU by what its makers and systems call it, such as x86_64 or arm64, and the width of its vectors."""
+    known = _ARCHITECTURES.get(architecture.lower(), architecture)
+    registers = MANY if known in _MANY_OF or vector_bits == 512 else FEW
+    return Target(known, vector_bits, registers, line)
+
+
+def has_feature(cpu: str, features: str, feature: str) -> bool:
+    """Whether a CPU has a feature, by what LLVM calls both."""
+    return f"+{feature}" in features.split(",") or feature in _implied(cpu)
+
+
+def _implied(cpu: str) -> frozenset[str]:
+    """Features that a CPU's name stands for and that detection may leave out."""
+    return next((features for prefix, features in _IMPLIED if cpu.startswith(prefix)), frozenset())

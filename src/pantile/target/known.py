@@ -1,0 +1,47 @@
+"""Targets that LLVM makes code for: this machine's, and some by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from ..errors import UserError, shown
+from .description import Target, cpu_target, has_feature
+
+# Vectors of the registers that code is best written for, by features.
+_WIDTHS = (("avx512f", 512), ("avx2", 256))
+_USUAL_WIDTH = 128
+
+
+def llvm_target(triple: str, cpu: str, features: str = "") -> Target:
+    """A CPU by what LLVM calls it."""
+    wide = [bits for feature, bits in _WIDTHS if has_feature(cpu, features, feature)]
+    found = cpu_target(triple.split("-")[0], max(wide, default=_USUAL_WIDTH))
+    return replace(found, triple=triple, cpu=cpu, features=features)
+
+
+# The same code for every operating system with ELF objects; Linux stands for them.
+_LINUX = "unknown-linux-gnu"
+NAMED = {
+    "x86-64-v3": llvm_target(f"x86_64-{_LINUX}", "x86-64-v3"),
+    "x86-64-v4": llvm_target(f"x86_64-{_LINUX}", "x86-64-v4"),
+    "aarch64": llvm_target(f"aarch64-{_LINUX}", "neoverse-n1"),
+    "riscv64": llvm_target(f"riscv64-{_LINUX}", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zba,+zbb,+zfh,+zvfh"),
+}
+
+
+@cache
+def host() -> Target:
+    """The machine this process runs on."""
+    return llvm_target(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+def named(name: str) -> Target:
+    """A target by name: "host" or one of `NAMED`."""
+    if not isinstance(name, str) or name not in ("host", *NAMED):
+        raise UserError(f"{shown(name)} is not a target; use one of host, {', '.join(NAMED)}")
+    if name == "host":
+        return host()
+    return NAMED[name]
