@@ -14,10 +14,11 @@ from pantile.codegen.engine import LoadedCode, load
 from pantile.expr.build import ramp
 from pantile.expr.nodes import Const, Expr, Load, const
 from pantile.expr.types import INDEX, DType, dtype
-from pantile.ir.nodes import BufferArg, For, Kind, Program, ScalarArg, Stmt
+from pantile.ir.nodes import BufferArg, For, Program, ScalarArg, Stmt
 from pantile.ir.verify import verify
 from pantile.runtime.threads import pool
 from pantile.target import host
+from pantile.target.kinds import Kind
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

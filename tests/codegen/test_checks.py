@@ -9,7 +9,8 @@ from pantile.codegen.emit import buffer_names
 from pantile.expr.build import cast, ramp
 from pantile.expr.nodes import Load, Ramp, const, op, var
 from pantile.expr.types import INDEX, INT32
-from pantile.ir.nodes import Alloc, BufferArg, Kind, Memory, Program, Stmt, Store
+from pantile.ir.nodes import Alloc, BufferArg, Program, Stmt, Store
+from pantile.target.kinds import Kind, Memory
 
 from .kernels import Array, Kernel, argument, i64, loop
 

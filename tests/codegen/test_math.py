@@ -22,8 +22,9 @@ from pantile.expr.build import ramp
 from pantile.expr.nodes import OPS, Cast, Const, Expr, Load, Op, Var, const, op, var
 from pantile.expr.types import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INDEX, DType
 from pantile.expr.visit import walk
-from pantile.ir.nodes import BufferArg, For, Kind, Program, Store
+from pantile.ir.nodes import BufferArg, For, Program, Store
 from pantile.target import host
+from pantile.target.kinds import Kind
 
 from .interpret import BASIC, Array, evaluate
 

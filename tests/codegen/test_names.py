@@ -15,8 +15,9 @@ from pantile.errors import InternalError
 from pantile.expr.build import cast
 from pantile.expr.nodes import Load, var
 from pantile.expr.types import INT32
-from pantile.ir.nodes import Alloc, Block, Kind, Memory, Program, Store
+from pantile.ir.nodes import Alloc, Block, Program, Store
 from pantile.target import host
+from pantile.target.kinds import Kind, Memory
 from tests.fuzz.isolate import isolated
 from tests.schedule.hostile import TEXTS
 

@@ -13,8 +13,9 @@ from pantile.codegen.emit import emit
 from pantile.expr.build import cast, maximum, minimum
 from pantile.expr.nodes import Expr, var
 from pantile.expr.types import INT32
-from pantile.ir.nodes import For, Kind, Let, Program, Stmt, Store
+from pantile.ir.nodes import For, Let, Program, Stmt, Store
 from pantile.target import NAMED, host
+from pantile.target.kinds import Kind
 
 from .kernels import argument, i64, run
 

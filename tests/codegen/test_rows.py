@@ -8,7 +8,8 @@ import pantile as pt
 from pantile.codegen.rows import begun
 from pantile.expr.nodes import Expr, Load, const, var
 from pantile.expr.types import FLOAT32, INDEX
-from pantile.ir.nodes import Alloc, Block, For, Kind, Let, Memory, Stmt, Store
+from pantile.ir.nodes import Alloc, Block, For, Let, Stmt, Store
+from pantile.target.kinds import Kind, Memory
 
 Y, X = var("y"), var("x")
 ZERO, N = const(0, INDEX), var("n")

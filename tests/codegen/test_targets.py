@@ -12,8 +12,9 @@ from pantile.errors import InternalError
 from pantile.expr.build import cast, ramp
 from pantile.expr.nodes import Expr, Load, Shuffle, const, op, var
 from pantile.expr.types import FLOAT32, INDEX, INT32, UINT8, UINT16, DType
-from pantile.ir.nodes import BufferArg, Kind, Program, Store
+from pantile.ir.nodes import BufferArg, Program, Store
 from pantile.target import NAMED, host
+from pantile.target.kinds import Kind
 
 from .kernels import argument, dense, loop
 

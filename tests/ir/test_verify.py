@@ -8,8 +8,9 @@ from pantile.errors import InternalError
 from pantile.expr.build import ramp
 from pantile.expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const, op, var
 from pantile.expr.types import BOOL, FLOAT32, INDEX, INT32, UINT8
-from pantile.ir.nodes import Alloc, Block, BufferArg, For, If, Kind, Let, Memory, Program, Realize, Stmt, Store
+from pantile.ir.nodes import Alloc, Block, BufferArg, For, If, Let, Program, Realize, Stmt, Store
 from pantile.ir.verify import verify
+from pantile.target.kinds import Kind, Memory
 
 x = var("x")
 ZERO = const(0, INDEX)

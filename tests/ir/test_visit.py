@@ -14,9 +14,7 @@ from pantile.ir.nodes import (
     Call,
     For,
     If,
-    Kind,
     Let,
-    Memory,
     Prefetch,
     Produce,
     Program,
@@ -27,6 +25,7 @@ from pantile.ir.nodes import (
 )
 from pantile.ir.show import show, show_program
 from pantile.ir.visit import all_expressions, block, map_exprs, transform, walk
+from pantile.target.kinds import Kind, Memory
 
 x, y, h = var("x"), var("y"), var("h")
 ZERO = const(0, INDEX)

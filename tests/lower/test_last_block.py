@@ -8,9 +8,10 @@ from pantile.expr.build import minimum
 from pantile.expr.linear import Facts
 from pantile.expr.nodes import Expr, Load, const, var
 from pantile.expr.types import INDEX, INT32
-from pantile.ir.nodes import Block, For, Kind, Let, Stmt, Store
+from pantile.ir.nodes import Block, For, Let, Stmt, Store
 from pantile.ir.visit import walk
 from pantile.lower.partition import partition
+from pantile.target.kinds import Kind
 from tests.lower.lowered import stores
 
 W, X, LO = var("w"), var("x"), var("lo")

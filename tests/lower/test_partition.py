@@ -6,11 +6,12 @@ from pantile.expr.build import maximum, minimum
 from pantile.expr.linear import Facts
 from pantile.expr.nodes import Load, const, var
 from pantile.expr.types import INDEX, INT32
-from pantile.ir.nodes import Block, For, Kind, Stmt, Store
+from pantile.ir.nodes import Block, For, Stmt, Store
 from pantile.ir.show import show
 from pantile.ir.visit import walk
 from pantile.lower.partition import partition
 from pantile.lower.size import size
+from pantile.target.kinds import Kind
 
 N = var("n")
 

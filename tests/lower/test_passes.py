@@ -9,8 +9,9 @@ import pytest
 
 import pantile as pt
 from pantile.apps import APPS
-from pantile.ir.nodes import For, Kind, Prefetch
+from pantile.ir.nodes import For, Prefetch
 from pantile.ir.visit import walk
+from pantile.target.kinds import Kind
 from tests.apps.cases import CASES as APP_CASES
 from tests.golden.examples import EXAMPLES
 

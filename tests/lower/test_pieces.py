@@ -16,7 +16,7 @@ from pantile.expr.nodes import Const, Expr, Load, Op, Ramp, Shuffle, const, var
 from pantile.expr.types import FLOAT32, INDEX
 from pantile.expr.visit import same, walk
 from pantile.graph.nodes import InputInfo
-from pantile.ir.nodes import Alloc, For, If, Memory, Produce
+from pantile.ir.nodes import Alloc, For, If, Produce
 from pantile.ir.visit import expressions
 from pantile.ir.visit import walk as statements
 from pantile.lower.assume import assume
@@ -24,6 +24,7 @@ from pantile.lower.mask import mask_loads
 from pantile.lower.prefetch import prefetches
 from pantile.lower.vectorize import fold_ramp
 from pantile.lower.widen import Lowered
+from pantile.target.kinds import Memory
 
 from .lowered import lowered, stores
 

@@ -10,8 +10,9 @@ from pantile.expr.build import expr, maximum, minimum
 from pantile.expr.linear import Facts, Linear
 from pantile.expr.nodes import Expr, const, var
 from pantile.expr.types import INDEX, INT32
-from pantile.ir.nodes import Block, For, If, Kind, Stmt, Store
+from pantile.ir.nodes import Block, For, If, Stmt, Store
 from pantile.lower.simplify import simplify_program
+from pantile.target.kinds import Kind
 
 W, X, Y = var("w"), var("x"), var("y")
 

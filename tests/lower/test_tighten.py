@@ -13,9 +13,10 @@ from pantile.expr.linear import Facts
 from pantile.expr.nodes import Cast, Expr, Op, const, op, var
 from pantile.expr.types import FLOAT32, INDEX
 from pantile.expr.visit import walk
-from pantile.ir.nodes import For, Kind, Let, Stmt, Store
+from pantile.ir.nodes import For, Let, Stmt, Store
 from pantile.ir.visit import all_expressions
 from pantile.lower.tighten import _Tightener, tighten
+from pantile.target.kinds import Kind
 
 from .lowered import lowered
 

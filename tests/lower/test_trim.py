@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import pantile as pt
-from pantile.ir.nodes import For, If, Kind, Store
+from pantile.ir.nodes import For, If, Store
 from pantile.ir.visit import walk
+from pantile.target.kinds import Kind
 
 from .lowered import lowered
 

@@ -12,12 +12,13 @@ import pytest
 import pantile as pt
 from pantile.expr.nodes import Load, const, var
 from pantile.expr.types import INDEX, INT32
-from pantile.ir.nodes import Block, For, Kind, Stmt, Store
+from pantile.ir.nodes import Block, For, Stmt, Store
 from pantile.ir.visit import walk
 from pantile.lower.size import size
 from pantile.lower.unroll import unroll
 from pantile.schedule.directives import StageSchedule
 from pantile.schedule.smaller import warn_smaller
+from pantile.target.kinds import Kind
 
 
 def unrolled(times: int, stores: int, name: str = "u") -> Stmt:

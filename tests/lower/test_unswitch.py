@@ -5,10 +5,11 @@ from __future__ import annotations
 from pantile.expr.build import select
 from pantile.expr.nodes import Load, const, var
 from pantile.expr.types import INDEX, INT32
-from pantile.ir.nodes import Block, For, If, Kind, Stmt, Store
+from pantile.ir.nodes import Block, For, If, Stmt, Store
 from pantile.ir.visit import walk
 from pantile.lower.size import size
 from pantile.lower.unswitch import unswitch
+from pantile.target.kinds import Kind
 
 
 def grid(levels: int) -> Stmt:

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ..dataclass import dataclass
 from ..expr.nodes import Const
-from ..ir.nodes import Alloc, For, Kind, Memory, Program, Stmt
+from ..ir.nodes import Alloc, For, Program, Stmt
 from ..ir.visit import children
+from ..target.kinds import Kind, Memory
 
 _FIRST = 6  # number of a metadata node; those below belong to `emit`
 

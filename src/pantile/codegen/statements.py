@@ -9,8 +9,9 @@ from ..errors import InternalError
 from ..expr.linear import linear
 from ..expr.nodes import Const, Expr, Op
 from ..expr.visit import Key, key
-from ..ir.nodes import Alloc, Block, Call, For, If, Kind, Let, Memory, Prefetch, Produce, Stmt, Store
+from ..ir.nodes import Alloc, Block, Call, For, If, Let, Prefetch, Produce, Stmt, Store
 from ..ir.visit import walk
+from ..target.kinds import Kind, Memory
 from .checks import bind_alloc_limits
 from .context import Context
 from .exchanges import Exchanges

@@ -17,29 +17,9 @@ After `flatten`, every Load and Store has one index, counted in elements from th
 
 from __future__ import annotations
 
-from enum import Enum
-
 from ..expr.nodes import Expr, node
 from ..expr.types import DType
-
-
-class Kind(str, Enum):
-    """How a loop runs."""
-
-    SERIAL = "serial"
-    PARALLEL = "parallel"
-    VECTOR = "vector"
-    UNROLL = "unroll"
-
-
-class Memory(str, Enum):
-    """Where a buffer lives. AUTO becomes STACK or HEAP when storage is planned."""
-
-    AUTO = "auto"
-    HEAP = "heap"  # outside any parallel loop: the caller's arena
-    SCRATCH = "scratch"  # inside a parallel loop: that thread's arena, at a planned offset
-    STACK = "stack"
-    REGISTER = "register"  # a stack buffer with constant indices after unrolling; promoted by LLVM
+from ..target.kinds import Kind, Memory
 
 
 @node()

@@ -18,23 +18,8 @@ from ..expr.build import binary
 from ..expr.nodes import Const, Expr
 from ..expr.show import show as show_expr
 from ..expr.types import INDEX
-from .nodes import (
-    Alloc,
-    Block,
-    BufferArg,
-    Call,
-    For,
-    If,
-    Kind,
-    Let,
-    Memory,
-    Prefetch,
-    Produce,
-    Program,
-    Realize,
-    Stmt,
-    Store,
-)
+from ..target.kinds import Kind, Memory
+from .nodes import Alloc, Block, BufferArg, Call, For, If, Let, Prefetch, Produce, Program, Realize, Stmt, Store
 
 _INDENT = "    "
 

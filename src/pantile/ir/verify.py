@@ -29,7 +29,8 @@ from ..expr.nodes import (
 )
 from ..expr.types import INDEX, DType
 from ..expr.visit import children as operands
-from .nodes import Alloc, For, If, Kind, Let, Prefetch, Program, Realize, Stmt, Store
+from ..target.kinds import ITERATED, Memory
+from .nodes import Alloc, For, If, Let, Prefetch, Program, Realize, Stmt, Store
 from .visit import children, expressions
 
 
@@ -100,7 +101,7 @@ class _Verifier:
         for role, e in (("min", s.min), ("extent", s.extent), ("scratch", s.scratch)):
             if e is not None:
                 self.index(e, f"the {role} of loop {s.var}")
-        if self.flat and s.kind not in (Kind.SERIAL, Kind.PARALLEL):
+        if self.flat and s.kind not in ITERATED:
             raise self.fail(f"loop {s.var} is still marked {s.kind.value}")
 
     def branch(self, s: If) -> None:
@@ -127,7 +128,7 @@ class _Verifier:
         self.index(s.size, f"the size of {s.buffer}")
         if s.offset is not None:
             self.index(s.offset, f"the offset of {s.buffer}")
-        if s.memory.value in ("stack", "register") and not isinstance(s.size, Const):
+        if s.memory in (Memory.STACK, Memory.REGISTER) and not isinstance(s.size, Const):
             raise self.fail(f"{s.buffer} lives in {s.memory.value} but its size {s.size} is not constant")
 
     def prefetch(self, s: Prefetch) -> None:

@@ -21,7 +21,8 @@ from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, const, op
 from ..expr.types import INDEX
 from ..expr.visit import children, loaded, operands_first, substitute, walk_values
 from ..ir import visit as ir
-from ..ir.nodes import Block, For, Kind, Let, Stmt, Store
+from ..ir.nodes import Block, For, Let, Stmt, Store
+from ..target.kinds import Kind
 
 _EXTREMES = ("min", "max")
 

@@ -25,7 +25,8 @@ from ..expr.types import INDEX, DType
 from ..expr.visit import Key, key, loaded, substitute, transform, walk_loads
 from ..expr.visit import walk as walk_expr
 from ..ir import visit as ir
-from ..ir.nodes import Block, For, Kind, Memory, Realize, Stmt, Store
+from ..ir.nodes import Block, For, Realize, Stmt, Store
+from ..target.kinds import Kind, Memory
 from .names import of_buffer, of_loop
 
 _LEAST = 32  # lanes, of all vectors together

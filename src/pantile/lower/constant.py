@@ -8,6 +8,7 @@ from ..expr.linear import simplify
 from ..expr.nodes import Const, Expr
 from ..schedule.limits import MOST_COPIES, MOST_LANES, MOST_VALUES
 from ..schedule.plan import Loop
+from ..target.kinds import WRITTEN_OUT, Kind
 from .loops import Loops
 from .refuse import not_constant, too_many_values
 
@@ -21,14 +22,14 @@ def is_constant(loops: Loops, loop: Loop, extent: Expr, is_part: bool) -> bool:
         if is_part:
             return False
         raise not_constant(loops.stage, loop, extent)
-    lanes, copies = (_product(loops, kind) for kind in ("vector", "unroll"))
+    lanes, copies = (_product(loops, kind) for kind in WRITTEN_OUT)
     if lanes > MOST_LANES or copies > MOST_COPIES or lanes * copies > MOST_VALUES:
         raise too_many_values(loops.stage, loop, lanes, copies)
     return True
 
 
-def _product(loops: Loops, kind: str) -> int:
+def _product(loops: Loops, kind: Kind) -> int:
     """The iterations of all loops of a kind, as far as they are known."""
-    ranges = [loops.ranges[x.name] for x in loops.nest.loops if x.kind == kind and x.name in loops.ranges]
+    ranges = [loops.ranges[x.name] for x in loops.nest.loops if x.kind is kind and x.name in loops.ranges]
     extents = [simplify(r.high - r.low + 1) for r in ranges]
     return prod(int(e.value) for e in extents if isinstance(e, Const))

@@ -20,8 +20,9 @@ from ..expr.types import INDEX, DType
 from ..expr.visit import loaded, transform
 from ..graph.nodes import Graph
 from ..ir import visit as ir
-from ..ir.nodes import Alloc, BufferArg, For, Kind, Let, Memory, Prefetch, Realize, Stmt, Store
+from ..ir.nodes import Alloc, BufferArg, For, Let, Prefetch, Realize, Stmt, Store
 from ..schedule.plan import Plan
+from ..target.kinds import Kind, Memory
 from .footprint import step
 from .names import of_buffer
 from .split_storage import stored_dims

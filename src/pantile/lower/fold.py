@@ -17,7 +17,8 @@ from ..expr.nodes import Const, Expr, Load, Var, const, var
 from ..expr.types import INDEX
 from ..expr.visit import substitute, transform, walk_loads
 from ..ir import visit as ir
-from ..ir.nodes import For, Kind, Let, Realize, Stmt, Store
+from ..ir.nodes import For, Let, Realize, Stmt, Store
+from ..target.kinds import Kind
 
 Folds = Mapping[str, Mapping[int, int]]
 _Lets = Mapping[str, Expr]

@@ -21,11 +21,9 @@ from ..expr.nodes import Const, Expr, Var, const, var
 from ..expr.types import INDEX
 from ..expr.visit import depends, substitute
 from ..graph.nodes import Definition, Stage
-from ..ir.nodes import Kind
 from ..schedule.plan import Fuse, Loop, Nest, Split
+from ..target.kinds import WRITTEN_OUT, Kind
 from .names import loop_name, of_loop, prefix, region_names
-
-_STATIC = (Kind.VECTOR.value, Kind.UNROLL.value)
 
 
 @dataclass(frozen=True)
@@ -110,12 +108,12 @@ class Loops:
 
     def is_vector(self, loop: Loop) -> bool:
         """Whether the loop's iterations become lanes."""
-        return loop.kind == Kind.VECTOR.value and loop.name not in self.gone | self.serial
+        return loop.kind is Kind.VECTOR and loop.name not in self.gone | self.serial
 
     def innermost(self) -> int:
         """Depth of the last loop that stays a loop: not unrolled, not a vector."""
         real = [k for k, x in enumerate(self.nest.loops)
-                if x.name not in self.gone and (x.kind not in _STATIC or x.name in self.serial)]  # fmt: skip
+                if x.name not in self.gone and (x.kind not in WRITTEN_OUT or x.name in self.serial)]  # fmt: skip
         return real[-1] if real else -1
 
     def rename(self, values: Mapping[str, Expr]) -> None:
@@ -355,7 +353,7 @@ def _must_be_constant(nest: Nest, split: Split) -> bool:
             name = r.outer
         if isinstance(r, Fuse) and name in (r.outer, r.inner):
             name = r.fused
-    return next(loop.kind for loop in nest.loops if loop.name == name) in _STATIC
+    return next(loop.kind for loop in nest.loops if loop.name == name) in WRITTEN_OUT
 
 
 def _is_fused(nest: Nest, s: Split) -> bool:

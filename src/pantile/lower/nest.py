@@ -36,8 +36,9 @@ from ..expr.types import INDEX
 from ..expr.visit import depends, loaded, names, same, substitute, walk
 from ..graph.nodes import Graph, ReductionDim, Stage
 from ..ir import visit as ir
-from ..ir.nodes import Block, For, If, Kind, Let, Memory, Produce, Realize, Stmt, Store
+from ..ir.nodes import Block, For, If, Let, Produce, Realize, Stmt, Store
 from ..schedule.plan import Loop, Nest, Plan, Site, Split, StagePlan
+from ..target.kinds import WRITTEN_OUT, Kind
 from .assume import assume, is_impossible
 from .constant import is_constant
 from .extents import Extents
@@ -355,7 +356,7 @@ class _Builder:
         sides = [self.tidy(stage, k, side) for k, side in enumerate(box)]
         sizes = tuple((side.low, self.extent(stage, p, k, side)) for k, side in enumerate(sides))
         for buffer, dtype in reversed(list(zip(stage.buffers, stage.dtypes, strict=True))):
-            body = Realize(buffer, dtype, sizes, Memory(p.memory), body)
+            body = Realize(buffer, dtype, sizes, p.memory, body)
         return body
 
     def extent(self, stage: Stage, p: StagePlan, k: int, side: Interval) -> Expr:
@@ -509,12 +510,12 @@ class _Builder:
 
     def loop(self, loops: Loops, depth: int, loop: Loop) -> Stmt:
         r = loops.ranges[loop.name]
-        kind = Kind.SERIAL if loop.name in loops.serial else Kind(loop.kind)
+        kind = Kind.SERIAL if loop.name in loops.serial else loop.kind
         name = loops.var(loop.name).name
         extent = simplify(r.high - r.low + 1, self.facts)
         if isinstance(extent, Const) and int(extent.value) <= 0:
             return Block(())
-        if kind in (Kind.VECTOR, Kind.UNROLL) and not is_constant(loops, loop, extent, self.small or bool(self.gone)):
+        if kind in WRITTEN_OUT and not is_constant(loops, loop, extent, self.small or bool(self.gone)):
             loops, kind = replace(loops, serial=loops.serial | {loop.name}), Kind.SERIAL
         if isinstance(extent, Const) and int(extent.value) == 1:
             self.values[name] = simplify(substitute(r.low, self.values), self.facts)

@@ -24,7 +24,8 @@ from ..expr.nodes import Const, Expr, Op, Var, const, var
 from ..expr.types import BOOL, INDEX
 from ..expr.visit import children, depends, key, names, same, walk
 from ..ir import visit as ir
-from ..ir.nodes import Block, For, If, Kind, Let, Stmt, Store
+from ..ir.nodes import Block, For, If, Let, Stmt, Store
+from ..target.kinds import ITERATED, Kind
 from .footprint import step
 from .last_block import last_block
 from .names import of_loop
@@ -32,7 +33,6 @@ from .settle import Decided, is_comparison, limit
 from .size import Room, copies, size
 from .unswitch import branch
 
-LOOPS = (Kind.SERIAL, Kind.PARALLEL)
 _MOST_OF_A_LOOP = 16_000  # added by edges of loops in an outermost loop: those of loops in each other multiply
 _MOST_OF_ALL = 32_000  # added to a program, or as much as it has itself
 
@@ -77,7 +77,7 @@ class _Partitioner:
         mode = self.modes.get(s.var, "auto")
         if mode == "never" or s.kind is not Kind.SERIAL or isinstance(s.extent, Const) and int(s.extent.value) < 3:
             return False
-        innermost = not any(isinstance(i, For) and i.kind in LOOPS for i in ir.walk(s.body))
+        innermost = not any(isinstance(i, For) and i.kind in ITERATED for i in ir.walk(s.body))
         return mode == "always" or innermost or _clamps_lanes(s)
 
     def loop(self, s: For, repeated: int) -> Stmt:
@@ -161,7 +161,7 @@ def _clamps_lanes(loop: For) -> bool:
         if isinstance(s, Let):
             moves = {**moves, s.name: moved_by(s.value)}
         elif isinstance(s, For):
-            own = {"lane"} if s.kind is Kind.VECTOR else {"inner"} if s.kind in LOOPS else set()
+            own = {"lane"} if s.kind is Kind.VECTOR else {"inner"} if s.kind in ITERATED else set()
             moves = {**moves, s.var: moved_by(s.min) | own}
         return any(visit(c, moves) for c in ir.children(s))
 

@@ -18,7 +18,8 @@ from collections.abc import Iterator, Sequence
 from ..expr.build import ramp
 from ..expr.nodes import Const, Expr, Load, Ramp
 from ..ir import visit as ir
-from ..ir.nodes import Alloc, Block, Memory, Stmt, Store
+from ..ir.nodes import Alloc, Block, Stmt, Store
+from ..target.kinds import Memory
 from .interleave import Channels, groups, leaf, rows
 
 Places = tuple[int, ...]  # of the channels of some pixels: the first lane of each

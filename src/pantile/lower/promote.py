@@ -26,7 +26,8 @@ from ..expr.nodes import Const, Expr, Load, Ramp, const
 from ..expr.types import INDEX, DType
 from ..expr.visit import key, loaded, names, transform, union, walk_loads
 from ..ir import visit as ir
-from ..ir.nodes import Block, For, If, Kind, Let, Memory, Prefetch, Realize, Stmt, Store
+from ..ir.nodes import Block, For, If, Let, Prefetch, Realize, Stmt, Store
+from ..target.kinds import Kind, Memory
 from .names import of_buffer
 
 # As large as register files get; more accumulators than that are better off in memory.

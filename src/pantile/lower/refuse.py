@@ -8,6 +8,7 @@ from ..expr.nodes import Expr
 from ..graph.nodes import Stage
 from ..schedule.plan import Loop
 from ..schedule.refuse import refuse
+from ..target.kinds import Kind
 
 
 def different_regions(stage: Stage, host: Stage) -> UserError:
@@ -31,7 +32,7 @@ def unbounded(stage: Stage, k: int) -> UserError:
 
 def not_constant(stage: Stage, loop: Loop, extent: Expr) -> UserError:
     """A vector or unrolled loop of which nobody knows how many iterations it has."""
-    verb = "unroll" if loop.kind == "unroll" else "vectorize"
+    verb = "unroll" if loop.kind is Kind.UNROLL else "vectorize"
     return refuse(stage, loop.mark, f"the extent of loop {loop.name} is not constant where {stage.name} is computed: "
                   f"it is {readable(extent)}", f'split it by a constant, as in .{verb}("{loop.name}", 8)')  # fmt: skip
 

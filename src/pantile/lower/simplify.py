@@ -14,7 +14,8 @@ from ..expr.nodes import Const, Expr, Var, var
 from ..expr.types import INDEX
 from ..expr.visit import Key, key, names
 from ..ir import visit as ir
-from ..ir.nodes import Block, For, If, Kind, Let, Stmt, Store
+from ..ir.nodes import Block, For, If, Let, Stmt, Store
+from ..target.kinds import Kind
 
 
 def clean_program(body: Stmt, facts: Facts) -> Stmt:

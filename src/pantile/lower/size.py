@@ -12,7 +12,8 @@ from collections.abc import Callable
 from ..expr.nodes import Const
 from ..expr.visit import walk
 from ..ir import visit as ir
-from ..ir.nodes import For, Kind, Stmt
+from ..ir.nodes import For, Stmt
+from ..target.kinds import Kind
 
 
 def size(s: Stmt, unrolled: bool = True) -> int:

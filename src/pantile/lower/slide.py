@@ -24,8 +24,9 @@ from ..expr.nodes import Const, Expr, Op, Var, var
 from ..expr.types import INDEX
 from ..expr.visit import depends, loaded, substitute
 from ..graph.nodes import Stage
-from ..ir.nodes import If, Kind, Produce, Stmt
+from ..ir.nodes import If, Produce, Stmt
 from ..ir.visit import expressions, walk
+from ..target.kinds import Kind
 from .footprint import Reach, read_by
 from .names import of_loop
 

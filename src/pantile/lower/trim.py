@@ -21,7 +21,8 @@ from ..expr.nodes import Expr, Op, const
 from ..expr.types import BOOL, INDEX
 from ..expr.visit import Key, depends, key, loaded
 from ..ir import visit as ir
-from ..ir.nodes import Block, For, If, Kind, Let, Produce, Realize, Stmt, Store
+from ..ir.nodes import Block, For, If, Let, Produce, Realize, Stmt, Store
+from ..target.kinds import ITERATED
 from .footprint import step
 from .settle import Decided, is_comparison, is_true, limit
 
@@ -37,7 +38,7 @@ def _visit(s: Stmt, facts: Facts, granted: frozenset[Key]) -> Stmt:
     """`granted`: what the loops around need anyway, by key."""
     if isinstance(s, For):
         facts.bounds[s.var] = facts.lower(s.min), facts.upper(s.min + s.extent - 1)
-        if s.kind in (Kind.SERIAL, Kind.PARALLEL):
+        if s.kind in ITERATED:
             needs = {k: n for k, n in _needs(s.body, _Inside(s.var, {})).items() if k not in granted}
             return _trimmed(s, needs, facts, granted)
     return ir.rebuild(s, ir.expressions(s), tuple([_visit(c, facts, granted) for c in ir.children(s)]))
@@ -87,7 +88,7 @@ class _Inside:
     def enter(self, s: Stmt, scope: Scope) -> _Inside:
         """Inside one more statement."""
         new: tuple[str, ...] = ()
-        if isinstance(s, For) and s.kind in (Kind.SERIAL, Kind.PARALLEL):
+        if isinstance(s, For) and s.kind in ITERATED:
             new = (s.var,)
         elif isinstance(s, Let) and depends(s.value, self.loops):
             new = (s.name,)

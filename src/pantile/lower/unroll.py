@@ -16,7 +16,8 @@ from ..errors import InternalError
 from ..expr.nodes import Const, Expr, Var
 from ..expr.visit import names, transform
 from ..ir import visit as ir
-from ..ir.nodes import For, Kind, Stmt
+from ..ir.nodes import For, Stmt
+from ..target.kinds import Kind
 from .size import Room, size
 
 _MOST_OF_A_LOOP = 16_000  # all iterations of an unrolled loop: five times what is known to gain

@@ -18,7 +18,8 @@ from ..expr.nodes import Expr, Op, const
 from ..expr.types import BOOL
 from ..expr.visit import depends, key, loaded, transform
 from ..ir import visit as ir
-from ..ir.nodes import For, If, Kind, Let, Stmt, Store
+from ..ir.nodes import For, If, Let, Stmt, Store
+from ..target.kinds import Kind
 from .size import Room, copies, size
 
 _MOST_CONDITIONS = 2  # decided outside the same loop: each may double the code

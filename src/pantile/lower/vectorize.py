@@ -22,7 +22,8 @@ from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, 
 from ..expr.types import INDEX
 from ..expr.visit import children, depends, each_once, loaded, names, once_per_node, transform
 from ..ir import visit as ir
-from ..ir.nodes import For, If, Kind, Let, Realize, Stmt, Store
+from ..ir.nodes import For, If, Let, Realize, Stmt, Store
+from ..target.kinds import Kind
 from .lanes import split_select
 
 Classes = Mapping[str, Class]  # of the names around

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from math import prod
 
+from ..target.kinds import ITERATED, Kind
 from .copies import MOST, Copies
 from .nest import Loops
 
@@ -15,12 +16,12 @@ class Inner:
     def __init__(self, loops: Loops) -> None:
         self.loops = loops
         names, kinds = loops.names, loops.kinds
-        real = [k for k, n in enumerate(names) if kinds[n] in ("serial", "parallel") and loops.trips(n) > 1]
+        real = [k for k, n in enumerate(names) if kinds[n] in ITERATED and loops.trips(n) > 1]
         at = real[-1] if real else -1
         self.loop: str | None = names[at] if real else None
         self._real = [names[k] for k in real]
-        self.copied = [n for n in names[at + 1 :] if kinds[n] == "unroll" and loops.trips(n) > 1]
-        self.vectors = [n for n in names[at + 1 :] if kinds[n] == "vector"]
+        self.copied = [n for n in names[at + 1 :] if kinds[n] is Kind.UNROLL and loops.trips(n) > 1]
+        self.vectors = [n for n in names[at + 1 :] if kinds[n] is Kind.VECTOR]
         self.lanes = prod(map(loops.trips, self.vectors))
         self.across = frozenset().union(*(loops.of[n] for n in self.vectors)) if self.lanes > 1 else frozenset()
         inside = [*self.copied, *self.vectors, *([self.loop] if self.loop else [])]

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..dataclass import dataclass
 from ..schedule.plan import Nest, Plan, Site, Split
+from ..target.kinds import WRITTEN_OUT, Kind
 from .forms import Form
 from .reads import Box
 from .sized import Leaf, Sized
@@ -63,11 +64,11 @@ class Loops:
     def _split(self, r: Split, n: int, rest: frozenset[str] | None) -> None:
         blocks, inside = -(-n // r.factor), min(n, r.factor)
         if n % r.factor and (r.tail == "guard" or n < r.factor):
-            if self.kinds.get(r.inner) in ("vector", "unroll"):
+            if self.kinds.get(r.inner) in WRITTEN_OUT:
                 self.rests.append(r.inner)
                 if rest is not None and r.inner in rest:
                     blocks, inside = 1, n % r.factor
-                    self.kinds[r.inner] = "serial"
+                    self.kinds[r.inner] = Kind.SERIAL
                 elif rest is not None:
                     self.part *= 1.0 if n >= r.factor else 0.0
                     blocks = max(1, n // r.factor)
@@ -119,7 +120,7 @@ def _sizes_before(nest: Nest, extents: Mapping[str, int]) -> list[dict[str, int]
 
 def _in_vectors(nest: Nest) -> set[str]:
     """The variables that lanes of vectors differ in."""
-    found = {loop.name for loop in nest.loops if loop.kind == "vector"}
+    found = {loop.name for loop in nest.loops if loop.kind is Kind.VECTOR}
     for r in reversed(nest.rewrites if found else ()):
         if isinstance(r, Split):
             found |= {r.old} if found & {r.outer, r.inner} else set()
@@ -146,7 +147,7 @@ class Nests:
         self._own: dict[Leaf, Chain] = {}
         self._chains: dict[Leaf, Chain] = {}
         self._times: dict[Site, float] = {}
-        self._kinds: dict[Site, str] = {}
+        self._kinds: dict[Site, Kind] = {}
         self._stored: dict[str, Box] = {}
         self._around: dict[str, Chain] = {}
         for name in reversed(names):  # consumers first: nothing then waits for a long chain of others
@@ -241,7 +242,7 @@ class Nests:
             every = self.needed(name, chain[depth - 1] if depth else None)
             moving = [k for k, (a, b) in enumerate(zip(one, every, strict=True)) if b > a]
             kind = self.kind(site)
-            if kind != "serial" or count < 2 or len(moving) != 1 or one[moving[0]] != whole.box[moving[0]]:
+            if kind is not Kind.SERIAL or count < 2 or len(moving) != 1 or one[moving[0]] != whole.box[moving[0]]:
                 continue
             k = moving[0]
             rate = self._rate(name, k, site)
@@ -304,7 +305,7 @@ class Nests:
         used = self.needed(name, p.compute)[slides] + self.computed(name).box[slides]
         return tuple(min(n, used) if k == slides else n for k, n in enumerate(box))
 
-    def kind(self, site: Site) -> str:
+    def kind(self, site: Site) -> Kind:
         if site not in self._kinds:
             nest = self.plan.stages[site.stage].nests[site.definition]
             self._kinds[site] = next(loop.kind for loop in nest.loops if loop.name == site.loop)

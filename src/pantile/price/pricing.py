@@ -21,6 +21,7 @@ from ..schedule.draft import Drafts
 from ..schedule.plan import Plan
 from ..schedule.resolve import resolve
 from ..schedule.schedule import Schedule
+from ..target.kinds import Kind
 from .body import Bodies, Body
 from .inner import Inner
 from .nest import Nests
@@ -211,7 +212,7 @@ class _Pricing:
         count, begins = 1, 0.0
         chain = self.nests.chain(leaf)
         for depth, site in enumerate(chain):
-            if self.nests.kind(site) == "parallel":
+            if self.nests.kind(site) is Kind.PARALLEL:
                 if count == 1 and (site.stage, site.definition) == leaf:
                     begins = self.nests.times(chain[depth - 1] if depth else None)
                 count *= self.nests.trips(site)
@@ -272,7 +273,7 @@ class _Pricing:
     def _code(self, leaf: Leaf, bodies: list[Body]) -> float:
         """Instructions of the code of a definition: its innermost loops, as often as they are written out."""
         loops = self.nests.loops(leaf)
-        written = prod(loops.trips(n) for n in loops.names if loops.kinds[n] == "unroll")
+        written = prod(loops.trips(n) for n in loops.names if loops.kinds[n] is Kind.UNROLL)
         inside = prod(map(loops.trips, Inner(loops).copied))
         return sum(body.instructions + 20 for body in bodies) * written / inside
 

@@ -15,6 +15,7 @@ from math import inf, prod
 from ..dataclass import dataclass
 from ..machine.description import Machine
 from ..schedule.plan import Site
+from ..target.kinds import WRITTEN_OUT
 from .layout import Part, far_runs, layout, run, whole_layout
 from .nest import Nests
 from .reads import Box
@@ -173,7 +174,7 @@ class Traffic:
     def _find_written_out(self, leaf: Leaf) -> int:
         count = 0
         for site in reversed(self.nests.chain(leaf)):
-            if self.nests.kind(site) not in ("vector", "unroll") and self.nests.trips(site) > 1:
+            if self.nests.kind(site) not in WRITTEN_OUT and self.nests.trips(site) > 1:
                 break
             count += 1
         return count

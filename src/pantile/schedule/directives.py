@@ -22,6 +22,7 @@ from typing import Any
 from ..cached import cached_property
 from ..dataclass import dataclass, hashed_once
 from ..errors import Location, UserError, here, shown
+from ..target.kinds import Kind, Memory
 from .condition import canonical
 from .limits import (
     FARTHEST_PREFETCH,
@@ -35,11 +36,12 @@ from .limits import (
 from .names import Named, name_of, new_name
 
 TAILS = ("auto", "shift", "guard")
-MEMORIES = ("auto", "heap", "stack", "register")
+MEMORIES = tuple(m.value for m in (Memory.AUTO, Memory.HEAP, Memory.STACK, Memory.REGISTER))
 PARTITIONS = ("auto", "never", "always")
-# The suffix of the inner loop that vectorize, unroll and parallel make when given a factor.
-WITH_FACTORS = ("split", "tile", "vectorize", "unroll", "parallel")  # directives that have numbers to choose
+# What marks loops, and the suffix of the inner loop that it makes when given a factor.
+KINDS = {"vectorize": Kind.VECTOR, "unroll": Kind.UNROLL, "parallel": Kind.PARALLEL}
 SUFFIX = {"vectorize": "_v", "unroll": "_u", "parallel": "_p"}
+WITH_FACTORS = ("split", "tile", *KINDS)  # directives that have numbers to choose
 _LARGEST_FACTORS = {"vectorize": MOST_LANES, "unroll": MOST_COPIES}
 
 

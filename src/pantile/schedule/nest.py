@@ -11,13 +11,12 @@ from dataclasses import field
 from ..dataclass import dataclass
 from ..errors import UserError
 from ..graph.nodes import Graph, Stage
-from .directives import SUFFIX, Directive
+from ..target.kinds import Kind
+from .directives import KINDS, SUFFIX, Directive
 from .limits import MOST_LOOPS
 from .plan import Fuse, Loop, Nest, Split
 from .refuse import did_you_mean, refuse
 from .updates import accumulation, constant, is_independent, loop_names
-
-_KIND = {"vectorize": "vector", "unroll": "unroll", "parallel": "parallel"}
 
 
 @dataclass
@@ -31,7 +30,7 @@ class LoopDraft:
     extent: int | None
     ordered: bool
     inferred: bool = False
-    kind: str = "serial"
+    kind: Kind = Kind.SERIAL
     partition: str = "auto"
     mark: Directive | None = None
 
@@ -100,7 +99,7 @@ def split(nest: NestDraft, d: Directive) -> None:
 def _split(nest: NestDraft, d: Directive, old: str, outer: str, inner: str, factor: int) -> None:
     at = nest.find(d, old)
     loop = nest.loops[at]
-    if loop.kind != "serial":
+    if loop.kind is not Kind.SERIAL:
         raise nest.no(d, f"loop {old} is already {loop.kind}", f"write the split before {loop.mark}")
     if len(nest.loops) >= MOST_LOOPS:
         raise nest.no(d, f"{nest.title} has {len(nest.loops)} loops already", "split less often")
@@ -178,7 +177,7 @@ def fuse(nest: NestDraft, d: Directive) -> None:
         raise nest.no(d, f"loop {inner} is not directly inside loop {outer} (the loops are {', '.join(nest.names)})",
                       "reorder them first")  # fmt: skip
     for loop in (a, b):
-        if loop.kind != "serial":
+        if loop.kind is not Kind.SERIAL:
             raise nest.no(d, f"loop {loop.name} is already {loop.kind}", f"write the fuse before {loop.mark}")
     if fused not in (outer, inner):
         _new_name(nest, d, fused)
@@ -196,10 +195,10 @@ def mark(nest: NestDraft, d: Directive) -> None:
         _split(nest, d, name, name, inner, int(d.args[1]))
         name = name if d.verb == "parallel" else inner
     loop = nest.loops[nest.find(d, name)]
-    if loop.kind != "serial":
+    if loop.kind is not Kind.SERIAL:
         raise nest.no(d, f"loop {name} is already {loop.kind} by {loop.mark}", "give a loop one kind")
     _check_mark(nest, d, loop)
-    loop.kind, loop.mark = _KIND[d.verb], d
+    loop.kind, loop.mark = KINDS[d.verb], d
 
 
 def _check_mark(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
@@ -219,7 +218,7 @@ def unknown_extent(nest: NestDraft, d: Directive, loop: LoopDraft) -> UserError:
 def _instead_of_racing(nest: NestDraft, d: Directive) -> str:
     definition = nest.stage.definitions[nest.index]
     if accumulation(nest.stage, definition) is None:
-        return f"only loops that do not carry values can be {_KIND[d.verb]}; leave this one serial"
+        return f"only loops that do not carry values can be {KINDS[d.verb]}; leave this one serial"
     then = f'to reduce in two steps, and {d.verb} the loop u of pt.on("{nest.stage.name}_u").update()'
     loop = d.args[0]
     if all(r.name != loop for r in definition.domain):
@@ -235,16 +234,16 @@ def partition(nest: NestDraft, d: Directive) -> None:
 
 
 DIRECTIVES = {
-    "split": split, "tile": tile, "reorder": reorder, "fuse": fuse, "vectorize": mark, "unroll": mark,
-    "parallel": mark, "partition": partition,
+    "split": split, "tile": tile, "reorder": reorder, "fuse": fuse, "partition": partition,
+    **dict.fromkeys(KINDS, mark),
 }  # fmt: skip
 
 
 def check_vector_innermost(nest: NestDraft) -> None:
     """A vector is computed at once: nothing but unrolled loops may lie inside its loop."""
     for at, loop in enumerate(nest.loops):
-        inside = [x for x in nest.loops[at + 1 :] if x.kind != "unroll"]
-        if loop.kind == "vector" and loop.mark is not None and inside:
+        inside = [x for x in nest.loops[at + 1 :] if x.kind is not Kind.UNROLL]
+        if loop.kind is Kind.VECTOR and loop.mark is not None and inside:
             other = f"loop {inside[0].name} ({inside[0].kind})"
             raise nest.no(loop.mark, f"{other} lies inside the vector loop {loop.name}",
                           f"reorder {loop.name} innermost, or unroll what is inside it")  # fmt: skip

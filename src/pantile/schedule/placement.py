@@ -11,6 +11,7 @@ from __future__ import annotations
 from ..cached import cached_property
 from ..errors import UserError
 from ..graph.nodes import Graph
+from ..target.kinds import Kind
 from .directives import Directive
 from .draft import StageDraft
 from .limits import MOST_PLACES
@@ -110,7 +111,7 @@ class Placement:
             shared = self._own(str(together.args[0]), 0, str(together.args[1]))[:depth]
         return (*shared, *(Site(name, k, loop) for loop in names[len(shared) : depth]))
 
-    def kind(self, site: Site) -> str:
+    def kind(self, site: Site) -> Kind:
         nest = self.drafts[site.stage].nests[site.definition]
         return nest.loops[nest.names.index(site.loop)].kind
 
@@ -141,7 +142,7 @@ class Placement:
         if len(around) > MOST_PLACES:
             raise s.no(d, f"{s.stage.name} would be computed in {len(around)} places, in loops of several definitions",
                        f"choose a loop of fewer definitions, so that there are at most {MOST_PLACES}")  # fmt: skip
-        vector = next((x for chain in around for x in chain if self.kind(x) == "vector"), None)
+        vector = next((x for chain in around for x in chain if self.kind(x) is Kind.VECTOR), None)
         if vector is not None:
             raise s.no(d, f"loop {vector.loop} of {vector.stage} is a vector, so nothing can be computed inside it",
                        "choose the loop outside it")  # fmt: skip
@@ -215,7 +216,7 @@ class Placement:
 
     def _check_store(self, s: StageDraft) -> None:
         d = s.store if s.store is not None else s.compute
-        parallel = next((x for x in self.between(s.stage.name) if self.kind(x) == "parallel"), None)
+        parallel = next((x for x in self.between(s.stage.name) if self.kind(x) is Kind.PARALLEL), None)
         if parallel is not None and d is not None:
             raise s.no(d, f"the parallel loop {parallel.loop} of {parallel.stage} lies between the memory and the "
                        "computation, so threads would share what each of them overwrites",

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ..dataclass import dataclass, hashed_once
 from ..expr.nodes import Expr
+from ..target.kinds import Kind, Memory
 from .directives import Directive
 
 
@@ -40,10 +41,10 @@ class Fuse:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop by name and how it runs (a value of ir.Kind)."""
+    """A loop by name and how it runs."""
 
     name: str
-    kind: str = "serial"
+    kind: Kind = Kind.SERIAL
     # Loop partitioning: auto, never or always.
     partition: str = "auto"
     # What gave it its kind, for messages.
@@ -95,7 +96,7 @@ class StagePlan:
     store: Site | None  # None: at root; never inside `compute`
     nests: tuple[Nest, ...]  # one per definition
     storage: tuple[str, ...]  # dims in memory order, split ones as their parts; the last is contiguous
-    memory: str = "auto"  # a value of ir.Memory: auto, heap, stack, register
+    memory: Memory = Memory.AUTO
     folds: dict[str, int] = field(default_factory=dict)  # dim -> circular extent asked for by hand
     storage_splits: tuple[StorageSplit, ...] = ()  # in order: a later one may split a part
     nontemporal: bool = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..errors import UserError
 from ..graph.nodes import Graph
+from ..target.kinds import Memory
 from .clones import clone_stages
 from .default import complete
 from .directives import Directive
@@ -66,7 +67,7 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         store=placement.store(s.stage.name),
         nests=s.finished,
         storage=tuple(s.storage),
-        memory="auto" if s.memory is None else str(s.memory.args[0]),
+        memory=Memory.AUTO if s.memory is None else Memory(s.memory.args[0]),
         folds={dim: int(d.args[1]) for dim, d in s.folds.items()},
         storage_splits=tuple(_storage_split(d) for d in s.storage_splits),
         nontemporal=s.nontemporal is not None,

@@ -23,7 +23,7 @@ from ..expr.nodes import Expr, Load, const, coordinate, op
 from ..expr.types import INDEX, DType
 from ..expr.visit import substitute
 from ..graph.nodes import Definition, Graph, ReductionDim, Stage
-from .directives import Directive, StageSchedule
+from .directives import KINDS, Directive, StageSchedule
 from .refuse import did_you_mean, refuse
 from .schedule import Schedule
 from .updates import Accumulation, accumulation, constant
@@ -80,7 +80,7 @@ def _directives_of(directives: list[Directive], definition: int) -> list[int]:
 
 
 _KNOWN: WeakKeyDictionary[Graph, dict[tuple[object, ...], Graph]] = WeakKeyDictionary()
-_ABOUT_LOOPS = ("split", "tile", "reorder", "fuse", "vectorize", "unroll", "parallel", "partition")
+_ABOUT_LOOPS = ("split", "tile", "reorder", "fuse", *KINDS, "partition")
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import math
 
 from ..errors import shown
 from ..expr.nodes import Const
+from ..target.kinds import WRITTEN_OUT, Kind
 from .draft import StageDraft
 from .limits import MOST_COPIES, MOST_LANES, MOST_VALUES, MOST_VERSIONS
 from .nest import NestDraft, unknown_extent
@@ -33,12 +34,12 @@ class _Sizes:
         }
 
     def check_nest(self, s: StageDraft, nest: NestDraft) -> None:
-        if not any(x.kind in ("unroll", "vector") for x in nest.loops):
+        if not any(x.kind in WRITTEN_OUT for x in nest.loops):
             return  # whatever is around it was checked there
         around = [self._loops[site] for site in self.placement.around_body((s.stage.name, nest.index))]
-        copies = math.prod(x.extent or 1 for x in around if x.kind == "unroll")
-        lanes = math.prod(x.extent or 1 for x in around if x.kind == "vector")
-        d = next(x.mark for x in reversed(nest.loops) if x.kind in ("unroll", "vector"))
+        copies = math.prod(x.extent or 1 for x in around if x.kind is Kind.UNROLL)
+        lanes = math.prod(x.extent or 1 for x in around if x.kind is Kind.VECTOR)
+        d = next(x.mark for x in reversed(nest.loops) if x.kind in WRITTEN_OUT)
         assert d is not None
         if lanes > MOST_LANES:
             raise s.no(d, f"vectors of {nest.title} would have {shown(lanes)} lanes", f"use at most {MOST_LANES}")
@@ -53,7 +54,7 @@ class _Sizes:
         """All of a stage, as where it is computed at root, is as large as what is asked for makes it."""
         constant = any(isinstance(e, Const) for o in s.graph.outputs for e in o.shape)
         for x in nest.loops if self.placement.compute(s.stage.name) is None and not constant else ():
-            if x.kind in ("unroll", "vector") and x.extent is None and x.mark is not None:
+            if x.kind in WRITTEN_OUT and x.extent is None and x.mark is not None:
                 raise unknown_extent(nest, x.mark, x)
 
     def check_versions(self, s: StageDraft) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
+from ..target.kinds import Kind
 from .directives import Directive
 from .draft import StageDraft
 from .nest import NestDraft
@@ -52,7 +53,7 @@ def _is_written_out(s: StageDraft, hosts: Container[tuple[object, object]]) -> b
         return False
     over = [x for x in update.loops if x.name in domain]
     rest = tuple(x for x in update.loops if x.name not in domain)
-    unrolled = len(over) == len(domain) and all(x.kind == "unroll" for x in over)
+    unrolled = len(over) == len(domain) and all(x.kind is Kind.UNROLL for x in over)
     return unrolled and rest == pure.loops and _all_alike(update.rewrites, pure.rewrites)
 
 
@@ -66,12 +67,12 @@ def _share(s: StageDraft, nest: NestDraft, d: Directive) -> None:
         show = [", ".join(f"{k} {n}" for n, k in loops) for loops in (mine, theirs)]
         raise s.no(d, f"the loops down to {loop} differ: {show[0]} in {nest.title}, {show[1]} in {pure.title}",
                    "split, order and mark them alike in both")  # fmt: skip
-    vector = next((name for name, kind in mine if kind == "vector"), None)
+    vector = next((name for name, kind in mine if kind is Kind.VECTOR), None)
     if vector is not None:
         raise s.no(d, f"loop {vector} is a vector, and what lies inside is computed at once", "share a loop outside it")
     _check_own_elements(s, nest, d, shared)
     if not s.is_written_out:
-        threads = {name for name, kind in mine if kind == "parallel"}
+        threads = {name for name, kind in mine if kind is Kind.PARALLEL}
         pure.rewrites[:] = [_each_once(r) if threads & {*vars(r).values()} else r for r in pure.rewrites]
     tails = iter(_of(pure, shared))
     nest.rewrites[:] = [next(tails) if r in _of(nest, shared) else r for r in nest.rewrites]
