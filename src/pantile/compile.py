@@ -44,7 +44,7 @@ def to_loops(graph: Graph, schedule: Schedule, variant: Variant, options: Option
     """Schedule and lower."""
     graph, plan = trace.run(
         "resolve",
-        lambda: resolve(graph, schedule, strict=options.strict, vector_bits=options.target.vector_bits),
+        lambda: resolve(graph, schedule, strict=options.strict, target=options.target),
     )
     return lower(graph, plan, dict(variant.strides), variant.facts(), trace, variant.small, options.strict)
 

@@ -40,12 +40,11 @@ class Scheduled:
         self, graph: Graph, asked: Schedule, options: Options, timings: Timings, like: Schedule | None = None,
         by_hand: bool = False,
     ) -> None:  # fmt: skip
-        bits = options.target.vector_bits
-        completed = complete(graph, asked, bits, strict=options.strict, like=like)
+        completed = complete(graph, asked, options.target, strict=options.strict, like=like)
         self.graph, self.options = graph, options
         # Copies and stages of partial results are not in the graph yet; names of no stage at all are refused below.
         self.schedule = Schedule(*completed.values(), *(s for name, s in asked.items() if name not in completed))
-        resolved, plan = resolve(graph, self.schedule, strict=options.strict, vector_bits=bits)
+        resolved, plan = resolve(graph, self.schedule, strict=options.strict, target=options.target)
         # Panels stick out, and copies may need limits where what they copy, if it is not stored, does not: then calls
         # are checked on what is computed, too.
         self.computed = resolved if has_panels(self.schedule) or has_copies(self.schedule) else None

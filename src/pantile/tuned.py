@@ -91,7 +91,6 @@ def _file(place: Path, problem: Problem, threads: int) -> Path:
 
 def _check(problem: Problem, schedule: Schedule) -> None:
     """Refuse what is no legal schedule of the pipeline."""
-    bits = problem.machine.vector_bits
-    completed = complete(problem.graph, schedule, bits, strict=problem.strict)
+    completed = complete(problem.graph, schedule, problem.target, strict=problem.strict)
     whole = Schedule(*completed.values(), *(s for name, s in schedule.items() if name not in completed))
-    resolve(problem.graph, whole, strict=problem.strict, vector_bits=bits)
+    resolve(problem.graph, whole, strict=problem.strict, target=problem.target)

@@ -82,11 +82,10 @@ def with_copies(graph: Graph, made: Schedule, schedule: Schedule, strict: bool) 
 
 def is_legal(graph: Graph, schedule: Schedule, strict: bool) -> bool:
     """Whether a pipeline may have it, beside the defaults of the stages that it does not name."""
-    bits = host().vector_bits
     try:
-        completed = complete(graph, schedule, bits, strict=strict)
+        completed = complete(graph, schedule, host(), strict=strict)
         others = [schedule.on(n) for n in schedule if n not in completed]
-        resolve(graph, Schedule(*completed.values(), *others), strict=strict, vector_bits=bits)
+        resolve(graph, Schedule(*completed.values(), *others), strict=strict, target=host())
     except UserError:
         return False
     return True

@@ -53,7 +53,7 @@ class _Scheduler(Drawer):
         super().__init__(draw)
         self.graph, self.strict = graph, strict
         self.schedule = Schedule()
-        self.plan: Plan = resolve(graph, self.schedule, strict=strict, vector_bits=host().vector_bits)[1]
+        self.plan: Plan = resolve(graph, self.schedule, strict=strict, target=host())[1]
         self.names = 0
 
     def fresh(self, loop: str) -> str:
@@ -81,7 +81,7 @@ class _Scheduler(Drawer):
         """Keep these directives of a stage if they are legal."""
         try:
             asked = self.schedule.replace(ask())
-            plan = resolve(self.graph, asked, strict=self.strict, vector_bits=host().vector_bits)[1]
+            plan = resolve(self.graph, asked, strict=self.strict, target=host())[1]
         except UserError:
             return False
         self.schedule, self.plan = asked, plan

@@ -42,7 +42,7 @@ class Recorder(Trace):
 
 def lowered(graph: Graph, schedule: Schedule) -> dict[str, str]:
     """The text after every pass."""
-    resolved, plan = resolve(graph, schedule, vector_bits=TARGET.vector_bits)
+    resolved, plan = resolve(graph, schedule, target=TARGET)
     recorder = Recorder()
     to_loops(graph, schedule, Variants(resolved, plan).usual, Options(TARGET), recorder)
     return {"graph": text(graph), **{name: text(result) for name, result in recorder.results.items()}}

@@ -43,7 +43,7 @@ class CheckedTrace(Trace):
 def lowered(p: pt.Pipeline, large: bool = True) -> dict[str, Stmt]:
     """What each pass makes of a pipeline, for large arrays or for any, in C order."""
     options = Options(TARGET)
-    graph, plan = resolve(p.rewritten, p.schedule, vector_bits=TARGET.vector_bits)
+    graph, plan = resolve(p.rewritten, p.schedule, target=TARGET)
     variants = Variants(graph, plan)
     variant = variants.usual
     if not large:

@@ -14,6 +14,7 @@ from pantile.price import Price, Sizes, defined, price, pricing
 from pantile.schedule import draft
 from pantile.schedule.default import complete
 from pantile.schedule.resolve import resolve
+from pantile.target import Target
 
 N1 = named("neoverse-n1")
 Y, X = pt.vars("y x")
@@ -77,9 +78,11 @@ def test_stages_that_two_schedules_ask_the_same_of(monkeypatch: pytest.MonkeyPat
     asked: list[str] = []
     make = draft.draft
 
-    def counting(graph: Graph, stage: Stage, chain: pt.StageSchedule, strict: bool) -> draft.StageDraft:
+    def counting(
+        graph: Graph, stage: Stage, chain: pt.StageSchedule, strict: bool, target: Target
+    ) -> draft.StageDraft:
         asked.append(stage.name)
-        return make(graph, stage, chain, strict)
+        return make(graph, stage, chain, strict, target)
 
     monkeypatch.setattr(draft, "draft", counting)
     known = draft.Drafts(GRAPH, strict=False)

@@ -9,6 +9,7 @@ import pantile
 from pantile import schedule as pt
 from pantile.graph.nodes import Graph
 from pantile.schedule import Schedule, complete, resolve
+from pantile.target import NAMED
 from tests.reference.hand_built import X, Y, graph, load, stage
 from tests.schedule import pipelines
 
@@ -32,7 +33,7 @@ def test_what_is_scheduled_stays_as_it_is() -> None:
 
 
 def test_the_vector_is_as_wide_as_the_machine_and_as_the_widest_type() -> None:
-    assert '.vectorize("x", 16)' in repr(complete(pipelines.blur(), Schedule(), vector_bits=512)["blur_y"])
+    assert '.vectorize("x", 16)' in repr(complete(pipelines.blur(), Schedule(), target=NAMED["x86-64-v4"])["blur_y"])
     narrow = stage("f", "y x", load("img", "uint8", Y, X) + load("img", "uint8", Y, X + 1))
     g = graph(narrow, out=(("f", (64, 64)),), inputs=pipelines.BYTES)
     assert default(g)["f"].endswith('.vectorize("x", 16)')
@@ -182,7 +183,7 @@ def test_one_long_row_is_cut_into_blocks() -> None:
 ])  # fmt: skip
 def test_the_default_is_legal(make: object) -> None:
     assert callable(make)
-    resolve(make(), Schedule(), strict=True, vector_bits=256)
+    resolve(make(), Schedule(), strict=True, target=NAMED["x86-64-v3"])
 
 
 # ---- pictures with channels

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pantile import schedule as pt
+from pantile.errors import UserError
 from pantile.graph.nodes import Graph
 from pantile.schedule import Schedule, StageSchedule, resolve
 from pantile.schedule.plan import Fuse, Loop, Nest, Plan, PrefetchPlan, Site, Split, StagePlan
+from pantile.target.description import GENERIC
+from pantile.target.kinds import Kind, Memory
 from tests.schedule import pipelines
 
 
@@ -190,3 +195,14 @@ def test_loops_that_carry_nothing_run_in_any_order() -> None:
 
 def test_small_reductions_may_be_inlined() -> None:
     assert "sum" not in plan(pipelines.box(8, helper=False), pt.on("sum").compute_inline()).stages
+
+
+def test_what_a_target_has_not_is_refused() -> None:
+    serial = replace(GENERIC, loops=(Kind.SERIAL, Kind.UNROLL), memories=(Memory.AUTO, Memory.HEAP))
+    mistake = r'\.parallel\("y"\): .*generic has no parallel loops; leave it serial; there are serial, unroll'
+    with pytest.raises(UserError, match=mistake):
+        resolve(pipelines.blur(), Schedule(pt.on("blur_y").parallel("y")), target=serial)
+    on_stack = Schedule(pt.on("blur_x").compute_root().store_in("stack"), pt.on("blur_y").unroll("x", 2))
+    with pytest.raises(UserError, match=r"generic has no such memory; leave it out; there are auto, heap"):
+        resolve(pipelines.blur(), on_stack, target=serial)
+    assert resolve(pipelines.blur(), on_stack)[1].target is GENERIC

@@ -11,6 +11,7 @@ import pantile as pt
 from pantile.apps import APPS
 from pantile.schedule import Schedule, resolve
 from pantile.schedule.sums import shared_terms
+from pantile.target.description import cpu_target
 from tests.autoschedule.problems import MODELS
 
 C, Y, X = pt.vars("c y x")
@@ -148,4 +149,4 @@ def test_windows_of_all_sizes_may_be_scheduled_for_all_machines(dtype: str, chan
         out[Y, X, C] = pt.max(pt.edge(img)[Y + window[0], X + window[1], C], over=window)
         graph = pt.Pipeline(out, shape=img.shape, algebra=False).graph
         for bits in (128, 256, 512):
-            resolve(graph, Schedule(), vector_bits=bits)
+            resolve(graph, Schedule(), target=cpu_target("x86", bits))

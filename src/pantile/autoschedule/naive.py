@@ -21,7 +21,7 @@ class Naive(Strategy):
     name: ClassVar[str] = "naive"
 
     def find(self, problem: Problem) -> Found:
-        schedule = complete(problem.graph, Schedule(), problem.machine.vector_bits, strict=problem.strict)
+        schedule = complete(problem.graph, Schedule(), problem.target, strict=problem.strict)
         inlined = tuple(n for n, s in schedule.items() if "compute_inline" in s.verbs)
         groups = tuple(GroupReport(s.name) for s in problem.graph.stages if s.name not in inlined)
         return Found(schedule, Report(self.name, problem.machine.name, {}, groups, inlined))

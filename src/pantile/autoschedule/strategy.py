@@ -25,6 +25,7 @@ from ..parameters import check_fields
 from ..schedule.alone import Alone
 from ..schedule.draft import Drafts
 from ..schedule.schedule import Schedule
+from ..target.description import Target
 from .common.facts import Facts
 from .report import Report
 
@@ -45,6 +46,11 @@ class Problem:
     strict: bool = False
     measure: Callable[[Schedule], float] | None = None  # seconds that a run takes here
 
+    @property
+    def target(self) -> Target:
+        """What schedules are made for."""
+        return self.machine.target
+
     @cached_property
     def facts(self) -> Facts:
         """What is known of the stages under these sizes."""
@@ -53,12 +59,12 @@ class Problem:
     @cached_property
     def alone(self) -> Alone:
         """Schedules of single stages."""
-        return Alone(self.graph, self.machine.vector_bits, strict=self.strict)
+        return Alone(self.graph, self.target, strict=self.strict)
 
     @cached_property
     def drafts(self) -> Drafts:
         """Of stages, for all schedules that are looked at."""
-        return Drafts(self.graph, self.strict)
+        return Drafts(self.graph, self.strict, self.target)
 
     @property
     def channels(self) -> dict[str, int]:

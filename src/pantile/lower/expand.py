@@ -20,7 +20,7 @@ def expand(graph: Graph, plan: Plan) -> tuple[Graph, Plan]:
     unrolled = [s.name for s in graph.stages if plan.stages[s.name].is_written_out]
     stages = tuple(_written_out(s) if s.name in unrolled else s for s in graph.stages)
     pure = {name: replace(plan.stages[name], nests=plan.stages[name].nests[:1], within={}) for name in unrolled}
-    return replace(graph, stages=stages), Plan({**plan.stages, **pure})
+    return replace(graph, stages=stages), replace(plan, stages={**plan.stages, **pure})
 
 
 def _written_out(stage: Stage) -> Stage:

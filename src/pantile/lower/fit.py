@@ -25,7 +25,7 @@ def fit(graph: Graph, plan: Plan, facts: Facts) -> Plan:
         if all(least.get(other) == extents for other in _with_the_same_loops(plan, name)):
             fitted = [_fit_nest(n, extents) if k == 0 or k in p.within else n for k, n in enumerate(p.nests)]
             stages[name] = replace(p, nests=tuple(fitted))
-    return Plan(stages)
+    return replace(plan, stages=stages)
 
 
 def _with_the_same_loops(plan: Plan, name: str) -> list[str]:

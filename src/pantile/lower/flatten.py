@@ -30,7 +30,6 @@ from .vectorize import fold_ramp
 
 STACK_LIMIT = 16 * 1024  # bytes of a buffer that is put on the stack unasked
 STACK_ROOM = 256 * 1024  # bytes of all buffers of one function: threads may have stacks of no more than twice that
-_LINE = 64
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,7 @@ class _Flattener:
         self.graph = graph
         self.plan = plan
         self.facts = facts
+        self.line = plan.target.line
         self.layouts: dict[str, _Layout] = {b.name: _argument(b) for b in buffers}
         self.on_stack = 0  # bytes, in the function that is being made
 
@@ -113,7 +113,7 @@ class _Flattener:
 
     def take(self, arena: _Arena, size: Expr, dtype: DType) -> _Arena:
         """The arena inside a new buffer's lifetime."""
-        end = simplify(arena.used + (size * dtype.bytes + (_LINE - 1)) // _LINE * _LINE, self.facts)
+        end = simplify(arena.used + (size * dtype.bytes + (self.line - 1)) // self.line * self.line, self.facts)
         arena.peaks[:] = [p for p in arena.peaks if p is not arena.used] + [end]  # it begins where that one ends
         return _Arena(end, arena.peaks)
 
@@ -159,10 +159,10 @@ class _Flattener:
         for depth, k in enumerate(reversed(order)):
             if depth:
                 strides[k] = self.named(of_buffer(s.buffer, "stride", k), size, lets)
-            whole_lines = depth > 0 and not _less_than_a_line(size, s.dtype)
+            whole_lines = depth > 0 and not _is_shorter(size, s.dtype, self.line)
             size = simplify(size * self.expression(s.box[k][1]), self.facts)
             if depth < len(order) - 1 and not whole_lines:
-                size = simplify(_padded(size, s.dtype), self.facts)
+                size = simplify(_padded(size, s.dtype, self.line), self.facts)
         if isinstance(size, Const) and int(size.value) < 1:  # conditions left nothing to compute
             size = const(1, INDEX)
         lows = [self.expression(low) for low, _ in s.box]
@@ -215,18 +215,18 @@ def _stride(b: BufferArg, axis: int, known: int | None) -> Expr | None:
     return None if known == 1 else const(known, INDEX)
 
 
-def _less_than_a_line(size: Expr, dtype: DType) -> bool:
-    return isinstance(size, Const) and int(size.value) * dtype.bytes < _LINE
+def _is_shorter(size: Expr, dtype: DType, line: int) -> bool:
+    return isinstance(size, Const) and int(size.value) * dtype.bytes < line
 
 
-def _padded(size: Expr, dtype: DType) -> Expr:
+def _padded(size: Expr, dtype: DType, line_bytes: int) -> Expr:
     """Rows start on cache lines, and an extra line keeps rows of 4096 bytes from falling on the same cache sets.
 
     Rows shorter than a line lie within one: their size becomes a power of two. The channels of a pixel are packed, so
     that pixels are rows without gaps.
     """
-    line = _LINE // dtype.bytes
-    if isinstance(size, Const) and _less_than_a_line(size, dtype):
+    line = line_bytes // dtype.bytes
+    if isinstance(size, Const) and _is_shorter(size, dtype, line_bytes):
         n = int(size.value)
         return size if n <= MOST_CHANNELS else const(1 << (n - 1).bit_length(), INDEX)
     return (size + (2 * line - 1)) // line * line if not isinstance(size, Const) else (size + (line - 1)) // line * line

@@ -588,7 +588,8 @@ class _Builder:
                 sides = [self.tidy(loops.stage, k, side) for k, side in enumerate(box)]
                 later = {ahead.name: ahead + p.distance}
                 moved = tuple(Interval(*(substitute(e, later) for e in (s.low, s.high))) for s in sides)
-                body = ir.block(*prefetches(p.buffer, moved, self.bytes(p.buffer), self.facts), body)
+                line = self.plan.target.line
+                body = ir.block(*prefetches(p.buffer, moved, self.bytes(p.buffer), line, self.facts), body)
         return body
 
     def bytes(self, buffer: str) -> int:

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 from .. import progress
 from ..dataclass import dataclass
 from ..expr.linear import Facts
+from ..expr.types import INT32
 from ..graph.nodes import Graph
 from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt, Strides
 from ..ir.verify import verify
@@ -111,7 +112,8 @@ def lower(
     body = trace.run("share", lambda: share_memory(body, facts))
     body = trace.run("flatten", lambda: flatten(body, graph, plan, buffers, facts))
     body = trace.run("simplify", lambda: simplify_program(body, facts))
-    body = trace.run("tighten", lambda: tighten(body, facts, [n for o in graph.outputs for n in o.shape]))
+    if plan.target.index_bits > INT32.bits:
+        body = trace.run("tighten", lambda: tighten(body, facts, [n for o in graph.outputs for n in o.shape]))
     body = trace.run("pixels", lambda: pixels(body))
     body = trace.run("interleave", lambda: interleave(body))
     body = trace.run("associate", lambda: associate(body, strict))

@@ -9,21 +9,20 @@ from ..analysis.touched import Box
 from ..expr.linear import Facts, simplify
 from ..ir.nodes import Prefetch
 
-_LINE = 64
 _MOST = 64
 
 
-def prefetches(buffer: str, box: Box, element: int, facts: Facts) -> list[Prefetch]:
+def prefetches(buffer: str, box: Box, element: int, line: int, facts: Facts) -> list[Prefetch]:
     """Requests for the box, its last dim taken as contiguous; none where its size is unknown or large."""
     counts = []
     for k, side in enumerate(box):
         extent = facts.upper(simplify(side.high - side.low + 1, facts))
         if extent is None:
             return []
-        counts.append(extent if k < len(box) - 1 else max(1, extent * element // _LINE))
+        counts.append(extent if k < len(box) - 1 else max(1, extent * element // line))
     if math.prod(counts) > _MOST:
         return []
-    steps = [1] * (len(box) - 1) + [_LINE // element]
+    steps = [1] * (len(box) - 1) + [line // element]
     places = itertools.product(*map(range, counts))
     return [
         Prefetch(buffer, tuple(simplify(s.low + i * n, facts) for s, i, n in zip(box, at, steps, strict=True)))

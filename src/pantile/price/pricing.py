@@ -108,7 +108,7 @@ def price(
 ) -> Price:  # fmt: skip
     """How long a call takes under a schedule, on so many threads (by default all of the machine's). `known`: what other
     schedules of the same pipeline had in common with it."""
-    resolved, plan = resolve(graph, schedule, strict=strict, vector_bits=machine.vector_bits, known=known)
+    resolved, plan = resolve(graph, schedule, strict=strict, target=machine.target, known=known)
     return price_plan(resolved, plan, sizes, machine, threads=threads)
 
 

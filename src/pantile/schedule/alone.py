@@ -21,6 +21,7 @@ from ..dataclass import dataclass
 from ..expr.types import DType
 from ..expr.visit import names
 from ..graph.nodes import Definition, Graph, Stage
+from ..target.description import Target
 from .blocks import Block
 from .directives import SUFFIX, StageSchedule, on
 from .updates import constant, is_independent, pure_dims
@@ -39,7 +40,7 @@ class Alone:
     """The directives of stages of a graph, of which some are inlined."""
 
     graph: Graph
-    vector_bits: int
+    target: Target
     inlined: Collection[str] = ()
     strict: bool = False
 
@@ -119,7 +120,7 @@ class Alone:
             width=width,
             channel=stage.dims[-1] if stage.name in self.channels else None,
             channels=self.channels.get(stage.name, 1),
-            vector_bits=self.vector_bits,
+            target=self.target,
             rows=self._rows[stage.name][stage.dims[across - 1]],
             overlap=self._overlaps[stage.name],
             may_hold=partial(self._may_hold, stage),
@@ -129,11 +130,11 @@ class Alone:
         )
 
     def _width(self, stage: Stage, definition: Definition) -> int:
-        return max(lanes(stage, definition, self.vector_bits), self._lanes(stage, definition))
+        return max(lanes(stage, definition, self.target), self._lanes(stage, definition))
 
     def _lanes(self, stage: Stage, definition: Definition) -> int:
         """As `lanes`, of what is really loaded: a sum of bytes, written out, is no load of 32 bits."""
-        return max(FEWEST_LANES, _fitting(stage, self._loaded[id(definition)], self.vector_bits))
+        return max(FEWEST_LANES, _fitting(stage, self._loaded[id(definition)], self.target))
 
     def stored(self, stage: Stage, schedule: StageSchedule) -> StageSchedule:
         """Channels that others mix as planes, row by row; interleaved ones are as good where all are computed alike."""
@@ -272,18 +273,18 @@ class Alone:
         return extent is None or extent >= count
 
 
-def lanes(stage: Stage, definition: Definition, vector_bits: int) -> int:
+def lanes(stage: Stage, definition: Definition, target: Target) -> int:
     """Lanes of the natural vector of the widest type that the definition stores or loads, or a few such vectors."""
-    return max(FEWEST_LANES, register_lanes(stage, definition, vector_bits))
+    return max(FEWEST_LANES, register_lanes(stage, definition, target))
 
 
-def register_lanes(stage: Stage, definition: Definition, vector_bits: int) -> int:
+def register_lanes(stage: Stage, definition: Definition, target: Target) -> int:
     """How many values of the widest type that the definition stores or loads fit a vector register."""
-    return _fitting(stage, (e.dtype for e in definition.loads), vector_bits)
+    return _fitting(stage, (e.dtype for e in definition.loads), target)
 
 
-def _fitting(stage: Stage, loaded: Iterable[DType], vector_bits: int) -> int:
-    return max(1, vector_bits // (8 * max(t.bytes for t in (*stage.dtypes, *loaded))))
+def _fitting(stage: Stage, loaded: Iterable[DType], target: Target) -> int:
+    return max(1, target.vector_bits // (8 * max(t.bytes for t in (*stage.dtypes, *loaded))))
 
 
 def _is_named_like_a_part(stage: Stage) -> bool:

@@ -24,6 +24,7 @@ from ..cached import cached_property
 from ..dataclass import dataclass
 from ..expr.visit import names
 from ..graph.nodes import Definition, Stage
+from ..target.description import Target
 from .directives import SUFFIX, StageSchedule
 from .limits import MOST_COPIES, MOST_VALUES
 from .names import fresh
@@ -67,7 +68,7 @@ class Block:
     width: int
     channel: str | None
     channels: int
-    vector_bits: int
+    target: Target
     rows: int  # how many of one buffer are read for a value
     overlap: Mapping[str, int]  # dim -> how many terms, all counting alike, a window has along it
     may_hold: Callable[[int, int], bool]  # whether an axis may have so many points
@@ -209,7 +210,7 @@ class Block:
     @cached_property
     def _vectors(self) -> int:
         """How many vectors are accumulated at once, each of all channels."""
-        registers = max(1, self.width * sum(t.bytes for t in self.stage.dtypes) * 8 // self.vector_bits)
+        registers = max(1, self.width * sum(t.bytes for t in self.stage.dtypes) * 8 // self.target.vector_bits)
         n = max(1, round(sums_at_a_time(1) / (registers * self.channels)))
         axis = self.stage.dims.index(self.across) - self.stage.ndim
         while n > 1 and not self.may_hold(n * self.width, axis):

@@ -16,6 +16,7 @@ from ..dataclass import dataclass
 from ..expr.nodes import Cast, Expr, Load, Op, Var
 from ..expr.visit import key, loaded, names, walk
 from ..graph.nodes import Definition, Graph, Stage
+from ..target.description import GENERIC, Target
 from .alone import Alone
 from .directives import on
 from .partial import in_parts
@@ -39,7 +40,7 @@ _MANY = 1 << 20  # terms of a sum over more than a few
 
 
 def complete(
-    graph: Graph, schedule: Schedule, vector_bits: int = 128, *, strict: bool = False, like: Schedule | None = None
+    graph: Graph, schedule: Schedule, target: Target = GENERIC, *, strict: bool = False, like: Schedule | None = None
 ) -> Schedule:
     """The schedule with the default directives for every stage that it does not name, in the graph's order.
 
@@ -52,7 +53,7 @@ def complete(
         return Schedule(*(schedule[s.name] for s in graph.stages))
     named = _inlined_by(schedule)
     inlined = _inlined_by(like) - named if like is not None and schedule else _chosen(graph, schedule, named)
-    alone = Alone(graph, vector_bits, named | inlined, strict)
+    alone = Alone(graph, target, named | inlined, strict)
     places = {} if like is None else {n: like[n] for n in _named_as_places(schedule) if n in like}
     stages = []
     for s in graph.stages:
@@ -61,7 +62,7 @@ def complete(
         elif s.name in inlined:
             stages.append(on(s.name).compute_inline())
         else:
-            stages += in_parts(graph, s, vector_bits, strict, schedule) or [alone.at_root(s)]
+            stages += in_parts(graph, s, target, strict, schedule) or [alone.at_root(s)]
     return Schedule(*stages)
 
 

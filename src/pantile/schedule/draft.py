@@ -5,7 +5,7 @@ What was asked is kept as the directive itself, so that a later check can show i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 
 from ..cached import cached_property
@@ -13,6 +13,8 @@ from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr.nodes import Expr
 from ..graph.nodes import Graph, Stage
+from ..target.description import GENERIC, Target
+from ..target.kinds import Kind, Memory
 from . import nest as nests
 from .condition import parse
 from .directives import Directive, StageSchedule
@@ -63,8 +65,8 @@ class StageDraft:
 class Drafts:
     """Those of one pipeline, each made once: a search asks for the same of most stages again and again."""
 
-    def __init__(self, graph: Graph, strict: bool) -> None:
-        self.graph, self._strict = graph, strict
+    def __init__(self, graph: Graph, strict: bool, target: Target = GENERIC) -> None:
+        self.graph, self._strict, self._target = graph, strict, target
         self._known: dict[StageSchedule, StageDraft] = {}
 
     def of(self, schedule: Mapping[str, StageSchedule]) -> dict[str, StageDraft]:
@@ -74,13 +76,13 @@ class Drafts:
     def _draft(self, stage: Stage, asked: StageSchedule) -> StageDraft:
         found = self._known.get(asked)
         if found is None:
-            found = draft(self.graph, stage, asked, self._strict)
+            found = draft(self.graph, stage, asked, self._strict, self._target)
             if not found.within:  # whose nests become those of others (see `within`)
                 self._known[asked] = found
         return found
 
 
-def draft(graph: Graph, stage: Stage, asked: StageSchedule, strict: bool) -> StageDraft:
+def draft(graph: Graph, stage: Stage, asked: StageSchedule, strict: bool, target: Target) -> StageDraft:
     """Apply the directives of a stage in order."""
     nest_drafts = [draft_nest(graph, stage, k, strict) for k in range(len(stage.definitions))]
     result = StageDraft(graph, stage, nest_drafts, list(stage.dims))
@@ -93,9 +95,23 @@ def draft(graph: Graph, stage: Stage, asked: StageSchedule, strict: bool) -> Sta
     for n in nest_drafts:
         nests.check_vector_innermost(n)
     _check_folds(result)
+    _check_target(result, target)
     if result.is_inline:
         _check_inline(result, asked)
     return result
+
+
+def _check_target(s: StageDraft, target: Target) -> None:
+    """Refuse kinds of loops and of memory that the target has not."""
+    for x in (x for nest in s.nests for x in nest.loops):
+        if x.mark is not None and x.kind not in target.loops:
+            raise s.no(x.mark, f"{target} has no {x.kind} loops", f"leave it serial; there are {_listed(target.loops)}")
+    if s.memory is not None and s.memory.args[0] not in target.memories:
+        raise s.no(s.memory, f"{target} has no such memory", f"leave it out; there are {_listed(target.memories)}")
+
+
+def _listed(kinds: Iterable[Kind | Memory]) -> str:
+    return ", ".join(k.value for k in kinds)
 
 
 def _check_inline(s: StageDraft, asked: StageSchedule) -> None:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection
 
 from ..graph.nodes import Graph, ReductionDim, Stage
+from ..target.description import Target
 from .directives import StageSchedule, on
 from .names import fresh
 from .updates import accumulation, constant
@@ -24,7 +25,7 @@ _ACCUMULATORS = 4  # vectors of 32-bit values: enough to hide the time that an a
 
 
 def in_parts(
-    graph: Graph, stage: Stage, vector_bits: int, strict: bool, named: Collection[str]
+    graph: Graph, stage: Stage, target: Target, strict: bool, named: Collection[str]
 ) -> tuple[StageSchedule, ...]:
     """The schedules of a stage and its partial results, which get none of the names; () if it is better whole."""
     if stage.dims or len(stage.updates) != 1:
@@ -38,7 +39,7 @@ def in_parts(
     first, last = update.domain[0].name, update.domain[-1].name
     along, between = (rows, ()) if len(update.domain) == 1 else (last, (rows,))
     per_block, per_lane = f"{stage.name}_{blocks}", f"{stage.name}_{blocks}_{lanes}"
-    width = _ACCUMULATORS * max(1, vector_bits // 32)
+    width = _ACCUMULATORS * max(1, target.vector_bits // 32)
     share = ELEMENTS if len(update.domain) == 1 else ROWS
     return (
         on(stage.name).compute_root().update(0).split(first, blocks, rows, share).rfactor(blocks, blocks),

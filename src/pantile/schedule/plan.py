@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ..dataclass import dataclass, hashed_once
 from ..expr.nodes import Expr
+from ..target.description import Target
 from ..target.kinds import Kind, Memory
 from .directives import Directive
 
@@ -138,3 +139,4 @@ class Plan:
     """Per stage in the graph's order; stages not in `stages` are inlined."""
 
     stages: dict[str, StagePlan]
+    target: Target

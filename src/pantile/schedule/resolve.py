@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..errors import UserError
 from ..graph.nodes import Graph
+from ..target.description import GENERIC, Target
 from ..target.kinds import Memory
 from .clones import clone_stages
 from .default import complete
@@ -25,25 +26,25 @@ from .within import share_own_loops
 
 
 def resolve(
-    graph: Graph, schedule: Schedule, *, strict: bool = False, vector_bits: int = 128, known: Drafts | None = None
+    graph: Graph, schedule: Schedule, *, strict: bool = False, target: Target = GENERIC, known: Drafts | None = None
 ) -> tuple[Graph, Plan]:  # fmt: skip
     """The plan of a schedule, filled up with defaults. Raises a UserError for one that cannot be honoured.
 
     `known`: what was drafted for other schedules of the same pipeline.
     """
     graph, schedule = make_panels(*clone_stages(graph, schedule))
-    whole = complete(graph, schedule, vector_bits, strict=strict)
+    whole = complete(graph, schedule, target, strict=strict)
     schedule = whole if whole is schedule else schedule.replace(*whole.values())
     graph, schedule = factor_reductions(graph, schedule, strict)
     _check_stage_names(graph, schedule)
-    schedule = complete(graph, schedule, vector_bits, strict=strict)  # stages of partial results
-    known = known if known is not None and known.graph is graph else Drafts(graph, strict)
+    schedule = complete(graph, schedule, target, strict=strict)  # stages of partial results
+    known = known if known is not None and known.graph is graph else Drafts(graph, strict, target)
     drafts = known.of(schedule)
     share_own_loops(drafts)
     placement = Placement(graph, drafts)
     placement.check()
     check_sizes(drafts, placement)
-    return graph, Plan({name: _finish(s, placement) for name, s in drafts.items() if not s.is_inline})
+    return graph, Plan({name: _finish(s, placement) for name, s in drafts.items() if not s.is_inline}, target)
 
 
 def _check_stage_names(graph: Graph, schedule: Schedule) -> None:

@@ -62,6 +62,10 @@ def cpu_target(architecture: str, vector_bits: int, line: int = LINE) -> Target:
     return Target(known, vector_bits, registers, line)
 
 
+# What every CPU has at least.
+GENERIC = cpu_target("generic", 128)
+
+
 def has_feature(cpu: str, features: str, feature: str) -> bool:
     """Whether a CPU has a feature, by what LLVM calls both."""
     return f"+{feature}" in features.split(",") or feature in _implied(cpu)

@@ -43,7 +43,7 @@ def counted_in_parts(problem: Problem, stage: Stage) -> tuple[StageSchedule, ...
     per_strip, per_turn = f"{stage.name}_{strip}", f"{stage.name}_{strip}_{turn}"
     between = [row, *(r.name for r in update.domain[1:-1])] if len(update.domain) > 1 else []
     *others, along = stage.dims
-    width = lanes(stage, update, problem.machine.vector_bits)
+    width = lanes(stage, update, problem.target)
 
     def vectors(chain: StageSchedule, *around: str) -> StageSchedule:
         chain = chain.reorder(*around, *others, along)

@@ -35,7 +35,7 @@ def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()
     """A schedule of `problem.graph`, from which nothing has been inlined yet. What is reduced to one value, or counted,
     by itself, is so in parts: that is no matter of tiles."""
     whole = _reduced_in_parts(problem, inlined)
-    alone = Alone(problem.graph, problem.machine.vector_bits, inlined, problem.strict)
+    alone = Alone(problem.graph, problem.target, inlined, problem.strict)
     schedule = Schedule(*(chain for s in problem.graph.stages for chain in _alone(alone, s, whole)))
     parts = [whole.get(part[0].name, part) if len(part) == 1 else part for part in parts]
     together = schedule.replace(*(chain for part in parts for chain in part))
@@ -57,11 +57,9 @@ def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()
 
 def _reduced_in_parts(problem: Problem, inlined: Collection[str]) -> dict[str, Part]:
     """What is reduced to one value or to few: its schedule, and those of its partial results."""
-    bits = problem.machine.vector_bits
-    stages = (s for s in problem.graph.stages if s.name not in inlined)
-    found = {
-        s.name: in_parts(problem.graph, s, bits, problem.strict, ()) or counted_in_parts(problem, s) for s in stages
-    }
+    graph, target, strict = problem.graph, problem.target, problem.strict
+    stages = (s for s in graph.stages if s.name not in inlined)
+    found = {s.name: in_parts(graph, s, target, strict, ()) or counted_in_parts(problem, s) for s in stages}
     return {name: part for name, part in found.items() if part}
 
 
@@ -74,8 +72,7 @@ def _alone(alone: Alone, stage: Stage, whole: Mapping[str, Part]) -> Part:
 def _refusal(problem: Problem, schedule: Schedule) -> str | None:
     """Why a schedule cannot be honoured."""
     try:
-        bits = problem.machine.vector_bits
-        resolve(problem.graph, schedule, strict=problem.strict, vector_bits=bits, known=problem.drafts)
+        resolve(problem.graph, schedule, strict=problem.strict, target=problem.target, known=problem.drafts)
     except UserError as refusal:
         return str(refusal).removeprefix(f"{refusal.where}: ")
     return None

@@ -353,7 +353,7 @@ class _Nest:
 
     @cached_property
     def _lanes(self) -> int:
-        return register_lanes(self.stage, self.definition, self.problem.machine.vector_bits)
+        return register_lanes(self.stage, self.definition, self.problem.target)
 
     @property
     def _fewest_vectors(self) -> int:

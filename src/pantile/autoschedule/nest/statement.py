@@ -50,7 +50,7 @@ class Statement:
 
     @cached_property
     def lanes(self) -> int:
-        return lanes(self.stage, self.definition, self.problem.machine.vector_bits)
+        return lanes(self.stage, self.definition, self.problem.target)
 
     @cached_property
     def column(self) -> str | None:

@@ -66,7 +66,7 @@ def _planes(stage: Stage, update: Definition) -> list[str]:
 
 
 def _lanes(problem: Problem, stage: Stage) -> int:
-    return max(FEWEST_LANES, register_lanes(stage, stage.pure, problem.machine.vector_bits))
+    return max(FEWEST_LANES, register_lanes(stage, stage.pure, problem.target))
 
 
 # ---- blocks

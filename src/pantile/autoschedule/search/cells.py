@@ -77,5 +77,5 @@ def _of_a_block(problem: Problem, name: str, reader: StageSchedule) -> StageSche
     """A stage, computed for a block of cells before it is read."""
     stage = problem.graph.stage[name]
     along = next(str(d.args[0]) for d in reader.directives[::-1] if d.verb == "split")
-    lanes = max(FEWEST_LANES, register_lanes(stage, stage.pure, problem.machine.vector_bits))
+    lanes = max(FEWEST_LANES, register_lanes(stage, stage.pure, problem.target))
     return on(name).compute_at(reader.name, along).vectorize(stage.dims[problem.row(name)], 2 * lanes)

@@ -48,7 +48,7 @@ class Priced:
     def _priced(self, name: str, schedule: Schedule) -> Candidate | None:
         p = self.problem
         try:
-            whole = complete(p.graph, schedule, p.machine.vector_bits, strict=p.strict)
+            whole = complete(p.graph, schedule, p.target, strict=p.strict)
             if whole is not schedule:
                 whole = Schedule(*whole.values(), *(s for n, s in schedule.items() if n not in whole))
             found = price(p.graph, whole, Sizes(p.shapes, p.scalars), p.machine, strict=p.strict, known=p.drafts)

@@ -200,7 +200,7 @@ class RolledLoops:
         return self.named(self.x, "_i")
 
     def width(self, problem: Problem, vectors: int) -> int:
-        lanes = max(FEWEST_LANES, register_lanes(self.stage, self.stage.pure, problem.machine.vector_bits))
+        lanes = max(FEWEST_LANES, register_lanes(self.stage, self.stage.pure, problem.target))
         while vectors > 1 and lanes * vectors > min(WIDEST, self.extents[self.x]):
             vectors //= 2
         return lanes * vectors

@@ -82,7 +82,7 @@ class Candidates:
         """
         stage = problem.graph.stage[output]
         extents = dict(zip(stage.dims, problem.facts.extents(output), strict=True))
-        fewest = {stage.dims[problem.row(output)]: lanes(stage, stage.definitions[-1], problem.machine.vector_bits)}
+        fewest = {stage.dims[problem.row(output)]: lanes(stage, stage.definitions[-1], problem.target)}
         choices = [sorted({1, extents[d]}) for d in short]
         choices += [[*(n for n in sizes if fewest.get(d, 1) <= n < extents[d]), extents[d]] for d in dims]
         return Candidates((*short, *dims), np.array(list(product(*choices)), np.int64).reshape(-1, len(choices)))

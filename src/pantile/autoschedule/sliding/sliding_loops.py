@@ -91,7 +91,7 @@ class _Loops:
             chain = chain.store_root() if kept is None else chain.store_at(self.t.output, kept)
         stage = self.problem.graph.stage[name]
         inside = {*self.short, *self.intra[len(self.intra) - max(0, level.compute - len(self.short)) :]}
-        width = lanes(self.output, self.output.definitions[-1], self.problem.machine.vector_bits)
+        width = lanes(self.output, self.output.definitions[-1], self.problem.target)
         tile = {d: n if d in inside else min(n, width) if d == self.intra[-1] else 1 for d, n in self.t.tile.items()}
         box = footprint.boxes(self.problem.facts, (*self.t.members, self.t.output), self.t.output, tile)[name]
         extents = {d: int(r.high - r.low + 1) for d, r in zip(stage.dims, box, strict=True)}

@@ -39,7 +39,7 @@ class SlidingTiles:
         self.output = self.graph.stage[members[-1]]
         self.producers = members[:-1]
         self.extents = dict(zip(self.output.dims, self.facts.extents(self.output.name), strict=True))
-        self.lanes = lanes(self.output, self.output.definitions[-1], problem.machine.vector_bits)
+        self.lanes = lanes(self.output, self.output.definitions[-1], problem.target)
         dims = self.output.dims
         self.column = dims[problem.row(self.output.name)] if dims else ""
         self.short = tuple(d for d in dims if self.extents[d] <= MOST_UNROLLED)
