@@ -15,5 +15,5 @@ EVERY = [(name, how) for name in APPS for how in SCHEDULES if APPS[name].called(
 def pipeline(name: str, how: str, *, strict: bool = False, debug: bool = False) -> pt.Pipeline:
     """One app under one schedule; the same object for all tests, so that it is compiled once."""
     plain = APPS[name].build()
-    scheduled = plain.with_schedule(APPS[name].schedule(how, plain.options.target.vector_bits))
+    scheduled = plain.with_schedule(APPS[name].schedule(how, plain.options.target))
     return scheduled.with_options(strict=strict, debug=debug)

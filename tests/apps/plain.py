@@ -13,10 +13,12 @@ from typing import Any
 
 import pantile as pt
 from pantile.apps import APPS
+from pantile.apps.app import Expert
 from pantile.apps.blocked import LINE, blocks, tiles
 from pantile.apps.convolution import tiles as tiles_of_pixels
 from pantile.apps.products import scales
-from pantile.target import host
+from pantile.machine import usable_cores
+from pantile.target import Target, host
 
 # A factor of a product: its name, what its dims are called there, and which of the reads it is if there are two.
 Factor = tuple[str | int, ...]
@@ -38,7 +40,7 @@ class Plain:
     """An app's formula without any panels, and the schedule that makes them."""
 
     build: Callable[[], pt.Pipeline]
-    expert: Callable[[int], pt.Schedule]
+    expert: Expert
 
 
 def inputs(names: str, dtype: str = "float32") -> list[pt.Input]:
@@ -164,7 +166,9 @@ def transpose(masked: bool = False) -> pt.Pipeline:
 # ---- schedules: those of the apps, and what makes of the formulas what is written into these
 
 
-def packed(name: str, result: str, vector_bits: int, bits: int = 32, diagonal: bool = False) -> list[pt.StageSchedule]:
+def packed(
+    name: str, result: str, target: Target, cores: int, bits: int = 32, diagonal: bool = False
+) -> list[pt.StageSchedule]:
     """Those of a product and its copied factors, the right one and the product in panels a cache line wide."""
     lanes = LINE // bits
     first = [
@@ -172,35 +176,35 @@ def packed(name: str, result: str, vector_bits: int, bits: int = 32, diagonal: b
         pt.on(f"{name}_rows").reorder_storage("i", "k"),
         pt.on(f"{name}_panels").panels("j", "p", "lane", lanes).reorder_storage("p", "k", "lane"),
     ]
-    then = blocks(name, result, vector_bits, bits=bits, diagonal=diagonal)
+    then = blocks(name, result, target, cores, bits=bits, diagonal=diagonal)
     return [pt.StageSchedule(a.name, a.directives + b.directives) for a, b in zip(first, then, strict=True)]
 
 
-def multiplied(task: str = "io", diagonal: bool = False, **products: Product) -> Callable[[int], pt.Schedule]:
+def multiplied(task: str = "io", diagonal: bool = False, **products: Product) -> Expert:
     """Each product in blocks of the stage that is made of it, and copies of its factors."""
 
-    def expert(vector_bits: int) -> pt.Schedule:
-        stages = {p.result: tiles(p.result, vector_bits, task=task) for p in products.values()}
+    def expert(target: Target, cores: int) -> pt.Schedule:
+        stages = {p.result: tiles(p.result, target, cores, task=task) for p in products.values()}
         for name, p in products.items():
             if p.alone:
                 stages[p.result] = stages[p.result].copy_out(name)
             for (source, *dims), part in ((p.left, "rows"), (p.right, "panels")):
                 chain = stages.get(str(source), pt.on(source))
                 stages[str(source)] = chain.copy_in(name, f"{name}_{part}", *dims)
-            stages |= {s.name: s for s in packed(name, p.result, vector_bits, diagonal=diagonal)}
+            stages |= {s.name: s for s in packed(name, p.result, target, cores, diagonal=diagonal)}
         return pt.Schedule(*stages.values())
 
     return expert
 
 
-def covariance_expert(vector_bits: int) -> pt.Schedule:
+def covariance_expert(target: Target, cores: int) -> pt.Schedule:
     """What reads data at the end of a panel is in panels, too; the right factor is computed there, not copied."""
     expert = APPS["covariance"].expert
     assert expert is not None
     lanes = LINE // 64
     total = pt.on("total").panels("j", "p", "lane", lanes).vectorize("lane", lanes)
-    return expert(vector_bits).replace(
-        *packed("squares", "upper", vector_bits, bits=64, diagonal=True),
+    return expert(target, cores).replace(
+        *packed("squares", "upper", target, cores, bits=64, diagonal=True),
         pt.on("centred")
         .compute_inline()
         .copy_in("squares", "squares_rows", "k", "i", 0)
@@ -210,9 +214,9 @@ def covariance_expert(vector_bits: int) -> pt.Schedule:
     )
 
 
-def conv_layer_expert(vector_bits: int) -> pt.Schedule:
+def conv_layer_expert(target: Target, cores: int) -> pt.Schedule:
     """Weights in the order of their use."""
-    *stages, weights = tiles_of_pixels("out", vector_bits)
+    *stages, weights = tiles_of_pixels("out", target)
     order = ("ky", "kx", "ci", "co")
     ordered = pt.on(weights.name).reorder(*order).reorder_storage(*order)
     return pt.Schedule(
@@ -222,13 +226,13 @@ def conv_layer_expert(vector_bits: int) -> pt.Schedule:
     )
 
 
-def transposed(name: str) -> Callable[[int], pt.Schedule]:
+def transposed(name: str) -> Expert:
     """The app's, whose rows are copies."""
 
-    def expert(vector_bits: int) -> pt.Schedule:
+    def expert(target: Target, cores: int) -> pt.Schedule:
         made = APPS[name].expert
         assert made is not None
-        return made(vector_bits).replace(pt.on("img").copy_in("out", "rows", "x", "y"))
+        return made(target, cores).replace(pt.on("img").copy_in("out", "rows", "x", "y"))
 
     return expert
 
@@ -269,14 +273,14 @@ PLAIN: Mapping[str, Plain] = {
 def plain(name: str) -> pt.Pipeline:
     """The plain formula under its schedule, for this machine."""
     p = PLAIN[name]
-    return p.build().with_schedule(p.expert(host().vector_bits))
+    return p.build().with_schedule(p.expert(host(), usable_cores()))
 
 
 def measure(size: str, rounds: int = 5) -> None:
     for name in PLAIN:
         app = APPS[name]
         given = app.inputs(size)
-        both = [app.build().with_schedule(app.schedule("expert", host().vector_bits)), plain(name)]
+        both = [app.build().with_schedule(app.schedule("expert", host())), plain(name)]
         seconds = [float("inf")] * 2
         for _ in range(rounds + 1):
             for k, p in enumerate(both):

@@ -95,7 +95,7 @@ CASES |= {
 # Apps of one family differ little in kind: the first of them, if it has not too many stages.
 FAMILIES = {name.split("_")[0]: name for name in reversed(APPS) if not APP_CASES[name].slow}
 CASES |= {
-    f"{name}-{how}": (APPS[name].build, APPS[name].schedule(how, TARGET.vector_bits))
+    f"{name}-{how}": (APPS[name].build, APPS[name].schedule(how, TARGET, cores=2))
     for name in FAMILIES.values()
     for how in (("plain", "expert") if APPS[name].expert else ("plain",))
 }

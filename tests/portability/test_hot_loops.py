@@ -52,7 +52,7 @@ NEEDED = {"blur": [THIRDS], "unsharp": [FUSED, QUOTIENT], "harris": [FUSED]}
 @functools.cache
 def code(name: str, how: str, to: str) -> str:
     """The assembly of an app; its expert is asked for the target's vectors, not the host's."""
-    return APPS[name].build().with_schedule(APPS[name].schedule(how, NAMED[to].vector_bits)).asm(to)
+    return APPS[name].build().with_schedule(APPS[name].schedule(how, NAMED[to], cores=16)).asm(to)
 
 
 def loops(name: str, how: str, to: str) -> list[Loop]:

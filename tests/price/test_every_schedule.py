@@ -12,6 +12,7 @@ import pantile as pt
 from pantile.apps import APPS
 from pantile.machine import named
 from pantile.price import Price
+from pantile.target import NAMED
 from tests.autoschedule.problems import MODELS, TINY
 from tests.fuzz.harness import Trial, pipeline_of, refused_call, trials
 from tests.fuzz.kinds import KINDS
@@ -34,7 +35,7 @@ def check(found: Price) -> None:
 def test_apps(app: str, how: str) -> None:
     found = APPS[app].build()
     for machine in MACHINES[:2]:
-        chosen = found.with_schedule(APPS[app].schedule(how, 128), machine=machine)
+        chosen = found.with_schedule(APPS[app].schedule(how, NAMED["aarch64"], cores=2), machine=machine)
         check(chosen.predict(**APPS[app].sizes["paper"]))
 
 

@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 
 import pantile as pt
+from pantile.target import Target
 
 from .photo import Photo
 
 # How an app can be scheduled: by its author, plainly, or by a strategy.
 SCHEDULES = ("expert", "plain", *pt.autoschedule.STRATEGIES, *pt.autoschedule.VARIANTS)
+
+Expert = Callable[[Target, int], pt.Schedule]  # a schedule by hand, for a target and so many cores
+MANY_CORES = 8  # as many share smaller tasks than few do; measured on two and on sixteen
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class App:
     name: str
     description: str
     build: Callable[[], pt.Pipeline]
-    expert: Callable[[int], pt.Schedule] | None  # of the target's vector width in bits
+    expert: Expert | None
     sizes: Mapping[str, Mapping[str, tuple[int, ...]]]  # size name -> input name -> shape
     make: Callable[[str, tuple[int, ...], np.random.Generator], np.ndarray[Any, Any]]  # input name, shape -> data
     # What results of other systems and schedules may differ by: floats relative to the largest, integers absolutely.
@@ -36,10 +40,10 @@ class App:
         """One of SCHEDULES as this app has it: where nobody wrote a schedule, what pipelines without one run by."""
         return "auto" if how == "expert" and self.expert is None else how
 
-    def schedule(self, how: str, vector_bits: int) -> pt.Schedule | str:
-        """What `with_schedule` takes for one of SCHEDULES."""
+    def schedule(self, how: str, target: Target, cores: int | None = None) -> pt.Schedule | str:
+        """What `with_schedule` takes for one of SCHEDULES. `cores`: that share the work, by default this machine's."""
         if how == "expert" and self.expert is not None:
-            return self.expert(vector_bits)
+            return self.expert(target, pt.machine.usable_cores() if cores is None else cores)
         return self.called(how)
 
     def random(self, shapes: Mapping[str, tuple[int, ...]], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:

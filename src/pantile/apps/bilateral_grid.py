@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .data import floats
@@ -109,9 +110,9 @@ def _read_back(grid: pt.Func, depth: Any, ends: tuple[Any, ...] | None) -> tuple
     return total, count
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Vectors run over brightness and channel together, which are dense in memory."""
-    lanes = vector_bits // 32
+    lanes = target.lanes(32)
 
     def cells(name: str) -> pt.StageSchedule:
         return pt.on(name).fuse("z", "c", "zc").vectorize("zc", 8)  # of 24, of 32 before the blur along z

@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import pantile as pt
+from pantile.target import Target
+
+from .app import MANY_CORES
 
 LINE = 512  # bits
 
 
 @dataclass(frozen=True)
 class Blocking:
-    """Sizes that fit a machine, known by the width of its vectors."""
+    """Sizes that fit registers and caches, known by the width of vectors."""
 
     tile_rows: int  # with the panels, as many as leave registers for a row of each panel and a number
     panels: int  # of a tile
@@ -28,14 +31,13 @@ class Blocking:
     columns: int  # of a block
     inner: int  # of a slice of the inner index
     turned: bool  # rows of the left factor lie beside each other: one register finds them all, where there are few
-    many: bool  # threads: blocks of columns are tasks, too
 
 
 # Measured on two cores of a Neoverse-N1 and on sixteen with AVX-512; not measured for AVX2.
 _BLOCKING = {
-    128: Blocking(4, 1, 16, 1024, 512, turned=False, many=False),
-    256: Blocking(6, 1, 8, 512, 256, turned=True, many=True),
-    512: Blocking(12, 2, 4, 512, 256, turned=True, many=True),
+    128: Blocking(4, 1, 16, 1024, 512, turned=False),
+    256: Blocking(6, 1, 8, 512, 256, turned=True),
+    512: Blocking(12, 2, 4, 512, 256, turned=True),
 }
 
 Entry = Callable[..., Any]  # of coordinates
@@ -89,12 +91,13 @@ def matrices(name: str, left: Any, right: pt.Input, inner: Any) -> Product:
     return product(name, lambda i, k: left[i, k], lambda k, j: padded[k, j], inner)
 
 
-def tiles(result: str, vector_bits: int, bits: int = 32, task: str = "io") -> pt.StageSchedule:
+def tiles(result: str, target: Target, cores: int, bits: int = 32, task: str = "io") -> pt.StageSchedule:
     """A stage made of products: blocks of rows, the loop `io`, and of columns, the loop `jo` inside it.
 
-    The last block of columns is cut short, so that each starts with a whole panel. `task`: the loop that is parallel.
+    The last block of columns is cut short, so that each starts with a whole panel. `task`: the loop that is parallel;
+    for many cores blocks of columns are tasks, too.
     """
-    b = _BLOCKING[vector_bits]
+    b = _BLOCKING[target.vector_bits]
     stage = (
         pt.on(result)
         .split("i", "io", "ii", b.tiles * b.tile_rows)
@@ -103,18 +106,18 @@ def tiles(result: str, vector_bits: int, bits: int = 32, task: str = "io") -> pt
         .vectorize("ji", LINE // bits)
         .parallel(task)
     )
-    return stage.parallel("jo") if b.many and task == "io" else stage
+    return stage.parallel("jo") if cores >= MANY_CORES and task == "io" else stage
 
 
 def blocks(
-    name: str, result: str, vector_bits: int, *, bits: int = 32, diagonal: bool = False
+    name: str, result: str, target: Target, cores: int, *, bits: int = 32, diagonal: bool = False
 ) -> tuple[pt.StageSchedule, ...]:
     """The stages of a product: tiles of registers inside slices of the inner index, for each block of `result`.
 
     The factors are rearranged in squares, so that transposed ones are turned in registers. `diagonal`: tiles that a
     condition on rows and columns cuts through have code of their own, and are one panel wide.
     """
-    b = _BLOCKING[vector_bits]
+    b = _BLOCKING[target.vector_bits]
     lanes, side = LINE // bits, 128 // bits
     sums = (
         pt.on(name)
@@ -140,7 +143,7 @@ def blocks(
         rows,
         pt.on(f"{name}_panels")
         .compute_root()
-        .split("p", "pb", "pi", 4 if b.many else 8)
+        .split("p", "pb", "pi", 4 if cores >= MANY_CORES else 8)
         .unroll("k", side)
         .reorder("pb", "k", "pi", "k_u", "lane")
         .vectorize("lane", lanes)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .photo import Layout, Photo
@@ -27,20 +28,20 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(blur_y, shape=(img.shape[0] - 2, img.shape[1] - 2), name="blur")
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Two rows at a time, by four vectors or by two."""
-    if vector_bits > 128:
+    if target.vector_bits > 128:
         return pt.Schedule(
             pt.on("blur_y")
             .split("y", "y", "row", 2)
             .split("y", "strip", "yi", 16)
-            .vectorize("x", 2 * vector_bits // 16)
+            .vectorize("x", 2 * target.lanes(16))
             .reorder("strip", "yi", "x", "row", "x_v")
             .unroll("row")
             .parallel("strip"),
             pt.on("blur_x").compute_inline(),
         )
-    block = 4 * vector_bits // 16
+    block = 4 * target.lanes(16)
     return pt.Schedule(
         pt.on("blur_y")
         .split("y", "strip", "yi", 160)

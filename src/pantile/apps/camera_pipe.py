@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .photo import BYTES_RGB, Layout, Photo
@@ -211,9 +212,9 @@ def _sharpen(curved: pt.Func, strength: pt.Expr) -> pt.Func:
     return sharpened
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Two rows of the picture, that is one of the mosaic, at a time."""
-    lanes = vector_bits // 16
+    lanes = target.lanes(16)
 
     def sliding(name: str) -> pt.StageSchedule:
         return pt.on(name).store_at("sharpened", "strip").compute_at("sharpened", "pair")
@@ -245,9 +246,9 @@ def expert(vector_bits: int) -> pt.Schedule:
     )
 
 
-def expert_polymage(vector_bits: int) -> pt.Schedule:
+def expert_polymage(target: Target, cores: int) -> pt.Schedule:
     """The same without the rows that sharpening would keep: the picture itself is made in pairs of rows."""
-    lanes = vector_bits // 16
+    lanes = target.lanes(16)
 
     def sliding(name: str) -> pt.StageSchedule:
         return pt.on(name).store_at("picture", "strip").compute_at("picture", "pair").vectorize("x", lanes)

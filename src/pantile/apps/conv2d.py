@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 
@@ -36,9 +37,9 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(out, shape=(img.shape[0] - WINDOW + 1, img.shape[1] - WINDOW + 1), name="conv2d")
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Two rows by four vectors at a time."""
-    block = 4 * vector_bits // 32
+    block = 4 * target.lanes(32)
     return pt.Schedule(
         pt.on("out")
         .split("h", "strip", "hi", 64)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .convolution import copies, elements, padded, scaled, tiles, weighted_sums
@@ -38,11 +39,11 @@ def build(size: int = 3, stride: int = 1) -> pt.Pipeline:
     return pt.Pipeline(out, shape=shape, name="conv_bn_relu")
 
 
-def expert(vector_bits: int, size: int = 3) -> pt.Schedule:
+def expert(target: Target, cores: int, size: int = 3) -> pt.Schedule:
     """Tiles of registers; the large window is that of the first layer, whose image has three channels."""
     channels = 3 if size == 7 else 64
     around = (copies("img", channels),) if size > 1 else ()
-    return pt.Schedule(*around, *tiles("out", vector_bits, channels), pt.on("scale").compute_root())
+    return pt.Schedule(*around, *tiles("out", target, channels), pt.on("scale").compute_root())
 
 
 def shapes(size: int, images: int, image: int, inputs: int, outputs: int) -> dict[str, tuple[int, ...]]:

@@ -6,6 +6,7 @@ The schedule is that of `convolution`: tiles of registers.
 from __future__ import annotations
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .convolution import elements, tiles, weighted_sums
@@ -24,9 +25,9 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(out, shape=(images, height - 2, width - 2, filter.shape[3]), name="conv_layer")
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Tiles of registers."""
-    return pt.Schedule(*tiles("out", vector_bits))
+    return pt.Schedule(*tiles("out", target))
 
 
 def _shapes(images: int, height: int, width: int, channels: int) -> dict[str, tuple[int, ...]]:

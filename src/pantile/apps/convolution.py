@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import pantile as pt
+from pantile.target import Target
 
 LINE = 16  # channels: a cache line of float32
 _STEPS = 4  # input channels at a time: a vector of them is loaded from each pixel
@@ -65,9 +66,9 @@ def padded(source: pt.Func | pt.Input, margin: int = 1) -> pt.Func:
     return around
 
 
-def tiles(name: str, vector_bits: int, channels: int = _STEPS) -> tuple[pt.StageSchedule, ...]:
+def tiles(name: str, target: Target, channels: int = _STEPS) -> tuple[pt.StageSchedule, ...]:
     """Schedules of stage `name`, computed pointwise from its weighted sums over so many channels, and of these."""
-    pixels, block = _TILES[vector_bits]
+    pixels, block = _TILES[target.vector_bits]
     return (
         pt.on(name)
         .compute_root()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .data import integers
@@ -29,9 +30,9 @@ def build(masked: bool = False) -> pt.Pipeline:
     return pt.Pipeline(out, shape=img.shape, name="mask" if masked else "copy")
 
 
-def expert(vector_bits: int, masked: bool = False) -> pt.Schedule:
+def expert(target: Target, cores: int, masked: bool = False) -> pt.Schedule:
     """256 rows per task, a cache line at a time, each asked for six lines ahead."""
-    line = max(512, vector_bits) // 32
+    line = max(8 * target.line, target.vector_bits) // 32
     out = pt.on("out").parallel("y", 256).vectorize("x", line).nontemporal().prefetch("img", "x", 6)
     return pt.Schedule(out.prefetch("mask", "x", 6) if masked else out)
 

@@ -9,6 +9,7 @@ The result is symmetric, so the triangle above the diagonal is computed, as `blo
 from __future__ import annotations
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .blocked import blocks, product, tiles
@@ -36,9 +37,9 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(out, shape=(columns, columns), name="covariance")
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """The mirror turns squares in registers."""
-    line, side = 512 // 64, vector_bits // 64
+    line, side = target.line // 8, target.lanes(64)
     return pt.Schedule(
         pt.on("out")
         .tile("i", "j", "io", "jo", "ii", "ji", 64, 64)
@@ -48,8 +49,8 @@ def expert(vector_bits: int) -> pt.Schedule:
         .unroll("row")
         .parallel("io")
         .partition("jo", "always"),
-        tiles("upper", vector_bits, bits=64),
-        *blocks("squares", "upper", vector_bits, bits=64, diagonal=True),
+        tiles("upper", target, cores, bits=64),
+        *blocks("squares", "upper", target, cores, bits=64, diagonal=True),
         pt.on("centred").compute_inline(),
         pt.on("mean").vectorize("j", line),
         pt.on("total").vectorize("j", line).update().vectorize("j", line).reorder("j", "r.k", "j_v").parallel("j"),

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 
@@ -74,7 +75,7 @@ def _ground_motion() -> tuple[Any, ...]:
     return tuple(ground[()])
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Tasks of 512 nodes, and of 65536 blocks."""
     return pt.Schedule(
         pt.on("step").split("i", "io", "ii", 512).unroll("d").parallel("io"),

@@ -11,6 +11,7 @@ vector of its own; these are then added up.
 from __future__ import annotations
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .data import doubles
@@ -35,9 +36,9 @@ def build() -> pt.Pipeline:
     return pt.Pipeline([x_out, w_out], shape=[(a.shape[1],), (a.shape[0],)], name="gemver")
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """64 rows per task, four at a time; in the second pass each is summed in some lanes at first."""
-    line, lanes = 512 // 64, 2 * vector_bits // 64
+    line, lanes = target.line // 8, 2 * target.lanes(64)
     return pt.Schedule(
         pt.on("hat").compute_inline(),
         pt.on("down")

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .data import floats
@@ -60,9 +61,9 @@ def _sums(*terms: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(a + b + c for a, b, c in zip(*terms, strict=True))
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Two rows by two vectors at a time, down tiles of 256 columns."""
-    block = 2 * vector_bits // 32
+    block = 2 * target.lanes(32)
 
     return pt.Schedule(
         pt.on("out")
@@ -80,9 +81,9 @@ def expert(vector_bits: int) -> pt.Schedule:
     )
 
 
-def expert_of_gray(vector_bits: int) -> pt.Schedule:
+def expert_of_gray(target: Target, cores: int) -> pt.Schedule:
     """The same without a stage that makes gray."""
-    return expert(vector_bits).without("gray")
+    return expert(target, cores).without("gray")
 
 
 CORNERS = Layout("grey", "float32", white=None, exponent=0.25)

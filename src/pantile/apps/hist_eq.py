@@ -10,6 +10,7 @@ faster than to keep it.
 from __future__ import annotations
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .data import octets
@@ -51,9 +52,9 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(out, shape=(3, height, width), name="hist_eq")
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """A vector of bytes at a time; histograms per strip and turn are combined twice."""
-    lanes = vector_bits // 8
+    lanes = target.lanes(8)
     return pt.Schedule(
         pt.on("out").vectorize("x", lanes).parallel("y", 32).reorder("y", "y_p", "x", "c", "x_v").unroll("c"),
         pt.on("even").compute_inline(),

@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 import pantile as pt
+from pantile.target import Target
 
-from .app import App
+from .app import MANY_CORES, App
 from .data import floats
 from .photo import FLOAT_RGB, Photo
 
@@ -47,9 +48,9 @@ def _transposed(name: str, source: Any) -> pt.Func:
     return f
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Bands of 32 columns, of which L2 holds two or three; tiles of one vector by four."""
-    lanes, band = vector_bits // 32, 32
+    lanes, band = target.lanes(32), 32
 
     def scan(name: str, source: str, at: str) -> pt.StageSchedule:
         result = pt.on(name).compute_at(at, "band").vectorize("x", band).unroll("y", 4).prefetch(source, "y", 4)
@@ -66,8 +67,8 @@ def expert(vector_bits: int) -> pt.Schedule:
             .reorder("c", "band", "x", "yi", "row", "x_v")
             .unroll("row")
         )
-        many = vector_bits > 128  # cores of machines with wide vectors: a plane has too few bands for them
-        return (result.parallel("c") if many else result).parallel("band")
+        few = cores < MANY_CORES  # for which a plane has bands enough
+        return (result if few else result.parallel("c")).parallel("band")
 
     return pt.Schedule(
         transpose("out"),

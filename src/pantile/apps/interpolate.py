@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .photo import FLOAT_RGB, Layout, Photo
@@ -107,9 +108,9 @@ def _weighted(a: Any, b: Any, c: Any) -> Any:
     return (a + 2 * b + c) / 4
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Two rows of the picture at a time, and one new row of the level below."""
-    lanes = vector_bits // 32
+    lanes = target.lanes(32)
 
     def in_strips(name: str) -> pt.StageSchedule:
         strips = pt.on(name).compute_root().split("y", "strip", "yi", 16)

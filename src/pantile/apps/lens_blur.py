@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .data import octets
@@ -146,9 +147,9 @@ def _mixed(h: pt.Expr) -> pt.Expr:
     return h ^ (h >> 16)
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Tasks are rows, slices of the pyramids, rows again, and rows of the picture."""
-    lanes = vector_bits // 32
+    lanes = target.lanes(32)
     vector = 2 * lanes
 
     def strips(stage: pt.StageSchedule, rows: int) -> pt.StageSchedule:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .data import words
@@ -103,9 +104,9 @@ def _second(z: Any) -> Any:
     return z // 2 - 1 + 2 * (z % 2)
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Levels of the pyramids one after the other: the fine ones in strips, the coarse ones serially and plainly."""
-    lanes = vector_bits // 32
+    lanes = target.lanes(32)
 
     def in_strips(name: str, rows: int) -> pt.StageSchedule:
         return pt.on(name).compute_root().split("y", "strip", "yi", rows).parallel("strip")

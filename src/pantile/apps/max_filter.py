@@ -14,6 +14,7 @@ import math
 from typing import Any
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .data import floats
@@ -59,9 +60,9 @@ def _log2(n: int) -> int:
     return int(math.log2(n))
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Four rows at a time, down tiles of 256 columns."""
-    lanes = vector_bits // 32
+    lanes = target.lanes(32)
 
     def four_rows(name: str) -> pt.StageSchedule:
         return (

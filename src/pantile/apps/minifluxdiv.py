@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .data import doubles
@@ -47,9 +48,9 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(out, shape=(QUANTITIES, *inner), name="minifluxdiv")
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """A plane of cells per task, row by row."""
-    block = 2 * vector_bits // 64
+    block = 2 * target.lanes(64)
 
     def on_faces(axis: str) -> list[pt.StageSchedule]:
         stored = "z" if axis == "y" else "y"

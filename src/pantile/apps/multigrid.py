@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .data import doubles
@@ -131,9 +132,9 @@ def _sum(terms: Iterable[Any]) -> Any:
     return functools.reduce(operator.add, terms)
 
 
-def expert(cycle: Cycle, vector_bits: int) -> pt.Schedule:
+def expert(cycle: Cycle, target: Target, cores: int) -> pt.Schedule:
     """Strips of rows on the two finest grids of V-cycles in two dimensions; all else as the default does."""
-    block = 4 * vector_bits // 64
+    block = 4 * target.lanes(64)
     if cycle.dims == 3 or cycle.recursions > 1:
         return pt.Schedule()
     stages: list[pt.StageSchedule] = []

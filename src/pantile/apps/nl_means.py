@@ -13,6 +13,7 @@ import math
 from typing import Any
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .data import floats
@@ -59,9 +60,9 @@ def fast_exp(v: Any) -> Any:
     return polynomial * pt.bits("float32", pt.select(exponent > 0, exponent, 0) << 23)
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Two rows at a time, down tiles of 32 rows and 256 columns."""
-    lanes = vector_bits // 32
+    lanes = target.lanes(32)
 
     return pt.Schedule(
         pt.on("out")

@@ -10,11 +10,10 @@ How products are computed is told in `blocked`; chains of them are computed one 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pantile as pt
+from pantile.target import Target
 
-from .app import App
+from .app import App, Expert
 from .blocked import blocks, matrices, product, tiles
 from .data import floats
 
@@ -67,12 +66,12 @@ def doitgen() -> pt.Pipeline:
     return pt.Pipeline(out, shape=(a.shape[0], a.shape[1], c.shape[1]), name="doitgen")
 
 
-def chain(*, task: str = "io", diagonal: bool = False, **products: str) -> Callable[[int], pt.Schedule]:
+def chain(*, task: str = "io", diagonal: bool = False, **products: str) -> Expert:
     """An expert schedule: each product in blocks of the stage that reads it, whose loop `task` is parallel."""
 
-    def expert(vector_bits: int) -> pt.Schedule:
-        results = [tiles(result, vector_bits, task=task) for result in dict.fromkeys(products.values())]
-        parts = [s for name, result in products.items() for s in blocks(name, result, vector_bits, diagonal=diagonal)]
+    def expert(target: Target, cores: int) -> pt.Schedule:
+        results = [tiles(result, target, cores, task=task) for result in dict.fromkeys(products.values())]
+        parts = [s for name, result in products.items() for s in blocks(name, result, target, cores, diagonal=diagonal)]
         return pt.Schedule(*results, *parts)
 
     return expert

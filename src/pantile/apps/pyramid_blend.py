@@ -14,6 +14,7 @@ import functools
 from typing import Any
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .data import floats
@@ -95,9 +96,9 @@ def _between(z: Any, before: Any, here: Any, after: Any) -> Any:
     return pt.select(z % 2 == 0, (before + 6 * here + after) / 8, (here + after) / 2)
 
 
-def expert(vector_bits: int, last: str = "o0") -> pt.Schedule:
+def expert(target: Target, cores: int, last: str = "o0") -> pt.Schedule:
     """Rows in pairs, every loop over x in vectors."""
-    lanes = vector_bits // 32
+    lanes = target.lanes(32)
 
     def in_strips(name: str, rows: int) -> pt.StageSchedule:
         return pt.on(name).compute_root().split("y", "strip", "yi", rows).parallel("strip")

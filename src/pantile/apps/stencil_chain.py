@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .data import words
@@ -38,7 +39,7 @@ def build(stages: int = STAGES) -> pt.Pipeline:
     return pt.Pipeline(pt.iterate(source, stencil, times=stages), shape=img.shape, name="stencil_chain")
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Four rows by two vectors at a time; one loop over columns each, not two, for the sake of compile time."""
 
     def whole(name: str) -> pt.StageSchedule:
@@ -46,14 +47,14 @@ def expert(vector_bits: int) -> pt.Schedule:
             pt.on(name)
             .compute_root()
             .split("y", "y", "row", 4)
-            .vectorize("x", 2 * vector_bits // 16)
+            .vectorize("x", 2 * target.lanes(16))
             .reorder("y", "x", "row", "x_v")
             .unroll("row")
             .parallel("y", 16)
             .partition("x", "never")
         )
 
-    padded = pt.on("source").compute_root().parallel("y", 64).vectorize("x", vector_bits // 16)
+    padded = pt.on("source").compute_root().parallel("y", 64).vectorize("x", target.lanes(16))
     return pt.Schedule(padded, *(whole(f"stencil_{k}") for k in range(1, STAGES + 1)))
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .data import integers
@@ -33,13 +34,13 @@ def build(masked: bool = False) -> pt.Pipeline:
     return pt.Pipeline(out, shape=(img.shape[1], img.shape[0]), name="tpm" if masked else "tp")
 
 
-def expert(vector_bits: int, masked: bool = False) -> pt.Schedule:
+def expert(target: Target, cores: int, masked: bool = False) -> pt.Schedule:
     """Tiles of 64 rows of `img`; fewer columns where rows of a mask, too, take part in the address translation.
 
     Rows are too short for a processor to see the next one coming, so both inputs are asked for ahead of time: 2 KB of
     `img`, and what the next tile reads of the mask.
     """
-    line, square = 512 // 32, vector_bits // 32
+    line, square = target.line // 4, target.lanes(32)
     columns, ahead = (64, 8) if masked else (128, 4)
     out = (
         pt.on("out")

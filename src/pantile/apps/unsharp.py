@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 import pantile as pt
+from pantile.target import Target
 
-from .app import App
+from .app import MANY_CORES, App
 from .photo import FLOAT_RGB, Photo
 from .rows import two_rows
 
@@ -55,12 +56,11 @@ def _of_luminance() -> pt.Pipeline:
     return pt.Pipeline(out, shape=(3, img.shape[1], img.shape[2]), name="unsharp")
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Rows of gray slide down a strip, two new ones at a time."""
-    line = 512 // 32  # a cache line: filled by one iteration, asked for by one prefetch
-    strip = 128 if vector_bits == 128 else 32  # rows: machines of wide vectors have many cores to share them
-
-    width = 2 * vector_bits // 32
+    line = target.line // 4  # a cache line: filled by one iteration, asked for by one prefetch
+    strip = 32 if cores >= MANY_CORES else 128  # rows: many cores have enough strips to share
+    width = 2 * target.lanes(32)
     return pt.Schedule(
         pt.on("out")
         .split("y", "strip", "yi", strip)
@@ -97,9 +97,9 @@ def _of_channels() -> pt.Pipeline:
     return pt.Pipeline(inner, shape=(3, img.shape[1] - 4, img.shape[2] - 4), name="unsharp")
 
 
-def expert_of_channels(vector_bits: int) -> pt.Schedule:
+def expert_of_channels(target: Target, cores: int) -> pt.Schedule:
     """A strip of rows of a channel per task, two rows at a time: their blur along y, then all the rest."""
-    line = 512 // 32
+    line = target.line // 4
     return pt.Schedule(
         pt.on("inner")
         .split("y", "strip", "yi", 128)
@@ -112,7 +112,7 @@ def expert_of_channels(vector_bits: int) -> pt.Schedule:
         pt.on("blur_y")
         .compute_at("inner", "yi")
         .split("y", "y", "row", 2)
-        .vectorize("x", 2 * vector_bits // 32)
+        .vectorize("x", 2 * target.lanes(32))
         .reorder("c", "y", "x", "row", "x_v")
         .unroll("row"),
     )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .convolution import copies, elements, layer, padded, scaled, tiles
@@ -46,12 +47,12 @@ def _name(k: int) -> str:
     return f"layer{k + 1}"
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Every layer at root."""
-    lanes = vector_bits // 32
+    lanes = target.lanes(32)
     stages = [copies("img", 1)]
     for k in range(LAYERS - 1):
-        stages += [*tiles(_name(k), vector_bits, channels=FEATURES if k else 1), copies(_name(k), FEATURES)]
+        stages += [*tiles(_name(k), target, channels=FEATURES if k else 1), copies(_name(k), FEATURES)]
     residual = (
         pt.on("residual")
         .compute_at("out", "row")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import pantile as pt
+from pantile.target import Target
 
 from .app import App
 from .convolution import LINE, copies, elements, layer, padded, scaled, tiles
@@ -78,12 +79,12 @@ def _softmax(scores: pt.Func) -> pt.Func:
     return out
 
 
-def expert(vector_bits: int) -> pt.Schedule:
+def expert(target: Target, cores: int) -> pt.Schedule:
     """Every layer at root; pooling as part of the copy for the next layer."""
     stages, source, channels = [], "img", 3
     for k, (width, convolutions) in enumerate(GROUPS, 1):
         for name in _names(k, convolutions):
-            stages += [copies(source, channels), *tiles(f"conv{name}", vector_bits, channels)]
+            stages += [copies(source, channels), *tiles(f"conv{name}", target, channels)]
             source, channels = f"conv{name}", width
         source = f"pool{k}"
     for k in range(1, len(DENSE) + 1):

@@ -28,7 +28,7 @@ def peak_megabytes(app: str, schedule: str, size: str) -> float:
 def main(app: str, schedule: str, size: str) -> None:
     """Compile, and print the bytes."""
     pipeline = APPS[app].build()
-    chosen = APPS[app].schedule(schedule, pipeline.options.target.vector_bits)
+    chosen = APPS[app].schedule(schedule, pipeline.options.target)
     pipeline.with_schedule(chosen).compile(**APPS[app].sizes[size])
     print(peak_bytes())
 

@@ -40,11 +40,10 @@ def variations(app: App, arguments: Mapping[str, Any], wanted: int, seed: int = 
     """So many pipelines under different schedules, each with the name of the one it is a change of."""
     draw = random.Random(f"{app.name} {seed}")
     plain = app.build()
-    bits = plain.options.target.vector_bits
     bases: list[tuple[str, pt.Pipeline]] = []
     seen: set[pt.Schedule] = set()
     for how in dict.fromkeys(map(app.called, NAMED)):
-        p = plain.with_schedule(app.schedule(how, bits), estimates=arguments)
+        p = plain.with_schedule(app.schedule(how, plain.options.target), estimates=arguments)
         if p.schedule not in seen:
             seen.add(p.schedule)
             bases.append((how, p))

@@ -66,7 +66,7 @@ def _app(name: str) -> tuple[App, Photo]:
 def _pipeline(app: App, schedule: str) -> pt.Pipeline:
     check(schedule, SCHEDULES, "schedule")
     pipeline = app.build()
-    return pipeline.with_schedule(app.schedule(schedule, pipeline.options.target.vector_bits))
+    return pipeline.with_schedule(app.schedule(schedule, pipeline.options.target))
 
 
 def _files(photo: Photo, pipeline: pt.Pipeline, given: Sequence[str]) -> dict[str, Path]:

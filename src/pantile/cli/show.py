@@ -27,7 +27,7 @@ def show(name: str, schedule: str, machine: str | None, asm: bool, html: Path | 
     app = APPS[name]
     pipeline = app.build()
     pipeline = pipeline.with_schedule(
-        app.schedule(schedule, pipeline.options.target.vector_bits),
+        app.schedule(schedule, pipeline.options.target),
         estimates=app.sizes["paper"],
         machine=None if machine is None else pt.machine.named(machine),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from .costs import Costs
 from .description import Cache, Issue, Machine
-from .host import calibrate, detect
+from .host import calibrate, detect, usable_cores
 from .known import NAMED, named
 
-__all__ = ["NAMED", "Cache", "Costs", "Issue", "Machine", "calibrate", "detect", "named"]
+__all__ = ["NAMED", "Cache", "Costs", "Issue", "Machine", "calibrate", "detect", "named", "usable_cores"]

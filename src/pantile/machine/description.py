@@ -104,7 +104,7 @@ class Machine:
 
     def lanes(self, bits: int) -> int:
         """Elements of a type that fill a vector."""
-        return max(1, self.vector_bits // bits)
+        return self.target.lanes(bits)
 
     def memory_bandwidth(self, cores: int) -> float:
         """Of so many cores."""

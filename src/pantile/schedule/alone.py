@@ -284,7 +284,7 @@ def register_lanes(stage: Stage, definition: Definition, target: Target) -> int:
 
 
 def _fitting(stage: Stage, loaded: Iterable[DType], target: Target) -> int:
-    return max(1, target.vector_bits // (8 * max(t.bytes for t in (*stage.dtypes, *loaded))))
+    return target.lanes(8 * max(t.bytes for t in (*stage.dtypes, *loaded)))
 
 
 def _is_named_like_a_part(stage: Stage) -> bool:

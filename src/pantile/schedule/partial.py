@@ -39,7 +39,7 @@ def in_parts(
     first, last = update.domain[0].name, update.domain[-1].name
     along, between = (rows, ()) if len(update.domain) == 1 else (last, (rows,))
     per_block, per_lane = f"{stage.name}_{blocks}", f"{stage.name}_{blocks}_{lanes}"
-    width = _ACCUMULATORS * max(1, target.vector_bits // 32)
+    width = _ACCUMULATORS * target.lanes(32)
     share = ELEMENTS if len(update.domain) == 1 else ROWS
     return (
         on(stage.name).compute_root().update(0).split(first, blocks, rows, share).rfactor(blocks, blocks),

@@ -39,6 +39,10 @@ class Target:
     def __str__(self) -> str:
         return f"{self.triple}/{self.cpu}" if self.triple else self.architecture
 
+    def lanes(self, bits: int) -> int:
+        """Elements of a type that fill a vector."""
+        return max(1, self.vector_bits // bits)
+
     @property
     def native_half(self) -> bool:
         """Whether float16 arithmetic is done by instructions of its own."""
@@ -55,11 +59,14 @@ class Target:
         return self.architecture != "armv7"
 
 
-def cpu_target(architecture: str, vector_bits: int, line: int = LINE) -> Target:
-    """A CPU by what its makers and systems call it, such as x86_64 or arm64, and the width of its vectors."""
+def cpu_target(
+    architecture: str, vector_bits: int, line: int = LINE, triple: str = "", cpu: str = "", features: str = ""
+) -> Target:
+    """A CPU by what its makers and systems call it, such as x86_64 or arm64, the width of its vectors, and what LLVM
+    calls it."""
     known = _ARCHITECTURES.get(architecture.lower(), architecture)
     registers = MANY if known in _MANY_OF or vector_bits == 512 else FEW
-    return Target(known, vector_bits, registers, line)
+    return Target(known, vector_bits, registers, line, triple=triple, cpu=cpu, features=features)
 
 
 # What every CPU has at least.

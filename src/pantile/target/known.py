@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -18,8 +17,8 @@ _USUAL_WIDTH = 128
 def llvm_target(triple: str, cpu: str, features: str = "") -> Target:
     """A CPU by what LLVM calls it."""
     wide = [bits for feature, bits in _WIDTHS if has_feature(cpu, features, feature)]
-    found = cpu_target(triple.split("-")[0], max(wide, default=_USUAL_WIDTH))
-    return replace(found, triple=triple, cpu=cpu, features=features)
+    width = max(wide, default=_USUAL_WIDTH)
+    return cpu_target(triple.split("-")[0], width, triple=triple, cpu=cpu, features=features)
 
 
 # The same code for every operating system with ELF objects; Linux stands for them.
