@@ -14,7 +14,7 @@ from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
 from .graph.nodes import Graph
 from .ir.nodes import Program
-from .lower.passes import Trace, lower
+from .lower.passes import Trace, lower, outlined
 from .runtime import cache
 from .runtime.kernel import ObjectCode
 from .schedule.resolve import resolve
@@ -51,8 +51,15 @@ def to_loops(graph: Graph, schedule: Schedule, variant: Variant, options: Option
 
 @on_deep_stack
 @rare_collections()
+def to_kernels(program: Program, options: Options, trace: Trace) -> Program:
+    """Make kernels of parallel loops, which people like to see where they are."""
+    return outlined(program, trace, options.debug)
+
+
+@on_deep_stack
+@rare_collections()
 def to_llvm(program: Program, options: Options, trace: Trace) -> str:
-    """Emit LLVM text."""
+    """Emit LLVM text of a program with kernels."""
     # A name that no C function has: one called memcpy would be called for copying memory.
     program = replace(program, name=symbol(program.name))
     return trace.run("emit", lambda: emit(program, options.target, strict=options.strict, debug=options.debug))
@@ -86,7 +93,7 @@ def compile_kernel(
     graph: Graph, schedule: Schedule, variant: Variant, options: Options, trace: Trace
 ) -> ObjectCode:
     """All the way: object code of one variant of a pipeline."""
-    program = to_loops(graph, schedule, variant, options, trace)
+    program = to_kernels(to_loops(graph, schedule, variant, options, trace), options, trace)
     code = to_objects(to_llvm(program, options, trace), options, trace)
     return ObjectCode(symbol(graph.name), buffer_names(program), code)
 

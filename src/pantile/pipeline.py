@@ -16,7 +16,7 @@ from .analysis.work import Work
 from .asked import asked
 from .autoschedule import Found, Problem, Report, Strategy
 from .calls import Calls
-from .compile import Options, to_assembly, to_llvm, to_loops
+from .compile import Options, to_assembly, to_kernels, to_llvm, to_loops
 from .errors import UserError, shown
 from .explain import Explanation, Timing
 from .expr.depth import on_deep_stack
@@ -367,13 +367,17 @@ class Pipeline:
 
     def llvm(self) -> str:
         """The code as LLVM text, before LLVM optimizes it."""
-        return to_llvm(self._program(self._looked_at._shown()), self.options, Trace())
+        return self._llvm(self._looked_at._shown())
 
     def asm(self, target: str | None = None) -> str:
         """The machine code as assembly; by default for the pipeline's own target, which is this machine."""
         of = self if target is None else self.with_options(target=target)
         shown = of._looked_at._shown()
-        return to_assembly(to_llvm(self._program(shown), shown.options, Trace()), shown.options)
+        return to_assembly(self._llvm(shown), shown.options)
+
+    @classmethod
+    def _llvm(cls, s: Scheduled) -> str:
+        return to_llvm(to_kernels(cls._program(s), s.options, Trace()), s.options, Trace())
 
     @staticmethod
     def _program(s: Scheduled) -> Program:

@@ -16,8 +16,9 @@ from pantile.expr.nodes import Const, Expr, Load, const
 from pantile.expr.types import INDEX, DType, dtype
 from pantile.ir.nodes import BufferArg, For, Program, ScalarArg, Stmt
 from pantile.ir.verify import verify
+from pantile.lower.outline import outline
 from pantile.runtime.threads import pool
-from pantile.target import host
+from pantile.target import Target, host
 from pantile.target.kinds import Kind
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -41,13 +42,20 @@ def argument(name: str, t: DType | str, ndim: int = 1, *, writable: bool = False
     return BufferArg(name, dtype(t), ndim, writable, (None,) * (ndim - 1) + (1,) * (ndim > 0))
 
 
+def emitted(program: Program, target: Target | None = None, *, strict: bool = False, debug: bool = False) -> str:
+    """LLVM text of a program, whose parallel loops become kernels."""
+    kernels = outline(program, share=not debug)
+    verify(kernels, flat=True, outlined=True)
+    return emit(kernels, target or host(), strict=strict, debug=debug)
+
+
 class Kernel:
     """A program ready to be called."""
 
     def __init__(self, program: Program, *, strict: bool = False, debug: bool = False) -> None:
         verify(program, flat=True)
         self.program = program
-        text = emit(program, host(), strict=strict, debug=debug)
+        text = emitted(program, strict=strict, debug=debug)
         self.code: LoadedCode = load([compile_object(text, host())], program.name, pool().symbols)
         self.function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)(self.code.address)
         self.report = np.zeros(8, np.int64)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from pantile.codegen.compile import optimized_text
-from pantile.codegen.emit import emit
 from pantile.codegen.names import readable, symbol
 from pantile.errors import InternalError
 from pantile.expr.build import cast
@@ -21,7 +20,7 @@ from pantile.target.kinds import Kind, Memory
 from tests.fuzz.isolate import isolated
 from tests.schedule.hostile import TEXTS
 
-from .kernels import Kernel, argument, i64, loop
+from .kernels import Kernel, argument, emitted, i64, loop
 
 NAMES = {**{k: t for k, t in TEXTS.items() if k != "surrogate"}, "letters": "größe", "at": "a@b(c)", "slash": "\\"}
 
@@ -42,7 +41,7 @@ def program(name: str) -> Program:
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_names_define_nothing(name: str) -> None:
-    text = emit(program(name), host())
+    text = emitted(program(name))
     assert len(re.findall(r"^define ", text, re.MULTILINE)) == 2
     assert text.isascii()
     if "\0" in name:

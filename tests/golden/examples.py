@@ -70,6 +70,17 @@ def sweeps() -> tuple[pt.Func, Any]:
     return pt.iterate(FLOATS, sweep, times=4), (FLOATS.shape[0] - 4, FLOATS.shape[1])
 
 
+def weighted_sweeps() -> tuple[pt.Func, Any]:
+    weights = iter((0.25, 0.5, 0.75, 1.5))
+
+    def sweep(before: Any) -> pt.Func:
+        v = pt.Func("v")
+        v[Y, X] = before[Y, X] + before[Y + 1, X] * next(weights)
+        return v
+
+    return pt.iterate(FLOATS, sweep, times=4), (FLOATS.shape[0] - 4, FLOATS.shape[1])
+
+
 def multiplied() -> tuple[pt.Func, Any]:
     (i, j), out = pt.vars("i j"), pt.Func("out")
     a, b = pt.Input("a", "float32", shape=(64, None)), pt.Input("b", "float32", shape=(None, 64))
@@ -309,6 +320,10 @@ EXAMPLES = [
             around("associate", pt.Schedule(pt.on("out").unroll("y", 4).reorder("y", "x", "y_u")), "interleave")),
     Example("carry", "What the iteration before has stored is compared last.",
             steps, around("carry", PLAIN, "associate")),
+    Example("outline", "Parallel loops become kernels; loops that are alike become one.", weighted_sweeps,
+            around("outline", pt.Schedule(*(pt.on(f"v_{k}").parallel("y") for k in range(1, 5))), "carry")),
+    Example("outline_nested", "A kernel launches what is parallel inside of it.",
+            pointwise_then_stencil, around("outline", pt.Schedule(pt.on("out").parallel("y").parallel("x")), "carry")),
     Example("strips", "Sliding inside parallel strips: the kernel as code generation gets it.",
             blur, (Section("the kernel", STRIPS, "simplify"),)),
 ]  # fmt: skip

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from pantile.compile import Options, to_loops
+from pantile.compile import Options, to_kernels, to_loops
 from pantile.graph.build import build
 from pantile.graph.nodes import Graph
 from pantile.graph.outputs import separate_outputs
 from pantile.graph.show import show as show_graph
-from pantile.ir.nodes import Stmt
-from pantile.ir.show import show
+from pantile.ir.nodes import Program, Stmt
+from pantile.ir.show import show, show_program
 from pantile.lower.nest import LoopNest
 from pantile.lower.passes import Trace
 from pantile.schedule.resolve import resolve
@@ -44,7 +44,8 @@ def lowered(graph: Graph, schedule: Schedule) -> dict[str, str]:
     """The text after every pass."""
     resolved, plan = resolve(graph, schedule, target=TARGET)
     recorder = Recorder()
-    to_loops(graph, schedule, Variants(resolved, plan).usual, Options(TARGET), recorder)
+    options = Options(TARGET)
+    to_kernels(to_loops(graph, schedule, Variants(resolved, plan).usual, options, recorder), options, recorder)
     return {"graph": text(graph), **{name: text(result) for name, result in recorder.results.items()}}
 
 
@@ -53,6 +54,8 @@ def text(result: object) -> str:
         return show_graph(result).rstrip()
     if isinstance(result, LoopNest):
         return show(result.body)
+    if isinstance(result, Program):
+        return show_program(result)
     return show(result) if isinstance(result, Stmt) else ""
 
 

@@ -8,7 +8,21 @@ from pantile.errors import InternalError
 from pantile.expr.build import ramp
 from pantile.expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const, op, var
 from pantile.expr.types import BOOL, FLOAT32, INDEX, INT32, UINT8
-from pantile.ir.nodes import Alloc, Block, BufferArg, For, If, Let, Program, Realize, Stmt, Store
+from pantile.ir.nodes import (
+    Alloc,
+    Block,
+    BufferArg,
+    CapturedBuffer,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Let,
+    Program,
+    Realize,
+    Stmt,
+    Store,
+)
 from pantile.ir.verify import verify
 from pantile.target.kinds import Kind, Memory
 
@@ -94,3 +108,38 @@ def test_refuses_before_code_generation(case: str) -> None:
 
 def test_constants_need_no_scope() -> None:
     verify(program(store(Const(UINT8, 1, 3))))
+
+
+def launched(kernel: Kernel, *scalars: Expr) -> Program:
+    launch = Launch(kernel.name, scalars, tuple("out" for _ in kernel.buffers), EIGHT)
+    return Program("k", (BufferArg("out", UINT8, 1, True, (1,)),), (), launch, (kernel,))
+
+
+STORING = store(ONE_BYTE, x + var("n"))
+OUT = CapturedBuffer("out", UINT8)
+
+
+def test_kernels_know_what_they_capture() -> None:
+    verify(launched(Kernel("x.0", "x", ZERO, (var("n"),), (OUT,), STORING), EIGHT), flat=True, outlined=True)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "scalars", "message"),
+    [
+        (Kernel("x.0", "x", ZERO, (), (OUT,), STORING), (), "n is not defined where it is used"),
+        (Kernel("x.0", "x", ZERO, (var("n"),), (), STORING), (EIGHT,), "the buffer out does not exist"),
+        (Kernel("x.0", "x", var("m"), (var("n"),), (OUT,), STORING), (EIGHT,), "m is not defined where it is used"),
+        (Kernel("x.0", "x", EIGHT, (var("n"),), (OUT,), STORING), (EIGHT,), "begins at 8, which is neither 0 nor capt"),
+        (Kernel("x.0", "x", ZERO, (var("n"),), (OUT,), STORING), (), "captures index, uint8 but is given uint8"),
+        (Kernel("x.0", "x", ZERO, (var("n"),), (OUT,), STORING), (ONE_BYTE,), "index, uint8 but is given uint8, uint8"),
+        (Kernel("x.0", "x", ZERO, (), (), Launch("x.0", (), (), EIGHT)), (), "x.0 is launched but is no kernel"),
+    ],
+)  # fmt: skip
+def test_kernels_that_do_not_fit_their_launches(kernel: Kernel, scalars: tuple[Expr, ...], message: str) -> None:
+    with pytest.raises(InternalError, match=message):
+        verify(launched(kernel, *scalars), flat=True, outlined=True)
+
+
+def test_no_parallel_loops_are_left_once_they_are_outlined() -> None:
+    with pytest.raises(InternalError, match="loop x is still marked parallel"):
+        verify(program(loop(store(ONE_BYTE, x), Kind.PARALLEL)), flat=True, outlined=True)

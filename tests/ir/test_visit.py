@@ -12,8 +12,11 @@ from pantile.ir.nodes import (
     Block,
     BufferArg,
     Call,
+    CapturedBuffer,
     For,
     If,
+    Kernel,
+    Launch,
     Let,
     Prefetch,
     Produce,
@@ -24,7 +27,7 @@ from pantile.ir.nodes import (
     Store,
 )
 from pantile.ir.show import show, show_program
-from pantile.ir.visit import all_expressions, block, map_exprs, transform, walk
+from pantile.ir.visit import all_expressions, block, map_exprs, transform, walk, walk_program
 from pantile.target.kinds import Kind, Memory
 
 x, y, h = var("x"), var("y"), var("h")
@@ -55,6 +58,41 @@ def test_show() -> None:
 def test_show_program() -> None:
     p = Program("k", (BufferArg("img", UINT8, 2, False, (None, 1)),), (ScalarArg("gain", INT32),), STORE)
     assert show_program(p).splitlines()[0] == "kernel k(img: uint8[:, dense], gain: int32):"
+
+
+LAUNCHING = Kernel("y.0", "y", ZERO, (h,), (), Block((Launch("x.1", (y, x), ("f",), h, h), STORE)))
+LAUNCHED = Kernel("x.1", "x", var("x.begin"), (y, var("x.begin")), (CapturedBuffer("f", UINT8),), STORE)
+HOST = Launch("y.0", (h,), (), h)
+OUTLINED = Program("k", (), (), Block((HOST, HOST, STORE)), (LAUNCHED, LAUNCHING))
+
+
+def test_show_kernels() -> None:
+    assert show_program(OUTLINED).splitlines() == [
+        "host k():",
+        "    launch y.0(h) h times",
+        "    launch y.0(h) h times",
+        f"    {STORE}",
+        "",
+        "kernel x.1(y: index, x.begin: index, f: uint8[]) for x from x.begin:",
+        f"    {STORE}",
+        "",
+        "kernel y.0(h: index) for y from 0:",
+        "    launch x.1(y, x, f) h times  # h bytes of scratch each",
+        f"    {STORE}",
+    ]
+
+
+def test_a_program_is_walked_with_each_kernel_where_it_is_first_launched() -> None:
+    found = [s.kernel for s in walk_program(OUTLINED) if isinstance(s, Launch)]
+    assert found == ["y.0", "x.1", "y.0"]
+    assert [type(s).__name__ for s in walk_program(OUTLINED)] == [
+        "Block", "Launch", "Block", "Launch", "Store", "Store", "Launch", "Store",
+    ]  # fmt: skip
+
+
+def test_launches_are_rebuilt_with_other_arguments() -> None:
+    renamed = map_exprs(LAUNCHING.body, lambda e: substitute(e, {"h": var("height"), "x": y}))
+    assert "launch x.1(y, y, f) height times  # height bytes of scratch each" in show(renamed)
 
 
 def test_nothing_changed_is_the_same_object() -> None:

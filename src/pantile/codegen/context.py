@@ -8,9 +8,9 @@ from dataclasses import field
 from ..dataclass import dataclass
 from ..expr.nodes import Expr
 from ..expr.types import DType
-from ..ir.nodes import Block
+from ..ir.nodes import Block, Kernel
 from ..target import Target
-from .equal import Bodies
+from .closure import Closure
 from .exchanges import Exchanges
 from .function import Function
 from .lanes import Neighbours
@@ -20,7 +20,7 @@ from .strided import Groups
 
 @dataclass
 class Module:
-    """Facts and options that hold for the whole module, and its finished parallel bodies."""
+    """Facts and options that hold for the whole module, and what its kernels need."""
 
     name: str
     target: Target
@@ -29,7 +29,8 @@ class Module:
     dtypes: Mapping[str, DType]  # of every buffer
     ordinals: Mapping[str, int]  # number of every buffer in a debug report
     alias: Mapping[str, str]  # the metadata that tells a buffer's accesses from all others
-    bodies: Bodies
+    kernels: Mapping[str, Kernel]  # by name
+    closures: dict[str, Closure] = field(default_factory=dict)  # of those that are written
 
 
 @dataclass

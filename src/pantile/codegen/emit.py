@@ -7,21 +7,18 @@ out of memory, or 1 for a report. It calls pantile_parallel_for, pantile_scratch
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..errors import InternalError
-from ..ir.nodes import Alloc, Prefetch, Program
-from ..ir.visit import walk
+from ..ir.nodes import Alloc, Kernel, Prefetch, Program
+from ..ir.visit import walk_program
 from ..target import Target
 from .alias import alias_metadata
 from .checks import REPORT, bind_argument_limits
 from .context import Context, Module
-from .equal import Bodies
 from .expressions import write_expression
 from .function import Function
 from .memory import buffer_pointer
 from .names import symbol
-from .parallel import THREADS
+from .parallel import THREADS, begin_kernel
 from .rounding import bfloat_from_bits
 from .statements import write_run
 
@@ -40,14 +37,14 @@ declare void @pantile_scratch_pop(ptr) nounwind
 _ATTRIBUTES = "attributes #0 = { nounwind }"
 # A loop that copies and asks for lines ahead would become a call of memcpy and a loop that asks for all at once.
 _PREFETCHING_ATTRIBUTES = 'attributes #0 = { nounwind "no-builtin-memcpy" }'
-# A kernel that does nothing but start parallel loops runs each instruction once per call: where there are very many,
-# to optimize them takes longer than they ever will.
+# A host part that does nothing but launch kernels runs each instruction once per call: where there are very many, to
+# optimize them takes longer than they ever will.
 _RUNS_ONCE = " noinline optnone"
-_LONG = 4_000  # lines; kernels of apps that have no loops of their own have up to 1,300
+_LONG = 4_000  # lines; those of apps that have no loops of their own have up to 1,300
 
 
 class Arguments:
-    """The frame of a kernel: its argument slots."""
+    """The frame of the host part: its argument slots."""
 
     def __init__(self, program: Program) -> None:
         self.places: dict[str, int] = {}
@@ -70,35 +67,39 @@ class Arguments:
 
 def buffer_names(program: Program) -> tuple[str, ...]:
     """Every buffer, in the order in which a debug report numbers them: arguments, then allocations."""
-    allocated = [s.buffer for s in walk(program.body) if isinstance(s, Alloc)]
+    allocated = [s.buffer for s in walk_program(program) if isinstance(s, Alloc)]
     return tuple(dict.fromkeys([*(b.name for b in program.buffers), *allocated]))
 
 
 def emit(program: Program, target: Target, *, strict: bool = False, debug: bool = False) -> str:
-    """LLVM text of a program whose accesses are flat and whose loops are serial or parallel.
+    """LLVM text of a program whose accesses are flat and whose loops are serial, or kernels.
 
     strict: floats are computed operation by operation as written. debug: accesses are checked (see `checks`).
     """
     names = buffer_names(program)
-    dtypes = {s.buffer: s.dtype for s in walk(program.body) if isinstance(s, Alloc)}
+    dtypes = {s.buffer: s.dtype for s in walk_program(program) if isinstance(s, Alloc)}
     dtypes.update({b.name: b.dtype for b in program.buffers})
     alias = alias_metadata(program, names)
     ordinals = {name: k for k, name in enumerate(names)}
-    bodies = Bodies(alias.apart)
-    module = Module(program.name, target, strict, debug, dtypes, ordinals, alias.notes, bodies)
-    kernel = _kernel(program, module)
-    if bodies.shared():
-        module = replace(module, bodies=Bodies(alias.apart, bodies))
-        kernel = _kernel(program, module)
+    kernels = {k.name: k for k in program.kernels}
+    module = Module(program.name, target, strict, debug, dtypes, ordinals, alias.notes, kernels)
+    functions = [*(_kernel(k, module) for k in program.kernels), _host(program, module)]
     attributes = _PREFETCHING_ATTRIBUTES if _prefetches(program) else _ATTRIBUTES
-    return "\n".join([*module.bodies.texts, kernel, attributes, _DECLARATIONS, *alias.lines, ""])
+    return "\n".join([*functions, attributes, _DECLARATIONS, *alias.lines, ""])
 
 
 def _prefetches(program: Program) -> bool:
-    return any(isinstance(s, Prefetch) for s in walk(program.body))
+    return any(isinstance(s, Prefetch) for s in walk_program(program))
 
 
-def _kernel(program: Program, module: Module) -> str:
+def _kernel(kernel: Kernel, module: Module) -> str:
+    fn = begin_kernel(module, kernel)
+    write_run(Context(module, fn, write_expression), kernel.body)
+    fn.leave("0")
+    return fn.text()
+
+
+def _host(program: Program, module: Module) -> str:
     head = f"define i32 {symbol(program.name)}(ptr noalias readonly %args, i64 %num_threads) #0"
     fn = Function(head, Arguments(program), "%args")
     fn.bind(THREADS, "%num_threads")

@@ -5,7 +5,7 @@ one's name. What a scope (a loop body, a branch) added is forgotten at its end, 
 are numbered too, per buffer, until that buffer is stored to or a scope begins or ends.
 
 Names of the program are resolved where they were bound in this function; any other comes out of the function's
-frame (the kernel's argument slots or a parallel body's closure), loaded once, on first use, in the entry block.
+frame (the program's argument slots or a kernel's closure), loaded once, on first use, in the entry block.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ class Function:
         self.nesting: dict[str, int] = {}  # how many minima and maxima LLVM sees behind a name
         self._heap: list[str] = []  # labels of where the heap buffers that are live are given back on the way out
         self._ways_out: list[str] = []
-        self.has_regions = False  # parallel loops
-        self.has_loops = False  # of its own
+        self.has_loops = False
         self._long_loops: list[int] = []  # lines that end them
         self._numbers: dict[str, str] = {}
         self._added: list[str] = []

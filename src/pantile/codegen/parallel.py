@@ -1,88 +1,63 @@
-"""Parallel loops: the body becomes a function of its own that the runtime calls once per iteration.
+"""Kernels and launches. A kernel is a function that the runtime calls once per iteration, with a closure that holds
+what it captures; a launch fills such a closure and hands both to the runtime.
 
-What the body uses from around it (scalars, buffers, the thread count) is put in a closure, one slot per value, as the
-body asks for it while it is being written.
+Besides what the loop IR says, a kernel may ask its closure for the thread count, and in a debug build for the limits of
+its buffers and the place of the report.
 """
 
 from __future__ import annotations
 
-from ..ir.nodes import For
-from .context import Context
+from ..expr.nodes import Var
+from ..ir.nodes import Kernel, Launch
+from .checks import REPORT, high_limit, low_limit
+from .closure import SLOT, Closure
+from .context import Context, Module
 from .function import Function
+from .memory import buffer_pointer
 from .names import symbol
 
 THREADS = "#threads"
 SCRATCH = "#scratch"
-_SLOT = 8
+_OF_BUFFERS = (buffer_pointer, low_limit, high_limit)
 
 
-class Closure:
-    """The frame of a parallel body: values of the function around it."""
-
-    def __init__(self, outer: Function) -> None:
-        self.outer = outer
-        self.captured: list[tuple[int, str, str]] = []  # byte, LLVM type, operand
-        self.size = 0
-        self.asked: list[tuple[str, str]] = []  # names of the function around it, with their types
-
-    def place(self, name: str, type_: str) -> int:
-        self.asked.append((name, type_))
-        return self.add(type_, self.outer.resolve(name, type_))
-
-    def add(self, type_: str, operand: str) -> int:
-        """One more value; the byte at which it lies."""
-        byte = self.size
-        self.captured.append((byte, type_, operand))
-        self.size += _slots(type_) * _SLOT
-        return byte
+def begin_kernel(module: Module, kernel: Kernel) -> Function:
+    """The function of a kernel, with its variable bound; to be filled with its body."""
+    buffers = [name(b.name) for b in kernel.buffers for name in _OF_BUFFERS]
+    captures = [*(v.name for v in kernel.scalars), *buffers, THREADS, REPORT]
+    closure = module.closures[kernel.name] = Closure(kernel.name, captures)
+    takes = "ptr noalias %closure, i64 %index, ptr noalias %scratch"
+    fn = Function(f"define internal i32 {_symbol(module, kernel.name)}({takes}) #0", closure, "%closure")
+    fn.bind(SCRATCH, "%scratch")
+    index = "%index"
+    if isinstance(kernel.min, Var):
+        index = fn.value(f"add nsw i64 %index, {fn.resolve(kernel.min.name, 'i64')}")
+    fn.bind(kernel.var, index)
+    return fn
 
 
-def _slots(type_: str) -> int:
-    """Enough room for any scalar, or for the lanes of a vector of the widest."""
-    return int(type_[1:].split(" ")[0]) if type_.startswith("<") else 1
+def _symbol(module: Module, kernel: str) -> str:
+    return symbol(f"{module.name}.{kernel}")
 
 
-def begin_body(ctx: Context, loop: For) -> tuple[Function, Closure]:
-    """The function of a parallel loop's body, with its loop variable bound."""
-    closure = Closure(ctx.fn)
-    name = symbol(f"{ctx.module.name}.{loop.var}.{ctx.module.bodies.new_number()}")
-    head = f"define internal i32 {name}(ptr noalias %closure, i64 %index, ptr noalias %scratch) #0"
-    body = Function(head, closure, "%closure")
-    body.bind(SCRATCH, "%scratch")
-    first = f"#first {loop.var}"
-    ctx.fn.bind(first, ctx.value(loop.min))
-    low = body.resolve(first, "i64") if ctx.fn.names[first] != "0" else "0"
-    body.bind(loop.var, "%index" if low == "0" else body.value(f"add nsw i64 %index, {low}"))
-    return body, closure
-
-
-def drafted_body(ctx: Context, body: Function, closure: Closure) -> Function | None:
-    """The body as it was written the first time, if the module is written again: it asks for the same names."""
-    found = ctx.module.bodies.draft(body)
-    if found is None:
-        return None
-    draft, asked = found
-    for name, type_ in asked[len(closure.asked) :]:
-        closure.place(name, type_)
-    return draft
-
-
-def write_region(ctx: Context, loop: For, body: Function, closure: Closure) -> None:
-    """Fill the closure and hand the finished body to the runtime."""
-    fn = ctx.fn
-    fn.has_regions = True
-    ctx.module.bodies.keep_draft(body, closure.asked)
-    name, parameters = ctx.module.bodies.add(body, closure.size)
-    for value in parameters:
-        closure.add("i64", str(value))
-    memory = fn.alloca(f"[{max(closure.size, _SLOT)} x i8]", "closure")
-    for byte, type_, operand in closure.captured:
-        slot = fn.effect_value(f"getelementptr inbounds i8, ptr {memory}, i64 {byte}")
-        fn.effect(f"store {type_} {operand}, ptr {slot}, align 8")
-    count = fn.value(f"call i64 @llvm.smax.i64(i64 {ctx.value(loop.extent)}, i64 0)")
-    scratch = "0" if loop.scratch is None else ctx.value(loop.scratch)
+def write_launch(ctx: Context, s: Launch) -> None:
+    """Fill a closure and hand it to the runtime, with the kernel."""
+    fn, kernel, closure = ctx.fn, ctx.module.kernels[s.kernel], ctx.module.closures[s.kernel]
+    scalars = dict(zip([v.name for v in kernel.scalars], s.scalars, strict=True))
+    pairs = list(zip(kernel.buffers, s.buffers, strict=True))
+    others = {name(b.name): name(given) for b, given in pairs for name in _OF_BUFFERS}
+    values = [
+        ctx.value(scalars[x.name]) if x.name in scalars else fn.resolve(others.get(x.name, x.name), x.type_)
+        for x in closure.slots
+    ]
+    memory = fn.alloca(f"[{max(closure.size, SLOT)} x i8]", "closure")
+    for slot, value in zip(closure.slots, values, strict=True):
+        place = fn.effect_value(f"getelementptr inbounds i8, ptr {memory}, i64 {slot.byte}")
+        fn.effect(f"store {slot.type_} {value}, ptr {place}, align 8")
+    count = fn.value(f"call i64 @llvm.smax.i64(i64 {ctx.value(s.extent)}, i64 0)")
+    scratch = "0" if s.scratch is None else ctx.value(s.scratch)
     threads = fn.resolve(THREADS, "i64")
-    operands = f"ptr {name}, ptr {memory}, i64 {count}, i64 {scratch}, i64 {threads}"
+    operands = f"ptr {_symbol(ctx.module, s.kernel)}, ptr {memory}, i64 {count}, i64 {scratch}, i64 {threads}"
     code = fn.effect_value(f"call i32 @pantile_parallel_for({operands})")
     fn.forget_all_loads()
     fn.fail_if(fn.effect_value(f"icmp ne i32 {code}, 0"), code)

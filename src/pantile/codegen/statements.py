@@ -9,7 +9,7 @@ from ..errors import InternalError
 from ..expr.linear import linear
 from ..expr.nodes import Const, Expr, Op
 from ..expr.visit import Key, key
-from ..ir.nodes import Alloc, Block, Call, For, If, Let, Prefetch, Produce, Stmt, Store
+from ..ir.nodes import Alloc, Block, Call, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
 from ..ir.visit import walk
 from ..target.kinds import Kind, Memory
 from .checks import bind_alloc_limits
@@ -20,7 +20,7 @@ from .lanes import Neighbours
 from .memory import buffer_pointer, write_prefetch, write_store
 from .names import readable
 from .nesting import bind_cut, hidden
-from .parallel import SCRATCH, begin_body, drafted_body, write_region
+from .parallel import SCRATCH, write_launch
 from .rows import Row, Rows, begun
 from .strided import Groups
 from .types import memory_type
@@ -90,11 +90,9 @@ def _call(ctx: Context, s: Call) -> None:
 
 
 def _for(ctx: Context, s: For) -> None:
-    if s.kind is Kind.PARALLEL:
-        _parallel_for(ctx, s)
-    elif s.kind is not Kind.SERIAL:
+    if s.kind is not Kind.SERIAL:
         raise InternalError(f"loop {s.var} is {s.kind.value}: lowering should have removed it")
-    elif isinstance(s.extent, Const) and s.extent.value == 1:
+    if isinstance(s.extent, Const) and s.extent.value == 1:
         _single_iteration(ctx, s)
     elif not (isinstance(s.extent, Const) and s.extent.value <= 0):
         _serial_for(ctx, s)
@@ -154,15 +152,6 @@ def _is_short(s: For) -> bool:
 
 def _sum(ctx: Context, a: Expr, b: Expr) -> str:
     return ctx.value(ctx.keep(Op(a.dtype, 1, "add", (a, b))))
-
-
-def _parallel_for(ctx: Context, s: For) -> None:
-    body, closure = begin_body(ctx, s)
-    draft = drafted_body(ctx, body, closure)
-    if draft is None:
-        write_run(Context(ctx.module, body, ctx.emit), s.body)
-        body.leave("0")
-    write_region(ctx, s, draft or body, closure)
 
 
 # Memory
@@ -225,4 +214,5 @@ _WRITERS: dict[type[Stmt], Callable[[Context, Any], None]] = {
     Alloc: _alloc,
     Prefetch: write_prefetch,
     Call: _call,
+    Launch: write_launch,
 }

@@ -10,6 +10,11 @@
          | Alloc(buffer, dtype, size, memory, body)     after flattening: `size` elements, 64-byte aligned
          | Prefetch(buffer, indices)
          | Call(name, args)                      an effect of the runtime, by name
+         | Launch(kernel, scalars, buffers, extent)     after outlining, instead of parallel loops: run a kernel
+
+A Program has a body and, once parallel loops are outlined, kernels:
+
+    kernel = Kernel(name, var, min, scalars, buffers, body)     body for each var from min on; it knows nothing else
 
 Names are unique within a program. Loop variables and let names are index `Var`s unless their value has another type.
 After `flatten`, every Load and Store has one index, counted in elements from the buffer's base pointer.
@@ -17,7 +22,7 @@ After `flatten`, every Load and Store has one index, counted in elements from th
 
 from __future__ import annotations
 
-from ..expr.nodes import Expr, node
+from ..expr.nodes import Const, Expr, Var, node
 from ..expr.types import DType
 from ..target.kinds import Kind, Memory
 
@@ -128,6 +133,17 @@ class Call(Stmt):
     args: tuple[Expr, ...]
 
 
+@node()
+class Launch(Stmt):
+    """Run a kernel for `extent` values of its variable, in any order or at once, and wait for all of them."""
+
+    kernel: str
+    scalars: tuple[Expr, ...]  # what the kernel captures, in its order
+    buffers: tuple[str, ...]
+    extent: Expr
+    scratch: Expr | None = None  # bytes of arena each thread needs inside
+
+
 Strides = tuple[int | None, ...]  # per axis, in elements; None is any
 
 
@@ -157,10 +173,34 @@ class ScalarArg:
 
 
 @node()
+class CapturedBuffer:
+    """A buffer that a kernel accesses and that lives outside of it."""
+
+    name: str
+    dtype: DType
+
+
+@node()
+class Kernel:
+    """What was the body of a parallel loop, as a function of all that it uses from around it.
+
+    Launches of equal loops share a kernel; its names are those of the first of these loops.
+    """
+
+    name: str
+    var: str
+    min: Const | Var  # 0, or one of the scalars: the variable counts from there
+    scalars: tuple[Var, ...]
+    buffers: tuple[CapturedBuffer, ...]
+    body: Stmt
+
+
+@node()
 class Program:
-    """A kernel: arguments and body."""
+    """Arguments and a body; the kernels that it launches, each after those that it launches itself."""
 
     name: str
     buffers: tuple[BufferArg, ...]
     scalars: tuple[ScalarArg, ...]
     body: Stmt
+    kernels: tuple[Kernel, ...] = ()

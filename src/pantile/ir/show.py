@@ -19,7 +19,23 @@ from ..expr.nodes import Const, Expr
 from ..expr.show import show as show_expr
 from ..expr.types import INDEX
 from ..target.kinds import Kind, Memory
-from .nodes import Alloc, Block, BufferArg, Call, For, If, Let, Prefetch, Produce, Program, Realize, Stmt, Store
+from .nodes import (
+    Alloc,
+    Block,
+    BufferArg,
+    Call,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Let,
+    Prefetch,
+    Produce,
+    Program,
+    Realize,
+    Stmt,
+    Store,
+)
 
 _INDENT = "    "
 
@@ -30,9 +46,17 @@ def show(s: Stmt) -> str:
 
 
 def show_program(p: Program) -> str:
-    """The kernel with its arguments."""
+    """The kernel with its arguments; once parallel loops are outlined, the host part and their kernels."""
     args = [_show_argument(b) for b in p.buffers] + [f"{a.name}: {a.dtype}" for a in p.scalars]
-    return "\n".join([f"kernel {p.name}({', '.join(args)}):", *_indented(p.body)])
+    lines = [f"{'host' if p.kernels else 'kernel'} {p.name}({', '.join(args)}):", *_indented(p.body)]
+    for kernel in p.kernels:
+        lines += ["", *_show_kernel(kernel)]
+    return "\n".join(lines)
+
+
+def _show_kernel(k: Kernel) -> list[str]:
+    captures = [f"{v.name}: {_type(v)}" for v in k.scalars] + [f"{b.name}: {b.dtype}[]" for b in k.buffers]
+    return [f"kernel {k.name}({', '.join(captures)}) for {k.var} from {show_expr(k.min)}:", *_indented(k.body)]
 
 
 def _show_argument(b: BufferArg) -> str:
@@ -54,9 +78,12 @@ def _indented(s: Stmt) -> list[str]:
 
 def _show_for(s: For) -> list[str]:
     kind = "" if s.kind is Kind.SERIAL else f"{s.kind.value} "
-    scratch = "" if s.scratch is None else f"  # {show_expr(s.scratch)} bytes of scratch each"
-    head = f"{kind}for {s.var} in {show_expr(s.min)}..{_end(s.min, s.extent)}:{scratch}"
+    head = f"{kind}for {s.var} in {show_expr(s.min)}..{_end(s.min, s.extent)}:{_scratch(s.scratch)}"
     return [head, *_indented(s.body)]
+
+
+def _scratch(each: Expr | None) -> str:
+    return "" if each is None else f"  # {show_expr(each)} bytes of scratch each"
 
 
 def _end(low: Expr, extent: Expr) -> str:
@@ -100,6 +127,11 @@ def _show_alloc(s: Alloc) -> list[str]:
     return [f"alloc {s.buffer}: {s.dtype}[{show_expr(s.size)}]{_place(s.memory)}{at}", *_lines(s.body)]
 
 
+def _show_launch(s: Launch) -> list[str]:
+    arguments = ", ".join([*map(show_expr, s.scalars), *s.buffers])
+    return [f"launch {s.kernel}({arguments}) {show_expr(s.extent)} times{_scratch(s.scratch)}"]
+
+
 def _place(memory: Memory) -> str:
     return "" if memory is Memory.AUTO else f" in {memory.value}"
 
@@ -119,4 +151,5 @@ _SHOW: dict[type[Stmt], Callable[[Any], list[str]]] = {
     Alloc: _show_alloc,
     Prefetch: lambda s: [f"prefetch {s.buffer}[{_list(s.indices)}]"],
     Call: lambda s: [f"{s.name}({_list(s.args)})"],
+    Launch: _show_launch,
 }

@@ -2,12 +2,13 @@
 
 Checked: every name is defined around its use and hides no other, types and lanes agree in every expression, bounds
 are index scalars, stores match their buffer. With `flat=True` also what codegen relies on: one index per access,
-no vector or unrolled loops left, storage allocated.
+no vector or unrolled loops left, storage allocated. With `outlined=True` no parallel loops are left, either. A kernel
+uses nothing but what it captures and defines itself, and each launch gives it that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import InternalError
@@ -29,25 +30,29 @@ from ..expr.nodes import (
 )
 from ..expr.types import INDEX, DType
 from ..expr.visit import children as operands
-from ..target.kinds import ITERATED, Memory
-from .nodes import Alloc, For, If, Let, Prefetch, Program, Realize, Stmt, Store
+from ..target.kinds import ITERATED, Kind, Memory
+from .nodes import Alloc, For, If, Kernel, Launch, Let, Prefetch, Program, Realize, Stmt, Store
 from .visit import children, expressions
 
 
-def verify(program: Program, *, flat: bool = False) -> None:
-    """Raise InternalError unless the program is well formed (`flat`: ready for code generation)."""
-    _Verifier(program, flat).run()
+def verify(program: Program, *, flat: bool = False, outlined: bool = False) -> None:
+    """Raise InternalError unless the program is well formed (`flat`, `outlined`: ready for code generation)."""
+    _Verifier(program, flat, outlined).run()
 
 
 class _Verifier:
-    def __init__(self, program: Program, flat: bool) -> None:
+    def __init__(self, program: Program, flat: bool, outlined: bool) -> None:
         self.program = program
         self.flat = flat
+        self.outlined = outlined
+        self.kernels: dict[str, Kernel] = {}  # checked, so that others may launch them
         self.scalars: dict[str, tuple[DType, int]] = {}
         self.buffers: dict[str, DType] = {}
         self.proved: set[int] = set()  # expressions checked in the scope that is open
 
     def run(self) -> None:
+        for kernel in self.program.kernels:
+            self.kernel(kernel)
         for b in self.program.buffers:
             self.add_buffer(b.name, b.dtype)
             for axis in range(b.ndim):
@@ -56,6 +61,23 @@ class _Verifier:
         for a in self.program.scalars:
             self.add_scalar(a.name, a.dtype, 1)
         self.statement(self.program.body)
+
+    def kernel(self, k: Kernel) -> None:
+        """In a scope of its own."""
+        if k.name in self.kernels:
+            raise self.fail(f"there are two kernels {k.name}")
+        for v in k.scalars:
+            self.add_scalar(v.name, v.dtype, v.lanes)
+        for b in k.buffers:
+            self.add_buffer(b.name, b.dtype)
+        self.index(k.min, f"the first {k.var} of kernel {k.name}")
+        self.expression(k.min)
+        if isinstance(k.min, Const) and k.min.value != 0:
+            raise self.fail(f"kernel {k.name} begins at {k.min}, which is neither 0 nor captured")
+        self.add_scalar(k.var, INDEX, 1)
+        self.statement(k.body)
+        self.scalars, self.buffers = {}, {}
+        self.kernels[k.name] = k
 
     def fail(self, message: str) -> InternalError:
         return InternalError(f"loop IR of {self.program.name}: {message}")
@@ -101,7 +123,7 @@ class _Verifier:
         for role, e in (("min", s.min), ("extent", s.extent), ("scratch", s.scratch)):
             if e is not None:
                 self.index(e, f"the {role} of loop {s.var}")
-        if self.flat and s.kind not in ITERATED:
+        if self.flat and s.kind not in ((Kind.SERIAL,) if self.outlined else ITERATED):
             raise self.fail(f"loop {s.var} is still marked {s.kind.value}")
 
     def branch(self, s: If) -> None:
@@ -134,6 +156,18 @@ class _Verifier:
     def prefetch(self, s: Prefetch) -> None:
         self.buffer(s.buffer)
         self.indices(s.buffer, s.indices)
+
+    def launch(self, s: Launch) -> None:
+        kernel = self.kernels.get(s.kernel)
+        if kernel is None:
+            raise self.fail(f"{s.kernel} is launched but is no kernel, or one that comes later")
+        self.index(s.extent, f"the extent of {s.kernel}")
+        if s.scratch is not None:
+            self.index(s.scratch, f"the scratch memory of {s.kernel}")
+        given = [*map(_type, s.scalars), *map(self.buffer, s.buffers)]
+        wanted = [*map(_type, kernel.scalars), *(b.dtype for b in kernel.buffers)]
+        if given != wanted:
+            raise self.fail(f"{s.kernel} captures {_list(wanted)} but is given {_list(given)}")
 
     # Expressions
 
@@ -233,6 +267,10 @@ def _type(e: Expr) -> str:
     return str(e.dtype) if e.lanes == 1 else f"{e.dtype}x{e.lanes}"
 
 
+def _list(types: Iterable[object]) -> str:
+    return ", ".join(map(str, types)) or "nothing"
+
+
 _STATEMENTS: dict[type[Stmt], Callable[[_Verifier, Any], None]] = {
     For: _Verifier.loop,
     If: _Verifier.branch,
@@ -240,6 +278,7 @@ _STATEMENTS: dict[type[Stmt], Callable[[_Verifier, Any], None]] = {
     Realize: _Verifier.realize,
     Alloc: _Verifier.alloc,
     Prefetch: _Verifier.prefetch,
+    Launch: _Verifier.launch,
 }
 _EXPRESSIONS: dict[type[Expr], Callable[[_Verifier, Any], None]] = {
     Const: lambda v, e: None,

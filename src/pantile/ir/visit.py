@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..expr.nodes import Expr, Load
 from ..expr.visit import walk as walk_expr
 from ..expr.visit import walk_loads
-from .nodes import Alloc, Block, Call, For, If, Let, Prefetch, Produce, Realize, Stmt, Store
+from .nodes import Alloc, Block, Call, For, If, Launch, Let, Prefetch, Produce, Program, Realize, Stmt, Store
 
 
 class _Shape(NamedTuple):
@@ -41,6 +41,11 @@ def _make_alloc(s: Alloc, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
     return Alloc(s.buffer, s.dtype, e[0], s.memory, None if s.offset is None else e[1], b[0])
 
 
+def _make_launch(s: Launch, e: tuple[Expr, ...], _: tuple[Stmt, ...]) -> Stmt:
+    n = len(s.scalars)
+    return Launch(s.kernel, e[:n], s.buffers, e[n], None if s.scratch is None else e[n + 1])
+
+
 _SHAPES: dict[type[Stmt], _Shape] = {
     For: _Shape(lambda s: (s.min, s.extent, *_present(s.scratch)), lambda s: (s.body,), _make_for),
     Let: _Shape(lambda s: (s.value,), lambda s: (s.body,), lambda s, e, b: Let(s.name, e[0], b[0])),
@@ -52,6 +57,7 @@ _SHAPES: dict[type[Stmt], _Shape] = {
     Alloc: _Shape(lambda s: (s.size, *_present(s.offset)), lambda s: (s.body,), _make_alloc),
     Prefetch: _Shape(lambda s: s.indices, lambda s: (), lambda s, e, b: Prefetch(s.buffer, e)),
     Call: _Shape(lambda s: s.args, lambda s: (), lambda s, e, b: Call(s.name, e)),
+    Launch: _Shape(lambda s: (*s.scalars, s.extent, *_present(s.scratch)), lambda s: (), _make_launch),
 }  # fmt: skip
 
 
@@ -97,6 +103,18 @@ def walk(s: Stmt) -> Iterator[Stmt]:
     while stack:
         node = stack.pop()
         yield node
+        stack.extend(reversed(children(node)))
+
+
+def walk_program(program: Program) -> Iterator[Stmt]:
+    """Every statement of a program in that order, those of a kernel where it is first launched."""
+    kernels = {k.name: k.body for k in program.kernels}
+    stack = [program.body]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, Launch) and node.kernel in kernels:
+            stack.append(kernels.pop(node.kernel))
         stack.extend(reversed(children(node)))
 
 

@@ -22,7 +22,7 @@ from ..graph.nodes import Stage
 _OF_BUFFERS = frozenset({"out", "shape", "stride", "min", "value", "held", "lanes"})
 _OF_LOOPS = frozenset(
     {"min", "max", "lo", "at", "rest", "row", "column", "first", "steady", "steady_end", "edge"}
-    | {"piece", "start", "whole"}
+    | {"piece", "start", "whole", "begin", "constant"}
 )
 _UPDATE = re.compile(r"u\d+")
 

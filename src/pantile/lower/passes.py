@@ -3,7 +3,7 @@
 inline -> expand unrolled sums -> convert what is stored -> share places -> narrow integers -> fit blocks -> build
 loop nest (regions, sliding) -> fold storage -> split storage -> simplify -> trim loops -> unswitch -> partition loops
 -> vectorize -> unroll -> collect lanes -> promote accumulators -> share memory -> flatten storage -> simplify ->
-tighten places -> interleave channels -> associate sums -> carry values
+tighten places -> interleave channels -> associate sums -> carry values; and before code is made: outline kernels
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from .interleave import interleave
 from .names import loop_name
 from .narrow import narrow
 from .nest import build_nest
+from .outline import outline
 from .partition import partition
 from .pixels import pixels
 from .places import share_places
@@ -122,6 +123,14 @@ def lower(
     program = Program(graph.name, buffers, scalars, body)
     if trace.check:
         trace.run("verify", lambda: verify(program, flat=True))
+    return program
+
+
+def outlined(program: Program, trace: Trace, debug: bool = False) -> Program:
+    """The last pass, on its own: people look at loops before it. `debug`: every access is told by its buffer's name."""
+    program = trace.run("outline", lambda: outline(program, share=not debug))
+    if trace.check:
+        trace.run("verify", lambda: verify(program, flat=True, outlined=True))
     return program
 
 

@@ -1,0 +1,42 @@
+"""What a kernel is given: a closure, one slot per value, in the order in which its code first asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..dataclass import dataclass
+from ..errors import InternalError
+
+SLOT = 8
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A value of a closure: its name in the kernel, its LLVM type, the byte at which it lies."""
+
+    name: str
+    type_: str
+    byte: int
+
+
+class Closure:
+    """The frame of a kernel's function. It holds what code asks for, which may be less than what a kernel captures."""
+
+    def __init__(self, kernel: str, captures: Iterable[str]) -> None:
+        self._kernel = kernel
+        self._captures = frozenset(captures)
+        self.slots: list[Slot] = []
+        self.size = 0
+
+    def place(self, name: str, type_: str) -> int:
+        if name not in self._captures:
+            raise InternalError(f"{self._kernel} uses {name}, which it does not capture")
+        byte = self.size
+        self.slots.append(Slot(name, type_, byte))
+        self.size += _room(type_)
+        return byte
+
+
+def _room(type_: str) -> int:
+    """Enough for any scalar, or for the lanes of a vector of the widest."""
+    return SLOT * (int(type_[1:].split(" ")[0]) if type_.startswith("<") else 1)

@@ -1,0 +1,67 @@
+"""Which buffers may share memory: scratch buffers of one arena whose lifetimes are disjoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..dataclass import dataclass
+from ..expr.nodes import Const
+from ..target.kinds import Kind, Memory
+from .nodes import Alloc, For, Program, Stmt
+from .visit import children
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A scratch buffer: its arena and place, and the buffers alive around it."""
+
+    arena: int
+    begin: int | None
+    end: int | None
+    around: tuple[str, ...]
+
+
+def overlaps(program: Program) -> dict[str, list[str]]:
+    """Per scratch buffer those that may share memory with it, where there are some: each kernel has an arena, as each
+    parallel loop that is not outlined yet."""
+    pieces: dict[str, list[_Piece]] = {}
+    for body in (program.body, *(k.body for k in program.kernels)):
+        _collect(body, id(body), (), pieces)
+    within: dict[int, list[str]] = {}
+    for name, found in pieces.items():
+        for arena in {p.arena for p in found}:
+            within.setdefault(arena, []).append(name)
+    near = {n: dict.fromkeys(o for p in found for o in within[p.arena]) for n, found in pieces.items()}
+    sharing = {n: [o for o in near[n] if o != n and _may_share(n, o, pieces)] for n in pieces}
+    return {n: others for n, others in sharing.items() if others}
+
+
+def _collect(s: Stmt, arena: int, around: tuple[str, ...], pieces: dict[str, list[_Piece]]) -> None:
+    if isinstance(s, Alloc):
+        if s.memory is Memory.SCRATCH:
+            pieces.setdefault(s.buffer, []).append(_Piece(arena, *_extent(s), around))
+        around = (*around, s.buffer)
+    if isinstance(s, For) and s.kind is Kind.PARALLEL:
+        arena = id(s)
+    for c in children(s):
+        _collect(c, arena, around, pieces)
+
+
+def _extent(s: Alloc) -> tuple[int | None, int | None]:
+    """First byte and end, where they are constant."""
+    begin = 0 if s.offset is None else int(s.offset.value) if isinstance(s.offset, Const) else None
+    if begin is None or not isinstance(s.size, Const):
+        return begin, None
+    return begin, begin + int(s.size.value) * s.dtype.bytes
+
+
+def _may_share(a: str, b: str, pieces: Mapping[str, list[_Piece]]) -> bool:
+    return any(_overlap(a, p, b, q) for p in pieces[a] for q in pieces[b])
+
+
+def _overlap(a: str, p: _Piece, b: str, q: _Piece) -> bool:
+    if p.arena != q.arena or a in q.around or b in p.around:
+        return False
+    if p.begin is None or p.end is None or q.begin is None or q.end is None:
+        return True
+    return p.begin < q.end and q.begin < p.end

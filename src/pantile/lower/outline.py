@@ -1,0 +1,158 @@
+"""Outline: every parallel loop becomes a kernel that names all it uses, and the loop a launch of it.
+
+    parallel for y in 0..h:             launch y.0(w, 2, f, img) h times
+        for x in 0..w:                  launch y.0(w, 3, g, f) h times
+            f[y*w + x] = img[x]*2
+    parallel for v in 0..h:             kernel y.0(w: index, c: float32, f: float32[], img: float32[]) for y from 0:
+        for u in 0..w:                      for x in 0..w:
+            g[v*w + u] = f[u]*3                 f[y*w + x] = img[x]*c
+
+What remains is a host part that allocates and launches. A kernel may launch others, where parallel loops nest: inner
+loops come first. Loops that are alike (`alike`) have one kernel: compiling takes most of the time, and the sweeps of an
+iterated stencil, or the layers of a network, are the same code. Debug builds, which say which buffer an access missed,
+have a kernel for each loop.
+
+Needs flat storage with scratch memory planned; nothing that looks for parallel loops may come after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from operator import is_
+
+from ..expr.build import broadcast
+from ..expr.nodes import Const, Expr, Op, Var, const, var
+from ..expr.types import INDEX, DType
+from ..expr.visit import Key, each_once, key
+from ..expr.visit import rebuild as rebuild_expr
+from ..ir.nodes import Alloc, CapturedBuffer, For, Kernel, Launch, Program, Stmt
+from ..ir.overlap import overlaps
+from ..ir.visit import children, expressions, rebuild, walk
+from ..target.kinds import Kind
+from .alike import Constant, Family, Reading, Spot, is_added, read, starts_at_zero
+from .names import of_loop
+
+
+def outline(program: Program, share: bool = True) -> Program:
+    """The program with kernels instead of parallel loops. `share`: alike loops have one."""
+    dtypes = {s.buffer: s.dtype for s in walk(program.body) if isinstance(s, Alloc)}
+    dtypes.update({b.name: b.dtype for b in program.buffers})
+    meeting = overlaps(program)
+    body, kernels = program.body, list[Kernel]()
+    while True:
+        loops = _innermost(body)
+        if not loops:
+            return replace(program, body=body, kernels=tuple(kernels))
+        readings = [read(loop, dtypes, meeting) for loop in loops]
+        launches: dict[int, Stmt] = {}
+        for family, members in _families(readings, share):
+            kernel = _kernel(loops[members[0]], family, len(kernels), dtypes)
+            kernels.append(kernel)
+            launches |= {id(loops[k]): _launch(kernel, loops[k], readings[k], family) for k in members}
+        body = _with_launches(body, launches)
+
+
+def _innermost(body: Stmt) -> list[For]:
+    """The parallel loops without others inside, in program order."""
+    found: list[For] = []
+
+    def has_parallel(s: Stmt) -> bool:
+        inside = [has_parallel(c) for c in children(s)]
+        if not (isinstance(s, For) and s.kind is Kind.PARALLEL):
+            return any(inside)
+        if not any(inside):
+            found.append(s)
+        return True
+
+    has_parallel(body)
+    return found
+
+
+def _families(readings: list[Reading], share: bool) -> list[tuple[Family, list[int]]]:
+    """Loops that are alike, each in the first family that has few enough parameters with it."""
+    found: list[tuple[Family, list[int]]] = []
+    by_shape: dict[tuple[object, ...], list[tuple[Family, list[int]]]] = {}
+    for k, reading in enumerate(readings):
+        alike = by_shape.setdefault(reading.shape, []) if share else []
+        for family, members in alike:
+            if family.join(reading):
+                members.append(k)
+                break
+        else:
+            alike.append((Family(reading), [k]))
+            found.append(alike[-1])
+    return found
+
+
+def _kernel(loop: For, family: Family, number: int, dtypes: Mapping[str, DType]) -> Kernel:
+    """The kernel of a family whose first loop this is."""
+    first = family.first
+    begin = const(0, INDEX) if starts_at_zero(loop) else var(of_loop(loop.var, "begin"))
+    types = [t for t, _ in family.parameters(first)]
+    parameters = tuple([var(of_loop(loop.var, "constant", k), t) for k, t in enumerate(types)])
+    body = _with_parameters(loop.body, family.places(), parameters) if parameters else loop.body
+    return Kernel(
+        f"{loop.var}.{number}",
+        loop.var,
+        begin,
+        (*([begin] if isinstance(begin, Var) else []), *first.scalars, *parameters),
+        tuple([CapturedBuffer(b, dtypes[b]) for b in first.buffers]),
+        body,
+    )
+
+
+def _launch(kernel: Kernel, loop: For, reading: Reading, family: Family) -> Launch:
+    begin = () if starts_at_zero(loop) else (loop.min,)
+    parameters = [_number(c) for c in family.parameters(reading)]
+    return Launch(kernel.name, (*begin, *reading.scalars, *parameters), reading.buffers, loop.extent, loop.scratch)
+
+
+def _number(constant: Constant) -> Const:
+    t, value = constant
+    return const(float.fromhex(value) if isinstance(value, str) else value, t)
+
+
+def _with_launches(s: Stmt, launches: Mapping[int, Stmt]) -> Stmt:
+    found = launches.get(id(s))
+    if found is not None:
+        return found
+    return rebuild(s, expressions(s), tuple([_with_launches(c, launches) for c in children(s)]))
+
+
+# Constants that become parameters
+
+
+def _with_parameters(body: Stmt, places: list[tuple[Spot, int]], parameters: tuple[Var, ...]) -> Stmt:
+    """With parameters where these constants are."""
+    extents = {id(spot): parameters[k] for spot, k in places if isinstance(spot, For)}
+    others = {key(spot): parameters[k] for spot, k in places if isinstance(spot, Op)}
+    memo: dict[int, Expr] = {}
+
+    def change(s: Stmt) -> Stmt:
+        exprs = [_parameterized(e, others, memo) for e in expressions(s)]
+        if id(s) in extents:
+            exprs[1] = extents[id(s)]
+        return rebuild(s, tuple(exprs), tuple(map(change, children(s))))
+
+    return change(body)
+
+
+def _parameterized(e: Expr, spots: Mapping[Key, Var], memo: dict[int, Expr]) -> Expr:
+    def visit(node: Expr) -> Expr:
+        old = node.operands
+        new = tuple([memo[id(c)] for c in old])
+        if isinstance(node, Op) and key(node) in spots:
+            return _with_parameter(node, new, spots[key(node)])
+        if all(map(is_, new, old)):
+            return node
+        return Op(node.dtype, node.lanes, node.op, new) if isinstance(node, Op) else rebuild_expr(node, new)
+
+    return each_once(e, memo, visit)
+
+
+def _with_parameter(node: Op, operands: tuple[Expr, ...], parameter: Var) -> Expr:
+    if is_added(node):
+        return Op(INDEX, 1, "add", (Op(INDEX, 1, "add", (operands[0], parameter)), operands[1]))
+    name = "shr" if node.op == "floordiv" else node.op  # by a power of two
+    return Op(node.dtype, node.lanes, name, (operands[0], broadcast(parameter, node.lanes), *operands[2:]))
