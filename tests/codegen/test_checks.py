@@ -9,7 +9,8 @@ from pantile.codegen.emit import buffer_names
 from pantile.expr.build import cast, ramp
 from pantile.expr.nodes import Load, Ramp, const, op, var
 from pantile.expr.types import INDEX, INT32
-from pantile.ir.nodes import Alloc, BufferArg, Program, Stmt, Store
+from pantile.ir.nodes import Alloc, Block, BufferArg, Program, Stmt, Store
+from pantile.lower.outline import outline
 from pantile.target.kinds import Kind, Memory
 
 from .kernels import Array, Kernel, argument, i64, loop
@@ -65,6 +66,23 @@ def test_allocations_are_numbered_after_the_arguments() -> None:
     assert checked(body, *arrays()) == (1, [STORE, 2, 8, 0, 7])
     program = Program("k", (argument("a", INT32), argument("out", INT32)), (), body)
     assert buffer_names(program) == ("a", "out", "t")
+
+
+def test_buffers_of_loops_that_are_alike_keep_their_names() -> None:
+    def filled(buffer: str, first: int) -> Stmt:
+        stored = Store(buffer, (x + first,), cast(INT32, x))
+        return loop("x", 8, Alloc(buffer, INT32, i64(10), Memory.STACK, None, stored), Kind.PARALLEL)
+
+    body = Block((filled("t", 1), filled("u", 3)))
+    assert checked(body, *arrays()) == (1, [STORE, 3, 10, 0, 9])
+    program = Program("k", (argument("a", INT32), argument("out", INT32)), (), body)
+    assert buffer_names(outline(program, share=False)) == ("a", "out", "t", "u")
+
+
+def test_nested_kernels_know_the_limits_of_what_they_are_given() -> None:
+    inner = loop("y", 8, Store("t", (x + var("y"),), cast(INT32, x)), Kind.PARALLEL)
+    body = loop("x", 3, Alloc("t", INT32, i64(9), Memory.HEAP, None, inner), Kind.PARALLEL)
+    assert checked(body, *arrays()) == (1, [STORE, 2, 9, 0, 8])
 
 
 def test_negative_strides_and_two_dimensions() -> None:

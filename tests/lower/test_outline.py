@@ -111,6 +111,17 @@ def test_zeros_of_both_signs_are_two_weights() -> None:
     assert [str(s.scalars[-1]) for s in walk_program(program) if isinstance(s, Launch)] == ["0", "-0"]
 
 
+def test_a_loop_that_is_in_two_places_is_not_taken_for_two_loops() -> None:
+    def inner(i: Expr, extent: int) -> For:
+        return For("y", i64(0), i64(extent), Kind.SERIAL, Store("b", (i + y,), a(y)))
+
+    def shared(i: Expr, k: int) -> Stmt:
+        one = inner(i, k + 1)
+        return Block((one, one if k == 1 else inner(i, k + 4)))
+
+    assert (kernels(shared), kernels(shared, (1, 1)), kernels(shared, (2, 3))) == (2, 1, 1)
+
+
 def test_rows_and_columns_of_a_stencil_are_two_kernels() -> None:
     """Both add three numbers at indices (y + n)*w + x + m: three rows are not one that is read at three places."""
     w = var("w")

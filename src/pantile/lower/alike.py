@@ -57,7 +57,7 @@ def starts_at_zero(loop: For) -> bool:
     return isinstance(loop.min, Const) and loop.min.value == 0
 
 
-def is_added(spot: Spot) -> bool:
+def is_added(spot: Spot | Expr) -> bool:
     """Whether the constant is a summand of an index: a parameter is added before it, and it stays the last one, where
     addresses want it."""
     return isinstance(spot, Op) and spot.op == "add" and spot.dtype is INDEX
@@ -76,7 +76,8 @@ class _Reader:
         self.buffers: dict[str, int] = {}  # and their numbers
         self.own_scalars = {loop.var}
         self.own_buffers: set[str] = set()
-        self._met: dict[Key, int] = {}  # expressions
+        self._met: dict[Key, int] = {}  # expressions, and their numbers
+        self._loops: dict[int, int] = {}  # those of known extents; one may be in several places
         self._starts: dict[int, int] = {}  # of vectors loaded together: per buffer, the constant of the first
 
     def statement(self, s: Stmt) -> None:
@@ -84,7 +85,9 @@ class _Reader:
         self.tokens += _STATEMENTS[type(s)](self, s)
         roots = expressions(s)
         if isinstance(s, For) and _is_loop_of_known_extent(s):
-            self._leave_gap(s, s.extent)
+            if id(s) not in self._loops:
+                self._leave_gap(s, s.extent)
+            self.tokens.append(self._loops.setdefault(id(s), len(self._loops)))
             roots = (s.min, *roots[2:])
         self._expressions(roots)
 
@@ -145,7 +148,7 @@ class _Reader:
 
     def _distance(self, buffer: int, index: Expr) -> int:
         """From the first index of a buffer whose loads may be one."""
-        gap = _gap(index)
+        gap = _gap(index) if is_added(index) else None
         offset = 0 if gap is None else int(gap.value)
         return offset - self._starts.setdefault(buffer, offset)
 
