@@ -38,6 +38,8 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 
 # Nearly all tests are about other things than how `auto` schedules: what names no schedule is computed plainly.
 os.environ["PANTILE_SCHEDULE"] = "plain"
+# Each pass is held to what it guarantees.
+os.environ["PANTILE_VERIFY"] = "1"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import progress
+from . import progress, verifying
 from .analysis.fingerprint import fingerprint
 from .codegen.compile import assembly, compile_objects
 from .codegen.emit import buffer_names, emit
@@ -13,6 +13,7 @@ from .errors import UserError, shown
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
 from .graph.nodes import Graph
+from .graph.verify import verify as verify_graph
 from .ir.nodes import Program
 from .lower.passes import Trace, lower, outlined
 from .runtime import cache
@@ -38,6 +39,11 @@ class Options:
                 raise UserError(f"{name}={shown(given)}: pass True or False")
 
 
+def trace_of(options: Options) -> Trace:
+    """Where the steps of compiling are noted; `debug` has each pass verified."""
+    return Trace(check=options.debug or verifying.is_asked())
+
+
 @on_deep_stack
 @rare_collections()
 def to_loops(graph: Graph, schedule: Schedule, variant: Variant, options: Options, trace: Trace) -> Program:
@@ -46,6 +52,8 @@ def to_loops(graph: Graph, schedule: Schedule, variant: Variant, options: Option
         "resolve",
         lambda: resolve(graph, schedule, strict=options.strict, target=options.target),
     )
+    if trace.check:
+        trace.run("verify", verify_graph, graph, "resolve")
     return lower(graph, plan, dict(variant.strides), variant.facts(), trace, variant.small, options.strict)
 
 

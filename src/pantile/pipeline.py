@@ -16,7 +16,7 @@ from .analysis.work import Work
 from .asked import asked
 from .autoschedule import Found, Problem, Report, Strategy
 from .calls import Calls
-from .compile import Options, to_assembly, to_kernels, to_llvm, to_loops
+from .compile import Options, to_assembly, to_kernels, to_llvm, to_loops, trace_of
 from .errors import UserError, shown
 from .explain import Explanation, Timing
 from .expr.depth import on_deep_stack
@@ -26,11 +26,11 @@ from .graph.known import with_extents
 from .graph.nodes import Graph
 from .graph.outputs import separate_outputs
 from .graph.show import show
+from .graph.verify import verified
 from .ir.nodes import Program
 from .ir.show import show_program
 from .lang.func import Func
 from .lang.names import identifier
-from .lower.passes import Trace
 from .machine import Machine, detect
 from .price import Price, limits
 from .progress import doing
@@ -82,7 +82,7 @@ class Pipeline:
     ) -> None:
         name = None if name is None else identifier(name, "a Pipeline")
         options = Options(target_named("host" if target is None else target), strict, debug, algebra)
-        graph = with_ranges(separate_outputs(build(outputs, shape, name)))
+        graph = verified(with_ranges(separate_outputs(build(outputs, shape, name))), "build")
         self._set(graph, options, schedule, estimates, machine)
 
     def _set(
@@ -377,12 +377,13 @@ class Pipeline:
 
     @classmethod
     def _llvm(cls, s: Scheduled) -> str:
-        return to_llvm(to_kernels(cls._program(s), s.options, Trace()), s.options, Trace())
+        trace = trace_of(s.options)
+        return to_llvm(to_kernels(cls._program(s), s.options, trace), s.options, trace)
 
     @staticmethod
     def _program(s: Scheduled) -> Program:
         """The program for large arrays in C order."""
-        return to_loops(s.graph, s.schedule, s.variants.usual, s.options, Trace())
+        return to_loops(s.graph, s.schedule, s.variants.usual, s.options, trace_of(s.options))
 
     def __str__(self) -> str:
         return readable(show(self.graph)).rstrip()

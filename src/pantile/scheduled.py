@@ -11,10 +11,9 @@ import sys
 from collections.abc import Mapping
 
 from .cached import cached_property
-from .compile import Options, compile_kernel, kernel_key
+from .compile import Options, compile_kernel, kernel_key, trace_of
 from .errors import UserError
 from .graph.nodes import Graph
-from .lower.passes import Trace
 from .progress import doing
 from .runtime import kernels
 from .runtime.kernel import Kernel
@@ -71,7 +70,7 @@ class Scheduled:
                 f"the pipeline is compiled for {self.options.target}, which this machine ({host()}) cannot run; "
                 "look at it with .asm(), or leave target= out"
             )
-        trace = Trace()
+        trace = trace_of(self.options)
         key = trace.run("key", lambda: kernel_key(self.graph, self.schedule, variant, self.options))
         with doing(f"compiling {self.graph.name}"):
             found = kernels.kernel(

@@ -15,7 +15,7 @@ from pantile.expr.build import ramp
 from pantile.expr.nodes import Const, Expr, Load, const
 from pantile.expr.types import INDEX, DType, dtype
 from pantile.ir.nodes import BufferArg, For, Program, ScalarArg, Stmt
-from pantile.ir.verify import verify
+from pantile.ir.verify import FOR_CODE, FOR_KERNELS, verify
 from pantile.lower.outline import outline
 from pantile.runtime.threads import pool
 from pantile.target import Target, host
@@ -45,7 +45,7 @@ def argument(name: str, t: DType | str, ndim: int = 1, *, writable: bool = False
 def emitted(program: Program, target: Target | None = None, *, strict: bool = False, debug: bool = False) -> str:
     """LLVM text of a program, whose parallel loops become kernels."""
     kernels = outline(program, share=not debug)
-    verify(kernels, flat=True, outlined=True)
+    verify(kernels, FOR_CODE)
     return emit(kernels, target or host(), strict=strict, debug=debug)
 
 
@@ -53,7 +53,7 @@ class Kernel:
     """A program ready to be called."""
 
     def __init__(self, program: Program, *, strict: bool = False, debug: bool = False) -> None:
-        verify(program, flat=True)
+        verify(program, FOR_KERNELS)
         self.program = program
         text = emitted(program, strict=strict, debug=debug)
         self.code: LoadedCode = load([compile_object(text, host())], program.name, pool().symbols)

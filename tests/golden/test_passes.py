@@ -35,8 +35,8 @@ class Recorder(Trace):
         super().__init__(check=True)
         self.results: dict[str, Any] = {}
 
-    def run(self, name: str, work: Callable[[], Any]) -> Any:
-        self.results[name] = super().run(name, work)
+    def run(self, name: str, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        self.results[name] = super().run(name, work, *args, **kwargs)
         return self.results[name]
 
 
@@ -50,6 +50,8 @@ def lowered(graph: Graph, schedule: Schedule) -> dict[str, str]:
 
 
 def text(result: object) -> str:
+    if isinstance(result, tuple):  # a graph and its plan
+        result = result[0]
     if isinstance(result, Graph):
         return show_graph(result).rstrip()
     if isinstance(result, LoopNest):

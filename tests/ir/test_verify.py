@@ -6,7 +6,7 @@ import pytest
 
 from pantile.errors import InternalError
 from pantile.expr.build import ramp
-from pantile.expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const, op, var
+from pantile.expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const, op, var
 from pantile.expr.types import BOOL, FLOAT32, INDEX, INT32, UINT8
 from pantile.ir.nodes import (
     Alloc,
@@ -23,7 +23,7 @@ from pantile.ir.nodes import (
     Stmt,
     Store,
 )
-from pantile.ir.verify import verify
+from pantile.ir.verify import FOR_CODE, Property, Verifier, verify
 from pantile.target.kinds import Kind, Memory
 
 x = var("x")
@@ -33,7 +33,7 @@ ONE_BYTE = const(1, UINT8)
 
 
 def program(body: Stmt) -> Program:
-    return Program("k", (BufferArg("out", UINT8, 1, True, (1,)),), (), body)
+    return Program("k", (BufferArg("out", UINT8, 1, True, (1,)), BufferArg("in", UINT8, 1, False, (1,))), (), body)
 
 
 def store(value: Expr, index: Expr = ZERO, mask: Expr | None = None) -> Store:
@@ -47,11 +47,11 @@ def loop(body: Stmt, kind: Kind = Kind.SERIAL) -> For:
 def test_accepts_a_sound_program() -> None:
     load = Load(UINT8, 4, "t", (ramp(x, 1, 4),))
     inner = Let("v", load, store(op("min", var("v", UINT8, 4), Broadcast(UINT8, 4, ONE_BYTE)), ramp(x, 1, 4)))
-    verify(program(loop(Alloc("t", UINT8, EIGHT, Memory.STACK, None, inner))), flat=True)
+    verify(program(loop(Alloc("t", UINT8, EIGHT, Memory.STACK, None, inner))), FOR_CODE)
 
 
 def test_siblings_may_use_one_name() -> None:
-    verify(program(Block((loop(store(ONE_BYTE, x)), loop(store(ONE_BYTE, x))))), flat=True)
+    verify(program(Block((loop(store(ONE_BYTE, x)), loop(store(ONE_BYTE, x))))), FOR_CODE)
 
 
 WRONG: dict[str, tuple[Stmt, str]] = {
@@ -64,9 +64,11 @@ WRONG: dict[str, tuple[Stmt, str]] = {
         "the buffer out is defined twice",
     ),
     "type of a name": (loop(store(Var(UINT8, 1, "x"))), "x is index with 1 lanes but is used as uint8"),
+    "stack size": (loop(Alloc("t", UINT8, x, Memory.STACK, None, store(ONE_BYTE))), "its size x is not constant"),
+    "input": (Store("in", (ZERO,), ONE_BYTE), "in, an input, is stored into"),
     "stored type": (store(const(1, INT32)), "a int32 is stored into out, which holds uint8"),
     "loaded type": (
-        store(Op(UINT8, 1, "neg", (Load(FLOAT32, 1, "out", (ZERO,)),))),
+        store(Cast(UINT8, 1, Load(FLOAT32, 1, "out", (ZERO,)))),
         "holds uint8 but is loaded as float32",
     ),
     "operand types": (store(Op(UINT8, 1, "add", (ONE_BYTE, const(1, INT32)))), "types differ in"),
@@ -83,13 +85,38 @@ WRONG: dict[str, tuple[Stmt, str]] = {
     "ramp": (store(const(1, UINT8, 2), Ramp(INDEX, 2, const(0, INDEX, 2), ZERO)), "base and stride of"),
     "shuffle": (store(Shuffle(UINT8, 1, (ONE_BYTE,), (1,))), "picks lanes outside 0..1"),
 }
-WRONG_WHEN_FLAT: dict[str, tuple[Stmt, str]] = {
-    "vector loop": (loop(store(ONE_BYTE, x), Kind.VECTOR), "loop x is still marked vector"),
-    "two indices": (Store("out", (ZERO, ZERO), ONE_BYTE), "accessed with 2 indices after flattening"),
-    "narrow index": (store(ONE_BYTE, const(0, INT32)), "the index 0 of out is int32"),
-    "realize": (Realize("t", UINT8, ((ZERO, EIGHT),), Memory.AUTO, store(ONE_BYTE)), "t is realized but not allocated"),
-    "stack size": (loop(Alloc("t", UINT8, x, Memory.STACK, None, store(ONE_BYTE))), "its size x is not constant"),
-}
+TWO_INDICES = Store("out", (ZERO, ZERO), ONE_BYTE)
+PROMISED: dict[str, tuple[Stmt, Property, str]] = {
+    "vector": (store(const(1, UINT8, 4), ramp(ZERO, 1, 4)), Property.SCALAR, "has 4 lanes"),
+    "lanes": (
+        loop(For("v", ZERO, x, Kind.VECTOR, store(ONE_BYTE))), Property.CONSTANT_LANES, "its extent x is not constant"
+    ),
+    "vector loop": (
+        loop(store(ONE_BYTE, x), Kind.VECTOR), Property.NO_VECTOR_LOOPS, "loop x is still marked vector"
+    ),
+    "unrolled loop": (
+        loop(store(ONE_BYTE, x), Kind.UNROLL), Property.NO_UNROLLED_LOOPS, "loop x is still marked unroll"
+    ),
+    "parallel loop": (
+        loop(store(ONE_BYTE, x), Kind.PARALLEL), Property.NO_PARALLEL_LOOPS, "loop x is still marked parallel"
+    ),
+    "another rank": (TWO_INDICES, Property.BOXES, "out is accessed with 2 indices, and has 1 dims"),
+    "flat too early": (
+        Alloc("t", UINT8, EIGHT, Memory.HEAP, None, store(ONE_BYTE)), Property.BOXES, "t is flat memory already"
+    ),
+    "two indices": (TWO_INDICES, Property.FLAT, "accessed with 2 indices after flattening"),
+    "narrow index": (store(ONE_BYTE, const(0, INT32)), Property.FLAT, "the index 0 of out is int32"),
+    "realize": (
+        Realize("t", UINT8, ((ZERO, EIGHT),), Memory.AUTO, store(ONE_BYTE)), Property.FLAT,
+        "t is realized but not allocated",
+    ),
+    "undecided": (
+        Alloc("t", UINT8, EIGHT, Memory.AUTO, None, store(ONE_BYTE)), Property.FLAT, "nobody has decided where t lives"
+    ),
+    "trivial let": (Let("a", EIGHT, store(ONE_BYTE)), Property.CLEAN, "a is a name for 8"),
+    "decided branch": (If(const(True, BOOL), store(ONE_BYTE)), Property.CLEAN, "a branch is always, or never, taken"),
+    "empty loop": (For("x", ZERO, ZERO, Kind.SERIAL, store(ONE_BYTE)), Property.CLEAN, "loop x never runs"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", list(WRONG))
@@ -99,11 +126,25 @@ def test_refuses(case: str) -> None:
         verify(program(body))
 
 
-@pytest.mark.parametrize("case", list(WRONG_WHEN_FLAT))
-def test_refuses_before_code_generation(case: str) -> None:
-    body, message = WRONG_WHEN_FLAT[case]
+@pytest.mark.parametrize("case", list(PROMISED))
+def test_refuses_what_breaks_a_promise(case: str) -> None:
+    body, promise, message = PROMISED[case]
+    verify(program(body))
     with pytest.raises(InternalError, match=message):
-        verify(program(body), flat=True)
+        verify(program(body), {promise})
+
+
+def test_every_property_is_checked() -> None:
+    assert {promise for _, promise, _ in PROMISED.values()} == set(Property)
+
+
+def test_what_a_pass_keeps_is_checked_in_the_scope_that_it_is_in() -> None:
+    """The same expression, where its name is defined and where it is not any more."""
+    kept = store(ONE_BYTE, x)
+    verifier = Verifier("k", program(kept).buffers, ())
+    verifier.check(loop(kept), ())
+    with pytest.raises(InternalError, match="loop IR of k after a pass: x is not defined"):
+        verifier.check(kept, (), "a pass")
 
 
 def test_constants_need_no_scope() -> None:
@@ -120,7 +161,7 @@ OUT = CapturedBuffer("out", UINT8)
 
 
 def test_kernels_know_what_they_capture() -> None:
-    verify(launched(Kernel("x.0", "x", ZERO, (var("n"),), (OUT,), STORING), EIGHT), flat=True, outlined=True)
+    verify(launched(Kernel("x.0", "x", ZERO, (var("n"),), (OUT,), STORING), EIGHT), FOR_CODE)
 
 
 @pytest.mark.parametrize(
@@ -137,9 +178,4 @@ def test_kernels_know_what_they_capture() -> None:
 )  # fmt: skip
 def test_kernels_that_do_not_fit_their_launches(kernel: Kernel, scalars: tuple[Expr, ...], message: str) -> None:
     with pytest.raises(InternalError, match=message):
-        verify(launched(kernel, *scalars), flat=True, outlined=True)
-
-
-def test_no_parallel_loops_are_left_once_they_are_outlined() -> None:
-    with pytest.raises(InternalError, match="loop x is still marked parallel"):
-        verify(program(loop(store(ONE_BYTE, x), Kind.PARALLEL)), flat=True, outlined=True)
+        verify(launched(kernel, *scalars), FOR_CODE)

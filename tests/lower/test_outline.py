@@ -13,7 +13,7 @@ from pantile.expr.nodes import Broadcast, Expr, Load, const, op, var
 from pantile.expr.types import FLOAT32, INDEX
 from pantile.ir.nodes import Alloc, Block, BufferArg, For, Launch, Let, Program, Stmt, Store
 from pantile.ir.show import show_program
-from pantile.ir.verify import verify
+from pantile.ir.verify import FOR_CODE, verify
 from pantile.ir.visit import walk_program
 from pantile.lower.outline import outline
 from pantile.target.kinds import Kind, Memory
@@ -37,7 +37,7 @@ def parallel(name: str, body: Stmt, low: Expr | int = 0) -> For:
 def outlined(*stmts: Stmt) -> Program:
     buffers = tuple(BufferArg(b, FLOAT32, 1, True, (1,)) for b in "abcd")
     program = outline(Program("k", buffers, (), Block(stmts)))
-    verify(program, flat=True, outlined=True)
+    verify(program, FOR_CODE)
     return program
 
 

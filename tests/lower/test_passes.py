@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import pantile as pt
 from pantile.apps import APPS
-from pantile.ir.nodes import For, Prefetch
+from pantile.errors import InternalError
+from pantile.graph.nodes import Graph
+from pantile.ir.nodes import Prefetch
+from pantile.ir.verify import FOR_CODE, FOR_KERNELS
 from pantile.ir.visit import walk
-from pantile.target.kinds import Kind
+from pantile.lower.passes import GRAPH_PASSES, GUARANTEED, LOOP_PASSES, Asked
+from pantile.schedule.plan import Plan
 from tests.apps.cases import CASES as APP_CASES
 from tests.golden.examples import EXAMPLES
 
@@ -106,10 +111,33 @@ CASES |= {
 def test_every_pass_makes_well_formed_loops(case: str, large: bool) -> None:
     make, schedule = CASES[case]
     results = lowered(make().with_schedule(schedule), large)
-    loops = "nest fold split clean trim unswitch partition vectorize unroll collect promote"
-    assert " ".join(results) == f"{loops} share flatten simplify tighten pixels interleave associate carry"
-    kinds = {s.kind for s in walk(results["unroll"]) if isinstance(s, For)}
-    assert kinds <= {Kind.SERIAL, Kind.PARALLEL}
+    assert list(results) == ["nest", *(p.name for p in LOOP_PASSES)]
+
+
+def test_code_is_made_of_what_the_last_pass_guarantees() -> None:
+    assert GUARANTEED[LOOP_PASSES[-1].name] >= FOR_KERNELS
+    assert GUARANTEED["outline"] >= FOR_CODE
+
+
+@pytest.mark.parametrize("by", ["debug", "environment"])
+def test_the_pass_that_breaks_its_promise_is_named(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lazy = [replace(p, run=lambda body, of: body) if p.name == "unroll" else p for p in LOOP_PASSES]
+    monkeypatch.setattr("pantile.lower.passes.LOOP_PASSES", tuple(lazy))
+    monkeypatch.setenv("PANTILE_VERIFY", "0" if by == "debug" else "1")
+    p = scan().with_schedule(S(pt.on("out").unroll("x", 4))).with_options(debug=by == "debug")
+    with pytest.raises(InternalError, match=r"loop IR of out after unroll: loop out\.x_u is still marked unroll"):
+        p.loops()
+
+
+@pytest.mark.parametrize("name", [p.name for p in GRAPH_PASSES])
+def test_graphs_are_verified_after_each_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forget(graph: Graph, plan: Plan, asked: Asked) -> tuple[Graph, Plan]:
+        return replace(graph, outputs=()), plan
+
+    broken = [replace(p, run=forget) if p.name == name else p for p in GRAPH_PASSES]
+    monkeypatch.setattr("pantile.lower.passes.GRAPH_PASSES", tuple(broken))
+    with pytest.raises(InternalError, match=f"graph out after {name}"):
+        scan().loops()
 
 
 def test_prefetch_asks_for_each_line_that_will_be_read() -> None:

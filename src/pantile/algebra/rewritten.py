@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..dataclass import dataclass
 from ..graph.nodes import Graph, Stage
+from ..graph.verify import verified
 from .change import Change, Context
 from .halve_rows import halve_rows
 from .separate_taps import separate_taps
@@ -51,4 +52,6 @@ def rewritten(graph: Graph, strict: bool) -> Rewritten:
         else:
             changes.append(change)
             pending += reversed(change.stages)
-    return Rewritten(replace(graph, stages=tuple(stages)) if changes else graph, tuple(changes))
+    if not changes:
+        return Rewritten(graph)
+    return Rewritten(verified(replace(graph, stages=tuple(stages)), "algebra"), tuple(changes))

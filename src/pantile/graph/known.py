@@ -13,11 +13,12 @@ from ..expr.nodes import Expr, Var, const
 from ..expr.types import INDEX
 from ..expr.visit import transform
 from .nodes import Definition, Graph, InputInfo, Output, ReductionDim, Stage
+from .verify import verified
 
 
 def with_extents(graph: Graph, known: Mapping[str, int]) -> Graph:
     """The graph for calls whose inputs have these extents, by name ("img.shape.2")."""
-    return _Writer(known).graph(graph) if known else graph
+    return verified(_Writer(known).graph(graph), "known") if known else graph
 
 
 class _Writer:

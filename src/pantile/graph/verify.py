@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from .. import verifying
 from ..errors import InternalError
 from ..expr.nodes import Bits, Cast, Const, Expr, Load, Op, Var
 from ..expr.types import BOOL, INDEX, DType
@@ -13,26 +14,34 @@ from .nodes import Definition, Graph, Stage
 _NODES = (Const, Var, Op, Cast, Bits, Load)
 
 
-def verify(graph: Graph) -> None:
-    """Raise InternalError where a rule is broken."""
-    _Verifier(graph).run()
+def verify(graph: Graph, after: str = "") -> None:
+    """Raise InternalError where a rule is broken. `after`: the pass that has made the graph."""
+    _Verifier(graph, after).run()
+
+
+def verified(graph: Graph, after: str) -> Graph:
+    """The graph, verified where that is asked for."""
+    if verifying.is_asked():
+        verify(graph, after)
+    return graph
 
 
 class _Verifier:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, after: str) -> None:
         self.graph = graph
+        self.name = f"{graph.name} after {after}" if after else graph.name
         self.scalars: dict[str, DType] = {p.name: p.dtype for p in graph.params}
         self.scalars |= {i.extent(k): INDEX for i in graph.inputs for k in range(i.ndim)}
         # buffers that may be read so far: rank and type
         self.readable = {i.name: (i.ndim, i.dtype) for i in graph.inputs}
-        self.at = graph.name
+        self.at = self.name
 
     def run(self) -> None:
         graph = self.graph
         names = [*graph.input, *(p.name for p in graph.params), *(s.name for s in graph.stages)]
         self.require(len(set(names)) == len(names), f"two things have the same name: {names}")
         for stage in graph.stages:
-            self.at = f"{graph.name}, {stage.name}"
+            self.at = f"{self.name}, {stage.name}"
             self.stage(stage)
         self.outputs()
 

@@ -1,15 +1,17 @@
-"""The loop-IR verifier: a Program in, nothing out, an InternalError for the first thing that is wrong.
+"""The loop-IR verifier: a program and the properties that it is to have in, nothing out, an InternalError for the first
+thing that is wrong.
 
-Checked: every name is defined around its use and hides no other, types and lanes agree in every expression, bounds
-are index scalars, stores match their buffer. With `flat=True` also what codegen relies on: one index per access,
-no vector or unrolled loops left, storage allocated. With `outlined=True` no parallel loops are left, either. A kernel
-uses nothing but what it captures and defines itself, and each launch gives it that.
+Every program is well formed: each name is defined around its use and hides no other, types and lanes agree in every
+expression, bounds are index scalars, stores match their buffer, and inputs are not stored into. A kernel uses nothing
+but what it captures and defines itself, and each launch gives it that. A `Property` is what a pass adds, for those
+after it to rely on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from enum import Enum
+from typing import Any, NamedTuple
 
 from ..errors import InternalError
 from ..expr.nodes import (
@@ -29,238 +31,349 @@ from ..expr.nodes import (
     result_type,
 )
 from ..expr.types import INDEX, DType
-from ..expr.visit import children as operands
-from ..target.kinds import ITERATED, Kind, Memory
-from .nodes import Alloc, For, If, Kernel, Launch, Let, Prefetch, Program, Realize, Stmt, Store
+from ..expr.visit import walk
+from ..target.kinds import WRITTEN_OUT, Kind, Memory
+from .nodes import (
+    Alloc,
+    BufferArg,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Let,
+    Prefetch,
+    Program,
+    Realize,
+    ScalarArg,
+    Stmt,
+    Store,
+)
 from .visit import children, expressions
 
 
-def verify(program: Program, *, flat: bool = False, outlined: bool = False) -> None:
-    """Raise InternalError unless the program is well formed (`flat`, `outlined`: ready for code generation)."""
-    _Verifier(program, flat, outlined).run()
+class Property(Enum):
+    """What may be guaranteed of a program beyond being well formed."""
+
+    SCALAR = "every value is a scalar"
+    CONSTANT_LANES = "vector and unrolled loops have constant extents"
+    NO_VECTOR_LOOPS = "no loop is marked vector"
+    NO_UNROLLED_LOOPS = "no loop is marked unroll"
+    NO_PARALLEL_LOOPS = "no loop is marked parallel"
+    BOXES = "buffers are boxes, none is flat memory yet, and accesses have an index per dim"
+    FLAT = "buffers are flat memory of a decided kind, and accesses have one index"
+    CLEAN = "no let names a number, no branch is decided, and every loop may run"
 
 
-class _Verifier:
-    def __init__(self, program: Program, flat: bool, outlined: bool) -> None:
-        self.program = program
-        self.flat = flat
-        self.outlined = outlined
-        self.kernels: dict[str, Kernel] = {}  # checked, so that others may launch them
-        self.scalars: dict[str, tuple[DType, int]] = {}
-        self.buffers: dict[str, DType] = {}
-        self.proved: set[int] = set()  # expressions checked in the scope that is open
+# What kernels are made from, and code.
+FOR_KERNELS = frozenset({Property.NO_VECTOR_LOOPS, Property.NO_UNROLLED_LOOPS, Property.FLAT})
+FOR_CODE = FOR_KERNELS | {Property.NO_PARALLEL_LOOPS}
 
-    def run(self) -> None:
-        for kernel in self.program.kernels:
-            self.kernel(kernel)
-        for b in self.program.buffers:
-            self.add_buffer(b.name, b.dtype)
+
+def verify(program: Program, has: Collection[Property] = (), after: str = "") -> None:
+    """Raise InternalError unless the program is well formed and has these properties. `after`: the pass that has made
+    it."""
+    verifier = Verifier(program.name, program.buffers, program.scalars)
+    for kernel in program.kernels:
+        verifier.check_kernel(kernel, has, after)
+    verifier.check(program.body, has, after)
+
+
+class _Buffer(NamedTuple):
+    dtype: DType
+    rank: int | None  # None: flat memory
+    writable: bool = True
+
+
+class _Uses(NamedTuple):
+    """What an expression takes from around it."""
+
+    of: Expr  # alive while its id is a key
+    variables: tuple[Var, ...]
+    loads: tuple[Load, ...]
+    vector: Expr | None  # a part that has several lanes
+
+
+class Verifier:
+    """Verifies what one pass after the other makes of a program. What they leave as it is, is looked at once."""
+
+    def __init__(self, name: str, buffers: tuple[BufferArg, ...], scalars: tuple[ScalarArg, ...]) -> None:
+        self._name = name
+        self._arguments, self._parameters = buffers, scalars
+        self._body: Stmt | None = None  # what is being checked, or was
+        self._has: frozenset[Property] = frozenset()
+        self._after = ""
+        self._scalars: dict[str, tuple[DType, int]] = {}
+        self._buffers: dict[str, _Buffer] = {}
+        self._kernels: dict[str, Kernel] = {}  # checked, so that others may launch them
+        self._uses: dict[int, _Uses] = {}  # by id of the expressions of statements
+        self._sound: set[int] = set()  # ids of expressions in which types and lanes agree; `_uses` keeps them alive
+
+    def check(self, body: Stmt, has: Collection[Property], after: str = "") -> None:
+        """Raise InternalError unless a program of this body is well formed and has the properties. `after`: the pass
+        that has made it."""
+        if body is self._body and self._has.issuperset(has):
+            return
+        self._body = body
+        self._begin(has, after)
+        for b in self._arguments:
+            self._add_buffer(b.name, _Buffer(b.dtype, b.ndim, b.writable))
             for axis in range(b.ndim):
-                self.add_scalar(b.extent(axis), INDEX, 1)
-                self.add_scalar(b.stride(axis), INDEX, 1)
-        for a in self.program.scalars:
-            self.add_scalar(a.name, a.dtype, 1)
-        self.statement(self.program.body)
+                self._add_scalar(b.extent(axis), INDEX, 1)
+                self._add_scalar(b.stride(axis), INDEX, 1)
+        for a in self._parameters:
+            self._add_scalar(a.name, a.dtype, 1)
+        self._statement(body)
 
-    def kernel(self, k: Kernel) -> None:
-        """In a scope of its own."""
-        if k.name in self.kernels:
-            raise self.fail(f"there are two kernels {k.name}")
+    def check_kernel(self, k: Kernel, has: Collection[Property], after: str = "") -> None:
+        """The same of a kernel, which may launch those that were checked before."""
+        self._begin(has, after)
+        if k.name in self._kernels:
+            raise self._fail(f"there are two kernels {k.name}")
         for v in k.scalars:
-            self.add_scalar(v.name, v.dtype, v.lanes)
+            self._add_scalar(v.name, v.dtype, v.lanes)
         for b in k.buffers:
-            self.add_buffer(b.name, b.dtype)
-        self.index(k.min, f"the first {k.var} of kernel {k.name}")
-        self.expression(k.min)
+            self._add_buffer(b.name, _Buffer(b.dtype, None))
+        self._index(k.min, f"the first {k.var} of kernel {k.name}")
+        self._expression(k.min)
         if isinstance(k.min, Const) and k.min.value != 0:
-            raise self.fail(f"kernel {k.name} begins at {k.min}, which is neither 0 nor captured")
-        self.add_scalar(k.var, INDEX, 1)
-        self.statement(k.body)
-        self.scalars, self.buffers = {}, {}
-        self.kernels[k.name] = k
+            raise self._fail(f"kernel {k.name} begins at {k.min}, which is neither 0 nor captured")
+        self._add_scalar(k.var, INDEX, 1)
+        self._statement(k.body)
+        self._kernels[k.name] = k
 
-    def fail(self, message: str) -> InternalError:
-        return InternalError(f"loop IR of {self.program.name}: {message}")
+    def _begin(self, has: Collection[Property], after: str) -> None:
+        self._has, self._scalars, self._buffers = frozenset(has), {}, {}
+        self._after = f" after {after}" if after else ""
 
-    def add_scalar(self, name: str, dtype: DType, lanes: int) -> None:
-        if name in self.scalars:
-            raise self.fail(f"the name {name} is defined twice in one scope")
-        self.scalars[name] = (dtype, lanes)
+    def _fail(self, message: str) -> InternalError:
+        return InternalError(f"loop IR of {self._name}{self._after}: {message}")
 
-    def add_buffer(self, name: str, dtype: DType) -> None:
-        if name in self.buffers:
-            raise self.fail(f"the buffer {name} is defined twice in one scope")
-        self.buffers[name] = dtype
+    def _add_scalar(self, name: str, dtype: DType, lanes: int) -> None:
+        if name in self._scalars:
+            raise self._fail(f"the name {name} is defined twice in one scope")
+        self._scalars[name] = (dtype, lanes)
+
+    def _add_buffer(self, name: str, buffer: _Buffer) -> None:
+        if name in self._buffers:
+            raise self._fail(f"the buffer {name} is defined twice in one scope")
+        self._buffers[name] = buffer
 
     # Statements
 
-    def statement(self, s: Stmt) -> None:
-        self.proved = set()
+    def _statement(self, s: Stmt) -> None:
         for e in expressions(s):
-            self.expression(e)
+            self._expression(e)
         check = _STATEMENTS.get(type(s))
         if check is not None:
             check(self, s)
-        self.inside(s)
-
-    def inside(self, s: Stmt) -> None:
         if isinstance(s, For):
-            self.add_scalar(s.var, INDEX, 1)
+            self._add_scalar(s.var, INDEX, 1)
         elif isinstance(s, Let):
-            self.add_scalar(s.name, s.value.dtype, s.value.lanes)
+            self._add_scalar(s.name, s.value.dtype, s.value.lanes)
         elif isinstance(s, (Alloc, Realize)):
-            self.add_buffer(s.buffer, s.dtype)
+            self._add_buffer(s.buffer, _Buffer(s.dtype, len(s.box) if isinstance(s, Realize) else None))
         for c in children(s):
-            self.statement(c)
+            self._statement(c)
         if isinstance(s, For):
-            del self.scalars[s.var]
+            del self._scalars[s.var]
         elif isinstance(s, Let):
-            del self.scalars[s.name]
+            del self._scalars[s.name]
         elif isinstance(s, (Alloc, Realize)):
-            del self.buffers[s.buffer]
+            del self._buffers[s.buffer]
 
-    def loop(self, s: For) -> None:
+    def _loop(self, s: For) -> None:
         for role, e in (("min", s.min), ("extent", s.extent), ("scratch", s.scratch)):
             if e is not None:
-                self.index(e, f"the {role} of loop {s.var}")
-        if self.flat and s.kind not in ((Kind.SERIAL,) if self.outlined else ITERATED):
-            raise self.fail(f"loop {s.var} is still marked {s.kind.value}")
+                self._index(e, f"the {role} of loop {s.var}")
+        if s.kind is Kind.VECTOR and Property.NO_VECTOR_LOOPS in self._has:
+            raise self._fail(f"loop {s.var} is still marked vector")
+        if s.kind is Kind.UNROLL and Property.NO_UNROLLED_LOOPS in self._has:
+            raise self._fail(f"loop {s.var} is still marked unroll")
+        if s.kind is Kind.PARALLEL and Property.NO_PARALLEL_LOOPS in self._has:
+            raise self._fail(f"loop {s.var} is still marked parallel")
+        if s.kind in WRITTEN_OUT and Property.CONSTANT_LANES in self._has and not isinstance(s.extent, Const):
+            raise self._fail(f"loop {s.var} is marked {s.kind.value}, but its extent {s.extent} is not constant")
+        if Property.CLEAN in self._has and isinstance(s.extent, Const) and int(s.extent.value) <= 0:
+            raise self._fail(f"loop {s.var} never runs")
 
-    def branch(self, s: If) -> None:
+    def _let(self, s: Let) -> None:
+        if Property.CLEAN in self._has and isinstance(s.value, Const):
+            raise self._fail(f"{s.name} is a name for {s.value}")
+
+    def _branch(self, s: If) -> None:
         if not s.condition.dtype.is_bool or s.condition.lanes != 1:
-            raise self.fail(f"the condition {s.condition} is {_type(s.condition)}, not a scalar bool")
+            raise self._fail(f"the condition {s.condition} is {_type(s.condition)}, not a scalar bool")
+        if Property.CLEAN in self._has and isinstance(s.condition, Const):
+            raise self._fail("a branch is always, or never, taken")
 
-    def store(self, s: Store) -> None:
-        want = self.buffer(s.buffer)
-        if s.value.dtype != want:
-            raise self.fail(f"a {s.value.dtype} is stored into {s.buffer}, which holds {want}: {s.value}")
-        lanes = self.indices(s.buffer, s.indices)
+    def _store(self, s: Store) -> None:
+        want = self._buffer(s.buffer)
+        if not want.writable:
+            raise self._fail(f"{s.buffer}, an input, is stored into")
+        if s.value.dtype != want.dtype:
+            raise self._fail(f"a {s.value.dtype} is stored into {s.buffer}, which holds {want.dtype}: {s.value}")
+        lanes = self._lanes(s.buffer, s.indices)
+        self._places(s.buffer, s.indices)
         if s.value.lanes != lanes:
-            raise self.fail(f"{s.value.lanes} lanes are stored through {lanes} lanes of index into {s.buffer}")
-        self.mask(s.mask, lanes)
+            raise self._fail(f"{s.value.lanes} lanes are stored through {lanes} lanes of index into {s.buffer}")
+        self._mask(s.mask, lanes)
 
-    def realize(self, s: Realize) -> None:
-        if self.flat:
-            raise self.fail(f"{s.buffer} is realized but not allocated")
+    def _realize(self, s: Realize) -> None:
+        if Property.FLAT in self._has:
+            raise self._fail(f"{s.buffer} is realized but not allocated")
         for low, extent in s.box:
-            self.index(low, f"a bound of {s.buffer}")
-            self.index(extent, f"an extent of {s.buffer}")
+            self._index(low, f"a bound of {s.buffer}")
+            self._index(extent, f"an extent of {s.buffer}")
 
-    def alloc(self, s: Alloc) -> None:
-        self.index(s.size, f"the size of {s.buffer}")
+    def _alloc(self, s: Alloc) -> None:
+        if Property.BOXES in self._has:
+            raise self._fail(f"{s.buffer} is flat memory already")
+        self._index(s.size, f"the size of {s.buffer}")
         if s.offset is not None:
-            self.index(s.offset, f"the offset of {s.buffer}")
+            self._index(s.offset, f"the offset of {s.buffer}")
         if s.memory in (Memory.STACK, Memory.REGISTER) and not isinstance(s.size, Const):
-            raise self.fail(f"{s.buffer} lives in {s.memory.value} but its size {s.size} is not constant")
+            raise self._fail(f"{s.buffer} lives in {s.memory.value} but its size {s.size} is not constant")
+        if Property.FLAT in self._has and s.memory is Memory.AUTO:
+            raise self._fail(f"nobody has decided where {s.buffer} lives")
 
-    def prefetch(self, s: Prefetch) -> None:
-        self.buffer(s.buffer)
-        self.indices(s.buffer, s.indices)
+    def _prefetch(self, s: Prefetch) -> None:
+        self._lanes(s.buffer, s.indices)
+        self._places(s.buffer, s.indices)
 
-    def launch(self, s: Launch) -> None:
-        kernel = self.kernels.get(s.kernel)
+    def _launch(self, s: Launch) -> None:
+        kernel = self._kernels.get(s.kernel)
         if kernel is None:
-            raise self.fail(f"{s.kernel} is launched but is no kernel, or one that comes later")
-        self.index(s.extent, f"the extent of {s.kernel}")
+            raise self._fail(f"{s.kernel} is launched but is no kernel, or one that comes later")
+        self._index(s.extent, f"the extent of {s.kernel}")
         if s.scratch is not None:
-            self.index(s.scratch, f"the scratch memory of {s.kernel}")
-        given = [*map(_type, s.scalars), *map(self.buffer, s.buffers)]
+            self._index(s.scratch, f"the scratch memory of {s.kernel}")
+        given = [*map(_type, s.scalars), *(self._buffer(name).dtype for name in s.buffers)]
         wanted = [*map(_type, kernel.scalars), *(b.dtype for b in kernel.buffers)]
         if given != wanted:
-            raise self.fail(f"{s.kernel} captures {_list(wanted)} but is given {_list(given)}")
+            raise self._fail(f"{s.kernel} captures {_list(wanted)} but is given {_list(given)}")
 
     # Expressions
 
-    def expression(self, e: Expr) -> None:
-        if id(e) in self.proved:
-            return
-        for c in operands(e):
-            self.expression(c)
-        check = _EXPRESSIONS.get(type(e))
-        if check is None:
-            raise self.fail(f"{type(e).__name__} does not belong in loop IR: {e}")
-        check(self, e)
-        self.proved.add(id(e))
+    def _expression(self, e: Expr) -> None:
+        uses = self._uses.get(id(e))
+        if uses is None:
+            uses = self._uses[id(e)] = self._used(e)
+        for v in uses.variables:
+            if self._scalars.get(v.name) != (v.dtype, v.lanes):
+                raise self._misused(v)
+        for load in uses.loads:
+            buffer = self._buffer(load.buffer)
+            if load.dtype != buffer.dtype:
+                raise self._fail(f"{load.buffer} holds {buffer.dtype} but is loaded as {load.dtype}")
+            self._places(load.buffer, load.indices)
+        if uses.vector is not None and Property.SCALAR in self._has:
+            raise self._fail(f"{uses.vector} has {uses.vector.lanes} lanes")
 
-    def variable(self, e: Var) -> None:
-        if e.name not in self.scalars:
-            raise self.fail(f"{e.name} is not defined where it is used")
-        if self.scalars[e.name] != (e.dtype, e.lanes):
-            dtype, lanes = self.scalars[e.name]
-            raise self.fail(f"{e.name} is {dtype} with {lanes} lanes but is used as {_type(e)}")
+    def _misused(self, v: Var) -> InternalError:
+        if v.name not in self._scalars:
+            return self._fail(f"{v.name} is not defined where it is used")
+        dtype, lanes = self._scalars[v.name]
+        return self._fail(f"{v.name} is {dtype} with {lanes} lanes but is used as {_type(v)}")
 
-    def operation(self, e: Op) -> None:
+    def _used(self, root: Expr) -> _Uses:
+        """What an expression uses, after its own types and lanes have been checked."""
+        variables: dict[tuple[str, DType, int], Var] = {}
+        loads: list[Load] = []
+        vector: Expr | None = None
+        for e in walk(root):
+            if id(e) not in self._sound:
+                check = _EXPRESSIONS.get(type(e))
+                if check is None:
+                    raise self._fail(f"{type(e).__name__} does not belong in loop IR: {e}")
+                check(self, e)
+                self._sound.add(id(e))
+            if isinstance(e, Var):
+                variables[e.name, e.dtype, e.lanes] = e
+            elif isinstance(e, Load):
+                loads.append(e)
+            if e.lanes > 1 and vector is None:
+                vector = e
+        return _Uses(root, tuple(variables.values()), tuple(loads), vector)
+
+    def _operation(self, e: Op) -> None:
         if len(e.args) != OPS.get(e.op, -1):
-            raise self.fail(f"{e.op} does not take {len(e.args)} arguments")
-        if any(a.lanes != e.lanes for a in e.args):
-            raise self.fail(f"lanes differ in {e}: {', '.join(_type(a) for a in e.args)}")
+            raise self._fail(f"{e.op} does not take {len(e.args)} arguments")
         typed = e.args[1:] if e.op == "select" else e.args
-        if any(a.dtype != typed[0].dtype for a in typed):
-            raise self.fail(f"types differ in {e}: {', '.join(_type(a) for a in e.args)}")
+        if {a.lanes for a in e.args} != {e.lanes}:
+            raise self._fail(f"lanes differ in {e}: {', '.join(_type(a) for a in e.args)}")
+        if len({a.dtype for a in typed}) > 1:
+            raise self._fail(f"types differ in {e}: {', '.join(_type(a) for a in e.args)}")
         if e.dtype != result_type(e.op, e.args):
-            raise self.fail(f"{e} is marked {e.dtype} but gives {result_type(e.op, e.args)}")
-        self.domain(e, typed[0].dtype)
+            raise self._fail(f"{e} is marked {e.dtype} but gives {result_type(e.op, e.args)}")
+        self._domain(e, typed[0].dtype)
 
-    def domain(self, e: Op, t: DType) -> None:
+    def _domain(self, e: Op, t: DType) -> None:
         if e.op == "select" and not e.args[0].dtype.is_bool:
-            raise self.fail(f"the condition of {e} is {e.args[0].dtype}")
+            raise self._fail(f"the condition of {e} is {e.args[0].dtype}")
         if (e.op in FLOATING and not t.is_float) or (e.op in BITWISE and t.is_float):
-            raise self.fail(f"{e.op} of {t}: {e}")
+            raise self._fail(f"{e.op} of {t}: {e}")
 
-    def load(self, e: Load) -> None:
-        if e.dtype != self.buffer(e.buffer):
-            raise self.fail(f"{e.buffer} holds {self.buffer(e.buffer)} but is loaded as {e.dtype}")
-        if self.indices(e.buffer, e.indices) != e.lanes:
-            raise self.fail(f"{e} is marked {_type(e)} but its index has other lanes")
-        self.mask(e.mask, e.lanes)
+    def _load(self, e: Load) -> None:
+        if self._lanes(e.buffer, e.indices) != e.lanes:
+            raise self._fail(f"{e} is marked {_type(e)} but its index has other lanes")
+        self._mask(e.mask, e.lanes)
 
-    def ramp(self, e: Ramp) -> None:
+    def _ramp(self, e: Ramp) -> None:
         if e.base.lanes != 1 or e.stride.lanes != 1 or e.base.dtype != e.dtype or e.stride.dtype != e.dtype:
-            raise self.fail(f"base and stride of {e} must be {e.dtype} scalars")
+            raise self._fail(f"base and stride of {e} must be {e.dtype} scalars")
 
-    def broadcast(self, e: Broadcast) -> None:
+    def _broadcast(self, e: Broadcast) -> None:
         if e.value.lanes != 1 or e.value.dtype != e.dtype:
-            raise self.fail(f"{e} broadcasts {_type(e.value)} to {_type(e)}")
+            raise self._fail(f"{e} broadcasts {_type(e.value)} to {_type(e)}")
 
-    def shuffle(self, e: Shuffle) -> None:
+    def _shuffle(self, e: Shuffle) -> None:
         total = sum(v.lanes for v in e.vectors)
         if len(e.order) != e.lanes or any(not 0 <= i < total for i in e.order):
-            raise self.fail(f"{e} picks lanes outside 0..{total}")
+            raise self._fail(f"{e} picks lanes outside 0..{total}")
         if any(v.dtype != e.dtype for v in e.vectors):
-            raise self.fail(f"types differ in {e}")
+            raise self._fail(f"types differ in {e}")
 
-    def conversion(self, e: Cast | Bits) -> None:
+    def _conversion(self, e: Cast | Bits) -> None:
         if e.value.lanes != e.lanes:
-            raise self.fail(f"lanes differ in {e}")
+            raise self._fail(f"lanes differ in {e}")
         if isinstance(e, Bits) and e.value.dtype.bits != e.dtype.bits:
-            raise self.fail(f"sizes differ in {e}")
+            raise self._fail(f"sizes differ in {e}")
 
     # Shared pieces
 
-    def buffer(self, name: str) -> DType:
-        if name not in self.buffers:
-            raise self.fail(f"the buffer {name} does not exist where it is used")
-        return self.buffers[name]
+    def _buffer(self, name: str) -> _Buffer:
+        if name not in self._buffers:
+            raise self._fail(f"the buffer {name} does not exist where it is used")
+        return self._buffers[name]
 
-    def indices(self, buffer: str, indices: tuple[Expr, ...]) -> int:
-        """Check an access's indices; the number of lanes it touches."""
+    def _lanes(self, buffer: str, indices: tuple[Expr, ...]) -> int:
+        """The number of lanes that an access touches."""
         for i in indices:
-            if not i.dtype.is_int or (self.flat and i.dtype != INDEX):
-                raise self.fail(f"the index {i} of {buffer} is {i.dtype}")
-        if self.flat and len(indices) != 1:
-            raise self.fail(f"{buffer} is accessed with {len(indices)} indices after flattening")
+            if not i.dtype.is_int:
+                raise self._fail(f"the index {i} of {buffer} is {i.dtype}")
         lanes = max((i.lanes for i in indices), default=1)
         if any(i.lanes not in (1, lanes) for i in indices):
-            raise self.fail(f"lanes differ among the indices of {buffer}")
+            raise self._fail(f"lanes differ among the indices of {buffer}")
         return lanes
 
-    def mask(self, mask: Expr | None, lanes: int) -> None:
-        if mask is not None and (not mask.dtype.is_bool or mask.lanes != lanes):
-            raise self.fail(f"the mask {mask} is {_type(mask)} for {lanes} lanes")
+    def _places(self, buffer: str, indices: tuple[Expr, ...]) -> None:
+        """An access has the indices that its buffer takes."""
+        rank = self._buffer(buffer).rank
+        if Property.FLAT in self._has:
+            if len(indices) != 1:
+                raise self._fail(f"{buffer} is accessed with {len(indices)} indices after flattening")
+            if indices[0].dtype != INDEX:
+                raise self._fail(f"the index {indices[0]} of {buffer} is {indices[0].dtype}")
+        elif Property.BOXES in self._has and len(indices) != rank:
+            raise self._fail(f"{buffer} is accessed with {len(indices)} indices, and has {rank} dims")
 
-    def index(self, e: Expr, role: str) -> None:
+    def _mask(self, mask: Expr | None, lanes: int) -> None:
+        if mask is not None and (not mask.dtype.is_bool or mask.lanes != lanes):
+            raise self._fail(f"the mask {mask} is {_type(mask)} for {lanes} lanes")
+
+    def _index(self, e: Expr, role: str) -> None:
         if e.dtype != INDEX or e.lanes != 1:
-            raise self.fail(f"{role} is {_type(e)}, not an index scalar: {e}")
+            raise self._fail(f"{role} is {_type(e)}, not an index scalar: {e}")
 
 
 def _type(e: Expr) -> str:
@@ -271,23 +384,24 @@ def _list(types: Iterable[object]) -> str:
     return ", ".join(map(str, types)) or "nothing"
 
 
-_STATEMENTS: dict[type[Stmt], Callable[[_Verifier, Any], None]] = {
-    For: _Verifier.loop,
-    If: _Verifier.branch,
-    Store: _Verifier.store,
-    Realize: _Verifier.realize,
-    Alloc: _Verifier.alloc,
-    Prefetch: _Verifier.prefetch,
-    Launch: _Verifier.launch,
+_STATEMENTS: dict[type[Stmt], Callable[[Verifier, Any], None]] = {
+    For: Verifier._loop,
+    Let: Verifier._let,
+    If: Verifier._branch,
+    Store: Verifier._store,
+    Realize: Verifier._realize,
+    Alloc: Verifier._alloc,
+    Prefetch: Verifier._prefetch,
+    Launch: Verifier._launch,
 }
-_EXPRESSIONS: dict[type[Expr], Callable[[_Verifier, Any], None]] = {
+_EXPRESSIONS: dict[type[Expr], Callable[[Verifier, Any], None]] = {
     Const: lambda v, e: None,
-    Var: _Verifier.variable,
-    Op: _Verifier.operation,
-    Cast: _Verifier.conversion,
-    Bits: _Verifier.conversion,
-    Load: _Verifier.load,
-    Ramp: _Verifier.ramp,
-    Broadcast: _Verifier.broadcast,
-    Shuffle: _Verifier.shuffle,
+    Var: lambda v, e: None,  # known by the scope alone
+    Op: Verifier._operation,
+    Cast: Verifier._conversion,
+    Bits: Verifier._conversion,
+    Load: Verifier._load,
+    Ramp: Verifier._ramp,
+    Broadcast: Verifier._broadcast,
+    Shuffle: Verifier._shuffle,
 }

@@ -1,9 +1,13 @@
-"""The ordered list of passes: graph + plan -> loop-IR program. The runner names, times, shows and verifies them.
+"""The ordered list of passes: graph + plan -> loop-IR program. Each says what its result has, for those after it to
+rely on; the runner names, times and verifies them.
 
-inline -> expand unrolled sums -> convert what is stored -> share places -> narrow integers -> fit blocks -> build
-loop nest (regions, sliding) -> fold storage -> split storage -> simplify -> trim loops -> unswitch -> partition loops
--> vectorize -> unroll -> collect lanes -> promote accumulators -> share memory -> flatten storage -> simplify ->
-tighten places -> interleave channels -> associate sums -> carry values; and before code is made: outline kernels
+    GRAPH_PASSES    inline -> expand unrolled sums -> convert what is stored -> share places -> narrow integers
+                    -> fit blocks
+    nest            regions, sliding, loops
+    LOOP_PASSES     fold storage -> split storage -> simplify -> trim loops -> unswitch -> partition loops -> vectorize
+                    -> unroll -> collect lanes -> promote accumulators -> share memory -> flatten storage -> simplify
+                    -> tighten places -> pixels -> interleave channels -> associate sums -> carry values
+    outline         kernels, before code is made
 """
 
 from __future__ import annotations
@@ -11,15 +15,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
-from .. import progress
+from .. import progress, verifying
 from ..dataclass import dataclass
 from ..expr.linear import Facts
 from ..expr.types import INT32
 from ..graph.nodes import Graph
+from ..graph.verify import verify as verify_graph
 from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt, Strides
-from ..ir.verify import verify
+from ..ir.verify import Property, Verifier, verify
 from ..schedule.plan import Plan
 from .associate import associate
 from .carry import carry
@@ -33,7 +38,7 @@ from .inline import inline
 from .interleave import interleave
 from .names import loop_name
 from .narrow import narrow
-from .nest import build_nest
+from .nest import LoopNest, build_nest
 from .outline import outline
 from .partition import partition
 from .pixels import pixels
@@ -49,6 +54,7 @@ from .unswitch import unswitch
 from .vectorize import vectorize
 
 T = TypeVar("T")
+Given = ParamSpec("Given")
 
 
 class Refused(NamedTuple):
@@ -62,75 +68,146 @@ class Refused(NamedTuple):
 
 @dataclass
 class Trace:
-    """What the runner notes: seconds per pass, what there was no room for, and the loop nest after each pass if asked
-    to."""
+    """What the runner notes: seconds per pass, and what there was no room for. `check`: each pass is held to what it
+    guarantees."""
 
-    keep_stages: bool = False
-    check: bool = False
+    check: bool = field(default_factory=verifying.is_asked)
     seconds: dict[str, float] = field(default_factory=dict)
     refused: set[Refused] = field(default_factory=set)
-    stages: dict[str, Stmt] = field(default_factory=dict)
 
-    def run(self, name: str, work: Callable[[], T]) -> T:
+    def run(self, name: str, work: Callable[Given, T], *args: Given.args, **kwargs: Given.kwargs) -> T:
         """Time one pass."""
         progress.step(name)
         start = time.perf_counter()
-        result = work()
+        result = work(*args, **kwargs)
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
-        if self.keep_stages and isinstance(result, Stmt):
-            self.stages[name] = result
         return result
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What code is made for. `facts`: what is known of extents. `small`: arrays are, so that blocks may be cut off
+    where they are whole in others. `strict`: floats are computed in the order in which they are written."""
+
+    buffers: tuple[BufferArg, ...]
+    facts: Facts
+    small: bool
+    strict: bool
+
+
+@dataclass(frozen=True)
+class GraphPass:
+    """Graph and plan to graph and plan. What comes out keeps the rules of graphs (`graph/verify.py`)."""
+
+    name: str
+    run: Callable[[Graph, Plan, Asked], tuple[Graph, Plan]]
+
+
+@dataclass(frozen=True)
+class Built:
+    """What the loops were built from, for the passes that change them, and notes on them."""
+
+    graph: Graph
+    plan: Plan
+    nest: LoopNest
+    asked: Asked
+    no_room: dict[str, list[str]]  # verb -> the loops that there was no room for
+
+    @property
+    def facts(self) -> Facts:
+        return self.asked.facts
+
+
+@dataclass(frozen=True)
+class LoopPass:
+    """Loops to loops. The result is well formed (`ir/verify.py`), has the properties `gives`, and those that the loops
+    had before, except `takes`."""
+
+    name: str
+    run: Callable[[Stmt, Built], Stmt]
+    gives: frozenset[Property] = frozenset()
+    takes: frozenset[Property] = frozenset()
+
+
+GRAPH_PASSES = (
+    GraphPass("inline", lambda graph, plan, _: (inline(graph, plan), plan)),
+    GraphPass("expand", lambda graph, plan, _: expand(graph, plan)),
+    GraphPass("convert", lambda graph, plan, _: (convert(graph), plan)),
+    GraphPass("places", lambda graph, plan, _: (share_places(graph), plan)),
+    GraphPass("narrow", lambda graph, plan, _: (narrow(graph), plan)),
+    GraphPass("fit", lambda graph, plan, asked: (graph, fit(graph, plan, asked.facts))),
+)
+# What the loops have that `nest` builds.
+OF_NEST = frozenset({Property.SCALAR, Property.CONSTANT_LANES, Property.BOXES})
+LOOP_PASSES = (
+    LoopPass("fold", lambda body, of: fold_storage(body, storage_folds(of.graph, of.plan, of.nest.folds))),
+    LoopPass("split", lambda body, of: split_storage(body, of.graph, of.plan)),
+    LoopPass("clean", lambda body, of: clean_program(body, of.facts), gives=frozenset({Property.CLEAN})),
+    LoopPass("trim", lambda body, of: trim(body, of.facts), takes=frozenset({Property.CLEAN})),
+    LoopPass("unswitch", lambda body, of: unswitch(body)),
+    LoopPass("partition", lambda body, of: partition(
+        body, of.facts, partition_modes(of.graph, of.plan), of.nest.ordered, of.no_room["partition"].append)),
+    LoopPass("vectorize", lambda body, of: vectorize(body),
+             gives=frozenset({Property.NO_VECTOR_LOOPS}), takes=frozenset({Property.SCALAR})),
+    LoopPass("unroll", lambda body, of: unroll(body, of.no_room["unroll"].append),
+             gives=frozenset({Property.NO_UNROLLED_LOOPS})),
+    LoopPass("collect", lambda body, of: collect(body)),
+    LoopPass("promote", lambda body, of: promote(body)),
+    LoopPass("share", lambda body, of: share_memory(body, of.facts)),
+    LoopPass("flatten", lambda body, of: flatten(body, of.graph, of.plan, of.asked.buffers, of.facts),
+             gives=frozenset({Property.FLAT}), takes=frozenset({Property.BOXES})),
+    LoopPass("simplify", lambda body, of: simplify_program(body, of.facts), gives=frozenset({Property.CLEAN})),
+    LoopPass("tighten", lambda body, of: tighten(body, of.facts, [n for o in of.graph.outputs for n in o.shape])
+             if of.plan.target.index_bits > INT32.bits else body),
+    LoopPass("pixels", lambda body, of: pixels(body)),
+    LoopPass("interleave", lambda body, of: interleave(body)),
+    LoopPass("associate", lambda body, of: associate(body, of.asked.strict)),
+    LoopPass("carry", lambda body, of: carry(body)),
+)  # fmt: skip
+
+
+def _guaranteed() -> Iterator[tuple[str, frozenset[Property]]]:
+    has = OF_NEST
+    yield "nest", has
+    for change in LOOP_PASSES:
+        has = has - change.takes | change.gives
+        yield change.name, has
+    yield "outline", has | {Property.NO_PARALLEL_LOOPS}
+
+
+GUARANTEED = dict(_guaranteed())  # by pass, what loops have after it
 
 
 def lower(
     graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts, trace: Trace, small: bool = False,
     strict: bool = False,
 ) -> Program:  # fmt: skip
-    """All passes. `strides`: what is known of those of each input and output. `small`: arrays are, so that blocks may
-    be cut off where they are whole in others. `strict`: floats are computed in the order in which they are written."""
+    """All passes. `strides`: what is known of those of each input and output; for the others see `Asked`."""
     buffers, scalars = arguments(graph, strides)
-    by_verb: dict[str, list[str]] = {"partition": [], "unroll": []}  # loops that there was no room for
-    checked = graph
-    graph = trace.run("inline", lambda: inline(graph, plan))
-    graph, plan = trace.run("expand", lambda: expand(graph, plan))
-    graph = trace.run("convert", lambda: convert(graph))
-    graph = trace.run("places", lambda: share_places(graph))
-    graph = trace.run("narrow", lambda: narrow(graph))
-    plan = trace.run("fit", lambda: fit(graph, plan, facts))
-    nest = trace.run("nest", lambda: build_nest(graph, checked, plan, facts, small))
-    folds = storage_folds(graph, plan, nest.folds)
-    body = trace.run("fold", lambda: fold_storage(nest.body, folds))
-    body = trace.run("split", lambda: split_storage(body, graph, plan))
-    body = trace.run("clean", lambda: clean_program(body, facts))
-    body = trace.run("trim", lambda: trim(body, facts))
-    body = trace.run("unswitch", lambda: unswitch(body))
-    modes = partition_modes(graph, plan)
-    body = trace.run("partition", lambda: partition(body, facts, modes, nest.ordered, by_verb["partition"].append))
-    body = trace.run("vectorize", lambda: vectorize(body))
-    body = trace.run("unroll", lambda: unroll(body, by_verb["unroll"].append))
-    body = trace.run("collect", lambda: collect(body))
-    body = trace.run("promote", lambda: promote(body))
-    body = trace.run("share", lambda: share_memory(body, facts))
-    body = trace.run("flatten", lambda: flatten(body, graph, plan, buffers, facts))
-    body = trace.run("simplify", lambda: simplify_program(body, facts))
-    if plan.target.index_bits > INT32.bits:
-        body = trace.run("tighten", lambda: tighten(body, facts, [n for o in graph.outputs for n in o.shape]))
-    body = trace.run("pixels", lambda: pixels(body))
-    body = trace.run("interleave", lambda: interleave(body))
-    body = trace.run("associate", lambda: associate(body, strict))
-    body = trace.run("carry", lambda: carry(body))
-    trace.refused = {loop for verb, names in by_verb.items() for loop in refused_loops(graph, plan, verb, names)}
-    program = Program(graph.name, buffers, scalars, body)
+    asked, checked = Asked(buffers, facts, small, strict), graph
+    for step in GRAPH_PASSES:
+        before = graph
+        graph, plan = trace.run(step.name, step.run, graph, plan, asked)
+        if trace.check and graph is not before:
+            trace.run("verify", verify_graph, graph, step.name)
+    nest = trace.run("nest", build_nest, graph, checked, plan, facts, small)
+    built = Built(graph, plan, nest, asked, {"partition": [], "unroll": []})
+    body, verifier = nest.body, Verifier(graph.name, buffers, scalars)
     if trace.check:
-        trace.run("verify", lambda: verify(program, flat=True))
-    return program
+        trace.run("verify", verifier.check, body, GUARANTEED["nest"], "nest")
+    for change in LOOP_PASSES:
+        body = trace.run(change.name, change.run, body, built)
+        if trace.check:
+            trace.run("verify", verifier.check, body, GUARANTEED[change.name], change.name)
+    trace.refused = {loop for verb, names in built.no_room.items() for loop in refused_loops(graph, plan, verb, names)}
+    return Program(graph.name, buffers, scalars, body)
 
 
 def outlined(program: Program, trace: Trace, debug: bool = False) -> Program:
     """The last pass, on its own: people look at loops before it. `debug`: every access is told by its buffer's name."""
-    program = trace.run("outline", lambda: outline(program, share=not debug))
+    program = trace.run("outline", outline, program, not debug)
     if trace.check:
-        trace.run("verify", lambda: verify(program, flat=True, outlined=True))
+        trace.run("verify", verify, program, GUARANTEED["outline"], "outline")
     return program
 
 

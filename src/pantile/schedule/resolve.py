@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..errors import UserError
 from ..graph.nodes import Graph
+from ..graph.verify import verified
 from ..target.description import GENERIC, Target
 from ..target.kinds import Memory
 from .clones import clone_stages
@@ -32,10 +33,11 @@ def resolve(
 
     `known`: what was drafted for other schedules of the same pipeline.
     """
-    graph, schedule = make_panels(*clone_stages(graph, schedule))
+    graph, schedule = _changed("clones", graph, clone_stages(graph, schedule))
+    graph, schedule = _changed("panels", graph, make_panels(graph, schedule))
     whole = complete(graph, schedule, target, strict=strict)
     schedule = whole if whole is schedule else schedule.replace(*whole.values())
-    graph, schedule = factor_reductions(graph, schedule, strict)
+    graph, schedule = _changed("rfactor", graph, factor_reductions(graph, schedule, strict))
     _check_stage_names(graph, schedule)
     schedule = complete(graph, schedule, target, strict=strict)  # stages of partial results
     known = known if known is not None and known.graph is graph else Drafts(graph, strict, target)
@@ -45,6 +47,12 @@ def resolve(
     placement.check()
     check_sizes(drafts, placement)
     return graph, Plan({name: _finish(s, placement) for name, s in drafts.items() if not s.is_inline}, target)
+
+
+def _changed(how: str, before: Graph, made: tuple[Graph, Schedule]) -> tuple[Graph, Schedule]:
+    """What directives that change the graph have made."""
+    graph, schedule = made
+    return graph if graph is before else verified(graph, how), schedule
 
 
 def _check_stage_names(graph: Graph, schedule: Schedule) -> None:
