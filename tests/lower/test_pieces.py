@@ -19,11 +19,11 @@ from pantile.graph.nodes import InputInfo
 from pantile.ir.nodes import Alloc, For, If, Produce
 from pantile.ir.visit import expressions
 from pantile.ir.visit import walk as statements
-from pantile.lower.assume import assume
-from pantile.lower.mask import mask_loads
-from pantile.lower.prefetch import prefetches
+from pantile.lower.nest.assume import assume
+from pantile.lower.nest.mask import mask_loads
+from pantile.lower.nest.prefetch import prefetches
+from pantile.lower.nest.widen import Lowered
 from pantile.lower.vectorize import fold_ramp
-from pantile.lower.widen import Lowered
 from pantile.target.kinds import Memory
 
 from .lowered import lowered, stores

@@ -17,7 +17,7 @@ from pantile.analysis.point import value_at
 from pantile.analysis.regions import FAR
 from pantile.expr.build import maximum, minimum
 from pantile.expr.nodes import var
-from pantile.lower.required import _near
+from pantile.lower.nest.required import _near
 
 y, x = pt.vars("y x")
 SIZES = [(3, width) for width in range(1, 6)]

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..dataclass import dataclass
-from ..expr.linear import Facts, linear, simplify
-from ..expr.nodes import Const, Expr, Op, const
-from ..expr.types import INDEX
-from ..expr.visit import Key
+from ...dataclass import dataclass
+from ...expr.linear import Facts, linear, simplify
+from ...expr.nodes import Const, Expr, Op, const
+from ...expr.types import INDEX
+from ...expr.visit import Key
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..analysis.touched import Box
-from ..expr.linear import Facts, simplify
-from ..graph.nodes import Stage
+from ...analysis.touched import Box
+from ...expr.linear import Facts, simplify
+from ...graph.nodes import Stage
 from .slide import Sliding
 
 

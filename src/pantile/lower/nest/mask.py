@@ -16,16 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from functools import partial, reduce
 
-from ..analysis.interval import MOST_SCOPES, Evaluator, Interval, Scope, interval, refine
-from ..cached import cached_property
-from ..dataclass import dataclass
-from ..expr.build import binary, expr, unary
-from ..expr.linear import Facts, linear
-from ..expr.nodes import COMPARISON, Const, Expr, Load, Op, Var, const, var
-from ..expr.types import INDEX
-from ..expr.visit import children, loaded, names, operands_first, rebuild, transform, walk
-from ..graph.nodes import InputInfo, Stage
-from .names import of_buffer
+from ...analysis.interval import MOST_SCOPES, Evaluator, Interval, Scope, interval, refine
+from ...cached import cached_property
+from ...dataclass import dataclass
+from ...expr.build import binary, expr, unary
+from ...expr.linear import Facts, linear
+from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var, const, var
+from ...expr.types import INDEX
+from ...expr.visit import children, loaded, names, operands_first, rebuild, transform, walk
+from ...graph.nodes import InputInfo, Stage
+from ..names import of_buffer
 
 _TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # by constants, products do not
 

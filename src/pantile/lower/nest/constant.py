@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from ..expr.linear import simplify
-from ..expr.nodes import Const, Expr
-from ..schedule.limits import MOST_COPIES, MOST_LANES, MOST_VALUES
-from ..schedule.plan import Loop
-from ..target.kinds import WRITTEN_OUT, Kind
+from ...expr.linear import simplify
+from ...expr.nodes import Const, Expr
+from ...schedule.limits import MOST_COPIES, MOST_LANES, MOST_VALUES
+from ...schedule.plan import Loop
+from ...target.kinds import WRITTEN_OUT, Kind
 from .loops import Loops
 from .refuse import not_constant, too_many_values
 

@@ -11,66 +11,25 @@ are `window` many: `fold` makes the buffer circular with that many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import ceil
 
-from ..analysis.interval import Interval, Later, Scope, interval
-from ..analysis.touched import Box
-from ..dataclass import dataclass
-from ..expr.build import expr, maximum, minimum
-from ..expr.linear import Facts, linear, simplify
-from ..expr.nodes import Const, Expr, Op, Var, var
-from ..expr.types import INDEX
-from ..expr.visit import depends, loaded, substitute
-from ..graph.nodes import Stage
-from ..ir.nodes import If, Produce, Stmt
-from ..ir.visit import expressions, walk
-from ..target.kinds import Kind
-from .footprint import Reach, read_by
-from .names import of_loop
+from ...analysis.interval import Interval, Later, Scope, interval
+from ...analysis.touched import Box
+from ...dataclass import dataclass
+from ...expr.build import expr, maximum, minimum
+from ...expr.linear import Facts, linear, simplify
+from ...expr.nodes import Const, Expr, Op, Var
+from ...expr.types import INDEX
+from ...expr.visit import depends, substitute
+from ...graph.nodes import Stage
+from ...ir.nodes import Stmt
+from ..footprint import Reach, read_by
+from .early import OpenLoop
 
 # Iterations that a loop may start early where their number is not known: more than that are not worth what they save.
 _MOST_EARLY = 4096
-
-
-class OpenLoop:
-    """A loop being built, and by how many iterations the stages that slide along it make parts of it start early."""
-
-    def __init__(self, name: str, low: Expr, extent: Expr, kind: Kind) -> None:
-        self.var = var(name)
-        self.parts: list[str] = []  # lets that take this loop apart, if two were fused into it
-        self.low = low
-        self.first = var(of_loop(name, "first"))
-        self.last = low + extent - 1
-        self.serial = kind is Kind.SERIAL
-        self.starts: dict[str, int] = {}  # stage computed inside -> iterations it starts early
-        self.current = 0  # the same, for the stage whose loops are being built inside this one
-
-    @property
-    def warm_up(self) -> int:
-        """Iterations before the first."""
-        return max(self.starts.values(), default=0)
-
-    def start(self, s: Stmt) -> int:
-        """How many iterations early a statement starts: as early as the first stage computed in it."""
-        return max([self.current, *(self.starts[p.stage] for p in self._early(s))])
-
-    def start_of_readers(self, s: Stmt, buffers: tuple[str, ...]) -> int:
-        """The same, of what reads the buffers."""
-        return max([self.current, *(self.starts[p.stage] for p in self._early(s) if _reads(p, buffers))])
-
-    def _early(self, s: Stmt) -> Iterator[Produce]:
-        """The stages computed in a statement that start early; where none does, which is mostly, it is not walked."""
-        return (p for p in walk(s) if isinstance(p, Produce) and self.starts.get(p.stage)) if self.starts else iter(())
-
-    def guarded(self, s: Stmt, start: int) -> Stmt:
-        """The statement, from `start` iterations before the first on."""
-        return If(self.var >= self.first - start, s)
-
-
-def _reads(s: Stmt, buffers: tuple[str, ...]) -> bool:
-    return any(not loaded(e).isdisjoint(buffers) for i in walk(s) for e in expressions(i))
 
 
 @dataclass
@@ -108,7 +67,7 @@ def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inn
                  anywhere: Callable[[int], bool]) -> Sliding | None:  # fmt: skip
     v = loop.var
     moving = [k for k, side in enumerate(box) if _moves(side, [loop])]
-    if not loop.serial or loop.parts or len(moving) != 1 or _moves(box[moving[0]], inner):
+    if not loop.is_in_order or loop.parts or len(moving) != 1 or _moves(box[moving[0]], inner):
         return None
     k = moving[0]
     low, high = _late(box[k].low, v), box[k].high

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..analysis.anywhere import computable_anywhere
-from ..analysis.interval import EVERYTHING, Interval
-from ..analysis.regions import FAR, Rules, expressions, required
-from ..analysis.touched import Box
-from ..cached import cached_property
-from ..expr.build import expr, maximum, minimum, select
-from ..expr.linear import Facts, linear, simplify
-from ..expr.nodes import COMPARISON, Const, Expr, Op, Var, const
-from ..expr.types import INDEX
-from ..expr.visit import loaded, names, same, walk
-from ..graph.nodes import Definition, Graph, InputInfo, Stage
+from ...analysis.anywhere import computable_anywhere
+from ...analysis.interval import EVERYTHING, Interval
+from ...analysis.regions import FAR, Rules, expressions, required
+from ...analysis.touched import Box
+from ...cached import cached_property
+from ...expr.build import expr, maximum, minimum, select
+from ...expr.linear import Facts, linear, simplify
+from ...expr.nodes import COMPARISON, Const, Expr, Op, Var, const
+from ...expr.types import INDEX
+from ...expr.visit import loaded, names, same, walk
+from ...graph.nodes import Definition, Graph, InputInfo, Stage
 
 _BEHIND = 1 << 31  # all coordinates
 _LARGEST = 64  # extents that are needed for an output to have a pixel are looked for up to here
+
+
+def output_box(graph: Graph, stage: Stage) -> Box:
+    """All of an output: what the caller has room for."""
+    return tuple(Interval(const(0, INDEX), n - 1) for n in graph.output[stage.name].shape)
 
 
 class Required:
@@ -30,10 +35,10 @@ class Required:
     `checked` is the graph before stages were inlined, as the check of a call sees it. Once they are, conditions
     meet that were in stages of their own, and where they are too many to be kept, that graph's boxes are smaller."""
 
-    def __init__(self, graph: Graph, checked: Graph, outputs: Mapping[str, Box], facts: Facts) -> None:
+    def __init__(self, graph: Graph, checked: Graph, facts: Facts) -> None:
         self.graph = graph
         self.checked = checked
-        self.outputs = outputs
+        self.outputs = outputs = {name: output_box(graph, graph.stage[name]) for name in graph.output}
         self.facts = Facts(facts.bounds)
         self._steps: list[Expr] = []  # from the first to the last value of an output's dims: not negative
         for side in _never_empty(outputs):

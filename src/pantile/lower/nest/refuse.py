@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..analysis.messages import readable
-from ..errors import UserError
-from ..expr.nodes import Expr
-from ..graph.nodes import Stage
-from ..schedule.plan import Loop
-from ..schedule.refuse import refuse
-from ..target.kinds import Kind
+from ...analysis.messages import readable
+from ...errors import UserError
+from ...expr.nodes import Expr
+from ...graph.nodes import Stage
+from ...schedule.plan import Loop
+from ...schedule.refuse import refuse
+from ...target.kinds import Kind
 
 
 def different_regions(stage: Stage, host: Stage) -> UserError:

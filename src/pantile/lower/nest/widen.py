@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from ..analysis.interval import interval
-from ..expr.build import binary, cast
-from ..expr.nodes import COMPARISON, Cast, Const, Expr, Op, Var
-from ..expr.types import INDEX, promote
-from ..expr.visit import loaded, transform
+from ...analysis.interval import interval
+from ...expr.build import binary, cast
+from ...expr.nodes import COMPARISON, Cast, Const, Expr, Op, Var
+from ...expr.types import INDEX, promote
+from ...expr.visit import loaded, transform
 
 
 class Lowered:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 
-from ..analysis.touched import Box
-from ..expr.linear import Facts, simplify
-from ..ir.nodes import Prefetch
+from ...analysis.touched import Box
+from ...expr.linear import Facts, simplify
+from ...ir.nodes import Prefetch
 
 _MOST = 64
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..expr.nodes import Cast, Const, Expr, Op, Var
-from ..expr.types import INDEX, UINT64
+from ...expr.nodes import Cast, Const, Expr, Op, Var
+from ...expr.types import INDEX, UINT64
 
 Bounds = dict[str, tuple[int | None, int | None]]
 _MIRROR = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt", "eq": "eq"}

@@ -1,0 +1,52 @@
+"""What loops cover together, told as wholes: one by one, those of a split would seem to cover more than its dim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..dataclass import dataclass
+from ..expr.nodes import Expr
+
+
+@dataclass(frozen=True)
+class Range:
+    """First and last value of a loop-to-be (inclusive)."""
+
+    low: Expr
+    high: Expr
+
+
+@dataclass(frozen=True)
+class Covered:
+    """What some loops cover together, exactly: those of one dim its range, a fused one that of each of its two.
+
+    Dims are told by name: the same loops may be built several times, and one version's constants are not another's.
+    """
+
+    range: Range
+    loops: frozenset[str]
+
+
+class Coverage:
+    """What the coordinates of all loops built so far cover, by variable or let."""
+
+    def __init__(self) -> None:
+        self._whole: dict[str, Covered] = {}
+        self._early: dict[str, int] = {}  # loop -> iterations that it starts before its first, in some version
+
+    def add(self, covered: Mapping[str, Covered]) -> None:
+        self._whole.update(covered)
+
+    def start_early(self, loop: str, iterations: int) -> None:
+        """The loop begins before its dim does."""
+        self._early[loop] = max(iterations, self._early.get(loop, 0))
+
+    def get(self, name: str) -> Covered | None:
+        """None, too, where another loop of its dim starts early: how far before it that is, is not known."""
+        found = self._whole.get(name)
+        if found is None or found.loops.isdisjoint(self._early):
+            return found
+        if any(loop != name for loop in found.loops.intersection(self._early)):
+            return None
+        return replace(found, range=Range(found.range.low - self._early[name], found.range.high))

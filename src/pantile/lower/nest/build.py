@@ -1,0 +1,124 @@
+"""Build the loop nest: stages where the plan computes and stores them, from consumers to producers."""
+
+from __future__ import annotations
+
+from ... import progress
+from ...analysis.touched import Box
+from ...dataclass import dataclass
+from ...expr.build import logical_and
+from ...expr.linear import Facts
+from ...expr.nodes import Expr
+from ...graph.nodes import Graph, Stage
+from ...ir.nodes import Block, If, Let, Produce, Stmt
+from ...schedule.plan import Plan, Site, StagePlan
+from ..contents import Contents
+from ..coverage import Coverage
+from ..names import region_names
+from .early import started
+from .here import Here
+from .loop_builder import LoopBuilder
+from .regions import Region, Regions
+from .required import Required
+from .rows import Rows
+from .sites import Sites
+from .slide import Sliding, slide
+from .specialize import specialized
+from .storage import realized
+
+
+@dataclass(frozen=True)
+class LoopNest:
+    """The statement, per buffer the circular extent of each dim along which its stage slides, and the loops whose
+    iterations depend on earlier ones: those of updates, and those along which something slides."""
+
+    body: Stmt
+    folds: dict[str, dict[int, int]]
+    ordered: set[str]
+
+
+def build_nest(graph: Graph, checked: Graph, plan: Plan, facts: Facts, small: bool = False) -> LoopNest:
+    """All stages that have loops, nested as the plan says, with their regions; perhaps for `small` arrays.
+
+    `checked`: the graph before stages were inlined."""
+    builder = _StageBuilder(graph, plan, Here(facts, Required(graph, checked, facts)), small)
+    body = builder.stages_at(None, Block(()))
+    return LoopNest(body, builder.rows.folds(), builder.loops.ordered)
+
+
+class _StageBuilder:
+    """Puts stages around what needs them: each with its region, its loops and its memory."""
+
+    def __init__(self, graph: Graph, plan: Plan, here: Here, small: bool) -> None:
+        coverage = Coverage()
+        self.graph, self.plan, self.here = graph, plan, here
+        self.sites = Sites(graph, plan)
+        self.regions = Regions(graph, here, coverage, Contents())
+        self.rows = Rows(here.facts)
+        self.computed: dict[str, Region] = {}  # by stage, where it was computed last
+        self.loops = LoopBuilder(
+            graph, plan, self.sites, here, self.regions, coverage, self.rows, small, self.computed, self.stages_at
+        )
+        self.begun: set[str] = set()  # stages whose loops have been built or are being built
+
+    def stages_at(self, site: Site | None, body: Stmt) -> Stmt:
+        """`body` with the stages that are computed and stored at `site` around it."""
+        for stage in self.sites.at(site):
+            p = self.plan.stages[stage.name]
+            if p.is_computed_at(site):
+                body = self.compute(stage, p, body)
+            for m in self.sites.stored_at(site, stage):
+                box = self.regions.computed(m, body)
+                if box is not None:
+                    body = realized(m, self.plan.stages[m.name], box, self.computed.get(m.name), self.here.facts, body)
+        return body
+
+    def compute(self, stage: Stage, p: StagePlan, rest: Stmt) -> Stmt:
+        """The stage (and those fused into its loops) over what `rest` needs, then `rest`."""
+        self.begun.add(stage.name)
+        progress.step(f"nest, stage {len(self.begun)} of {len(self.sites.order)}")
+        members = self.sites.members(stage)
+        box = self.regions.needed(members, rest)
+        if box is None:
+            return rest
+        sliding = self.slid(members, p, box, rest)
+        if sliding is not None:
+            box = sliding.box
+        conditions = self.regions.conditions(members, rest) if p.compute == p.store else []
+        conditions += [c for m in members for c in self.regions.there(m)]
+        if sliding is not None and sliding.never_negative:
+            self.here.extents.learn(box[sliding.dim].high - box[sliding.dim].low + 1)
+        found = self.regions.clipped(members, box, rest, conditions)
+        self.computed |= found
+        lets = [(*region_names(m, dim), side) for m in members
+                for dim, side in zip(m.dims, found[m.name].box, strict=True)]  # fmt: skip
+        for low, high, side in lets:
+            self.here.computes(low, high, side)
+        result = self.in_order(members, p.specializations, sliding, conditions, rest)
+        for low, high, side in reversed(lets):
+            result = Let(low.name, side.low, Let(high.name, side.high, result))
+        return result
+
+    def slid(self, members: list[Stage], p: StagePlan, box: Box, rest: Stmt) -> Sliding | None:
+        """How the stages slide, if they are stored outside of the loop that computes them."""
+        if p.compute == p.store:
+            return None
+        sliding = None
+        if not any(m.name in self.graph.output for m in members):
+            between = self.here.loops_inside(None if p.store is None else self.sites.variable(p.store))
+            sliding = slide(members, box, rest, between, self.here.values, self.regions.reach(), self.here.facts,
+                            lambda k: self.regions.anywhere(members, k))  # fmt: skip
+        self.rows.computed(members, box, sliding)
+        return sliding
+
+    def in_order(self, members: list[Stage], versions: tuple[Expr, ...], sliding: Sliding | None,
+                 conditions: list[Expr], rest: Stmt) -> Stmt:  # fmt: skip
+        """The stages' loops, where the conditions hold, then `rest`."""
+        stage = members[0]
+        own_start = None if sliding is None else (sliding.loop, sliding.start)
+
+        def loops() -> Stmt:
+            return Produce(stage.name, self.loops.definitions(stage))
+
+        produce, rest = started(self.here.open, members, own_start, rest,
+                                lambda: specialized(versions, self.here, loops))  # fmt: skip
+        return Block((If(logical_and(*conditions), produce) if conditions else produce, rest))

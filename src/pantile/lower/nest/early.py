@@ -1,0 +1,90 @@
+"""Loops that start early for the sake of stages that slide along them, and what waits in them meanwhile.
+
+    for y in 0 - 2..h:                 starts two iterations early, so that f has the rows that the first one needs
+        produce f over y+1 .. y+1
+        if y >= 0: out[y] = ...        waits
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from ...expr.nodes import Expr, var
+from ...expr.visit import loaded
+from ...graph.nodes import Stage
+from ...ir.nodes import Block, If, Produce, Stmt
+from ...ir.visit import expressions, walk
+from ...target.kinds import Kind
+from ..names import of_loop
+from .kinds import IN_ORDER
+
+
+class OpenLoop:
+    """A loop being built, and by how many iterations the stages that slide along it make parts of it start early."""
+
+    def __init__(self, name: str, low: Expr, extent: Expr, kind: Kind) -> None:
+        self.var = var(name)
+        self.parts: list[str] = []  # lets that take this loop apart, if two were fused into it
+        self.low = low
+        self.first = var(of_loop(name, "first"))
+        self.last = low + extent - 1
+        self.is_in_order = kind in IN_ORDER
+        self.starts: dict[str, int] = {}  # stage computed inside -> iterations it starts early
+        self.current = 0  # the same, for the stage whose loops are being built inside this one
+
+    @property
+    def warm_up(self) -> int:
+        """Iterations before the first."""
+        return max(self.starts.values(), default=0)
+
+    def start(self, s: Stmt) -> int:
+        """How many iterations early a statement starts: as early as the first stage computed in it."""
+        return max([self.current, *(self.starts[p.stage] for p in self._early(s))])
+
+    def start_of_readers(self, s: Stmt, buffers: tuple[str, ...]) -> int:
+        """The same, of what reads the buffers."""
+        return max([self.current, *(self.starts[p.stage] for p in self._early(s) if _reads(p, buffers))])
+
+    def _early(self, s: Stmt) -> Iterator[Produce]:
+        """The stages computed in a statement that start early; where none does, which is mostly, it is not walked."""
+        return (p for p in walk(s) if isinstance(p, Produce) and self.starts.get(p.stage)) if self.starts else iter(())
+
+    def guarded(self, s: Stmt, start: int) -> Stmt:
+        """The statement, from `start` iterations before the first on."""
+        return If(self.var >= self.first - start, s)
+
+
+def _reads(s: Stmt, buffers: tuple[str, ...]) -> bool:
+    return any(not loaded(e).isdisjoint(buffers) for i in walk(s) for e in expressions(i))
+
+
+def started(open_loops: Sequence[OpenLoop], members: Sequence[Stage], own_start: tuple[OpenLoop, int] | None,
+            rest: Stmt, build: Callable[[], Stmt]) -> tuple[Stmt, Stmt]:  # fmt: skip
+    """The loops of some stages, as `build` makes them, and what follows them, each waiting until its first iteration of
+    every loop around. `own_start`: along which loop the stages slide, and how many iterations early that starts."""
+    buffers = tuple(b for m in members for b in m.buffers)
+    own = {loop: loop.start_of_readers(rest, buffers) for loop in open_loops}
+    own |= {} if own_start is None else dict([own_start])
+    outer = {loop: loop.current for loop in open_loops}
+    for loop in open_loops:
+        loop.current = own[loop]
+    produce = build()
+    inner = {loop: loop.start(produce) for loop in open_loops}
+    for loop in open_loops:
+        loop.current = outer[loop]
+        rest_start = loop.start(rest)
+        if inner[loop] > rest_start:
+            rest = loop.guarded(rest, rest_start)
+        elif own[loop] < rest_start and inner[loop] == own[loop]:
+            produce = loop.guarded(produce, own[loop])
+        if inner[loop]:
+            loop.starts.update({m.name: max(inner[loop], loop.starts.get(m.name, 0)) for m in members})
+    return produce, rest
+
+
+def one_after_another(open_loops: Iterable[OpenLoop], parts: list[Stmt]) -> Stmt:
+    """The parts, each waiting where a loop around starts early for the sake of another."""
+    for loop in open_loops:
+        starts = [loop.start(p) for p in parts]
+        parts = [loop.guarded(p, k) if k < max(starts) else p for p, k in zip(parts, starts, strict=True)]
+    return parts[0] if len(parts) == 1 else Block(tuple(parts))

@@ -1,0 +1,231 @@
+"""Build the loops of a definition, one inside the other, from their ranges to the stores of one point.
+
+    for out.y in 0..h:                  loop: its kind, its bounds; a peeled split is two loops
+        let out.x.lo = ...              lets whose loops are open
+        (stages computed at out.y)      body: asked of those who place stages
+        for out.x in ...:
+            out[out.y, out.x] = ...     point
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ...analysis.interval import Interval
+from ...expr.build import logical_and, maximum
+from ...expr.linear import simplify
+from ...expr.nodes import Const, Expr, Var, const
+from ...expr.types import INDEX
+from ...expr.visit import substitute
+from ...graph.nodes import Graph, ReductionDim, Stage
+from ...ir import visit as ir
+from ...ir.nodes import Block, For, If, Let, Produce, Stmt
+from ...schedule.plan import Loop, Nest, Plan, Site, Split
+from ...target.kinds import WRITTEN_OUT, Kind
+from ..coverage import Coverage, Range
+from ..names import loop_name, region_names
+from .constant import is_constant
+from .early import OpenLoop, one_after_another
+from .here import Here
+from .loops import Loops
+from .make_loops import make_loops, pure_dims
+from .point import point
+from .prefetch import prefetches
+from .regions import Region, Regions
+from .rows import Rows
+from .sites import Sites
+
+
+class LoopBuilder:
+    """Builds loops where `here` is; `stages_at(site, body)` is the body of a loop with the stages computed there.
+
+    `computed`: the regions of the stages that are being built, `coverage`, `rows` and `ordered`: notes on loops."""
+
+    def __init__(
+        self, graph: Graph, plan: Plan, sites: Sites, here: Here, regions: Regions, coverage: Coverage, rows: Rows,
+        small: bool, computed: Mapping[str, Region], stages_at: Callable[[Site, Stmt], Stmt],
+    ) -> None:  # fmt: skip
+        self._graph, self._plan, self._sites = graph, plan, sites
+        self._here, self._regions, self._coverage, self._rows = here, regions, coverage, rows
+        self._small, self._computed, self._stages_at = small, computed, stages_at
+        self.ordered: set[str] = set()  # loops whose iterations depend on earlier ones
+
+    def definitions(self, stage: Stage) -> Stmt:
+        """All definitions of a stage, one after the other; those in the loops of the first are built there."""
+        within = self._plan.stages[stage.name].within
+        parts = [self._if_needed(stage, k, self._lets(self._loops(stage, k), 0))
+                 for k in range(len(stage.definitions)) if k not in within]  # fmt: skip
+        return one_after_another(self._here.open, parts)
+
+    def _if_needed(self, stage: Stage, index: int, body: Stmt) -> Stmt:
+        conditions = self._regions.needed_when(stage, index, self._computed[stage.name])
+        if conditions is None:
+            return Block(())
+        return If(logical_and(*conditions), body) if conditions else body
+
+    # Ranges
+
+    def _loops(self, stage: Stage, index: int) -> Loops:
+        """The loops of a definition over its region."""
+        nest, facts = self._plan.stages[stage.name].nests[index], self._here.facts
+        self._here.forget(loop_name(stage, index, loop.name) for loop in nest.loops)
+        ranges = {dim: self._here.region(*region_names(stage, dim)) for dim in pure_dims(stage, index)}
+        for r in stage.definitions[index].domain:
+            low, extent = simplify(r.min, facts), self._counted(nest, r)
+            ranges[r.name] = Range(low, simplify(low + extent - 1, facts))
+        loops = make_loops(stage, index, nest, ranges, facts, self._here.at_least)
+        self._coverage.add(loops.covered)
+        return loops
+
+    def _counted(self, nest: Nest, r: ReductionDim) -> Expr:
+        """The extent of a domain. A loop runs no iterations over a negative one, but splits and fuses count with it:
+        the last block of -1 values begins 8 before the first, and -1 rows of -1 values are one."""
+        rewritten = {n for w in nest.rewrites for n in ((w.old,) if isinstance(w, Split) else (w.outer, w.inner))}
+        here = self._here
+        if r.name not in rewritten or here.never_negative(r.extent) or here.required.is_positive(r.extent + 1):
+            return r.extent
+        return maximum(r.extent, const(0, INDEX))
+
+    # One inside the other
+
+    def _lets(self, loops: Loops, depth: int) -> Stmt:
+        """The lets whose loops are open, then the loop at `depth`."""
+        ready, here = loops.ready(depth), self._here
+        with here.lets(ready):
+            for name in (name for name, _ in ready if name in loops.blocks):
+                here.extents.learn(substitute(loops.blocks[name], here.values))
+            body = self._loop_or_point(loops.after(ready), depth)
+        for name, value in reversed(ready):
+            body = Let(name, value, body)
+        return body
+
+    def _loop_or_point(self, loops: Loops, depth: int) -> Stmt:
+        if depth == len(loops.nest.loops):
+            return self._point(loops)
+        loop = loops.nest.loops[depth]
+        if loop.name in loops.gone:
+            return self._body(loops, depth, loop.name)
+        if loop.name in loops.peel:
+            return self._peeled(loops, depth, loop.name)
+        return self._loop(loops, depth, loop)
+
+    def _point(self, loops: Loops) -> Stmt:
+        nontemporal = self._plan.stages[loops.stage.name].nontemporal
+        found = point(loops, self._here, self._graph, self._regions.is_missing, nontemporal)
+        for k in found.along_lanes:
+            self._rows.in_lanes(loops.stage, k)
+        return found.body
+
+    def _peeled(self, loops: Loops, depth: int, loop: str) -> Stmt:
+        """The whole blocks of a split, and what they leave over."""
+        rest, name, first = loops.tail(loop)
+        here = self._here
+        with here.extents.of_a_version():
+            whole = self._loop_or_point(loops.whole(loop), depth)
+        gone = [rest.var(x).name for x in rest.gone]
+        with here.no_sliding_outside(), here.left_over(gone), here.lets([(name, first)]):
+            tail: Stmt = Let(name, first, self._body(rest, depth, loop))
+        for around in here.open:
+            if around.start(whole) > around.current:
+                tail = around.guarded(tail, around.current)
+        return Block((whole, tail))
+
+    def _loop(self, loops: Loops, depth: int, loop: Loop) -> Stmt:
+        here, r = self._here, loops.ranges[loop.name]
+        name = loops.var(loop.name).name
+        extent = simplify(r.high - r.low + 1, here.facts)
+        if isinstance(extent, Const) and int(extent.value) <= 0:
+            return Block(())
+        is_part = self._small or here.is_left_over
+        if loops.kind(loop) in WRITTEN_OUT and not is_constant(loops, loop, extent, is_part):
+            loops = loops.one_after_another(loop.name)
+        if isinstance(extent, Const) and int(extent.value) == 1:
+            with here.lets([(name, r.low)]):
+                return Let(name, r.low, self._body(loops, depth, loop.name))
+        kind = loops.kind(loop)
+        opened = OpenLoop(name, r.low, extent, kind)
+        with here.loop(opened, r.low, extent, self._may_start_early(opened)):
+            body = self._body(loops, depth, loop.name)
+        if loops.index > 0 or opened.starts:
+            self.ordered.add(name)
+        if not opened.starts:
+            return For(name, r.low, extent, kind, body)
+        return self._early(loops, opened, r, extent, kind, body)
+
+    def _early(self, loops: Loops, opened: OpenLoop, r: Range, extent: Expr, kind: Kind, body: Stmt) -> Stmt:
+        """A loop that something slides along starts early for its sake."""
+        early = opened.warm_up
+        self._coverage.start_early(opened.var.name, early)
+        started: Stmt = For(opened.var.name, opened.first - early, extent + early, kind, body)
+        # A block that is cut off at the end has an iteration. What has none does not start early, either.
+        if not (isinstance(r.low, Var) and r.low.name in loops.blocks or self._here.certainly_runs(extent)):
+            started = If(extent > 0, started)
+        return Let(opened.first.name, r.low, started)
+
+    def _may_start_early(self, loop: OpenLoop) -> bool:
+        """Whether some stage may slide along the loop that is being opened: it is stored outside."""
+        inside = self._here.is_in_body_of
+        return loop.is_in_order and any(
+            not inside(computed) and (stored is None or inside(stored))
+            for computed, stored in self._sites.stored_outside
+        )
+
+    def _body(self, loops: Loops, depth: int, loop: str) -> Stmt:
+        """The body of the loop at `depth`: what is computed there, the stages fused into it, the loops inside."""
+        with self._here.body_of(loops.var(loop).name):
+            parts, loops = loops.taken_apart(depth + 1)
+            if parts and self._here.open:
+                self._here.open[-1].parts += [name for name, _ in parts]
+            guards = loops.decided(depth + 1)
+            alone = self._lets(loops, depth + 1)
+            alone = self._with_companions(loops, loop, self._with_updates(loops, loop, alone))
+            body = self._stages_at(Site(loops.stage.name, loops.index, loop), alone)
+            if guards and body is not alone:  # what nothing needs is not computed, either
+                body = If(logical_and(*guards), body)
+            body = self._prefetched(loops, body) if depth == loops.innermost else body
+        for name, value in reversed(parts):
+            body = Let(name, value, body)
+        return body
+
+    # What else runs in a loop
+
+    def _with_companions(self, loops: Loops, loop: str, body: Stmt) -> Stmt:
+        """compute_with: the other stages' inner loops run in this loop, after this stage's."""
+        for name in self._sites.companions(loops.stage.name) if loops.index == 0 else ():
+            if self._plan.stages[name].with_loop == loop:
+                inner = Produce(name, self._inner(self._graph.stage[name], 0, loops, loop))
+                body = one_after_another(self._here.open, [body, inner])
+        return body
+
+    def _with_updates(self, loops: Loops, loop: str, body: Stmt) -> Stmt:
+        """compute_with the stage itself: updates' inner loops run in this loop, after those of the pure definition."""
+        within = self._plan.stages[loops.stage.name].within if loops.index == 0 else {}
+        for k in (k for k, at in within.items() if at == loop):
+            inner = self._if_needed(loops.stage, k, self._inner(loops.stage, k, loops, loop))
+            body = one_after_another(self._here.open, [body, inner])
+        return body
+
+    def _inner(self, stage: Stage, index: int, host: Loops, loop: str) -> Stmt:
+        """The loops of a definition inside one that it shares with others."""
+        own = self._loops(stage, index).inside(host, loop)
+        return self._lets(own, [x.name for x in own.nest.loops].index(loop) + 1)
+
+    def _prefetched(self, loops: Loops, body: Stmt) -> Stmt:
+        """The innermost body, after asking for what it will read some iterations of an outer loop later."""
+        for p in self._plan.stages[loops.stage.name].prefetches:
+            ahead = loops.var(p.loop)
+            is_open = any(o.var.name == ahead.name for o in self._here.open)
+            box = self._regions.read(loops.stage, p.buffer, body) if is_open else None
+            if box is not None:
+                later = {ahead.name: ahead + p.distance}
+                moved = tuple(Interval(*(substitute(e, later) for e in (s.low, s.high))) for s in box)
+                line = self._plan.target.line
+                body = ir.block(*prefetches(p.buffer, moved, self._bytes(p.buffer), line, self._here.facts), body)
+        return body
+
+    def _bytes(self, buffer: str) -> int:
+        """Size of a buffer's elements."""
+        if buffer in self._graph.input:
+            return self._graph.input[buffer].dtype.bytes
+        stage = self._graph.producer[buffer]
+        return stage.dtypes[stage.buffers.index(buffer)].bytes

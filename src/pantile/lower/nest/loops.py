@@ -1,0 +1,187 @@
+"""The loops of one definition, while they are being opened: their bounds, and what coordinates are made of them.
+
+A split's outer loop counts blocks; its inner loop runs over coordinates, from the block's first one, called
+stage.inner.lo. Values that do not change: what opening a loop leaves to be done is another `Loops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import field, replace
+
+from ...dataclass import dataclass
+from ...expr.nodes import Expr, Var, var
+from ...expr.visit import depends, names, substitute
+from ...graph.nodes import Definition, Stage
+from ...schedule.plan import Loop, Nest, Split
+from ...target.kinds import WRITTEN_OUT, Kind
+from ..coverage import Covered, Range
+from ..names import loop_name, of_loop, prefix
+from . import rewrites
+from .kinds import LANES
+
+NamedValue = tuple[str, Expr]
+
+
+@dataclass(frozen=True)
+class Peel:
+    """A split whose last block, if it is not a whole one, is a loop of its own: over the coordinates `left`."""
+
+    split: Split
+    left: Range
+
+
+@dataclass(frozen=True)
+class Loops:
+    """One definition's loops, outermost first; names are those of the nest, variables those of the loop IR."""
+
+    stage: Stage
+    index: int  # of the definition
+    nest: Nest
+    ranges: Mapping[str, Range]  # by loop name
+    at: Mapping[str, Expr]  # dim -> its coordinate
+    pending: tuple[NamedValue, ...]  # lets that need loops which are still closed
+    made: Mapping[str, Expr] = field(default_factory=dict)  # the other lets
+    # outermost loop over whole blocks -> the splits, outer ones first
+    peel: Mapping[str, tuple[Peel, ...]] = field(default_factory=dict)
+    guards: tuple[Expr, ...] = ()
+    gone: frozenset[str] = frozenset()  # loops that a peeled tail does without
+    serial: frozenset[str] = frozenset()  # loops that run serially, whatever the schedule says
+    peeled: tuple[str, ...] = ()  # splits whose last block this is
+    covered: Mapping[str, Covered] = field(default_factory=dict)  # variable or let -> what it ranges over
+    fused: frozenset[str] = frozenset()  # lets that take a fused loop apart
+    blocks: Mapping[str, Expr] = field(default_factory=dict)  # let -> extent of the clipped block there: at least 1
+
+    @property
+    def definition(self) -> Definition:
+        return self.stage.definitions[self.index]
+
+    @property
+    def prefix(self) -> str:
+        return prefix(self.stage, self.index)
+
+    def var(self, loop: str) -> Var:
+        """The loop's variable."""
+        return var(loop_name(self.stage, self.index, loop))
+
+    def of_loop(self, loop: str, word: str, number: int | None = None) -> str:
+        """The name of something about a loop."""
+        return of_loop(self.var(loop).name, word, number)
+
+    def kind(self, loop: Loop) -> Kind:
+        """How the loop runs."""
+        return Kind.SERIAL if loop.name in self.serial else loop.kind
+
+    @property
+    def lanes(self) -> list[str]:
+        """The variables whose values become lanes."""
+        return [self.var(x.name).name for x in self.nest.loops if x.name not in self.gone and self.kind(x) in LANES]
+
+    @property
+    def innermost(self) -> int:
+        """Depth of the last loop that stays a loop; -1 for none."""
+        real = [k for k, x in enumerate(self.nest.loops) if x.name not in self.gone and self.kind(x) not in WRITTEN_OUT]
+        return real[-1] if real else -1
+
+    def made_of(self, e: Expr) -> frozenset[str]:
+        """The variables of an expression and of the lets that it is made of."""
+        found = names(e)
+        return found.union(*(self.made_of(self.made[name]) for name in found if name in self.made))
+
+    # Opening
+
+    def ready(self, depth: int) -> list[NamedValue]:
+        """The lets whose loops are open, that is, above `depth`, each after those that it is made of."""
+        inner = self.nest.loops[depth:]
+        waiting = {self.var(x.name).name for x in inner if x.name not in self.gone} | {n for n, _ in self.pending}
+        ready: list[NamedValue] = []
+        pending = list(self.pending)
+        while found := next((i for i in pending if waiting.isdisjoint(names(i[1]))), None):
+            pending.remove(found)
+            waiting.discard(found[0])
+            ready.append(found)
+        return ready
+
+    def after(self, lets: Collection[NamedValue], first: Collection[NamedValue] = ()) -> Loops:
+        """What is still to be opened inside of these lets; `first`: those that come next."""
+        moved = {name for name, _ in (*lets, *first)}
+        pending = (*first, *(let for let in self.pending if let[0] not in moved))
+        return replace(self, pending=pending, made={**self.made, **dict(lets)})
+
+    def taken_apart(self, depth: int) -> tuple[list[NamedValue], Loops]:
+        """The coordinates that a fused loop above `depth` is taken apart into, and what is still to be opened inside.
+
+        Regions are told in terms of them: their ranges are known, and those of the quotient and remainder that they
+        are would be far too large."""
+        ready = self.ready(depth)
+        outside = {name for name, _ in ready if name in self.fused}
+        for name, value in reversed(ready):  # and what they are made of, where a fused loop was split again
+            outside |= names(value) if name in outside else set()
+        parts = [let for let in ready if let[0] in outside]
+        return parts, self.after(parts, [let for let in ready if let[0] not in outside])
+
+    def decided(self, depth: int) -> list[Expr]:
+        """The guards that the loops outside `depth` decide."""
+        inside = {self.var(x.name).name for x in self.nest.loops[depth:]}
+        return [g for g in self.guards if not depends(g, inside.union(name for name, _ in self.pending))]
+
+    # Other loops made of these
+
+    def one_after_another(self, loop: str) -> Loops:
+        """The same with one loop run serially."""
+        return replace(self, serial=self.serial | {loop})
+
+    def inside(self, host: Loops, loop: str) -> Loops:
+        """These loops with the ones down to `loop` replaced by the host's, of the same names and ranges."""
+        result = self
+        for outermost in host.peeled:
+            result = result.tail(outermost)[0]
+        loops = [x.name for x in result.nest.loops]
+        shared = loops[: loops.index(loop) + 1]
+        values: dict[str, Expr] = {result.var(n).name: host.var(n) for n in shared}
+        values |= {result.of_loop(n, "rest"): var(host.of_loop(n, "rest")) for n in loops}
+        return result.renamed(values)
+
+    def tail(self, outermost: str) -> tuple[Loops, str, Expr]:
+        """The loops for what a peeled split leaves over; the name its first coordinate must be bound to, and it."""
+        split, left = self.peel[outermost][0].split, self.peel[outermost][0].left
+        blocks = rewrites.parts(self.nest, split, split.outer)
+        parts = rewrites.parts(self.nest, split, split.inner)
+        run = parts[0]
+        gone = set(blocks) | set(parts) - {run}
+        dropped = {self.of_loop(*let) for let in rewrites.lets(self.nest, split)}
+        start = var(self.of_loop(split.inner, "rest"))
+        rest = replace(
+            self,
+            ranges={**self.ranges, run: Range(start, left.high)},
+            peel={n: p for n, p in self.peel.items() if n not in gone | {run}},
+            pending=tuple((n, e) for n, e in self.pending if n not in dropped),
+            guards=tuple(g for g in self.guards if not depends(g, dropped)),
+            gone=self.gone | gone,
+            serial=self.serial | {run},
+            peeled=(*self.peeled, outermost),
+        )
+        return rest.renamed({self.var(parts[-1]).name: self.var(run)}), start.name, left.low
+
+    def whole(self, outermost: str) -> Loops:
+        """The loops for the whole blocks of the same split."""
+        others = {n: p[1:] if n == outermost else p for n, p in self.peel.items()}
+        return replace(self, peel={n: p for n, p in others.items() if p})
+
+    def renamed(self, values: Mapping[str, Expr]) -> Loops:
+        """The same with other expressions for names."""
+
+        def new(e: Expr) -> Expr:
+            return substitute(e, values)
+
+        def ends(r: Range) -> Range:
+            return Range(new(r.low), new(r.high))
+
+        return replace(
+            self,
+            ranges={n: ends(r) for n, r in self.ranges.items()},
+            at={n: new(e) for n, e in self.at.items()},
+            pending=tuple((n, new(e)) for n, e in self.pending),
+            peel={n: tuple(Peel(p.split, ends(p.left)) for p in several) for n, several in self.peel.items()},
+            guards=tuple(map(new, self.guards)),
+        )

@@ -1,0 +1,169 @@
+"""From the dims of a definition, through splits and fuses, to loops with bounds.
+
+The last block of a split, where it would stick out, is treated in one of these ways:
+
+    shift   it starts earlier and recomputes a few values (pure definitions known to be large enough)
+    clip    its inner loop is shorter (serial inner loops)
+    peel    what is left over after the whole blocks runs in a serial loop (vector and unrolled inner loops)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import field
+
+from ...dataclass import dataclass
+from ...errors import InternalError
+from ...expr.build import minimum
+from ...expr.linear import Facts, simplify
+from ...expr.nodes import Const, Expr, Var, const, var
+from ...expr.types import INDEX
+from ...graph.nodes import Stage
+from ...schedule.plan import Fuse, Nest, Split
+from ..coverage import Covered, Range
+from ..names import loop_name, of_loop, region_names
+from . import rewrites
+from .loops import Loops, NamedValue, Peel
+
+
+def pure_dims(stage: Stage, index: int) -> list[str]:
+    """Dims of a definition that have loops: all, or the ones an update's left-hand side has as themselves."""
+    if index == 0:
+        return list(stage.dims)
+    indices = stage.definitions[index].indices
+    return [dim for dim, i in zip(stage.dims, indices, strict=True) if isinstance(i, Var) and i.name == dim]
+
+
+def make_loops(stage: Stage, index: int, nest: Nest, ranges: Mapping[str, Range], facts: Facts,
+               at_least: Callable[[Expr, int], bool]) -> Loops:  # fmt: skip
+    """Apply the nest's rewrites to the ranges of the dims. `at_least(extent, n)`: whether extent >= n is certain."""
+    named = {dim: Range(*region_names(stage, dim)) for dim in pure_dims(stage, index)}
+    everywhere = {dim: named.get(dim, r) for dim, r in ranges.items()}
+    draft = _Draft(stage, index, nest, dict(ranges), dict(everywhere))
+    steps: list[_Step] = [
+        _Split(draft, r, facts, at_least) if isinstance(r, Split) else _Fuse(draft, r, facts) for r in nest.rewrites
+    ]
+    values: dict[str, Expr] = {loop.name: draft.var(loop.name) for loop in nest.loops}
+    for s in reversed(steps):
+        s.bind(values)
+    made_of = rewrites.made_of(nest, ranges)
+    for dim, value in values.items():
+        if isinstance(value, Var):
+            draft.covered[value.name] = Covered(everywhere[dim], frozenset(draft.var(n).name for n in made_of[dim]))
+    return Loops(
+        stage, index, nest, draft.ranges, values, tuple(draft.lets), covered=draft.covered,
+        peel={loop: tuple(peeled) for loop, peeled in draft.peel.items()},
+        guards=tuple(draft.guards), fused=frozenset(draft.fused), blocks=draft.blocks,
+    )  # fmt: skip
+
+
+@dataclass
+class _Draft:
+    """What rewrites have made so far; see `Loops`."""
+
+    stage: Stage
+    index: int
+    nest: Nest
+    ranges: dict[str, Range]
+    dims: dict[str, Range]  # dims not rewritten yet -> their ranges in all versions
+    lets: list[NamedValue] = field(default_factory=list)
+    peel: dict[str, list[Peel]] = field(default_factory=dict)
+    guards: list[Expr] = field(default_factory=list)
+    covered: dict[str, Covered] = field(default_factory=dict)
+    fused: set[str] = field(default_factory=set)
+    blocks: dict[str, Expr] = field(default_factory=dict)
+
+    def var(self, loop: str) -> Var:
+        return var(loop_name(self.stage, self.index, loop))
+
+    def of_loop(self, loop: str, word: str, number: int | None = None) -> str:
+        return of_loop(self.var(loop).name, word, number)
+
+
+class _Step:
+    """A rewrite: forwards it replaces ranges, backwards it finds the old loops' values from the new ones'."""
+
+    def bind(self, values: dict[str, Expr]) -> None:
+        raise InternalError("abstract")
+
+
+class _Split(_Step):
+    def __init__(self, draft: _Draft, s: Split, facts: Facts, at_least: Callable[[Expr, int], bool]) -> None:
+        self.draft, self.s, self.facts = draft, s, facts
+        self.old = draft.ranges.pop(s.old)
+        draft.dims.pop(s.old, None)
+        self.extent = simplify(self.old.high - self.old.low + 1, facts)
+        self.name = draft.of_loop(s.inner, "lo")
+        self.style = "relative" if rewrites.inside_out(draft.nest, s) else self.tail(at_least)
+        if self.style == "peel" and rewrites.is_fused(draft.nest, s):
+            self.style = "relative"
+        self.relative = self.style == "relative"
+        self.set_ranges()
+
+    def tail(self, at_least: Callable[[Expr, int], bool]) -> str:
+        divides = isinstance(self.extent, Const) and int(self.extent.value) % self.s.factor == 0
+        if divides:
+            return "whole"
+        if self.s.tail == "shift" and at_least(self.extent, self.s.factor):
+            return "shift"
+        return "peel" if rewrites.must_be_constant(self.draft.nest, self.s) else "clip"
+
+    def set_ranges(self) -> None:
+        s, ranges, zero = self.s, self.draft.ranges, const(0, INDEX)
+        blocks = (self.extent + (s.factor - 1 if self.style != "peel" else 0)) // s.factor
+        last = simplify(blocks - 1, self.facts)
+        ranges[s.outer] = Range(zero, last)
+        if isinstance(last, Const) and rewrites.stays(self.draft.nest, s, s.outer):
+            self.facts.bounds[self.draft.var(s.outer).name] = (0, int(last.value))
+        if self.relative:
+            ranges[s.inner] = Range(zero, const(s.factor - 1, INDEX))
+            return
+        first = var(self.name)
+        end = first + (s.factor - 1)
+        ranges[s.inner] = Range(first, minimum(end, self.old.high) if self.style == "clip" else end)
+        if self.style == "clip":
+            self.draft.blocks[self.name] = ranges[s.inner].high - first + 1
+
+    def bind(self, values: dict[str, Expr]) -> None:
+        s = self.s
+        outer, inner = values.pop(s.outer), values.pop(s.inner)
+        start = simplify(self.old.low + outer * s.factor, self.facts)
+        if self.relative:
+            at = var(self.draft.of_loop(s.inner, "at"))  # inner names are unique, old ones may come again
+            self.draft.lets.append((at.name, start + inner))
+            values[s.old] = at
+            if not (isinstance(self.extent, Const) and int(self.extent.value) % s.factor == 0):
+                self.draft.guards.append(at <= self.old.high)
+            return
+        if self.style == "peel":
+            first = simplify(self.old.low + self.extent // s.factor * s.factor, self.facts)
+            outermost = rewrites.parts(self.draft.nest, s, s.outer)[0]
+            self.draft.peel.setdefault(outermost, []).insert(0, Peel(s, Range(first, self.old.high)))
+        if self.style == "shift":
+            start = simplify(minimum(start, self.old.high - (s.factor - 1)), self.facts)
+        self.draft.lets.append((self.name, start))
+        values[s.old] = inner
+
+
+class _Fuse(_Step):
+    def __init__(self, draft: _Draft, f: Fuse, facts: Facts) -> None:
+        self.draft, self.f, self.facts = draft, f, facts
+        self.again = rewrites.times_before(draft.nest, f)
+        self.outer, self.inner = draft.ranges.pop(f.outer), draft.ranges.pop(f.inner)
+        self.rows, self.columns = draft.dims.pop(f.outer, self.outer), draft.dims.pop(f.inner, self.inner)
+        self.width = simplify(self.inner.high - self.inner.low + 1, facts)
+        height = simplify(self.outer.high - self.outer.low + 1, facts)
+        draft.ranges[f.fused] = Range(const(0, INDEX), simplify(height * self.width - 1, facts))
+
+    def bind(self, values: dict[str, Expr]) -> None:
+        fused = values.pop(self.f.fused)
+        made_of = frozenset(self.draft.var(n).name for n in rewrites.parts(self.draft.nest, self.f, self.f.fused))
+        for part, name, old, all_of_it, step in (
+            ("row", self.f.outer, self.outer, self.rows, fused // self.width),
+            ("column", self.f.inner, self.inner, self.columns, fused % self.width),
+        ):
+            at = var(self.draft.of_loop(self.f.fused, part, self.again))
+            self.draft.lets.append((at.name, simplify(old.low + step, self.facts)))
+            self.draft.fused.add(at.name)
+            self.draft.covered[at.name] = Covered(all_of_it, made_of)
+            values[name] = at

@@ -1,0 +1,79 @@
+"""One point of a definition, inside all of its loops: the stores, where the definition's condition holds."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from ...analysis.interval import Interval
+from ...dataclass import dataclass
+from ...expr.build import logical_and
+from ...expr.linear import simplify
+from ...expr.nodes import Expr, Var, var
+from ...expr.visit import depends, loaded, substitute
+from ...graph.nodes import Graph
+from ...ir import visit as ir
+from ...ir.nodes import Block, If, Let, Stmt, Store
+from ..names import of_buffer, region_names
+from .here import Here
+from .loops import Loops
+from .mask import mask_lanes, mask_loads
+from .widen import Lowered
+
+
+@dataclass(frozen=True)
+class Point:
+    """The stores, and the dims of the stage along which vectors are stored."""
+
+    body: Stmt
+    along_lanes: list[int]
+
+
+def point(loops: Loops, here: Here, graph: Graph, is_missing: Callable[[str], bool], nontemporal: bool) -> Point:
+    """The stores of one point, in those lanes where the definition's condition holds, if it varies among them.
+
+    `is_missing`: whether a call may need nothing of the stage that computes a buffer. `nontemporal`: past all caches.
+    """
+    d, lanes = loops.definition, loops.lanes
+    lowered, scope = Lowered(loops.at).expression, _everywhere(loops)
+
+    def masked(e: Expr) -> Expr:
+        return mask_loads(lowered(e), scope, graph.input, here.facts, is_missing, here.has_points)
+
+    indices = tuple(simplify(masked(i), here.facts) for i in d.indices)
+    along_lanes = [k for k, i in enumerate(indices) if not loops.made_of(i).isdisjoint(lanes)]
+    condition = None if d.condition is None else masked(d.condition)
+    mask = condition if condition is not None and _varies_by_lane(loops, lanes, condition) else None
+    values = [masked(v) for v in d.values]
+    if mask is not None:
+        known = {n: Interval(*(substitute(e, here.values) for e in (r.low, r.high))) for n, r in scope.items()}
+        by_lane = functools.partial(depends, wanted=lanes)
+        values = [mask_lanes(v, known, graph.input, here.facts, mask, loops.stage, by_lane) for v in values]
+    body = _stores(loops, indices, values, mask, nontemporal)
+    guards = [*loops.guards, *([condition] if condition is not None and mask is None else [])]
+    return Point(If(logical_and(*guards), body) if guards else body, along_lanes)
+
+
+def _varies_by_lane(loops: Loops, lanes: list[str], condition: Expr) -> bool:
+    """Whether a condition on coordinates differs between the lanes of a vector, at places that do not."""
+    return depends(condition, lanes) and not any(loaded(e) for e in (condition, *loops.definition.indices))
+
+
+def _everywhere(loops: Loops) -> dict[str, Interval]:
+    """The coordinates of a definition, each over its whole range."""
+    ranges = {dim: Interval(*region_names(loops.stage, dim)) for dim in loops.stage.dims}
+    for r in loops.definition.domain:
+        ranges[r.name] = Interval(r.min, r.min + r.extent - 1)
+    return {at.name: ranges[dim] for dim, at in loops.at.items() if isinstance(at, Var)}
+
+
+def _stores(loops: Loops, indices: tuple[Expr, ...], values: list[Expr], mask: Expr | None, nontemporal: bool) -> Stmt:
+    buffers = loops.stage.buffers
+    if len(values) == 1 or loops.index == 0:
+        return ir.block(*(Store(b, indices, v, mask, nontemporal) for b, v in zip(buffers, values, strict=True)))
+    # An update may read what it writes: all values are computed before any is stored.
+    names: list[Var] = [var(of_buffer(loops.prefix, "value", k), v.dtype) for k, v in enumerate(values)]
+    body: Stmt = Block(tuple(Store(b, indices, n, mask, nontemporal) for b, n in zip(buffers, names, strict=True)))
+    for name, value in reversed(list(zip(names, values, strict=True))):
+        body = Let(name.name, value, body)
+    return body

@@ -1,0 +1,223 @@
+"""Regions: which box of a stage the statements after it need, over the loops in between.
+
+    out[y, x] = f[y - 1, x] + f[y + 1, x], inside the loop over out.y, needs of f: [out.y - 1..out.y + 1, 0..w - 1]
+
+In a tile at an edge, conditions may leave less than that box, or nothing: then it is clipped to what a call needs of
+the stage at all (`required`), since there may be no input for more.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from ...analysis.interval import Interval
+from ...analysis.regions import definition_scope, where_it_holds, with_own_updates
+from ...analysis.touched import Box
+from ...dataclass import dataclass
+from ...expr.build import expr, maximum, minimum
+from ...expr.linear import simplify
+from ...expr.nodes import Expr, Load, Op, const
+from ...expr.types import INDEX
+from ...expr.visit import depends, loaded, names, same, walk
+from ...graph.nodes import Graph, Stage
+from ...ir.nodes import Stmt
+from ..contents import Contents
+from ..coverage import Coverage
+from ..footprint import Reach, computed, read_by, read_if, read_when
+from ..names import region_names
+from .here import Here
+from .make_loops import pure_dims
+from .refuse import different_regions, unbounded
+from .required import output_box
+
+_FARTHEST = 1 << 40  # a coordinate beyond this is as good as unknown
+_LONGEST_TILE = 1 << 13  # longer constant extents are those of a type rather than of a tile
+
+
+@dataclass(frozen=True)
+class Region:
+    """What is computed of a stage at a place. `clipped`: dims that were -> their extent before, if that is constant."""
+
+    box: Box
+    clipped: dict[int, int | None]
+
+
+class Regions:
+    """Asks what statements read and compute, and what of that can be. `here`: where the statements are."""
+
+    def __init__(self, graph: Graph, here: Here, coverage: Coverage, contents: Contents) -> None:
+        self._graph, self._here, self._required = graph, here, here.required
+        self._coverage, self._contents = coverage, contents
+
+    def reach(self) -> Reach:
+        """What is known about whole loops, where the open ones are not whole."""
+        return Reach(self._coverage, self._here.variables, self._contents)
+
+    # What is read and computed
+
+    def needed(self, members: Sequence[Stage], rest: Stmt) -> Box | None:
+        """The box that `rest` (or the caller) needs of the stages, as expressions; None if inlining left no reads."""
+        boxes: list[tuple[Stage, Box]] = []
+        reach = self.reach()
+        for m in members:
+            is_output = m.name in self._graph.output
+            box = output_box(self._graph, m) if is_output else read_by(rest, m.buffers, {}, reach, m.name)
+            if box is not None:
+                grown = m.updates and not is_output
+                boxes.append((m, with_own_updates(m, box, {}, self._required.running) if grown else box))
+        if not boxes:
+            return None
+        tidied = [(m, self.tidy(m, box)) for m, box in boxes]
+        first = tidied[0][1]
+        for m, box in tidied[1:]:
+            if not self._same(box, first):
+                raise different_regions(m, members[0])
+        return first
+
+    def computed(self, stage: Stage, body: Stmt) -> Box | None:
+        """The box that a statement computes of a stage."""
+        box = computed(body, stage, {}, self.reach())
+        return None if box is None else self.tidy(stage, box)
+
+    def read(self, reader: Stage, buffer: str, body: Stmt) -> Box | None:
+        """The box that the innermost body of a stage reads of a buffer."""
+        box = read_by(body, (buffer,), {}, self.reach())
+        return None if box is None else self.tidy(reader, box)
+
+    def tidy(self, stage: Stage, box: Box) -> Box:
+        """A box in loop variables."""
+        return tuple(self._tidy_side(stage, k, side) for k, side in enumerate(box))
+
+    def _tidy_side(self, stage: Stage, k: int, side: Interval) -> Interval:
+        if not side.bounded or any(isinstance(e, int) and abs(e) > _FARTHEST for e in (side.low, side.high)):
+            raise unbounded(stage, k)
+        return Interval(*(self._here.in_loop_variables(expr(e, INDEX)) for e in (side.low, side.high)))
+
+    def _same(self, a: Box, b: Box) -> bool:
+        """Whether two boxes are certainly equal."""
+        facts = self._here.facts
+        ends = [(x, y) for s, t in zip(a, b, strict=False) for x, y in ((s.low, t.low), (s.high, t.high))]
+        return len(a) == len(b) and all(facts.ge(x, y) and facts.ge(y, x) for x, y in ends)
+
+    # When
+
+    def conditions(self, members: Sequence[Stage], rest: Stmt) -> list[Expr]:
+        """What must hold for `rest` to read the stages, apart from when a loop around it starts."""
+        found = read_when(rest, tuple(b for m in members for b in m.buffers), self._contents) or []
+        return [c for c in found if not depends(c, [loop.first.name for loop in self._here.open])]
+
+    def there(self, stage: Stage) -> list[Expr]:
+        """What must hold for the input to have pixels that a stage copies. Those who read it ask for no pixel that is
+        not there; but what they clamp their places to is one, even of nothing."""
+        if stage.updates or not self._required.is_conditional:
+            return []
+        inputs = self._graph.input
+        read = [e for e in stage.pure.values if isinstance(e, Load) and all(map(same, e.indices, stage.pure.indices))]
+        sources = {e.buffer for e in read} & inputs.keys()
+        sizes = (inputs[i].size(axis) for i in sorted(sources) for axis in range(inputs[i].ndim))
+        return [size >= 1 for size in sizes if not self._here.facts.ge(size, const(1, INDEX))]
+
+    def needed_when(self, stage: Stage, index: int, region: Region) -> list[Expr] | None:
+        """What must hold for a definition's loops to run; None if they never do. Those of an update may run over its
+        domain alone, also where nothing is needed of the stage: then there is no memory for what it writes."""
+        clipped = region.clipped if stage.name not in self._graph.output else range(len(stage.dims))
+        along = pure_dims(stage, index)
+        ends = [region_names(stage, dim) for k, dim in enumerate(stage.dims) if k in clipped and dim not in along]
+        some = [low <= high for low, high in ends if not self._here.has_values(low, high)]
+        missing = self._never_runs(stage, index) if len(along) < len(stage.dims) else 0
+        if isinstance(missing, Expr):
+            some.append(missing < 1)
+        return None if not isinstance(missing, Expr) and missing else some
+
+    def _never_runs(self, stage: Stage, index: int) -> Expr | int:
+        """1 where a definition's domain has no points, else 0. If it writes at places of its own, there may be no
+        memory for them then, and what is accumulated there is held in registers around its loops."""
+        d = stage.definitions[index]
+        box = tuple(Interval(*region_names(stage, dim)) for dim in stage.dims)
+        scope = where_it_holds(d, definition_scope(stage, d, box, {}))
+        return self._required.missing(scope[r.name] for r in d.domain)
+
+    def is_missing(self, buffer: str) -> bool:
+        """Whether a call may need nothing of a stage that others read under conditions."""
+        return buffer in self._graph.producer and self._required.is_limited(self._graph.producer[buffer])
+
+    def anywhere(self, members: Sequence[Stage], k: int) -> bool:
+        """Whether the stages can be computed at any position along dim k."""
+        return all(self._required.anywhere(m, k) for m in members)
+
+    # What can be computed
+
+    def clipped(
+        self, members: Sequence[Stage], box: Box, rest: Stmt, granted: Sequence[Expr]
+    ) -> dict[str, Region]:
+        """Per stage the box without what only iterations ask for in which a condition fails: there may be no input for
+        it. Neither the conditions `granted` nor those on when a loop starts are such."""
+        reduced = self._is_reduced(members, rest, granted)
+        sides: list[Interval] = []
+        clipped: dict[str, dict[int, int | None]] = {m.name: {} for m in members}
+        for k, side in enumerate(box):
+            needed = None
+            if (reduced or self._may_be_empty(side) or self._may_be_too_much(members, k, side)) and not self.anywhere(
+                members, k
+            ):
+                needed = self._needed_by_call(members, k)
+            if needed is not None:
+                for m in members:
+                    clipped[m.name][k] = self._most(m, side)
+                side = self._within(side, needed)
+            sides.append(self._not_negative(side))
+        return {m.name: Region(tuple(sides), clipped[m.name]) for m in members}
+
+    def _is_reduced(self, members: Sequence[Stage], rest: Stmt, granted: Sequence[Expr]) -> bool:
+        """Whether some iterations may need less of the stages than the ends of what they read say."""
+        if self._required.is_loose or any(map(self._required.is_limited, members)):
+            return True
+        starts, moves = {loop.first.name for loop in self._here.open}, self._here.moving()
+
+        def counts(c: Expr) -> bool:
+            settled = loaded(c) or depends(c, starts) or any(same(c, g) for g in granted)
+            return any(map(moves, names(c))) and not settled
+
+        return read_if(rest, tuple(b for m in members for b in m.buffers), counts, self._contents)
+
+    def _may_be_empty(self, side: Interval) -> bool:
+        """Whether conditions may leave nothing: then its ends may be anywhere, and what is read for it, too."""
+        extent = side.high - side.low + 1
+        return self._required.is_conditional and not self._here.never_negative(simplify(extent, self._here.facts))
+
+    def _may_be_too_much(self, members: Sequence[Stage], k: int, side: Interval) -> bool:
+        """Whether a side, outside of all loops, may be more than is needed: of blocks in blocks, each as long as it
+        happens to be, the last ones count as if they were as far out as any and as long as any. Of outputs, all that
+        the caller has room for is computed."""
+        if self._here.open or all(m.name in self._graph.output for m in members):
+            return False
+        needed, facts = self._needed_by_call(members, k), self._here.facts
+        return needed is not None and not (facts.ge(side.low, needed.low) and facts.ge(needed.high, side.high))
+
+    def _needed_by_call(self, members: Sequence[Stage], k: int) -> Interval | None:
+        """All that a call needs of a dim of the stages, if that is known."""
+        if not all(self._required.of(m)[k].bounded for m in members):
+            return None
+        wholes = [self._tidy_side(m, k, self._required.of(m)[k]) for m in members]
+        return Interval(functools.reduce(minimum, (w.low for w in wholes)),
+                        functools.reduce(maximum, (w.high for w in wholes)))  # fmt: skip
+
+    def _most(self, stage: Stage, side: Interval) -> int | None:
+        """The extent of a side before it is clipped, if it is a constant that is worth keeping."""
+        most = None if self._required.is_limited(stage) else self._here.facts.upper(side.high - side.low + 1)
+        return None if most is None or most > _LONGEST_TILE else most
+
+    def _within(self, side: Interval, needed: Interval) -> Interval:
+        """Both ends are clipped, so that nothing at all is an extent of 0."""
+        first = minimum(maximum(side.low, needed.low), needed.high + 1)
+        last = minimum(maximum(side.high, needed.low - 1), needed.high)
+        return Interval(simplify(first, self._here.facts), simplify(last, self._here.facts))
+
+    def _not_negative(self, side: Interval) -> Interval:
+        """Conditions may leave nothing to compute: then the extent is 0, which loops and their splits rely on."""
+        extent = simplify(side.high - side.low + 1, self._here.facts)
+        limits = any(isinstance(e, Op) and e.op in ("min", "max", "select") for e in walk(extent))
+        if not (limits or self._required.is_conditional) or self._here.never_negative(extent):
+            return side
+        return Interval(side.low, maximum(side.high, side.low - 1))

@@ -1,0 +1,32 @@
+"""Specialize: a version of a stage's loops for where a condition holds, in which its numbers are known.
+
+before:  produce f: for f.x in 0..w: ...         after:  if w == 64: produce f: for f.x in 0..64: ...
+                                                         else: produce f: for f.x in 0..w: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...expr.nodes import Expr
+from ...expr.visit import substitute
+from ...ir import visit as ir
+from ...ir.nodes import If, Stmt
+from .assume import assume, is_impossible
+from .here import Here
+
+
+def specialized(conditions: tuple[Expr, ...], here: Here, build: Callable[[], Stmt]) -> Stmt:
+    """What `build` makes, in a version of its own for where each condition holds, tried in order, and the general
+    one."""
+    if not conditions:
+        return build()
+    condition, *others = conditions
+    known, bounds = assume(condition, here.facts.bounds)
+    if is_impossible(bounds):  # what never runs needs nothing of other stages
+        return specialized(tuple(others), here, build)
+    with here.no_sliding_outside():
+        with here.version(bounds):
+            version = build()
+        version = ir.map_exprs(version, lambda e: substitute(e, known))
+        return If(condition, version, specialized(tuple(others), here, build))
