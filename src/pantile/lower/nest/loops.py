@@ -92,6 +92,8 @@ class Loops:
 
     def ready(self, depth: int) -> list[NamedValue]:
         """The lets whose loops are open, that is, above `depth`, each after those that it is made of."""
+        if not self.pending:
+            return []
         inner = self.nest.loops[depth:]
         waiting = {self.var(x.name).name for x in inner if x.name not in self.gone} | {n for n, _ in self.pending}
         ready: list[NamedValue] = []
@@ -104,6 +106,8 @@ class Loops:
 
     def after(self, lets: Collection[NamedValue], first: Collection[NamedValue] = ()) -> Loops:
         """What is still to be opened inside of these lets; `first`: those that come next."""
+        if not lets:
+            return self
         moved = {name for name, _ in (*lets, *first)}
         pending = (*first, *(let for let in self.pending if let[0] not in moved))
         return replace(self, pending=pending, made={**self.made, **dict(lets)})
@@ -113,6 +117,8 @@ class Loops:
 
         Regions are told in terms of them: their ranges are known, and those of the quotient and remainder that they
         are would be far too large."""
+        if not self.fused:
+            return [], self
         ready = self.ready(depth)
         outside = {name for name, _ in ready if name in self.fused}
         for name, value in reversed(ready):  # and what they are made of, where a fused loop was split again
