@@ -44,6 +44,7 @@ def load(index: Expr, buffer: str = "img") -> Load:
 ZERO = const(0.0, FLOAT32)
 WHOLE = {"x": Interval(const(0, INDEX), n - 1)}
 ANY = Facts({"img.shape.0": (1, None)})
+LINE = 64  # bytes
 
 
 def masked(e: Expr) -> Expr:
@@ -149,23 +150,23 @@ def box(*sides: tuple[Expr, int]) -> tuple[Interval, ...]:
 
 
 def test_one_request_per_row_and_line() -> None:
-    found = prefetches("img", box((var("y") + 2, 2), (x * 32, 32)), 4, Facts())
+    found = prefetches("img", box((var("y") + 2, 2), (x * 32, 32)), 4, LINE, Facts())
     assert [tuple(map(str, p.indices)) for p in found] == [
         ("y + 2", "x*32"), ("y + 2", "x*32 + 16"), ("y + 3", "x*32"), ("y + 3", "x*32 + 16"),
     ]  # fmt: skip
 
 
 def test_less_than_a_line_is_one_request() -> None:
-    assert len(prefetches("img", box((x * 4, 4)), 2, Facts())) == 1
+    assert len(prefetches("img", box((x * 4, 4)), 2, LINE, Facts())) == 1
 
 
 @pytest.mark.parametrize("count", [65, 10**12])
 def test_many_lines_are_not_asked_for(count: int) -> None:
-    assert prefetches("img", box((var("y"), count), (x, 16)), 4, Facts()) == []
+    assert prefetches("img", box((var("y"), count), (x, 16)), 4, LINE, Facts()) == []
 
 
 def test_unknown_sizes_are_not_asked_for() -> None:
-    assert prefetches("img", (Interval(x, x + n - 1),), 4, Facts()) == []
+    assert prefetches("img", (Interval(x, x + n - 1),), 4, LINE, Facts()) == []
 
 
 # ---- what conditions teach
