@@ -76,6 +76,13 @@ def test_coordinates_decide_for_rows_that_are_written_out() -> None:
     assert written.causes.arithmetic < 0.7 * plain.causes.arithmetic
 
 
+def test_functions_hardly_wait_for_themselves() -> None:
+    """Many of their instructions do not need each other, and the next iteration begins meanwhile."""
+    p = pipeline(lambda img: pt.pow(img[Y, X], 0.45))
+    narrow, wide = (price(p, pt.on("out").vectorize("x", n)) for n in (4, 32))
+    assert narrow.seconds < 1.5 * wide.seconds
+
+
 def test_products_of_halves_need_no_conversions() -> None:
     def of(t: str) -> float:
         p = pipeline(lambda img: pt.cast("int32", img[Y, X]) * pt.cast("int32", img[Y, X + 1]), dtype=t)

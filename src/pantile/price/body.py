@@ -117,11 +117,17 @@ class Bodies:
         over = self._over(leaf, inner, traffic.by_lane) if leaf[1] else 0.0
         spilled = min(self._spilled(leaf, inner), MOST_SPILLED * instructions)
         every = instructions + traffic.instructions + 1.5 * (spilled + over)
-        waiting = max(traffic.waiting, self.nests.facts.depth(leaf) * min(1.0, every / self.machine.costs.window))
+        waiting = max(traffic.waiting, self.nests.facts.depth(leaf) * self._alone(every))
         return Body(
             arithmetic, traffic.shuffles, traffic.loads + spilled, traffic.stores + spilled / 2, traffic.gathers, every,
             waiting, traffic.ends + over * SPILLED, 1.0, 1.0, Counter(str(row[0]) for row in traffic.rows),
         )  # fmt: skip
+
+    def _alone(self, instructions: float) -> float:
+        """The part of its longest chain that an iteration of so many instructions takes from others: as many are under
+        way as fit, and of long ones the next has begun when one ends."""
+        window = self.machine.costs.window
+        return min(instructions / window, instructions / (instructions + window / 2))
 
     def _over(self, leaf: Leaf, inner: Inner, by_lane: int) -> float:
         """Vectors of sums that registers have no room for, once for each term that is added: besides those, registers
