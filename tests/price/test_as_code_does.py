@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import pantile as pt
 from pantile.machine import named
 from pantile.price import Price
@@ -81,6 +83,18 @@ def test_functions_hardly_wait_for_themselves() -> None:
     p = pipeline(lambda img: pt.pow(img[Y, X], 0.45))
     narrow, wide = (price(p, pt.on("out").vectorize("x", n)) for n in (4, 32))
     assert narrow.seconds < 1.5 * wide.seconds
+
+
+def test_rows_written_out_execute_all_instructions_of_an_operation() -> None:
+    """A division by three is several."""
+    p = pipeline(lambda img: img[Y, X] // 3, dtype="uint16")
+
+    def arithmetic(rows: int) -> float:
+        chain = pt.on("out").vectorize("x", 8).unroll("y", rows).reorder("y", "x", "y_u", "x_v")
+        return price(p, chain).causes.arithmetic
+
+    one = price(p, pt.on("out").vectorize("x", 8)).causes.arithmetic
+    assert arithmetic(2) == pytest.approx(one, rel=0.02)
 
 
 def test_products_of_halves_need_no_conversions() -> None:

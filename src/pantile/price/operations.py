@@ -57,17 +57,21 @@ class Executed:
     def __init__(self, branches: Branches, loops: Collection[str], form: Callable[[Expr], Form]) -> None:
         self._nodes, self._form = branches.evaluated, form
         own, parts = frozenset(loops), folded(branches.evaluated)
-        self._instructions: list[tuple[Expr, tuple[str, int, frozenset[str], int], float]] = []
+        self._instructions: list[tuple[Expr, list[tuple[tuple[str, int, frozenset[str], int], float]]]] = []
         for e in branches.evaluated:
-            for kind, bits, count in parts[id(e)] if id(e) in parts else _instructions(e):
-                self._instructions.append((e, (kind, bits, own & names(e), branches.where(e)), count))
+            several = parts[id(e)] if id(e) in parts else _instructions(e)
+            if several:
+                where = own & names(e), branches.where(e)
+                self._instructions.append((e, [((kind, bits, *where), count) for kind, bits, count in several]))
 
     def tallies(self, copies: Copies) -> tuple[Tally, ...]:
         """Of evaluating them once in each copy, those of all copies together."""
         count_of = _counts(self._nodes, copies, self._form)
         counted: dict[tuple[str, int, frozenset[str], int], float] = {}
-        for e, what, count in self._instructions:
-            counted[what] = counted.get(what, 0.0) + count * count_of(e)
+        for e, several in self._instructions:
+            times = count_of(e)
+            for what, count in several:
+                counted[what] = counted.get(what, 0.0) + count * times
         return tuple(Tally(*what, count) for what, count in counted.items())
 
 
