@@ -133,6 +133,22 @@ def test_what_is_read_clamped_does_not_slide() -> None:
     assert points(lambda f, k: f[pt.clamp(Y + k, 0, 1023), X]) > 2.5 * 1024 * 1024
 
 
+def test_what_is_read_by_a_stage_that_pauses_does_not_slide() -> None:
+    """Of rows that are needed every other time, one is new or none."""
+
+    def points(rows: int) -> float:
+        img, f, g, out = pt.Input("img", "float32", ndim=2), pt.Func("f"), pt.Func("g"), pt.Func("out")
+        f[Y, X] = img[Y, X] * 2
+        g[Y, X] = f[Y, X] + f[Y + 1, X] + f[Y + 2, X]
+        out[Y, X] = g[Y // 2, X] + g[Y // 2 + 1, X]
+        p = pt.Pipeline(out, shape=(1024, 1024), algebra=False)
+        chain = pt.on("out").split("y", "strip", "yi", 64).split("yi", "yi", "row", rows).vectorize("x", 8)
+        sliding = [pt.on(n).store_at("out", "strip").compute_at("out", "yi").vectorize("x", 8) for n in ("f", "g")]
+        return next(s.points for s in price(p, chain, *sliding).stages if s.name == "f")
+
+    assert points(2) < 600 * 1024 < 2000 * 1024 < points(1)
+
+
 def test_tiles_of_few_columns_wait_for_their_rows() -> None:
     p = pipeline(lambda img: img[Y, X] + img[Y + 1, X])
 

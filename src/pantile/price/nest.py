@@ -271,7 +271,7 @@ class Nests:
 
     def _rate(self, name: str, axis: int, site: Site) -> float | None:
         """How fast a dim of a stage moves with a loop of another, if steadily: by no index that is clamped, nor by
-        several at different rates. Else lowering cannot tell what is new in an iteration."""
+        several at different rates, nor for a stage that pauses. Else lowering cannot tell what is new each time."""
         if (name, axis, site) not in self._rates:
             inside = [leaf for leaf in self.facts.readers[name] if site in self.chain(leaf)]
             forms = {(leaf, a.forms[axis]) for leaf in inside for a in self.facts.reads(leaf).loads if a.source == name}
@@ -288,7 +288,13 @@ class Nests:
         if leaf[0] == site.stage:
             return slope
         rate = self._rate(leaf[0], dims.index(v), site)
-        return None if rate is None else slope * rate
+        return None if rate is None or self._pauses(leaf[0], rate, site) else slope * rate
+
+    def _pauses(self, name: str, rate: float, site: Site) -> bool:
+        """Whether a stage slides along a loop by so much that in some iterations it has fewer rows to compute than in
+        others, or none: lowering cannot tell then what is new of what it reads."""
+        slides = site in self.around(name)[len(self.to(self.plan.stages[name].store)) :]
+        return slides and not (rate * self.loops((site.stage, site.definition)).step[site.loop]).is_integer()
 
     def stored(self, name: str) -> Box:
         """The memory that a stage has at a time; along the dim that it slides along, as much as is in use."""
