@@ -57,7 +57,7 @@ Loops = Callable[[Problem, Schedule, str], Iterator[Schedule]]
 Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
 # Who proposes, and for how many stages at most: some search among sets of stages, which takes longer than to price.
 _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
-    (Naive, inf), (Greedy, inf), (Reuse, 100), (Kernel, 100),
+    (Naive, inf), (Greedy, inf), (Reuse, 128), (Kernel, 128),
 )  # fmt: skip
 SMALL = 1.5  # times as long as a call that does nothing: what takes no longer is not searched for
 MANY = 4  # dear stages of a kind
