@@ -14,25 +14,11 @@ from typing import Any
 import pantile as pt
 from pantile.apps import APPS
 from pantile.apps.app import Expert
-from pantile.apps.blocked import LINE, blocks, tiles
-from pantile.apps.convolution import tiles as tiles_of_pixels
+from pantile.apps.blocked import LINE
+from pantile.apps.packed import Factors, multiplied, packed
 from pantile.apps.products import scales
 from pantile.machine import usable_cores
 from pantile.target import Target, host
-
-# A factor of a product: its name, what its dims are called there, and which of the reads it is if there are two.
-Factor = tuple[str | int, ...]
-A, B = ("a", "i", "k"), ("b", "k", "j")
-
-
-@dataclass(frozen=True)
-class Product:
-    """Stage `result` is made of sums of left[i, k] * right[k, j]; alone: of nothing else."""
-
-    result: str
-    left: Factor = A
-    right: Factor = B
-    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,13 +36,6 @@ def inputs(names: str, dtype: str = "float32") -> list[pt.Input]:
 
 def over(extent: Any) -> pt.RDom:
     return pt.RDom((0, extent), name="r", names="k")
-
-
-def matmul(dtype: str = "float32") -> pt.Pipeline:
-    (i, j), (a, b), out = pt.vars("i j"), inputs("ab", dtype), pt.Func("out")
-    r = over(a.shape[1])
-    out[i, j] = pt.sum(pt.cast("float32", a[i, r.k]) * pt.cast("float32", b[r.k, j]), over=r)
-    return pt.Pipeline(out, shape=(a.shape[0], b.shape[1]))
 
 
 def gemm() -> pt.Pipeline:
@@ -143,19 +122,6 @@ def covariance() -> pt.Pipeline:
     return pt.Pipeline(out, shape=(columns, columns))
 
 
-def conv_layer() -> pt.Pipeline:
-    n, y, x, co = pt.vars("n y x co")
-    img, filter = pt.Input("img", "float32", ndim=4), pt.Input("filter", "float32", ndim=4)
-    bias = pt.Input("bias", "float32", ndim=1)
-    r = pt.RDom((0, 3), (0, 3), (0, filter.shape[0]), name="r", names="y x c")
-    sums, out = pt.Func("out_sums"), pt.Func("out")
-    sums[n, y, x, co] = bias[co]
-    sums[n, y, x, co] += filter[r.c, r.y, r.x, co] * img[n, y + r.y, x + r.x, r.c]
-    out[n, y, x, co] = pt.maximum(sums[n, y, x, co], 0)
-    images, height, width, _ = img.shape
-    return pt.Pipeline(out, shape=(images, height - 2, width - 2, filter.shape[3]))
-
-
 def transpose(masked: bool = False) -> pt.Pipeline:
     (y, x), out = pt.vars("y x"), pt.Func("out")
     img = pt.Input("img", "uint32", ndim=2)
@@ -164,37 +130,6 @@ def transpose(masked: bool = False) -> pt.Pipeline:
 
 
 # ---- schedules: those of the apps, and what makes of the formulas what is written into these
-
-
-def packed(
-    name: str, result: str, target: Target, cores: int, bits: int = 32, diagonal: bool = False
-) -> list[pt.StageSchedule]:
-    """Those of a product and its copied factors, the right one and the product in panels a cache line wide."""
-    lanes = LINE // bits
-    first = [
-        pt.on(name).panels("j", "p", "lane", lanes).reorder("p", "i").reorder_storage("p", "i"),
-        pt.on(f"{name}_rows").reorder_storage("i", "k"),
-        pt.on(f"{name}_panels").panels("j", "p", "lane", lanes).reorder_storage("p", "k", "lane"),
-    ]
-    then = blocks(name, result, target, cores, bits=bits, diagonal=diagonal)
-    return [pt.StageSchedule(a.name, a.directives + b.directives) for a, b in zip(first, then, strict=True)]
-
-
-def multiplied(task: str = "io", diagonal: bool = False, **products: Product) -> Expert:
-    """Each product in blocks of the stage that is made of it, and copies of its factors."""
-
-    def expert(target: Target, cores: int) -> pt.Schedule:
-        stages = {p.result: tiles(p.result, target, cores, task=task) for p in products.values()}
-        for name, p in products.items():
-            if p.alone:
-                stages[p.result] = stages[p.result].copy_out(name)
-            for (source, *dims), part in ((p.left, "rows"), (p.right, "panels")):
-                chain = stages.get(str(source), pt.on(source))
-                stages[str(source)] = chain.copy_in(name, f"{name}_{part}", *dims)
-            stages |= {s.name: s for s in packed(name, p.result, target, cores, diagonal=diagonal)}
-        return pt.Schedule(*stages.values())
-
-    return expert
 
 
 def covariance_expert(target: Target, cores: int) -> pt.Schedule:
@@ -214,18 +149,6 @@ def covariance_expert(target: Target, cores: int) -> pt.Schedule:
     )
 
 
-def conv_layer_expert(target: Target, cores: int) -> pt.Schedule:
-    """Weights in the order of their use."""
-    *stages, weights = tiles_of_pixels("out", target)
-    order = ("ky", "kx", "ci", "co")
-    ordered = pt.on(weights.name).reorder(*order).reorder_storage(*order)
-    return pt.Schedule(
-        *stages,
-        pt.on("filter").copy_in("out_sums", weights.name, "ci", "ky", "kx", "co"),
-        pt.StageSchedule(weights.name, ordered.directives + weights.directives),
-    )
-
-
 def transposed(name: str) -> Expert:
     """The app's, whose rows are copies."""
 
@@ -238,33 +161,30 @@ def transposed(name: str) -> Expert:
 
 
 PLAIN: Mapping[str, Plain] = {
-    "matmul": Plain(matmul, multiplied(ab=Product("out", alone=True))),
-    "matmul_half": Plain(lambda: matmul("float16"), multiplied(ab=Product("out", alone=True))),
-    "gemm": Plain(gemm, multiplied(ab=Product("out"))),
-    "mm2": Plain(mm2, multiplied(ab=Product("left"), abc=Product("out", ("left", "i", "k"), ("c", "k", "j")))),
+    "gemm": Plain(gemm, multiplied(ab=Factors("out"))),
+    "mm2": Plain(mm2, multiplied(ab=Factors("left"), abc=Factors("out", ("left", "i", "k"), ("c", "k", "j")))),
     "mm3": Plain(
         mm3,
         multiplied(
-            ab=Product("left", alone=True),
-            cd=Product("right", ("c", "i", "k"), ("d", "k", "j"), alone=True),
-            abcd=Product("out", ("left", "i", "k"), ("right", "k", "j"), alone=True),
+            ab=Factors("left", alone=True),
+            cd=Factors("right", ("c", "i", "k"), ("d", "k", "j"), alone=True),
+            abcd=Factors("out", ("left", "i", "k"), ("right", "k", "j"), alone=True),
         ),
     ),
     "doitgen": Plain(
-        doitgen, multiplied(task="r", ac=Product("out", ("a", "r", "i", "k"), ("c", "k", "j"), alone=True))
+        doitgen, multiplied(task="r", ac=Factors("out", ("a", "r", "i", "k"), ("c", "k", "j"), alone=True))
     ),
-    "trmm": Plain(trmm, multiplied(above=Product("out", ("a", "k", "i")))),
-    "syrk": Plain(syrk, multiplied(diagonal=True, aa=Product("out", (*A, 0), ("a", "j", "k", 1)))),
+    "trmm": Plain(trmm, multiplied(above=Factors("out", ("a", "k", "i")))),
+    "syrk": Plain(syrk, multiplied(diagonal=True, aa=Factors("out", ("a", "i", "k", 0), ("a", "j", "k", 1)))),
     "syr2k": Plain(
         syr2k,
         multiplied(
             diagonal=True,
-            ab=Product("out", A, ("b", "j", "k")),
-            ba=Product("out", ("b", "i", "k"), ("a", "j", "k")),
+            ab=Factors("out", right=("b", "j", "k")),
+            ba=Factors("out", ("b", "i", "k"), ("a", "j", "k")),
         ),
     ),
     "covariance": Plain(covariance, covariance_expert),
-    "conv_layer": Plain(conv_layer, conv_layer_expert),
     "tp": Plain(transpose, transposed("tp")),
     "tpm": Plain(lambda: transpose(masked=True), transposed("tpm")),
 }

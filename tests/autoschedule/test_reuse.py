@@ -214,7 +214,7 @@ def test_segments_store_few_stages() -> None:
 
 def test_panels_end_segments() -> None:
     """Sums that are laid out in panels are read at remainders: they have a segment and registers of their own."""
-    app = APPS["matmul"]
+    app = APPS["gemm"]
     found = Reuse().find(problem_of(app.build(), I7, **app.sizes["paper"]))
     assert "ab" in [g.output for g in found.report.groups]
     assert '.unroll("r.k", 4)' in str(found.schedule["ab"])

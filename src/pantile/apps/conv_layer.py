@@ -1,6 +1,7 @@
 """A 3x3 convolution with bias and ReLU over channel-innermost images (Halide's apps/conv_layer).
 
-The schedule is that of `convolution`: tiles of registers.
+The formula is plain. The schedule is that of `convolution`, tiles of registers, with a copy of the weights in the order
+of their use.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import pantile as pt
 from pantile.target import Target
 
 from .app import App
-from .convolution import elements, tiles, weighted_sums
+from .convolution import tiles
 from .data import floats
 
 
@@ -19,15 +20,24 @@ def build() -> pt.Pipeline:
     img, filter = pt.Input("img", "float32", ndim=4), pt.Input("filter", "float32", ndim=4)
     bias = pt.Input("bias", "float32", ndim=1)
     r = pt.RDom((0, 3), (0, 3), (0, filter.shape[0]), name="r", names="y x c")
-    sums, out = weighted_sums("out", img, elements(filter), elements(bias), r), pt.Func("out")
+    sums, out = pt.Func("out_sums"), pt.Func("out")
+    sums[n, y, x, co] = bias[co]
+    sums[n, y, x, co] += filter[r.c, r.y, r.x, co] * img[n, y + r.y, x + r.x, r.c]
     out[n, y, x, co] = pt.maximum(sums[n, y, x, co], 0)
     images, height, width, _ = img.shape
     return pt.Pipeline(out, shape=(images, height - 2, width - 2, filter.shape[3]), name="conv_layer")
 
 
 def expert(target: Target, cores: int) -> pt.Schedule:
-    """Tiles of registers."""
-    return pt.Schedule(*tiles("out", target))
+    """Tiles of registers, whose weights lie in the order of their use."""
+    *stages, weights = tiles("out", target)
+    order = ("ky", "kx", "ci", "co")
+    ordered = pt.on(weights.name).reorder(*order).reorder_storage(*order)
+    return pt.Schedule(
+        *stages,
+        pt.on("filter").copy_in("out_sums", weights.name, "ci", "ky", "kx", "co"),
+        pt.StageSchedule(weights.name, ordered.directives + weights.directives),
+    )
 
 
 def _shapes(images: int, height: int, width: int, channels: int) -> dict[str, tuple[int, ...]]:

@@ -1,4 +1,7 @@
-"""Matrix product of float32 matrices, and of float16 matrices accumulated in float32, as `blocked` tells."""
+"""Matrix product of float32 matrices, and of float16 matrices accumulated in float32.
+
+The formula is plain; panels are its schedule's (`packed`).
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,16 @@ import numpy as np
 import pantile as pt
 
 from .app import App
-from .blocked import product
 from .data import floats
-from .products import chain
+from .packed import Factors, multiplied
 
 
 def build(dtype: str = "float32") -> pt.Pipeline:
     """a[i, k], b[k, j] -> out[i, j], in float32."""
     i, j = pt.vars("i j")
     a, b = pt.Input("a", dtype, ndim=2), pt.Input("b", dtype, ndim=2)
-    padded = pt.constant(b, 0, axes=(1,))
-    ab = product(
-        "ab",
-        lambda i, k: pt.cast("float32", a[i, k]),
-        lambda k, j: pt.cast("float32", padded[k, j]),
-        a.shape[1],
-    )
-    out = pt.Func("out")
-    out[i, j] = ab[i, j]
+    r, out = pt.RDom((0, a.shape[1]), name="r", names="k"), pt.Func("out")
+    out[i, j] = pt.sum(pt.cast("float32", a[i, r.k]) * pt.cast("float32", b[r.k, j]), over=r)
     return pt.Pipeline(out, shape=(a.shape[0], b.shape[1]), name="matmul")
 
 
@@ -35,7 +30,7 @@ def _halves(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.n
     return floats(name, shape, rng).astype(np.float16)
 
 
-EXPERT = chain(ab="out")
+EXPERT = multiplied(ab=Factors("out", alone=True))
 _SIZES = {
     "small": {"a": (200, 170), "b": (170, 150)},
     "paper": {"a": (2048, 2048), "b": (2048, 2048)},
