@@ -81,6 +81,18 @@ def test_many_products_by_one_matrix_have_copies_of_their_own() -> None:
     assert len([name for name in found if name.startswith("b_near")]) == 5
 
 
+def test_a_matrix_by_its_own_transpose_is_copied_for_one_of_its_reads() -> None:
+    """Of the other factor blocks read a few rows: a copy for both would be one of everything."""
+    a, k, out = pt.Input("a", "float32", ndim=2), pt.RDom((0, 1024), name="k"), pt.Func("out")
+    out[i, j] = pt.sum(a[i, k[0]] * a[j, k[0]], over=k)
+    p = pt.Pipeline(out, shape=(a.shape[0], a.shape[0]))
+    found = Auto().find(problem_of(p, ORDINARY, a=(1024, 1024))).schedule
+    (copy,) = [d for d in found.on("a").directives if d.verb == "copy_in"]
+    assert copy.args[-1] == 1
+    matrix = np.random.default_rng(0).random((37, 1024), np.float32)
+    np.testing.assert_allclose(p.with_schedule(found)(a=matrix), p.reference(a=matrix), rtol=1e-5)
+
+
 def test_what_is_no_sum_of_products_is_left_alone() -> None:
     problem = problem_of(chain(3), ORDINARY, img=(200, 300))
     start = STRATEGIES["naive"]().find(problem).schedule

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...dataclass import dataclass
-from ...expr.nodes import Const, Expr, Op, Var
+from ...expr.nodes import Const, Expr, Load, Op, Var
 from ...expr.visit import children
 from ...graph.nodes import Definition, Stage
 
@@ -80,7 +80,12 @@ def read(stage: Stage, definition: Definition, loops: Iterable[str]) -> tuple[Re
     """What a definition reads besides the stage itself."""
     moving = set(loops)
     others = [e for e in definition.loads if e.buffer not in stage.buffers]
-    return tuple(dict.fromkeys(Reference(e.buffer, _steps(e.indices, moving), e.dtype.bytes) for e in others))
+    return tuple(dict.fromkeys(reference(e, moving) for e in others))
+
+
+def reference(load: Load, loops: Iterable[str]) -> Reference:
+    """One read of an array."""
+    return Reference(load.buffer, _steps(load.indices, set(loops)), load.dtype.bytes)
 
 
 def _steps(indices: Sequence[Expr], loops: set[str]) -> tuple[Steps, ...]:

@@ -23,11 +23,12 @@ from ...dataclass import dataclass
 from ...expr.nodes import Expr, Var
 from ...expr.visit import loaded
 from ...graph.nodes import Stage
+from ...schedule.clones import place_of
 from ...schedule.directives import SUFFIX, StageSchedule, on
 from ...schedule.names import fresh
 from ...schedule.schedule import Schedule
 from ...schedule.sums import power_of_two
-from ..nest.references import Reference
+from ..nest.references import Reference, reference
 from ..nest.statement import Statement
 from ..strategy import Problem
 
@@ -227,16 +228,25 @@ class _Block:
         """The wide factor, copied for a column of blocks."""
         graph = self.s.problem.graph
         sources = {b: s for s in graph.stages for b in s.buffers}
-        source = sources.get(self.wide.array)
-        if source is not None and graph.consumers[source.name] == (self.s.stage.name,) and self._is_near(source):
+        source, reads = sources.get(self.wide.array), self._reads
+        alone = source is not None and not reads and graph.consumers[source.name] == (self.s.stage.name,)
+        if source is not None and alone and self._is_near(source):
             yield self._copied(on(source.name), list(source.dims), host)
             return
         taken = {*graph.stage, *graph.input, *schedule, *self.s.extents}
         moved_by = [min((n for n, _ in steps), default="d") for steps in self.wide.indices]
         dims = [_fresh(n, "_n", taken) for n in moved_by]
         name = _fresh(self.wide.array, "_near", taken)
-        yield schedule.on(self.wide.array).copy_in(self.s.stage.name, name, *dims)
+        yield schedule.on(self.wide.array).copy_in(self.s.stage.name, name, *dims, *reads)
         yield self._copied(on(name), dims, host)
+
+    @property
+    def _reads(self) -> list[int]:
+        """Which reads are of the wide factor, as `copy_in` counts them, if others are of the same array, as those
+        of a matrix by its own transpose are."""
+        loads = (e for d in self.s.stage.definitions for e in d.loads if e.buffer == self.wide.array)
+        is_wide = {place_of(e): reference(e, self.s.extents) == self.wide for e in loads}
+        return [] if all(is_wide.values()) else [k for k, wide in enumerate(is_wide.values()) if wide]
 
     def _is_near(self, source: Stage) -> bool:
         return not source.updates and self.s.problem.facts.can_be_inlined(source.name)
