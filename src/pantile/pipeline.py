@@ -21,16 +21,17 @@ from .errors import UserError, shown
 from .explain import Explanation, Timing
 from .expr.depth import on_deep_stack
 from .forks import Lock
-from .graph.build import build
 from .graph.known import with_extents
+from .graph.names import identifier
 from .graph.nodes import Graph
 from .graph.outputs import separate_outputs
 from .graph.show import show
-from .graph.verify import verified
+from .graph.verify import verified, verify
 from .ir.nodes import Program
 from .ir.show import show_program
+from .lang.build import build
 from .lang.func import Func
-from .lang.names import identifier
+from .lower.passes import Trace
 from .machine import Machine, detect
 from .price import Price, limits
 from .progress import doing
@@ -81,9 +82,35 @@ class Pipeline:
         target: str | None = None,
     ) -> None:
         name = None if name is None else identifier(name, "a Pipeline")
-        options = Options(target_named("host" if target is None else target), strict, debug, algebra)
-        graph = verified(with_ranges(separate_outputs(build(outputs, shape, name))), "build")
-        self._set(graph, options, schedule, estimates, machine)
+        options = _options(strict, debug, algebra, target)
+        self._set(_prepared(build(outputs, shape, name)), options, schedule, estimates, machine)
+
+    @classmethod
+    def from_graph(
+        cls,
+        graph: Graph,
+        *,
+        schedule: Schedule | Strategy | str | None = None,
+        estimates: Mapping[str, Any] | None = None,
+        machine: Machine | None = None,
+        strict: bool = False,
+        debug: bool = False,
+        algebra: bool = True,
+        target: str | None = None,
+    ) -> Pipeline:
+        """The pipeline of a graph that was made by other means than Funcs; all else is as for `Pipeline` itself.
+
+        For other front ends: `docs/design.md` shows one. A graph that breaks a rule of `graph.verify` is refused.
+        """
+        if not isinstance(graph, Graph):
+            raise UserError(
+                f"{shown(graph)} is not a pantile.graph.nodes.Graph; pt.Pipeline(func, shape=...) takes Funcs"
+            )
+        options = _options(strict, debug, algebra, target)
+        verify(graph, error=UserError)
+        pipeline = object.__new__(cls)
+        pipeline._set(_prepared(graph), options, schedule, estimates, machine)
+        return pipeline
 
     def _set(
         self, graph: Graph, options: Options, schedule: Schedule | Strategy | str | None,
@@ -393,6 +420,15 @@ class Pipeline:
         takes += [f"{p.name}: {p.dtype}" for p in self.graph.params]
         gives = [f"{a.name}: {a.dtype}[{', '.join(':' * a.ndim)}]" for a in self._calls.outputs]
         return f"<Pipeline {self.graph.name}({', '.join(takes)}) -> {', '.join(gives)}>"
+
+
+def _options(strict: bool, debug: bool, algebra: bool, target: str | None) -> Options:
+    return Options(target_named("host" if target is None else target), strict, debug, algebra)
+
+
+def _prepared(graph: Graph) -> Graph:
+    """The graph as all that comes after expects it."""
+    return verified(with_ranges(separate_outputs(graph)), "build")
 
 
 def _again(

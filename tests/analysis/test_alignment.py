@@ -7,8 +7,8 @@ from fractions import Fraction
 import pantile as pt
 from pantile.analysis.access import Index, accesses
 from pantile.analysis.alignment import align
-from pantile.graph.build import build
 from pantile.graph.nodes import Graph
+from pantile.lang.build import build
 
 Y, X = pt.vars("y x")
 

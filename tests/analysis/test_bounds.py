@@ -12,8 +12,8 @@ import pantile as pt
 from pantile.analysis.bounds import check_regions, region_scalars
 from pantile.analysis.point import value_at
 from pantile.expr.nodes import Expr, coordinate
-from pantile.graph.build import build
 from pantile.graph.nodes import Graph
+from pantile.lang.build import build
 
 X, Y = coordinate("x"), coordinate("y")
 

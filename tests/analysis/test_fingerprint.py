@@ -9,7 +9,7 @@ import pytest
 
 import pantile as pt
 from pantile.analysis.fingerprint import fingerprint
-from pantile.graph.build import build
+from pantile.lang.build import build
 
 X = pt.Var("x")
 

@@ -10,8 +10,8 @@ import pytest
 import pantile as pt
 from pantile.analysis import ranges
 from pantile.analysis.ranges import with_ranges
-from pantile.graph.build import build
 from pantile.graph.nodes import Definition, Stage
+from pantile.lang.build import build
 
 X = pt.Var("x")
 DATA, FLOATS = pt.Input("data", "int32", 1), pt.Input("floats", "float32", 1)

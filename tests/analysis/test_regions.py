@@ -15,8 +15,8 @@ from pantile.analysis.touched import Box, touched
 from pantile.expr.build import cast, select
 from pantile.expr.nodes import Expr, Load, coordinate, var
 from pantile.expr.types import INT32
-from pantile.graph.build import build
 from pantile.graph.nodes import Graph, Stage
+from pantile.lang.build import build
 
 from .indices import affine, boxes, cases, conditions, indices, points, reads, value
 

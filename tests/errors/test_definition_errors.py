@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pantile as pt
-from pantile.graph.build import build
+from pantile.lang.build import build
 
 from .cases import HERE, Case, Cases, check
 from .pipelines import ANY, IMG, C, R, X, Y, defined

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 import pantile as pt
-from pantile.graph.build import build
+from pantile.lang.build import build
 
 from .cases import HERE, Case, Cases, check
 from .pipelines import FLOATS, IMG, C, R, X, Y, defined

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import pantile as pt
 from pantile.errors import UserError
 from pantile.expr.types import ALL, FLOAT32, INT32, INT64, UINT8, UINT32, UINT64, DType
-from pantile.graph.build import build
 from pantile.graph.nodes import Graph
+from pantile.lang.build import build
 
 from .arrays import array
 from .draws import Draw

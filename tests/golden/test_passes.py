@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from pantile.compile import Options, to_kernels, to_loops
-from pantile.graph.build import build
 from pantile.graph.nodes import Graph
 from pantile.graph.outputs import separate_outputs
 from pantile.graph.show import show as show_graph
 from pantile.ir.nodes import Program, Stmt
 from pantile.ir.show import show, show_program
+from pantile.lang.build import build
 from pantile.lower.nest import LoopNest
 from pantile.lower.passes import Trace
 from pantile.schedule.resolve import resolve

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import pantile as pt
@@ -13,9 +14,9 @@ from pantile.expr.build import cast
 from pantile.expr.nodes import Load, Ramp, Var, coordinate
 from pantile.expr.nodes import const as number
 from pantile.expr.types import BOOL, FLOAT32, INDEX, INT32
-from pantile.graph.build import build
 from pantile.graph.nodes import Graph, Output, Stage
 from pantile.graph.verify import verify
+from pantile.lang.build import build
 
 Y, X = coordinate("y"), coordinate("x")
 
@@ -44,8 +45,17 @@ def with_update(**parts: object) -> Graph:
     return change("g", lambda s: replace(s, updates=(replace(s.updates[0], **parts),)))  # type: ignore[arg-type]
 
 
+def with_input(**parts: object) -> Graph:
+    return replace(sound(), inputs=(replace(sound().inputs[0], **parts),))  # type: ignore[arg-type]
+
+
 BROKEN: dict[str, tuple[Callable[[], Graph], str]] = {
     "names": (lambda: replace(sound(), stages=sound().stages[:1] * 2), "same name"),
+    "spelling": (lambda: change("f", lambda s: replace(s, name="f\x00")), "'f.x00' is not a name"),
+    "option": (lambda: replace(sound(), params=(replace(sound().params[0], name="out"),)), r"of arguments: \['out'\]"),
+    "known": (lambda: with_input(known=(3,)), "extents of img are of another rank than 2"),
+    "table type": (lambda: with_input(table=np.zeros((3, 4)), known=(3, 4)), "the table img is of another kind"),
+    "table shape": (lambda: with_input(table=np.zeros((3, 4), np.int32), known=(3, None)), "img is of another kind"),
     "order": (lambda: replace(sound(), stages=sound().stages[::-1]), "f, which is not computed yet"),
     "dims": (lambda: change("f", lambda s: replace(s, dims=("y", "y"))), "dims are not distinct"),
     "scalar dim": (lambda: change("f", lambda s: replace(s, dims=("y", "gain"))), "name of a scalar"),
@@ -83,3 +93,5 @@ def test_broken(rule: str) -> None:
     damage, text = BROKEN[rule]
     with pytest.raises(InternalError, match=text):
         verify(damage())
+    with pytest.raises(pt.UserError, match=text):
+        pt.Pipeline.from_graph(damage())

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pantile as pt
-from pantile.graph.build import build
 from pantile.graph.verify import verify
+from pantile.lang.build import build
 from pantile.reference import evaluate
 
 Y, X = pt.vars("y x")

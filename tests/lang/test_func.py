@@ -7,8 +7,8 @@ import numpy as np
 import pantile as pt
 from pantile.errors import here
 from pantile.expr.nodes import Expr, Read
-from pantile.graph.build import build
 from pantile.graph.verify import verify
+from pantile.lang.build import build
 from pantile.reference import evaluate
 
 Y, X, Z = pt.vars("y x z")

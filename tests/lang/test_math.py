@@ -9,7 +9,7 @@ import pytest
 
 import pantile as pt
 from pantile.expr.nodes import Const, Expr
-from pantile.graph.build import build
+from pantile.lang.build import build
 from pantile.reference import evaluate
 
 X = pt.Var("x")

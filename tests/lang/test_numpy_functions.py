@@ -12,7 +12,7 @@ import pytest
 import pantile as pt
 from pantile.expr.nodes import Expr
 from pantile.expr.numpy_functions import FUNCTIONS, UFUNCS
-from pantile.graph.build import build
+from pantile.lang.build import build
 from pantile.reference import evaluate
 
 X = pt.Var("x")

@@ -9,9 +9,9 @@ import pytest
 
 import pantile as pt
 from pantile.expr.nodes import Expr
-from pantile.graph.build import build
 from pantile.graph.show import show
 from pantile.graph.verify import verify
+from pantile.lang.build import build
 from pantile.reference import evaluate
 
 Y, X = pt.vars("y x")

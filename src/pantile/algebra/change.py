@@ -8,9 +8,8 @@ import numpy as np
 
 from ..dataclass import dataclass
 from ..expr.nodes import Expr
-from ..graph.names import first_free
+from ..graph.names import derived, first_free
 from ..graph.nodes import Graph, Stage
-from ..lang.names import derived
 from .beyond import reaches_beyond
 
 

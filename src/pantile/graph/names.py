@@ -1,10 +1,62 @@
-"""Names of a graph: those that users gave, kept, and those made up, kept apart by a number."""
+"""Names of a graph: how they are spelled; those that users gave, kept, and those made up, kept apart by a number."""
 
 from __future__ import annotations
 
+import keyword
+import unicodedata
 from collections.abc import Container
 
-from ..errors import Location, UserError
+from ..errors import Location, UserError, shown
+
+# Inputs and params are passed by keyword beside these options of a call.
+CALL_OPTIONS = frozenset({"out", "num_threads"})
+
+# Characters of a name: more would only fill listings.
+LONGEST = 200
+
+
+def identifier(name: object, what: str) -> str:
+    """`name`, if it can be a name in Python; `what` says whose name it is."""
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise UserError(
+            f"{shown(name)} cannot be the name of {what}; use letters, digits and _, as for a Python variable"
+        )
+    if len(name) > LONGEST:
+        raise UserError(
+            f"{shown(name)} cannot be the name of {what}: it has {len(name)} characters; use at most {LONGEST}"
+        )
+    if not is_normal(name):
+        raise UserError(
+            f"{shown(name)} cannot be the name of {what}: Python reads it as {normal(name)!r} where it is written as a "
+            "keyword; write that"
+        )
+    return name
+
+
+def normal(name: str) -> str:
+    """The name as Python reads it: "ﬁ" (one character) is "fi"."""
+    return unicodedata.normalize("NFKC", name)
+
+
+def is_normal(name: str) -> bool:
+    """Whether Python reads the name as it is written."""
+    return name.isascii() or normal(name) == name
+
+
+def is_name(name: str) -> bool:
+    """Whether something of a graph, or a loop of its, can have the name: words with dots between."""
+    first, *others = name.split(".")
+    # What follows a dot may be a number, with a suffix if half of a split loop is meant: "r.0_u".
+    return _is_word(first) and all(w and _is_word(f"_{w}") for w in others)
+
+
+def _is_word(word: str) -> bool:
+    return word.isidentifier() and is_normal(word)
+
+
+def derived(name: str, kind: str) -> str:
+    """The name of what Pantile makes for the sake of something called `name`: img_edge, f_sum."""
+    return f"{name[:LONGEST - len(kind) - 1]}_{kind}"
 
 
 class Names:

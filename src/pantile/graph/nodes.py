@@ -22,7 +22,7 @@ from ..errors import Location
 from ..expr.magnitude import MAY_OVERFLOW, Magnitudes
 from ..expr.nodes import Expr, Load, Op, const, coordinate
 from ..expr.types import INDEX, DType
-from ..expr.visit import walk, walk_loads
+from ..expr.visit import loaded, walk, walk_loads
 from .pickled import Row, pickled, unpickled
 
 
@@ -101,7 +101,7 @@ class Stage:
     where: Location
     # Stated domain (min, extent) per dim: the stage is undefined outside it. None: defined everywhere.
     domain: tuple[tuple[Expr, Expr], ...] | None = None
-    # A boundary condition or a reduction that the graph builder made; inlined by default where possible.
+    # A boundary condition or a reduction that a front end made; inlined by default where possible.
     helper: bool = False
 
     @property
@@ -193,8 +193,6 @@ class Graph:
     @cached_property
     def consumers(self) -> dict[str, tuple[str, ...]]:
         """The other stages that read a stage (or input), by name, in order."""
-        from ..expr.visit import loaded
-
         found: dict[str, dict[str, None]] = {n: {} for n in (*self.stage, *self.input)}
         for s in self.stages:
             for d in s.definitions:

@@ -1,22 +1,24 @@
-"""The rules of a graph. What breaks one is a bug of ours, since `build` has refused every mistake of the user."""
+"""The rules of a graph. What breaks one is a bug of whoever made it: front ends refuse every mistake of the user."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from .. import verifying
 from ..errors import InternalError
 from ..expr.nodes import Bits, Cast, Const, Expr, Load, Op, Var
 from ..expr.types import BOOL, INDEX, DType
 from ..expr.visit import walk
+from .names import CALL_OPTIONS, is_name
 from .nodes import Definition, Graph, Stage
 
 _NODES = (Const, Var, Op, Cast, Bits, Load)
 
 
-def verify(graph: Graph, after: str = "") -> None:
-    """Raise InternalError where a rule is broken. `after`: the pass that has made the graph."""
-    _Verifier(graph, after).run()
+def verify(graph: Graph, after: str = "", error: Callable[[str], Exception] = InternalError) -> None:
+    """Raise an error where a rule is broken: one of ours, unless the graph is from elsewhere. `after`: the pass that has
+    made the graph."""
+    _Verifier(graph, after, error).run()
 
 
 def verified(graph: Graph, after: str) -> Graph:
@@ -27,8 +29,8 @@ def verified(graph: Graph, after: str) -> Graph:
 
 
 class _Verifier:
-    def __init__(self, graph: Graph, after: str) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, after: str, error: Callable[[str], Exception]) -> None:
+        self.graph, self.error = graph, error
         self.name = f"{graph.name} after {after}" if after else graph.name
         self.scalars: dict[str, DType] = {p.name: p.dtype for p in graph.params}
         self.scalars |= {i.extent(k): INDEX for i in graph.inputs for k in range(i.ndim)}
@@ -40,6 +42,8 @@ class _Verifier:
         graph = self.graph
         names = [*graph.input, *(p.name for p in graph.params), *(s.name for s in graph.stages)]
         self.require(len(set(names)) == len(names), f"two things have the same name: {names}")
+        self.names([graph.name, *names])
+        self.arguments()
         for stage in graph.stages:
             self.at = f"{self.name}, {stage.name}"
             self.stage(stage)
@@ -47,7 +51,20 @@ class _Verifier:
 
     def require(self, holds: bool, message: str) -> None:
         if not holds:
-            raise InternalError(f"graph {self.at}: {message}")
+            raise self.error(f"graph {self.at}: {message}")
+
+    def names(self, names: Iterable[str]) -> None:
+        for n in names:
+            self.require(is_name(n), f"{n!r} is not a name")
+
+    def arguments(self) -> None:
+        graph = self.graph
+        options = CALL_OPTIONS.intersection((*graph.input, *(p.name for p in graph.params)))
+        self.require(not options, f"options of every call are the names of arguments: {sorted(options)}")
+        for i in graph.inputs:
+            self.require(len(i.known) in (0, i.ndim), f"known extents of {i.name} are of another rank than {i.ndim}")
+            fits = i.table is None or (i.table.dtype == i.dtype.numpy and i.table.shape == i.known)
+            self.require(fits, f"the table {i.name} is of another kind")
 
     def outputs(self) -> None:
         names = [o.stage for o in self.graph.outputs]
@@ -60,6 +77,7 @@ class _Verifier:
 
     def stage(self, s: Stage) -> None:
         self.require(len(set(s.dims)) == len(s.dims), f"dims are not distinct: {s.dims}")
+        self.names(s.dims)
         self.require(not set(s.dims) & set(self.scalars), f"a dim has the name of a scalar: {s.dims}")
         self.require(len(s.dtypes) > 0, "has no values")
         if s.domain is not None:
@@ -81,6 +99,7 @@ class _Verifier:
         self.require(len(d.indices) == s.ndim, "an update has another number of indices")
         loops = [r.name for r in d.domain]
         self.require(len(set(loops)) == len(loops), f"loops of a reduction are not distinct: {loops}")
+        self.names(loops)
         self.require(not set(loops) & {*s.dims, *self.scalars}, f"a loop has the name of another scalar: {loops}")
         self.scalar(e for r in d.domain for e in (r.min, r.extent))
         free = {dim for dim, i in zip(s.dims, d.indices, strict=True) if isinstance(i, Var) and i.name == dim}

@@ -20,10 +20,10 @@ from ..errors import UserError
 from ..expr.build import expr, logical_and, select
 from ..expr.nodes import Expr, ExprLike, const
 from ..expr.types import INT32
+from ..graph.names import derived
 from .func import Bounds, Func, Values
 from .inputs import Input
 from .math import clamp, minimum, within
-from .names import derived
 from .variables import Var
 
 # index, min, extent -> the index of the pixel to read

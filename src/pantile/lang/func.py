@@ -20,6 +20,7 @@ from ..errors import Location, UserError, here
 from ..expr.build import cast, expr
 from ..expr.nodes import Expr, ExprLike, Read
 from ..expr.types import DType, promote
+from ..graph.names import identifier
 from . import names
 from .indexing import NotAValue, Source, check_rank, indices_of
 from .pixel import Pixel, channel_coordinate, check_channel
@@ -59,7 +60,7 @@ class Func(Source):
 
     def __init__(self, name: str | None = None, *, domain: Sequence[tuple[ExprLike, ExprLike]] | None = None) -> None:
         self.named = name is not None  # otherwise the pipeline may add a number to keep names apart
-        self.name = ("f" if name is None else names.identifier(name, "a Func")) + names.current_suffix()
+        self.name = ("f" if name is None else identifier(name, "a Func")) + names.current_suffix()
         self.where = here()
         self.domain = None if domain is None else _domain(self, domain)
         self.helper = False  # made by a boundary condition

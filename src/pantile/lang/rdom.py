@@ -11,6 +11,7 @@ from ..expr import nodes
 from ..expr.build import expr
 from ..expr.nodes import Expr, ExprLike
 from ..expr.types import INT32
+from ..graph.names import identifier
 from . import names as naming
 from .indexing import NotAValue
 from .variables import known_at_call
@@ -49,7 +50,7 @@ class RDom(NotAValue):
         if not bounds:
             raise UserError("an RDom needs at least one loop: pt.RDom((min, extent), ...)")
         checked = tuple(_bound(b, k) for k, b in enumerate(bounds))
-        base = "r" if name is None else naming.identifier(name, "an RDom")
+        base = "r" if name is None else identifier(name, "an RDom")
         self.loops = Loops(base, _loop_names(names, len(bounds)), checked)
         self.predicates: tuple[Expr, ...] = ()
 

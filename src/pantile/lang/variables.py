@@ -8,6 +8,7 @@ from ..expr.build import expr
 from ..expr.nodes import Expr, ExprLike, Number, Read, Reduce
 from ..expr.types import INT32, DType, DTypeLike, dtype, promote
 from ..expr.visit import walk
+from ..graph.names import identifier
 from ..parameters import plain
 from . import names
 
@@ -17,7 +18,7 @@ class Var(nodes.Var):
     """A pixel coordinate. Two Vars of the same name are the same coordinate."""
 
     def __init__(self, name: str) -> None:
-        nodes.Var.__init__(self, INT32, 1, names.identifier(name, "a coordinate"))
+        nodes.Var.__init__(self, INT32, 1, identifier(name, "a coordinate"))
 
 
 def vars(spelled: str) -> tuple[Var, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import UserError, here, shown
-from ..lang.names import LONGEST, is_normal
+from ..graph.names import LONGEST, is_name
 
 # A stage, loop, dim or buffer: its name, or the object that has it.
 Named = Any
@@ -26,9 +26,7 @@ def name_of(thing: Named) -> str:
         raise UserError(
             f"{shown(thing)} is not a name; give a string or an object with a name, such as a Func", here()
         )
-    first, *others = name[: _MOST + 1].split(".")
-    # What follows a dot may be a number, with a suffix if half of a split loop is meant: "r.0_u".
-    if len(name) > _MOST or not _is_word(first) or not all(w and _is_word(f"_{w}") for w in others):
+    if len(name) > _MOST or not is_name(name):
         raise UserError(
             f"{shown(name)} cannot be the name of a stage, loop, dim or buffer; those are words of letters, digits "
             'and _, some with dots between, such as "x" or "r.x"',
@@ -46,10 +44,6 @@ def new_name(thing: Named, *old: str) -> str:
             here(),
         )
     return name
-
-
-def _is_word(word: str) -> bool:
-    return word.isidentifier() and is_normal(word)
 
 
 def fresh(name: str, is_taken: Callable[[str], bool]) -> str:

@@ -19,15 +19,14 @@ from ..expr.nodes import Expr, Load, Op, Read, Reduce
 from ..expr.nodes import Var as PlainVar
 from ..expr.types import INT32
 from ..expr.visit import substitute, transform, variables
-from ..lang.func import Equation, Func
-from ..lang.inputs import Extent, Input
-from ..lang.names import derived
-from ..lang.rdom import Loops, RDom, RVar
-from ..lang.variables import Param, Var
-from .names import Names, first_free
-from .nodes import Definition, ReductionDim, Stage
-from .reductions import Reduction, result_types
-from .widen import Widened
+from ..graph.names import Names, derived, first_free
+from ..graph.nodes import Definition, ReductionDim, Stage
+from ..graph.reductions import Reduction, result_types
+from ..graph.widen import Widened
+from .func import Equation, Func
+from .inputs import Extent, Input
+from .rdom import Loops, RDom, RVar
+from .variables import Param, Var
 
 
 @dataclass(frozen=True)

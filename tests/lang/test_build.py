@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pantile as pt
-from pantile.graph.build import build
 from pantile.graph.show import show
 from pantile.graph.verify import verify
+from pantile.lang.build import build
 
 Y, X, Z = pt.vars("y x z")
 

@@ -8,14 +8,14 @@ from typing import Any
 from ..errors import UserError, shown
 from ..expr.build import expr
 from ..expr.nodes import Const, Expr
-from ..lang.func import Func
-from ..lang.inputs import Extent, Input
-from ..lang.scan import scan
-from ..lang.tables import Table
-from ..lang.variables import Param, Scalar, known_at_call
-from .names import Names
-from .nodes import Graph, InputInfo, Output, ParamInfo
+from ..graph.names import Names
+from ..graph.nodes import Graph, InputInfo, Output, ParamInfo
+from .func import Func
+from .inputs import Extent, Input
+from .scan import scan
+from .tables import Table
 from .translate import Translator
+from .variables import Param, Scalar, known_at_call
 
 Shape = tuple[Expr, ...]
 
