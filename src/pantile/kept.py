@@ -31,7 +31,7 @@ from .errors import UserError, here
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
 from .graph.nodes import InputInfo
-from .price.show import time
+from .price.result import time
 from .progress import doing
 from .runtime import cache
 from .runtime.pool import get_num_threads

@@ -31,7 +31,6 @@ from .ir.nodes import Program
 from .ir.show import show_program
 from .lang.build import build
 from .lang.func import Func
-from .lower.passes import Trace
 from .machine import Machine, detect
 from .price import Price, limits
 from .progress import doing

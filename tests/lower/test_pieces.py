@@ -17,6 +17,7 @@ from pantile.expr.types import FLOAT32, INDEX
 from pantile.expr.visit import same, walk
 from pantile.graph.nodes import InputInfo
 from pantile.ir.nodes import Alloc, For, If, Produce
+from pantile.ir.show import show
 from pantile.ir.visit import expressions
 from pantile.ir.visit import walk as statements
 from pantile.lower.nest.assume import assume
@@ -362,7 +363,7 @@ def test_refused_by_lowering(name: str) -> None:
 
 def test_the_same_where_the_size_is_constant() -> None:
     schedule = S(pt.on("out").split("x", "xo", "xi", 8), pt.on("f").compute_at("out", "xo").store_in("stack"))
-    assert "in stack" in str(lowered(pairs().with_schedule(schedule))["flatten"])
+    assert "in stack" in show(lowered(pairs().with_schedule(schedule))["flatten"])
 
 
 def test_small_buffers_are_on_the_stack_while_there_is_room() -> None:

@@ -13,8 +13,6 @@ All terms count alike: sums, largest and smallest values, any and all. Integers 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
@@ -22,8 +20,7 @@ from ..analysis.windows import Moved, without_loop
 from ..cached import cached_property
 from ..dataclass import dataclass
 from ..expr.build import binary, cast
-from ..expr.nodes import Const, Expr, Load, const, coordinate
-from ..expr.types import DType
+from ..expr.nodes import Const, Expr, Load, coordinate, neutral
 from ..expr.visit import names
 from ..graph.nodes import Definition, ReductionDim, Stage
 from ..schedule.updates import Accumulation, accumulation, keeps_to
@@ -31,13 +28,6 @@ from .change import Change, Context
 from .price import STORED, operations
 from .stored import Range, as_type, integers, stored_type
 
-_NEUTRAL: dict[str, Callable[[DType], float]] = {
-    "add": lambda t: 0,
-    "or": lambda t: 0,
-    "and": lambda t: -1,
-    "max": lambda t: -math.inf if t.is_float else t.min,
-    "min": lambda t: math.inf if t.is_float else t.max,
-}
 _WORDS = {"add": "a sum", "or": "a disjunction", "and": "a conjunction", "max": "a maximum", "min": "a minimum"}
 
 
@@ -78,7 +68,7 @@ def _window(stage: Stage, context: Context) -> _Window | None:
         return None
     if not keeps_to(stage, update, stage.dims) or (found := accumulation(stage, update)) is None:
         return None
-    is_allowed = found[0].op in _NEUTRAL and (found[0].is_exact or not context.strict)
+    is_allowed = found[0].op in _WORDS and (found[0].is_exact or not context.strict)
     window = _Window(found[0], update.domain)
     return window if is_allowed and all(_extent(r) > 0 for r in update.domain) else None
 
@@ -112,7 +102,7 @@ class _Split:
         dims = tuple(d for d in self.stage.dims if d in names(self.term))
         t, at, where = stored_type(self.window.sum.dtype, self._values), tuple(map(coordinate, dims)), self.stage.where
         term, combine = cast(t, self.term), self.window.sum.op
-        pure = Definition(at, (const(_NEUTRAL[combine](t), t),), (), None, where)
+        pure = Definition(at, (neutral(combine, t),), (), None, where)
         update = Definition(at, (binary(combine, Load(t, 1, name, at), term),), (self.first,), None, where)
         return Stage(name, dims, (t,), pure, (update,), where)
 

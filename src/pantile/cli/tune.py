@@ -11,7 +11,7 @@ import pantile as pt
 from .. import tuned
 from ..bench.tuning import Tuning
 from ..machine.quiet import NOTICEABLE, busy_cores
-from ..price.show import time
+from ..price.result import time
 from ..progress import doing, step
 from .target import Target, targets
 

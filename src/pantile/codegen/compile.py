@@ -17,7 +17,8 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 
 from ..errors import InternalError
 from ..expr.depth import side_by_side
-from ..forks import Lock, check_llvm, in_team, llvm_for_a_team
+from ..forks import check_llvm, in_team, llvm_for_a_team
+from ..native import set_up_llvm
 from ..target import Target
 from .parts import parts
 
@@ -26,8 +27,6 @@ _SELECT = 3  # instructions, registers and their order: what makes loops fast
 _SELECT_LONG = 2  # the same, but fused multiplications are found on the way and not by comparing alternatives
 _LONG = 4_000  # instructions between two labels; apps have up to 2,600
 _LONG_FUNCTION = 16_000  # lines; apps have up to 10,200
-_lock = Lock()
-_initialized = False
 
 
 def compile_objects(text: str, target: Target) -> tuple[bytes, ...]:
@@ -73,7 +72,7 @@ def _has_long_block(text: str) -> bool:
 
 def target_machine(target: Target, level: int = _SELECT) -> llvm.TargetMachine:
     """LLVM's code generator for a target; it must not be shared between threads."""
-    _initialize()
+    set_up_llvm()
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu,
         features=target.features,
@@ -118,13 +117,3 @@ def _dispose(passes: NewPassManager) -> None:
     """Free the passes and what they remember, some 60 KiB: `close` does not (its bases are in the wrong order)."""
     NewPassManager._dispose(passes)
     passes.detach()
-
-
-def _initialize() -> None:
-    global _initialized
-    check_llvm()
-    with _lock:
-        if not _initialized:
-            llvm.initialize_all_targets()
-            llvm.initialize_all_asmprinters()
-            _initialized = True

@@ -9,7 +9,7 @@ from ..errors import InternalError
 from ..expr.linear import linear
 from ..expr.nodes import Const, Expr, Op
 from ..expr.visit import Key, key
-from ..ir.nodes import Alloc, Block, Call, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
+from ..ir.nodes import Alloc, Block, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
 from ..ir.visit import walk
 from ..target.kinds import Kind, Memory
 from .checks import bind_alloc_limits
@@ -76,14 +76,6 @@ def _branch_body(ctx: Context, label: str, body: Stmt, after: str) -> None:
     with ctx.fn.scope():
         write_run(ctx, body)
     ctx.fn.branch(after)
-
-
-def _call(ctx: Context, s: Call) -> None:
-    if s.name != "fail":
-        raise InternalError(f"no code for the effect {s.name}")
-    code, t = ctx.value(s.args[0]), f"i{s.args[0].dtype.bits}"
-    ctx.fn.leave(code if t == "i32" or code[0] != "%" else ctx.fn.value(f"trunc {t} {code} to i32"))
-    ctx.fn.start(ctx.fn.new_label("unreached"))
 
 
 # Loops
@@ -213,6 +205,5 @@ _WRITERS: dict[type[Stmt], Callable[[Context, Any], None]] = {
     Produce: _produce,
     Alloc: _alloc,
     Prefetch: write_prefetch,
-    Call: _call,
     Launch: write_launch,
 }

@@ -11,7 +11,7 @@ from ..analysis.interval import Interval
 from ..analysis.regions import required
 from ..errors import UserError, shown
 from ..price import Causes, StagePrice
-from ..price.show import named, time
+from ..price.result import named, time
 from ..schedule.groups import Group, groups
 from .diagram import Look, diagram
 from .differences import differences

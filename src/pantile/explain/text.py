@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..autoschedule import Alternative
-from ..price.show import levels, named, time
+from ..price.result import levels, named, time
 from ..schedule.schedule import Schedule
 from .differences import differences
 from .explanation import Explanation, Timing

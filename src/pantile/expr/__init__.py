@@ -1,1 +1,10 @@
-"""Types, expression nodes, typed construction, walking and printing; shared by the language and the loop IR."""
+"""Types, expression nodes, typed construction, walking and printing; shared by graphs and the loop IR."""
+
+from .build import binary, unary
+from .nodes import meaning
+from .numpy_functions import apply_function, apply_ufunc, rounded
+from .show import show
+
+meaning.binary, meaning.unary, meaning.rounded = binary, unary, rounded
+meaning.apply_ufunc, meaning.apply_function = apply_ufunc, apply_function
+meaning.show = show

@@ -18,6 +18,7 @@ is visited once. `same` in `visit` compares structure. Python's numbers enter th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
@@ -64,6 +65,21 @@ class _Notes:
     _nesting: Any = field(default=None, init=False)
 
 
+class Meaning:
+    """What operators do and how expressions are written: functions of files that know all kinds of nodes, which the
+    package puts here when it is imported."""
+
+    binary: Callable[[str, ExprLike, ExprLike], Expr]
+    unary: Callable[[str, ExprLike], Expr]
+    rounded: Callable[[Expr, object], Expr]
+    apply_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Expr]
+    apply_function: Callable[[Any, tuple[Any, ...], dict[str, Any]], Expr]
+    show: Callable[[Expr], str]
+
+
+meaning = Meaning()
+
+
 @node()
 class Expr(_Notes):
     """Base of all nodes: a value of `dtype`, `lanes` of them at once."""
@@ -75,127 +91,127 @@ class Expr(_Notes):
     operands: ClassVar[tuple[Expr, ...]] = ()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Expr:
-        return numpy_functions.apply_ufunc(ufunc, method, inputs, options)
+        return meaning.apply_ufunc(ufunc, method, inputs, options)
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Expr:
-        return numpy_functions.apply_function(function, args, options)
+        return meaning.apply_function(function, args, options)
 
     def __add__(self, other: ExprLike) -> Expr:
-        return build.binary("add", self, other)
+        return meaning.binary("add", self, other)
 
     def __radd__(self, other: ExprLike) -> Expr:
-        return build.binary("add", other, self)
+        return meaning.binary("add", other, self)
 
     def __sub__(self, other: ExprLike) -> Expr:
-        return build.binary("sub", self, other)
+        return meaning.binary("sub", self, other)
 
     def __rsub__(self, other: ExprLike) -> Expr:
-        return build.binary("sub", other, self)
+        return meaning.binary("sub", other, self)
 
     def __mul__(self, other: ExprLike) -> Expr:
-        return build.binary("mul", self, other)
+        return meaning.binary("mul", self, other)
 
     def __rmul__(self, other: ExprLike) -> Expr:
-        return build.binary("mul", other, self)
+        return meaning.binary("mul", other, self)
 
     def __truediv__(self, other: ExprLike) -> Expr:
-        return build.binary("div", self, other)
+        return meaning.binary("div", self, other)
 
     def __rtruediv__(self, other: ExprLike) -> Expr:
-        return build.binary("div", other, self)
+        return meaning.binary("div", other, self)
 
     def __floordiv__(self, other: ExprLike) -> Expr:
-        return build.binary("floordiv", self, other)
+        return meaning.binary("floordiv", self, other)
 
     def __rfloordiv__(self, other: ExprLike) -> Expr:
-        return build.binary("floordiv", other, self)
+        return meaning.binary("floordiv", other, self)
 
     def __mod__(self, other: ExprLike) -> Expr:
-        return build.binary("mod", self, other)
+        return meaning.binary("mod", self, other)
 
     def __rmod__(self, other: ExprLike) -> Expr:
-        return build.binary("mod", other, self)
+        return meaning.binary("mod", other, self)
 
     def __pow__(self, other: ExprLike) -> Expr:
-        return build.binary("pow", self, other)
+        return meaning.binary("pow", self, other)
 
     def __rpow__(self, other: ExprLike) -> Expr:
-        return build.binary("pow", other, self)
+        return meaning.binary("pow", other, self)
 
     def __and__(self, other: ExprLike) -> Expr:
-        return build.binary("and", self, other)
+        return meaning.binary("and", self, other)
 
     def __rand__(self, other: ExprLike) -> Expr:
-        return build.binary("and", other, self)
+        return meaning.binary("and", other, self)
 
     def __or__(self, other: ExprLike) -> Expr:
-        return build.binary("or", self, other)
+        return meaning.binary("or", self, other)
 
     def __ror__(self, other: ExprLike) -> Expr:
-        return build.binary("or", other, self)
+        return meaning.binary("or", other, self)
 
     def __xor__(self, other: ExprLike) -> Expr:
-        return build.binary("xor", self, other)
+        return meaning.binary("xor", self, other)
 
     def __rxor__(self, other: ExprLike) -> Expr:
-        return build.binary("xor", other, self)
+        return meaning.binary("xor", other, self)
 
     def __lshift__(self, other: ExprLike) -> Expr:
-        return build.binary("shl", self, other)
+        return meaning.binary("shl", self, other)
 
     def __rlshift__(self, other: ExprLike) -> Expr:
-        return build.binary("shl", other, self)
+        return meaning.binary("shl", other, self)
 
     def __rshift__(self, other: ExprLike) -> Expr:
-        return build.binary("shr", self, other)
+        return meaning.binary("shr", self, other)
 
     def __rrshift__(self, other: ExprLike) -> Expr:
-        return build.binary("shr", other, self)
+        return meaning.binary("shr", other, self)
 
     def __lt__(self, other: ExprLike) -> Expr:
-        return build.binary("lt", self, other)
+        return meaning.binary("lt", self, other)
 
     def __le__(self, other: ExprLike) -> Expr:
-        return build.binary("le", self, other)
+        return meaning.binary("le", self, other)
 
     def __gt__(self, other: ExprLike) -> Expr:
-        return build.binary("gt", self, other)
+        return meaning.binary("gt", self, other)
 
     def __ge__(self, other: ExprLike) -> Expr:
-        return build.binary("ge", self, other)
+        return meaning.binary("ge", self, other)
 
     def __eq__(self, other: object) -> Expr:  # type: ignore[override]
-        return build.binary("eq", self, other)
+        return meaning.binary("eq", self, other)
 
     def __ne__(self, other: object) -> Expr:  # type: ignore[override]
-        return build.binary("ne", self, other)
+        return meaning.binary("ne", self, other)
 
     def __hash__(self) -> int:
         return id(self) >> 4
 
     def __neg__(self) -> Expr:
-        return build.unary("neg", self)
+        return meaning.unary("neg", self)
 
     def __pos__(self) -> Expr:
         return self
 
     def __invert__(self) -> Expr:
-        return build.unary("not", self)
+        return meaning.unary("not", self)
 
     def __abs__(self) -> Expr:
-        return build.unary("abs", self)
+        return meaning.unary("abs", self)
 
     def __round__(self, digits: object = None) -> Expr:
-        return numpy_functions.rounded(self, digits)
+        return meaning.rounded(self, digits)
 
     def __floor__(self) -> Expr:
-        return build.unary("floor", self)
+        return meaning.unary("floor", self)
 
     def __ceil__(self) -> Expr:
-        return build.unary("ceil", self)
+        return meaning.unary("ceil", self)
 
     def __trunc__(self) -> Expr:
-        return build.unary("trunc", self)
+        return meaning.unary("trunc", self)
 
     def __int__(self) -> NoReturn:
         raise UserError(_not_a_number(self, "to convert it write pt.cast('int32', ...)"))
@@ -234,9 +250,7 @@ class Expr(_Notes):
         return None, {f.name: getattr(self, f.name) if f.init else None for f in fields(self)}
 
     def __str__(self) -> str:
-        from .show import show
-
-        return show(self)
+        return meaning.show(self)
 
     def __repr__(self) -> str:
         return f"<{self.dtype} {self}>"
@@ -393,6 +407,13 @@ def const(value: Number, dtype: DType, lanes: int = 1) -> Const:
     return Const(dtype, lanes, value)
 
 
+def neutral(operation: str, dtype: DType) -> Const:
+    """The literal that changes nothing when combined with others by add, mul, min, max, and, or, xor."""
+    if operation in ("min", "max") and dtype.is_float:
+        return const(math.inf if operation == "min" else -math.inf, dtype)
+    return const({"mul": 1, "and": -1, "min": dtype.max, "max": dtype.min}.get(operation, 0), dtype)
+
+
 def var(name: str, dtype: DType = INDEX, lanes: int = 1) -> Var:
     """A loop-IR name."""
     return Var(dtype, lanes, name)
@@ -406,6 +427,3 @@ def coordinate(name: str) -> Var:
 def op(name: str, *args: Expr) -> Op:
     """An operation on arguments that already agree in type and lanes."""
     return Op(result_type(name, args), args[-1].lanes, name, args)
-
-
-from . import build, numpy_functions  # noqa: E402  the operators are typed by build, which makes these nodes

@@ -8,44 +8,36 @@ argmin and argmax carry the coordinates of the best point beside its value.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from functools import partial
 
 from ..dataclass import dataclass
 from ..errors import Location
 from ..expr.build import binary, cast, maximum, minimum, select
-from ..expr.nodes import Expr, Load, Var, const
+from ..expr.nodes import Expr, Load, Var, neutral
 from ..expr.types import INT32, DType
 from .nodes import Definition, ReductionDim, Stage
 
 
-def _neutral_min(t: DType) -> Expr:
-    return const(math.inf if t.is_float else t.max, t)
-
-
-def _neutral_max(t: DType) -> Expr:
-    return const(-math.inf if t.is_float else t.min, t)
-
-
 @dataclass(frozen=True)
 class _Rule:
-    """How a reduction begins, and goes on."""
+    """How a reduction begins, with what is neutral to an operation, and goes on."""
 
-    neutral: Callable[[DType], Expr]
+    neutral_to: str
     combine: Callable[[Expr, Expr], Expr]  # of the value so far and the next; of an arg-reduction: is the next better?
 
 
 _FOLDS = {
-    "sum": _Rule(lambda t: const(0, t), lambda a, b: binary("add", a, b)),
-    "prod": _Rule(lambda t: const(1, t), lambda a, b: binary("mul", a, b)),
-    "min": _Rule(_neutral_min, minimum),
-    "max": _Rule(_neutral_max, maximum),
-    "any": _Rule(lambda t: const(False, t), lambda a, b: binary("or", a, b)),
-    "all": _Rule(lambda t: const(True, t), lambda a, b: binary("and", a, b)),
+    "sum": _Rule("add", partial(binary, "add")),
+    "prod": _Rule("mul", partial(binary, "mul")),
+    "min": _Rule("min", minimum),
+    "max": _Rule("max", maximum),
+    "any": _Rule("or", partial(binary, "or")),
+    "all": _Rule("and", partial(binary, "and")),
 }
 _SEARCHES = {
-    "argmin": _Rule(_neutral_min, lambda best, next: next < best),
-    "argmax": _Rule(_neutral_max, lambda best, next: next > best),
+    "argmin": _Rule("min", lambda best, next: next < best),
+    "argmax": _Rule("max", lambda best, next: next > best),
 }
 
 
@@ -70,8 +62,8 @@ class Reduction:
 
     def _start(self) -> tuple[Expr, ...]:
         if self.kind in _FOLDS:
-            return (_FOLDS[self.kind].neutral(self.value.dtype),)
-        return (*(cast(INT32, d.min) for d in self.domain), _SEARCHES[self.kind].neutral(self.value.dtype))
+            return (neutral(_FOLDS[self.kind].neutral_to, self.value.dtype),)
+        return (*(cast(INT32, d.min) for d in self.domain), neutral(_SEARCHES[self.kind].neutral_to, self.value.dtype))
 
     def _step(self, so_far: tuple[Expr, ...]) -> tuple[Expr, ...]:
         if self.kind in _FOLDS:

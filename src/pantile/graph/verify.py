@@ -16,8 +16,8 @@ _NODES = (Const, Var, Op, Cast, Bits, Load)
 
 
 def verify(graph: Graph, after: str = "", error: Callable[[str], Exception] = InternalError) -> None:
-    """Raise an error where a rule is broken: one of ours, unless the graph is from elsewhere. `after`: the pass that has
-    made the graph."""
+    """Raise an error where a rule is broken: one of ours, unless the graph is from elsewhere. `after`: the pass that
+    has made the graph."""
     _Verifier(graph, after, error).run()
 
 

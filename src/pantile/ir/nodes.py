@@ -9,7 +9,6 @@
          | Realize(buffer, dtype, box, body)     a buffer lives during body; box = (min, extent) per storage dim
          | Alloc(buffer, dtype, size, memory, body)     after flattening: `size` elements, 64-byte aligned
          | Prefetch(buffer, indices)
-         | Call(name, args)                      an effect of the runtime, by name
          | Launch(kernel, scalars, buffers, extent)     after outlining, instead of parallel loops: run a kernel
 
 A Program has a body and, once parallel loops are outlined, kernels:
@@ -30,11 +29,6 @@ from ..target.kinds import Kind, Memory
 @node()
 class Stmt:
     """Base of all statements."""
-
-    def __str__(self) -> str:
-        from .show import show
-
-        return show(self)
 
 
 @node()
@@ -123,14 +117,6 @@ class Prefetch(Stmt):
 
     buffer: str
     indices: tuple[Expr, ...]
-
-
-@node()
-class Call(Stmt):
-    """A named effect: 'fail' (code) leaves the kernel with an error code."""
-
-    name: str
-    args: tuple[Expr, ...]
 
 
 @node()

@@ -23,7 +23,6 @@ from .nodes import (
     Alloc,
     Block,
     BufferArg,
-    Call,
     For,
     If,
     Kernel,
@@ -150,6 +149,5 @@ _SHOW: dict[type[Stmt], Callable[[Any], list[str]]] = {
     Realize: _show_realize,
     Alloc: _show_alloc,
     Prefetch: lambda s: [f"prefetch {s.buffer}[{_list(s.indices)}]"],
-    Call: lambda s: [f"{s.name}({_list(s.args)})"],
     Launch: _show_launch,
 }

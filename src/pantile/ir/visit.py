@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..expr.nodes import Expr, Load
 from ..expr.visit import walk as walk_expr
 from ..expr.visit import walk_loads
-from .nodes import Alloc, Block, Call, For, If, Launch, Let, Prefetch, Produce, Program, Realize, Stmt, Store
+from .nodes import Alloc, Block, For, If, Launch, Let, Prefetch, Produce, Program, Realize, Stmt, Store
 
 
 class _Shape(NamedTuple):
@@ -56,7 +56,6 @@ _SHAPES: dict[type[Stmt], _Shape] = {
     Realize: _Shape(lambda s: tuple([e for side in s.box for e in side]), lambda s: (s.body,), _make_realize),
     Alloc: _Shape(lambda s: (s.size, *_present(s.offset)), lambda s: (s.body,), _make_alloc),
     Prefetch: _Shape(lambda s: s.indices, lambda s: (), lambda s, e, b: Prefetch(s.buffer, e)),
-    Call: _Shape(lambda s: s.args, lambda s: (), lambda s, e, b: Call(s.name, e)),
     Launch: _Shape(lambda s: (*s.scalars, s.extent, *_present(s.scratch)), lambda s: (), _make_launch),
 }  # fmt: skip
 

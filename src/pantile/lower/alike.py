@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..expr.nodes import COMPARISON, Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const
 from ..expr.types import FLOAT32, FLOAT64, INDEX, DType
 from ..expr.visit import Key, key
-from ..ir.nodes import Alloc, Block, Call, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
+from ..ir.nodes import Alloc, Block, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
 from ..ir.visit import expressions, walk
 
 MOST_PARAMETERS = 8  # beyond, the code would suffer
@@ -196,7 +196,6 @@ _STATEMENTS: dict[type[Stmt], Callable[[_Reader, Any], tuple[object, ...]]] = {
     Produce: lambda r, s: (),  # a mark for readers
     Alloc: lambda r, s: (Alloc, r.own_buffer(s.buffer), s.dtype, s.memory, s.offset is None),
     Prefetch: lambda r, s: (Prefetch, r.buffer(s.buffer), r.dtypes[s.buffer]),
-    Call: lambda r, s: (Call, s.name, len(s.args)),
     Launch: lambda r, s: (Launch, s.kernel, *map(r.buffer, s.buffers), s.scratch is None),
 }
 

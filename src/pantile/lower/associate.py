@@ -12,13 +12,12 @@ The largest and the smallest of some values are found likewise.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from ..dataclass import dataclass
 from ..expr.linear import Linear, linear
-from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, const, op
+from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, const, neutral, op
 from ..expr.types import INDEX
 from ..expr.visit import Key, children, each_once, key, loaded, rebuild, walk_values
 from ..ir import visit as ir
@@ -168,11 +167,7 @@ def _is_neutral(operation: str, e: Expr) -> bool:
     e = e.value if isinstance(e, Broadcast) else e
     if not isinstance(e, Const):
         return False
-    if operation == "add":
-        return e.value == 0
-    worst = -math.inf if e.dtype.is_float else e.dtype.min
-    best = math.inf if e.dtype.is_float else e.dtype.max
-    return e.value == (worst if operation == "max" else best)
+    return e.value == neutral(operation, e.dtype).value
 
 
 def _families(sums: Sequence[_Sum]) -> Iterator[list[_Sum]]:

@@ -16,7 +16,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from ..dataclass import dataclass
-from ..forks import check_llvm
+from ..native import loaded, object_code
 from ..parameters import Rate, check_fields
 from .costs import USUAL, Costs
 from .description import Issue
@@ -119,15 +119,7 @@ def chains(engine: llvm.ExecutionEngine, name: str) -> Callable[[], object]:
 
 def compiled(text: str) -> llvm.ExecutionEngine:
     """Code of LLVM text, for this machine."""
-    check_llvm()
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features().flatten()
-    target = llvm.Target.from_default_triple()
-    machine = target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=3)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
-    engine.finalize_object()
-    return engine
+    return loaded(object_code(text, 3))
 
 
 # ---- the loops, as LLVM text. An integer step is two operations, so that none can be left out.

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from ..analysis.work import Work
 from ..dataclass import dataclass
 from ..machine.description import Machine
-from .pricing import Price
-from .show import levels
+from .result import Price, levels
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import ceil, prod
-from operator import add
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ..cached import cached_property
 from ..dataclass import dataclass
@@ -25,6 +24,7 @@ from ..target.kinds import Kind
 from .body import Bodies, Body
 from .inner import Inner
 from .nest import Nests
+from .result import Causes, Price, StagePrice
 from .sized import Leaf, Shapes, Sized, sized
 from .together import groups, question
 from .traffic import Moved, Traffic, rooms
@@ -46,60 +46,6 @@ class Sizes:
 
     shapes: Shapes
     scalars: Mapping[str, Number]
-
-
-class Causes(NamedTuple):
-    """Seconds, of all cores together until `imbalance`, which is what waiting for the last of them adds."""
-
-    arithmetic: float = 0.0
-    loads: float = 0.0
-    stores: float = 0.0
-    shuffles: float = 0.0
-    gathers: float = 0.0
-    waiting: float = 0.0  # for results of the iteration before, and for instructions to be decoded
-    traffic: float = 0.0  # beyond what happens while something is computed
-    starting: float = 0.0  # of rows, boxes, tasks and parallel loops
-    imbalance: float = 0.0
-
-    def __add__(self, other: Causes) -> Causes:  # type: ignore[override]
-        return Causes(*map(add, self, other))
-
-    @property
-    def seconds(self) -> float:
-        working = self.arithmetic + self.loads + self.stores + self.shuffles + self.gathers + self.waiting
-        return working + self.traffic + self.starting + self.imbalance
-
-
-@dataclass(frozen=True)
-class StagePrice:
-    """Of one stage: wall-clock seconds, what they are made of, and what is computed and moved."""
-
-    name: str
-    seconds: float
-    causes: Causes
-    points: float  # that are computed
-    redundant: float  # of these, the part that is computed again, at the borders of tiles
-    bytes: tuple[float, ...]  # from each cache but the first, and from memory last
-
-
-@dataclass(frozen=True)
-class Price:
-    """A predicted time, and its causes."""
-
-    name: str
-    seconds: float
-    causes: Causes
-    stages: tuple[StagePrice, ...]
-    bytes: tuple[float, ...]
-    instructions: int  # of the code: how much there is to compile
-    compile_seconds: float
-
-    def __str__(self) -> str:
-        from .show import show
-
-        return show(self)
-
-    __repr__ = __str__
 
 
 def price(

@@ -24,7 +24,9 @@ from types import MappingProxyType
 
 import llvmlite.binding as llvm
 
-from pantile.forks import Lock, check_llvm
+from pantile.forks import Lock
+from pantile.machine.host import usable_cores
+from pantile.native import loaded, object_code
 from pantile.runtime.pool_ir import EXPORTS, pool_ir
 from pantile.runtime.pool_ir.platform import CACHE_LIMIT, MAX_THREADS, OUT_OF_MEMORY
 
@@ -36,8 +38,8 @@ THREADS_VARIABLE = "PANTILE_NUM_THREADS"
 class ThreadPool:
     """The loaded pool. There is one per process, and `pool()` returns it."""
 
-    def __init__(self, object_code: bytes) -> None:
-        self.symbols: Mapping[str, int] = MappingProxyType(_load(object_code))
+    def __init__(self, code: bytes) -> None:
+        self.symbols: Mapping[str, int] = MappingProxyType(_load(code))
         self._num_threads = _default_num_threads()
         self._scratch_limit = CACHE_LIMIT
         self._start()
@@ -78,43 +80,27 @@ class ThreadPool:
 
 def compile_pool() -> bytes:
     """Object code of the pool for this machine; it may be kept and given to a later process's `pool`."""
-    check_llvm()
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(pool_ir(llvm.get_process_triple()))
-    return bytes(_target_machine().emit_object(module))
+    # The text is written as it should run, and optimizing it triples the time it takes.
+    return object_code(pool_ir(llvm.get_process_triple()), 0)
 
 
 _pool: ThreadPool | None = None
 _pool_lock = Lock()
 
 
-def pool(object_code: Callable[[], bytes] = compile_pool) -> ThreadPool:
-    """The process's pool, loaded at the first call from what `object_code` returns; later calls ignore it."""
+def pool(compiled: Callable[[], bytes] = compile_pool) -> ThreadPool:
+    """The process's pool, loaded at the first call from what `compiled` returns; later calls ignore it."""
     global _pool
     if _pool is None:
         with _pool_lock:
             if _pool is None:
-                _pool = ThreadPool(object_code())
+                _pool = ThreadPool(compiled())
     return _pool
 
 
-def _target_machine() -> llvm.TargetMachine:
-    """No optimisation: the text is written as it should run, and optimising it triples the time it takes."""
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=0, jit=True
-    )
-
-
-def _load(object_code: bytes) -> dict[str, int]:
+def _load(code: bytes) -> dict[str, int]:
     """Link the object into this process for good: sleeping workers are inside its code until the very end."""
-    check_llvm()
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
-    engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(object_code))
-    engine.finalize_object()
+    engine = loaded(code)
     addresses = {name: engine.get_function_address(name) for name in EXPORTS}
     engine.detach()
     return addresses
@@ -140,16 +126,10 @@ def _default_num_threads() -> int:
     """What the environment asks for, or one thread per core this process may use."""
     asked = os.environ.get(THREADS_VARIABLE, "")
     if not asked:
-        return min(_usable_cores(), MAX_THREADS)
+        return min(usable_cores(), MAX_THREADS)
     if not asked.strip().isdecimal():
         raise ValueError(f"{THREADS_VARIABLE} must be a number of threads, not {asked!r}")
     return _checked_num_threads(int(asked), THREADS_VARIABLE)
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _checked_num_threads(count: int, source: str) -> int:

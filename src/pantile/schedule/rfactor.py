@@ -19,8 +19,8 @@ from weakref import WeakKeyDictionary
 from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr import build
-from ..expr.nodes import Expr, Load, const, coordinate, op
-from ..expr.types import INDEX, DType
+from ..expr.nodes import Expr, Load, const, coordinate, neutral, op
+from ..expr.types import INDEX
 from ..expr.visit import substitute
 from ..graph.nodes import Definition, Graph, ReductionDim, Stage
 from .directives import KINDS, Directive, StageSchedule
@@ -158,7 +158,7 @@ class _Rfactor:
         name = self._partial_name(new, {*stage.dims, *(r.name for r in rest)})
         dims = (*new, *stage.dims)
         point = tuple(map(coordinate, dims))
-        zeros = tuple(identity(t.op, t.dtype) for t in terms)
+        zeros = tuple(neutral(t.op, t.dtype) for t in terms)
         result = Stage(name, dims, stage.dtypes, Definition(point, zeros, (), None, update.where), (), stage.where)
         rename = {r.name: coordinate(v) for r, v in zip(factored, new, strict=True)}
         indices = (*point[: len(new)], *(substitute(i, rename) for i in update.indices))
@@ -219,16 +219,3 @@ def split_domain(update: Definition, dim: ReductionDim, outer: str, inner: str, 
 
 def _substituted(e: Expr | None, name: str, value: Expr) -> Expr | None:
     return None if e is None else substitute(e, {name: value})
-
-
-def identity(kind: str, dtype: DType) -> Expr:
-    """The value that changes nothing when combined by `kind`."""
-    if kind in ("add", "or", "xor"):
-        return const(0, dtype)
-    if kind == "mul":
-        return const(1, dtype)
-    if kind == "and":
-        return const(dtype.max if dtype.is_int and not dtype.is_signed else -1, dtype)
-    if dtype.is_float:
-        return const(math.inf if kind == "min" else -math.inf, dtype)
-    return const(dtype.max if kind == "min" else dtype.min, dtype)

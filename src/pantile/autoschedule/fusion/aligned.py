@@ -1,7 +1,4 @@
-"""Sets of stages that might become groups, aligned and scaled so that dependences between them are constant vectors.
-
-Many sets of the same stages are looked at, so what is known of single stages is worked out once.
-"""
+"""Sets of stages that might become groups, aligned and scaled so that dependences between them are constant vectors."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from ...analysis.access import Access, Index, accesses
+from ...analysis.access import Access, Index
 from ...analysis.alignment import Reads, align
 from ...cached import cached_property
 from ...graph.nodes import Definition, Stage
@@ -17,20 +14,17 @@ from ...schedule.updates import is_independent, pure_dims
 from ..strategy import Problem
 from .aligned_group import AlignedGroup, Space
 from .dag import Dag, Group, union, vertices
-from .dimensional_reuse import dimensional_reuse
+from .single import SingleStages
 
 # Dims with so few points, such as channels, are not tiled: all of them belong to every tile, wherever they are read.
 SHORT = 16
 
 
-class Stages:
+class Stages(SingleStages):
     """The stages of a problem as vertices of a graph."""
 
     def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.facts = problem.facts
-        self.names = tuple(s.name for s in problem.graph.stages)
-        self._hulls: dict[Definition, list[Access]] = {}
+        super().__init__(problem)
         self._sources: dict[Definition, dict[str, list[Access]]] = {}
         self._aligned: dict[Group, AlignedGroup | None] = {}
         self._separate: dict[Group, tuple[Group, ...]] = {}
@@ -137,16 +131,6 @@ class Stages:
         found = align(self.problem.graph, names, reads or self._along_axes)
         return None if found is None else Space(found, self)
 
-    def reads(self, stage: Stage, definition: Definition) -> Sequence[Access]:
-        """What a definition reads, reads of the same kind taken together."""
-        if definition not in self._hulls:
-            found: dict[object, Access] = {}
-            for access in accesses(stage, definition):
-                kind = (access.buffer, *(None if i is None else (i.dim, i.scale) for i in access.indices))
-                found[kind] = _hull(found[kind], access) if kind in found else access
-            self._hulls[definition] = list(found.values())
-        return self._hulls[definition]
-
     def _along_axes(self, stage: Stage, definition: Definition) -> Sequence[Access]:
         """The reads as far as tiles are concerned."""
         return [a for found in self._by_source(stage, definition).values() for a in found]
@@ -203,61 +187,6 @@ class Stages:
     def _is_short(self, name: str, dim: str) -> bool:
         return self.extents[name][self.problem.graph.stage[name].dims.index(dim)] <= SHORT
 
-    # ---- facts of single stages
-
-    @cached_property
-    def extents(self) -> dict[str, tuple[int, ...]]:
-        return {name: self.facts.extents(name) for name in self.names}
-
-    @cached_property
-    def inlinable(self) -> frozenset[str]:
-        return frozenset(filter(self.facts.can_be_inlined, self.names))
-
-    @cached_property
-    def size(self) -> dict[str, int]:
-        """Bytes of stages and inputs."""
-        return {name: self.facts.size(name) for name in (*self.names, *self.problem.graph.input)}
-
-    @cached_property
-    def bytes_per_point(self) -> dict[str, int]:
-        return {name: self.facts.bytes_per_point(name) for name in self.names}
-
-    @cached_property
-    def pointwise(self) -> frozenset[str]:
-        """Stages that read others at their own coordinates, all shifted alike, or at constants such as a channel."""
-        return frozenset(s.name for s in self.problem.graph.stages if self._is_pointwise(s))
-
-    def _is_pointwise(self, stage: Stage) -> bool:
-        indices = [i for d in stage.definitions for a in self.reads(stage, d) for i in a.indices]
-        shifts: dict[str | None, set[Fraction]] = {}
-        for i in indices:
-            if i is None or (i.dim is not None and i.scale != 1):
-                return False
-            if i.dim is not None:
-                shifts.setdefault(i.dim, set()).update((i.low, i.high))
-        return not stage.updates and all(len(shift) == 1 for shift in shifts.values())
-
-    @cached_property
-    def operations(self) -> dict[str, float]:
-        """Of one point of each stage."""
-        found = {s.name: range(len(s.definitions)) for s in self.problem.graph.stages}
-        return {name: sum(self.facts.arithmetic(name, k) for k in ks) for name, ks in found.items()}
-
-    @cached_property
-    def loads(self) -> dict[tuple[str, str], int]:
-        """Of (producer, consumer): values that one point of the consumer reads."""
-        found: dict[tuple[str, str], int] = {}
-        for s in self.problem.graph.stages:
-            for k in range(len(s.definitions)):
-                for source, count in self.facts.reads(s.name, k).items():
-                    found[source, s.name] = found.get((source, s.name), 0) + count
-        return found
-
-    @cached_property
-    def reuse(self) -> dict[str, dict[str, int]]:
-        """Per stage and dim, how many of the values that one iteration reads the next one reads again."""
-        return {s.name: {d: dimensional_reuse(s, d) for d in s.dims} for s in self.problem.graph.stages}
-
 
 def _is_function(stage: Stage) -> bool:
     return stage.ndim > 0 and all(
@@ -277,12 +206,3 @@ def _components(group: Group, near: Sequence[Group]) -> tuple[Group, ...]:
         parts.append(part)
         group &= ~part
     return tuple(parts)
-
-
-def _hull(a: Access, b: Access) -> Access:
-    pairs = zip(a.indices, b.indices, strict=True)
-    return replace(a, indices=tuple(None if i is None or j is None else _wider(i, j) for i, j in pairs))
-
-
-def _wider(a: Index, b: Index) -> Index:
-    return Index(a.dim, a.scale, min(a.low, b.low), max(a.high, b.high))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ...analysis.alignment import Alignment
 from ...cached import cached_property
 from ...dataclass import dataclass
-
-if TYPE_CHECKING:
-    from .aligned import Stages
+from .single import SingleStages
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -21,7 +19,7 @@ Distance = tuple[tuple[float, float], ...]  # per dim of the space: from, to
 class Space:
     """An alignment in floats, to look up in."""
 
-    def __init__(self, alignment: Alignment, stages: Stages) -> None:
+    def __init__(self, alignment: Alignment, stages: SingleStages) -> None:
         self.axes = {n: {d: (k, float(s)) for d, (k, s) in a.items()} for n, a in alignment.axes.items()}
         self.distance = {
             (d.producer, d.consumer): tuple((float(a), float(b)) for a, b in d.distance) for d in alignment.dependences
@@ -45,7 +43,7 @@ class Space:
 class Seen:
     """What is known of each stage in the space, as seen from an output: found once for all groups that end alike."""
 
-    def __init__(self, stages: Stages, space: Space, output: str) -> None:
+    def __init__(self, stages: SingleStages, space: Space, output: str) -> None:
         self._stages, self._space = stages, space
         dims, own = stages.problem.graph.stage[output].dims, space.axes[output]
         self._rank = len(dims)
@@ -105,7 +103,7 @@ class Once(dict[K, V]):
 class AlignedGroup:
     """A connected set of stages in one space, whose dims are those of the last stage, the output, in their order."""
 
-    stages: Stages
+    stages: SingleStages
     names: tuple[str, ...]
     space: Space
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ...price import Price
-from ...price.show import named, time
+from ...price.result import named, time
 from ...schedule.groups import groups
 from ...schedule.schedule import Schedule
 from ..report import Alternative, GroupReport

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ...expr.nodes import Cast, Const, Expr, Op, Var
 from ...expr.types import INDEX, UINT64
+from ...expr.visit import conjuncts
 
 Bounds = dict[str, tuple[int | None, int | None]]
 _MIRROR = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt", "eq": "eq"}
@@ -15,7 +16,7 @@ def assume(condition: Expr, bounds: Mapping[str, tuple[int | None, int | None]])
     """Scalars the condition makes constant, and `bounds` with what it adds."""
     known: dict[str, Expr] = {}
     result: Bounds = dict(bounds)
-    for c in _conjuncts(condition):
+    for c in conjuncts(condition):
         fact = _comparison(c)
         if fact is None:
             continue
@@ -30,12 +31,6 @@ def assume(condition: Expr, bounds: Mapping[str, tuple[int | None, int | None]])
 def is_impossible(bounds: Mapping[str, tuple[int | None, int | None]]) -> bool:
     """Whether no number is within some of the bounds."""
     return any(low is not None and high is not None and low > high for low, high in bounds.values())
-
-
-def _conjuncts(e: Expr) -> list[Expr]:
-    if isinstance(e, Op) and e.op == "and":
-        return [c for a in e.args for c in _conjuncts(a)]
-    return [e]
 
 
 def _comparison(e: Expr) -> tuple[Var, str, Const] | None:

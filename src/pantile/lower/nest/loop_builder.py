@@ -21,6 +21,7 @@ from ...graph.nodes import Graph, ReductionDim, Stage
 from ...ir import visit as ir
 from ...ir.nodes import Block, For, If, Let, Produce, Stmt
 from ...schedule.plan import Loop, Nest, Plan, Site, Split
+from ...schedule.updates import pure_dims
 from ...target.kinds import WRITTEN_OUT, Kind
 from ..coverage import Coverage, Range
 from ..names import loop_name, region_names
@@ -28,7 +29,7 @@ from .constant import is_constant
 from .early import OpenLoop, one_after_another
 from .here import Here
 from .loops import Loops
-from .make_loops import make_loops, pure_dims
+from .make_loops import make_loops
 from .point import point
 from .prefetch import prefetches
 from .regions import Region, Regions
@@ -69,7 +70,8 @@ class LoopBuilder:
         """The loops of a definition over its region."""
         nest, facts = self._plan.stages[stage.name].nests[index], self._here.facts
         self._here.forget(loop_name(stage, index, loop.name) for loop in nest.loops)
-        ranges = {dim: self._here.region(*region_names(stage, dim)) for dim in pure_dims(stage, index)}
+        dims = pure_dims(stage, stage.definitions[index])
+        ranges = {dim: self._here.region(*region_names(stage, dim)) for dim in dims}
         for r in stage.definitions[index].domain:
             low, extent = simplify(r.min, facts), self._counted(nest, r)
             ranges[r.name] = Range(low, simplify(low + extent - 1, facts))

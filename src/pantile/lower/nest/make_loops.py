@@ -20,24 +20,17 @@ from ...expr.nodes import Const, Expr, Var, const, var
 from ...expr.types import INDEX
 from ...graph.nodes import Stage
 from ...schedule.plan import Fuse, Nest, Split
+from ...schedule.updates import pure_dims
 from ..coverage import Covered, Range
 from ..names import loop_name, of_loop, region_names
 from . import rewrites
 from .loops import Loops, NamedValue, Peel
 
 
-def pure_dims(stage: Stage, index: int) -> list[str]:
-    """Dims of a definition that have loops: all, or the ones an update's left-hand side has as themselves."""
-    if index == 0:
-        return list(stage.dims)
-    indices = stage.definitions[index].indices
-    return [dim for dim, i in zip(stage.dims, indices, strict=True) if isinstance(i, Var) and i.name == dim]
-
-
 def make_loops(stage: Stage, index: int, nest: Nest, ranges: Mapping[str, Range], facts: Facts,
                at_least: Callable[[Expr, int], bool]) -> Loops:  # fmt: skip
     """Apply the nest's rewrites to the ranges of the dims. `at_least(extent, n)`: whether extent >= n is certain."""
-    named = {dim: Range(*region_names(stage, dim)) for dim in pure_dims(stage, index)}
+    named = {dim: Range(*region_names(stage, dim)) for dim in pure_dims(stage, stage.definitions[index])}
     everywhere = {dim: named.get(dim, r) for dim, r in ranges.items()}
     draft = _Draft(stage, index, nest, dict(ranges), dict(everywhere))
     steps: list[_Step] = [

@@ -22,12 +22,12 @@ from ...expr.types import INDEX
 from ...expr.visit import depends, loaded, names, same, walk
 from ...graph.nodes import Graph, Stage
 from ...ir.nodes import Stmt
+from ...schedule.updates import pure_dims
 from ..contents import Contents
 from ..coverage import Coverage
 from ..footprint import Reach, computed, read_by, read_if, read_when
 from ..names import region_names
 from .here import Here
-from .make_loops import pure_dims
 from .refuse import different_regions, unbounded
 from .required import output_box
 
@@ -122,7 +122,7 @@ class Regions:
         """What must hold for a definition's loops to run; None if they never do. Those of an update may run over its
         domain alone, also where nothing is needed of the stage: then there is no memory for what it writes."""
         clipped = region.clipped if stage.name not in self._graph.output else range(len(stage.dims))
-        along = pure_dims(stage, index)
+        along = pure_dims(stage, stage.definitions[index])
         ends = [region_names(stage, dim) for k, dim in enumerate(stage.dims) if k in clipped and dim not in along]
         some = [low <= high for low, high in ends if not self._here.has_values(low, high)]
         missing = self._never_runs(stage, index) if len(along) < len(stage.dims) else 0

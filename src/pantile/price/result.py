@@ -1,0 +1,104 @@
+"""A price: the seconds, what they are made of, and the stages that take most of them; also as text."""
+
+from __future__ import annotations
+
+from operator import add
+from typing import NamedTuple
+
+from ..dataclass import dataclass
+
+MOST_STAGES = 12
+
+
+class Causes(NamedTuple):
+    """Seconds, of all cores together until `imbalance`, which is what waiting for the last of them adds."""
+
+    arithmetic: float = 0.0
+    loads: float = 0.0
+    stores: float = 0.0
+    shuffles: float = 0.0
+    gathers: float = 0.0
+    waiting: float = 0.0  # for results of the iteration before, and for instructions to be decoded
+    traffic: float = 0.0  # beyond what happens while something is computed
+    starting: float = 0.0  # of rows, boxes, tasks and parallel loops
+    imbalance: float = 0.0
+
+    def __add__(self, other: Causes) -> Causes:  # type: ignore[override]
+        return Causes(*map(add, self, other))
+
+    @property
+    def seconds(self) -> float:
+        working = self.arithmetic + self.loads + self.stores + self.shuffles + self.gathers + self.waiting
+        return working + self.traffic + self.starting + self.imbalance
+
+
+@dataclass(frozen=True)
+class StagePrice:
+    """Of one stage: wall-clock seconds, what they are made of, and what is computed and moved."""
+
+    name: str
+    seconds: float
+    causes: Causes
+    points: float  # that are computed
+    redundant: float  # of these, the part that is computed again, at the borders of tiles
+    bytes: tuple[float, ...]  # from each cache but the first, and from memory last
+
+
+@dataclass(frozen=True)
+class Price:
+    """A predicted time, and its causes."""
+
+    name: str
+    seconds: float
+    causes: Causes
+    stages: tuple[StagePrice, ...]
+    bytes: tuple[float, ...]
+    instructions: int  # of the code: how much there is to compile
+    compile_seconds: float
+
+    def __str__(self) -> str:
+        return _show(self)
+
+    __repr__ = __str__
+
+
+def _show(p: Price) -> str:
+    lines = [f"{p.name}: {time(p.seconds)} predicted", *_causes(p.causes)]
+    moved = [f"{n / 1e6:.1f} MB from {level}" for n, level in zip(p.bytes, levels(p), strict=True) if n >= 5e4]
+    if moved:
+        lines.append(f"  moved      {', '.join(moved)}")
+    lines.append(f"  code       about {p.instructions:,} instructions, {p.compile_seconds:.2g} s to compile")
+    stages = sorted(p.stages, key=lambda s: -s.seconds)
+    width = max((len(s.name) for s in stages), default=0)
+    for s in stages[:MOST_STAGES]:
+        again = f", {100 * s.redundant:.0f}% of it computed again" if s.redundant >= 0.005 else ""
+        largest = sorted(named(s.causes), key=lambda c: -c[1])[:3]
+        why = ", ".join(name for name, seconds in largest if seconds > 0.15 * s.causes.seconds)
+        lines.append(f"  {s.name:<{width}}  {time(s.seconds):>9}  {why}{again}")
+    if len(stages) > MOST_STAGES:
+        rest = sum(s.seconds for s in stages[MOST_STAGES:])
+        lines.append(f"  and {len(stages) - MOST_STAGES} stages of {time(rest)} together")
+    return "\n".join(lines)
+
+
+def levels(p: Price) -> list[str]:
+    """Where bytes come from: each cache but the first, and memory last."""
+    return [*(f"L{k}" for k in range(2, len(p.bytes) + 1)), "memory"]
+
+
+def _causes(causes: Causes) -> list[str]:
+    total = max(causes.seconds, 1e-12)
+    return [f"  {name:<10} {100 * s / total:5.1f} %" for name, s in named(causes) if s >= 0.005 * total]
+
+
+def named(causes: Causes) -> list[tuple[str, float]]:
+    """Causes by name."""
+    return list(causes._asdict().items())
+
+
+def time(seconds: float) -> str:
+    """Readable: 12.3 ms."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"

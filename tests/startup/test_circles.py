@@ -1,0 +1,57 @@
+"""Files import one way: no circle between any of them, not even one that an import inside a function hides."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import pantile
+
+ROOT = Path(pantile.__file__).parent
+# What only some commands need, and what takes long to import: late, but not for the sake of a circle.
+LATE = {"pantile.cli.command", "pantile.cli.pictures"}
+
+
+def modules() -> dict[str, ast.Module]:
+    files = {".".join(("pantile", *f.relative_to(ROOT).with_suffix("").parts)): f for f in ROOT.rglob("*.py")}
+    return {name.removesuffix(".__init__"): ast.parse(f.read_text("utf8")) for name, f in files.items()}
+
+
+MODULES = modules()
+PACKAGES = {name.rpartition(".")[0] for name in MODULES}
+
+
+def imported(name: str) -> Iterator[str]:
+    """The modules of ours that a module imports, anywhere in its text."""
+    for node in ast.walk(MODULES[name]):
+        if isinstance(node, ast.ImportFrom):
+            around = name if name in PACKAGES else name.rpartition(".")[0]
+            base = around.rsplit(".", node.level - 1)[0] if node.level else ""
+            source = ".".join(part for part in (base, node.module) if part)
+            for a in node.names:
+                full = f"{source}.{a.name}"
+                yield full if full in MODULES else source
+
+
+def test_no_circles() -> None:
+    graph = {name: {m for m in imported(name) if m in MODULES and m != name} for name in MODULES}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"files import each other in a circle: {' <- '.join(error.args[1])}")
+
+
+def test_imports_are_at_the_top() -> None:
+    functions = {
+        f"{name}.{f.name}": f for name, tree in MODULES.items() if name not in LATE
+        for f in ast.walk(tree) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }  # fmt: skip
+    inside = [
+        name for name, f in functions.items()
+        if "bench.rivals" not in name and any(isinstance(n, (ast.Import, ast.ImportFrom)) for n in ast.walk(f))
+    ]  # fmt: skip
+    assert inside == []
