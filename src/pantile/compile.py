@@ -13,11 +13,12 @@ from .errors import UserError, shown
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
 from .graph.nodes import Graph
-from .graph.verify import verify as verify_graph
+from .graph.verify import verified
 from .ir.nodes import Program
 from .lower.passes import Trace, lower, outlined
 from .runtime import cache
 from .runtime.kernel import ObjectCode
+from .schedule.plan import Plan
 from .schedule.resolve import resolve
 from .schedule.schedule import Schedule
 from .target import Target
@@ -44,16 +45,16 @@ def trace_of(options: Options) -> Trace:
     return Trace(check=options.debug or verifying.is_asked())
 
 
+def to_plan(graph: Graph, schedule: Schedule, options: Options) -> tuple[Graph, Plan]:
+    """Schedule: once for all variants."""
+    resolved, plan = resolve(graph, schedule, strict=options.strict, target=options.target)
+    return verified(resolved, "resolve"), plan
+
+
 @on_deep_stack
 @rare_collections()
-def to_loops(graph: Graph, schedule: Schedule, variant: Variant, options: Options, trace: Trace) -> Program:
-    """Schedule and lower."""
-    graph, plan = trace.run(
-        "resolve",
-        lambda: resolve(graph, schedule, strict=options.strict, target=options.target),
-    )
-    if trace.check:
-        trace.run("verify", verify_graph, graph, "resolve")
+def to_loops(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> Program:
+    """Lower what was scheduled."""
     return lower(graph, plan, dict(variant.strides), variant.facts(), trace, variant.small, options.strict)
 
 
@@ -97,11 +98,9 @@ def symbol(name: str) -> str:
 
 @on_deep_stack
 @rare_collections()
-def compile_kernel(
-    graph: Graph, schedule: Schedule, variant: Variant, options: Options, trace: Trace
-) -> ObjectCode:
-    """All the way: object code of one variant of a pipeline."""
-    program = to_kernels(to_loops(graph, schedule, variant, options, trace), options, trace)
+def compile_kernel(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> ObjectCode:
+    """All the way from there: object code of one variant of a pipeline."""
+    program = to_kernels(to_loops(graph, plan, variant, options, trace), options, trace)
     code = to_objects(to_llvm(program, options, trace), options, trace)
     return ObjectCode(symbol(graph.name), buffer_names(program), code)
 

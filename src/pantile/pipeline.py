@@ -16,7 +16,7 @@ from .analysis.work import Work
 from .asked import asked
 from .autoschedule import Found, Problem, Report, Strategy
 from .calls import Calls
-from .compile import Options, to_assembly, to_kernels, to_llvm, to_loops, trace_of
+from .compile import Options, to_assembly, to_kernels, to_llvm, trace_of
 from .errors import UserError, shown
 from .explain import Explanation, Timing
 from .expr.depth import on_deep_stack
@@ -27,7 +27,6 @@ from .graph.nodes import Graph
 from .graph.outputs import separate_outputs
 from .graph.show import show
 from .graph.verify import verified, verify
-from .ir.nodes import Program
 from .ir.show import show_program
 from .lang.build import build
 from .lang.func import Func
@@ -255,7 +254,7 @@ class Pipeline:
             shown, report = self._calls.scheduled(sort), self._found[sort].report
         found = Explanation(self.graph.name, shown, report, self._calls.rewritten, timing)
         if html is not None:
-            explain.write_page(html, explain.as_page(found, on_deep_stack(show_program)(self._program(shown))))
+            explain.write_page(html, explain.as_page(found, on_deep_stack(show_program)(shown.program())))
         return explain.as_text(found)
 
     def _timing(self, arguments: Mapping[str, Any]) -> Timing | None:
@@ -389,27 +388,17 @@ class Pipeline:
 
     def loops(self) -> str:
         """The loop nest as pseudo-code."""
-        return on_deep_stack(show_program)(self._program(self._looked_at._shown()))
+        return on_deep_stack(show_program)(self._looked_at._shown().program())
 
     def llvm(self) -> str:
         """The code as LLVM text, before LLVM optimizes it."""
-        return self._llvm(self._looked_at._shown())
+        return _llvm(self._looked_at._shown())
 
     def asm(self, target: str | None = None) -> str:
         """The machine code as assembly; by default for the pipeline's own target, which is this machine."""
         of = self if target is None else self.with_options(target=target)
         shown = of._looked_at._shown()
-        return to_assembly(self._llvm(shown), shown.options)
-
-    @classmethod
-    def _llvm(cls, s: Scheduled) -> str:
-        trace = trace_of(s.options)
-        return to_llvm(to_kernels(cls._program(s), s.options, trace), s.options, trace)
-
-    @staticmethod
-    def _program(s: Scheduled) -> Program:
-        """The program for large arrays in C order."""
-        return to_loops(s.graph, s.schedule, s.variants.usual, s.options, trace_of(s.options))
+        return to_assembly(_llvm(shown), shown.options)
 
     def __str__(self) -> str:
         return readable(show(self.graph)).rstrip()
@@ -419,6 +408,11 @@ class Pipeline:
         takes += [f"{p.name}: {p.dtype}" for p in self.graph.params]
         gives = [f"{a.name}: {a.dtype}[{', '.join(':' * a.ndim)}]" for a in self._calls.outputs]
         return f"<Pipeline {self.graph.name}({', '.join(takes)}) -> {', '.join(gives)}>"
+
+
+def _llvm(s: Scheduled) -> str:
+    trace = trace_of(s.options)
+    return to_llvm(to_kernels(s.program(), s.options, trace), s.options, trace)
 
 
 def _options(strict: bool, debug: bool, algebra: bool, target: str | None) -> Options:

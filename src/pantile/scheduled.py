@@ -11,16 +11,16 @@ import sys
 from collections.abc import Mapping
 
 from .cached import cached_property
-from .compile import Options, compile_kernel, kernel_key, trace_of
+from .compile import Options, compile_kernel, kernel_key, to_loops, to_plan, trace_of
 from .errors import UserError
 from .graph.nodes import Graph
+from .ir.nodes import Program
 from .progress import doing
 from .runtime import kernels
 from .runtime.kernel import Kernel
 from .schedule.clones import has_copies
 from .schedule.default import complete
 from .schedule.panels import has_panels
-from .schedule.resolve import resolve
 from .schedule.schedule import Schedule
 from .schedule.smaller import warn_smaller
 from .target import host
@@ -43,13 +43,12 @@ class Scheduled:
         self.graph, self.options = graph, options
         # Copies and stages of partial results are not in the graph yet; names of no stage at all are refused below.
         self.schedule = Schedule(*completed.values(), *(s for name, s in asked.items() if name not in completed))
-        resolved, plan = resolve(graph, self.schedule, strict=options.strict, target=options.target)
+        self._resolved, self._plan = to_plan(graph, self.schedule, options)
         # Panels stick out, and copies may need limits where what they copy, if it is not stored, does not: then calls
         # are checked on what is computed, too.
-        self.computed = resolved if has_panels(self.schedule) or has_copies(self.schedule) else None
+        self.computed = self._resolved if has_panels(self.schedule) or has_copies(self.schedule) else None
         self.asked, self._written = asked, asked if by_hand else Schedule()
-        self._plan = plan
-        self.stored = frozenset(plan.stages)
+        self.stored = frozenset(self._plan.stages)
         self._kernels: dict[Variant, Kernel] = {}
         self._timings = timings  # of the last time that something was compiled, here or by others that know it
 
@@ -64,6 +63,10 @@ class Scheduled:
             self._kernels[variant] = self._compiled(variant)
         return self._kernels[variant]
 
+    def program(self) -> Program:
+        """The loops for large arrays in C order."""
+        return to_loops(self._resolved, self._plan, self.variants.usual, self.options, trace_of(self.options))
+
     def _compiled(self, variant: Variant) -> Kernel:
         if self.options.target != host():
             raise UserError(
@@ -74,7 +77,7 @@ class Scheduled:
         key = trace.run("key", lambda: kernel_key(self.graph, self.schedule, variant, self.options))
         with doing(f"compiling {self.graph.name}"):
             found = kernels.kernel(
-                key, lambda: compile_kernel(self.graph, self.schedule, variant, self.options, trace), trace.run
+                key, lambda: compile_kernel(self._resolved, self._plan, variant, self.options, trace), trace.run
             )
         self._timings.clear()
         self._timings.update(trace.seconds)

@@ -45,7 +45,7 @@ def lowered(graph: Graph, schedule: Schedule) -> dict[str, str]:
     resolved, plan = resolve(graph, schedule, target=TARGET)
     recorder = Recorder()
     options = Options(TARGET)
-    to_kernels(to_loops(graph, schedule, Variants(resolved, plan).usual, options, recorder), options, recorder)
+    to_kernels(to_loops(resolved, plan, Variants(resolved, plan).usual, options, recorder), options, recorder)
     return {"graph": text(graph), **{name: text(result) for name, result in recorder.results.items()}}
 
 

@@ -44,7 +44,7 @@ def lowered(p: pt.Pipeline, large: bool = True) -> dict[str, Stmt]:
     if not large:
         variant = variants.of(variant.strides, {i.extent(k): 1 for i in graph.inputs for k in range(i.ndim)})
     trace = Recorder()
-    to_loops(p.rewritten, p.schedule, variant, options, trace)
+    to_loops(graph, plan, variant, options, trace)
     return trace.results
 
 
