@@ -12,7 +12,6 @@ from __future__ import annotations
 from ..analysis.channels import MOST_CHANNELS
 from ..analysis.interval import Scope, interval
 from ..dataclass import dataclass
-from ..errors import UserError
 from ..expr.build import binary, broadcast, expr, maximum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Load, Op, const, var
@@ -25,6 +24,7 @@ from ..schedule.plan import Plan
 from ..target.kinds import Kind, Memory
 from .footprint import step
 from .names import of_buffer
+from .refuse import no_constant_size, too_large_for_the_stack
 from .split_storage import stored_dims
 from .vectorize import fold_ramp
 
@@ -121,7 +121,7 @@ class _Flattener:
         number = int(size.value) * s.dtype.bytes if isinstance(size, Const) else None
         if s.memory in (Memory.STACK, Memory.REGISTER):
             if number is None:
-                raise self.not_constant(s)
+                raise no_constant_size(self.graph.producer[s.buffer], s.memory)
             return self.take_stack(s, s.memory, number)
         if s.memory is not Memory.AUTO:
             return s.memory
@@ -133,22 +133,9 @@ class _Flattener:
         """Memory that the function has as long as it runs. What lowering itself holds in registers is little."""
         stage = self.graph.producer.get(s.buffer)
         if stage is not None and self.on_stack + number > STACK_ROOM:
-            raise UserError(
-                f'pt.on("{stage.name}").store_in("{memory.value}"): {number} bytes of {stage.name} would be on the '
-                f"stack, with {self.on_stack} of other buffers, and there is room for {STACK_ROOM}; compute it in "
-                f"smaller blocks, or leave store_in out",
-                stage.where,
-            )
+            raise too_large_for_the_stack(stage, memory, number, self.on_stack, STACK_ROOM)
         self.on_stack += number
         return memory
-
-    def not_constant(self, s: Realize) -> UserError:
-        stage = self.graph.producer[s.buffer]
-        return UserError(
-            f'pt.on("{stage.name}").store_in("{s.memory.value}"): the region of {stage.name} that is kept '
-            f"has no constant size there; compute and store it inside a split loop, or leave store_in out",
-            stage.where,
-        )
 
     def layout(self, s: Realize) -> tuple[list[tuple[str, Expr]], _Layout, Expr]:
         """Strides by memory order (innermost 1), rows padded, and the size in elements."""

@@ -1,8 +1,8 @@
 """Directives to the plan that lowering reads: pipeline + schedule -> pipeline + Plan.
 
-The only place that decides whether a schedule can be honoured; see `nest` (loops), `placement` (where), `clones`,
-`panels`, `rfactor`. The pipeline changes only where clone_in, copy_in and copy_out add copies, panels cuts dims in two,
-and rfactor adds stages of partial results.
+The place that decides whether a schedule can be honoured, but for what regions decide (`lower/refuse.py`); see `nest`
+(loops), `placement` (where), `clones`, `panels`, `rfactor`. The pipeline changes only where clone_in, copy_in and
+copy_out add copies, panels cuts dims in two, and rfactor adds stages of partial results.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from ...expr.nodes import Const, Expr
 from ...schedule.limits import MOST_COPIES, MOST_LANES, MOST_VALUES
 from ...schedule.plan import Loop
 from ...target.kinds import WRITTEN_OUT, Kind
+from ..refuse import not_constant, too_many_values
 from .loops import Loops
-from .refuse import not_constant, too_many_values
 
 
 def is_constant(loops: Loops, loop: Loop, extent: Expr, is_part: bool) -> bool:

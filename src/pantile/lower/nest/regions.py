@@ -27,8 +27,8 @@ from ..contents import Contents
 from ..coverage import Coverage
 from ..footprint import Reach, computed, read_by, read_if, read_when
 from ..names import region_names
+from ..refuse import different_regions, unbounded
 from .here import Here
-from .refuse import different_regions, unbounded
 from .required import output_box
 
 _FARTHEST = 1 << 40  # a coordinate beyond this is as good as unknown

@@ -1,14 +1,19 @@
-"""What only lowering can see to be impossible."""
+"""What only lowering can see to be impossible: all else about a schedule is refused when it is resolved.
+
+Each reason is about the region of a stage at one place of the loop nest, which is known there and not before: it
+depends on what was inlined, on the loops around as they were split and fused, and on what a variant knows of extents.
+To resolve a schedule is to decide without regions, since searches do it hundreds of times for one pipeline.
+"""
 
 from __future__ import annotations
 
-from ...analysis.messages import readable
-from ...errors import UserError
-from ...expr.nodes import Expr
-from ...graph.nodes import Stage
-from ...schedule.plan import Loop
-from ...schedule.refuse import refuse
-from ...target.kinds import Kind
+from ..analysis.messages import readable
+from ..errors import UserError
+from ..expr.nodes import Expr
+from ..graph.nodes import Stage
+from ..schedule.plan import Loop
+from ..schedule.refuse import refuse
+from ..target.kinds import Kind, Memory
 
 
 def different_regions(stage: Stage, host: Stage) -> UserError:
@@ -41,3 +46,22 @@ def too_many_values(stage: Stage, loop: Loop, lanes: int, copies: int) -> UserEr
     """Vectors and unrolled loops that would be very much code."""
     return refuse(stage, loop.mark, f"{copies} copies of {lanes} lanes would be too much code where {stage.name} is "
                   "computed", "split it by a smaller constant")  # fmt: skip
+
+
+def no_constant_size(stage: Stage, memory: Memory) -> UserError:
+    """Memory that has to be planned when compiling, for a region that is not known then."""
+    return UserError(
+        f'pt.on("{stage.name}").store_in("{memory.value}"): the region of {stage.name} that is kept '
+        f"has no constant size there; compute and store it inside a split loop, or leave store_in out",
+        stage.where,
+    )
+
+
+def too_large_for_the_stack(stage: Stage, memory: Memory, size: int, others: int, room: int) -> UserError:
+    """A thread's stack holds little."""
+    return UserError(
+        f'pt.on("{stage.name}").store_in("{memory.value}"): {size} bytes of {stage.name} would be on the '
+        f"stack, with {others} of other buffers, and there is room for {room}; compute it in "
+        f"smaller blocks, or leave store_in out",
+        stage.where,
+    )
