@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from . import explain, kept
+from . import explain
 from .analysis.messages import readable
 from .analysis.ranges import with_ranges
 from .analysis.work import Work
-from .asked import asked
 from .autoschedule import Found, Problem, Report, Strategy
-from .calls import Calls
 from .compile import Options, to_assembly, to_kernels, to_llvm, trace_of
 from .errors import UserError, shown
 from .explain import Explanation, Timing
 from .expr.depth import on_deep_stack
-from .forks import Lock
-from .graph.known import with_extents
+from .finding import Finding
 from .graph.names import identifier
 from .graph.nodes import Graph
 from .graph.outputs import separate_outputs
@@ -30,17 +24,14 @@ from .graph.verify import verified, verify
 from .ir.show import show_program
 from .lang.build import build
 from .lang.func import Func
-from .machine import Machine, detect
+from .machine import Machine
 from .price import Price, limits
-from .progress import doing
 from .reference.evaluate import evaluate
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled import Scheduled, Sort
 from .target import Target, host
 from .target import named as target_named
-
-TUNING_RUNS = 3
 
 
 class Pipeline:
@@ -81,7 +72,7 @@ class Pipeline:
     ) -> None:
         name = None if name is None else identifier(name, "a Pipeline")
         options = _options(strict, debug, algebra, target)
-        self._set(_prepared(build(outputs, shape, name)), options, schedule, estimates, machine)
+        self._set(Finding(_prepared(build(outputs, shape, name)), options, schedule, estimates, machine))
 
     @classmethod
     def from_graph(
@@ -106,39 +97,27 @@ class Pipeline:
             )
         options = _options(strict, debug, algebra, target)
         verify(graph, error=UserError)
+        return cls._of(Finding(_prepared(graph), options, schedule, estimates, machine))
+
+    @classmethod
+    def _of(cls, finding: Finding) -> Pipeline:
         pipeline = object.__new__(cls)
-        pipeline._set(_prepared(graph), options, schedule, estimates, machine)
+        pipeline._set(finding)
         return pipeline
 
-    def _set(
-        self, graph: Graph, options: Options, schedule: Schedule | Strategy | str | None,
-        estimates: Mapping[str, Any] | None, machine: Machine | None,
-        found: Mapping[Sort, Found] | None = None, by_default: bool = False,
-    ) -> None:  # fmt: skip
-        self._asked, self._by_default = asked(schedule), by_default or schedule is None
-        self._estimates, self._machine = _checked_estimates(estimates), _checked_machine(machine)
-        self._found: dict[Sort, Found] = dict(found or {})  # by a strategy, the first one first
-        self._finding = Lock()
+    def _set(self, finding: Finding) -> None:
+        self._finding, self._calls = finding, finding.calls
         self._usual: Pipeline | None = None  # the same for pictures of a usual size, once somebody has looked at it
-        # Until a strategy has found a schedule, the default one stands in for all but running.
-        by_hand = isinstance(self._asked, Schedule)
-        by_size = isinstance(self._asked, Strategy) and self._asked.by_size and self._estimates is None
-        first = self._asked if isinstance(self._asked, Schedule) else Schedule()
-        self._calls = Calls(graph, first, options, by_hand, by_size=by_size)
-        for sort, answer in self._found.items():
-            self._calls.adopt(sort, answer.schedule)
-        if self._estimates is not None:
-            self._find(self._estimates)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and other processes get the pipeline and its schedule, and compile it, or find it in the cache.
 
         Code for this machine is code for whatever machine it arrives at.
         """
-        options = self.options
+        options, f = self.options, self._finding
         target = None if options.target == host() else options.target
-        how = (options.strict, options.debug, options.algebra, self._asked, self._estimates, self._machine, self._found)
-        return _again, (type(self), self.graph, target, *how, self._by_default)
+        how = (options.strict, options.debug, options.algebra, f.asked, f.estimates, f.machine, f.found)
+        return _again, (type(self), self.graph, target, *how, f.by_default)
 
     # ---- running
 
@@ -152,7 +131,7 @@ class Pipeline:
         `num_threads=` overrides `pt.set_num_threads` for this call. Everything is checked before anything is written.
         """
         _by_name(positional)
-        self._find(arguments)
+        self._finding.find(arguments)
         return _single(self._calls.run(arguments, out, num_threads))
 
     def reference(self, /, *positional: Any, **arguments: Any) -> Any:
@@ -167,7 +146,7 @@ class Pipeline:
         for large arrays in C order is compiled.
         """
         if arguments:
-            self._find(arguments)
+            self._finding.find(arguments)
         shown = self._shown()
         if arguments:
             self._calls.compile(arguments)
@@ -189,17 +168,14 @@ class Pipeline:
         It is of the machine that the pipeline is scheduled for, this one by default, and of all of its threads unless
         `num_threads=` says otherwise.
         """
-        self._find(arguments)
-        machine = self._for_machine
+        self._finding.find(arguments)
+        machine = self._finding.for_machine
         threads = machine.threads if num_threads is None else checked_num_threads(num_threads)
         return self._calls.price(arguments, machine, threads)
 
     def problem(self, /, **arguments: Any) -> Problem:
         """What a strategy is asked about such a call: the stages that are computed, the sizes, the machine."""
-        shapes, scalars = self._calls.sizes(arguments)
-        graph = with_extents(self.rewritten, dict(self._calls.known(arguments)))
-        measure = partial(self._seconds, graph, arguments)
-        return Problem(graph, shapes, scalars, self._for_machine, self.options.strict, measure)
+        return self._finding.problem(arguments)
 
     # ---- looking inside
 
@@ -230,12 +206,12 @@ class Pipeline:
         if looked_at is not self:
             return looked_at.report
         self._shown()
-        return next((found.report for found in self._found.values()), None)
+        return next((found.report for found in self._finding.found.values()), None)
 
     @property
     def estimates(self) -> Mapping[str, Any] | None:
         """What the pipeline was said to be called with."""
-        return self._estimates
+        return self._finding.estimates
 
     def explain(self, /, html: str | os.PathLike[str] | None = None, **arguments: Any) -> str:
         """How long it takes and why, how it is scheduled and why, and what else was considered.
@@ -245,13 +221,13 @@ class Pipeline:
         `html=FILE` writes it as a page, too, with pictures of the stages, tiles and windows, and the loops.
         """
         if arguments:
-            self._find(arguments)
+            self._finding.find(arguments)
         elif self._looked_at is not self:
             return self._looked_at.explain(html)
         shown, report, timing = self._shown(), self.report, self._timing(arguments)
         sort = None if timing is None else self._calls.sort(timing.arguments)
-        if sort in self._found:  # calls of other sizes may have another schedule
-            shown, report = self._calls.scheduled(sort), self._found[sort].report
+        if sort in self._finding.found:  # calls of other sizes may have another schedule
+            shown, report = self._calls.scheduled(sort), self._finding.found[sort].report
         found = Explanation(self.graph.name, shown, report, self._calls.rewritten, timing)
         if html is not None:
             explain.write_page(html, explain.as_page(found, on_deep_stack(show_program)(shown.program())))
@@ -261,13 +237,13 @@ class Pipeline:
         """Of such calls, of the latest one, or of what is expected; None if nothing is."""
         latest = None if arguments else self._calls.latest
         given = arguments if latest is None else latest.like
-        given = given or self._estimates or {}
+        given = given or self._finding.estimates or {}
         if not given and latest is None:
             return None
-        machine = self._for_machine
-        threads = get_num_threads() if self._machine is None else machine.threads
+        machine = self._finding.for_machine
+        threads = get_num_threads() if self._finding.machine is None else machine.threads
         measured = None
-        if latest is not None and self._machine is None:
+        if latest is not None and self._finding.machine is None:
             measured = latest.clock.timed
             threads = measured.threads
         price, work = self._calls.price(given, machine, threads), self._calls.work(given, self.rewritten)
@@ -279,89 +255,33 @@ class Pipeline:
         machine: Machine | None = None,
     ) -> Pipeline:  # fmt: skip
         """The same pipeline, run another way; the arguments are those of Pipeline."""
-        other = object.__new__(type(self))
-        other._set(self.graph, self.options, schedule, estimates, machine)
-        return other
+        return self._of(Finding(self.graph, self.options, schedule, estimates, machine))
 
     def with_options(
         self, *, strict: bool | None = None, debug: bool | None = None, algebra: bool | None = None,
         target: str | None = None,
     ) -> Pipeline:  # fmt: skip
         """The same pipeline and schedule, compiled in another way; what is not given stays."""
-        now = self.options
-        other = object.__new__(type(self))
-        other._set(
-            self.graph,
-            Options(
-                now.target if target is None else target_named(target),
-                now.strict if strict is None else strict,
-                now.debug if debug is None else debug,
-                now.algebra if algebra is None else algebra,
-            ),
-            self._asked,
-            self._estimates,
-            self._machine,
-            by_default=self._by_default,
+        now, finding = self.options, self._finding
+        options = Options(
+            now.target if target is None else target_named(target),
+            now.strict if strict is None else strict,
+            now.debug if debug is None else debug,
+            now.algebra if algebra is None else algebra,
         )
-        return other
-
-    # ---- scheduling
-
-    def _find(self, arguments: Mapping[str, Any]) -> None:
-        """Let the strategy, if there is one that has not been asked yet, find a schedule for such arguments.
-
-        Pixels of two channels and of three are different pipelines to it. Other sizes share what it finds, those of a
-        class if the strategy is by size and nobody has said what to expect.
-        """
-        if isinstance(self._asked, Schedule):
-            return
-        sort = self._calls.sort(arguments)
-        if sort in self._found:
-            return
-        with self._finding:
-            if sort in self._found:
-                return
-            problem = self.problem(**arguments)
-            if any(0 in shape for shape in problem.shapes.values()):
-                return
-            self._found[sort] = self._adopted(sort, self._asked, problem)
-
-    def _adopted(self, sort: Sort, strategy: Strategy, problem: Problem) -> Found:
-        """What the strategy finds, to run such calls by. If it fails, and nobody has asked for it, they run plainly."""
-        try:
-            found = kept.found(strategy, problem)
-            self._calls.adopt(sort, found.schedule)
-        except Exception as failure:
-            if not self._by_default:
-                raise
-            found = kept.instead(strategy, problem, failure)
-            self._calls.adopt(sort, found.schedule)
-        return found
-
-    @property
-    def _for_machine(self) -> Machine:
-        """What it is scheduled for: the machine that was given, or else this one."""
-        return self._machine or _this_machine().for_target(self.options.target)
-
-    def _seconds(self, graph: Graph, arguments: Mapping[str, Any], schedule: Schedule) -> float:
-        """The shortest of some runs, for strategies that tune."""
-        calls = Calls(graph, schedule, replace(self.options, algebra=False))  # which has made this graph
-        given = self._calls.example(arguments)
-        out = calls.run(given, None, None)
-        times = []
-        for _ in range(TUNING_RUNS):
-            start = time.perf_counter()
-            calls.run(given, out, None)
-            times.append(time.perf_counter() - start)
-        return min(times)
+        asked, by_default = finding.asked, finding.by_default
+        return self._of(
+            Finding(self.graph, options, asked, finding.estimates, finding.machine, by_default=by_default)
+        )
 
     def _shown(self) -> Scheduled:
         """What runs, once there is a schedule: one for made-up sizes would not be it."""
-        for sort in self._found:
+        for sort in self._finding.found:
             return self._calls.scheduled(sort)
-        if isinstance(self._asked, Strategy):
+        asked = self._finding.asked
+        if isinstance(asked, Strategy):
             raise UserError(
-                f"{self.graph.name} is scheduled ({self._asked.name}) at its first call, for the sizes of that call; "
+                f"{self.graph.name} is scheduled ({asked.name}) at its first call, for the sizes of that call; "
                 "call it first, or say what to expect, such as estimates={" + _shapes(self.graph) + "}"
             )
         return self._calls.general
@@ -370,13 +290,14 @@ class Pipeline:
     def _looked_at(self) -> Pipeline:
         """This one; where nobody has named a schedule and it was not called yet, that for pictures of a usual size, if
         there can be such calls."""
-        if self._found or not self._by_default or not isinstance(self._asked, Strategy):
+        finding = self._finding
+        if finding.found or not finding.by_default or not isinstance(finding.asked, Strategy):
             return self
         if self._usual is None:
-            usual, shapes = object.__new__(type(self)), _usual_shapes(self.graph)
+            shapes = _usual_shapes(self.graph)
             try:
-                usual._set(self.graph, self.options, self._asked, shapes, self._machine, by_default=True)
-                self._usual = usual if usual._found else self
+                usual = Finding(self.graph, self.options, finding.asked, shapes, finding.machine, by_default=True)
+                self._usual = self._of(usual) if usual.found else self
             except UserError:
                 self._usual = self
         return self._usual
@@ -430,35 +351,8 @@ def _again(
     found: Mapping[Sort, Found], by_default: bool,
 ) -> Pipeline:  # fmt: skip
     """A pipeline from what `__reduce__` has kept of it."""
-    pipeline = object.__new__(kind)
     options = Options(host() if target is None else target, strict, debug, algebra)
-    pipeline._set(graph, options, asked, estimates, machine, found, by_default)
-    return pipeline
-
-
-def _checked_estimates(estimates: Any) -> dict[str, Any] | None:
-    if estimates is None:
-        return None
-    if not isinstance(estimates, Mapping) or not all(isinstance(name, str) for name in estimates):
-        raise UserError(
-            f"estimates={shown(estimates)} are not arguments by name; pass shapes of inputs and values of params, "
-            'such as {"img": (1080, 1920), "gain": 1.5}'
-        )
-    return dict(estimates)
-
-
-def _this_machine() -> Machine:
-    with doing("measuring this machine"):
-        return detect()
-
-
-def _checked_machine(machine: Any) -> Machine | None:
-    if machine is not None and not isinstance(machine, Machine):
-        raise UserError(
-            f"machine={shown(machine)} is not a machine; pass pt.machine.detect(), or one by name such as "
-            "pt.machine.named('i7-6700')"
-        )
-    return machine
+    return kind._of(Finding(graph, options, asked, estimates, machine, found, by_default))
 
 
 def _shapes(graph: Graph) -> str:
