@@ -14,6 +14,7 @@ from .autoschedule import Found, Problem, Strategy
 from .calls import Calls
 from .compile import Options
 from .errors import UserError, shown
+from .expr.garbage import rare_collections
 from .forks import Lock
 from .graph.known import with_extents
 from .graph.nodes import Graph
@@ -28,6 +29,7 @@ TUNING_RUNS = 3
 class Finding:
     """What was asked for, what was found so far, and the calls that run by it."""
 
+    @rare_collections()
     def __init__(
         self, graph: Graph, options: Options, schedule: Schedule | Strategy | str | None,
         estimates: Mapping[str, Any] | None, machine: Machine | None,
@@ -58,7 +60,7 @@ class Finding:
         sort = self.calls.sort(arguments)
         if sort in self.found:
             return
-        with self._lock:
+        with self._lock, rare_collections():
             if sort in self.found:
                 return
             problem = self.problem(arguments)

@@ -15,6 +15,7 @@ from .compile import Options, to_assembly, to_kernels, to_llvm, trace_of
 from .errors import UserError, shown
 from .explain import Explanation, Timing
 from .expr.depth import on_deep_stack
+from .expr.garbage import rare_collections
 from .finding import Finding
 from .graph.names import identifier
 from .graph.nodes import Graph
@@ -72,7 +73,8 @@ class Pipeline:
     ) -> None:
         name = None if name is None else identifier(name, "a Pipeline")
         options = _options(strict, debug, algebra, target)
-        self._set(Finding(_prepared(build(outputs, shape, name)), options, schedule, estimates, machine))
+        with rare_collections():
+            self._set(Finding(_prepared(build(outputs, shape, name)), options, schedule, estimates, machine))
 
     @classmethod
     def from_graph(

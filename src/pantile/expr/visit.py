@@ -326,7 +326,8 @@ def depends(e: Expr, wanted: Iterable[str]) -> bool:
 def key(e: Expr) -> Key:
     """Equal for structurally equal expressions: a digest, so that it takes no longer to compare and to hash than that
     of a leaf, however much an expression shares (nested tuples would be walked again at each use, as trees)."""
-    own = _described(type(e).__name__, e.dtype.name, e.lanes, _attributes(e))
+    kind = type(e)
+    own = _described(kind.__name__, e.dtype.name, e.lanes, _ATTRIBUTES[kind](e) if kind in _ATTRIBUTES else "")
     operands = e.operands
     return blake2b(own + b"".join(map(_noted_key, operands)), digest_size=16).digest() if operands else own
 
@@ -337,22 +338,16 @@ def _described(*parts: object) -> bytes:
     return " ".join(map(str, parts)).encode() + b"\0"
 
 
-def _attributes(e: Expr) -> object:
-    if isinstance(e, Op):
-        return e.op
-    if isinstance(e, Var):
-        return e.name
-    if isinstance(e, Const):
-        return repr(e.value)
-    if isinstance(e, Read):
-        return id(e.source), e.which
-    if isinstance(e, Reduce):
-        return e.kind, id(e.domain), e.which
-    if isinstance(e, Load):
-        return e.buffer, len(e.indices), e.mask is not None
-    if isinstance(e, Shuffle):
-        return e.order
-    return ""
+# What a node is besides its type and operands.
+_ATTRIBUTES: dict[type[Expr], Callable[[Any], object]] = {
+    Op: attrgetter("op"),
+    Var: attrgetter("name"),
+    Const: lambda e: repr(e.value),
+    Read: lambda e: (id(e.source), e.which),
+    Reduce: lambda e: (e.kind, id(e.domain), e.which),
+    Load: lambda e: (e.buffer, len(e.indices), e.mask is not None),
+    Shuffle: attrgetter("order"),
+}
 
 
 def same(a: Expr, b: Expr) -> bool:

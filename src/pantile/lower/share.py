@@ -103,20 +103,23 @@ class _Sharing:
 
 def _renamed(body: Stmt, homes: dict[str, str]) -> Stmt:
     memo: dict[int, Expr] = {}
+    moved = homes.keys()
 
     def load(e: Expr) -> Expr | None:
         if isinstance(e, Load) and e.buffer in homes:
             return Load(e.dtype, e.lanes, homes[e.buffer], e.indices, e.mask)
         return None
 
-    def access(s: Stmt) -> Stmt | None:
+    def has_moved(e: Expr) -> bool:
+        return not moved.isdisjoint(loaded(e))
+
+    def renamed(s: Stmt) -> Stmt:
         if isinstance(s, Realize) and s.buffer in homes:
-            return s.body
+            return renamed(s.body)
+        own = tuple([transform(e, load, memo, has_moved) if has_moved(e) else e for e in ir.expressions(s)])
+        s = ir.rebuild(s, own, tuple(map(renamed, ir.children(s))))
         if isinstance(s, Store) and s.buffer in homes:
             return Store(homes[s.buffer], s.indices, s.value, s.mask, s.nontemporal)
-        return Prefetch(homes[s.buffer], s.indices) if isinstance(s, Prefetch) and s.buffer in homes else None
+        return Prefetch(homes[s.buffer], s.indices) if isinstance(s, Prefetch) and s.buffer in homes else s
 
-    def has_moved(e: Expr) -> bool:
-        return not homes.keys().isdisjoint(loaded(e))
-
-    return ir.transform(ir.map_exprs(body, lambda e: transform(e, load, memo, has_moved)), access)
+    return renamed(body)

@@ -63,28 +63,28 @@ def _grows(e: Expr) -> bool:
 class _Tightener:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts  # about the extents of arrays
-        self.ends: dict[str, tuple[Expr, Expr]] = {}  # the first and the last value of each name around a statement
+        self.bound: dict[str, For | Expr] = {}  # the loop or the value of each name around a statement
         self.found: dict[tuple[Key, int], Expr] = {}  # what `end` said
 
     def statement(self, s: Stmt) -> Stmt:
-        memo: dict[int, Expr] = {}
-        own = tuple([transform(e, self.tightened, memo) for e in ir.expressions(s)])
+        own = ir.expressions(s)
+        if any(_is_data(e) or _is_limit(e) for e in walk(*own)):
+            memo: dict[int, Expr] = {}
+            own = tuple([transform(e, self.tightened, memo) for e in own])
         if isinstance(s, For):
-            self.binds(s.var, s.min, s.min + s.extent - 1)
+            self.binds(s.var, s)
         elif isinstance(s, Let) and s.value.dtype is INDEX and s.value.lanes == 1:
-            self.binds(s.name, s.value, s.value)
+            self.binds(s.name, s.value)
         return ir.rebuild(s, own, tuple([self.statement(c) for c in ir.children(s)]))
 
-    def binds(self, name: str, first: Expr, last: Expr) -> None:
+    def binds(self, name: str, to: For | Expr) -> None:
         self.found = {}
-        self.ends[name] = first, last
+        self.bound[name] = to
 
     def tightened(self, e: Expr) -> Expr | None:
-        if isinstance(e, Cast) and e.dtype.is_float and e.value.dtype is INDEX and self.fits(e.value):
+        if isinstance(e, Cast) and _is_data(e) and self.fits(e.value):
             return cast(e.dtype, cast(INT32, e.value))
-        if isinstance(e, Op) and e.dtype is INDEX and e.lanes > 1 and e.op == "max":
-            return _clamp(e)
-        return None
+        return _clamp(e) if isinstance(e, Op) and _is_limit(e) else None
 
     def fits(self, place: Expr) -> bool:
         """Whether a coordinate is certainly within 32 bits, in every lane."""
@@ -110,8 +110,8 @@ class _Tightener:
 
     def end_of(self, atom: Expr, side: int) -> Expr:
         """Of a term: operations that keep the order of what they are made of have it at its end."""
-        if isinstance(atom, Var) and atom.name in self.ends:
-            return self.end(self.ends[atom.name][side], side)
+        if isinstance(atom, Var) and atom.name in self.bound:
+            return self.end(_last(self.bound[atom.name], side), side)
         if isinstance(atom, Op) and atom.op in ("min", "max"):
             return op(atom.op, *(self.end(a, side) for a in atom.args))
         if isinstance(atom, Op) and atom.op == "select":
@@ -119,7 +119,24 @@ class _Tightener:
         divisor = atom.args[1] if isinstance(atom, Op) and atom.op == "floordiv" else None
         if isinstance(atom, Op) and isinstance(divisor, Const) and int(divisor.value) > 0:
             return op("floordiv", self.end(atom.args[0], side), divisor)
-        return atom if self.ends.keys().isdisjoint(names(atom)) else _UNKNOWN
+        return atom if self.bound.keys().isdisjoint(names(atom)) else _UNKNOWN
+
+
+def _last(to: For | Expr, side: int) -> Expr:
+    """The first or the last value of a name."""
+    if isinstance(to, Expr):
+        return to
+    return to.min if side == _FIRST else to.min + to.extent - 1
+
+
+def _is_data(e: Expr) -> bool:
+    """Whether a coordinate becomes a float."""
+    return isinstance(e, Cast) and e.dtype.is_float and e.value.dtype is INDEX
+
+
+def _is_limit(e: Expr) -> bool:
+    """Whether places in several lanes are held above something."""
+    return isinstance(e, Op) and e.op == "max" and e.lanes > 1 and e.dtype is INDEX
 
 
 def _cases(e: Expr) -> list[Expr]:

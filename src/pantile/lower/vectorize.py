@@ -12,6 +12,7 @@ instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from types import MappingProxyType
 
 from ..cached import cached_property
@@ -37,10 +38,13 @@ def vectorize(body: Stmt) -> Stmt:
     return _visit(ir.map_exprs(body, lambda e: transform(e, _promised, memo, _has_promises)), {})
 
 
+_noted_promises = attrgetter("_has_promises")
+
+
 @once_per_node("_has_promises")
 def _has_promises(e: Expr) -> bool:
     """Whether `within` says something about it or about a part of it."""
-    return isinstance(e, Op) and e.op == "within" or any(map(_has_promises, children(e)))
+    return isinstance(e, Op) and e.op == "within" or any(map(_noted_promises, e.operands))
 
 
 def _promised(e: Expr) -> Expr | None:

@@ -7,8 +7,7 @@ Tiles lie on the grid of their sizes, near the middle of the output, where clamp
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Callable, Collection, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -52,17 +51,17 @@ class Footprint:
         self.parts = {r: side(r, whole) for r, whole in facts.reductions(output).items() if r in tile}
         sides = zip(facts.graph.stage[output].dims, facts.boxes[output], strict=True)
         self.boxes: dict[str, Box] = {output: tuple(side(d, r) for d, r in sides)}
-        self._follow(members, self.boxes)
+        self._follow(members, self.boxes, {})
 
     def joined(self, members: Collection[str]) -> dict[str, Box]:
         """The boxes that are new or another if these join, which only they themselves and the group read: their own,
         and those of what they read."""
         changed: dict[str, Box] = {}
-        self._follow(members, ChainMap(changed, self.boxes))
+        self._follow(members, dict(self.boxes), changed)
         return changed
 
-    def _follow(self, members: Collection[str], found: MutableMapping[str, Box]) -> None:
-        """Add what members read, consumers first."""
+    def _follow(self, members: Collection[str], found: dict[str, Box], changed: dict[str, Box]) -> None:
+        """Add what members read, consumers first, and note it."""
         progress.count("groups of them priced")
         limits = self.facts.boxes
         position = self.facts.position
@@ -72,14 +71,16 @@ class Footprint:
             box = found[name]
             if name != self.output:
                 whole = with_own_updates(self.facts.graph.stage[name], box, self.facts.scope)
-                box = found[name] = self.shared.within(whole, limits[name])
+                if whole is not box:  # which is within them
+                    box = self.shared.within(whole, limits[name])
+                found[name] = changed[name] = box
             computed = box if self.new is None else self.new(name, box)
             parts = self.parts if name == self.output else {}
             for reads in self.facts.prepared_reads[name]:
                 for buffer, b in reads.boxes(computed, self.facts.scope, parts, self.shared).items():
                     source = self.facts.source(buffer)
                     needed = self.shared.hull(found[source], b) if source in found else b
-                    found[source] = self.shared.within(needed, limits[source])
+                    found[source] = changed[source] = self.shared.within(needed, limits[source])
 
 
 def _middle(whole: Interval, size: Numbers) -> Interval:

@@ -36,14 +36,13 @@ class Reads:
         """Boxes of other stages' buffers that are read for `box`; of the reduction loops, over `parts`. `shared`: what
         was found for other stages, over the same tiles."""
         shared = Shared() if shared is None else shared
-        everywhere = Evaluator({**definition_scope(self.stage, self.definition, box, scope), **parts})
+        everywhere = {**definition_scope(self.stage, self.definition, box, scope), **parts}
+        evaluator = Evaluator(everywhere) if self._is_conditional else None
         found: dict[str, Box] = {}
         for path, reads in self._reads:
-            inner = everywhere
-            for condition, holds in path:
-                inner = inner.within(condition, holds)
+            inner = everywhere if evaluator is None else _within(evaluator, path).scope
             for buffer, ends in reads.items():
-                touched = tuple([shared.index(e, inner.scope) for e in ends])
+                touched = tuple([shared.index(e, inner) for e in ends])
                 found[buffer] = shared.hull(found[buffer], touched) if buffer in found else touched
         return found
 
@@ -58,6 +57,10 @@ class Reads:
             (at, *[(b if by_name else k, *[e.key for e in reads[b]]) for k, b in enumerate(buffers) if b in reads])
             for at, (_, reads) in zip(self._conditions, self._reads, strict=True)
         ])  # fmt: skip
+
+    @cached_property
+    def _is_conditional(self) -> bool:
+        return any(path for path, _ in self._reads)
 
     @cached_property
     def _conditions(self) -> list[Hashable]:
@@ -80,6 +83,12 @@ class Reads:
         along = zip(*(load.indices for load in loads), strict=True)
         is_input = buffer in self.inputs
         return tuple(Ends(_extreme([_nearest(i) if is_input else i for i in indices])) for indices in along)
+
+
+def _within(evaluator: Evaluator, path: Path) -> Evaluator:
+    for condition, holds in path:
+        evaluator = evaluator.within(condition, holds)
+    return evaluator
 
 
 def _loads(roots: Iterable[Expr], path: Path) -> Iterator[tuple[Path, Load]]:

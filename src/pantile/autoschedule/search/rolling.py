@@ -285,5 +285,6 @@ def is_used_again(problem: Problem, roll: Roll, name: str) -> bool:
     readers = [problem.graph.stage[c] for c in problem.graph.consumers[name]]
     if any(RolledLoops.of(problem, c).y in overlaps(stage, c) for c in readers if c.ndim > 1):
         return True
-    again = [c.name for c in readers if c.name != roll.output and is_used_again(problem, roll, c.name)]
-    return bool(again) and (len(readers) > 1 or again[0] in roll.inlined)
+    if len(readers) == 1 and readers[0].name not in roll.inlined:
+        return False
+    return any(c.name != roll.output and is_used_again(problem, roll, c.name) for c in readers)
