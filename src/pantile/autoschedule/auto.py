@@ -118,8 +118,9 @@ class _Search:
         return proposed.price.seconds <= SMALL * self.problem.machine.costs.call_s
 
     def is_over(self) -> bool:
-        looked_at = len(self.priced.known) - len(self.proposed)
-        return looked_at * len(self.problem.graph.stages) >= self.steps
+        """A graph of more stages than steps has what was proposed for it."""
+        looked_at, each = len(self.priced.known) - len(self.proposed), len(self.problem.graph.stages)
+        return each > self.steps or looked_at * each >= self.steps
 
     def best(self) -> Candidate:
         if self._is_small(self.proposed[-1]):

@@ -36,6 +36,8 @@ class Reads:
         """Boxes of other stages' buffers that are read for `box`; of the reduction loops, over `parts`. `shared`: what
         was found for other stages, over the same tiles."""
         shared = Shared() if shared is None else shared
+        if self._steps is not None and all(side.bounded for side in box):
+            return {b: tuple([shared.moved(box[k], *by) for k, *by in of]) for b, of in self._steps.items()}
         everywhere = {**definition_scope(self.stage, self.definition, box, scope), **parts}
         evaluator = Evaluator(everywhere) if self._is_conditional else None
         found: dict[str, Box] = {}
@@ -57,6 +59,20 @@ class Reads:
             (at, *[(b if by_name else k, *[e.key for e in reads[b]]) for k, b in enumerate(buffers) if b in reads])
             for at, (_, reads) in zip(self._conditions, self._reads, strict=True)
         ])  # fmt: skip
+
+    @cached_property
+    def _steps(self) -> dict[str, list[tuple[int, int, int]]] | None:
+        """Where all reads are some steps from the point itself: along each dim of a buffer which dim of the stage, the
+        fewest steps and the most; else None."""
+        dims = {name: k for k, name in enumerate(self.stage.dims)}
+        found: dict[str, list[tuple[int, int, int]]] = {}
+        for path, reads in self._reads:
+            for buffer, ends in reads.items():
+                steps = [e.steps for e in ends]
+                if path or not all(s is not None and s[0] in dims for s in steps):
+                    return None
+                found[buffer] = [(dims[s[0]], s[1], s[2]) for s in steps if s is not None]
+        return found
 
     @cached_property
     def _is_conditional(self) -> bool:

@@ -90,6 +90,10 @@ class Shared:
         ranges = tuple([scope.get(name) for name in ends.depends_on])
         return self._once((ends.key, *map(id, ranges)), ranges, lambda: ends.interval(scope))
 
+    def moved(self, r: Interval, fewest: int, most: int) -> Interval:
+        """The values some steps from a range, of which both ends are known."""
+        return self._once(("moved", id(r), fewest, most), (r,), lambda: Interval(r.low + fewest, r.high + most))
+
     def hull(self, a: Box, b: Box) -> Box:
         """The smallest box that holds both."""
         return tuple([self._hull(x, y) for x, y in zip(a, b, strict=True)])
