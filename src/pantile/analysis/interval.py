@@ -169,20 +169,32 @@ class Evaluator:
 
     def visit(self, e: Expr) -> Interval:
         found = self.memo.get(id(e))
-        stack = [(self, e)] if found is None else []
+        if found is not None:
+            return found
+        stack = [(self, e)]
         while stack:
             at, node = stack[-1]
             if id(node) in at.memo:
                 stack.pop()
                 continue
-            waiting = [(by, c) for by, c in at.operands(node) if id(c) not in by.memo]
+            waiting = []
+            for by, c in at.operands(node):
+                if id(c) not in by.memo:
+                    if c.operands:
+                        waiting.append((by, c))
+                    else:
+                        by.note(c)
             if waiting:
                 stack += reversed(waiting)
                 continue
             stack.pop()
-            at.memo[id(node)] = at.node(node)
-            self.often[id(node)] = self.often.get(id(node), 0) + 1
+            at.note(node)
         return self.memo[id(e)]
+
+    def note(self, e: Expr) -> None:
+        """Evaluate a node, all that it asks for being known."""
+        self.memo[id(e)] = self.node(e)
+        self.often[id(e)] = self.often.get(id(e), 0) + 1
 
     def within(self, condition: Expr, holds: bool) -> Evaluator:
         """The evaluator of a branch that is taken where `condition` holds (or does not)."""

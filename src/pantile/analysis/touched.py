@@ -9,7 +9,6 @@ of their conditions and then under none.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 
 from ..expr.nodes import Expr, Load, Op
@@ -43,21 +42,24 @@ def each_load(
     is read in. Returns whether all conditions were kept. What loads nothing is not looked into."""
     top = Evaluator(scope)
     done: set[tuple[int, int]] = set()
-    often: Counter[int] = Counter()
-    stack = [(e, top, False) for e in reversed(list(roots))]
+    often: dict[int, int] = {}
+    stack = [(e, top, False) for e in reversed(list(roots)) if loaded(e)]
     while stack:
         e, evaluator, ready = stack.pop()
-        if ready and isinstance(e, Load) and (wanted is None or e.buffer in wanted):
+        if ready and isinstance(e, Load):
             report(e, tuple([evaluator.visit(i) for i in e.indices]), evaluator.scope)
-        if ready or not loaded(e) or wanted is not None and loaded(e).isdisjoint(wanted):
             continue
-        evaluator = evaluator.unless_often(often[id(e)])
-        if (id(e), id(evaluator)) in done:
+        if wanted is not None and loaded(e).isdisjoint(wanted):
             continue
-        done.add((id(e), id(evaluator)))
-        often[id(e)] += 1
-        stack.append((e, evaluator, True))
-        stack += [(c, inner, False) for c, inner in reversed(_inside(e, evaluator))]
+        known = id(e)
+        evaluator = evaluator.unless_often(often.get(known, 0))
+        if (known, id(evaluator)) in done:
+            continue
+        done.add((known, id(evaluator)))
+        often[known] = often.get(known, 0) + 1
+        if isinstance(e, Load) and (wanted is None or e.buffer in wanted):
+            stack.append((e, evaluator, True))
+        stack += [(c, inner, False) for c, inner in reversed(_inside(e, evaluator)) if loaded(c)]
     return not top.is_loose
 
 
