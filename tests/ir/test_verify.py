@@ -50,6 +50,11 @@ def test_accepts_a_sound_program() -> None:
     verify(program(loop(Alloc("t", UINT8, EIGHT, Memory.STACK, None, inner))), FOR_CODE)
 
 
+def test_what_has_no_dims_is_in_one_place_for_all_lanes() -> None:
+    whole = Realize("t", UINT8, (), Memory.AUTO, store(Load(UINT8, 4, "t", ()), ramp(ZERO, 1, 4)))
+    verify(program(whole), frozenset({Property.BOXES}))
+
+
 def test_siblings_may_use_one_name() -> None:
     verify(program(Block((loop(store(ONE_BYTE, x)), loop(store(ONE_BYTE, x))))), FOR_CODE)
 

@@ -64,6 +64,7 @@ CALLS: list[Callable[[Any, Any], Any]] = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated")  # from NumPy 2.5 on
 @pytest.mark.parametrize("call", CALLS)
 def test_other_functions_and_scalars_mean_the_same_as_on_arrays(call: Callable[[Any, Any], Any]) -> None:
     np.testing.assert_allclose(value(call(A, B)), call(floats, whole), rtol=1e-5, atol=1e-6)

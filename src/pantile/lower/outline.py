@@ -53,20 +53,10 @@ def outline(program: Program, share: bool = True) -> Program:
         body = _with_launches(body, launches)
 
 
-def _innermost(body: Stmt) -> list[For]:
+def _innermost(s: Stmt) -> list[For]:
     """The parallel loops without others inside, in program order."""
-    found: list[For] = []
-
-    def has_parallel(s: Stmt) -> bool:
-        inside = [has_parallel(c) for c in children(s)]
-        if not (isinstance(s, For) and s.kind is Kind.PARALLEL):
-            return any(inside)
-        if not any(inside):
-            found.append(s)
-        return True
-
-    has_parallel(body)
-    return found
+    inside = [loop for c in children(s) for loop in _innermost(c)]
+    return inside or ([s] if isinstance(s, For) and s.kind is Kind.PARALLEL else [])
 
 
 def _families(readings: list[Reading], share: bool) -> list[tuple[Family, list[int]]]:
@@ -127,15 +117,14 @@ def _with_parameters(body: Stmt, places: list[tuple[Spot, int]], parameters: tup
     """With parameters where these constants are."""
     extents = {id(spot): parameters[k] for spot, k in places if isinstance(spot, For)}
     others = {key(spot): parameters[k] for spot, k in places if isinstance(spot, Op)}
-    memo: dict[int, Expr] = {}
+    return _changed(body, extents, others, {})
 
-    def change(s: Stmt) -> Stmt:
-        exprs = [_parameterized(e, others, memo) for e in expressions(s)]
-        if id(s) in extents:
-            exprs[1] = extents[id(s)]
-        return rebuild(s, tuple(exprs), tuple(map(change, children(s))))
 
-    return change(body)
+def _changed(s: Stmt, extents: Mapping[int, Var], others: Mapping[Key, Var], memo: dict[int, Expr]) -> Stmt:
+    exprs = [_parameterized(e, others, memo) for e in expressions(s)]
+    if id(s) in extents:
+        exprs[1] = extents[id(s)]
+    return rebuild(s, tuple(exprs), tuple([_changed(c, extents, others, memo) for c in children(s)]))
 
 
 def _parameterized(e: Expr, spots: Mapping[Key, Var], memo: dict[int, Expr]) -> Expr:

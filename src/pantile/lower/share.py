@@ -32,7 +32,7 @@ def share_memory(body: Stmt, facts: Facts) -> Stmt:
     sharing = _Sharing(uses, facts)
     sharing.visit(body, ())
     homes = sharing.homes
-    return _renamed(body, homes) if homes else body
+    return _Renaming(homes).statement(body) if homes else body
 
 
 def _uses(body: Stmt) -> dict[str, tuple[int, int]]:
@@ -101,25 +101,27 @@ class _Sharing:
         return isinstance(number, Const) and 0 <= int(number.value) <= _MOST_SPARE
 
 
-def _renamed(body: Stmt, homes: dict[str, str]) -> Stmt:
-    memo: dict[int, Expr] = {}
-    moved = homes.keys()
+class _Renaming:
+    def __init__(self, homes: dict[str, str]) -> None:
+        self.homes = homes
+        self.memo: dict[int, Expr] = {}
 
-    def load(e: Expr) -> Expr | None:
-        if isinstance(e, Load) and e.buffer in homes:
-            return Load(e.dtype, e.lanes, homes[e.buffer], e.indices, e.mask)
+    def statement(self, s: Stmt) -> Stmt:
+        if isinstance(s, Realize) and s.buffer in self.homes:
+            return self.statement(s.body)
+        own = tuple([self.expression(e) for e in ir.expressions(s)])
+        s = ir.rebuild(s, own, tuple([self.statement(c) for c in ir.children(s)]))
+        if isinstance(s, Store) and s.buffer in self.homes:
+            return Store(self.homes[s.buffer], s.indices, s.value, s.mask, s.nontemporal)
+        return Prefetch(self.homes[s.buffer], s.indices) if isinstance(s, Prefetch) and s.buffer in self.homes else s
+
+    def expression(self, e: Expr) -> Expr:
+        return transform(e, self.load, self.memo, self.has_moved) if self.has_moved(e) else e
+
+    def load(self, e: Expr) -> Expr | None:
+        if isinstance(e, Load) and e.buffer in self.homes:
+            return Load(e.dtype, e.lanes, self.homes[e.buffer], e.indices, e.mask)
         return None
 
-    def has_moved(e: Expr) -> bool:
-        return not moved.isdisjoint(loaded(e))
-
-    def renamed(s: Stmt) -> Stmt:
-        if isinstance(s, Realize) and s.buffer in homes:
-            return renamed(s.body)
-        own = tuple([transform(e, load, memo, has_moved) if has_moved(e) else e for e in ir.expressions(s)])
-        s = ir.rebuild(s, own, tuple(map(renamed, ir.children(s))))
-        if isinstance(s, Store) and s.buffer in homes:
-            return Store(homes[s.buffer], s.indices, s.value, s.mask, s.nontemporal)
-        return Prefetch(homes[s.buffer], s.indices) if isinstance(s, Prefetch) and s.buffer in homes else s
-
-    return renamed(body)
+    def has_moved(self, e: Expr) -> bool:
+        return not self.homes.keys().isdisjoint(loaded(e))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import proxy
+
 from ... import progress
 from ...analysis.touched import Box
 from ...dataclass import dataclass
@@ -55,9 +57,11 @@ class _StageBuilder:
         self.regions = Regions(graph, here, coverage, Contents())
         self.rows = Rows(here.facts)
         self.computed: dict[str, Region] = {}  # by stage, where it was computed last
+        me = proxy(self)  # builders that hold each other would stay until Python looks through all objects
         self.loops = LoopBuilder(
-            graph, plan, self.sites, here, self.regions, coverage, self.rows, small, self.computed, self.stages_at
-        )
+            graph, plan, self.sites, here, self.regions, coverage, self.rows, small, self.computed,
+            lambda site, body: me.stages_at(site, body),
+        )  # fmt: skip
         self.begun: set[str] = set()  # stages whose loops have been built or are being built
 
     def stages_at(self, site: Site | None, body: Stmt) -> Stmt:
