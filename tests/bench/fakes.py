@@ -29,7 +29,7 @@ TWICE = App(
     "twice",
     "twice the image",
     build,
-    lambda bits: pt.Schedule(pt.on("twice").vectorize("x", bits // 32)),
+    lambda target, cores: pt.Schedule(pt.on("twice").vectorize("x", target.lanes(32))),
     {"small": {"img": (5, 7)}, "paper": {"img": (9, 11)}},
     make,
 )

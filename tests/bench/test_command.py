@@ -114,7 +114,7 @@ def test_one_schedule_of_a_rival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_our_own_failure_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wrong = replace(TWICE, expert=lambda bits: pt.Schedule(pt.on("thrice").parallel("y")))
+    wrong = replace(TWICE, expert=lambda target, cores: pt.Schedule(pt.on("thrice").parallel("y")))
     monkeypatch.setitem(APPS, "twice", wrong)
     status, results = bench(tmp_path, "--schedule", "expert,plain")
     assert status == 1
