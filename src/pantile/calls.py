@@ -6,7 +6,6 @@ regions. All checks of a kind happen before its first call; only the overlap of 
 
 from __future__ import annotations
 
-import ctypes
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +21,8 @@ from .analysis.channels import LEAST_AXES, few_along
 from .analysis.messages import WrittenOutside, describe, readable
 from .analysis.work import Work, count_work
 from .autoschedule import size_class
+from .backends import Ready
+from .backends.backend import Values
 from .cached import cached_property
 from .compile import Options
 from .dataclass import dataclass
@@ -34,16 +35,13 @@ from .machine import Machine
 from .price import Price, Sizes, price
 from .reference.stages import Stages
 from .runtime.arguments import Arguments, Array, NDArray, Number, check_array, known_strides
-from .runtime.kernel import Kernel, Report, failure
 from .runtime.outputs import Shape, check_apart, check_output, check_shape, given_outputs, new_array, stated_shape
-from .runtime.packing import Packing
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled import Known, Scheduled, Sort, Timings
 
 _FLAGS = 0x100 | 0x400  # of an array: NumPy's ALIGNED and WRITEABLE
 _MOST_KINDS = 256  # remembered; a param that decides regions may make any number of them
-Values = Sequence[bool | int | float]
 Kind = tuple[object, ...]
 
 
@@ -74,11 +72,9 @@ class Call:
     """One kind of call, ready to run."""
 
     shapes: Sequence[Shape]
-    kernel: Kernel | None  # None: the outputs are empty
-    packing: Packing
+    ready: Ready | None  # None: the outputs are empty
     like: Mapping[str, Any]  # arguments that make such a call: shapes and numbers by name
     clock: Clock
-    by: Calls | None = None  # who runs it, if it is not who was called
 
 
 class Calls:
@@ -125,9 +121,9 @@ class Calls:
             new_array(shape, wanted.dtype.numpy) if a is None else a
             for wanted, shape, a in zip(self.outputs, call.shapes, outputs, strict=True)
         ]
-        if call.kernel is not None:
+        if call.ready is not None:
             start = perf_counter()
-            (call.by or self)._run(call.kernel, call.packing, [*inputs, *filled], numbers, threads)
+            call.ready.run([*inputs, *filled], numbers, threads)
             call.clock.note(threads, perf_counter() - start)
             self.latest = call  # for `explain`
         return filled
@@ -250,7 +246,7 @@ class Calls:
         scheduled = self._for(inputs)
         by, shapes = self._checked_by(inputs, numbers, scheduled)
         if by is not self:
-            return replace(by._prepared(inputs, numbers, outputs), by=by)
+            return by._prepared(inputs, numbers, outputs)
         for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True):
             if a is not None:
                 check_output(wanted, shape, a)
@@ -259,13 +255,13 @@ class Calls:
             for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True)
         ]
         arrays = [*inputs, *filled]
-        packing = Packing(arrays, [n.dtype for n in self.arguments.numbers])
         if all(0 in shape for shape in shapes):
-            return Call(shapes, None, packing, {}, Clock())
+            return Call(shapes, None, {}, Clock())
         names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
         strides = tuple((name, known_strides(a)) for name, a in zip(names, arrays, strict=True))
         variant = scheduled.variants.of(strides, self._extents(inputs))
-        return Call(shapes, scheduled.kernel(variant), packing, self._like(inputs, numbers), Clock())
+        ready = scheduled.kernel(variant).ready(arrays, [n.dtype for n in self.arguments.numbers], self._labels)
+        return Call(shapes, ready, self._like(inputs, numbers), Clock())
 
     def _extents(self, inputs: Sequence[NDArray]) -> dict[str, int]:
         infos = zip(self.graph.inputs, inputs, strict=True)
@@ -337,17 +333,6 @@ class Calls:
                 written = f"({', '.join(map(readable, o.shape))}{',' if stage.ndim == 1 else ''})"
                 check_shape(Array(o.stage, stage.dtypes[0], stage.ndim, stage.where, "output"), shape, written)
         return shapes
-
-    # ---- code
-
-    def _run(
-        self, kernel: Kernel, packing: Packing, arrays: Sequence[NDArray], numbers: Values, threads: int
-    ) -> None:
-        report = Report() if self.options.debug else None
-        address = 0 if report is None else ctypes.addressof(report)
-        code = kernel.run(packing.pack(arrays, numbers, address), threads)
-        if code:
-            raise failure(code, list(report or ()), kernel.buffers, self._labels)
 
     @cached_property
     def _labels(self) -> dict[str, str]:

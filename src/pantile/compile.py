@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from . import progress, verifying
 from .analysis.fingerprint import fingerprint
-from .codegen.compile import assembly, compile_objects
-from .codegen.emit import buffer_names, emit
+from .backends import backend_of
 from .dataclass import dataclass
 from .errors import UserError, shown
 from .expr.depth import on_deep_stack
@@ -15,9 +12,8 @@ from .expr.garbage import rare_collections
 from .graph.nodes import Graph
 from .graph.verify import verified
 from .ir.nodes import Program
-from .lower.passes import Trace, lower, outlined
+from .lower.passes import Trace, lower
 from .runtime import cache
-from .runtime.kernel import ObjectCode
 from .schedule.plan import Plan
 from .schedule.resolve import resolve
 from .schedule.schedule import Schedule
@@ -62,47 +58,37 @@ def to_loops(graph: Graph, plan: Plan, variant: Variant, options: Options, trace
 @rare_collections()
 def to_kernels(program: Program, options: Options, trace: Trace) -> Program:
     """Make kernels of parallel loops, which people like to see where they are."""
-    return outlined(program, trace, options.debug)
+    return backend_of(options.target).kernels(program, trace, options.debug)
 
 
 @on_deep_stack
 @rare_collections()
 def to_llvm(program: Program, options: Options, trace: Trace) -> str:
     """Emit LLVM text of a program with kernels."""
-    # A name that no C function has: one called memcpy would be called for copying memory.
-    program = replace(program, name=symbol(program.name))
-    return trace.run("emit", lambda: emit(program, options.target, strict=options.strict, debug=options.debug))
+    write = backend_of(options.target).llvm
+    return trace.run("emit", lambda: write(program, options.target, strict=options.strict, debug=options.debug))
 
 
 @on_deep_stack
-def to_objects(text: str, options: Options, trace: Trace) -> tuple[bytes, ...]:
+def to_artifact(program: Program, text: str, options: Options, trace: Trace) -> bytes:
     """Optimize and assemble."""
-    return trace.run("llvm", lambda: _optimized(text, options.target))
-
-
-def _optimized(text: str, target: Target) -> tuple[bytes, ...]:
     progress.step(f"LLVM, {len(text.splitlines()):,} lines")
-    return compile_objects(text, target)
+    make = backend_of(options.target).artifact
+    return trace.run("llvm", lambda: make(program, text, options.target, options.debug))
 
 
 @on_deep_stack
 def to_assembly(text: str, options: Options) -> str:
     """The same, readable."""
-    return assembly(text, options.target)
-
-
-def symbol(name: str) -> str:
-    """The name of a pipeline's function in its object code."""
-    return f"pantile.{name}"
+    return backend_of(options.target).assembly(text, options.target)
 
 
 @on_deep_stack
 @rare_collections()
-def compile_kernel(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> ObjectCode:
-    """All the way from there: object code of one variant of a pipeline."""
+def compile_kernel(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> bytes:
+    """All the way from there: what is loaded and run for one variant of a pipeline."""
     program = to_kernels(to_loops(graph, plan, variant, options, trace), options, trace)
-    code = to_objects(to_llvm(program, options, trace), options, trace)
-    return ObjectCode(symbol(graph.name), buffer_names(program), code)
+    return to_artifact(program, to_llvm(program, options, trace), options, trace)
 
 
 def kernel_key(graph: Graph, schedule: Schedule, variant: Variant, options: Options) -> str:

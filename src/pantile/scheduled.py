@@ -10,20 +10,18 @@ import os
 import sys
 from collections.abc import Mapping
 
+from .backends import Loaded, backend_of
 from .cached import cached_property
 from .compile import Options, compile_kernel, kernel_key, to_loops, to_plan, trace_of
-from .errors import UserError
 from .graph.nodes import Graph
 from .ir.nodes import Program
 from .progress import doing
 from .runtime import kernels
-from .runtime.kernel import Kernel
 from .schedule.clones import has_copies
 from .schedule.default import complete
 from .schedule.panels import has_panels
 from .schedule.schedule import Schedule
 from .schedule.smaller import warn_smaller
-from .target import host
 from .variant import Variant, Variants
 
 TIMINGS_VARIABLE = "PANTILE_TIMINGS"
@@ -49,7 +47,7 @@ class Scheduled:
         self.computed = self._resolved if has_panels(self.schedule) or has_copies(self.schedule) else None
         self.asked, self._written = asked, asked if by_hand else Schedule()
         self.stored = frozenset(self._plan.stages)
-        self._kernels: dict[Variant, Kernel] = {}
+        self._kernels: dict[Variant, Loaded] = {}
         self._timings = timings  # of the last time that something was compiled, here or by others that know it
 
     @cached_property
@@ -57,7 +55,7 @@ class Scheduled:
         """The kinds of code that there are."""
         return Variants(self.graph, self._plan)
 
-    def kernel(self, variant: Variant) -> Kernel:
+    def kernel(self, variant: Variant) -> Loaded:
         """The code of a variant, compiled if need be."""
         if variant not in self._kernels:
             self._kernels[variant] = self._compiled(variant)
@@ -67,18 +65,16 @@ class Scheduled:
         """The loops for large arrays in C order."""
         return to_loops(self._resolved, self._plan, self.variants.usual, self.options, trace_of(self.options))
 
-    def _compiled(self, variant: Variant) -> Kernel:
-        if self.options.target != host():
-            raise UserError(
-                f"the pipeline is compiled for {self.options.target}, which this machine ({host()}) cannot run; "
-                "look at it with .asm(), or leave target= out"
-            )
+    def _compiled(self, variant: Variant) -> Loaded:
+        backend = backend_of(self.options.target)
+        backend.check(self.options.target)
         trace = trace_of(self.options)
         key = trace.run("key", lambda: kernel_key(self.graph, self.schedule, variant, self.options))
         with doing(f"compiling {self.graph.name}"):
             found = kernels.kernel(
-                key, lambda: compile_kernel(self._resolved, self._plan, variant, self.options, trace), trace.run
-            )
+                key, lambda: compile_kernel(self._resolved, self._plan, variant, self.options, trace), backend.loaded,
+                trace.run,
+            )  # fmt: skip
         self._timings.clear()
         self._timings.update(trace.seconds)
         if os.environ.get(TIMINGS_VARIABLE, "0") != "0":

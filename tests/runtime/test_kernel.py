@@ -28,7 +28,7 @@ def test_reports_name_the_buffer(report: list[int], text: str) -> None:
 
 
 def test_object_code_is_kept_whole() -> None:
-    code = ObjectCode("pantile.f", BUFFERS, (b"\n\0code\n", b"", b"\n"))
+    code = ObjectCode("pantile.f", BUFFERS, True, (b"\n\0code\n", b"", b"\n"))
     assert ObjectCode.from_bytes(code.to_bytes()) == code
 
 

@@ -69,12 +69,12 @@ def test_kernels_outlive_the_linker_that_linked_them(monkeypatch: pytest.MonkeyP
 
 
 def test_no_lock_is_kept_of_a_kernel_that_was_refused() -> None:
-    def refused() -> kernels.ObjectCode:
+    def refused() -> bytes:
         raise pt.UserError("no")
 
     for key in ("a", "b"):
         with pytest.raises(pt.UserError):
-            kernels.kernel(key, refused, lambda _, step: step())
+            kernels.kernel(key, refused, bytearray, lambda _, step: step())
     gc.collect()
     assert not kernels._locks
 

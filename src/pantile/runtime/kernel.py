@@ -21,30 +21,31 @@ _ACTIONS = {1: "read", 2: "written"}
 @dataclass(frozen=True)
 class ObjectCode:
     """What compiling leaves: the code, in one part or several, the name of its function, and its buffers in the order
-    reports number them."""
+    in which it reports accesses outside of them, if it `reports` any."""
 
     symbol: str
     buffers: tuple[str, ...]
+    reports: bool
     code: tuple[bytes, ...]
 
     def to_bytes(self) -> bytes:
-        head = json.dumps([self.symbol, self.buffers, [len(part) for part in self.code]])
+        head = json.dumps([self.symbol, self.buffers, self.reports, [len(part) for part in self.code]])
         return b"".join([head.encode(), b"\n", *self.code])
 
     @staticmethod
     def from_bytes(data: bytes) -> ObjectCode:
         head, code = data.split(b"\n", 1)
-        symbol, buffers, lengths = json.loads(head)
+        symbol, buffers, reports, lengths = json.loads(head)
         ends = itertools.accumulate(lengths)
         parts = tuple(code[end - length : end] for length, end in zip(lengths, ends, strict=True))
-        return ObjectCode(symbol, tuple(buffers), parts)
+        return ObjectCode(symbol, tuple(buffers), reports, parts)
 
 
 class Kernel:
     """Code linked into this process; it stays as long as this object."""
 
     def __init__(self, compiled: ObjectCode) -> None:
-        self.buffers = compiled.buffers
+        self.buffers, self.reports = compiled.buffers, compiled.reports
         self._code = load(compiled.code, compiled.symbol, shared_pool().symbols)
         self._function = _Function(self._code.address)
 

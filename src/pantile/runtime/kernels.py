@@ -1,26 +1,26 @@
-"""All kernels of the process, by key: each is compiled (or read from the disk cache) and loaded once."""
+"""All code of the process, by key: each piece is compiled (or read from the disk cache) and loaded once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from ..forks import Lock
 from . import cache
-from .kernel import Kernel, ObjectCode
 
+T = TypeVar("T")
 # Runs a step and notes under its name how long it took.
 Timed = Callable[[str, Callable[[], Any]], Any]
 
-_kernels: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
+_kernels: WeakValueDictionary[str, Any] = WeakValueDictionary()
 _locks: WeakValueDictionary[str, Lock] = WeakValueDictionary()  # each as long as somebody holds it or waits
 _lock = Lock()  # of the locks
 
 
-def kernel(key: str, compile: Callable[[], ObjectCode], timed: Timed) -> Kernel:
-    """The kernel, from memory, from disk or compiled. Threads that ask for the same one wait for the first."""
-    found = _kernels.get(key)
+def kernel(key: str, compile: Callable[[], bytes], load: Callable[[bytes], T], timed: Timed) -> T:
+    """What was loaded, from memory, from disk or compiled. Threads that ask for the same one wait for the first."""
+    found: T | None = _kernels.get(key)
     if found is not None:
         return found
     with _lock:
@@ -28,17 +28,12 @@ def kernel(key: str, compile: Callable[[], ObjectCode], timed: Timed) -> Kernel:
     with mine:
         found = _kernels.get(key)
         if found is None:
-            compiled = timed("cache", lambda: _on_disk(key)) or _compiled(key, compile)
-            found = _kernels[key] = timed("load", lambda: Kernel(compiled))
+            artifact = timed("cache", lambda: cache.read(key)) or _compiled(key, compile)
+            found = _kernels[key] = timed("load", lambda: load(artifact))
     return found
 
 
-def _on_disk(key: str) -> ObjectCode | None:
-    data = cache.read(key)
-    return None if data is None else ObjectCode.from_bytes(data)
-
-
-def _compiled(key: str, compile: Callable[[], ObjectCode]) -> ObjectCode:
+def _compiled(key: str, compile: Callable[[], bytes]) -> bytes:
     compiled = compile()
-    cache.write(key, compiled.to_bytes())
+    cache.write(key, compiled)
     return compiled

@@ -1,0 +1,57 @@
+"""What a kind of target is to the rest of the compiler: what becomes of loops, and how that is run.
+
+    program ──► kernels ──► LLVM text ──► an artifact ──► loaded ──► ready ──► run
+           `kernels`    `llvm`       `artifact`    `loaded`     `ready`    `run`
+
+All up to the artifact can be had on any machine. An artifact is bytes, which the compile cache keeps; it is loaded once
+in a process, made ready for calls of one kind (shapes, strides and types of arrays), and run for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ..expr.types import DType
+from ..ir.nodes import Program
+from ..lower.passes import Trace
+from ..runtime.arguments import NDArray
+from ..target import Target
+
+Values = Sequence[bool | int | float]
+
+
+class Ready(Protocol):
+    """Code for calls of one kind."""
+
+    def run(self, arrays: Sequence[NDArray], numbers: Values, threads: int) -> None:
+        """Run it on inputs and outputs, and params; raises a RunError where that fails."""
+
+
+class Loaded(Protocol):
+    """Code of one variant of a pipeline, in this process; it stays as long as this object."""
+
+    def ready(self, arrays: Sequence[NDArray], numbers: Sequence[DType], labels: Mapping[str, str]) -> Ready:
+        """For calls with such arrays, of which only layouts count, and params. `labels`: how messages name buffers."""
+
+
+class Backend(Protocol):
+    """One kind of target."""
+
+    def check(self, target: Target) -> None:
+        """Raise a UserError where this process cannot run such code."""
+
+    def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
+        """The loops as a host's part and kernels."""
+
+    def llvm(self, program: Program, target: Target, *, strict: bool, debug: bool) -> str:
+        """These as LLVM text."""
+
+    def assembly(self, text: str, target: Target) -> str:
+        """What the text becomes, readable."""
+
+    def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:
+        """What the text becomes, with all that loading needs to know of the program."""
+
+    def loaded(self, artifact: bytes) -> Loaded:
+        """Brought into this process."""

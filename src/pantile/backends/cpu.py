@@ -1,0 +1,75 @@
+"""CPUs: kernels are functions that the thread pool calls, in object code that is linked into this process."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ..codegen.compile import assembly, compile_objects
+from ..codegen.emit import buffer_names, emit
+from ..errors import UserError
+from ..expr.types import DType
+from ..ir.nodes import Program
+from ..lower.passes import Trace, outlined
+from ..runtime.arguments import NDArray
+from ..runtime.kernel import Kernel, ObjectCode, Report, failure
+from ..runtime.packing import Packing
+from ..target import Target, host
+from .backend import Values
+
+
+class Cpu:
+    """All CPUs that LLVM knows; this process runs code for its own."""
+
+    def check(self, target: Target) -> None:
+        if target != host():
+            raise UserError(
+                f"the pipeline is compiled for {target}, which this machine ({host()}) cannot run; "
+                "look at it with .asm(), or leave target= out"
+            )
+
+    def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
+        return outlined(program, trace, debug)
+
+    def llvm(self, program: Program, target: Target, *, strict: bool, debug: bool) -> str:
+        return emit(replace(program, name=_symbol(program)), target, strict=strict, debug=debug)
+
+    def assembly(self, text: str, target: Target) -> str:
+        return assembly(text, target)
+
+    def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:
+        objects = compile_objects(text, target)
+        return ObjectCode(_symbol(program), buffer_names(program), debug, objects).to_bytes()
+
+    def loaded(self, artifact: bytes) -> LoadedForCpu:
+        return LoadedForCpu(ObjectCode.from_bytes(artifact))
+
+
+class LoadedForCpu:
+    """A function of an argument block."""
+
+    def __init__(self, code: ObjectCode) -> None:
+        self.kernel = Kernel(code)
+
+    def ready(self, arrays: Sequence[NDArray], numbers: Sequence[DType], labels: Mapping[str, str]) -> ReadyForCpu:
+        return ReadyForCpu(self.kernel, Packing(arrays, numbers), labels)
+
+
+class ReadyForCpu:
+    """The block of calls of one kind: only addresses and numbers differ."""
+
+    def __init__(self, kernel: Kernel, packing: Packing, labels: Mapping[str, str]) -> None:
+        self._kernel, self._packing, self._labels = kernel, packing, labels
+
+    def run(self, arrays: Sequence[NDArray], numbers: Values, threads: int) -> None:
+        report = Report() if self._kernel.reports else None
+        address = 0 if report is None else ctypes.addressof(report)
+        code = self._kernel.run(self._packing.pack(arrays, numbers, address), threads)
+        if code:
+            raise failure(code, list(report or ()), self._kernel.buffers, self._labels)
+
+
+def _symbol(program: Program) -> str:
+    """A name that no C function has: one called memcpy would be called for copying memory."""
+    return f"pantile.{program.name}"
