@@ -60,12 +60,13 @@ class ReadyForCpu:
     """The block of calls of one kind: only addresses and numbers differ."""
 
     def __init__(self, kernel: Kernel, packing: Packing, labels: Mapping[str, str]) -> None:
-        self._kernel, self._packing, self._labels = kernel, packing, labels
+        self._kernel, self._packed, self._labels = kernel, packing.pack, labels
+        self._reports = kernel.reports
 
     def run(self, arrays: Sequence[NDArray], numbers: Values, threads: int) -> None:
-        report = Report() if self._kernel.reports else None
+        report = Report() if self._reports else None
         address = 0 if report is None else ctypes.addressof(report)
-        code = self._kernel.run(self._packing.pack(arrays, numbers, address), threads)
+        code = self._kernel.function(self._packed(arrays, numbers, address), threads)
         if code:
             raise failure(code, list(report or ()), self._kernel.buffers, self._labels)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..codegen.engine import load
 from ..dataclass import dataclass
@@ -47,11 +47,8 @@ class Kernel:
     def __init__(self, compiled: ObjectCode) -> None:
         self.buffers, self.reports = compiled.buffers, compiled.reports
         self._code = load(compiled.code, compiled.symbol, shared_pool().symbols)
-        self._function = _Function(self._code.address)
-
-    def run(self, block: bytes, num_threads: int) -> int:
-        """0, or the code of what went wrong: see `failure`."""
-        return int(self._function(block, num_threads))
+        # Of an argument block and a number of threads: 0, or the code of what went wrong (see `failure`).
+        self.function: Callable[[bytes, int], int] = _Function(self._code.address)
 
 
 def failure(code: int, report: Sequence[int], buffers: Sequence[str], labels: Mapping[str, str]) -> RunError:
