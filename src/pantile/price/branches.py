@@ -17,16 +17,32 @@ from math import lcm
 from ..analysis.point import value_at
 from ..analysis.work import evaluated
 from ..expr.nodes import Const, Expr, Number, Op
-from ..expr.visit import loaded, names, walk
+from ..expr.visit import Key, key, loaded, names, walk
 
 FEW = 4  # values of a variable that are all tried
 MOST_PERIOD, MOST_POINTS = 12, 64
+Point = tuple[tuple[str, int], ...]  # the values of some variables, by their names
+
+
+class Conditions:
+    """What they are at points, each found once, where expressions with the same conditions are looked at."""
+
+    def __init__(self, scalars: Mapping[str, Number]) -> None:
+        self._scalars = scalars
+        self._known: dict[tuple[Key, Point], Number | None] = {}
+
+    def value(self, condition: Expr, at: Point) -> Number | None:
+        """None if it depends on anything else than the point and scalars."""
+        question = (key(condition), at)
+        if question not in self._known:
+            self._known[question] = value_at(condition, {**self._scalars, **dict(at)})
+        return self._known[question]
 
 
 class Branches:
     """Of some expressions: at which of the points that are tried each node is evaluated, as bits of a number."""
 
-    def __init__(self, roots: list[Expr], extents: Mapping[str, int], scalars: Mapping[str, Number]) -> None:
+    def __init__(self, roots: list[Expr], extents: Mapping[str, int], known: Conditions) -> None:
         every = list(evaluated(roots))
         conditions = [e.args[0] for e in every if isinstance(e, Op) and e.op == "select" and not loaded(e.args[0])]
         self.variables = _tried(conditions, extents)
@@ -34,17 +50,18 @@ class Branches:
         self.whole = (1 << len(self.points)) - 1
         self._where: dict[int, int] = {}
         if len(self.points) > 1:
-            for decided, where in self._ways(conditions, scalars).items():
+            for decided, where in self._ways(conditions, known).items():
                 for e in evaluated(roots, dict(zip(map(id, conditions), decided, strict=True))):
                     self._where[id(e)] = self._where.get(id(e), 0) | where
             every = [e for e in every if id(e) in self._where]
         self.evaluated = every
 
-    def _ways(self, conditions: list[Expr], scalars: Mapping[str, Number]) -> dict[tuple[Number | None, ...], int]:
+    def _ways(self, conditions: list[Expr], known: Conditions) -> dict[tuple[Number | None, ...], int]:
         found: dict[tuple[Number | None, ...], int] = {}
+        asked = [(c, sorted(names(c) & self.variables.keys())) for c in conditions]
         for k, values in enumerate(self.points):
-            point = {**scalars, **dict(zip(self.variables, values, strict=True))}
-            decided = tuple([value_at(c, point) for c in conditions])  # type: ignore[arg-type]
+            point = dict(zip(self.variables, values, strict=True))
+            decided = tuple([known.value(c, tuple([(v, point[v]) for v in own])) for c, own in asked])
             found[decided] = found.get(decided, 0) | 1 << k
         return found
 

@@ -13,7 +13,7 @@ from ..analysis.regions import definition_scope
 from ..cached import cached_property
 from ..expr.nodes import Expr, Number
 from ..graph.nodes import Stage
-from .branches import Branches
+from .branches import Branches, Conditions
 from .copies import Copies
 from .operations import Executed, Tally, depth, live_bytes, roots
 from .reads import Box, Reads
@@ -26,10 +26,10 @@ class Defined:
 
     def __init__(
         self, stage: Stage, index: int, source: Callable[[str], str], whole: Mapping[str, Box],
-        scalars: Mapping[str, Number],
+        scalars: Mapping[str, Number], conditions: Conditions,
     ) -> None:  # fmt: skip
         self.stage, self.definition = stage, stage.definitions[index]
-        self._source, self._whole, self._scalars = source, whole, scalars
+        self._source, self._whole, self._scalars, self._conditions = source, whole, scalars, conditions
         self._tallies: dict[Copies, tuple[Tally, ...]] = {}
         self._boxes: dict[tuple[tuple[str, int], ...], dict[str, Box]] = {}
         self.answers: dict[Hashable, Any] = {}  # to what was asked before, of a schedule for it
@@ -37,7 +37,7 @@ class Defined:
     @cached_property
     def reads(self) -> Reads:
         """What it reads and writes."""
-        return Reads(self.stage, self.definition, self._source, self.variables, self._scalars)
+        return Reads(self.stage, self.definition, self._source, self.variables, self._scalars, self._conditions)
 
     def boxes(self, extents: Mapping[str, int]) -> dict[str, Box]:
         """What it touches of each source while its loops run over such extents."""
@@ -64,7 +64,7 @@ class Defined:
     @cached_property
     def branches(self) -> Branches:
         """How often parts of it are evaluated."""
-        return Branches(self._roots, self.variables, self._scalars)
+        return Branches(self._roots, self.variables, self._conditions)
 
     @cached_property
     def _roots(self) -> list[Expr]:

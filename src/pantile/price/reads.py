@@ -16,7 +16,7 @@ from ..expr.nodes import Expr, Load, Number, Op
 from ..expr.types import DType
 from ..expr.visit import key, loaded, names, walk
 from ..graph.nodes import Definition, Stage
-from .branches import Branches
+from .branches import Branches, Conditions
 from .forms import NOTHING, Form, Slopes, index_form
 
 Extents = Mapping[str, int]
@@ -54,11 +54,11 @@ class Reads:
 
     def __init__(
         self, stage: Stage, definition: Definition, source: Callable[[str], str], extents: Extents,
-        scalars: Mapping[str, Number],
+        scalars: Mapping[str, Number], conditions: Conditions,
     ) -> None:  # fmt: skip
         self.stage, self.definition = stage, definition
         self.loops, self._extents = frozenset(extents), extents
-        self._source, self._scalars = source, scalars
+        self._source, self._scalars, self._conditions = source, scalars, conditions
         self._forms: dict[Expr, Form] = {}
 
     def form(self, index: Expr) -> Form:
@@ -72,7 +72,7 @@ class Reads:
         """Every different load."""
         expressions = self.definition.expressions
         decided = any(isinstance(e, Op) and e.op == "select" and not loaded(e.args[0]) for e in walk(*expressions))
-        branches = Branches(expressions if decided else [], self._extents, self._scalars)
+        branches = Branches(expressions if decided else [], self._extents, self._conditions)
         different: dict[tuple[object, ...], Load] = {}
         where: dict[tuple[object, ...], int] = {}
         for e in self.definition.loads:

@@ -17,7 +17,7 @@ from ..analysis.substituted import closed_form, rewritten
 from ..cached import cached_property
 from ..expr.nodes import Number
 from ..graph.nodes import Graph, Stage
-from .branches import Branches
+from .branches import Branches, Conditions
 from .copies import Copies
 from .defined import Defined, extent
 from .operations import Tally
@@ -102,6 +102,7 @@ class _AtSizes:
 
     def __init__(self, graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> None:
         self._graph, self.scalars = replace(graph), scalars  # its own, since this goes when the other does
+        self._conditions = Conditions(scalars)
         self.whole = _whole(graph, shapes, scalars)
         self.answers: dict[Hashable, Any] = {}  # to what was asked before, of a schedule for some of the stages
         self._source = {b: s.name for s in graph.stages for b in s.buffers}
@@ -115,7 +116,9 @@ class _AtSizes:
 
     def defined(self, stage: Stage, index: int) -> Defined:
         if (stage, index) not in self._defined:
-            self._defined[stage, index] = Defined(stage, index, self.source, self.whole, self.scalars)
+            self._defined[stage, index] = Defined(
+                stage, index, self.source, self.whole, self.scalars, self._conditions
+            )
         return self._defined[stage, index]
 
     @cached_property
