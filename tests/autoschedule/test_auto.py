@@ -18,7 +18,7 @@ from pantile.autoschedule.search.early import asking_early
 from pantile.autoschedule.search.groups import Group, groups
 from pantile.autoschedule.search.priced import Priced
 from pantile.autoschedule.search.resizing import WIDEST, filling_lines, resizings
-from pantile.autoschedule.search.rolling import INSIDE, WRITTEN_OUT, Roll, chains, rolls, variations
+from pantile.autoschedule.search.rolling import INSIDE, WRITTEN_OUT, Roll, chains, columns, rolls, variations
 from pantile.autoschedule.search.siblings import MOST, siblings
 from pantile.autoschedule.search.turned import COLUMNS, ROWS, in_tiles
 
@@ -313,7 +313,7 @@ def sharpened(planes: int = 1, below: int = 3) -> tuple[pt.Pipeline, pt.Schedule
 
 def test_the_last_stage_asks_for_the_rows_that_another_reads_next() -> None:
     p, schedule = sharpened()
-    found = asking_early(problem_of(p, ORDINARY, img=(3, 2000, 3000)), schedule, "out")
+    found = asking_early(problem_of(p, ORDINARY, img=(3, 2000, 3000)), schedule, Group("out", ("gray",), ()))
     assert found is not None
     asked = [d.args for d in found.on("out").directives if d.verb == "prefetch"]
     assert asked == [("img", "y_r", 3 + 2)]
@@ -324,12 +324,21 @@ def test_the_last_stage_asks_for_the_rows_that_another_reads_next() -> None:
 @pytest.mark.parametrize("of", [sharpened(planes=2), sharpened(below=0)], ids=["planes that it has seen", "no rows"])
 def test_no_line_is_asked_for_again(of: tuple[pt.Pipeline, pt.Schedule]) -> None:
     p, schedule = of
-    assert asking_early(problem_of(p, ORDINARY, img=(4, 2000, 3000)), schedule, "out") is None
+    assert asking_early(problem_of(p, ORDINARY, img=(4, 2000, 3000)), schedule, Group("out", ("gray",), ())) is None
 
 
 def test_stages_by_themselves_ask_for_nothing() -> None:
     problem = problem_of(two_outputs(), ORDINARY, img=(2000, 3000))
-    assert asking_early(problem, pt.Schedule(*chains(problem, Roll("g", (), ("f",)))), "g") is None
+    schedule = pt.Schedule(*chains(problem, Roll("g", (), ("f",))))
+    assert asking_early(problem, schedule, Group("g", (), ("f",))) is None
+
+
+def test_rows_share_what_is_inlined_and_columns_do_not() -> None:
+    img, f, out = pt.Input("img", "float32", ndim=2), pt.Func("f"), pt.Func("out")
+    f[Y, X] = pt.sqrt(img[Y, X])
+    out[Y, X] = f[Y, X] + f[Y + 1, X] + f[Y + 2, X] + f[Y, X + 1]
+    problem = problem_of(pt.Pipeline(out, shape=(img.shape[0] - 2, img.shape[1] - 1)), ORDINARY, img=(2000, 2000))
+    assert columns(problem, "f") == 2
 
 
 # ---- stages that read the same

@@ -76,7 +76,7 @@ class Auto(Strategy):
 
     name: ClassVar[str] = "auto"
     by_size: ClassVar[bool] = True
-    steps: Annotated[int, Between(0, 1 << 20)] = 300
+    steps: Annotated[int, Between(0, 1 << 20)] = 250
     worth: Annotated[float, Between(0, 1)] = 0.03
     without: tuple[Ingredient, ...] | None = None
 
@@ -258,8 +258,9 @@ class _Search:
         """With groups that wait for memory asking for what they read next."""
         waits = {s.name for s in best.price.stages if s.causes.traffic >= WAITING * s.causes.seconds}
         for group in groups(self.problem.graph, best.schedule) if "early" not in self.without else ():
-            schedule = asking_early(self.problem, best.schedule, group.output)
-            if schedule is not None and not waits.isdisjoint((group.output, *group.members)):
+            is_waiting = not waits.isdisjoint((group.output, *group.members))
+            schedule = asking_early(self.problem, best.schedule, group) if is_waiting else None
+            if schedule is not None:
                 best = self.priced.candidate(f"{best.name}, {group.output} early", schedule) or best
         return best
 

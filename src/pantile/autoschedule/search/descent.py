@@ -16,7 +16,7 @@ from ...schedule.schedule import Schedule
 from ..strategy import Problem
 from .groups import groups
 from .priced import Candidate
-from .rolling import Roll, can_roll, chains, rolls, variations
+from .rolling import Roll, can_roll, chains, columns, rolls, variations
 
 # By what tiles of columns must be cheaper than whole rows, for each part of the time that memory is busy: what it
 # sends in many short rows takes longer than its price says.
@@ -96,8 +96,15 @@ class Descent:
     def _varied(self, output: str, state: State) -> Changes:
         if output in state.rolls:
             for what, roll in variations(self.problem, state.rolls[output]):
-                yield f"{output}: {what}", {**state.rolls, output: roll}
+                if not self._computes_more(state, set(roll.inlined).difference(state.rolls[output].inlined)):
+                    yield f"{output}: {what}", {**state.rolls, output: roll}
             yield from self._cuts(state, state.rolls[output])
+
+    def _computes_more(self, state: State, inlined: set[str]) -> bool:
+        """Whether stages that become inlined would be computed so often that this takes longer than they do now, with
+        all loads, stores and waiting for memory: it is seen without a price, and large expressions have dear ones."""
+        stages = [s for s in state.candidate.price.stages if s.name in inlined]
+        return any(s.causes.arithmetic * columns(self.problem, s.name) > s.causes.seconds for s in stages)
 
     def _mergers(self, state: State) -> Changes:
         """Groups with one that they alone read."""

@@ -16,15 +16,15 @@ from ...analysis.access import Index, accesses
 from ...dataclass import dataclass
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
-from .groups import Group, groups
+from .groups import Group
 from .rolling import RolledLoops
 
 
-def asking_early(problem: Problem, schedule: Schedule, output: str) -> Schedule | None:
+def asking_early(problem: Problem, schedule: Schedule, group: Group) -> Schedule | None:
     """With a group asking for the next rows of the pictures that both its last stage and another one of it read."""
-    group = next((g for g in groups(problem.graph, schedule) if g.output == output and g.members), None)
-    if group is None:
+    if not group.members:
         return None
+    output = group.output
     loops = RolledLoops.of(problem, problem.graph.stage[output])
     chain, rows = schedule.on(output), _rows_at_a_time(schedule, loops)
     if rows is None:

@@ -27,12 +27,17 @@ class Group:
 def groups(graph: Graph, schedule: Schedule) -> list[Group]:
     """Those of stages that have to do with each other by their places alone."""
     owners = _owners(graph, schedule)
-    found: dict[str, Group] = {}
-    for root in dict.fromkeys(owner for owner in owners.values() if owner is not None):
-        of = [s.name for s in graph.stages if owners[s.name] == root]
-        inlined = tuple(name for name in of if is_inlined(schedule.on(name)))
-        found[root] = Group(root, tuple(n for n in of if n not in inlined and n != root), inlined)
-    return list(found.values())
+    owned: dict[str, list[str]] = {owner: [] for owner in owners.values() if owner is not None}
+    for s in graph.stages:
+        owner = owners[s.name]
+        if owner is not None:
+            owned[owner].append(s.name)
+    return [_group(schedule, root, of) for root, of in owned.items()]
+
+
+def _group(schedule: Schedule, root: str, of: list[str]) -> Group:
+    inlined = tuple(name for name in of if is_inlined(schedule.on(name)))
+    return Group(root, tuple(n for n in of if n not in inlined and n != root), inlined)
 
 
 def _owners(graph: Graph, schedule: Schedule) -> dict[str, str | None]:

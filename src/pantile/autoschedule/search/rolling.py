@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
+from ...analysis.access import accesses_of
 from ...cached import cached_property
 from ...dataclass import dataclass
 from ...graph.nodes import Stage
@@ -113,7 +114,7 @@ def variations(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
     for tile in (roll.tile * 2, roll.tile // 2) if roll.tile else (256,):
         if tile < loops.extents[loops.x]:
             yield f"tiles of {tile} columns", replace(roll, tile=tile if tile >= LEAST_TILE else 0)
-    for strip in (roll.strip * 4, roll.strip // 4, roll.strip * 2, roll.strip // 2):
+    for strip in (roll.strip * 4, roll.strip // 4):  # what lies between is tried when all is resized
         if max(LEAST_STRIP, roll.rows) <= strip < loops.extents[loops.y]:
             yield f"strips of {strip} rows", replace(roll, strip=strip)
     for vectors in (roll.vectors * 2, roll.vectors // 2):
@@ -138,6 +139,21 @@ def _other_places(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
             members = sorted((*roll.members, name), key=problem.facts.position.__getitem__)
             kept = tuple(n for n in roll.inlined if n != name)
             yield f"{name} stored", replace(roll, members=tuple(members), inlined=kept)
+
+
+def columns(problem: Problem, name: str) -> int:
+    """At how many places that differ in more than rows a stage is read: where it is inlined, it is computed at each, but
+    rows side by side share theirs."""
+    return problem.facts.once(("columns", name), lambda: _columns(problem, name))
+
+
+def _columns(problem: Problem, name: str) -> int:
+    stage, readers = problem.graph.stage[name], [problem.graph.stage[c] for c in problem.graph.consumers[name]]
+    rows = {c.name: RolledLoops.of(problem, c).y if c.ndim > 1 else None for c in readers}
+    return len({
+        (c.name, *(i if i is None or i.dim != rows[c.name] else i.scale for i in a.indices))
+        for c in readers for a in accesses_of(stage, c)
+    })  # fmt: skip
 
 
 def _all_slide(problem: Problem, roll: Roll) -> bool:
