@@ -26,8 +26,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from fractions import Fraction
 from itertools import islice, permutations
-from math import inf
-from typing import ClassVar
+from math import inf, prod
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -152,7 +152,7 @@ class TilingAnalysis:
             found = self.cheapest_tile(nest, levels)
             if found is not None and (not best.tile or found.cost < best.cost):
                 best = found
-        compared = len(self.fused) * next(iter(self.tiles.sizes.values())).size if self.fused else 0
+        compared = len(self.fused) * prod(self.tiles.shape) if self.fused else 0
         return replace(best, compared=compared)
 
     @cached_property
@@ -187,10 +187,11 @@ class TilingAnalysis:
         folded, unfolded = self.tiles.buffers(nest, levels)
         total = self.w * loads + recomputed
         fits = unfolded <= self.tiles.problem.machine.l2.per_core
-        best: tuple[float, int, str] | None = None
+        best: tuple[float, tuple[Any, ...], str] | None = None
         for outermost in self.tiles.long:
             allowed = np.where(fits & self.tiles.keep_threads_busy(outermost), total, inf)
-            k = allowed.size - 1 - int(np.argmin(allowed[::-1]))  # the largest of equal ones
+            last = allowed.size - 1 - int(np.argmin(allowed.ravel()[::-1]))  # the largest of equal ones
+            k = np.unravel_index(last, allowed.shape)
             if np.isfinite(allowed[k]) and (best is None or allowed[k] < best[0]):
                 best = (float(allowed[k]), k, outermost)
         if best is None:
@@ -203,7 +204,7 @@ class TilingAnalysis:
         }  # fmt: skip
         return Tiling(
             self.tiles.output.name, self.tiles.producers, cost, float(folded[k] + unfolded[k]),
-            {d: int(n[k]) for d, n in self.tiles.sizes.items()}, (*nest.intra, *self.tiles.short), inter, levels,
+            {d: int(n.ravel()[i]) for i, (d, n) in zip(k, self.tiles.sizes.items(), strict=True)}, (*nest.intra, *self.tiles.short), inter, levels,
             {name: float(value) for name, value in terms.items()}, self.tiles.constraints(outermost),
         )  # fmt: skip
 

@@ -15,7 +15,6 @@ from ...analysis.touched import Box
 from ...cached import cached_property
 from ...dataclass import dataclass
 from ..strategy import Problem
-from . import footprint
 from .footprint import Footprint
 from .shared import Shared
 
@@ -74,7 +73,7 @@ class Joining:
         return total, self.fills_vectors & self._fill_vectors(others, changed)
 
     def _needs(self, name: str, box: Box, is_member: bool) -> Needs:
-        points = self.footprint.shared.counted(box, footprint.points)
+        points = self.footprint.shared.points(box)
         if name == self.output.name:
             return Needs(points, points * self.facts.bytes_per_point(name)) if self.output.updates else Needs()
         kept = points * self.facts.bytes_per_point(name)
@@ -89,5 +88,5 @@ class Joining:
             if boxes.get(name):
                 row = self.problem.row(name)
                 last, whole = boxes[name][row], self.facts.extents(name)[row]
-                result = result & np.asarray(last.high - last.low + 1 >= min(self.lanes, whole))
+                result = result & np.asarray(self.footprint.shared.extent(last) >= min(self.lanes, whole))
         return result

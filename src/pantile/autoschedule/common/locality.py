@@ -15,7 +15,7 @@ import numpy as np
 from ...analysis.touched import Box
 from ...cached import cached_property
 from .facts import Facts
-from .footprint import Footprint, points
+from .footprint import Footprint
 from .shared import Shared
 
 Numbers = Any
@@ -64,5 +64,5 @@ class Overlaps:
         return self.footprint.shared.counted(box, self._strips_share)
 
     def _strips_share(self, box: Box) -> Numbers:
-        count = np.broadcast_to(points(box), 2 * len(self.loops))
+        count = np.broadcast_to(self.footprint.shared.points(box), 2 * len(self.loops))
         return np.maximum(0, 2 * count[::2] - count[1::2])

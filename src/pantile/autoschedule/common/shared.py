@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from math import prod
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -84,6 +85,14 @@ class Shared:
     def counted(self, box: Box, count: Callable[[Box], Any]) -> Any:
         """What is counted of a box, which always is the same."""
         return self._once(("counted", *map(id, box)), box, lambda: count(box))
+
+    def points(self, box: Box) -> Any:
+        """How many points a box has, in each tile."""
+        return self._once(("points", *map(id, box)), box, lambda: prod(map(self.extent, box)))
+
+    def extent(self, r: Interval) -> Any:
+        """How many values a range has."""
+        return self._once(("extent", id(r)), (r,), lambda: np.maximum(r.high - r.low + 1, 0))
 
     def index(self, ends: Ends, scope: Scope) -> Interval:
         """The values of indices."""

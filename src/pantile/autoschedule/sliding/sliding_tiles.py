@@ -16,9 +16,8 @@ import numpy as np
 from ...analysis.touched import Box
 from ...cached import cached_property
 from ...schedule.alone import lanes
-from ..common import footprint
 from ..common.facts import Facts
-from ..common.footprint import Footprint
+from ..common.footprint import Footprint, tiles
 from ..common.shared import Shared
 from ..common.tiles import MOST_UNROLLED
 from ..strategy import Problem
@@ -44,7 +43,7 @@ class SlidingTiles:
         self.column = dims[problem.row(self.output.name)] if dims else ""
         self.short = tuple(d for d in dims if self.extents[d] <= MOST_UNROLLED)
         self.long = tuple(d for d in dims if d not in self.short)
-        self._boxes: dict[tuple[frozenset[str], frozenset[str], str], dict[str, Box]] = {}
+        self._footprints: dict[tuple[frozenset[str], frozenset[str], str], Footprint] = {}
         self._iterations: dict[tuple[frozenset[str], str], Numbers] = {}
         self._asked: Mapping[str, Level] = {}  # the levels that were asked of last, and which stages slide along each
         self._sliding: dict[int, frozenset[str]] = {}
@@ -57,9 +56,15 @@ class SlidingTiles:
 
     @cached_property
     def sizes(self) -> dict[str, Numbers]:
-        """All combinations of tile sizes, one array per loop."""
-        axes = np.meshgrid(*(self._sizes(d) for d in self.long), indexing="ij")
-        return {d: a.ravel() for d, a in zip(self.long, axes, strict=True)}
+        """Of tiles, one array per loop, each along an axis of its own: what depends on one loop is worked out for each
+        of its sizes once, and only products are for all combinations."""
+        axes = np.meshgrid(*(self._sizes(d) for d in self.long), indexing="ij", sparse=True)
+        return dict(zip(self.long, axes, strict=True))
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """How many sizes there are along each loop."""
+        return np.broadcast_shapes(*(a.shape for a in self.sizes.values()))
 
     @cached_property
     def unit(self) -> int:
@@ -107,15 +112,15 @@ class SlidingTiles:
 
     def costs(self, nest: Nest, levels: Mapping[str, Level]) -> tuple[Numbers, Numbers]:
         """Of all stages: loads (Cl), and what is computed more than once (Cp - Croot)."""
-        loads: Numbers = np.zeros(self.sizes[self.long[0]].shape)
+        loads: Numbers = np.zeros(self.shape)
         recomputed = loads.copy()
         for name in self.members:
             level = levels.get(name, Level(nest.tile, nest.tile))
             if level == INLINE:
                 continue
-            boxes = self.boxes(nest, levels, level.store)
+            needed = self.footprint(nest, levels, level.store)
             work = self.work(name, levels)
-            computed = footprint.points(boxes[name]) * self.iterations(nest, level.store)
+            computed = needed.shared.points(needed.boxes[name]) * self.iterations(nest, level.store)
             recomputed = recomputed + work * (computed - self.facts.points(name))
             loads = loads + sum(self.load_cost(p, nest, levels, level) for p in self.sources(name, levels))
         return loads, recomputed
@@ -123,28 +128,31 @@ class SlidingTiles:
     def load_cost(self, source: str, nest: Nest, levels: Mapping[str, Level], level: Level) -> Numbers:
         """Equation 5.6: rows, if the prefetchers can follow; 5.13: values, if contiguous ones are not read in turn."""
         at = max(level.store, nest.innermost + 1)
-        box = self.boxes(nest, levels, at)[source]
+        needed = self.footprint(nest, levels, at)
+        box = needed.boxes[source]
         follows = nest.intra[-1] == self.column or nest.level(self.column) < level.compute
-        return footprint.points(box[: self.problem.row(source)] if follows else box) * self.iterations(nest, at)
+        read = box[: self.problem.row(source)] if follows else box
+        return needed.shared.points(read) * self.iterations(nest, at)
 
     def buffers(self, nest: Nest, levels: Mapping[str, Level]) -> tuple[Numbers, Numbers]:
         """Bytes of folded buffers (equation 5.9: what one iteration of the compute level needs), and of all others."""
-        folded: Numbers = np.zeros(self.sizes[self.long[0]].shape)
+        folded: Numbers = np.zeros(self.shape)
         unfolded = folded.copy()
         for name in self.producers:
             level = levels[name]
             if level != INLINE:
-                bytes = footprint.size(self.facts, name, self.boxes(nest, levels, level.compute)[name])
+                needed = self.footprint(nest, levels, level.compute)
+                bytes = needed.shared.points(needed.boxes[name]) * self.facts.bytes_per_point(name)
                 folded = folded + bytes if level.is_folded else folded
                 unfolded = unfolded + bytes if not level.is_folded else unfolded
         return folded, unfolded
 
-    def boxes(self, nest: Nest, levels: Mapping[str, Level], level: int) -> dict[str, Box]:
+    def footprint(self, nest: Nest, levels: Mapping[str, Level], level: int) -> Footprint:
         """What one iteration of a level needs of every stage, those that slide along it keeping what they have."""
         inside = nest.inside(level)
         sliding = self.sliding_along(levels, level)
         key = (inside, sliding, nest.intra[-1])
-        if key not in self._boxes:
+        if key not in self._footprints:
             one = {d: np.minimum(self.step(nest, d), self.sizes[d]) for d in self.long}
             tile = {d: self.sizes[d] if d in inside else one[d] for d in self.long}
 
@@ -153,8 +161,8 @@ class SlidingTiles:
             def new(name: str, box: Box) -> Box:
                 return self.advanced(name, box, nest, nest.loops[level], shared) if name in sliding else box
 
-            self._boxes[key] = Footprint(self.facts, self.members, self.output.name, tile, new, shared).boxes
-        return self._boxes[key]
+            self._footprints[key] = Footprint(self.facts, self.members, self.output.name, tile, new, shared)
+        return self._footprints[key]
 
     def sliding_along(self, levels: Mapping[str, Level], level: int) -> frozenset[str]:
         """The stages that keep what they have from one iteration of a level to the next."""
@@ -185,7 +193,7 @@ class SlidingTiles:
         inside = nest.inside(level)
         key = (inside, nest.intra[-1])
         if key not in self._iterations:
-            count = footprint.tiles(self.facts, self.output.name, self.sizes)
+            count = tiles(self.facts, self.output.name, self.sizes)
             for d in self.long:
                 if d not in inside:
                     count = count * np.ceil(self.sizes[d] / self.step(nest, d))
