@@ -68,7 +68,8 @@ def test_costs_of_blur() -> None:
     assert levels == {"blur_x": Level(rows.level("y"), rows.tile)}
     fits = (6400 % tx == 0) & (4800 % ty == 0)  # footnote 1: bounds are multiples of tiles
     assert fits.any()
-    computed = footprint.points(a.tiles.footprint(rows, levels, rows.tile).boxes["blur_x"]) * a.tiles.iterations(rows, rows.tile)
+    needed = a.tiles.footprint(rows, levels, rows.tile).boxes["blur_x"]
+    computed = footprint.points(needed) * a.tiles.iterations(rows, rows.tile)
     assert (computed == tx * (ty + 2) * tiles)[fits].all()  # 5.3
     assert problem.facts.points("blur_x") == 6400 * 4802  # 5.4
     loads = a.tiles.load_cost("img", rows, levels, levels["blur_x"])

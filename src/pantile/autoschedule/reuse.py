@@ -202,9 +202,10 @@ class TilingAnalysis:
             "loads": loads[k], "recomputation": recomputed[k], "C_total": cost,
             "folded bytes": folded[k], "other bytes": unfolded[k],
         }  # fmt: skip
+        tile = {d: int(n.ravel()[i]) for i, (d, n) in zip(k, self.tiles.sizes.items(), strict=True)}
         return Tiling(
             self.tiles.output.name, self.tiles.producers, cost, float(folded[k] + unfolded[k]),
-            {d: int(n.ravel()[i]) for i, (d, n) in zip(k, self.tiles.sizes.items(), strict=True)}, (*nest.intra, *self.tiles.short), inter, levels,
+            tile, (*nest.intra, *self.tiles.short), inter, levels,
             {name: float(value) for name, value in terms.items()}, self.tiles.constraints(outermost),
         )  # fmt: skip
 
@@ -279,11 +280,15 @@ class _Search:
         """The whole as one segment if its buffers fit, else what Algorithms 7 and 8 make of it."""
         if self._fits(members):
             return [self.tiling_analysis(members)]
-        whole = self.tiling_analysis(members)
-        if np.isfinite(whole.working_set):
-            held = f"{len(whole.stored)} stages in {whole.working_set:.4g} bytes"
-            self.remarks.append(f"cut into segments: what ends in {whole.output}, which would store {held}")
+        whole = self.analysed[members]
+        if whole is None:
+            self._note_cut(members, f"more than {self.parameters.most_stored} stages")
+        elif np.isfinite(whole.working_set):
+            self._note_cut(members, f"{len(whole.stored)} stages in {whole.working_set:.4g} bytes")
         return [t for segment in self.group_stages(members) for t in self.split_segment(segment)]
+
+    def _note_cut(self, members: tuple[str, ...], held: str) -> None:
+        self.remarks.append(f"cut into segments: what ends in {members[-1]}, which would store {held}")
 
     def split_segment(self, members: tuple[str, ...]) -> list[Tiling]:
         """Algorithm 8: the cheapest way to cut a segment into ones that fit."""

@@ -35,7 +35,7 @@ class Conditions:
         """None if it depends on anything else than the point and scalars."""
         question = (key(condition), at)
         if question not in self._known:
-            self._known[question] = value_at(condition, {**self._scalars, **dict(at)})
+            self._known[question] = value_at(condition, {**self._scalars, **dict(at)})  # type: ignore[dict-item]
         return self._known[question]
 
 

@@ -142,8 +142,8 @@ def _other_places(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
 
 
 def columns(problem: Problem, name: str) -> int:
-    """At how many places that differ in more than rows a stage is read: where it is inlined, it is computed at each, but
-    rows side by side share theirs."""
+    """At how many places that differ in more than rows a stage is read: where it is inlined, it is computed at each,
+    but rows side by side share theirs."""
     return problem.facts.once(("columns", name), lambda: _columns(problem, name))
 
 
