@@ -34,11 +34,29 @@ def convolution() -> pt.Pipeline:
     return pt.Pipeline(out, shape=(img.shape[0] - 2, img.shape[1] - 2, taps.shape[3]))
 
 
+def triangle() -> pt.Pipeline:
+    """a times its transpose, in and below the diagonal."""
+    a, out = pt.Input("a", "float32", ndim=2), pt.Func("out")
+    k = pt.RDom((0, a.shape[1]), name="k")
+    out[i, j] = pt.sum(a[i, k[0]] * a[j, k[0]], over=k.where(j <= i))
+    return pt.Pipeline(out, shape=(a.shape[0], a.shape[0]))
+
+
+def triangular() -> pt.Pipeline:
+    """The transpose of what is below a's diagonal, times b."""
+    a, b, out = pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2), pt.Func("out")
+    k = pt.RDom((0, a.shape[0]), name="k")
+    out[i, j] = pt.sum(a[k[0], i] * b[k[0], j], over=k.where(k[0] > i))
+    return pt.Pipeline(out, shape=(a.shape[1], b.shape[1]))
+
+
 PRODUCTS = {
     "matrices": (matrix_product, "c", {"a": (1000, 800), "b": (800, 1200)}, {"a": (23, 19), "b": (19, 37)}),
     "transposed": (transposed, "ab", {"a": (1000, 800), "b": (1200, 800)}, {"a": (23, 19), "b": (37, 19)}),
     "convolution": (convolution, "out", {"img": (80, 90, 128), "taps": (128, 3, 3, 128)},
                     {"img": (7, 13, 9), "taps": (9, 3, 3, 37)}),
+    "triangle": (triangle, "out", {"a": (1000, 800)}, {"a": (37, 19)}),
+    "triangular": (triangular, "out", {"a": (1000, 800), "b": (1000, 1200)}, {"a": (41, 23), "b": (41, 37)}),
 }  # fmt: skip
 
 
@@ -66,6 +84,31 @@ def test_a_product_of_matrices_as_a_person_would_schedule_it() -> None:
     found = Auto().find(problem).schedule
     assert '.split("i", "i_o", "i_i", 5)' in repr(found.on("c")) and '.unroll("i_i")' in repr(found.on("c"))
     assert '.copy_in("c", "b_near"' in repr(found.on("b")) and ".compute_at(" in repr(found.on("b_near"))
+
+
+def test_blocks_that_a_condition_cuts_through_are_squares_with_code_of_their_own() -> None:
+    """There sums are computed one by one: as few as possible, and none in blocks that are whole."""
+    found = Auto().find(problem_of(triangle(), ORDINARY, a=(1024, 1024))).schedule
+    chain = repr(found.on("out"))
+    assert '.split("j", "j_o", "j_i", 8)' in chain and '.split("i", "i_o", "i_i", 8)' in chain
+    assert '.reorder("j_o_b", "i_o", "j_o_c",' in chain and '.partition("j_o_c", "always")' in chain
+
+
+def test_a_factor_whose_rows_lie_side_by_side_is_turned_once() -> None:
+    found = Auto().find(problem_of(triangular(), ORDINARY, a=(1024, 1024), b=(1024, 1024))).schedule
+    assert '.copy_in("out", "a_turned", "k_0_t", "i_t")' in repr(found.on("a"))
+    turned = repr(found.on("a_turned"))
+    assert '.compute_root().reorder_storage("i_t", "k_0_t")' in turned and '.unroll("i_t", 4)' in turned
+    assert ".partition(" not in repr(found.on("out"))  # all lanes begin with the same term
+
+
+def test_sums_of_some_terms_or_of_those_that_data_chooses_are_left_alone() -> None:
+    a, b = pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2)
+    for chosen in (lambda k: k % 2 == 0, lambda k: a[k, 0] > 0):
+        out, k = pt.Func("out"), pt.RDom((0, a.shape[1]), name="k")
+        out[i, j] = pt.sum(a[i, k[0]] * b[k[0], j], over=k.where(chosen(k[0])))
+        problem = problem_of(pt.Pipeline(out, shape=(512, 512)), ORDINARY, a=(512, 512), b=(512, 512))
+        assert list(sums(problem, STRATEGIES["naive"]().find(problem).schedule, "out")) == []
 
 
 def test_many_products_by_one_matrix_have_copies_of_their_own() -> None:

@@ -20,8 +20,8 @@ from ...schedule.directives import SUFFIX, StageSchedule, on
 from ...schedule.groups import is_inlined
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
+from .block import is_at
 from .rolling import Roll, RolledLoops, can_roll, is_used_again
-from .sums import is_at
 
 STRIP, TILE = 32, 256  # rows and columns of a tile
 VECTORS = 2  # at a time, of two rows

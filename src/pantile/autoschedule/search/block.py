@@ -1,0 +1,227 @@
+"""A block of sums that registers hold: its size, the loops around it and inside of it, and their directives.
+
+    for i, j, k: C[i, j] += a[i, k] * b[k, j]    ->    for j by 16, i by 5: for k by 4: 4 times 5 rows of 16 products
+
+A condition such as j <= i becomes a bound of these loops. Blocks that it cuts through lane by lane have code of their
+own, and are squares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import prod
+
+from ...cached import cached_property
+from ...dataclass import dataclass
+from ...expr.linear import linear
+from ...expr.nodes import Expr, Op, Var
+from ...expr.visit import conjuncts, loaded, variables
+from ...graph.nodes import Stage
+from ...schedule.directives import StageSchedule, on
+from ...schedule.names import fresh
+from ...schedule.sums import power_of_two
+from ..nest.references import Reference
+from ..nest.statement import Statement
+
+TERMS = 4  # of a sum that are written out: one load brings as many numbers
+MOST_ROWS = 12  # of a block
+MANY_REGISTERS = 32
+TASKS = 4  # for each thread
+PART = 0.5  # of the second cache, for columns that are gone through side by side
+ORDERED = ("lt", "le", "gt", "ge")
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Of sums: so many rows by a vector, or several. `wide` is read in vectors; along `term`, numbers of the other
+    factor, `narrow`, lie side by side, or will once that is turned. So many `columns` of blocks are computed for the
+    same rows, one after the other."""
+
+    s: Statement
+    wide: Reference
+    narrow: Reference
+    rows: str
+    term: str
+    columns: int = 1
+
+    @staticmethod
+    def of(s: Statement) -> Block | None:
+        """None if the statement is no sum of products, or one whose order may not change."""
+        update, domain = s.definition, [r.name for r in s.definition.domain]
+        one_value = len(s.stage.dtypes) == 1 and (update.condition is None or _bounds_loops(update.condition))
+        if not domain or not one_value or not is_at(update.indices, s.stage.dims) or not s.is_tileable:
+            return None
+        if any(loaded(i) for e in update.loads for i in e.indices):  # places that data decides
+            return None
+        for rows in reversed([d for d in s.stage.dims if d != s.vector and s.extents[d] >= TERMS]):
+            vectors = [r for r in s.inputs if s.vector in r.loops]
+            wide = [r for r in vectors if rows not in r.loops and not r.loops.isdisjoint(domain)]
+            narrow = [r for r in s.inputs if rows in r.loops and s.vector not in r.loops]
+            if len(wide) == len(narrow) == 1:
+                terms = [n for n in domain if n in narrow[0].loops and s.extents[n] >= TERMS]
+                along = [n for n in terms if n in narrow[0].column] or (terms if rows in narrow[0].column else [])
+                if along and (along[0] == domain[-1] or along[0] in s.tileable):
+                    return Block(s, wide[0], narrow[0], rows, along[0])
+        return None
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether the rows of the other factor lie side by side, not the numbers of one row."""
+        return self.term not in self.narrow.column
+
+    # ---- sizes
+
+    @cached_property
+    def lanes(self) -> int:
+        """Of a row of a block: a line of memory, and two vectors at least, or four where there are registers for some
+        rows of so many: the wider a row is, the fewer numbers of the other factor are loaded. Two where a condition
+        cuts through blocks, whose sums are computed one by one there: squares have the fewest that are cut."""
+        machine = self.s.problem.machine
+        if self.s.has_masked_lanes:
+            return min(2 * self.s.lanes, self.s.extents[self.s.vector])
+        line = machine.l1.line // self.s.stage.dtypes[0].bytes
+        vectors = 4 if machine.registers >= MANY_REGISTERS else 2
+        return min(max(line, vectors * self.s.lanes), self.s.extents[self.s.vector])
+
+    @cached_property
+    def height(self) -> int:
+        """As many rows as leave registers for a row of the wide factor and what it is multiplied by: where instructions
+        take a lane of a vector, one such vector for each row."""
+        machine, vectors = self.s.problem.machine, -(-self.lanes // self.s.lanes)
+        by_lane = machine.target.multiplies_by_lane
+        most = (machine.registers - vectors - (not by_lane)) // (vectors + by_lane)
+        most = max(1, min(most, MOST_ROWS, self.s.extents[self.rows]))
+        return power_of_two(min(most, self.lanes)) if self.s.has_masked_lanes else most
+
+    def side_by_side(self) -> Iterator[Block]:
+        """With as many columns as the second cache has room for, if these are several."""
+        terms = prod(self.s.extents[r.name] for r in self.s.definition.domain if r.name in self.wide.loops)
+        room = PART * self.s.problem.machine.l2.size / (terms * self.lanes * self.wide.bytes)
+        columns = int(min(room, self._count(self.column) / 2))
+        if columns > 1:
+            yield replace(self, columns=power_of_two(columns))
+
+    # ---- loops
+
+    @cached_property
+    def column(self) -> str:
+        """The loop over columns of blocks, before some of them are side by side."""
+        moved = [d for d in self.s.stage.dims if d in self.wide.loops and d not in (self.s.vector, self.rows)]
+        whole = self.s.extents[self.s.vector] <= self.lanes
+        return moved[-1] if whole and moved else self.loops[self.s.vector][0]
+
+    def _count(self, loop: str) -> int:
+        """Iterations of a loop around blocks."""
+        cut = {self.s.vector: self.lanes, self.rows: self.height}
+        sizes = {self.loops[n][0]: -(-self.s.extents[n] // size) for n, size in cut.items()}
+        if self.columns > 1 and loop == self.of_columns[0]:
+            return -(-self._count(self.column) // self.columns)
+        return sizes.get(loop) or self.s.extents[loop]
+
+    @cached_property
+    def of_columns(self) -> tuple[str, str]:
+        """The loops that the one over columns becomes, if some are side by side."""
+        taken = {*self.s.extents, *(n for pair in self.loops.values() for n in pair)}
+        return fresh_name(self.column, "_b", taken), fresh_name(self.column, "_c", taken)
+
+    @cached_property
+    def loops(self) -> dict[str, tuple[str, str]]:
+        """The two loops that each one becomes that is cut into blocks."""
+        taken = {*self.s.extents, *self.s.stage.dims}
+        found = {}
+        for loop in (self.s.vector, self.rows, self.term):
+            found[loop] = (fresh_name(loop, "_o", taken), fresh_name(loop, "_i", taken))
+        return found
+
+    def _around(self) -> list[str]:
+        """The loops around a block, those outermost that move the wide factor."""
+        pure = [d for d in self.s.stage.dims if d not in (self.s.vector, self.rows)]
+        moved = [d for d in pure if d in self.wide.loops]
+        rest = [*(d for d in pure if d not in moved), self.loops[self.rows][0]]
+        columns = [*moved, self.loops[self.s.vector][0]]
+        if self.columns == 1:
+            return [*columns, *rest]
+        at = columns.index(self.column)
+        return [*columns[:at], self.of_columns[0], *rest, self.of_columns[1], *columns[at + 1 :]]
+
+    @property
+    def home(self) -> str:
+        """The loop for which the wide factor is copied."""
+        return self.loops[self.s.vector][0] if self.columns == 1 else self.of_columns[0]
+
+    def _inside(self) -> list[str]:
+        """The loops over terms."""
+        domain = [r.name for r in self.s.definition.domain if r.name != self.term]
+        return [*domain, *self.loops[self.term]]
+
+    def _parallel(self, chain: StageSchedule) -> StageSchedule:
+        """The outermost loops, as many as give each thread some tasks."""
+        tasks = 1
+        for name in self._around():
+            if tasks < TASKS * self.s.problem.machine.threads:
+                tasks *= self._count(name)
+                chain = chain.parallel(name)
+        return chain
+
+    def _cut(self, chain: StageSchedule, vector: str, rows: str) -> StageSchedule:
+        """A definition's loops along the columns and rows, cut into blocks."""
+        chain = chain.split(vector, *self.loops[self.s.vector], self.lanes)
+        return chain.split(rows, *self.loops[self.rows], self.height)
+
+    # ---- directives
+
+    def alone(self, start: StageSchedule) -> StageSchedule:
+        """The sums, in loops of their own, after what they start from."""
+        row, lane = self.loops[self.rows][1], self.loops[self.s.vector][1]
+        found = self._cut(start.update(0), self.s.vector, self.rows).split(self.term, *self.loops[self.term], TERMS)
+        found = found.split(self.column, *self.of_columns, self.columns) if self.columns > 1 else found
+        found = found.reorder(*self._around(), *self._inside(), row, lane).vectorize(lane).unroll(row)
+        return self._parallel(self._apart(found.unroll(self.loops[self.term][1])))
+
+    def _apart(self, chain: StageSchedule) -> StageSchedule:
+        """With code of their own for blocks that a condition cuts through: along the last loop around blocks that
+        decides whether it does."""
+        if not self.s.has_masked_lanes or self.s.definition.condition is None:
+            return chain
+        dims = {name: dim for dim, pair in self.loops.items() for name in pair}
+        dims |= {name: dims.get(self.column, self.column) for name in self.of_columns}
+        decides = variables(self.s.definition.condition)
+        return chain.partition([n for n in self._around() if dims.get(n, n) in decides][-1], "always")
+
+    def inside(self, reader: Stage) -> Iterator[StageSchedule]:
+        """The sums around which their reader goes block by block, and that one."""
+        s, names = self.s, dict(zip(self.s.stage.dims, reader.dims, strict=True))
+        row, lane = self.loops[self.rows][1], self.loops[s.vector][1]
+        around = [names.get(n, n) for n in self._around()]
+        chain = self._cut(on(reader.name).compute_root(), names[s.vector], names[self.rows])
+        chain = chain.reorder(*around, row, lane).vectorize(lane).unroll(row)
+        yield self._parallel(chain)
+        found = on(s.stage.name).compute_at(reader.name, around[-1])
+        found = found.vectorize(s.vector, self.lanes).unroll(self.rows, self.height).update(0)
+        found = found.split(self.term, *self.loops[self.term], TERMS)
+        others = [d for d in s.stage.dims if d not in (s.vector, self.rows)]
+        found = found.reorder(*self._inside(), *others, self.rows, s.vector).vectorize(s.vector, self.lanes)
+        yield found.unroll(self.rows, self.height).unroll(self.loops[self.term][1])
+
+
+def is_at(indices: Sequence[Expr], dims: Sequence[str]) -> bool:
+    """Whether a place is that of the point which is computed."""
+    return [isinstance(i, Var) and i.name for i in indices] == [*dims]
+
+
+def _bounds_loops(condition: Expr) -> bool:
+    """Whether a condition holds from some iteration on, or up to one, along each loop."""
+    return all(isinstance(c, Op) and c.op in ORDERED and _is_linear(c) for c in conjuncts(condition))
+
+
+def _is_linear(e: Op) -> bool:
+    parts = [linear(a) for a in e.args if a.dtype.is_int]
+    return len(parts) == len(e.args) and all(isinstance(atom, Var) for p in parts for atom, _ in p.terms.values())
+
+
+def fresh_name(loop: str, suffix: str, taken: set[str]) -> str:
+    """A name for a loop or a dim that comes of another one."""
+    name = fresh(loop.replace(".", "_") + suffix, taken.__contains__)
+    taken.add(name)
+    return name
