@@ -10,8 +10,8 @@
        over tiles (`search.passes`).
     5. Its factors are doubled and halved, while that is cheaper (`search.resizing`).
     6. Stages of the same loops that read the same share them (`search.siblings`).
-    7. Stages that turn pictures go by small tiles (`search.turned`), and groups that wait for memory ask for what they
-       read next (`search.early`).
+    7. Stages that turn pictures go by small tiles (`search.turned`), those that transpose them by tiles that are copied
+       before (`search.transposed`), and groups that wait for memory ask for what they read next (`search.early`).
 
 Where the plain schedule takes hardly longer than to call anything, it is taken at once: nothing would be gained.
 A change must promise more than the price is wrong by among neighbours (`worth`). The search ends after `steps`, so that
@@ -47,6 +47,7 @@ from .search.priced import Candidate, Priced
 from .search.resizing import filling_lines, resizings
 from .search.siblings import siblings
 from .search.sums import sums
+from .search.transposed import by_copies
 from .search.turned import in_tiles
 from .strategy import Found, Problem, Strategy
 
@@ -64,7 +65,8 @@ MANY = 4  # dear stages of a kind
 LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes}
 # What can be left out.
 INGREDIENTS = (
-    "crossing", *LOOPS, "resizing", "siblings", "turned", "early", "rolling", "descent", *(s.name for s, _ in _SOURCES),
+    "crossing", *LOOPS, "resizing", "siblings", "turned", "transposed", "early", "rolling", "descent",
+    *(s.name for s, _ in _SOURCES),
 )  # fmt: skip
 Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
 
@@ -134,7 +136,7 @@ class _Search:
         for kind in LOOPS:
             best = self._in_other_loops(best, kind)
         best = self._by_lines(self._improved(best, self._resized))
-        return self._early(self._in_tiles(self._with_siblings(best)))
+        return self._early(self._by_copies(self._in_tiles(self._with_siblings(best))))
 
     def _rolled(self) -> Iterator[State]:
         """All groups of what was proposed, cheapest first, rolling alike."""
@@ -242,6 +244,15 @@ class _Search:
             found = self.priced.candidate(f"{best.name}, {name} in tiles", schedule) if schedule is not None else None
             if found is not None and _work(found) <= _work(best) * (1 + MORE_WORK):
                 best = found
+        return best
+
+    def _by_copies(self, best: Candidate) -> Candidate:
+        """With dear stages that transpose pictures in tiles of copies: what that spares is not in the price."""
+        least = self.worth * best.price.seconds
+        for name in [s.name for s in best.price.stages if s.seconds > least and "transposed" not in self.without]:
+            schedule = by_copies(self.problem, best.schedule, name) if name in self.problem.graph.stage else None
+            if schedule is not None:
+                best = self.priced.candidate(f"{best.name}, {name} by copies", schedule) or best
         return best
 
     def _with_siblings(self, best: Candidate) -> Candidate:
