@@ -374,3 +374,14 @@ def test_those_that_need_each_other_or_have_other_loops_do_not() -> None:
     problem = problem_of(p, ORDINARY, img=(2000, 3000))
     others = [pt.on("b").parallel("y").vectorize("x", 4), pt.on("c").compute_with("a", "x").vectorize("x", 8)]
     assert not [*siblings(problem, schedule.replace(*others))]
+
+
+def test_all_that_the_last_stage_needs_is_computed_for_strips_of_it_at_once() -> None:
+    app = APPS["camera_pipe_polymage"]
+    problem = problem_of(app.build(), replace(ORDINARY, cores=2, threads=2), **app.sizes["paper"])
+    found = Auto().find(problem).schedule
+    assert all('.compute_at("picture", "y_o")' in repr(found.on(n)) for n in ("mosaic", "green", "others", "colours"))
+    assert all(".compute_root()" in repr(found.on(name)) for name in ("curve", "matrix"))  # the same for all strips
+    p = app.build().with_schedule(found)
+    given = app.inputs("small")
+    np.testing.assert_array_equal(p(**given), p.reference(**given))

@@ -2,7 +2,8 @@
 
     1. Strategies propose schedules; `price` says what each costs (docs/price.md).
     2. Their groups roll down strips, several rows at a time (`search.rolling`), and the cheapest of these descends: it
-       merges and cuts groups, and varies one thing after the other (`search.descent`).
+       merges and cuts groups, and varies one thing after the other (`search.descent`). All that the last stage needs is
+       computed for strips of it at once, too.
     3. The cheapest of all takes parts of the others, all that cost less there, then group by group, while that is
        cheaper (`search.crossing`).
     4. Sums of cells at places that data decides go by blocks of these (`search.cells`), scans by columns
@@ -103,6 +104,7 @@ class _Search:
         self.problem, self.steps, self.worth, self.without = problem, steps, worth, without
         self.priced = Priced(problem)
         self.proposed = list(self._proposed())
+        self.besides = len(self.proposed)  # schedules that no step is kept for
         self.descent = Descent(problem, self.priced.candidate, self.is_over, worth)
 
     def _proposed(self) -> Iterator[Candidate]:
@@ -121,14 +123,14 @@ class _Search:
 
     def is_over(self) -> bool:
         """A graph of more stages than steps has what was proposed for it."""
-        looked_at, each = len(self.priced.known) - len(self.proposed), len(self.problem.graph.stages)
+        looked_at, each = len(self.priced.known) - self.besides, len(self.problem.graph.stages)
         return each > self.steps or looked_at * each >= self.steps
 
     def best(self) -> Candidate:
         if self._is_small(self.proposed[-1]):
             return self.proposed[-1]
         rolled = list(self._rolled())
-        found = [*self.proposed, *(s.candidate for s in rolled)]
+        found = [*self.proposed, *(s.candidate for s in rolled), *self._in_strips()]
         if rolled and "descent" not in self.without:
             found.append(self.descent.descended(self._start(rolled)).candidate)
         best = self._joined(found, min(found, key=lambda c: c.seconds))
@@ -148,6 +150,15 @@ class _Search:
                 state = self.descent.rolling(c)
                 if state is not None:
                     yield state
+
+    def _in_strips(self) -> Iterator[Candidate]:
+        """The cheapest that was proposed, with all that the last stage needs in strips of it. No start for a descent:
+        prices do not see what becomes of halves in tiles that begin anywhere."""
+        least = min(self.proposed, key=lambda c: c.seconds)
+        cut = self.descent.in_strips(least) if "rolling" not in self.without and not self.is_over() else None
+        if cut is not None:
+            self.besides += 1
+            yield cut.candidate
 
     def _start(self, rolled: list[State]) -> State:
         """The cheapest; of those that are as good as that the one with the fewest groups, which can be cut again."""

@@ -16,11 +16,12 @@ from ...schedule.schedule import Schedule
 from ..strategy import Problem
 from .groups import groups
 from .priced import Candidate
-from .rolling import Roll, can_roll, chains, columns, rolls, variations
+from .rolling import INSIDE, Roll, can_roll, chains, columns, rolls, variations
 
 # By what tiles of columns must be cheaper than whole rows, for each part of the time that memory is busy: what it
 # sends in many short rows takes longer than its price says.
 CUT_ROWS = 0.8
+FEW, STRIP = 3, 32  # stages that strips of so many rows are for, at least
 TILE, HIGHER = 256, 4  # columns of a tile, and how many times the rows of a strip it has
 
 Rolls = Mapping[str, Roll]  # how groups roll, by their outputs
@@ -50,6 +51,26 @@ class Descent:
         able = [g for g in groups(self.problem.graph, start.schedule) if can_roll(self.problem, g.output)]
         found = {r.output: r for r in (Roll.of(self.problem, g) for g in able) if self._chains(r)}
         return self._priced(f"{start.name}, rolling", start.schedule, found) if found else None
+
+    def in_strips(self, start: Candidate) -> State | None:
+        """What the last stage alone needs, all of it, computed for strips of that one: mergers, one after the other, do
+        not come that far if some of them gain nothing."""
+        graph, found = self.problem.graph, groups(self.problem.graph, start.schedule)
+        own = {g.output: g for g in found if can_roll(self.problem, g.output)}
+        last = own.get(next(iter(graph.output))) if len(graph.output) == 1 else None
+        if last is None:
+            return None
+        members, inlined = {last.output, *last.members}, {*last.inlined}
+        for g in sorted(found, key=lambda g: -self.problem.facts.position[g.output]):
+            if g.output in own and (members | inlined).issuperset(graph.consumers[g.output]):
+                members |= {g.output, *g.members}
+                inlined |= {*g.inlined}
+        order = sorted(members - {last.output}, key=self.problem.facts.position.__getitem__)
+        within = tuple(s.name for s in graph.stages if s.name in inlined)
+        roll = Roll(last.output, tuple(order), within, rows=1, strip=STRIP, planes=INSIDE, slides=False)
+        if len(order) < FEW:
+            return None
+        return self._priced(f"{start.name}, in strips", start.schedule, {last.output: roll})
 
     def descended(self, state: State) -> State:
         """Groups, the dearest first: those that are cheap change nothing that could be seen."""

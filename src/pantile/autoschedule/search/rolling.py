@@ -8,6 +8,7 @@
         .reorder("y", "x", "y_r", "x_v").unroll("y_r")
 
 Strips are of whole rows, or tiles of so many columns. What the next rows need of a stage as well stays where it is.
+Where stages cannot slide, all that a strip needs of them is computed before it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Roll:
     vectors: int = 2  # per iteration
     together: bool = True  # rows of the output in one iteration
     planes: str = OUTSIDE
+    slides: bool = True  # or each strip, or tile, has all that it needs of a stage computed at once, some of it again
 
     @staticmethod
     def of(problem: Problem, group: Group) -> Roll:
@@ -58,7 +60,8 @@ class Roll:
 
 def rolls(problem: Problem, roll: Roll) -> bool:
     """Whether a group can be computed so."""
-    return can_roll(problem, roll.output) and _all_slide(problem, roll) and _rolls_several(problem, roll)
+    slides = _all_slide(problem, roll) if roll.slides else _are_cut(problem, roll)
+    return slides and can_roll(problem, roll.output) and _rolls_several(problem, roll)
 
 
 def _rolls_several(problem: Problem, roll: Roll) -> bool:
@@ -162,6 +165,12 @@ def _all_slide(problem: Problem, roll: Roll) -> bool:
     members = frozenset((roll.output, *roll.members, *roll.inlined))
     moving = problem.facts.once(("motions", roll.output, members), lambda: motions(problem.graph, members, roll.output))
     return all(can_roll(problem, name) and _slides(moving[name], y) for name in roll.members)
+
+
+def _are_cut(problem: Problem, roll: Roll) -> bool:
+    """Whether all stages are pictures, of which a strip needs a part."""
+    output = RolledLoops.of(problem, problem.graph.stage[roll.output])
+    return roll.strip < output.extents[output.y] and all(can_roll(problem, name) for name in roll.members)
 
 
 def _slides(moving: Mapping[str, Motion], y: str) -> bool:
@@ -269,7 +278,8 @@ def _member(problem: Problem, roll: Roll, output: RolledLoops, name: str) -> Sta
     """The same for all rolls that say the same of it."""
     at = output.rows if roll.strip < output.extents[output.y] else None
     around = output.tiles if 0 < roll.tile < output.extents[output.x] else output.strips
-    kept = around if at is not None and is_used_again(problem, roll, name) else None
+    kept = around if at is not None and roll.slides and is_used_again(problem, roll, name) else None
+    at = at if roll.slides else around
     question = ("rolling", name, roll.output, at, kept, roll.rows, roll.vectors, roll.planes)
     return problem.facts.once(question, lambda: _marked_member(problem, roll, name, at or output.y, kept))
 
