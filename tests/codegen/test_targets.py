@@ -11,10 +11,11 @@ from pantile.codegen.emit import emit
 from pantile.errors import InternalError
 from pantile.expr.build import cast, ramp
 from pantile.expr.nodes import Expr, Load, Shuffle, const, op, var
-from pantile.expr.types import FLOAT32, INDEX, INT32, UINT8, UINT16, DType
+from pantile.expr.types import FLOAT16, FLOAT32, INDEX, INT32, UINT8, UINT16, DType
 from pantile.ir.nodes import BufferArg, Program, Store
 from pantile.target import NAMED, host
 from pantile.target.kinds import Kind
+from pantile.target.known import llvm_target
 
 from .kernels import argument, dense, loop
 
@@ -132,3 +133,11 @@ def test_one_masked_lane_is_stored_alone(t: DType) -> None:
     stores = re.findall(r"^\s+(\S+)\s+[^(\n]*, \(%r\w+\)( \{%k\d\})?$", text, re.MULTILINE)
     assert stores, "nothing is stored"
     assert all(mask or name in ("movb", "movw", "vpextrb", "vpextrw") for name, mask in stores), text
+
+
+def test_a_core_keeps_its_instructions_in_the_order_of_another() -> None:
+    """Code for Neoverse N1 is put in order as for another core; half floats and fused products are still there."""
+    core = llvm_target("aarch64-unknown-linux-gnu", "neoverse-n1", "+fullfp16,+dotprod")
+    a, b, c = inputs(FLOAT16)
+    asm = assembly(emit(kernel(a * b + c, FLOAT16), core), core)
+    assert re.search(r"fmla\s+v\d+\.8h", asm)
