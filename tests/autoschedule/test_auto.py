@@ -385,3 +385,16 @@ def test_all_that_the_last_stage_needs_is_computed_for_strips_of_it_at_once() ->
     p = app.build().with_schedule(found)
     given = app.inputs("small")
     np.testing.assert_array_equal(p(**given), p.reference(**given))
+
+
+def test_outputs_of_other_shapes_share_no_loops() -> None:
+    """They may be as large as each other for the sizes that were asked about, and are not for others."""
+    img = pt.Input("img", "int32", ndim=1)
+    x = pt.vars("x")
+    a, b = pt.Func("a"), pt.Func("b")
+    a[x] = img[x] * 2
+    b[x] = img[x] + 1
+    alike = pt.Schedule(*(pt.on(n).compute_root().parallel("x", 4096).vectorize("x_p", 4) for n in "ab"))
+    for shapes, sharing in (((img.shape, img.shape), 1), ((img.shape, (img.shape[0] // 2 + 1,)), 0)):
+        p = pt.Pipeline([a, b], shape=list(shapes))
+        assert len([*siblings(problem_of(p, ORDINARY, img=(2,)), alike)]) == sharing

@@ -460,3 +460,18 @@ def test_an_unrolled_block_that_is_fused_has_no_loop_for_the_rest() -> None:
     p = pt.Pipeline(out).with_schedule(pt.Schedule(pt.on("out"), how))
     picture = np.arange(77, dtype=np.int32).reshape(7, 11)
     np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))
+
+
+def test_what_a_peeled_loop_leaves_over_of_loops_in_another_order() -> None:
+    """The inner of two parts is outside: no let tells where the rest is that has neither of them."""
+    f, out = pt.Func("f"), pt.Func("out")
+    f[Y, X] = IMG[Y, X] * 2
+    out[Y, X] = f[Y, X] + 1
+    schedule = pt.Schedule(
+        pt.on("out").compute_root().unroll("y", 3),
+        pt.on("f").compute_at("out", "y").parallel("y", 5)
+        .split("y_p", "part", "inner", 16).reorder("x", "y", "inner", "part").vectorize("part"),
+    )  # fmt: skip
+    p = pt.Pipeline(out, shape=IMG.shape, schedule=schedule, debug=True)
+    img = np.random.default_rng(0).random((20, 30), np.float32)
+    np.testing.assert_array_equal(p(img=img), p.reference(img=img))

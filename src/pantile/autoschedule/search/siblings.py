@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...expr.visit import Key, key
 from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule
 from ...schedule.groups import is_inlined
@@ -26,7 +27,7 @@ def siblings(problem: Problem, schedule: Schedule) -> Iterator[tuple[StageSchedu
     alike: dict[object, list[Stage]] = {}
     for s in problem.graph.stages:
         if s.name not in hosts and _has_own_loops(schedule, s):
-            alike.setdefault((s.dims, schedule.on(s.name).directives), []).append(s)
+            alike.setdefault((s.dims, _shape(problem, s), schedule.on(s.name).directives), []).append(s)
     for stages in alike.values():
         while stages:
             found = _siblings(problem, stages)
@@ -34,6 +35,12 @@ def siblings(problem: Problem, schedule: Schedule) -> Iterator[tuple[StageSchedu
             first, *others = (schedule.on(s.name) for s in found)
             if others:
                 yield first, *(s.compute_with(first.name, _vector_loop(first)) for s in others)
+
+
+def _shape(problem: Problem, s: Stage) -> tuple[Key, ...] | None:
+    """Of an output: those of other shapes are as large at some sizes, and at others they are not."""
+    output = problem.graph.output.get(s.name)
+    return None if output is None else tuple(map(key, output.shape))
 
 
 def _siblings(problem: Problem, stages: list[Stage]) -> list[Stage]:

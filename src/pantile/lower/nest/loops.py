@@ -167,7 +167,9 @@ class Loops:
             serial=self.serial | {run},
             peeled=(*self.peeled, outermost),
         )
-        return rest.renamed({self.var(parts[-1]).name: self.var(run)}), start.name, left.low
+        # Parts that are in each other the wrong way round have no range of coordinates: lets tell where they are.
+        told = [self.of_loop(*let) for let in rewrites.lets(self.nest, split) if let[1] == "at"]
+        return rest.renamed(dict.fromkeys((self.var(parts[-1]).name, *told), self.var(run))), start.name, left.low
 
     def whole(self, outermost: str) -> Loops:
         """The loops for the whole blocks of the same split."""
