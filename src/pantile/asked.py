@@ -1,7 +1,8 @@
 """What a pipeline is asked to run by: a schedule, a strategy, or the name of one.
 
 Those that name none run by what PANTILE_SCHEDULE names, or else by `auto`. "plain" is the schedule that names no stage
-(`schedule.default`): nothing is searched for, and it is the same for all sizes.
+(`schedule.default`): nothing is searched for, and it is the same for all sizes. Strategies know CPUs; on GPUs it is
+what pipelines run by that name none.
 """
 
 from __future__ import annotations
@@ -12,19 +13,25 @@ from . import autoschedule
 from .autoschedule import STRATEGIES, Auto, Strategy
 from .errors import UserError, shown
 from .schedule.schedule import Schedule
+from .target import Target
 
 VARIABLE = "PANTILE_SCHEDULE"
 PLAIN = "plain"
 
 
-def asked(schedule: Schedule | Strategy | str | None) -> Schedule | Strategy:
+def asked(schedule: Schedule | Strategy | str | None, target: Target) -> Schedule | Strategy:
     """What `schedule=` stands for."""
     if schedule is None:
-        return _by_default()
+        return Schedule() if target.has_blocks else _by_default()
     found = _named(schedule) if isinstance(schedule, str) else schedule
     if not isinstance(found, (Schedule, Strategy)):
         raise UserError(
             f"schedule={shown(schedule)} is not a schedule; pass pt.Schedule(pt.on(...)...), or one of {_names()}"
+        )
+    if target.has_blocks and isinstance(found, Strategy):
+        raise UserError(
+            f"schedule={found.name!r}: strategies find schedules for CPUs, and the pipeline is for {target}; pass a "
+            "pt.Schedule of block and thread loops, or nothing: then each stage is a kernel"
         )
     return found
 

@@ -21,7 +21,7 @@ from .analysis.channels import LEAST_AXES, few_along
 from .analysis.messages import WrittenOutside, describe, readable
 from .analysis.work import Work, count_work
 from .autoschedule import size_class
-from .backends import Ready
+from .backends import Ready, backend_of
 from .backends.backend import Values
 from .cached import cached_property
 from .compile import Options
@@ -34,13 +34,25 @@ from .graph.outputs import with_crops
 from .machine import Machine
 from .price import Price, Sizes, price
 from .reference.stages import Stages
-from .runtime.arguments import Arguments, Array, NDArray, Number, check_array, known_strides
-from .runtime.outputs import Shape, check_apart, check_output, check_shape, given_outputs, new_array, stated_shape
+from .runtime.arguments import (
+    ALIGNED,
+    ELSEWHERE,
+    WRITEABLE,
+    AnyArray,
+    Arguments,
+    Array,
+    NDArray,
+    Number,
+    check_array,
+    known_strides,
+)
+from .runtime.arrays import Arrays
+from .runtime.outputs import Shape, check_output, check_shape, stated_shape
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled import Known, Scheduled, Sort, Timings
 
-_FLAGS = 0x100 | 0x400  # of an array: NumPy's ALIGNED and WRITEABLE
+_FLAGS = ALIGNED | WRITEABLE | ELSEWHERE  # those that kinds of calls differ in
 _MOST_KINDS = 256  # remembered; a param that decides regions may make any number of them
 Kind = tuple[object, ...]
 
@@ -85,9 +97,14 @@ class Calls:
         by_size: bool = False,
     ) -> None:  # fmt: skip
         self.graph, self.options = graph, options
+        self.arrays = backend_of(options.target).arrays
+        # What each call asks of them.
+        self._given_outputs, self._check_apart = self.arrays.outputs, self.arrays.check_apart
+        self._filled, self._results = self.arrays.filled, self.arrays.results
         self.arguments = Arguments(
-            [_argument(i) for i in graph.inputs],
+            [_argument(i, self.arrays) for i in graph.inputs],
             [Number(p.name, p.dtype, p.default, p.where) for p in graph.params],
+            self.arrays.given,
         )
         self.outputs = _outputs(graph)
         self._names = [i.name for i in graph.inputs]
@@ -109,24 +126,21 @@ class Calls:
         for_users_stages = self._by_hand and self._asked and found.made.isdisjoint(self._asked)
         return Rewritten(self.graph) if for_users_stages else found
 
-    def run(self, given: Mapping[str, Any], out: Any, num_threads: int | None) -> list[NDArray]:
+    def run(self, given: Mapping[str, Any], out: Any, num_threads: int | None) -> list[Any]:
         """Run compiled code; the output arrays."""
         threads = get_num_threads() if num_threads is None else checked_num_threads(num_threads)
         inputs, numbers = self.arguments.match(given)
-        outputs = given_outputs(self.outputs, out)
+        outputs = self._given_outputs(self.outputs, out)
         call = self._call(inputs, numbers, outputs)
         if out is not None:
-            check_apart(self.outputs, outputs, self.arguments.arrays, inputs)
-        filled = [
-            new_array(shape, wanted.dtype.numpy) if a is None else a
-            for wanted, shape, a in zip(self.outputs, call.shapes, outputs, strict=True)
-        ]
+            self._check_apart(self.outputs, outputs, self.arguments.arrays, inputs)
+        filled = self._filled(self.outputs, call.shapes, outputs, inputs)
         if call.ready is not None:
             start = perf_counter()
-            call.ready.run([*inputs, *filled], numbers, threads)
-            call.clock.note(threads, perf_counter() - start)
+            if call.ready.run([*inputs, *filled], numbers, threads):
+                call.clock.note(threads, perf_counter() - start)
             self.latest = call  # for `explain`
-        return filled
+        return self._results(filled)
 
     def known(self, given: Mapping[str, Any]) -> Known:
         """What calls of this kind know of extents: how many channels a pixel has, where there are a few, or how many
@@ -166,7 +180,7 @@ class Calls:
         like = self.general.schedule if self._asked else None
         return self.adopt(sort, self._asked, like, by_hand=self._by_hand)
 
-    def _for(self, inputs: Sequence[NDArray]) -> Scheduled:
+    def _for(self, inputs: Sequence[AnyArray]) -> Scheduled:
         return self.scheduled(self.sort(dict(zip(self._names, inputs, strict=True))))
 
     def check(self, given: Mapping[str, Any]) -> tuple[dict[str, NDArray], dict[str, Any]]:
@@ -175,7 +189,7 @@ class Calls:
         self._checked_by(inputs, numbers, self._for(inputs))
         names = self.arguments
         return (
-            {a.name: array for a, array in zip(names.arrays, inputs, strict=True)},
+            {a.name: self.arrays.on_host(array) for a, array in zip(names.arrays, inputs, strict=True)},
             {n.name: number for n, number in zip(names.numbers, numbers, strict=True)},
         )
 
@@ -204,7 +218,7 @@ class Calls:
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
         return self._like(inputs, numbers)
 
-    def _like(self, inputs: Sequence[NDArray], numbers: Values) -> dict[str, Any]:
+    def _like(self, inputs: Sequence[AnyArray], numbers: Values) -> dict[str, Any]:
         arrays = zip(self.arguments.arrays, inputs, strict=True)
         shapes = {wanted.name: a.shape for wanted, a in arrays if wanted.table is None}
         return shapes | {n.name: v for n, v in zip(self.arguments.numbers, numbers, strict=True)}
@@ -227,7 +241,7 @@ class Calls:
 
     # ---- one kind of call
 
-    def _call(self, inputs: list[NDArray], numbers: Values, outputs: Sequence[NDArray | None]) -> Call:
+    def _call(self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None]) -> Call:
         kind: Kind = (
             *[(a.shape, a.strides, a.dtype, a.flags.num & _FLAGS) for a in inputs],
             *[a if a is None else (a.shape, a.strides, a.dtype, a.flags.num & _FLAGS) for a in outputs],
@@ -241,7 +255,7 @@ class Calls:
             self._kinds[kind] = call
         return call
 
-    def _prepared(self, inputs: list[NDArray], numbers: Values, outputs: Sequence[NDArray | None]) -> Call:
+    def _prepared(self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None]) -> Call:
         """Check everything, then compile."""
         scheduled = self._for(inputs)
         by, shapes = self._checked_by(inputs, numbers, scheduled)
@@ -254,21 +268,24 @@ class Calls:
             _stand_in(wanted, shape) if a is None else a
             for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True)
         ]
-        arrays = [*inputs, *filled]
+        arrays = self.arrays.seen([*inputs, *filled])
         if all(0 in shape for shape in shapes):
             return Call(shapes, None, {}, Clock())
         names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
         strides = tuple((name, known_strides(a)) for name, a in zip(names, arrays, strict=True))
-        variant = scheduled.variants.of(strides, self._extents(inputs))
+        aligned = self.arrays.aligned(arrays)
+        variant = scheduled.variants.of(
+            strides, self._extents(inputs), tuple((name, n) for name, n in zip(names, aligned, strict=False) if n > 1)
+        )
         ready = scheduled.kernel(variant).ready(arrays, [n.dtype for n in self.arguments.numbers], self._labels)
         return Call(shapes, ready, self._like(inputs, numbers), Clock())
 
-    def _extents(self, inputs: Sequence[NDArray]) -> dict[str, int]:
+    def _extents(self, inputs: Sequence[AnyArray]) -> dict[str, int]:
         infos = zip(self.graph.inputs, inputs, strict=True)
         return {info.extent(k): n for info, a in infos for k, n in enumerate(a.shape)}
 
     def _checked_by(
-        self, inputs: Sequence[NDArray], numbers: Values, scheduled: Scheduled
+        self, inputs: Sequence[AnyArray], numbers: Values, scheduled: Scheduled
     ) -> tuple[Calls, list[Shape]]:
         """Who runs such a call, and the shapes of its outputs, after everything about the arguments has been checked.
 
@@ -296,12 +313,12 @@ class Calls:
         """Those of the user's own stages."""
         return Calls(self.graph, Schedule(), replace(self.options, algebra=False), self._by_hand, self.timings)
 
-    def _checked_shapes(self, inputs: Sequence[NDArray], numbers: Values, scheduled: Scheduled) -> list[Shape]:
+    def _checked_shapes(self, inputs: Sequence[AnyArray], numbers: Values, scheduled: Scheduled) -> list[Shape]:
         """The shapes of the outputs, after everything about the arguments has been checked."""
         by_stage = self._checked(inputs, numbers, scheduled)
         return [by_stage[o.stage] for o in self.graph.outputs for _ in self.graph.stage[o.stage].buffers]
 
-    def _checked(self, inputs: Sequence[NDArray], numbers: Values, scheduled: Scheduled) -> dict[str, Shape]:
+    def _checked(self, inputs: Sequence[AnyArray], numbers: Values, scheduled: Scheduled) -> dict[str, Shape]:
         """The shapes of the outputs by stage, likewise."""
         for wanted, a in zip(self.arguments.arrays, inputs, strict=True):
             check_array(wanted, a)
@@ -312,7 +329,7 @@ class Calls:
             check_regions(scheduled.computed, by_stage, scalars, scheduled.stored)
         return by_stage
 
-    def _scalars(self, inputs: Sequence[NDArray], numbers: Values) -> dict[str, bool | int | float]:
+    def _scalars(self, inputs: Sequence[AnyArray], numbers: Values) -> dict[str, bool | int | float]:
         return {n.name: v for n, v in zip(self.arguments.numbers, numbers, strict=True)} | self._extents(inputs)
 
     def _with_stand_ins(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -341,8 +358,10 @@ class Calls:
         return stages | {a.name: a.label for a in self.arguments.arrays}
 
 
-def _argument(i: InputInfo) -> Array:
-    return Array(i.name, i.dtype, i.ndim, i.where, "Input" if i.table is None else "Table", i.table, i.known)
+def _argument(i: InputInfo, arrays: Arrays) -> Array:
+    if i.table is None:
+        return Array(i.name, i.dtype, i.ndim, i.where, "Input", None, i.known)
+    return Array(i.name, i.dtype, i.ndim, i.where, "Table", arrays.constant(i.table), i.known)
 
 
 def _outputs(graph: Graph) -> tuple[Array, ...]:

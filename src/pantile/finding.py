@@ -35,7 +35,7 @@ class Finding:
         estimates: Mapping[str, Any] | None, machine: Machine | None,
         found: Mapping[Sort, Found] | None = None, by_default: bool = False,
     ) -> None:  # fmt: skip
-        self.asked, self.by_default = asked(schedule), by_default or schedule is None
+        self.asked, self.by_default = asked(schedule, options.target), by_default or schedule is None
         self.estimates, self.machine = _checked_estimates(estimates), _checked_machine(machine)
         self.found: dict[Sort, Found] = dict(found or {})  # by a strategy, the first one first
         self._lock = Lock()

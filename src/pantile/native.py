@@ -12,6 +12,8 @@ from .forks import Lock, check_llvm
 
 _lock = Lock()
 _is_set_up = False
+_is_set_up_for_gpus = False
+PTX = "nvptx64-nvidia-cuda"
 
 
 def set_up_llvm() -> None:
@@ -23,6 +25,17 @@ def set_up_llvm() -> None:
             llvm.initialize_all_targets()
             llvm.initialize_all_asmprinters()
             _is_set_up = True
+
+
+def set_up_gpus() -> None:
+    """Before a machine is made that writes PTX: addresses in memory of a block have 32 bits, as on the hardware."""
+    global _is_set_up_for_gpus
+    set_up_llvm()
+    llvm.Target.from_triple(PTX)  # fails where LLVM was built without it, which would end the process over the option
+    with _lock:
+        if not _is_set_up_for_gpus:
+            llvm.set_option("pantile", "--nvptx-short-ptr")
+            _is_set_up_for_gpus = True
 
 
 def object_code(text: str, level: int) -> bytes:

@@ -11,6 +11,7 @@ from .analysis.messages import readable
 from .analysis.ranges import with_ranges
 from .analysis.work import Work
 from .autoschedule import Found, Problem, Report, Strategy
+from .backends.targets import target_named
 from .compile import Options, to_assembly, to_kernels, to_llvm, trace_of
 from .errors import UserError, shown
 from .explain import Explanation, Timing
@@ -32,7 +33,6 @@ from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled import Scheduled, Sort
 from .target import Target, host
-from .target import named as target_named
 
 
 class Pipeline:
@@ -46,7 +46,8 @@ class Pipeline:
               input shapes. By default that of the first input of equal rank.
     schedule  how to run it: a pt.Schedule (stages that it does not name are computed plainly, one after the other), the
               name of a strategy that finds one, such as "greedy" (or a value of pt.autoschedule with its parameters),
-              or "plain": nothing is searched for. By default what PANTILE_SCHEDULE names, or else "auto".
+              or "plain": nothing is searched for. By default what PANTILE_SCHEDULE names, or else "auto"; on a GPU
+              "plain".
     estimates what a strategy schedules for: shapes of inputs and values of params by name, as `compile` takes them.
               Without, it schedules at the first call, for that call's arrays.
     machine   what a strategy schedules for: by default this one, or any of `pt.machine`.
@@ -54,7 +55,8 @@ class Pipeline:
     strict    floats are computed exactly as written, with no fused or reordered operations.
     debug     every access of memory is checked while running; slow.
     algebra   formulas are computed in fewer operations where that gives the same, by default; with False as written.
-    target    what to compile for, when only looking at the code: one of `pantile.target.NAMED`.
+    target    what to compile for: "cuda" is this machine's GPU, whose arrays calls then take, too; one of
+              `pantile.target.NAMED`, when only looking at the code.
     """
 
     def __init__(
@@ -271,10 +273,8 @@ class Pipeline:
             now.debug if debug is None else debug,
             now.algebra if algebra is None else algebra,
         )
-        asked, by_default = finding.asked, finding.by_default
-        return self._of(
-            Finding(self.graph, options, asked, finding.estimates, finding.machine, by_default=by_default)
-        )
+        asked = None if finding.by_default else finding.asked  # what runs by default, a target may decide
+        return self._of(Finding(self.graph, options, asked, finding.estimates, finding.machine))
 
     def _shown(self) -> Scheduled:
         """What runs, once there is a schedule: one for made-up sizes would not be it."""

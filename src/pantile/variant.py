@@ -25,6 +25,10 @@ _LARGE_BLOCK = 32  # what is left over of a larger one is better not a loop of i
 _FAR = 1 << 20  # larger than any block
 
 
+LONGEST_ACCESS = 16  # bytes that a thread of a GPU moves at once, where they are aligned to that
+Aligned = tuple[tuple[str, int], ...]
+
+
 @dataclass(frozen=True)
 class Variant:
     """What is known of the strides of each buffer, and least extents of the inputs; `small` if some of these are less
@@ -33,6 +37,7 @@ class Variant:
     strides: tuple[tuple[str, Strides], ...]
     least: tuple[tuple[str, int], ...] = ()
     small: bool = False
+    aligned: Aligned = ()  # bytes that addresses and strides of buffers are multiples of, on GPUs
 
     def facts(self) -> Facts:
         """As bounds for proofs."""
@@ -47,17 +52,21 @@ class Variants:
         self._shapes = {i.name: [i.size(k) for k in range(i.ndim)] for i in graph.inputs}
         self._shapes |= {b: list(o.shape) for o in graph.outputs for b in graph.stage[o.stage].buffers}
         self._large = _large_extents(graph, plan)
+        self._aligned = LONGEST_ACCESS if plan.target.has_blocks else 0
 
-    def of(self, strides: tuple[tuple[str, Strides], ...], extents: Mapping[str, int]) -> Variant:
-        """The variant for arrays of this layout and inputs of these extents."""
+    def of(
+        self, strides: tuple[tuple[str, Strides], ...], extents: Mapping[str, int], aligned: Aligned = ()
+    ) -> Variant:
+        """The variant for arrays of this layout and alignment, and inputs of these extents."""
         small = any(extents[e] < large for e, large in self._large.items())
-        return Variant(strides, tuple((e, self._least(e, extents[e])) for e in self._extents), small)
+        return Variant(strides, tuple((e, self._least(e, extents[e])) for e in self._extents), small, aligned)
 
     @property
     def usual(self) -> Variant:
         """The one for large arrays in C order."""
         strides = tuple((name, _in_c_order(shape)) for name, shape in self._shapes.items())
-        return Variant(strides, tuple((e, self._large.get(e, 1)) for e in self._extents))
+        aligned = tuple((name, self._aligned) for name in self._shapes if self._aligned)
+        return Variant(strides, tuple((e, self._large.get(e, 1)) for e in self._extents), aligned=aligned)
 
     def _least(self, name: str, extent: int) -> int:
         """What the code may rely on: large enough, or the power of two below."""

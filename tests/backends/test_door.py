@@ -49,8 +49,9 @@ class Filling:
         self.asked.append(f"ready {[a.shape for a in arrays]} {[str(t) for t in numbers]}")
         return self
 
-    def run(self, arrays: Sequence[Any], numbers: Sequence[Any], threads: int) -> None:
+    def run(self, arrays: Sequence[Any], numbers: Sequence[Any], threads: int) -> bool:
         arrays[-1][...] = numbers[0]
+        return True
 
 
 def scaled() -> pt.Pipeline:

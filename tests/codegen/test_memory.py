@@ -14,7 +14,7 @@ from pantile.expr.build import broadcast, cast, ramp
 from pantile.expr.nodes import Broadcast, Expr, Load, Op, Ramp, Shuffle, const, op, var
 from pantile.expr.types import INDEX, UINT8, dtype
 from pantile.ir.nodes import Block, Prefetch, Program, Stmt, Store
-from pantile.target import NAMED, host
+from pantile.target import CPUS, host
 
 from .kernels import Array, argument, dense, i64, run
 
@@ -83,7 +83,7 @@ def test_neighbouring_columns_are_rows_transposed(t: str, lanes: int, columns: i
     assert run(Block(stores), {"a": a, **outs}, list(outs)) == 0
     assert all(np.array_equal(outs[f"out{k}"], a[k + step * np.arange(lanes)]) for k in range(columns))
     buffers = (argument("a", dtype(t)), *(argument(n, dtype(t), writable=True) for n in outs))
-    text = emit(Program("k", buffers, (), Block(stores)), NAMED["aarch64"])
+    text = emit(Program("k", buffers, (), Block(stores)), CPUS["aarch64"])
     assert text.count(f"load <{columns} x ") == lanes
 
 

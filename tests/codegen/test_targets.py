@@ -13,7 +13,7 @@ from pantile.expr.build import cast, ramp
 from pantile.expr.nodes import Expr, Load, Shuffle, const, op, var
 from pantile.expr.types import FLOAT16, FLOAT32, INDEX, INT32, UINT8, UINT16, DType
 from pantile.ir.nodes import BufferArg, Program, Store
-from pantile.target import NAMED, host
+from pantile.target import CPUS, host
 from pantile.target.kinds import Kind
 from pantile.target.known import llvm_target
 
@@ -34,7 +34,7 @@ def inputs(t: DType) -> list[Load]:
 
 
 def code(value: Expr, t: DType, name: str, *, strict: bool = False) -> str:
-    return assembly(emit(kernel(value, t), NAMED[name], strict=strict), NAMED[name])
+    return assembly(emit(kernel(value, t), CPUS[name], strict=strict), CPUS[name])
 
 
 CASES = {
@@ -66,7 +66,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", list(NAMED))
+@pytest.mark.parametrize("name", list(CPUS))
 @pytest.mark.parametrize("case", list(CASES))
 def test_vector_instructions(case: str, name: str) -> None:
     value, t, expected = CASES[case]
@@ -93,7 +93,7 @@ def test_interleaved_loads_and_stores() -> None:
     assert "ld3" in text and "st3" in text
 
 
-@pytest.mark.parametrize("name", list(NAMED))
+@pytest.mark.parametrize("name", list(CPUS))
 @pytest.mark.parametrize("t", ["float16", "bfloat16"])
 def test_16_bit_floats_need_no_library(t: str, name: str) -> None:
     from pantile.expr.types import dtype
@@ -113,7 +113,7 @@ def test_no_vectorizing_or_run_time_unrolling_by_llvm() -> None:
 
 def test_objects_for_every_target() -> None:
     value, t, _ = CASES["contracted"]
-    for to in NAMED.values():
+    for to in CPUS.values():
         assert compile_object(emit(kernel(value, t), to), to)[:4] == b"\x7fELF"
 
 
@@ -129,7 +129,7 @@ def test_one_masked_lane_is_stored_alone(t: DType) -> None:
     wide = Load(INT32, 4, "in0", (at,)) >> const(9, INT32, 4)
     body = Store("out", (at,), cast(t, wide), op("lt", at, const(1, INDEX, 4)))
     program = Program("kernel", (argument("in0", INT32), argument("out", t, writable=True)), (), body)
-    text = assembly(emit(program, NAMED["x86-64-v4"]), NAMED["x86-64-v4"])
+    text = assembly(emit(program, CPUS["x86-64-v4"]), CPUS["x86-64-v4"])
     stores = re.findall(r"^\s+(\S+)\s+[^(\n]*, \(%r\w+\)( \{%k\d\})?$", text, re.MULTILINE)
     assert stores, "nothing is stored"
     assert all(mask or name in ("movb", "movw", "vpextrb", "vpextrw") for name, mask in stores), text

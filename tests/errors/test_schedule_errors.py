@@ -413,7 +413,7 @@ def test_refused_when_strict(make: Callable[[], Graph], asked: tuple[StageSchedu
         (lambda: BLUR_X.split("x", "xo", "xi", 8, tail="wrap"), "tail is 'wrap'; use one of auto, shift, guard"),
         (lambda: BLUR_X.tile("y", "x", 8), "tile: 3 arguments; give n old loops"),
         (lambda: BLUR_X.update().rfactor("r.y", "r.x", "u"), "rfactor: 3 arguments; give n reduction loops and n new"),
-        (lambda: BLUR_X.store_in("disk"), "memory is 'disk'; use one of auto, heap, stack, register"),
+        (lambda: BLUR_X.store_in("disk"), "memory is 'disk'; use one of auto, heap, shared, stack, register"),
         (lambda: BLUR_X.partition("x", "maybe"), "mode is 'maybe'; use one of auto, never, always"),
         (lambda: BLUR_X.fold_storage("y", 0), "the extent is 0"),
         (lambda: BLUR_X.prefetch("img", "y", 0), "the distance is 0"),

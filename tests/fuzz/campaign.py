@@ -55,7 +55,7 @@ class Campaign:
 
     def __init__(self, given: argparse.Namespace) -> None:
         self.jobs, self.limit, self.out, self.verbose = given.jobs, given.limit, given.out, given.case is not None
-        self.ways = (given.schedules, given.strategies)
+        self.ways = (given.schedules, given.strategies, given.target)
         self.cases = 0
         self.outcomes: Counter[tuple[str, str]] = Counter()  # of what way, and how it ended
         self.children: dict[int, _Child] = {}  # by the end of the pipe to read
@@ -164,6 +164,7 @@ def main() -> int:
         "--strategies", type=int, choices=range(len(MODELS) + 1), default=2, metavar="N",
         help=f"strategies per case, by turns (%(default)s; {len(MODELS)} are all)",
     )  # fmt: skip
+    parser.add_argument("--target", choices=["host", "cuda-sim"], default="host", help="what to run on (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("failures"), help="folder for failures (%(default)s)")
     parser.add_argument("--case", type=int, help="run the case of this seed only, and show how each way ended")
     given = parser.parse_args()

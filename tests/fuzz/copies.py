@@ -14,7 +14,7 @@ from pantile.schedule.directives import StageSchedule, on
 from pantile.schedule.panels import make_panels
 from pantile.schedule.resolve import resolve
 from pantile.schedule.schedule import Schedule
-from pantile.target import host
+from pantile.target import Target
 
 from .draws import Drawer
 
@@ -71,21 +71,21 @@ def in_panels(drawer: Drawer, graph: Graph, made: Schedule) -> Schedule:
     return made
 
 
-def with_copies(graph: Graph, made: Schedule, schedule: Schedule, strict: bool) -> Schedule:
+def with_copies(graph: Graph, made: Schedule, schedule: Schedule, strict: bool, target: Target) -> Schedule:
     """The copies, scheduled as a schedule of what they make of the graph says."""
     asked = [StageSchedule(c.name, (*schedule.on(c.name).directives, *c.directives)) for c in made.values()]
     both = schedule.replace(*asked)
     # Else something is asked of a stage all readers of which read copies, or of a loop that its host has by default in
     # the graph with copies only.
-    return both if is_legal(graph, both, strict) else made
+    return both if is_legal(graph, both, strict, target) else made
 
 
-def is_legal(graph: Graph, schedule: Schedule, strict: bool) -> bool:
+def is_legal(graph: Graph, schedule: Schedule, strict: bool, target: Target) -> bool:
     """Whether a pipeline may have it, beside the defaults of the stages that it does not name."""
     try:
-        completed = complete(graph, schedule, host(), strict=strict)
+        completed = complete(graph, schedule, target, strict=strict)
         others = [schedule.on(n) for n in schedule if n not in completed]
-        resolve(graph, Schedule(*completed.values(), *others), strict=strict, target=host())
+        resolve(graph, Schedule(*completed.values(), *others), strict=strict, target=target)
     except UserError:
         return False
     return True

@@ -16,9 +16,11 @@ from pantile.pipeline import Pipeline
 from pantile.reference import evaluate
 from pantile.reference.floats import from_bfloat_bits
 from pantile.schedule.schedule import Schedule
+from pantile.target import named
 
 from .arrays import LAYOUTS, outputs_like
 from .draws import Draw
+from .grids import grids
 from .guarded import guarded
 from .pipelines import Case, pipelines
 from .schedules import schedules
@@ -32,23 +34,25 @@ class Trial:
     schedule: Schedule
     layouts: tuple[int, ...] | None  # of the arrays given as out; None: none are given
     threads: int
+    target: str = "host"
 
     @property
     def source(self) -> str:
         """Python that anyone can paste; it ends with the compiled and the expected result."""
-        return program(self.case, self.case.graph(), repr(self.schedule), self.threads)
+        return program(self.case, self.case.graph(), repr(self.schedule), self.threads, target=self.target)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """How Hypothesis shows a failing trial."""
         printer.text(f"\n{self.source}")
 
 
-def program(case: Case, graph: Graph, schedule: str, threads: int, debug: bool = False) -> str:
+def program(case: Case, graph: Graph, schedule: str, threads: int, debug: bool = False, target: str = "host") -> str:
     """A whole program that runs a case under the schedule that this text makes."""
     given = "".join(f"{a.name}={a.name}, " for a in (*graph.arguments, *graph.params))
-    checked = ".with_options(debug=True)" if debug else ""
+    options = [*["debug=True"] * debug, *[f"target={target!r}"] * (target != "host")]
+    checked = f".with_options({', '.join(options)})" if options else ""
     return "\n".join([
-        case.source, f"pipeline = pipeline.with_schedule({schedule}){checked}",
+        case.source, f"pipeline = pipeline{checked}.with_schedule({schedule})",
         f"found = pipeline({given}num_threads={threads})", f"expected = pipeline.reference({given})", "",
     ])  # fmt: skip
 
@@ -56,20 +60,26 @@ def program(case: Case, graph: Graph, schedule: str, threads: int, debug: bool =
 @st.composite
 def trials(
     draw: Draw, focus: str = "all", floats: str = "any", scheduled: bool = True,
-    cases: st.SearchStrategy[Case] | None = None,
+    cases: st.SearchStrategy[Case] | None = None, target: str = "host",
 ) -> Trial:  # fmt: skip
     """A random pipeline (or one of `cases`) under a random legal schedule (or the default one)."""
     case = draw(pipelines(focus, floats) if cases is None else cases)
     graph = pipeline_of(case).graph
-    schedule = draw(schedules(graph, case.strict)) if scheduled else Schedule()
+    schedule = draw(schedules_for(target, graph, case.strict)) if scheduled else Schedule()
     layouts = draw(st.none() | st.tuples(*[st.sampled_from(LAYOUTS)] * len(case.slack)))
-    return Trial(case, schedule, layouts, draw(st.sampled_from([1, 2, 3])))
+    return Trial(case, schedule, layouts, draw(st.sampled_from([1, 2, 3])), target)
 
 
-def pipeline_of(case: Case, schedule: Schedule | None = None, debug: bool = False) -> Pipeline:
+def schedules_for(target: str, graph: Graph, strict: bool) -> st.SearchStrategy[Schedule]:
+    """Random schedules of a pipeline on the target of this name."""
+    device = named(target)
+    return grids(graph, strict, device) if device.has_blocks else schedules(graph, strict)
+
+
+def pipeline_of(case: Case, schedule: Schedule | None = None, debug: bool = False, target: str = "host") -> Pipeline:
     """The case as a compiled pipeline."""
     funcs, shape = case.funcs(case.defined())
-    return Pipeline(funcs, shape=shape, schedule=schedule, strict=case.strict, debug=debug)
+    return Pipeline(funcs, shape=shape, schedule=schedule, strict=case.strict, debug=debug, target=target)
 
 
 def refused_call(pipeline: Pipeline, inputs: dict[str, np.ndarray], params: dict[str, Any]) -> bool:
@@ -94,13 +104,13 @@ def beyond_reference(refusal: UserError) -> bool:
 _LATE = (
     "has no constant size there", "are needed over different regions", "that has no known bounds",
     "is computed before it is read, but what is read of it", "is not constant where",
-    "would be too much code where",
+    "would be too much code where", "the threads of a block cannot keep",
 )  # fmt: skip
 
 
 def check(trial: Trial, debug: bool = False, guard: str | None = None) -> None:
     """Run compiled code and compare. `guard` places all arrays before ("end") or behind ("start") an unmapped page."""
-    pipeline = pipeline_of(trial.case, trial.schedule, debug)
+    pipeline = pipeline_of(trial.case, trial.schedule, debug, trial.target)
     inputs, params = trial.case.values(pipeline.graph)
     if refused_call(pipeline, inputs, params):
         return

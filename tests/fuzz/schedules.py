@@ -12,7 +12,7 @@ from pantile.schedule.directives import StageSchedule, on
 from pantile.schedule.plan import Plan
 from pantile.schedule.resolve import resolve
 from pantile.schedule.schedule import Schedule
-from pantile.target import host
+from pantile.target import Target, host
 
 from .copies import changed, copies, in_panels, is_legal, with_copies
 from .draws import Draw, Drawer
@@ -27,33 +27,40 @@ _EXTENTS = [64, 128]  # of folded storage: more rows than any window here needs
 @st.composite
 def schedules(draw: Draw, graph: Graph, strict: bool) -> Schedule:
     """Directives for some of the stages of `graph`, the default for the others; at times copies of some."""
+    return scheduled(draw, graph, Scheduler, strict, host())
+
+
+def scheduled(draw: Draw, graph: Graph, kind: type[Scheduler], strict: bool, target: Target) -> Schedule:
+    """As such a scheduler draws it."""
     drawer = Drawer(draw)
     made = copies(drawer, graph) if drawer.chance(25) else Schedule()
     made = in_panels(drawer, graph, made) if drawer.chance(25) else made
     copied = changed(graph, made)
-    scheduler = _Scheduler(draw, copied, strict)
+    scheduler = kind(draw, copied, strict, target)
     for stage in reversed(copied.stages):  # consumers first: producers are placed in their loops
         if scheduler.number(0, 3) > 0:
             scheduler.schedule_stage(stage)
-    schedule = _completable(copied, scheduler.schedule, strict)
-    return with_copies(graph, made, schedule, strict) if made else schedule
+    schedule = _completable(copied, scheduler.schedule, strict, target)
+    return with_copies(graph, made, schedule, strict, target) if made else schedule
 
 
-def _completable(graph: Graph, schedule: Schedule, strict: bool) -> Schedule:
+def _completable(graph: Graph, schedule: Schedule, strict: bool, target: Target) -> Schedule:
     """As much of a schedule as is legal beside the defaults of the stages that it does not name."""
     for name in [None, *schedule]:
         schedule = schedule if name is None else schedule.without(name)
-        if is_legal(graph, schedule, strict):
+        if is_legal(graph, schedule, strict, target):
             return schedule
     return Schedule()
 
 
-class _Scheduler(Drawer):
-    def __init__(self, draw: Draw, graph: Graph, strict: bool) -> None:
+class Scheduler(Drawer):
+    """Draws directives for a target, and keeps those that are legal so far."""
+
+    def __init__(self, draw: Draw, graph: Graph, strict: bool, target: Target) -> None:
         super().__init__(draw)
-        self.graph, self.strict = graph, strict
+        self.graph, self.strict, self.target = graph, strict, target
         self.schedule = Schedule()
-        self.plan: Plan = resolve(graph, self.schedule, strict=strict, target=host())[1]
+        self.plan: Plan = resolve(graph, self.schedule, strict=strict, target=target)[1]
         self.names = 0
 
     def fresh(self, loop: str) -> str:
@@ -81,7 +88,7 @@ class _Scheduler(Drawer):
         """Keep these directives of a stage if they are legal."""
         try:
             asked = self.schedule.replace(ask())
-            plan = resolve(self.graph, asked, strict=self.strict, target=host())[1]
+            plan = resolve(self.graph, asked, strict=self.strict, target=self.target)[1]
         except UserError:
             return False
         self.schedule, self.plan = asked, plan
@@ -138,13 +145,13 @@ class _Scheduler(Drawer):
 # ---- directives about loops: what is asked, given the loops so far
 
 
-def _split(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
+def _split(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     loop = s.pick(loops)
     tail = s.pick(["auto", "auto", "shift", "guard"])
     return chain.split(loop, s.fresh(loop), s.fresh(loop), s.pick(_FACTORS), tail=tail)
 
 
-def _tile(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
+def _tile(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     if len(loops) < 2:
         return _split(s, chain, loops)
     at = s.number(0, len(loops) - 2)
@@ -152,52 +159,52 @@ def _tile(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedul
     return chain.tile(a, b, s.fresh(a), s.fresh(b), s.fresh(a), s.fresh(b), s.pick(_FACTORS), s.pick(_FACTORS))
 
 
-def _reorder(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
+def _reorder(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     return chain.reorder(*s.draw(st.permutations(loops)))
 
 
-def _fuse(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
+def _fuse(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     if len(loops) < 2:
         return _parallel(s, chain, loops)
     at = s.number(0, len(loops) - 2)
     return chain.fuse(loops[at], loops[at + 1], s.fresh(loops[at]))
 
 
-def _vectorize(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
+def _vectorize(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     tail = s.pick(["auto", "auto", "auto", "guard", "shift"])
     return chain.vectorize(loops[-1], s.pick(_VECTORS), tail=tail)
 
 
-def _vectorize_outer(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
+def _vectorize_outer(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     """A vector along another loop, which is then moved innermost."""
     loop = s.pick(loops)
     inner = s.fresh(loop)
     return chain.split(loop, loop, inner, s.pick(_VECTORS)).reorder(*loops, inner).vectorize(inner)
 
 
-def _unroll(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
+def _unroll(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     return chain.unroll(s.pick(loops), s.pick([2, 3, 4, 8]))
 
 
-def _unroll_whole(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
+def _unroll_whole(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     return chain.unroll(s.pick(loops))
 
 
-def _vectorize_whole(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
+def _vectorize_whole(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     """Of an extent that is stated, or found to be constant where the stage is computed."""
     return chain.vectorize(loops[-1])
 
 
-def _parallel(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
+def _parallel(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     factor = s.pick([None, None, 2, 5])
     return chain.parallel(loops[0] if s.number(0, 3) else s.pick(loops), factor)
 
 
-def _partition(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
+def _partition(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     return chain.partition(s.pick(loops), s.pick(["never", "always"]))
 
 
-def _rfactor(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
+def _rfactor(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     reductions = [n for n in loops if "." in n]
     if not reductions:
         return _split(s, chain, loops)
@@ -205,7 +212,7 @@ def _rfactor(s: _Scheduler, chain: StageSchedule, loops: list[str]) -> StageSche
     return chain.rfactor(*factored, *(s.fresh("u") for _ in factored))
 
 
-_LOOPS: list[Callable[[_Scheduler, StageSchedule, list[str]], StageSchedule]] = [
+_LOOPS: list[Callable[[Scheduler, StageSchedule, list[str]], StageSchedule]] = [
     _split, _split, _tile, _tile, _reorder, _fuse, _vectorize, _vectorize, _vectorize, _vectorize_outer, _unroll,
     _unroll_whole, _vectorize_whole, _parallel, _parallel, _partition, _rfactor,
 ]  # fmt: skip
@@ -214,16 +221,16 @@ _LOOPS: list[Callable[[_Scheduler, StageSchedule, list[str]], StageSchedule]] = 
 # ---- directives about memory and variants
 
 
-def _store_in(s: _Scheduler, stage: Stage) -> None:
+def _store_in(s: Scheduler, stage: Stage) -> None:
     s.attempt(lambda: s.chain(stage).store_in(s.pick(["heap", "stack"])))
 
 
-def _reorder_storage(s: _Scheduler, stage: Stage) -> None:
+def _reorder_storage(s: Scheduler, stage: Stage) -> None:
     if stage.dims:
         s.attempt(lambda: s.chain(stage).reorder_storage(*s.draw(st.permutations(stage.dims))))
 
 
-def _split_storage(s: _Scheduler, stage: Stage) -> None:
+def _split_storage(s: Scheduler, stage: Stage) -> None:
     """At times in panels, and panels in panels."""
     if stage.dims and _stored(s, stage):
         for _ in range(s.pick([1, 1, 2])):
@@ -232,33 +239,33 @@ def _split_storage(s: _Scheduler, stage: Stage) -> None:
             s.attempt(lambda: s.chain(stage).reorder_storage(*s.draw(st.permutations(_stored(s, stage)))))
 
 
-def _in_panels(s: _Scheduler, stage: Stage) -> StageSchedule:
+def _in_panels(s: Scheduler, stage: Stage) -> StageSchedule:
     dim = s.pick(_stored(s, stage))
     return s.chain(stage).split_storage(dim, s.pick([dim, s.fresh(dim)]), s.fresh(dim), s.pick(_FACTORS))
 
 
-def _stored(s: _Scheduler, stage: Stage) -> Sequence[str]:
+def _stored(s: Scheduler, stage: Stage) -> Sequence[str]:
     """The dims that a stage has in memory so far."""
     return s.plan.stages[stage.name].storage if stage.name in s.plan.stages else ()
 
 
-def _nontemporal(s: _Scheduler, stage: Stage) -> None:
+def _nontemporal(s: Scheduler, stage: Stage) -> None:
     s.attempt(lambda: s.chain(stage).nontemporal())
 
 
-def _prefetch(s: _Scheduler, stage: Stage) -> None:
+def _prefetch(s: Scheduler, stage: Stage) -> None:
     loops, inputs = s.loops(stage.name), list(s.graph.input)
     if loops and inputs:
         s.attempt(lambda: s.chain(stage).pure().prefetch(s.pick(inputs), s.pick(loops), s.number(1, 4)))
 
 
-def _specialize(s: _Scheduler, stage: Stage) -> None:
+def _specialize(s: Scheduler, stage: Stage) -> None:
     tests = [_test(s) for _ in range(s.pick([1, 1, 2]))]
     if "" not in tests:
         s.attempt(lambda: s.chain(stage).specialize(s.pick([" and ", " or "]).join(tests)))
 
 
-def _test(s: _Scheduler) -> str:
+def _test(s: Scheduler) -> str:
     """A condition on the extent of an input or on a param; none if there are none."""
     extents = [f"{i.name}.shape[{k}]" for i in s.graph.inputs for k in range(i.ndim)]
     numbers = [p.name for p in s.graph.params if p.dtype.is_int]
@@ -268,7 +275,7 @@ def _test(s: _Scheduler) -> str:
     return s.pick([f"{e} >= {n}", f"{e} < {n}", f"{e} % {n} == 0", f"not {e} == {n}"])
 
 
-_STORAGE: list[Callable[[_Scheduler, Stage], None]] = [
+_STORAGE: list[Callable[[Scheduler, Stage], None]] = [
     _store_in, _reorder_storage, _reorder_storage, _split_storage, _split_storage, _nontemporal, _prefetch, _specialize,
 ]  # fmt: skip
 
@@ -276,7 +283,7 @@ _STORAGE: list[Callable[[_Scheduler, Stage], None]] = [
 # ---- directives that are seldom drawn together, about a stage and one that reads it
 
 
-def _in_an_unrolled_update(s: _Scheduler, stage: Stage, host: Stage) -> None:
+def _in_an_unrolled_update(s: Scheduler, stage: Stage, host: Stage) -> None:
     """A producer with loops that are split, inside copies of a loop and its rest."""
     k = len(host.definitions) - 1
     if s.chance(50):
@@ -291,7 +298,7 @@ def _in_an_unrolled_update(s: _Scheduler, stage: Stage, host: Stage) -> None:
         s.attempt(lambda: _split(s, s.chain(stage).pure(), s.loops(stage.name)))
 
 
-def _sliding_and_special(s: _Scheduler, stage: Stage, host: Stage) -> None:
+def _sliding_and_special(s: Scheduler, stage: Stage, host: Stage) -> None:
     """A producer that keeps what it computed before, and versions of the loops for some sizes."""
     s.attempt(lambda: _split(s, s.chain(host).pure(), s.loops(host.name)[:1]))
     loops = s.loops(host.name)
@@ -303,13 +310,13 @@ def _sliding_and_special(s: _Scheduler, stage: Stage, host: Stage) -> None:
         s.shape_loops(stage, 0)
 
 
-def _at_a_fused_loop(s: _Scheduler, stage: Stage, host: Stage) -> None:
+def _at_a_fused_loop(s: Scheduler, stage: Stage, host: Stage) -> None:
     s.attempt(lambda: _fuse(s, s.chain(host).pure(), s.loops(host.name)))
     s.attempt(lambda: on(stage.name).compute_at(host.name, s.pick(s.loops(host.name))))
     if s.chance(50):
         s.shape_loops(stage, 0)
 
 
-_MOTIFS: list[Callable[[_Scheduler, Stage, Stage], None]] = [
+_MOTIFS: list[Callable[[Scheduler, Stage, Stage], None]] = [
     _in_an_unrolled_update, _sliding_and_special, _at_a_fused_loop,
 ]  # fmt: skip

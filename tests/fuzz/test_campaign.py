@@ -18,10 +18,12 @@ from .seeded import seeded
 from .ways import MISMATCH, REFUSED, RIGHT, SAME, Begun, Ended, Tell, cases
 
 
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, work: object, seeds: list[int]) -> Campaign:
+def run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, work: object, seeds: list[int], target: str = "host"
+) -> Campaign:
     if work is not None:
         monkeypatch.setattr(campaign, "run_case", work)
-    found = Campaign(Namespace(jobs=2, limit=60, out=tmp_path, case=None, schedules=1, strategies=1))
+    found = Campaign(Namespace(jobs=2, limit=60, out=tmp_path, case=None, schedules=1, strategies=1, target=target))
     found.run(iter(seeds), float("inf"))
     return found
 
@@ -42,8 +44,15 @@ def test_ways_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert not list(tmp_path.iterdir())
 
 
+def test_on_the_simulated_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = run(monkeypatch, tmp_path, None, [4007, 4011], "cuda-sim")
+    assert found.cases == 2
+    assert {label for label, _ in found.outcomes} == {"prepare", "default", "random 1"}, "strategies are for CPUs"
+    assert {outcome for _, outcome in found.outcomes} <= {RIGHT, SAME, REFUSED}
+
+
 def test_behind_a_crash_the_other_ways_are_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def dies(seed: int, schedules: int, strategies: int, skip: int, tell: Tell) -> None:
+    def dies(seed: int, schedules: int, strategies: int, target: str, skip: int, tell: Tell) -> None:
         for step, label in enumerate(["prepare", "default", "random 1", "dp"]):
             if step >= skip:
                 tell(Begun(step, label, f"# {label}"))

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import assume, given, seed, settings
 from hypothesis import strategies as st
 
+from pantile.target import host
+
 from .copies import changed, copies, in_panels, with_copies
 from .draws import Draw, Drawer
 from .harness import Trial, check, pipeline_of
@@ -26,7 +28,7 @@ def trials(draw: Draw, focus: str, verbs: tuple[str, ...]) -> Trial:
     made = in_panels(drawer, graph, made) if "panels" in verbs else made
     assume(len(made))
     schedule = draw(schedules(changed(graph, made), case.strict))
-    both = with_copies(graph, made, schedule, case.strict)
+    both = with_copies(graph, made, schedule, case.strict, host())
     return Trial(case, both, None, draw(st.sampled_from([1, 2])))
 
 

@@ -19,15 +19,15 @@ from pantile.errors import UserError
 from pantile.pipeline import Pipeline
 from pantile.reference import evaluate
 from pantile.schedule.schedule import Schedule
+from pantile.target import named
 
 from ..autoschedule.problems import MODELS, TINY, problem_of
 from .arrays import LAYOUTS, outputs_like
 from .draws import Draw
 from .guarded import guarded
-from .harness import beyond_reference, compare, pipeline_of, program, refused_call, refused_late
+from .harness import beyond_reference, compare, pipeline_of, program, refused_call, refused_late, schedules_for
 from .interior import interior_pipelines
 from .pipelines import Case, pipelines
-from .schedules import schedules
 from .seeded import seeded
 
 # What became of a way. Only the first three are as it should be.
@@ -70,15 +70,16 @@ def cases() -> st.SearchStrategy[Case]:
     )
 
 
-def run_case(seed: int, schedules: int, strategies: int, skip: int, tell: Tell) -> None:
+def run_case(seed: int, schedules: int, strategies: int, target: str, skip: int, tell: Tell) -> None:
     """Run the case of this seed in all ways but the first `skip`, telling what begins and how it ends.
 
-    Beside the default, these are so many random schedules, and what so many strategies find, each case others."""
+    Beside the default, these are so many random schedules, and what so many strategies find, each case others. Those
+    are for CPUs."""
     tell(Begun(0, "prepare", f"# seed {seed}"))
     try:
         case: Case = seeded(seed)(cases())
         tell(Begun(0, "prepare", case.source))
-        prepared = _Prepared(seed, case)
+        prepared = _Prepared(seed, case, target)
     except Exception as error:
         expected = isinstance(error, UserError) and beyond_reference(error)
         tell(Ended(0, "prepare", REFUSED if expected else EXCEPTION, "" if expected else _trace()))
@@ -92,9 +93,9 @@ def run_case(seed: int, schedules: int, strategies: int, skip: int, tell: Tell) 
 class _Prepared:
     """A pipeline with its arguments and the results to expect; none if such a call is refused."""
 
-    def __init__(self, seed: int, case: Case) -> None:
-        self.seed, self.case = seed, case
-        self.pipeline = pipeline_of(self.case)
+    def __init__(self, seed: int, case: Case, target: str) -> None:
+        self.seed, self.case, self.target = seed, case, target
+        self.pipeline = pipeline_of(self.case, target=target)
         self.inputs, self.params = self.case.values(self.pipeline.graph)
         self.refused = refused_call(self.pipeline, self.inputs, self.params)
         self.expected = [] if self.refused else evaluate(self.pipeline.graph, self.inputs, self.params)
@@ -109,11 +110,10 @@ class _Prepared:
         draw = self.draw(f"{label} arrays")
         threads, debug = draw(st.sampled_from([1, 2, 3])), draw(st.integers(0, 7)) == 7
         shown = f"# {label}, to be found"
-        tell(Begun(step, label, program(self.case, self.pipeline.graph, f"None {shown}", threads, debug)))
+        tell(Begun(step, label, self.program(f"None {shown}", threads, debug)))
         try:
             schedule = find(self)
-            shown = program(self.case, self.pipeline.graph, repr(schedule), threads, debug)
-            tell(Begun(step, label, shown))
+            tell(Begun(step, label, self.program(repr(schedule), threads, debug)))
             scheduled = self.pipeline.with_schedule(schedule).with_options(debug=debug)
             if repr(scheduled.schedule) in self.tried:
                 tell(Ended(step, label, SAME))
@@ -129,6 +129,9 @@ class _Prepared:
             tell(Ended(step, label, EXCEPTION, _trace()))
         else:
             tell(Ended(step, label, RIGHT))
+
+    def program(self, schedule: str, threads: int, debug: bool) -> str:
+        return program(self.case, self.pipeline.graph, schedule, threads, debug, self.target)
 
     def may_refuse(self, label: str) -> bool:
         """Whether only lowering may find out that a schedule cannot be honoured: one that a strategy found can be,
@@ -156,10 +159,15 @@ class _Prepared:
 def _ways(p: _Prepared, drawn: int, strategies: int) -> Iterator[tuple[str, Callable[[_Prepared], Schedule]]]:
     yield "default", lambda p: Schedule()
     for k in range(drawn):
-        yield f"random {k + 1}", lambda p, k=k: p.draw(f"random {k}")(schedules(p.pipeline.graph, p.case.strict))
-    for k in range(strategies):
+        yield f"random {k + 1}", lambda p, k=k: _random(p, k)
+    for k in range(0 if named(p.target).has_blocks else strategies):
         name = MODELS[(p.seed * strategies + k) % len(MODELS)]
         yield name, lambda p, name=name: _found(p, name)
+
+
+def _random(p: _Prepared, k: int) -> Schedule:
+    found: Schedule = p.draw(f"random {k}")(schedules_for(p.target, p.pipeline.graph, p.case.strict))
+    return found
 
 
 def _found(p: _Prepared, name: str) -> Schedule:

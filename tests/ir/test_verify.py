@@ -105,6 +105,15 @@ PROMISED: dict[str, tuple[Stmt, Property, str]] = {
     "parallel loop": (
         loop(store(ONE_BYTE, x), Kind.PARALLEL), Property.NO_PARALLEL_LOOPS, "loop x is still marked parallel"
     ),
+    "block loop": (loop(store(ONE_BYTE, x), Kind.BLOCK), Property.NO_BLOCK_LOOPS, "loop x is still marked block"),
+    "threads in threads": (
+        loop(For("t", ZERO, EIGHT, Kind.THREAD, store(ONE_BYTE)), Kind.THREAD), Property.THREAD_LOOPS,
+        "the threads of loop t are in a loop of threads already, x",
+    ),
+    "uncounted threads": (
+        loop(For("t", ZERO, x, Kind.THREAD, store(ONE_BYTE))), Property.THREAD_LOOPS,
+        "the threads of loop t do not know how often it runs",
+    ),
     "another rank": (TWO_INDICES, Property.BOXES, "out is accessed with 2 indices, and has 1 dims"),
     "flat too early": (
         Alloc("t", UINT8, EIGHT, Memory.HEAP, None, store(ONE_BYTE)), Property.BOXES, "t is flat memory already"

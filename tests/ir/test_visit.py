@@ -54,6 +54,12 @@ def test_show() -> None:
     assert show(EVERYTHING) == TEXT
 
 
+def test_show_blocks() -> None:
+    blocks = [For("y", ZERO, h, Kind.BLOCK, STORE, const(n, INDEX), 256) for n in (0, 1280)]
+    head = "block for y in 0..h:  # 256 threads each"
+    assert [show(s).splitlines()[0] for s in blocks] == [head, f"{head}, 1280 bytes shared"]
+
+
 def test_show_program() -> None:
     p = Program("k", (BufferArg("img", UINT8, 2, False, (None, 1)),), (ScalarArg("gain", INT32),), STORE)
     assert show_program(p).splitlines()[0] == "kernel k(img: uint8[:, dense], gain: int32):"

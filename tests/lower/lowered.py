@@ -13,7 +13,7 @@ from pantile.ir.visit import children
 from pantile.lower.nest import LoopNest
 from pantile.lower.passes import Trace
 from pantile.schedule.resolve import resolve
-from pantile.target import NAMED
+from pantile.target import NAMED, Target
 from pantile.variant import Variants
 from tests.analysis.indices import value
 
@@ -35,10 +35,10 @@ class Recorder(Trace):
         return result
 
 
-def lowered(p: pt.Pipeline, large: bool = True) -> dict[str, Stmt]:
+def lowered(p: pt.Pipeline, large: bool = True, target: Target = TARGET) -> dict[str, Stmt]:
     """What each pass makes of a pipeline, for large arrays or for any, in C order."""
-    options = Options(TARGET)
-    graph, plan = resolve(p.rewritten, p.schedule, target=TARGET)
+    options = Options(target)
+    graph, plan = resolve(p.rewritten, p.schedule, target=target)
     variants = Variants(graph, plan)
     variant = variants.usual
     if not large:

@@ -154,3 +154,13 @@ def test_what_is_no_size_is_refused_as_ever() -> None:
 @pytest.mark.parametrize("how", [{"strict": True}, {"algebra": False}, {"machine": pt.machine.named("i7-6700")}])
 def test_options_go_with_it(how: dict[str, Any]) -> None:
     assert agrees(blur(**how))
+
+
+@pytest.mark.filterwarnings("error")
+def test_strategies_are_not_asked_about_gpus() -> None:
+    for p in (blur(target="cuda-sim"), blur().with_options(target="cuda-sim")):
+        assert agrees(p)
+        assert found_by(p) is None and ".block(" in str(p.schedule)
+        assert isinstance(p.with_options(target="host")._finding.asked, Auto)
+    with pytest.raises(pt.UserError, match="schedule='greedy': strategies find schedules for CPUs, and"):
+        blur(target="cuda-sim").with_schedule("greedy")

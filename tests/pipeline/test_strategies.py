@@ -11,7 +11,7 @@ import pytest
 
 import pantile as pt
 from pantile.autoschedule import Found, Problem, Report, Strategy
-from pantile.target import NAMED
+from pantile.target import CPUS
 
 MACHINE = pt.machine.named("neoverse-n1")
 
@@ -103,11 +103,11 @@ def test_for_the_target_by_default() -> None:
     assert strategy.asked[0].machine.vector_bits == 512 and p.schedule
 
 
-@pytest.mark.parametrize("to", NAMED)
+@pytest.mark.parametrize("to", CPUS)
 def test_reads_a_foreign_target_and_no_other(to: str) -> None:
     strategy = Recording()
     pt.Pipeline.with_schedule(pipeline(target=to), strategy, estimates={"img": (4, 4)})
-    read, given = strategy.asked[0].machine.target, NAMED[to]
+    read, given = strategy.asked[0].machine.target, CPUS[to]
     assert (read.architecture, read.vector_bits, read.registers) == (
         given.architecture, given.vector_bits, given.registers,
     )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 
 import pantile as pt
 from pantile.apps import APPS
-from pantile.target import NAMED
+from pantile.target import CPUS
 from pantile.target import known as targets
 from tests.apps.pipelines import SCHEDULES
 
@@ -18,7 +18,7 @@ from .assembly import Loop, hottest, steady_loops
 EVERY = [(name, how) for name in ("blur", "unsharp", "harris") for how in SCHEDULES]
 TILED = ("matmul", "conv_layer")  # tiles of registers
 every_app = pytest.mark.parametrize(("name", "how"), EVERY, ids=map("-".join, EVERY))
-every_target = pytest.mark.parametrize("to", NAMED)
+every_target = pytest.mark.parametrize("to", CPUS)
 
 # What a target's widest registers look like in instructions.
 WIDE = {
@@ -52,11 +52,11 @@ NEEDED = {"blur": [THIRDS], "unsharp": [FUSED, QUOTIENT], "harris": [FUSED]}
 @functools.cache
 def code(name: str, how: str, to: str) -> str:
     """The assembly of an app; its expert is asked for the target's vectors, not the host's."""
-    return APPS[name].build().with_schedule(APPS[name].schedule(how, NAMED[to], cores=16)).asm(to)
+    return APPS[name].build().with_schedule(APPS[name].schedule(how, CPUS[to], cores=16)).asm(to)
 
 
 def loops(name: str, how: str, to: str) -> list[Loop]:
-    found = steady_loops(code(name, how, to), NAMED[to].architecture)
+    found = steady_loops(code(name, how, to), CPUS[to].architecture)
     assert found, "no loop works mostly on vectors"
     return found
 
@@ -64,7 +64,7 @@ def loops(name: str, how: str, to: str) -> list[Loop]:
 @every_app
 @every_target
 def test_hot_loop_is_vector_code(name: str, how: str, to: str) -> None:
-    loop = hottest(code(name, how, to), NAMED[to].architecture)
+    loop = hottest(code(name, how, to), CPUS[to].architecture)
     assert loop.like(NEEDED[name][0][to]), f"nothing like {NEEDED[name][0][to]} in\n{loop}"
     wide = [i for i in loop.like(WIDE[to]) if i in loop.vectors]
     assert 4 * len(wide) >= 3 * len(loop.vectors), f"most vectors are narrower than the target's in\n{loop}"
@@ -115,15 +115,15 @@ def test_nothing_but_the_runtime_is_called(name: str, how: str, to: str) -> None
 @every_target
 def test_strict_code_fuses_nothing(name: str, to: str) -> None:
     text = APPS[name].build().with_options(strict=True).asm(to)
-    assert not [loop for loop in steady_loops(text, NAMED[to].architecture) if loop.like(FUSED[to])]
+    assert not [loop for loop in steady_loops(text, CPUS[to].architecture) if loop.like(FUSED[to])]
 
 
-@pytest.mark.parametrize("host", NAMED)
+@pytest.mark.parametrize("host", CPUS)
 def test_the_host_makes_no_difference(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = code("blur", "plain", "aarch64")
-    monkeypatch.setattr(targets, "host", lambda: NAMED[host])
+    monkeypatch.setattr(targets, "host", lambda: CPUS[host])
     p = APPS["blur"].build()
-    assert p.options.target == NAMED[host]
+    assert p.options.target == CPUS[host]
     assert p.asm("aarch64") == expected
     assert p.asm() == p.asm(host)
 
@@ -146,13 +146,13 @@ def test_fixed_point_stays_narrow(to: str) -> None:
     mean[y, x] = pt.select(closer, pt.rounding_halving_add(*near), pt.rounding_halving_add(*far))
     there = pt.rounding_halving_add(mean[y, x // 2], mean[y, x // 2 + 1])
     out[y, x] = pt.select(x % 2 == 0, mean[y, x // 2], a[y, x // 2] - there + b[y, x // 2])
-    lanes = NAMED[to].vector_bits // 16
+    lanes = CPUS[to].vector_bits // 16
     by_row = pt.Schedule(
         pt.on("out").vectorize("x", 2 * lanes),
         pt.on("mean").compute_at("out", "y").vectorize("x", lanes),
     )
     p = pt.Pipeline(out, shape=(a.shape[0], 2 * a.shape[1] - 8), schedule=by_row)
-    found = steady_loops(p.asm(to), NAMED[to].architecture)
+    found = steady_loops(p.asm(to), CPUS[to].architecture)
     for pattern in FIXED[to]:
         assert any(loop.like(pattern) for loop in found), f"no {pattern}"
     widened = r"vpmovzxwd|uaddl|ushll"

@@ -12,8 +12,8 @@ import pytest
 import pantile
 
 ROOT = Path(pantile.__file__).parent
-# What only some commands need, and what takes long to import: late, but not for the sake of a circle.
-LATE = {"pantile.cli.command", "pantile.cli.pictures"}
+# What only some commands or targets need, and what takes long to import: late, but not for the sake of a circle.
+LATE = {"pantile.backends", "pantile.cli.command", "pantile.cli.pictures"}
 
 
 def modules() -> dict[str, ast.Module]:

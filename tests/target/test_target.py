@@ -9,14 +9,14 @@ import pytest
 
 from pantile.errors import UserError
 from pantile.machine import named as machine_named
-from pantile.target import NAMED, Kind, Memory, host, named
+from pantile.target import CPUS, Kind, Memory, host, named
 from pantile.target.description import cpu_target
 from pantile.target.known import llvm_target
 
 
 def test_by_name() -> None:
     assert named("host") == host()
-    assert [(t.architecture, t.vector_bits, t.registers) for t in NAMED.values()] == [
+    assert [(t.architecture, t.vector_bits, t.registers) for t in CPUS.values()] == [
         ("x86", 256, 16), ("x86", 512, 32), ("aarch64", 128, 32), ("riscv", 128, 32),
     ]  # fmt: skip
     assert host().vector_bits >= 128
@@ -27,8 +27,8 @@ def test_by_name() -> None:
 def test_features_are_said_or_implied() -> None:
     assert llvm_target("x86_64-unknown-linux-gnu", "skylake", "+avx2").vector_bits == 256
     assert llvm_target("x86_64-unknown-linux-gnu", "skylake", "-avx2").vector_bits == 128
-    assert [t.native_half for t in NAMED.values()] == [False, False, True, True]
-    assert [t.multiplies_by_lane for t in NAMED.values()] == [False, False, True, False]
+    assert [t.native_half for t in CPUS.values()] == [False, False, True, True]
+    assert [t.multiplies_by_lane for t in CPUS.values()] == [False, False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_of_a_machine() -> None:
 
 def test_a_machine_for_another_target() -> None:
     arm = machine_named("neoverse-n1")
-    assert arm.for_target(NAMED["aarch64"]) is arm
-    foreign = arm.for_target(NAMED["x86-64-v3"])
+    assert arm.for_target(CPUS["aarch64"]) is arm
+    foreign = arm.for_target(CPUS["x86-64-v3"])
     assert (foreign.registers, foreign.target.multiplies_by_lane, foreign.cores) == (16, False, arm.cores)
 
 

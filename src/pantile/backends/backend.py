@@ -15,7 +15,8 @@ from typing import Protocol
 from ..expr.types import DType
 from ..ir.nodes import Program
 from ..lower.passes import Trace
-from ..runtime.arguments import NDArray
+from ..runtime.arguments import AnyArray
+from ..runtime.arrays import Arrays
 from ..target import Target
 
 Values = Sequence[bool | int | float]
@@ -24,19 +25,24 @@ Values = Sequence[bool | int | float]
 class Ready(Protocol):
     """Code for calls of one kind."""
 
-    def run(self, arrays: Sequence[NDArray], numbers: Values, threads: int) -> None:
-        """Run it on inputs and outputs, and params; raises a RunError where that fails."""
+    def run(self, arrays: Sequence[AnyArray], numbers: Values, threads: int) -> bool:
+        """Run it on inputs and outputs, and params; raises a RunError where that fails. Whether it has waited for the
+        results, so that the time it took is that of the code."""
 
 
 class Loaded(Protocol):
     """Code of one variant of a pipeline, in this process; it stays as long as this object."""
 
-    def ready(self, arrays: Sequence[NDArray], numbers: Sequence[DType], labels: Mapping[str, str]) -> Ready:
+    def ready(self, arrays: Sequence[AnyArray], numbers: Sequence[DType], labels: Mapping[str, str]) -> Ready:
         """For calls with such arrays, of which only layouts count, and params. `labels`: how messages name buffers."""
 
 
 class Backend(Protocol):
     """One kind of target."""
+
+    @property
+    def arrays(self) -> Arrays:
+        """Those that calls of such code take."""
 
     def check(self, target: Target) -> None:
         """Raise a UserError where this process cannot run such code."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..codegen.compile import assembly, compile_objects
 from ..codegen.emit import buffer_names, emit
@@ -12,7 +13,7 @@ from ..errors import UserError
 from ..expr.types import DType
 from ..ir.nodes import Program
 from ..lower.passes import Trace, outlined
-from ..runtime.arguments import NDArray
+from ..runtime.arrays import NumpyArrays
 from ..runtime.kernel import Kernel, ObjectCode, Report, failure
 from ..runtime.packing import Packing
 from ..target import Target, host
@@ -21,6 +22,8 @@ from .backend import Values
 
 class Cpu:
     """All CPUs that LLVM knows; this process runs code for its own."""
+
+    arrays = NumpyArrays()
 
     def check(self, target: Target) -> None:
         if target != host():
@@ -52,7 +55,7 @@ class LoadedForCpu:
     def __init__(self, code: ObjectCode) -> None:
         self.kernel = Kernel(code)
 
-    def ready(self, arrays: Sequence[NDArray], numbers: Sequence[DType], labels: Mapping[str, str]) -> ReadyForCpu:
+    def ready(self, arrays: Sequence[Any], numbers: Sequence[DType], labels: Mapping[str, str]) -> ReadyForCpu:
         return ReadyForCpu(self.kernel, Packing(arrays, numbers), labels)
 
 
@@ -63,12 +66,13 @@ class ReadyForCpu:
         self._kernel, self._packed, self._labels = kernel, packing.pack, labels
         self._reports = kernel.reports
 
-    def run(self, arrays: Sequence[NDArray], numbers: Values, threads: int) -> None:
+    def run(self, arrays: Sequence[Any], numbers: Values, threads: int) -> bool:
         report = Report() if self._reports else None
         address = 0 if report is None else ctypes.addressof(report)
         code = self._kernel.function(self._packed(arrays, numbers, address), threads)
         if code:
             raise failure(code, list(report or ()), self._kernel.buffers, self._labels)
+        return True
 
 
 def _symbol(program: Program) -> str:

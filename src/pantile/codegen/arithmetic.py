@@ -41,7 +41,7 @@ def _arithmetic(on_ints: str, on_floats: str) -> Writer:
     def writer(ctx: Context, e: Op, args: list[str]) -> str:
         if e.dtype.is_float:
             return ctx.fn.value(f"{on_floats} {ctx.flags}{_type(e)} {args[0]}, {args[1]}")
-        flag = "nsw " if e.dtype is INDEX and e.lanes == 1 else ""  # indices never overflow; data wraps
+        flag = "nsw " if e.dtype.kind == INDEX.kind and e.lanes == 1 else ""  # indices never overflow; data wraps
         return ctx.fn.value(f"{on_ints} {flag}{_type(e)} {args[0]}, {args[1]}")
 
     return writer

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ..expr.nodes import Bits, Cast, Const, Expr, Op
-from ..expr.types import FLOAT32, FLOAT64, DType
+from ..expr.types import FLOAT32, FLOAT64, INT32, UINT32, DType
 from .context import Context
 from .mantissa import is_slow_to_float, small_to_float, without_limits
 from .rounding import bfloat_bits, bfloat_from_bits, double_to_16bit, round_bfloat
 from .types import constant, integer_type, mangled, value_type
+from .vectors import gather, pick
 
 
 def write_cast(ctx: Context, e: Cast, value: str) -> str:
@@ -64,6 +65,8 @@ def _float_to_int(ctx: Context, e: Cast, value: str) -> str:
         value = _float_to_float(ctx, source, FLOAT32, lanes, value)
         source = FLOAT32
     t = value_type(source, lanes)
+    if ctx.threads and source == FLOAT32 and to.bits <= INT32.bits:
+        return _by_instruction(ctx, to, lanes, value)
     if _converts_by_saturating(ctx):
         return _narrowed(ctx, t, to, lanes, value) if to.bits == 8 else _saturated(ctx, t, to, lanes, value)
     if to.bits <= 16 and _is_clamped(e.value, to):
@@ -93,12 +96,27 @@ def _saturated(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:
 def _narrowed(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:
     """To 8 bits by way of 16: targets with vectors narrow by half and saturate in one instruction."""
     half = DType(to.kind, 16)
-    wide, sign = value_type(half, lanes), "s" if to.is_signed else "u"
-    result = _saturated(ctx, t, half, lanes, value)
+    return _limited(ctx, to, half, lanes, _saturated(ctx, t, half, lanes, value))
+
+
+def _limited(ctx: Context, to: DType, source: DType, lanes: int, result: str) -> str:
+    """An integer as the nearest one of a type of fewer bits."""
+    wide, sign = value_type(source, lanes), "s" if to.is_signed else "u"
     for limit, bound in (("min", to.max), ("max", to.min))[: 2 if to.is_signed else 1]:
         name = f"llvm.{sign}{limit}.{mangled(wide)}"
-        result = ctx.fn.value(f"call {wide} @{name}({wide} {result}, {wide} {constant(half, lanes, bound)})")
+        result = ctx.fn.value(f"call {wide} @{name}({wide} {result}, {wide} {constant(source, lanes, bound)})")
     return ctx.fn.value(f"trunc {wide} {result} to {value_type(to, lanes)}")
+
+
+def _by_instruction(ctx: Context, to: DType, lanes: int, value: str) -> str:
+    """On GPUs: from float32 to 32 bits, which saturates and makes 0 of what is no number, and from there to fewer. LLVM
+    (22) does not know that, and limits the float as well."""
+    name, wide = ("f2i", INT32) if to.is_signed else ("f2ui", UINT32)
+    fn, element = ctx.fn, value_type(wide)
+    parts = [pick(fn, value, value_type(FLOAT32), lanes, lane) for lane in range(lanes)]
+    whole = [fn.value(f"call {element} @llvm.nvvm.{name}.rz(float {part})") for part in parts]
+    result = whole[0] if lanes == 1 else gather(fn, whole, element)
+    return result if to.bits == wide.bits else _limited(ctx, to, wide, lanes, result)
 
 
 def _clamped_to_int(ctx: Context, t: str, to: DType, lanes: int, value: str) -> str:

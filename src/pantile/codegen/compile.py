@@ -24,8 +24,9 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 from ..errors import InternalError
 from ..expr.depth import side_by_side
 from ..forks import check_llvm, in_team, llvm_for_a_team
-from ..native import set_up_llvm
+from ..native import set_up_gpus, set_up_llvm
 from ..target import Target
+from ..target.description import CUDA
 from .parts import parts
 
 _OPTIMIZE = 1
@@ -86,6 +87,8 @@ def _has_long_block(text: str) -> bool:
 
 def target_machine(target: Target, level: int = _SELECT) -> llvm.TargetMachine:
     """LLVM's code generator for a target; it must not be shared between threads."""
+    if target.architecture == CUDA:
+        set_up_gpus()
     set_up_llvm()
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu,

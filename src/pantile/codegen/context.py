@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
+from ..cached import cached_property
 from ..dataclass import dataclass
 from ..expr.nodes import Expr
 from ..expr.types import DType
@@ -13,9 +14,12 @@ from ..target import Target
 from .closure import Closure
 from .exchanges import Exchanges
 from .function import Function
+from .indices import index_type
 from .lanes import Neighbours
+from .places import Places
 from .rows import Rows
 from .strided import Groups
+from .types import scalar_type
 
 
 @dataclass
@@ -32,6 +36,11 @@ class Module:
     kernels: Mapping[str, Kernel]  # by name
     closures: dict[str, Closure] = field(default_factory=dict)  # of those that are written
 
+    @cached_property
+    def index(self) -> str:
+        """LLVM's type of places in memory."""
+        return scalar_type(index_type(self.target.index_bits))
+
 
 @dataclass
 class Context:
@@ -44,6 +53,8 @@ class Context:
     neighbours: Neighbours = field(default_factory=lambda: Neighbours(Block(())))
     exchanges: Exchanges = field(default_factory=lambda: Exchanges(Block(())))
     rows: Rows = field(default_factory=Rows)  # of the innermost loop around
+    places: Places = field(default_factory=Places)
+    threads: int = 0  # of a block, in a kernel of blocks
     memo: dict[int, str] = field(default_factory=dict)  # expression id -> operand, within one statement
     alive: list[Expr] = field(default_factory=list)  # expressions made on the way, while `memo` knows their ids
 

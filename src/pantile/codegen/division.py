@@ -47,7 +47,8 @@ class _Division:
 
     def __init__(self, ctx: Context, e: Op) -> None:
         self.fn = ctx.fn
-        self.bits, self.lanes, self.signed = e.dtype.bits, e.lanes, e.dtype.is_signed
+        self.bits, self.lanes = e.dtype.bits, e.lanes
+        self.signed = e.dtype.is_signed and not (ctx.threads and all(map(ctx.places.is_count, e.args)))
         self.type = integer_type(self.bits, self.lanes)
         self.bools = integer_type(1, self.lanes)
 

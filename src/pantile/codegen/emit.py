@@ -1,24 +1,32 @@
 """A flat Program in, the text of an LLVM module out.
 
-The module defines `i32 @<name>(ptr args, i64 num_threads)`. args is an array of 8-byte slots: for each buffer its data
-pointer, extents and strides; then the scalars; last a pointer to the report of a debug build. The result is 0, -1 for
-out of memory, or 1 for a report. It calls pantile_parallel_for, pantile_scratch_push and pantile_scratch_pop.
+On CPUs, the module defines `i32 @<name>(ptr args, i64 num_threads)`. args is an array of 8-byte slots: for each buffer
+its data pointer, extents and strides; then the scalars; last a pointer to the report of a debug build. The result is 0,
+-1 for out of memory, or 1 for a report. It calls pantile_parallel_for, pantile_scratch_push and pantile_scratch_pop.
+
+For GPUs the module has the kernels alone (see `blocks`): what the host part does is up to the runtime.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from ..errors import InternalError
 from ..ir.nodes import Alloc, Kernel, Prefetch, Program
 from ..ir.visit import walk_program
 from ..target import Target
 from .alias import alias_metadata
+from .blocks import SHARED_MEMORY, begin_block
 from .checks import REPORT, bind_argument_limits
 from .context import Context, Module
+from .entry import Entry, entries
 from .expressions import write_expression
 from .function import Function
+from .indices import narrowed
 from .memory import buffer_pointer
 from .names import symbol
 from .parallel import THREADS, begin_kernel
+from .places import places_of
 from .rounding import bfloat_from_bits
 from .statements import write_run
 
@@ -27,6 +35,8 @@ _DECLARATIONS = """\
 declare i32 @pantile_parallel_for(ptr, ptr, i64, i64, i64) nounwind
 declare noalias ptr @pantile_scratch_push(i64) nounwind
 declare void @pantile_scratch_pop(ptr) nounwind
+"""
+_METADATA = """\
 !0 = !{}
 !1 = !{i32 1}
 !2 = distinct !{!2, !3}
@@ -83,9 +93,16 @@ def emit(program: Program, target: Target, *, strict: bool = False, debug: bool 
     ordinals = {name: k for k, name in enumerate(names)}
     kernels = {k.name: k for k in program.kernels}
     module = Module(program.name, target, strict, debug, dtypes, ordinals, alias.notes, kernels)
+    if target.has_blocks:
+        functions = [_block(k, entry.symbol, program, module) for k, entry in _entries(program, target)]
+        return "\n".join([SHARED_MEMORY, *functions, _METADATA, *alias.lines, ""])
     functions = [*(_kernel(k, module) for k in program.kernels), _host(program, module)]
     attributes = _PREFETCHING_ATTRIBUTES if _prefetches(program) else _ATTRIBUTES
-    return "\n".join([*functions, attributes, _DECLARATIONS, *alias.lines, ""])
+    return "\n".join([*functions, attributes, _DECLARATIONS + _METADATA, *alias.lines, ""])
+
+
+def _entries(program: Program, target: Target) -> Iterator[tuple[Kernel, Entry]]:
+    return zip(program.kernels, entries(program, target.index_bits), strict=True)
 
 
 def _prefetches(program: Program) -> bool:
@@ -96,6 +113,18 @@ def _kernel(kernel: Kernel, module: Module) -> str:
     fn = begin_kernel(module, kernel)
     write_run(Context(module, fn, write_expression), kernel.body)
     fn.leave("0")
+    return fn.text()
+
+
+def _block(kernel: Kernel, symbol: str, program: Program, module: Module) -> str:
+    places = places_of(kernel, program)
+    if module.index == "i32":
+        kernel = narrowed(kernel)
+    fn = begin_block(module, kernel, symbol, places.counts)
+    places.counts_from(kernel.var, kernel.min)
+    ctx = Context(module, fn, write_expression, places=places, threads=kernel.threads)
+    write_run(ctx, kernel.body)
+    fn.effect("ret void")
     return fn.text()
 
 

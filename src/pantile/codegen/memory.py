@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from ..dataclass import dataclass
 from ..errors import InternalError
+from ..expr.congruence import ANY, Class
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Shuffle
 from ..expr.types import UINT8, DType
 from ..ir.nodes import Prefetch, Store
@@ -22,6 +23,7 @@ from .types import integer, integer_type, mangled, memory_type, value_type
 from .vectors import column, gather, gather_pairs, pick, pick_bytes, pick_integer, reverse, shuffle, spread
 
 _NONTEMPORAL = ", !nontemporal !1"
+_INVARIANT = ", !invariant.load !0"
 
 
 def buffer_pointer(buffer: str) -> str:
@@ -131,7 +133,7 @@ def _load_runs(ctx: Context, e: Load) -> str:
 
 def _load_pixel(ctx: Context, buffer: str, run: Run, start: _Start) -> str:
     """Three or four bytes side by side as the low ones of an i64."""
-    pointer, note = _pointer(ctx, buffer, UINT8, start, run.first), ctx.module.alias[buffer]
+    pointer, note = _pointer(ctx, buffer, UINT8, start, run.first), _load_note(ctx, buffer)
     if run.width == 4:
         return ctx.fn.value(f"zext i32 {ctx.fn.load(buffer, f'load i32, ptr {pointer}, align 1', note)} to i64")
     low = ctx.fn.value(f"zext i16 {ctx.fn.load(buffer, f'load i16, ptr {pointer}, align 1', note)} to i64")
@@ -146,17 +148,19 @@ def _lane_start(ctx: Context, e: Load, lane: int) -> str | None:
     total: str | None = None
     for atom, factor in terms:
         value = lane_value(ctx, atom, lane)
-        value = value if factor == 1 else ctx.fn.value(f"mul i64 {value}, {factor}")
-        total = value if total is None else ctx.fn.value(f"add i64 {total}, {value}")
+        value = value if factor == 1 else ctx.fn.value(f"mul {ctx.module.index} {value}, {factor}")
+        total = value if total is None else ctx.fn.value(f"add {ctx.module.index} {total}, {value}")
     return total
 
 
 def _load_at(ctx: Context, buffer: str, t: DType, lanes: int, start: _Start, offset: int) -> str:
     """Consecutive elements, as they are in memory."""
-    pointer = _pointer(ctx, buffer, t, start, offset)
-    return ctx.fn.load(
-        buffer, f"load {memory_type(t, lanes)}, ptr {pointer}, align {t.bytes}", ctx.module.alias[buffer]
-    )
+    pointer, align = _pointer(ctx, buffer, t, start, offset), _alignment(ctx, buffer, t, start, offset)
+    return ctx.fn.load(buffer, f"load {memory_type(t, lanes)}, ptr {pointer}, align {align}", _load_note(ctx, buffer))
+
+
+def _load_note(ctx: Context, buffer: str) -> str:
+    return ctx.module.alias[buffer] + (_INVARIANT if buffer in ctx.places.constant else "")
 
 
 def _load_masked(ctx: Context, e: Load, mask: Expr) -> str:
@@ -176,7 +180,7 @@ def _load_lane_if(ctx: Context, e: Load, condition: str, pointer: str, lane: int
     before, load, join = fn.label, fn.new_label("load"), fn.new_label("join")
     fn.branch_if(condition, load, join)
     fn.start(load)
-    value = fn.effect_value(f"load {element}, ptr {pointer}, align {e.dtype.bytes}{ctx.module.alias[e.buffer]}")
+    value = fn.effect_value(f"load {element}, ptr {pointer}, align {e.dtype.bytes}{_load_note(ctx, e.buffer)}")
     if e.lanes > 1:
         value = fn.effect_value(f"insertelement {vector} {result}, {element} {value}, i64 {lane}")
     fn.branch(join)
@@ -189,7 +193,7 @@ def _load_masked_dense(ctx: Context, e: Load, index: Affine, mask: str) -> str:
     pointer = _pointer(ctx, e.buffer, e.dtype, _start(ctx, e.buffer, index.rest), index.offset)
     operands = f"ptr align {e.dtype.bytes} {pointer}, {integer_type(1, e.lanes)} {mask}, {vector} zeroinitializer"
     call = f"call {vector} @llvm.masked.load.{mangled(vector)}.p0({operands})"
-    return ctx.fn.load(e.buffer, call, ctx.module.alias[e.buffer])
+    return ctx.fn.load(e.buffer, call, _load_note(ctx, e.buffer))
 
 
 # Stores
@@ -219,9 +223,9 @@ def write_store(ctx: Context, s: Store) -> None:
 
 
 def _store_at(ctx: Context, s: Store, t: DType, lanes: int, raw: str, start: _Start, offset: int) -> None:
-    pointer = _pointer(ctx, s.buffer, t, start, offset)
+    pointer, align = _pointer(ctx, s.buffer, t, start, offset), _alignment(ctx, s.buffer, t, start, offset)
     note = ctx.module.alias[s.buffer] + (_NONTEMPORAL if s.nontemporal else "")
-    ctx.fn.effect(f"store {memory_type(t, lanes)} {raw}, ptr {pointer}, align {t.bytes}{note}")
+    ctx.fn.effect(f"store {memory_type(t, lanes)} {raw}, ptr {pointer}, align {align}{note}")
 
 
 def _store_masked(ctx: Context, s: Store, raw: str, index: Affine | None, mask: Expr) -> None:
@@ -276,9 +280,16 @@ class _Start:
 
     rest: str | None
     pointer: str | None = None
+    known: Class = ANY  # of what is added to the buffer's
 
 
 _Place = tuple[_Start, int]
+
+
+def _alignment(ctx: Context, buffer: str, t: DType, start: _Start, offset: int) -> int:
+    """Bytes that the address of an element is a multiple of."""
+    modulus, r = start.known
+    return ctx.places.alignment(buffer, (modulus, r + offset), t.bytes)
 
 
 def _pointer(ctx: Context, buffer: str, t: DType, start: _Start, offset: int) -> str:
@@ -287,21 +298,21 @@ def _pointer(ctx: Context, buffer: str, t: DType, start: _Start, offset: int) ->
     The sum without the offset may lie outside the buffer, so the steps are not marked inbounds.
     """
     pointer = start.pointer or ctx.fn.resolve(buffer_pointer(buffer), "ptr")
-    element = memory_type(t)
+    element, index = memory_type(t), ctx.module.index
     if start.rest is not None:
-        pointer = ctx.fn.value(f"getelementptr {element}, ptr {pointer}, i64 {start.rest}")
+        pointer = ctx.fn.value(f"getelementptr {element}, ptr {pointer}, {index} {start.rest}")
     if offset:
-        pointer = ctx.fn.value(f"getelementptr {element}, ptr {pointer}, i64 {offset}")
+        pointer = ctx.fn.value(f"getelementptr {element}, ptr {pointer}, {index} {offset}")
     return pointer
 
 
 def _start(ctx: Context, buffer: str | None, rest: Expr | None) -> _Start:
     """Counted from the beginning of a row, where the loop around has it."""
     if rest is None:
-        return _Start(None)
+        return _Start(None, None, (0, 0))
     row = None if buffer is None else ctx.rows.row(buffer, rest)
     if row is None:
-        return _Start(ctx.value(ctx.keep(rest)))
+        return _Start(ctx.value(ctx.keep(rest)), None, ctx.places.of(buffer, rest))
     return _Start(ctx.value(ctx.keep(row.rest)), row.pointer)
 
 
@@ -321,33 +332,35 @@ def _lane_addresses(
     if stride is not None:
         return [(start, known.offset + lane * stride) for lane in range(lanes)]
     step = ctx.value(known.stride)
-    return [(replace(start, rest=_advanced(ctx, start.rest, step, lane)), known.offset) for lane in range(lanes)]
+    rests = [_advanced(ctx, start.rest, step, lane) for lane in range(lanes)]
+    return [(replace(start, rest=rest, known=ANY), known.offset) for rest in rests]
 
 
 def _advanced(ctx: Context, rest: str | None, step: str, lane: int) -> str | None:
     if lane == 0:
         return rest
-    distance = step if lane == 1 else ctx.fn.value(f"mul nsw i64 {step}, {lane}")
-    return distance if rest is None else ctx.fn.value(f"add nsw i64 {rest}, {distance}")
+    index = ctx.module.index
+    distance = step if lane == 1 else ctx.fn.value(f"mul nsw {index} {step}, {lane}")
+    return distance if rest is None else ctx.fn.value(f"add nsw {index} {rest}, {distance}")
 
 
 def lane_value(ctx: Context, index: Expr, lane: int) -> str:
     """One lane of an index, computed as a scalar as far as sums and extensions go: narrow vectors stay narrow."""
-    found = affine(index)
+    found, t = affine(index), ctx.module.index
     if found is not None:
         (start, offset) = _lane_addresses(ctx, None, index, index.lanes, found)[lane]
         if start.rest is None:
             return str(offset)
-        return ctx.fn.value(f"add nsw i64 {start.rest}, {offset}") if offset else start.rest
+        return ctx.fn.value(f"add nsw {t} {start.rest}, {offset}") if offset else start.rest
     if isinstance(index, Shuffle):
         return _shuffled_lane(ctx, index, lane)
-    if isinstance(index, Op) and index.op in ("add", "sub", "mul") and index.dtype.bits == 64:
+    if isinstance(index, Op) and index.op in ("add", "sub", "mul") and value_type(index.dtype) == t:
         a, b = (lane_value(ctx, x, lane) for x in index.args)
-        return ctx.fn.value(f"{index.op} i64 {a}, {b}")
-    if isinstance(index, Cast) and index.value.dtype.is_int and index.value.dtype.bits < 64:
-        t = index.value.dtype
-        return pick_integer(ctx.fn, ctx.value(index.value), t.bits, index.lanes, lane, t.is_signed)
-    return pick(ctx.fn, ctx.value(index), "i64", index.lanes, lane)
+        return ctx.fn.value(f"{index.op} {t} {a}, {b}")
+    if isinstance(index, Cast) and index.value.dtype.is_int and index.value.dtype.bits < 64 and t == "i64":
+        small = index.value.dtype
+        return pick_integer(ctx.fn, ctx.value(index.value), small.bits, index.lanes, lane, small.is_signed)
+    return pick(ctx.fn, ctx.value(index), t, index.lanes, lane)
 
 
 def _shuffled_lane(ctx: Context, index: Shuffle, lane: int) -> str:

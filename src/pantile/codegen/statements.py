@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import gcd
 from typing import Any
 
 from ..errors import InternalError
 from ..expr.linear import linear
 from ..expr.nodes import Const, Expr, Op
 from ..expr.visit import Key, key
-from ..ir.nodes import Alloc, Block, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
+from ..ir.nodes import Alloc, Barrier, Block, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
 from ..ir.visit import walk
 from ..target.kinds import Kind, Memory
+from .blocks import int_of, shared_memory, write_barrier, write_thread_loop
 from .checks import bind_alloc_limits
 from .context import Context
 from .exchanges import Exchanges
@@ -21,6 +23,7 @@ from .memory import buffer_pointer, write_prefetch, write_store
 from .names import readable
 from .nesting import bind_cut, hidden
 from .parallel import SCRATCH, write_launch
+from .places import LONGEST
 from .rows import Row, Rows, begun
 from .strided import Groups
 from .types import memory_type
@@ -56,6 +59,7 @@ def _produce(ctx: Context, s: Produce) -> None:
 
 
 def _let(ctx: Context, s: Let) -> None:
+    ctx.places.let(s.name, s.value)
     bind_cut(ctx.fn, s.name, s.value, ctx.value(s.value))
     write_statement(ctx, s.body)
 
@@ -82,6 +86,9 @@ def _branch_body(ctx: Context, label: str, body: Stmt, after: str) -> None:
 
 
 def _for(ctx: Context, s: For) -> None:
+    if s.kind is Kind.THREAD and ctx.threads:
+        write_thread_loop(ctx, s, write_run)
+        return
     if s.kind is not Kind.SERIAL:
         raise InternalError(f"loop {s.var} is {s.kind.value}: lowering should have removed it")
     if isinstance(s.extent, Const) and s.extent.value == 1:
@@ -97,15 +104,16 @@ def _single_iteration(ctx: Context, s: For) -> None:
 
 def _serial_for(ctx: Context, s: For) -> None:
     """guard: at least one iteration; body: the variable counts up while it stays below the end."""
-    fn = ctx.fn
+    fn, index = ctx.fn, ctx.module.index
     low, extent = ctx.value(s.min), ctx.value(s.extent)
     end = extent if low == "0" else _sum(ctx, s.min, s.extent)
     body, after = fn.new_label("loop"), fn.new_label("done")
     if not isinstance(s.extent, Const):
         first = fn.new_label("first")
-        fn.branch_if(fn.value(f"icmp sgt i64 {extent}, 0"), first, after)
+        fn.branch_if(fn.value(f"icmp sgt {index} {extent}, 0"), first, after)
         fn.start(first)
     variable = fn.fresh(readable(s.var))
+    ctx.places.counts_from(s.var, s.min)
     with fn.scope():
         around, ctx.rows = ctx.rows, _rows(ctx, s)
         fn.branch(body)
@@ -116,9 +124,9 @@ def _serial_for(ctx: Context, s: For) -> None:
         fn.bind(s.var, variable)
         write_run(ctx, s.body)
         ctx.rows = around
-    following = fn.effect_value(f"add nsw i64 {variable}, 1")
-    again = fn.effect_value(f"icmp slt i64 {following}, {end}")
-    fn.lines[phi] = f"  {variable} = phi i64 [ {low}, %{before} ], [ {following}, %{fn.label} ]"
+    following = fn.effect_value(f"add nsw {index} {variable}, 1")
+    again = fn.effect_value(f"icmp slt {index} {following}, {end}")
+    fn.lines[phi] = f"  {variable} = phi {index} [ {low}, %{before} ], [ {following}, %{fn.label} ]"
     known = int(s.extent.value) if isinstance(s.extent, Const) else None
     fn.repeat(f"br i1 {again}, label %{body}, label %{after}", known)
     fn.start(after)
@@ -126,7 +134,7 @@ def _serial_for(ctx: Context, s: For) -> None:
 
 def _rows(ctx: Context, s: For) -> Rows:
     """Pointers to where the rows of an innermost loop begin."""
-    if ctx.module.debug or any(isinstance(i, For) for i in walk(s.body)):
+    if ctx.module.debug or ctx.threads or any(isinstance(i, For) for i in walk(s.body)):
         return Rows()
     fn, found = ctx.fn, dict[tuple[str, Key], Row]()
     for b in begun(s):
@@ -159,6 +167,15 @@ def _alloc(ctx: Context, s: Alloc) -> None:
 
 def _alloc_stack(ctx: Context, s: Alloc, size: str) -> None:
     ctx.fn.bind(buffer_pointer(s.buffer), ctx.fn.alloca(f"[{size} x {memory_type(s.dtype)}]", s.buffer))
+    if ctx.threads:
+        ctx.places.alignments[s.buffer] = LONGEST
+    write_statement(ctx, s.body)
+
+
+def _alloc_shared(ctx: Context, s: Alloc, size: str) -> None:
+    offset = 0 if s.offset is None else int_of(s.offset)
+    ctx.fn.bind(buffer_pointer(s.buffer), shared_memory(ctx, offset))
+    ctx.places.alignments[s.buffer] = gcd(LONGEST, offset)
     write_statement(ctx, s.body)
 
 
@@ -194,6 +211,7 @@ _PLACES: dict[Memory, Callable[[Context, Alloc, str], None]] = {
     Memory.REGISTER: _alloc_stack,
     Memory.SCRATCH: _alloc_scratch,
     Memory.HEAP: _alloc_heap,
+    Memory.SHARED: _alloc_shared,
     Memory.AUTO: _alloc_unplanned,
 }
 _WRITERS: dict[type[Stmt], Callable[[Context, Any], None]] = {
@@ -206,4 +224,5 @@ _WRITERS: dict[type[Stmt], Callable[[Context, Any], None]] = {
     Alloc: _alloc,
     Prefetch: write_prefetch,
     Launch: write_launch,
+    Barrier: write_barrier,
 }

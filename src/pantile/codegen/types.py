@@ -88,9 +88,14 @@ def _float(t: DType, value: float) -> str:
     return "0x" + struct.pack(">d", value).hex().upper()
 
 
-def _round_bfloat(value: float) -> float:
+def bfloat_pattern(value: float) -> int:
+    """The 16 bits of the nearest bfloat16."""
     with np.errstate(over="ignore"):
         bits = int(np.float32(value).view(np.uint32))
     if not np.isnan(value):
         bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
-    return float(np.uint32(bits & 0xFFFF0000).view(np.float32))
+    return bits >> 16
+
+
+def _round_bfloat(value: float) -> float:
+    return float(np.uint32(bfloat_pattern(value) << 16).view(np.float32))

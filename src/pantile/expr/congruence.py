@@ -15,7 +15,7 @@ from .types import INDEX
 from .visit import each_once, names, once_per_node
 
 Class = tuple[int, int]
-_ANY: Class = (1, 0)
+ANY: Class = (1, 0)
 
 
 def known_remainder(e: Expr, divisor: int, known: Mapping[str, Class]) -> int | None:
@@ -34,7 +34,7 @@ def congruence(e: Expr, known: Mapping[str, Class]) -> Class:
 
 def _deciding(e: Expr) -> tuple[Expr, ...]:
     """The operands that the class of an expression follows from."""
-    if not isinstance(e, Op) or e.dtype is not INDEX:
+    if not isinstance(e, Op) or e.dtype.kind != INDEX.kind:
         return ()
     if e.op in ("floordiv", "mod"):
         return e.args[:1] if _is_positive(e.args[1]) else ()
@@ -45,9 +45,9 @@ def _node(e: Expr, known: Mapping[str, Class], of: Callable[[Expr], Class]) -> C
     if isinstance(e, Const):
         return (0, int(e.value))
     if isinstance(e, Var):
-        return known.get(e.name, _ANY)
-    if not isinstance(e, Op) or e.dtype is not INDEX:
-        return _ANY  # what wraps forgets its class
+        return known.get(e.name, ANY)
+    if not isinstance(e, Op) or e.dtype.kind != INDEX.kind:
+        return ANY  # what wraps forgets its class
     return _operation(e, of)
 
 
@@ -64,7 +64,7 @@ def _is_positive(e: Expr) -> bool:
 def _operation(e: Op, of: Callable[[Expr], Class]) -> Class:
     operands = _deciding(e)
     if not operands:
-        return _ANY
+        return ANY
     if isinstance(e.args[1], Const) and e.op in ("floordiv", "mod"):
         return _division(e.op, of(operands[0]), int(e.args[1].value))
     return reduce(_COMBINED[e.op], map(of, operands))
@@ -86,7 +86,8 @@ def _product(a: Class, b: Class) -> Class:
     return _class(gcd(a[0] * b[0], a[0] * b[1], a[1] * b[0]), a[1] * b[1])
 
 
-def _either(a: Class, b: Class) -> Class:
+def either(a: Class, b: Class) -> Class:
+    """Of what is in one of the two."""
     return _class(gcd(a[0], b[0], a[1] - b[1]), a[1])
 
 
@@ -94,9 +95,9 @@ _COMBINED: dict[str, Callable[[Class, Class], Class]] = {
     "add": _sum,
     "sub": _difference,
     "mul": _product,
-    "min": _either,
-    "max": _either,
-    "select": _either,
+    "min": either,
+    "max": either,
+    "select": either,
 }
 
 
@@ -104,4 +105,4 @@ def _division(name: str, a: Class, d: int) -> Class:
     modulus, r = a
     if name == "mod":
         return (0, r % d) if modulus % d == 0 else _class(gcd(modulus, d), r)
-    return _class(modulus // d, r // d) if modulus % d == 0 else _ANY
+    return _class(modulus // d, r // d) if modulus % d == 0 else ANY

@@ -1,6 +1,6 @@
 """The loop IR: small, typed, frozen.
 
-    stmt = For(var, min, extent, kind, body)     serial | parallel | vector | unroll; var counts from min
+    stmt = For(var, min, extent, kind, body)     serial | parallel | vector | unroll, of GPUs block | thread; from min
          | Let(name, value, body)                a scalar (or vector) by name
          | Block(stmts)
          | If(condition, then, otherwise)        scalar condition
@@ -9,11 +9,16 @@
          | Realize(buffer, dtype, box, body)     a buffer lives during body; box = (min, extent) per storage dim
          | Alloc(buffer, dtype, size, memory, body)     after flattening: `size` elements, 64-byte aligned
          | Prefetch(buffer, indices)
+         | Barrier()                             in a kernel of blocks: all threads of the block wait for each other
          | Launch(kernel, scalars, buffers, extent)     after outlining, instead of parallel loops: run a kernel
 
 A Program has a body and, once parallel loops are outlined, kernels:
 
     kernel = Kernel(name, var, min, scalars, buffers, body)     body for each var from min on; it knows nothing else
+
+On a GPU each var is a block of `threads` threads, all of which run the body: what is not in a thread loop they all do
+alike. A thread loop counts from 0 to a constant, and thread t takes its iterations t, t + threads, t + 2*threads, ...
+Buffers in shared memory belong to the block; registers, allocated inside or outside of thread loops, to each thread.
 
 Names are unique within a program. Loop variables and let names are index `Var`s unless their value has another type.
 After `flatten`, every Load and Store has one index, counted in elements from the buffer's base pointer.
@@ -40,7 +45,8 @@ class For(Stmt):
     extent: Expr
     kind: Kind
     body: Stmt
-    scratch: Expr | None = None  # parallel, once planned: bytes of arena each thread needs inside
+    scratch: Expr | None = None  # parallel, block, once planned: bytes of arena each thread or block needs inside
+    threads: int = 0  # block, once planned: how many a block has
 
 
 @node()
@@ -101,7 +107,8 @@ class Realize(Stmt):
 @node()
 class Alloc(Stmt):
     """A flat buffer of `size` elements exists during body (SCRATCH: at byte `offset` of the innermost parallel
-    loop's arena; STACK, REGISTER: `size` is constant; HEAP: taken from the runtime's arena and given back)."""
+    loop's arena; SHARED: at byte `offset` of the block's; STACK, REGISTER: `size` is constant; HEAP: taken from the
+    runtime's arena and given back)."""
 
     buffer: str
     dtype: DType
@@ -117,6 +124,11 @@ class Prefetch(Stmt):
 
     buffer: str
     indices: tuple[Expr, ...]
+
+
+@node()
+class Barrier(Stmt):
+    """All threads of a block wait here for each other, and then see what the others have stored."""
 
 
 @node()
@@ -142,6 +154,7 @@ class BufferArg:
     ndim: int
     writable: bool
     known_strides: Strides  # small constants, where code relies on them; those scalars are never read
+    alignment: int = 1  # bytes that its address is a multiple of, where code relies on it
 
     def extent(self, axis: int) -> str:
         return f"{self.name}.shape.{axis}"
@@ -179,6 +192,8 @@ class Kernel:
     scalars: tuple[Var, ...]
     buffers: tuple[CapturedBuffer, ...]
     body: Stmt
+    threads: int = 0  # of a block, on a GPU
+    shared: int = 0  # bytes of memory of a block
 
 
 @node()
@@ -190,3 +205,4 @@ class Program:
     scalars: tuple[ScalarArg, ...]
     body: Stmt
     kernels: tuple[Kernel, ...] = ()
+    multiples: tuple[tuple[str, int], ...] = ()  # scalars, strides of arguments among them, that are multiples

@@ -1,4 +1,4 @@
-"""Which buffers may share memory: scratch buffers of one arena whose lifetimes are disjoint."""
+"""Which buffers may share memory: scratch or shared buffers of one arena whose lifetimes are disjoint."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .visit import children
 
 @dataclass(frozen=True)
 class _Piece:
-    """A scratch buffer: its arena and place, and the buffers alive around it."""
+    """A scratch or shared buffer: its arena and place, and the buffers alive around it."""
 
     arena: int
     begin: int | None
@@ -38,10 +38,10 @@ def overlaps(program: Program) -> dict[str, list[str]]:
 
 def _collect(s: Stmt, arena: int, around: tuple[str, ...], pieces: dict[str, list[_Piece]]) -> None:
     if isinstance(s, Alloc):
-        if s.memory is Memory.SCRATCH:
+        if s.memory in (Memory.SCRATCH, Memory.SHARED):
             pieces.setdefault(s.buffer, []).append(_Piece(arena, *_extent(s), around))
         around = (*around, s.buffer)
-    if isinstance(s, For) and s.kind is Kind.PARALLEL:
+    if isinstance(s, For) and s.kind in (Kind.PARALLEL, Kind.BLOCK):
         arena = id(s)
     for c in children(s):
         _collect(c, arena, around, pieces)

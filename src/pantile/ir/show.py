@@ -21,6 +21,7 @@ from ..expr.types import INDEX
 from ..target.kinds import Kind, Memory
 from .nodes import (
     Alloc,
+    Barrier,
     Block,
     BufferArg,
     For,
@@ -55,7 +56,10 @@ def show_program(p: Program) -> str:
 
 def _show_kernel(k: Kernel) -> list[str]:
     captures = [f"{v.name}: {_type(v)}" for v in k.scalars] + [f"{b.name}: {b.dtype}[]" for b in k.buffers]
-    return [f"kernel {k.name}({', '.join(captures)}) for {k.var} from {show_expr(k.min)}:", *_indented(k.body)]
+    block = f", {k.threads} threads each" if k.threads else ""
+    shared = f", {k.shared} bytes shared" if k.shared else ""
+    head = f"kernel {k.name}({', '.join(captures)}) for {k.var} from {show_expr(k.min)}{block}{shared}:"
+    return [head, *_indented(k.body)]
 
 
 def _show_argument(b: BufferArg) -> str:
@@ -77,8 +81,16 @@ def _indented(s: Stmt) -> list[str]:
 
 def _show_for(s: For) -> list[str]:
     kind = "" if s.kind is Kind.SERIAL else f"{s.kind.value} "
-    head = f"{kind}for {s.var} in {show_expr(s.min)}..{_end(s.min, s.extent)}:{_scratch(s.scratch)}"
+    head = f"{kind}for {s.var} in {show_expr(s.min)}..{_end(s.min, s.extent)}:{_block(s)}"
     return [head, *_indented(s.body)]
+
+
+def _block(s: For) -> str:
+    """What each iteration has."""
+    if s.kind is not Kind.BLOCK or not s.threads:
+        return _scratch(s.scratch)
+    shared = "" if s.scratch is None or _is_zero(s.scratch) else f", {show_expr(s.scratch)} bytes shared"
+    return f"  # {s.threads} threads each{shared}"
 
 
 def _scratch(each: Expr | None) -> str:
@@ -87,9 +99,11 @@ def _scratch(each: Expr | None) -> str:
 
 def _end(low: Expr, extent: Expr) -> str:
     """The exclusive end of a range, folded where the low end is a constant."""
-    if isinstance(low, Const) and low.value == 0:
-        return show_expr(extent)
-    return show_expr(binary("add", low, extent))
+    return show_expr(extent if _is_zero(low) else binary("add", low, extent))
+
+
+def _is_zero(e: Expr) -> bool:
+    return isinstance(e, Const) and e.value == 0
 
 
 def _show_let(s: Let) -> list[str]:
@@ -149,5 +163,6 @@ _SHOW: dict[type[Stmt], Callable[[Any], list[str]]] = {
     Realize: _show_realize,
     Alloc: _show_alloc,
     Prefetch: lambda s: [f"prefetch {s.buffer}[{_list(s.indices)}]"],
+    Barrier: lambda s: ["barrier"],
     Launch: _show_launch,
 }

@@ -35,6 +35,7 @@ from ..expr.visit import walk
 from ..target.kinds import WRITTEN_OUT, Kind, Memory
 from .nodes import (
     Alloc,
+    Barrier,
     BufferArg,
     For,
     If,
@@ -59,6 +60,8 @@ class Property(Enum):
     NO_VECTOR_LOOPS = "no loop is marked vector"
     NO_UNROLLED_LOOPS = "no loop is marked unroll"
     NO_PARALLEL_LOOPS = "no loop is marked parallel"
+    NO_BLOCK_LOOPS = "no loop is marked block"
+    THREAD_LOOPS = "loops of threads count from 0 to a constant, and none is inside another"
     BOXES = "buffers are boxes, none is flat memory yet, and accesses have an index per dim"
     FLAT = "buffers are flat memory of a decided kind, and accesses have one index"
     CLEAN = "no let names a number, no branch is decided, and every loop may run"
@@ -102,6 +105,8 @@ class Verifier:
         self._body: Stmt | None = None  # what is being checked, or was
         self._has: frozenset[Property] = frozenset()
         self._after = ""
+        self._threads = 0  # of a block of the kernel that is being checked
+        self._inside: str | None = None  # the thread loop that is being checked
         self._scalars: dict[str, tuple[DType, int]] = {}
         self._buffers: dict[str, _Buffer] = {}
         self._kernels: dict[str, Kernel] = {}  # checked, so that others may launch them
@@ -138,7 +143,9 @@ class Verifier:
         if isinstance(k.min, Const) and k.min.value != 0:
             raise self._fail(f"kernel {k.name} begins at {k.min}, which is neither 0 nor captured")
         self._add_scalar(k.var, INDEX, 1)
+        self._threads = k.threads
         self._statement(k.body)
+        self._threads = 0
         self._kernels[k.name] = k
 
     def _begin(self, has: Collection[Property], after: str) -> None:
@@ -172,8 +179,12 @@ class Verifier:
             self._add_scalar(s.name, s.value.dtype, s.value.lanes)
         elif isinstance(s, (Alloc, Realize)):
             self._add_buffer(s.buffer, _Buffer(s.dtype, len(s.box) if isinstance(s, Realize) else None))
+        outside = self._inside
+        if isinstance(s, For) and s.kind is Kind.THREAD:
+            self._inside = s.var
         for c in children(s):
             self._statement(c)
+        self._inside = outside
         if isinstance(s, For):
             del self._scalars[s.var]
         elif isinstance(s, Let):
@@ -191,10 +202,22 @@ class Verifier:
             raise self._fail(f"loop {s.var} is still marked unroll")
         if s.kind is Kind.PARALLEL and Property.NO_PARALLEL_LOOPS in self._has:
             raise self._fail(f"loop {s.var} is still marked parallel")
+        if s.kind is Kind.BLOCK and Property.NO_BLOCK_LOOPS in self._has:
+            raise self._fail(f"loop {s.var} is still marked block")
+        if s.kind is Kind.THREAD and self._inside is not None and Property.THREAD_LOOPS in self._has:
+            raise self._fail(f"the threads of loop {s.var} are in a loop of threads already, {self._inside}")
+        if s.kind is Kind.THREAD and Property.THREAD_LOOPS in self._has and not _is_counted(s):
+            raise self._fail(f"the threads of loop {s.var} do not know how often it runs")
         if s.kind in WRITTEN_OUT and Property.CONSTANT_LANES in self._has and not isinstance(s.extent, Const):
             raise self._fail(f"loop {s.var} is marked {s.kind.value}, but its extent {s.extent} is not constant")
         if Property.CLEAN in self._has and isinstance(s.extent, Const) and int(s.extent.value) <= 0:
             raise self._fail(f"loop {s.var} never runs")
+
+    def _barrier(self, s: Barrier) -> None:
+        if self._inside is not None:
+            raise self._fail(f"in loop {self._inside} a thread may wait for others that have left it")
+        if not self._threads:
+            raise self._fail("a barrier is where there are no threads of a block")
 
     def _let(self, s: Let) -> None:
         if Property.CLEAN in self._has and isinstance(s.value, Const):
@@ -377,6 +400,10 @@ class Verifier:
             raise self._fail(f"{role} is {_type(e)}, not an index scalar: {e}")
 
 
+def _is_counted(s: For) -> bool:
+    return isinstance(s.extent, Const) and isinstance(s.min, Const) and s.min.value == 0
+
+
 def _type(e: Expr) -> str:
     return str(e.dtype) if e.lanes == 1 else f"{e.dtype}x{e.lanes}"
 
@@ -387,6 +414,7 @@ def _list(types: Iterable[object]) -> str:
 
 _STATEMENTS: dict[type[Stmt], Callable[[Verifier, Any], None]] = {
     For: Verifier._loop,
+    Barrier: Verifier._barrier,
     Let: Verifier._let,
     If: Verifier._branch,
     Store: Verifier._store,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..expr.nodes import Expr, Load
 from ..expr.visit import walk as walk_expr
 from ..expr.visit import walk_loads
-from .nodes import Alloc, Block, For, If, Launch, Let, Prefetch, Produce, Program, Realize, Stmt, Store
+from .nodes import Alloc, Barrier, Block, For, If, Launch, Let, Prefetch, Produce, Program, Realize, Stmt, Store
 
 
 class _Shape(NamedTuple):
@@ -25,7 +25,7 @@ def _present(part: Any) -> tuple[Any, ...]:
 
 
 def _make_for(s: For, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
-    return For(s.var, e[0], e[1], s.kind, b[0], None if s.scratch is None else e[2])
+    return For(s.var, e[0], e[1], s.kind, b[0], None if s.scratch is None else e[2], s.threads)
 
 
 def _make_store(s: Store, e: tuple[Expr, ...], _: tuple[Stmt, ...]) -> Stmt:
@@ -56,6 +56,7 @@ _SHAPES: dict[type[Stmt], _Shape] = {
     Realize: _Shape(lambda s: tuple([e for side in s.box for e in side]), lambda s: (s.body,), _make_realize),
     Alloc: _Shape(lambda s: (s.size, *_present(s.offset)), lambda s: (s.body,), _make_alloc),
     Prefetch: _Shape(lambda s: s.indices, lambda s: (), lambda s, e, b: Prefetch(s.buffer, e)),
+    Barrier: _Shape(lambda s: (), lambda s: (), lambda s, e, b: s),
     Launch: _Shape(lambda s: (*s.scalars, s.extent, *_present(s.scratch)), lambda s: (), _make_launch),
 }  # fmt: skip
 

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from ..expr.nodes import COMPARISON, Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const
 from ..expr.types import FLOAT32, FLOAT64, INDEX, DType
 from ..expr.visit import Key, key
-from ..ir.nodes import Alloc, Block, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
+from ..ir.nodes import Alloc, Barrier, Block, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
 from ..ir.visit import expressions, walk
+from ..target.kinds import Kind
 
 MOST_PARAMETERS = 8  # beyond, the code would suffer
 _INDEX_OPS = frozenset({"add", "mul", "select"})
@@ -49,7 +50,8 @@ def read(loop: For, dtypes: Mapping[str, DType], overlaps: Mapping[str, Iterable
     scalars = [v for name, v in reader.scalars.items() if name not in reader.own_scalars]
     buffers = [b for b in reader.buffers if b not in reader.own_buffers]
     meeting = [(a, b) for a, x in enumerate(buffers) for b, y in enumerate(buffers) if y in overlaps.get(x, ())]
-    shape = (starts_at_zero(loop), *reader.tokens, *meeting)
+    shared = key(loop.scratch) if loop.kind is Kind.BLOCK and loop.scratch is not None else None
+    shape = (starts_at_zero(loop), loop.threads, shared, *reader.tokens, *meeting)
     return Reading(shape, tuple(reader.constants), tuple(reader.spots), tuple(scalars), tuple(buffers))
 
 
@@ -155,7 +157,7 @@ class _Reader:
 
 def _is_loop_of_known_extent(s: For) -> bool:
     """Of one iteration it is none."""
-    return isinstance(s.extent, Const) and s.extent.value > 1
+    return isinstance(s.extent, Const) and s.extent.value > 1 and s.kind is not Kind.THREAD
 
 
 def _is_dense(index: Ramp) -> bool:
@@ -196,6 +198,7 @@ _STATEMENTS: dict[type[Stmt], Callable[[_Reader, Any], tuple[object, ...]]] = {
     Produce: lambda r, s: (),  # a mark for readers
     Alloc: lambda r, s: (Alloc, r.own_buffer(s.buffer), s.dtype, s.memory, s.offset is None),
     Prefetch: lambda r, s: (Prefetch, r.buffer(s.buffer), r.dtypes[s.buffer]),
+    Barrier: lambda r, s: (Barrier,),
     Launch: lambda r, s: (Launch, s.kernel, *map(r.buffer, s.buffers), s.scratch is None),
 }
 

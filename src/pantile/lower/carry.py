@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Iterator
+from dataclasses import replace
 
 from ..expr.linear import linear
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, const, op
@@ -37,7 +38,7 @@ def _sooner(s: Stmt) -> Stmt | None:
     if not isinstance(s, For) or s.kind is not Kind.SERIAL:
         return None
     body = _in_iteration(s.body, s.var)
-    return None if body is s.body else For(s.var, s.min, s.extent, s.kind, body, s.scratch)
+    return None if body is s.body else replace(s, body=body)
 
 
 def _in_iteration(s: Stmt, loop: str) -> Stmt:

@@ -9,6 +9,8 @@ lifetimes share memory: a buffer's offset in the arena is the end of those that 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..analysis.channels import MOST_CHANNELS
 from ..analysis.interval import Scope, interval
 from ..dataclass import dataclass
@@ -22,6 +24,7 @@ from ..ir import visit as ir
 from ..ir.nodes import Alloc, BufferArg, For, Let, Prefetch, Realize, Stmt, Store
 from ..schedule.plan import Plan
 from ..target.kinds import Kind, Memory
+from .bounded import most
 from .footprint import step
 from .names import of_buffer
 from .refuse import no_constant_size, too_large_for_the_stack
@@ -67,13 +70,17 @@ class _Flattener:
         self.facts = facts
         self.line = plan.target.line
         self.layouts: dict[str, _Layout] = {b.name: _argument(b) for b in buffers}
+        self.has_blocks = plan.target.has_blocks
+        self.in_block = self.in_thread = False
         self.on_stack = 0  # bytes, in the function that is being made
 
     def visit(self, s: Stmt, scope: Scope, arena: _Arena | None) -> Stmt:
         if isinstance(s, Realize):
             return self.realize(s, scope, arena)
-        if isinstance(s, For) and s.kind is Kind.PARALLEL:
+        if isinstance(s, For) and (s.kind is Kind.PARALLEL or s.kind is Kind.BLOCK and arena is None):
             return self.parallel(s)
+        if isinstance(s, For) and s.kind is Kind.THREAD:
+            return self.thread(s, scope, arena)
         new = tuple(self.expression(e) for e in ir.expressions(s))
         inside = tuple([self.visit(c, inner, arena) for c, inner in step(s, scope)])
         s = ir.rebuild(s, new, inside)
@@ -88,11 +95,22 @@ class _Flattener:
         low, extent = self.expression(s.min), self.expression(s.extent)
         ((body, scope),) = step(s, {})
         around, self.on_stack = self.on_stack, 0  # a function of its own
+        self.in_block = s.kind is Kind.BLOCK
         inside = self.visit(body, scope, arena)
-        self.on_stack = around
-        return For(s.var, low, extent, s.kind, inside, simplify(arena.most(), self.facts))
+        self.on_stack, self.in_block = around, False
+        return For(s.var, low, extent, s.kind, inside, simplify(arena.most(), self.facts), s.threads)
+
+    def thread(self, s: For, scope: Scope, arena: _Arena | None) -> Stmt:
+        """What is stored in there is each thread's own."""
+        ((body, inner),) = step(s, scope)
+        self.in_thread = True
+        inside = self.visit(body, inner, arena)
+        self.in_thread = False
+        return ir.rebuild(s, tuple(self.expression(e) for e in ir.expressions(s)), (inside,))
 
     def realize(self, s: Realize, scope: Scope, arena: _Arena | None) -> Stmt:
+        if self.in_block:
+            s = self.constant(s, scope)
         lets, layout, size = self.layout(s)
         self.layouts[s.buffer] = layout
         inner = dict(scope)
@@ -100,16 +118,23 @@ class _Flattener:
             inner[name] = interval(value, inner)
         memory = self.memory(s, size, arena)
         offset: Expr | None = None
-        if memory is Memory.SCRATCH and arena is not None:
-            most = interval(size, inner).high
-            if most is None:
+        if memory in (Memory.SCRATCH, Memory.SHARED) and arena is not None:
+            largest = interval(size, inner).high
+            if largest is None:
                 memory = Memory.HEAP
             else:
-                arena, offset = self.take(arena, expr(most, INDEX), s.dtype), arena.used
+                arena, offset = self.take(arena, expr(largest, INDEX), s.dtype), arena.used
         result: Stmt = Alloc(s.buffer, s.dtype, size, memory, offset, self.visit(s.body, inner, arena))
         for name, value in reversed(lets):
             result = Let(name, value, result)
         return result
+
+    def constant(self, s: Realize, scope: Scope) -> Realize:
+        """Memory of a block or of a thread: as much as it needs at most."""
+        found = [(low, most(extent, scope)) for low, extent in s.box]
+        if any(n is None for _, n in found):
+            raise no_constant_size(self.graph.producer[s.buffer], s.memory)
+        return replace(s, box=tuple((low, const(max(n or 1, 1), INDEX)) for low, n in found))
 
     def take(self, arena: _Arena, size: Expr, dtype: DType) -> _Arena:
         """The arena inside a new buffer's lifetime."""
@@ -123,11 +148,19 @@ class _Flattener:
             if number is None:
                 raise no_constant_size(self.graph.producer[s.buffer], s.memory)
             return self.take_stack(s, s.memory, number)
+        if self.has_blocks:
+            return self.of_gpu(s, number)
         if s.memory is not Memory.AUTO:
             return s.memory
         if number is not None and number <= STACK_LIMIT and self.on_stack + number <= STACK_ROOM:
             return self.take_stack(s, Memory.STACK, number)
         return Memory.HEAP if arena is None else Memory.SCRATCH
+
+    def of_gpu(self, s: Realize, number: int | None) -> Memory:
+        """A thread's own memory in a thread, else the block's; outside of blocks there is only what all see."""
+        if not self.in_block or number is None:
+            return Memory.HEAP
+        return self.take_stack(s, Memory.REGISTER, number) if self.in_thread else Memory.SHARED
 
     def take_stack(self, s: Realize, memory: Memory, number: int) -> Memory:
         """Memory that the function has as long as it runs. What lowering itself holds in registers is little."""
@@ -148,7 +181,7 @@ class _Flattener:
                 strides[k] = self.named(of_buffer(s.buffer, "stride", k), size, lets)
             whole_lines = depth > 0 and not _is_shorter(size, s.dtype, self.line)
             size = simplify(size * self.expression(s.box[k][1]), self.facts)
-            if depth < len(order) - 1 and not whole_lines:
+            if depth < len(order) - 1 and not whole_lines and not self.in_block:
                 size = simplify(_padded(size, s.dtype, self.line), self.facts)
         if isinstance(size, Const) and int(size.value) < 1:  # conditions left nothing to compute
             size = const(1, INDEX)

@@ -136,6 +136,11 @@ class _Bound(Later):
         self.by = by
 
 
+def bound_by(r: Interval | None) -> For | Let | None:
+    """What gives a name its values, by what its scope says of it."""
+    return r.by if isinstance(r, _Bound) else None
+
+
 def _bound(s: For | Let, scope: Scope, reach: Reach) -> dict[str, Interval]:
     """The name that a loop or a let gives inside of it."""
     if isinstance(s, For):

@@ -19,10 +19,10 @@ from ..expr.nodes import Var, var
 from ..graph.nodes import Stage
 
 # Every word that a made-up name can contain, by what it follows.
-_OF_BUFFERS = frozenset({"out", "shape", "stride", "min", "value", "held", "lanes"})
+_OF_BUFFERS = frozenset({"out", "shape", "stride", "min", "value", "held", "lanes", "block", "thread", "ahead"})
 _OF_LOOPS = frozenset(
     {"min", "max", "lo", "at", "rest", "row", "column", "first", "steady", "steady_end", "edge"}
-    | {"piece", "start", "whole", "begin", "constant"}
+    | {"piece", "start", "whole", "begin", "constant", "block", "thread", "turn", "own"}
 )
 _UPDATE = re.compile(r"u\d+")
 

@@ -33,6 +33,8 @@ from ..target.kinds import Kind
 from .alike import Constant, Family, Reading, Spot, is_added, read, starts_at_zero
 from .names import of_loop
 
+_KERNELS = (Kind.PARALLEL, Kind.BLOCK)
+
 
 def outline(program: Program, share: bool = True) -> Program:
     """The program with kernels instead of parallel loops. `share`: alike loops have one."""
@@ -56,7 +58,7 @@ def outline(program: Program, share: bool = True) -> Program:
 def _innermost(s: Stmt) -> list[For]:
     """The parallel loops without others inside, in program order."""
     inside = [loop for c in children(s) for loop in _innermost(c)]
-    return inside or ([s] if isinstance(s, For) and s.kind is Kind.PARALLEL else [])
+    return inside or ([s] if isinstance(s, For) and s.kind in _KERNELS else [])
 
 
 def _families(readings: list[Reading], share: bool) -> list[tuple[Family, list[int]]]:
@@ -89,13 +91,21 @@ def _kernel(loop: For, family: Family, number: int, dtypes: Mapping[str, DType])
         (*([begin] if isinstance(begin, Var) else []), *first.scalars, *parameters),
         tuple([CapturedBuffer(b, dtypes[b]) for b in first.buffers]),
         body,
+        loop.threads,
+        _shared(loop),
     )
+
+
+def _shared(loop: For) -> int:
+    """Bytes of memory that the threads of a block share."""
+    return int(loop.scratch.value) if loop.kind is Kind.BLOCK and isinstance(loop.scratch, Const) else 0
 
 
 def _launch(kernel: Kernel, loop: For, reading: Reading, family: Family) -> Launch:
     begin = () if starts_at_zero(loop) else (loop.min,)
     parameters = [_number(c) for c in family.parameters(reading)]
-    return Launch(kernel.name, (*begin, *reading.scalars, *parameters), reading.buffers, loop.extent, loop.scratch)
+    scratch = loop.scratch if loop.kind is Kind.PARALLEL else None
+    return Launch(kernel.name, (*begin, *reading.scalars, *parameters), reading.buffers, loop.extent, scratch)
 
 
 def _number(constant: Constant) -> Const:

@@ -81,7 +81,7 @@ class _Partitioner:
         return mode == "always" or innermost or _clamps_lanes(s)
 
     def loop(self, s: For, repeated: int) -> Stmt:
-        found = _Steady(s.var, self.facts)
+        found = Steady(s.var, self.facts)
         found.statement(s.body, {})
         if not found.choices or found.contradicted:
             return s
@@ -169,7 +169,7 @@ def _clamps_lanes(loop: For) -> bool:
 
 
 @dataclass
-class _Steady:
+class Steady:
     """Collects what holds in the steady middle of loop `var`, and for which of its values."""
 
     var: str

@@ -7,14 +7,16 @@ rely on; the runner names, times and verifies them.
     LOOP_PASSES     fold storage -> split storage -> simplify -> trim loops -> unswitch -> partition loops -> vectorize
                     -> unroll -> collect lanes -> promote accumulators -> share memory -> flatten storage -> simplify
                     -> tighten places -> pixels -> interleave channels -> associate sums -> carry values
-    outline         kernels, before code is made
+                    on GPUs: without those for vectors of CPUs, and with blocks -> edges of blocks -> threads
+    outline         kernels, before code is made; on GPUs with one block loop each, wide places, and barriers
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
+from enum import Enum
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from .. import progress, verifying
@@ -26,6 +28,7 @@ from ..graph.verify import verify as verify_graph
 from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt, Strides
 from ..ir.verify import Property, Verifier, verify
 from ..schedule.plan import Plan
+from . import gpu
 from .associate import associate
 from .carry import carry
 from .collect import collect
@@ -44,6 +47,7 @@ from .partition import partition
 from .pixels import pixels
 from .places import share_places
 from .promote import promote
+from .refuse import not_of_one_thread
 from .share import share_memory
 from .simplify import clean_program, simplify_program
 from .split_storage import split_storage
@@ -55,6 +59,16 @@ from .vectorize import vectorize
 
 T = TypeVar("T")
 Given = ParamSpec("Given")
+
+
+class Device(Enum):
+    """What loops run on: some passes are for one of them alone."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+
+
+CPU, GPU = frozenset({Device.CPU}), frozenset({Device.GPU})
 
 
 class Refused(NamedTuple):
@@ -127,6 +141,7 @@ class LoopPass:
     run: Callable[[Stmt, Built], Stmt]
     gives: frozenset[Property] = frozenset()
     takes: frozenset[Property] = frozenset()
+    on: frozenset[Device] = frozenset(Device)
 
 
 GRAPH_PASSES = (
@@ -146,44 +161,55 @@ LOOP_PASSES = (
     LoopPass("trim", lambda body, of: trim(body, of.facts), takes=frozenset({Property.CLEAN})),
     LoopPass("unswitch", lambda body, of: unswitch(body)),
     LoopPass("partition", lambda body, of: partition(
-        body, of.facts, partition_modes(of.graph, of.plan), of.nest.ordered, of.no_room["partition"].append)),
+        body, of.facts, partition_modes(of.graph, of.plan), of.nest.ordered, of.no_room["partition"].append), on=CPU),
+    LoopPass("blocks", lambda body, of: gpu.make_blocks(body), on=GPU),
+    LoopPass("edges", lambda body, of: gpu.decide_edges(
+        body, of.facts, {loop for loop, mode in partition_modes(of.graph, of.plan).items() if mode == "never"},
+        of.no_room["partition"].append), on=GPU),
     LoopPass("vectorize", lambda body, of: vectorize(body),
              gives=frozenset({Property.NO_VECTOR_LOOPS}), takes=frozenset({Property.SCALAR})),
     LoopPass("unroll", lambda body, of: unroll(body, of.no_room["unroll"].append),
              gives=frozenset({Property.NO_UNROLLED_LOOPS})),
     LoopPass("collect", lambda body, of: collect(body)),
     LoopPass("promote", lambda body, of: promote(body)),
-    LoopPass("share", lambda body, of: share_memory(body, of.facts)),
+    LoopPass("share", lambda body, of: share_memory(body, of.facts), on=CPU),
+    LoopPass("spread", lambda body, of: gpu.spread_out(
+        body, lambda s, why: not_of_one_thread(of.graph.producer[s.buffer], s.memory, why), of.asked.small), on=GPU),
+    LoopPass("threads", lambda body, of: gpu.deal_out(body, of.graph, of.plan, {}),
+             gives=frozenset({Property.THREAD_LOOPS}), on=GPU),
     LoopPass("flatten", lambda body, of: flatten(body, of.graph, of.plan, of.asked.buffers, of.facts),
              gives=frozenset({Property.FLAT}), takes=frozenset({Property.BOXES})),
     LoopPass("simplify", lambda body, of: simplify_program(body, of.facts), gives=frozenset({Property.CLEAN})),
     LoopPass("tighten", lambda body, of: tighten(body, of.facts, [n for o in of.graph.outputs for n in o.shape])
              if of.plan.target.index_bits > INT32.bits else body),
-    LoopPass("pixels", lambda body, of: pixels(body)),
-    LoopPass("interleave", lambda body, of: interleave(body)),
+    LoopPass("pixels", lambda body, of: pixels(body), on=CPU),
+    LoopPass("interleave", lambda body, of: interleave(body), on=CPU),
     LoopPass("associate", lambda body, of: associate(body, of.asked.strict)),
     LoopPass("carry", lambda body, of: carry(body)),
+    LoopPass("ahead", lambda body, of: gpu.load_ahead(body), on=GPU),
 )  # fmt: skip
 
 
-def _guaranteed() -> Iterator[tuple[str, frozenset[Property]]]:
+def _guaranteed(device: Device) -> Iterator[tuple[str, frozenset[Property]]]:
     has = OF_NEST
     yield "nest", has
     for change in LOOP_PASSES:
-        has = has - change.takes | change.gives
-        yield change.name, has
-    yield "outline", has | {Property.NO_PARALLEL_LOOPS}
+        if device in change.on:
+            has = has - change.takes | change.gives
+            yield change.name, has
+    yield "outline", has | {Property.NO_PARALLEL_LOOPS, Property.NO_BLOCK_LOOPS}
 
 
-GUARANTEED = dict(_guaranteed())  # by pass, what loops have after it
+GUARANTEED = {device: dict(_guaranteed(device)) for device in Device}  # by pass, what loops have after it
 
 
 def lower(
     graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts, trace: Trace, small: bool = False,
-    strict: bool = False,
+    strict: bool = False, aligned: Mapping[str, int] | None = None,
 ) -> Program:  # fmt: skip
-    """All passes. `strides`: what is known of those of each input and output; for the others see `Asked`."""
-    buffers, scalars = arguments(graph, strides)
+    """All passes. `strides`: what is known of those of each input and output, `aligned`: bytes that their addresses and
+    strides are multiples of; for the others see `Asked`."""
+    buffers, scalars = arguments(graph, strides, aligned or {})
     asked, checked = Asked(buffers, facts, small, strict), graph
     for step in GRAPH_PASSES:
         before = graph
@@ -193,29 +219,53 @@ def lower(
     nest = trace.run("nest", build_nest, graph, checked, plan, facts, small)
     built = Built(graph, plan, nest, asked, {"partition": [], "unroll": []})
     body, verifier = nest.body, Verifier(graph.name, buffers, scalars)
+    device = Device.GPU if plan.target.has_blocks else Device.CPU
+    guaranteed = GUARANTEED[device]
     if trace.check:
-        trace.run("verify", verifier.check, body, GUARANTEED["nest"], "nest")
-    for change in LOOP_PASSES:
+        trace.run("verify", verifier.check, body, guaranteed["nest"], "nest")
+    for change in (p for p in LOOP_PASSES if device in p.on):
         body = trace.run(change.name, change.run, body, built)
         if trace.check:
-            trace.run("verify", verifier.check, body, GUARANTEED[change.name], change.name)
+            trace.run("verify", verifier.check, body, guaranteed[change.name], change.name)
     trace.refused = {loop for verb, names in built.no_room.items() for loop in refused_loops(graph, plan, verb, names)}
-    return Program(graph.name, buffers, scalars, body)
+    return Program(graph.name, buffers, scalars, body, multiples=tuple(_multiples(buffers)))
+
+
+def _multiples(buffers: tuple[BufferArg, ...]) -> Iterator[tuple[str, int]]:
+    """Strides that are multiples of so many elements, where arrays are aligned."""
+    for b in buffers:
+        elements = b.alignment // b.dtype.bytes
+        if elements > 1:
+            yield from ((b.stride(k), elements) for k, known in enumerate(b.known_strides) if known is None)
 
 
 def outlined(program: Program, trace: Trace, debug: bool = False) -> Program:
     """The last pass, on its own: people look at loops before it. `debug`: every access is told by its buffer's name."""
     program = trace.run("outline", outline, program, not debug)
     if trace.check:
-        trace.run("verify", verify, program, GUARANTEED["outline"], "outline")
+        trace.run("verify", verify, program, GUARANTEED[Device.CPU]["outline"], "outline")
     return program
 
 
-def arguments(graph: Graph, strides: Mapping[str, Strides]) -> tuple[tuple[BufferArg, ...], tuple[ScalarArg, ...]]:
+def gpu_kernels(program: Program, trace: Trace, debug: bool = False) -> Program:
+    """The last passes for GPUs: one kernel for each nest of block loops, places that data finds in 64 bits, and
+    barriers between its threads."""
+    collapsed = trace.run("grid", gpu.collapse, program.body, Facts({}))
+    program = trace.run("outline", outline, replace(program, body=collapsed), not debug)
+    program = trace.run("wide", gpu.widen, program)
+    program = trace.run("barriers", gpu.place_barriers, program)
+    if trace.check:
+        trace.run("verify", verify, program, GUARANTEED[Device.GPU]["outline"], "barriers")
+    return program
+
+
+def arguments(
+    graph: Graph, strides: Mapping[str, Strides], aligned: Mapping[str, int]
+) -> tuple[tuple[BufferArg, ...], tuple[ScalarArg, ...]]:
     """The kernel's arguments: inputs, then outputs (one buffer per value), then params."""
-    inputs = [BufferArg(i.name, i.dtype, i.ndim, False, strides[i.name]) for i in graph.inputs]
+    inputs = [BufferArg(i.name, i.dtype, i.ndim, False, strides[i.name], aligned.get(i.name, 1)) for i in graph.inputs]
     outputs = [
-        BufferArg(b, t, graph.stage[o.stage].ndim, True, strides[b])
+        BufferArg(b, t, graph.stage[o.stage].ndim, True, strides[b], aligned.get(b, 1))
         for o in graph.outputs
         for b, t in zip(graph.stage[o.stage].buffers, graph.stage[o.stage].dtypes, strict=True)
     ]

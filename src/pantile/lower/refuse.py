@@ -50,9 +50,12 @@ def too_many_values(stage: Stage, loop: Loop, lanes: int, copies: int) -> UserEr
 
 def no_constant_size(stage: Stage, memory: Memory) -> UserError:
     """Memory that has to be planned when compiling, for a region that is not known then."""
+    asked, otherwise = f'.store_in("{memory.value}")', "leave store_in out"
+    if memory is Memory.AUTO:  # that of a block of a GPU, or of one of its threads, which nobody named
+        asked, otherwise = "", "compute it at root"
     return UserError(
-        f'pt.on("{stage.name}").store_in("{memory.value}"): the region of {stage.name} that is kept '
-        f"has no constant size there; compute and store it inside a split loop, or leave store_in out",
+        f'pt.on("{stage.name}"){asked}: the region of {stage.name} that is kept '
+        f"has no constant size there; compute and store it inside a split loop, or {otherwise}",
         stage.where,
     )
 
@@ -63,5 +66,14 @@ def too_large_for_the_stack(stage: Stage, memory: Memory, size: int, others: int
         f'pt.on("{stage.name}").store_in("{memory.value}"): {size} bytes of {stage.name} would be on the '
         f"stack, with {others} of other buffers, and there is room for {room}; compute it in "
         f"smaller blocks, or leave store_in out",
+        stage.where,
+    )
+
+
+def not_of_one_thread(stage: Stage, memory: Memory, why: str) -> UserError:
+    """Values of a block that its threads cannot keep, each its own."""
+    return UserError(
+        f'pt.on("{stage.name}").store_in("{memory.value}"): the threads of a block cannot keep {stage.name}: {why}; '
+        f'cut all loops over {stage.name} alike and mark the same ones .thread(...), or use .store_in("shared")',
         stage.where,
     )

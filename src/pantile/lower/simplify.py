@@ -15,7 +15,7 @@ from ..expr.types import INDEX
 from ..expr.visit import Key, key, names
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Let, Stmt, Store
-from ..target.kinds import Kind
+from ..target.kinds import AT_ONCE
 
 
 def clean_program(body: Stmt, facts: Facts) -> Stmt:
@@ -113,7 +113,7 @@ class _Simplify:
         low, extent = bounds[:2]
         if isinstance(extent, Const) and int(extent.value) <= 0:
             return Block(())
-        if isinstance(extent, Const) and int(extent.value) == 1 and s.kind is not Kind.PARALLEL:
+        if isinstance(extent, Const) and int(extent.value) == 1 and s.kind not in AT_ONCE:
             return self.let(Let(s.var, low, s.body))
         self.facts.bounds[s.var] = self.facts.lower(low), self.facts.upper(low + extent - 1)
         self.facts.classes.pop(s.var, None)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,8 +21,29 @@ from ..expr.types import DType
 NDArray = np.ndarray[Any, np.dtype[Any]]
 LARGEST_EXTENT = (1 << 31) - 1  # coordinates are int32
 LARGEST_STRIDE = 4  # that code is specialized on: of pixels whose channels are interleaved
+ALIGNED, WRITEABLE = 0x100, 0x400  # NumPy's flags of an array
+ELSEWHERE = 0x7FF0000  # bits that NumPy does not use: arrays on a device have its number and their alignment in them
 _VECTOR = 8  # fewer elements are not worth code of their own
 _LARGEST_REACH = 1 << 62  # of addresses that are computed in int64
+
+
+class AnyArray(Protocol):
+    """An array that is given, wherever it is: what NumPy's say of themselves."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def itemsize(self) -> int: ...
+    @property
+    def flags(self) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -34,7 +55,7 @@ class Array:
     ndim: int
     where: Location
     kind: str = "Input"
-    table: NDArray | None = None  # what is passed to code, for one that callers do not give
+    table: AnyArray | None = None  # what is passed to code, for one that callers do not give
     shape: tuple[int | None, ...] = ()  # what its extents must be, None for any; () if none is known
 
     @property
@@ -57,18 +78,22 @@ class Number:
 
 
 class Arguments:
-    """What a pipeline takes by name."""
+    """What a pipeline takes by name. `as_array`: of what was given for one."""
 
-    def __init__(self, arrays: Sequence[Array], numbers: Sequence[Number]) -> None:
+    def __init__(
+        self, arrays: Sequence[Array], numbers: Sequence[Number], as_array: Callable[[Array, Any], AnyArray]
+    ) -> None:
         self.arrays = tuple(arrays)
         self.numbers = tuple(numbers)
+        self._as_array = as_array
         self._names = [*(a.name for a in self.arrays if a.table is None), *(n.name for n in self.numbers)]
         self._known = frozenset(self._names)
 
-    def match(self, given: Mapping[str, Any]) -> tuple[list[NDArray], list[bool | int | float]]:
+    def match(self, given: Mapping[str, Any]) -> tuple[list[AnyArray], list[bool | int | float]]:
         """The arrays and numbers of a call, in order. Numbers are checked; `check_array` checks arrays."""
         if not self._known.issuperset(given):
             raise self._unknown(next(name for name in given if name not in self._known))
+        as_array = self._as_array
         arrays = [as_array(a, given.get(a.name)) if a.table is None else a.table for a in self.arrays]
         return arrays, [as_number(n, given.get(n.name, n.default)) for n in self.numbers]
 
@@ -93,7 +118,12 @@ def as_array(wanted: Array, given: Any) -> NDArray:
             return np.from_dlpack(given)
         return np.asarray(given)
     except Exception as error:
-        raise UserError(f"{wanted.label} is given {type(given).__name__}, which is not an array: {error}") from error
+        raise not_an_array(wanted, given, error) from error
+
+
+def not_an_array(wanted: Array, given: Any, error: Exception) -> UserError:
+    """Because of what happens when it is taken for one."""
+    return UserError(f"{wanted.label} is given {type(given).__name__}, which is not an array: {error}")
 
 
 def check_unmasked(wanted: Array, given: Any) -> None:
@@ -103,7 +133,7 @@ def check_unmasked(wanted: Array, given: Any) -> None:
         raise UserError(f"{wanted.label} is given a masked array, whose mask would be ignored; pass {instead}")
 
 
-def check_array(wanted: Array, a: NDArray) -> None:
+def check_array(wanted: Array, a: AnyArray) -> None:
     """Refuse an array that code compiled for `wanted` cannot read or write in place."""
     _check_dtype(wanted, a)
     if a.ndim != wanted.ndim:
@@ -120,12 +150,15 @@ def check_array(wanted: Array, a: NDArray) -> None:
     _check_layout(wanted, a)
 
 
-def _check_dtype(wanted: Array, a: NDArray) -> None:
+def _check_dtype(wanted: Array, a: AnyArray) -> None:
     needed = wanted.dtype.numpy
     if a.dtype == needed:
         return
     name = wanted.name
-    if a.dtype.newbyteorder("=") == needed:
+    if hasattr(a, "converted"):
+        why = f"not {wanted.dtype}"
+        remedy = f"pass {a.converted(name, wanted.dtype)}, or declare it with {str(a.dtype)!r}"
+    elif a.dtype.newbyteorder("=") == needed:
         why, remedy = "in another byte order than this machine's", f"pass {name}.astype({needed.name!r})"
     elif wanted.dtype.kind == "bfloat":
         why, remedy = "bfloat16 is given as its bits in uint16", f"pass {name}.view('uint16')"
@@ -134,8 +167,9 @@ def _check_dtype(wanted: Array, a: NDArray) -> None:
     raise UserError(f"{wanted.label} holds {wanted.dtype}, but is given an array of {a.dtype}, {why}; {remedy}")
 
 
-def _check_layout(wanted: Array, a: NDArray) -> None:
-    remedy = f"pass np.ascontiguousarray({wanted.name})" if wanted.kind == "Input" else "pass a contiguous array"
+def _check_layout(wanted: Array, a: AnyArray) -> None:
+    contiguous = a.contiguous(wanted.name) if hasattr(a, "contiguous") else f"np.ascontiguousarray({wanted.name})"
+    remedy = f"pass {contiguous}" if wanted.kind == "Input" else "pass a contiguous array"
     used = [(n, s) for n, s in zip(a.shape, a.strides, strict=True) if n > 1]
     if not a.flags.aligned or any(s % a.itemsize for _, s in used):
         raise UserError(
@@ -146,7 +180,7 @@ def _check_layout(wanted: Array, a: NDArray) -> None:
         raise UserError(f"{wanted.label} is given an array that reaches beyond what addresses can; {remedy}")
 
 
-def known_strides(a: NDArray) -> tuple[int | None, ...]:
+def known_strides(a: AnyArray) -> tuple[int | None, ...]:
     """Strides that code is specialized on: 1 for the axis whose elements are neighbours, and those up to 4 of others.
 
     That axis is the last one of stride 1 that has something to step over, else one of a single element. Axes too short
@@ -159,7 +193,7 @@ def known_strides(a: NDArray) -> tuple[int | None, ...]:
     return tuple([1 if [k] == dense[:1] else near.get(k) for k in range(a.ndim)])
 
 
-def element_strides(a: NDArray) -> list[int]:
+def element_strides(a: AnyArray) -> list[int]:
     """Strides counted in elements; 0 where there is nothing to step over."""
     return [s // a.itemsize if n > 1 else 0 for n, s in zip(a.shape, a.strides, strict=True)]
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import UserError, shown
 from ..parameters import plain
 from ..target import host
-from .arguments import LARGEST_EXTENT, Array, NDArray, check_array, check_unmasked
+from .arguments import LARGEST_EXTENT, AnyArray, Array, NDArray, check_array, check_unmasked
 
 LARGEST_BYTES = 1 << 47  # what addresses can reach
 _OVERLAP_WORK = 1000  # steps that NumPy may spend on deciding whether two interleaved views share an element
@@ -19,19 +19,31 @@ Shape = tuple[int, ...]
 _LARGE = 1 << 14  # bytes from which on the extra work pays
 
 
-def given_outputs(wanted: Sequence[Array], out: Any) -> list[NDArray | None]:
+def given_outputs(wanted: Sequence[Array], out: Any) -> list[Any]:
     """`out=` as one entry per output; None stands for a new array."""
     if out is None:
         return [None] * len(wanted)
+    given = one_each(wanted, out)
+    for a, o in zip(wanted, given, strict=True):
+        if type(o) is not np.ndarray:
+            check_is_numpy(a, o, "a NumPy array")
+    return given
+
+
+def one_each(wanted: Sequence[Array], out: Any) -> list[Any]:
+    """`out=` as one entry per output, whatever these are."""
     given = list(out) if isinstance(out, (tuple, list)) else [out]
     if len(given) != len(wanted):
         names = ", ".join(a.name for a in wanted)
         raise UserError(f"out= holds {len(given)} arrays, but the pipeline fills {len(wanted)}: {names}")
-    for a, o in zip(wanted, given, strict=True):
-        if o is not None and not isinstance(o, np.ndarray):
-            raise UserError(f"{a.label} cannot be written into {type(o).__name__}; pass a NumPy array as out=")
-        check_unmasked(a, o)
     return given
+
+
+def check_is_numpy(wanted: Array, given: Any, instead: str) -> None:
+    """Refuse what is neither None nor an array of NumPy's; `instead`: what could be given."""
+    if given is not None and not isinstance(given, np.ndarray):
+        raise UserError(f"{wanted.label} cannot be written into {type(given).__name__}; pass {instead} as out=")
+    check_unmasked(wanted, given)
 
 
 def stated_shape(wanted: Array, shape: tuple[Any, ...]) -> Shape:
@@ -55,7 +67,7 @@ def check_shape(wanted: Array, shape: Shape, written: str) -> None:
         raise UserError(f"{wanted.label} would have the shape {shape}, from shape={written}, more than memory can hold")
 
 
-def check_output(wanted: Array, shape: Shape, a: NDArray) -> None:
+def check_output(wanted: Array, shape: Shape, a: AnyArray) -> None:
     """Refuse an array that the results do not fit."""
     check_array(wanted, a)
     if a.shape != shape:
@@ -80,7 +92,7 @@ def new_array(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
     return array
 
 
-def _overlaps_itself(a: NDArray) -> bool:
+def _overlaps_itself(a: AnyArray) -> bool:
     """Whether some elements may share memory: an axis steps over less than the axes inside it span."""
     if a.size == 0:
         return False
@@ -93,7 +105,7 @@ def _overlaps_itself(a: NDArray) -> bool:
 
 
 def check_apart(
-    outputs: Sequence[Array], given: Sequence[NDArray | None], inputs: Sequence[Array], read: Sequence[NDArray]
+    outputs: Sequence[Array], given: Sequence[Any], inputs: Sequence[Array], read: Sequence[Any]
 ) -> None:
     """Refuse a given output that shares memory with an input or another output."""
     others = list(zip(inputs, read, strict=True))

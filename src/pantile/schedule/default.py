@@ -17,8 +17,10 @@ from ..expr.nodes import Cast, Expr, Load, Op, Var
 from ..expr.visit import key, loaded, names, walk
 from ..graph.nodes import Definition, Graph, Stage
 from ..target.description import GENERIC, Target
+from . import of_blocks
 from .alone import Alone
 from .directives import on
+from .of_blocks import OfBlocks
 from .partial import in_parts
 from .schedule import Schedule
 from .sums import size
@@ -53,7 +55,7 @@ def complete(
         return Schedule(*(schedule[s.name] for s in graph.stages))
     named = _inlined_by(schedule)
     inlined = _inlined_by(like) - named if like is not None and schedule else _chosen(graph, schedule, named)
-    alone = Alone(graph, target, named | inlined, strict)
+    at_root = OfBlocks(graph).at_root if target.has_blocks else Alone(graph, target, named | inlined, strict).at_root
     places = {} if like is None else {n: like[n] for n in _named_as_places(schedule) if n in like}
     stages = []
     for s in graph.stages:
@@ -62,7 +64,11 @@ def complete(
         elif s.name in inlined:
             stages.append(on(s.name).compute_inline())
         else:
-            stages += in_parts(graph, s, target, strict, schedule) or [alone.at_root(s)]
+            parts = (
+                of_blocks.in_parts(graph, s, strict, schedule) if target.has_blocks
+                else in_parts(graph, s, target, strict, schedule)
+            )  # fmt: skip
+            stages += parts or [at_root(s)]
     return Schedule(*stages)
 
 

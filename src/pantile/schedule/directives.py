@@ -36,12 +36,18 @@ from .limits import (
 from .names import Named, name_of, new_name
 
 TAILS = ("auto", "shift", "guard")
-MEMORIES = tuple(m.value for m in (Memory.AUTO, Memory.HEAP, Memory.STACK, Memory.REGISTER))
+MEMORIES = tuple(
+    m.value for m in (Memory.AUTO, Memory.HEAP, Memory.SHARED, Memory.STACK, Memory.REGISTER)
+)
 PARTITIONS = ("auto", "never", "always")
 # What marks loops, and the suffix of the inner loop that it makes when given a factor.
-KINDS = {"vectorize": Kind.VECTOR, "unroll": Kind.UNROLL, "parallel": Kind.PARALLEL}
+KINDS = {
+    "vectorize": Kind.VECTOR, "unroll": Kind.UNROLL, "parallel": Kind.PARALLEL, "block": Kind.BLOCK,
+    "thread": Kind.THREAD,
+}  # fmt: skip
+OF_SEVERAL = ("block", "thread")  # those that mark any number of loops, as they are
 SUFFIX = {"vectorize": "_v", "unroll": "_u", "parallel": "_p"}
-WITH_FACTORS = ("split", "tile", *KINDS)  # directives that have numbers to choose
+WITH_FACTORS = ("split", "tile", *SUFFIX)  # directives that have numbers to choose
 _LARGEST_FACTORS = {"vectorize": MOST_LANES, "unroll": MOST_COPIES}
 
 
@@ -243,6 +249,35 @@ class StageSchedule:
         """
         return self._mark("parallel", loop, factor, tail)
 
+    def block(self, *loops: Named) -> StageSchedule:
+        """On a GPU: each iteration of these loops is a block of threads, and all of them together are a kernel.
+        tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi"):
+
+            for yo:                               block for yo, xo:
+                for xo:                               thread for yi in 0..8, xi in 0..32:
+                    for yi in 0..8:        ->             f[8*yo + yi, 32*xo + xi]
+                        for xi in 0..32:
+                            f[8*yo + yi, 32*xo + xi]
+
+        The loops are outermost and directly inside each other.
+        """
+        return self._of_several("block", loops)
+
+    def thread(self, *loops: Named) -> StageSchedule:
+        """On a GPU: the threads of a block take the iterations of these loops, in turn where there are more of them
+        than threads. How many threads a block has, the stage says whose loops the blocks are: as many as its thread
+        loops have iterations. Other stages, computed at such a block or a loop in it, share these threads.
+
+            for y in 0..10:                       for p in 0..340, shared by 256 threads:
+                for x in 0..34: g[y, x]    ->         g[p // 34, p % 34]
+        """
+        return self._of_several("thread", loops)
+
+    def _of_several(self, verb: str, loops: tuple[Named, ...]) -> StageSchedule:
+        if not loops:
+            raise UserError(f'{self.head}.{verb}: no loop is named; write .{verb}("y", "x")', here())
+        return self._with(verb, *map(name_of, loops))
+
     def _mark(self, verb: str, loop: Named, factor: int | None, tail: str) -> StageSchedule:
         given = () if factor is None else (self._factor(verb, factor),)
         return self._with(verb, name_of(loop), *given, tail=tail)
@@ -384,7 +419,8 @@ class StageSchedule:
     # ---- memory
 
     def store_in(self, memory: str) -> StageSchedule:
-        """The kind of memory: "heap", "stack", "register" (all indices constant after unrolling) or "auto".
+        """The kind of memory: "heap", "stack", "register" (all indices constant after unrolling) or "auto"; on a GPU
+        "shared" is that of a block of threads, "register" that of a thread, and "heap" all that lies outside of them.
 
         alloc g[8] on heap    ->    alloc g[8] in registers
         """

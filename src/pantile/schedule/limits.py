@@ -29,3 +29,5 @@ MOST_CLONES = 256
 # Directives of one stage, and loops of one definition.
 MOST_DIRECTIVES = 1000
 MOST_LOOPS = 64
+# Threads of a block: what any GPU can run.
+MOST_THREADS = 1024

@@ -11,8 +11,8 @@ from dataclasses import field
 from ..dataclass import dataclass
 from ..errors import UserError
 from ..graph.nodes import Graph, Stage
-from ..target.kinds import Kind
-from .directives import KINDS, SUFFIX, Directive
+from ..target.kinds import WRITTEN_OUT, Kind
+from .directives import KINDS, OF_SEVERAL, SUFFIX, Directive
 from .limits import MOST_LOOPS
 from .plan import Fuse, Loop, Nest, Split
 from .refuse import did_you_mean, refuse
@@ -188,12 +188,20 @@ def fuse(nest: NestDraft, d: Directive) -> None:
 
 
 def mark(nest: NestDraft, d: Directive) -> None:
-    """vectorize, unroll, parallel: of a loop, or of one half of it split by a factor."""
+    """vectorize, unroll, parallel: of a loop, or of one half of it split by a factor; block, thread: of loops."""
+    if d.verb in OF_SEVERAL:
+        for loop_name in d.args:
+            _mark(nest, d, str(loop_name))
+        return
     name = str(d.args[0])
     if len(d.args) == 2:
         inner = name + SUFFIX[d.verb]
         _split(nest, d, name, name, inner, int(d.args[1]))
         name = name if d.verb == "parallel" else inner
+    _mark(nest, d, name)
+
+
+def _mark(nest: NestDraft, d: Directive, name: str) -> None:
     loop = nest.loops[nest.find(d, name)]
     if loop.kind is not Kind.SERIAL:
         raise nest.no(d, f"loop {name} is already {loop.kind} by {loop.mark}", "give a loop one kind")
@@ -202,7 +210,7 @@ def mark(nest: NestDraft, d: Directive) -> None:
 
 
 def _check_mark(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
-    if d.verb != "parallel" and loop.extent is None and not loop.inferred:
+    if KINDS[d.verb] in WRITTEN_OUT and loop.extent is None and not loop.inferred:
         raise unknown_extent(nest, d, loop)
     if d.verb != "unroll" and loop.ordered:
         raise nest.no(d, f"the iterations of loop {loop.name} of {nest.title} touch the same elements of "

@@ -28,12 +28,9 @@ def in_parts(
     graph: Graph, stage: Stage, target: Target, strict: bool, named: Collection[str]
 ) -> tuple[StageSchedule, ...]:
     """The schedules of a stage and its partial results, which get none of the names; () if it is better whole."""
-    if stage.dims or len(stage.updates) != 1:
+    if not is_shared_out(stage, strict):
         return ()
     update = stage.updates[0]
-    terms = accumulation(stage, update)
-    if terms is None or (strict and not all(t.is_exact for t in terms)) or not _is_large(update.domain):
-        return ()
     taken = {*named, *graph.stage, *graph.input, *(p.name for p in graph.params), *(r.name for r in update.domain)}
     blocks, rows, steps, lanes = (free_name(n, stage.name, taken) for n in ("blocks", "rows", "steps", "lanes"))
     first, last = update.domain[0].name, update.domain[-1].name
@@ -47,6 +44,15 @@ def in_parts(
         on(per_lane).compute_at(per_block, blocks).reorder(blocks, lanes).vectorize(lanes, width)
         .update(0).reorder(blocks, *between, steps, lanes).vectorize(lanes, width),
     )  # fmt: skip
+
+
+def is_shared_out(stage: Stage, strict: bool) -> bool:
+    """Whether a stage is a reduction to one value that can be made in parts, and large enough for that."""
+    if stage.dims or len(stage.updates) != 1:
+        return False
+    terms = accumulation(stage, stage.updates[0])
+    exact = terms is not None and (not strict or all(t.is_exact for t in terms))
+    return exact and _is_large(stage.updates[0].domain)
 
 
 def _is_large(domain: tuple[ReductionDim, ...]) -> bool:

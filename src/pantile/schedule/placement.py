@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..cached import cached_property
 from ..errors import UserError
 from ..graph.nodes import Graph
-from ..target.kinds import Kind
+from ..target.kinds import AT_ONCE, Kind
 from .directives import Directive
 from .draft import StageDraft
 from .limits import MOST_PLACES
@@ -94,6 +94,14 @@ class Placement:
         """The loops around the innermost statement of a definition, for each place that its stage is computed at."""
         own = self._own(*reader)
         return [(*around, *own) for around in self._chains_around(self.sites(reader[0]))]
+
+    def chains_around(self, name: str) -> list[Chain]:
+        """The loops around a stage, for each place that it is computed at."""
+        return self._chains_around(self.sites(name))
+
+    def chains_around_memory(self, name: str) -> list[Chain]:
+        """The same around its memory."""
+        return self.chains_around(name) if self.drafts[name].store is None else [self.around(self.store(name))]
 
     def _chains_around(self, sites: tuple[Site, ...]) -> list[Chain]:
         return [
@@ -216,10 +224,10 @@ class Placement:
 
     def _check_store(self, s: StageDraft) -> None:
         d = s.store if s.store is not None else s.compute
-        parallel = next((x for x in self.between(s.stage.name) if self.kind(x) is Kind.PARALLEL), None)
+        parallel = next((x for x in self.between(s.stage.name) if self.kind(x) in AT_ONCE), None)
         if parallel is not None and d is not None:
-            raise s.no(d, f"the parallel loop {parallel.loop} of {parallel.stage} lies between the memory and the "
-                       "computation, so threads would share what each of them overwrites",
+            raise s.no(d, f"the {self.kind(parallel)} loop {parallel.loop} of {parallel.stage} lies between the memory "
+                       "and the computation, so threads would share what each of them overwrites",
                        f'store it inside: .store_at("{parallel.stage}", "{parallel.loop}")')  # fmt: skip
         for fold in s.folds.values():
             if not self.between(s.stage.name):

@@ -16,6 +16,7 @@ from .clones import clone_stages
 from .default import complete
 from .directives import Directive
 from .draft import Drafts, StageDraft
+from .grid import check_grid
 from .panels import make_panels
 from .placement import Placement
 from .plan import Plan, PrefetchPlan, StagePlan, StorageSplit
@@ -46,6 +47,8 @@ def resolve(
     placement = Placement(graph, drafts)
     placement.check()
     check_sizes(drafts, placement)
+    if target.has_blocks:
+        check_grid(drafts, placement)
     return graph, Plan({name: _finish(s, placement) for name, s in drafts.items() if not s.is_inline}, target)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
-from ..target.kinds import Kind
+from ..target.kinds import AT_ONCE, Kind
 from .directives import Directive
 from .draft import StageDraft
 from .nest import NestDraft
@@ -72,7 +72,7 @@ def _share(s: StageDraft, nest: NestDraft, d: Directive) -> None:
         raise s.no(d, f"loop {vector} is a vector, and what lies inside is computed at once", "share a loop outside it")
     _check_own_elements(s, nest, d, shared)
     if not s.is_written_out:
-        threads = {name for name, kind in mine if kind is Kind.PARALLEL}
+        threads = {name for name, kind in mine if kind in AT_ONCE}
         pure.rewrites[:] = [_each_once(r) if threads & {*vars(r).values()} else r for r in pure.rewrites]
     tails = iter(_of(pure, shared))
     nest.rewrites[:] = [next(tails) if r in _of(nest, shared) else r for r in nest.rewrites]

@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from .description import Target
 from .kinds import Kind, Memory
-from .known import NAMED, host, named
+from .known import CPUS, GPUS, NAMED, host, named
 
-__all__ = ["NAMED", "Kind", "Memory", "Target", "host", "named"]
+__all__ = ["CPUS", "GPUS", "NAMED", "Kind", "Memory", "Target", "host", "named"]

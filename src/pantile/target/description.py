@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dataclass import dataclass
-from .kinds import CPU_LOOPS, CPU_MEMORIES, Kind, Memory
+from .kinds import CPU_LOOPS, CPU_MEMORIES, GPU_LOOPS, GPU_MEMORIES, Kind, Memory
 
 LINE = 64  # bytes
 INDEX_BITS = 64
@@ -25,7 +25,7 @@ _IMPLIED: tuple[tuple[str, frozenset[str]], ...] = (
 class Target:
     """The instructions and memory of a machine. Where LLVM has no name for it, it can be scheduled for alone."""
 
-    architecture: str  # x86, aarch64, riscv, or as others call it
+    architecture: str  # x86, aarch64, riscv, cuda, or as others call it
     vector_bits: int  # of the registers that vector code is best written for
     registers: int  # of vectors
     line: int = LINE  # bytes of a cache line
@@ -44,9 +44,16 @@ class Target:
         return max(1, self.vector_bits // bits)
 
     @property
+    def has_blocks(self) -> bool:
+        """Whether it runs kernels of blocks of threads: a GPU, or what stands for one."""
+        return Kind.BLOCK in self.loops
+
+    @property
     def native_half(self) -> bool:
         """Whether float16 arithmetic is done by instructions of its own."""
-        return any(has_feature(self.cpu, self.features, f) for f in ("fullfp16", "avx512fp16", "zvfh"))
+        return self.has_blocks or any(
+            has_feature(self.cpu, self.features, f) for f in ("fullfp16", "avx512fp16", "zvfh")
+        )
 
     @property
     def multiplies_by_lane(self) -> bool:
@@ -67,6 +74,20 @@ def cpu_target(
     known = _ARCHITECTURES.get(architecture.lower(), architecture)
     registers = MANY if known in _MANY_OF or vector_bits == 512 else FEW
     return Target(known, vector_bits, registers, line, triple=triple, cpu=cpu, features=features)
+
+
+CUDA, SIMULATED = "cuda", "cuda-sim"
+_LONGEST_ACCESS = 128  # bits that a thread loads or stores at once
+_GPU_REGISTERS = 255  # of a thread, 32 bits each
+_GPU_LINE = 128
+
+
+def gpu_target(capability: str, architecture: str = CUDA) -> Target:
+    """NVIDIA's GPUs by what LLVM calls them, such as sm_90. Indices have 32 bits."""
+    return Target(
+        architecture, _LONGEST_ACCESS, _GPU_REGISTERS, _GPU_LINE, 32, GPU_LOOPS, GPU_MEMORIES, "nvptx64-nvidia-cuda",
+        capability,
+    )  # fmt: skip
 
 
 # What every CPU has at least.

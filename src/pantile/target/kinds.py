@@ -10,6 +10,8 @@ class Kind(str, Enum):
 
     SERIAL = "serial"
     PARALLEL = "parallel"
+    BLOCK = "block"  # its iterations are blocks of threads, in any order or at once
+    THREAD = "thread"  # the threads of a block take its iterations in turn
     VECTOR = "vector"
     UNROLL = "unroll"
 
@@ -21,7 +23,8 @@ class Memory(str, Enum):
     """Where a buffer lives. AUTO becomes STACK or HEAP when storage is planned."""
 
     AUTO = "auto"
-    HEAP = "heap"  # outside any parallel loop: the caller's arena
+    HEAP = "heap"  # outside any parallel loop: the caller's arena; on a GPU its global memory
+    SHARED = "shared"  # of a block: all its threads see it, at a planned offset
     SCRATCH = "scratch"  # inside a parallel loop: that thread's arena, at a planned offset
     STACK = "stack"
     REGISTER = "register"  # a stack buffer with constant indices after unrolling; promoted by LLVM
@@ -30,9 +33,13 @@ class Memory(str, Enum):
         return self.value
 
 
+# What several threads go through at the same time.
+AT_ONCE = (Kind.PARALLEL, Kind.BLOCK, Kind.THREAD)
 # What code goes through, iteration by iteration, and what is written out in it, whose extents are constant.
-ITERATED = (Kind.SERIAL, Kind.PARALLEL)
+ITERATED = (Kind.SERIAL, *AT_ONCE)
 WRITTEN_OUT = (Kind.VECTOR, Kind.UNROLL)
 
-CPU_LOOPS = (*ITERATED, *WRITTEN_OUT)
+CPU_LOOPS = (Kind.SERIAL, Kind.PARALLEL, *WRITTEN_OUT)
+GPU_LOOPS = (Kind.SERIAL, Kind.BLOCK, Kind.THREAD, *WRITTEN_OUT)
 CPU_MEMORIES = (Memory.AUTO, Memory.HEAP, Memory.SCRATCH, Memory.STACK, Memory.REGISTER)
+GPU_MEMORIES = (Memory.AUTO, Memory.HEAP, Memory.SHARED, Memory.STACK, Memory.REGISTER)

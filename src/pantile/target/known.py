@@ -7,7 +7,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from ..errors import UserError, shown
-from .description import Target, cpu_target, has_feature
+from .description import SIMULATED, Target, cpu_target, gpu_target, has_feature
 
 # Vectors of the registers that code is best written for, by features.
 _WIDTHS = (("avx512f", 512), ("avx2", 256))
@@ -23,12 +23,16 @@ def llvm_target(triple: str, cpu: str, features: str = "") -> Target:
 
 # The same code for every operating system with ELF objects; Linux stands for them.
 _LINUX = "unknown-linux-gnu"
-NAMED = {
+CPUS = {
     "x86-64-v3": llvm_target(f"x86_64-{_LINUX}", "x86-64-v3"),
     "x86-64-v4": llvm_target(f"x86_64-{_LINUX}", "x86-64-v4"),
     "aarch64": llvm_target(f"aarch64-{_LINUX}", "neoverse-n1"),
     "riscv64": llvm_target(f"riscv64-{_LINUX}", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zba,+zbb,+zfh,+zvfh"),
 }
+GPUS = {name: gpu_target(name) for name in ("sm_70", "sm_80", "sm_90")}
+CUDA_GPU = "cuda"  # the GPU at hand, which only who runs code knows; here one that most others are as good as
+# Kernels of the last one run on any machine.
+NAMED = {**CPUS, CUDA_GPU: gpu_target("sm_80"), **GPUS, SIMULATED: gpu_target("sm_90", SIMULATED)}
 
 
 @cache

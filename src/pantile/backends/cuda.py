@@ -1,0 +1,51 @@
+"""NVIDIA's GPUs: kernels are PTX, which the driver turns into a GPU's own code; the host part is done by the runtime.
+
+An artifact is the PTX, what each kernel is started with, and the program without the bodies of its kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..codegen.compile import assembly
+from ..codegen.emit import emit
+from ..codegen.entry import entries
+from ..errors import UserError
+from ..ir.nodes import Block, Program
+from ..lower.passes import Trace, gpu_kernels
+from ..runtime.cuda.arrays import CudaArrays
+from ..runtime.cuda.code import CudaCode
+from ..runtime.cuda.device import current
+from ..runtime.cuda.order import written
+from ..runtime.cuda.running import LoadedForCuda
+from ..target import Target
+
+
+class Cuda:
+    """All GPUs from sm_70 on."""
+
+    arrays = CudaArrays()
+
+    def check(self, target: Target) -> None:
+        current().check(target.cpu)
+
+    def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
+        return gpu_kernels(program, trace, debug)
+
+    def llvm(self, program: Program, target: Target, *, strict: bool, debug: bool) -> str:
+        if debug:
+            raise UserError("debug=True: code for GPUs checks no accesses; target='cuda-sim' checks all of them")
+        return emit(program, target, strict=strict)
+
+    def assembly(self, text: str, target: Target) -> str:
+        return assembly(text, target)
+
+    def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:
+        kernels = tuple([replace(k, body=Block(())) for k in program.kernels])
+        writes = tuple([written(k) for k in program.kernels])
+        host = replace(program, kernels=kernels)
+        started = entries(program, target.index_bits)
+        return CudaCode(assembly(text, target), target.cpu, started, writes, host).to_bytes()
+
+    def loaded(self, artifact: bytes) -> LoadedForCuda:
+        return LoadedForCuda(CudaCode.from_bytes(artifact))

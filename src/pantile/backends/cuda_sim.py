@@ -1,0 +1,93 @@
+"""GPUs without a GPU: the kernels that a device would run, run by the simulator, which checks all that they do.
+
+What runs are the kernels as loop IR, which is what an artifact holds. LLVM text and PTX can be looked at, as of a GPU.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..codegen.compile import assembly
+from ..codegen.emit import emit
+from ..expr.depth import on_deep_stack
+from ..expr.types import DType
+from ..ir.nodes import Program
+from ..lower.passes import Trace, gpu_kernels
+from ..runtime.arguments import element_strides
+from ..runtime.arrays import NumpyArrays
+from ..runtime.launches import Plan, launches, scalars_of
+from ..simulator import Global, simulate
+from ..target import Target
+from .backend import Values
+
+
+class SimulatedCuda:
+    """All GPUs, on any machine. Every access is checked, whether or not that is asked for."""
+
+    arrays = NumpyArrays()
+
+    def check(self, target: Target) -> None:
+        """It runs everywhere."""
+
+    def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
+        return gpu_kernels(program, trace, debug)
+
+    def assembly(self, text: str, target: Target) -> str:
+        return assembly(text, target)
+
+    def llvm(self, program: Program, target: Target, *, strict: bool, debug: bool) -> str:
+        return emit(program, target, strict=strict)
+
+    def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:
+        return pickle.dumps((program, target.index_bits))
+
+    @on_deep_stack
+    def loaded(self, artifact: bytes) -> LoadedForSimulator:
+        return LoadedForSimulator(*pickle.loads(artifact))
+
+
+class LoadedForSimulator:
+    """A program whose host part and kernels are gone through."""
+
+    def __init__(self, program: Program, index_bits: int) -> None:
+        self.program, self.index_bits = program, index_bits
+
+    def ready(
+        self, arrays: Sequence[Any], numbers: Sequence[DType], labels: Mapping[str, str]
+    ) -> ReadyForSimulator:
+        return ReadyForSimulator(self.program, self.index_bits, arrays, labels)
+
+
+class ReadyForSimulator:
+    """For calls with arrays of these shapes and strides."""
+
+    def __init__(self, program: Program, index_bits: int, arrays: Sequence[Any], labels: Mapping[str, str]) -> None:
+        self._program, self._index_bits, self._labels = program, index_bits, labels
+        self._shapes = [a.shape for a in arrays]
+        self._strides = [element_strides(a) for a in arrays]
+
+    @on_deep_stack
+    def run(self, arrays: Sequence[Any], numbers: Values, threads: int) -> bool:
+        memory = {
+            b.name: Global.of_array(self._label(b.name), b.dtype, a, b.writable)
+            for b, a in zip(self._program.buffers, arrays, strict=True)
+        }
+        plan = self._plan(numbers)
+        for k, launch in enumerate(plan.launches):
+            for a in plan.allocations:
+                if a.begin == k < a.end:
+                    memory[a.name] = Global.fresh(self._label(a.name), a.dtype, a.elements)
+            buffers = [memory[name] for name in launch.buffers]
+            simulate(launch.kernel, launch.scalars, buffers, launch.blocks, self._index_bits)
+            for a in plan.allocations:
+                if a.begin < a.end == k + 1:
+                    del memory[a.name]
+        return True
+
+    def _plan(self, numbers: Values) -> Plan:
+        return launches(self._program, scalars_of(self._program, self._shapes, self._strides, numbers))
+
+    def _label(self, name: str) -> str:
+        return self._labels.get(name.partition("@")[0], name)

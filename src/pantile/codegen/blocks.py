@@ -1,0 +1,141 @@
+"""Kernels of blocks of threads: functions that a GPU starts once for each thread of each block.
+
+    define ptx_kernel void @name(ptr byval([n x i8]) align 8 %frame) "nvvm.reqntid"="256"
+
+All that a kernel captures lies in one block of bytes, its frame (`entry.py`), which is copied to the GPU with the
+launch. Threads take the iterations of a thread loop in turn. As long as these are few, each is written out, with a
+number as its distance from the thread's first; only the last one may have no work for some threads.
+
+Loads, stores and arithmetic are written as for CPUs, by generic pointers: LLVM finds out which memory they point to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from ..errors import InternalError
+from ..expr.nodes import Const, Expr, Var
+from ..ir.nodes import Barrier, For, Kernel, Stmt
+from .context import Context, Module
+from .entry import Frame, global_pointer
+from .function import Function
+from .memory import buffer_pointer
+from .names import readable
+from .rounding import bfloat_from_bits
+
+SHARED = "@shared"
+SHARED_MEMORY = f"{SHARED} = external addrspace(3) global [0 x i8], align 16\n"
+_THREAD = "#thread"
+_SHARED = "#shared"
+_COPIES = 8  # of the body of a thread loop that are written out
+_BLOCKS = (1 << 31) - 1  # that a launch may have
+
+
+def begin_block(module: Module, kernel: Kernel, symbol: str, counts: Collection[str]) -> Function:
+    """The function of a kernel, with its variable and what it captures bound; to be filled with its body.
+
+    `counts`: scalars that are not negative, which LLVM divides faster."""
+    frame = Frame(kernel)
+    takes = f"ptr byval([{frame.size} x i8]) align 8 %frame"
+    head = f'define ptx_kernel void @{symbol}({takes}) nounwind "nvvm.reqntid"="{kernel.threads}"'
+    fn = Function(head, frame, "%frame")
+    for b in kernel.buffers:
+        pointer = fn.resolve(global_pointer(b.name), "ptr addrspace(1)")
+        fn.bind(buffer_pointer(b.name), _generic(fn, pointer, 1))
+    for v in kernel.scalars:
+        if v.dtype.kind == "bfloat":
+            fn.bind(v.name, bfloat_from_bits(fn, fn.resolve(v.name, "i16"), 1))
+        elif v.name in counts:
+            fn.resolve(v.name, module.index)
+            fn.entry[-1] += f", !range !{{{module.index} 0, {module.index} {v.dtype.min}}}"  # up to the largest
+    index = _number(module, fn, "ctaid", _BLOCKS)
+    if isinstance(kernel.min, Var):
+        index = fn.value(f"add nsw {module.index} {index}, {fn.resolve(kernel.min.name, module.index)}")
+    fn.bind(kernel.var, index)
+    fn.bind(_THREAD, _number(module, fn, "tid", kernel.threads))
+    return fn
+
+
+def _generic(fn: Function, pointer: str, space: int) -> str:
+    return fn.value(f"addrspacecast ptr addrspace({space}) {pointer} to ptr")
+
+
+def _number(module: Module, fn: Function, register: str, end: int) -> str:
+    """A register that counts from 0 to below an end, as an index."""
+    number = fn.value(f"call range(i32 0, {end}) i32 @llvm.nvvm.read.ptx.sreg.{register}.x()")
+    return number if module.index == "i32" else fn.value(f"zext i32 {number} to {module.index}")
+
+
+def write_barrier(ctx: Context, s: Barrier) -> None:
+    """Other threads may have stored what is loaded from here on."""
+    ctx.fn.effect("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")
+    ctx.fn.forget_all_loads()
+
+
+def shared_memory(ctx: Context, byte: int) -> str:
+    """A place in the memory of the block."""
+    fn = ctx.fn
+    if _SHARED not in fn.names:
+        start = fn.fresh("shared")
+        fn.entry.append(f"  {start} = addrspacecast ptr addrspace(3) {SHARED} to ptr")
+        fn.bind(_SHARED, start)
+    start = fn.names[_SHARED]
+    return fn.value(f"getelementptr inbounds i8, ptr {start}, i32 {byte}") if byte else start
+
+
+# Loops
+
+
+def write_thread_loop(ctx: Context, s: For, write: Callable[[Context, Stmt], None]) -> None:
+    """for p in 0..600 by 256 threads: at t, at t + 256, and, where t < 88, at t + 512."""
+    whole, rest = divmod(int_of(s.extent), ctx.threads)
+    ctx.places.counts_from(s.var, s.min)
+    if whole > _COPIES:
+        _loop(ctx, s, whole, write)
+    else:
+        for k in range(whole):
+            _bind(ctx, s, str(k * ctx.threads))
+            write(ctx, s.body)
+    if rest:
+        fn = ctx.fn
+        some, after = fn.new_label("some"), fn.new_label("after")
+        fn.branch_if(fn.value(f"icmp ult {ctx.module.index} {fn.names[_THREAD]}, {rest}"), some, after)
+        fn.start(some)
+        with fn.scope():
+            _bind(ctx, s, str(whole * ctx.threads))
+            write(ctx, s.body)
+        fn.branch(after)
+        fn.start(after)
+
+
+def _loop(ctx: Context, s: For, whole: int, write: Callable[[Context, Stmt], None]) -> None:
+    """All threads go through it equally often."""
+    fn, index = ctx.fn, ctx.module.index
+    body, after = fn.new_label("threads"), fn.new_label("done")
+    distance = fn.fresh(readable(s.var))
+    with fn.scope():
+        fn.branch(body)
+        before = fn.label
+        fn.start(body)
+        phi = len(fn.lines)
+        fn.lines.append("")  # known once the body's last block is
+        _bind(ctx, s, distance)
+        write(ctx, s.body)
+    following = fn.effect_value(f"add nuw nsw {index} {distance}, {ctx.threads}")
+    again = fn.effect_value(f"icmp ult {index} {following}, {whole * ctx.threads}")
+    fn.lines[phi] = f"  {distance} = phi {index} [ 0, %{before} ], [ {following}, %{fn.label} ]"
+    fn.repeat(f"br i1 {again}, label %{body}, label %{after}", whole)
+    fn.start(after)
+
+
+def _bind(ctx: Context, s: For, distance: str) -> None:
+    fn, thread = ctx.fn, ctx.fn.names[_THREAD]
+    here = thread if distance == "0" else fn.value(f"add nuw nsw {ctx.module.index} {thread}, {distance}")
+    fn.bind(s.var, here)
+
+
+def int_of(e: Expr) -> int:
+    """A number that lowering has decided."""
+    if not isinstance(e, Const):
+        raise InternalError(f"{e} is not constant in a kernel of blocks")
+    return int(e.value)

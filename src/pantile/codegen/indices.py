@@ -1,0 +1,224 @@
+"""Indices in 32 bits, for targets that count places so: a kernel in, the same one with indices of that type out.
+
+    out[y*stride + x] = img[min(x, w - 1)] * float32(x*x)        x, y, w, stride: index
+
+    out[y*stride + x] = img[min(x, w - 1)] * float32(wide(x)*wide(x))        all but these of 32 bits
+
+Arrays are smaller than 2**31 elements, so that loop variables, extents, strides and addresses fit. What need not fit
+stays in 64 bits, up to where it becomes part of an address: data of wider types, and products of coordinates that are
+compared, limited or used as data. Sums and products wrap alike in both widths, so that of an address only the low half
+of such parts is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeGuard
+
+from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const
+from ..expr.types import BOOL, INDEX, INT32, DType
+from ..expr.visit import each_once, names
+from ..ir.nodes import Kernel, Let, Stmt
+from ..ir.visit import all_expressions, children, expressions, rebuild
+
+_NO, _OF_SCALARS, _OF_ANY = range(3)  # products in an index: of scalars that the kernel captures, of anything
+_Known = tuple[tuple[bool, bool], int]  # whether it fits, on both sides, and what products are in it
+NARROW = DType("index", 32)
+_WRAPS = frozenset({"add", "sub", "mul", "neg"})
+_SMALL = 1 << 12  # a factor; coordinates are well below 2**19
+
+
+def index_type(bits: int) -> DType:
+    """The type of indices of so many bits."""
+    return DType("index", bits)
+
+
+def narrowed(kernel: Kernel) -> Kernel:
+    """The kernel with indices of 32 bits."""
+    work = _Narrowing(kernel)
+    scalars = tuple([work.variable(v) for v in kernel.scalars])
+    low = work.narrow(kernel.min)
+    assert isinstance(low, (Const, Var))
+    return replace(kernel, min=low, scalars=scalars, body=work.statement(kernel.body))
+
+
+class _Narrowing:
+    """`narrow` gives an index in 32 bits, which are right if it is an address or a part of one. `exact` gives it in 64
+    bits. `value` gives anything else, with such indices inside."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._scalars = frozenset(v.name for v in kernel.scalars)
+        self._wide: set[str] = set()  # names of 64 bits
+        self._as_data = {n for e in all_expressions(kernel.body) if _is_data(e) for n in names(e.value)}
+        self._narrow: dict[int, Expr] = {}
+        self._exact: dict[int, Expr] = {}
+        self._values: dict[int, Expr] = {}
+        self._found: dict[int, _Known] = {}
+        self._alive: list[Expr] = []  # while their ids are keys
+
+    # Statements
+
+    def statement(self, s: Stmt) -> Stmt:
+        self._alive += expressions(s)
+        exprs = (self._named(s),) if isinstance(s, Let) else tuple([self.value(e) for e in expressions(s)])
+        return rebuild(s, exprs, tuple([self.statement(c) for c in children(s)]))
+
+    def _named(self, s: Let) -> Expr:
+        e = s.value
+        if e.dtype is INDEX and not self._is_narrow(e, _NO if s.name in self._as_data else _OF_ANY):
+            self._wide.add(s.name)
+            return self.exact(e)
+        return self.value(e)
+
+    # Expressions
+
+    def variable(self, v: Var) -> Var:
+        return Var(NARROW, v.lanes, v.name) if v.dtype is INDEX else v
+
+    def value(self, e: Expr) -> Expr:
+        """An expression of any type; an index is narrow."""
+        if e.dtype is INDEX:
+            return self.narrow(e)
+        return each_once(e, self._values, self._value, _data_operands)
+
+    def _value(self, e: Expr) -> Expr:
+        if _is_data(e):
+            return Cast(e.dtype, e.lanes, self.narrow(e.value) if self._is_narrow(e.value) else self.exact(e.value))
+        if isinstance(e, Op) and e.args[-1].dtype is INDEX:
+            args = self._alike(e.args) if e.dtype.is_bool else tuple(map(self.exact, e.args))
+            return Op(e.dtype, e.lanes, e.op, args)
+        if isinstance(e, Load):
+            mask = None if e.mask is None else self._values[id(e.mask)]
+            return Load(e.dtype, e.lanes, e.buffer, tuple([self.narrow(i) for i in e.indices]), mask)
+        return _with(e, e.dtype, lambda x: self._values[id(x)])
+
+    def _alike(self, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """What is compared: all narrow, or none."""
+        write = self.narrow if all(map(self._is_narrow, args)) else self.exact
+        return tuple([write(a) for a in args])
+
+    def narrow(self, e: Expr) -> Expr:
+        """The low 32 bits of an index, if not all of it."""
+        found = self._narrow.get(id(e))
+        if found is None:
+            found = self._narrow[id(e)] = self._narrowed(e)
+        return found
+
+    def _narrowed(self, e: Expr) -> Expr:
+        if isinstance(e, Const):
+            return const(e.value, NARROW, e.lanes)
+        if isinstance(e, Var):
+            return Cast(NARROW, e.lanes, e) if e.name in self._wide else self.variable(e)
+        if isinstance(e, Cast):
+            inner = self.value(e.value)
+            return Cast(NARROW, e.lanes, Cast(INDEX, e.lanes, inner) if inner.dtype.is_float else inner)
+        if isinstance(e, Op) and e.op == "select":
+            return Op(NARROW, e.lanes, e.op, (self.value(e.args[0]), *map(self.narrow, e.args[1:])))
+        if isinstance(e, Op) and e.op in _WRAPS and not self._all_fit(e.args):
+            wrapping = tuple([Cast(INT32, a.lanes, self.narrow(a)) for a in e.args])
+            return Cast(NARROW, e.lanes, Op(INT32, e.lanes, e.op, wrapping))
+        if isinstance(e, Op) and e.op not in _WRAPS:
+            # The number of a block is divided by numbers of blocks, which are below 2**31.
+            allowed = _OF_SCALARS if e.op in ("floordiv", "mod") else _NO
+            if not all(self._is_narrow(a, allowed) for a in e.args):
+                return Cast(NARROW, e.lanes, _with(e, INDEX, self.exact))
+        return _with(e, NARROW, self.narrow)
+
+    def exact(self, e: Expr) -> Expr:
+        """An index in 64 bits."""
+        found = self._exact.get(id(e))
+        if found is None:
+            found = self._exact[id(e)] = self._exactly(e)
+        return found
+
+    def _exactly(self, e: Expr) -> Expr:
+        if isinstance(e, Const) or (isinstance(e, Var) and e.name in self._wide):
+            return e
+        if self._is_narrow(e):
+            return Cast(INDEX, e.lanes, self.narrow(e))
+        if isinstance(e, Cast):
+            return Cast(INDEX, e.lanes, self.value(e.value))
+        if isinstance(e, Op) and e.op == "select":
+            return Op(INDEX, e.lanes, e.op, (self.value(e.args[0]), *map(self.exact, e.args[1:])))
+        return _with(e, INDEX, self.exact)
+
+    # What fits
+
+    def _is_narrow(self, e: Expr, allowed: int = _NO) -> bool:
+        """Whether 32 bits hold an index; one that has no other products in it than are `allowed`."""
+        fits, products = self._known(e)
+        return all(fits) and products <= allowed
+
+    def _all_fit(self, several: tuple[Expr, ...]) -> bool:
+        return all(all(self._known(e)[0]) for e in several)
+
+    def _known(self, e: Expr) -> _Known:
+        return each_once(e, self._found, self._find, _index_operands)
+
+    def _find(self, e: Expr) -> _Known:
+        parts = [self._found[id(a)] for a in _index_operands(e)]
+        products = [p[1] for p in parts]
+        if isinstance(e, Op) and _is_product(e):
+            products.append(_OF_SCALARS if names(e) <= self._scalars else _OF_ANY)
+        return self._sides(e, [p[0] for p in parts]), max(products, default=_NO)
+
+    def _sides(self, e: Expr, parts: list[tuple[bool, bool]]) -> tuple[bool, bool]:
+        """Whether an index is known not to leave 32 bits below, and above."""
+        if isinstance(e, Const):
+            return int(e.value) >= NARROW.min, int(e.value) <= NARROW.max
+        if isinstance(e, Var):
+            return (e.name not in self._wide,) * 2
+        if isinstance(e, Cast):
+            return _holds(e.value.dtype)
+        below, above = [p[0] for p in parts], [p[1] for p in parts]
+        name = e.op if isinstance(e, Op) else ""
+        if name == "min":
+            return all(below), any(above)
+        if name == "max":
+            return any(below), all(above)
+        if name == "mod":
+            return (all(parts[1]),) * 2  # of the divisor's sign, and closer to 0
+        return (all(below + above),) * 2
+
+
+def _is_data(e: Expr) -> TypeGuard[Cast]:
+    """Whether an index becomes a pixel here."""
+    return isinstance(e, Cast) and e.value.dtype is INDEX and e.dtype is not INDEX
+
+
+def _data_operands(e: Expr) -> tuple[Expr, ...]:
+    """Operands that are no indices."""
+    return tuple([x for x in e.operands if x.dtype is not INDEX])
+
+
+def _index_operands(e: Expr) -> tuple[Expr, ...]:
+    return tuple([x for x in e.operands if x.dtype is INDEX])
+
+
+def _holds(t: DType) -> tuple[bool, bool]:
+    """Whether 32 bits hold all of a type's numbers, on either side."""
+    if t.is_float:
+        return False, False
+    return t is BOOL or t.min >= NARROW.min, t is BOOL or t.max <= NARROW.max
+
+
+def _is_product(e: Op) -> bool:
+    """Of coordinates, which may be more than 32 bits hold."""
+    little = any(isinstance(a, Const) and abs(int(a.value)) <= _SMALL for a in e.args)
+    return e.op == "shl" or (e.op == "mul" and not little)
+
+
+def _with(e: Expr, t: DType, new: Callable[[Expr], Expr]) -> Expr:
+    """The same of another type, as are its operands."""
+    if isinstance(e, Op):
+        return Op(t, e.lanes, e.op, tuple([new(a) for a in e.args]))
+    if isinstance(e, Ramp):
+        return Ramp(t, e.lanes, new(e.base), new(e.stride))
+    if isinstance(e, Broadcast):
+        return Broadcast(t, e.lanes, new(e.value))
+    if isinstance(e, Shuffle):
+        return Shuffle(t, e.lanes, tuple([new(v) for v in e.vectors]), e.order)
+    if isinstance(e, (Const, Var)):
+        return e
+    return type(e)(t, e.lanes, *map(new, e.operands))  # a conversion

@@ -1,0 +1,135 @@
+"""What is known of where a kernel's buffers lie, so that neighbouring elements are accessed at once: addresses that are
+multiples of 4, 8 or 16 bytes.
+
+    out[4*x .. 4*x + 3]     with out at a multiple of 16 bytes and float32s in it: a multiple of 16 bytes, too
+
+All of it follows from what is known of the arguments of a program, which whoever calls it makes sure of: the alignment
+of arrays, and which strides are multiples of something. CPUs need none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import field
+from functools import reduce
+from math import gcd
+
+from ..dataclass import dataclass
+from ..expr.congruence import ANY, Class, congruence, either
+from ..expr.nodes import Const, Expr, Op, Var
+from ..expr.types import INDEX
+from ..ir.nodes import Alloc, Kernel, Launch, Let, Program, Store
+from ..ir.visit import walk, walk_program
+from ..target.kinds import Memory
+
+LONGEST = 16  # bytes that a thread accesses at once
+
+
+@dataclass
+class Places:
+    """Facts that hold in one kernel; of buffers that are not listed nothing is known."""
+
+    alignments: dict[str, int] = field(default_factory=dict)  # bytes that a buffer's address is a multiple of
+    classes: dict[str, Class] = field(default_factory=dict)  # of scalars
+    constant: frozenset[str] = frozenset()  # buffers that do not change while the kernel runs
+    counts: set[str] = field(default_factory=set)  # scalars that are not negative
+
+    def of(self, buffer: str | None, index: Expr) -> Class:
+        """What is known of an index."""
+        return congruence(index, self.classes) if buffer in self.alignments else ANY
+
+    def let(self, name: str, value: Expr) -> None:
+        """A scalar is named."""
+        if self.alignments and value.dtype.kind == INDEX.kind and value.lanes == 1:
+            self.classes[name] = congruence(value, self.classes)
+            if self.is_count(value):
+                self.counts.add(name)
+
+    def is_count(self, e: Expr) -> bool:
+        """Whether this is an index that is known not to be negative."""
+        return e.dtype.kind == INDEX.kind and is_count(e, self.counts)
+
+    def counts_from(self, name: str, low: Expr) -> None:
+        """A loop begins."""
+        if self.alignments and self.is_count(low):
+            self.counts.add(name)
+
+    def alignment(self, buffer: str, index: Class, element: int) -> int:
+        """Bytes that the address of an element is a multiple of, elements being of so many bytes."""
+        known = self.alignments.get(buffer)
+        if known is None:
+            return element
+        modulus, r = index
+        bytes_ = gcd(LONGEST, known, modulus * element, r * element)
+        return max(element, bytes_ & -bytes_)
+
+
+def places_of(kernel: Kernel, program: Program) -> Places:
+    """What all launches of a kernel tell about it."""
+    launches = [s for s in walk_program(program) if isinstance(s, Launch) and s.kernel == kernel.name]
+    arrays, numbers = _alignments(program), _classes(program)
+    alignments = {
+        b.name: gcd(LONGEST, *(arrays.get(launch.buffers[k], b.dtype.bytes) for launch in launches))
+        for k, b in enumerate(kernel.buffers)
+    }
+    classes = {
+        v.name: reduce(either, [congruence(launch.scalars[k], numbers) for launch in launches])
+        for k, v in enumerate(kernel.scalars)
+        if v.dtype is INDEX and launches
+    }
+    known = _counts(program)
+    counts = {
+        v.name
+        for k, v in enumerate(kernel.scalars)
+        if v.dtype is INDEX and all(is_count(launch.scalars[k], known) for launch in launches)
+    }
+    return Places(alignments, classes, _constant(kernel, launches), counts)
+
+
+_KEEPS_SIGN = frozenset({"add", "mul", "min", "floordiv", "mod", "shr"})
+
+
+def is_count(e: Expr, counts: Collection[str]) -> bool:
+    """Whether an index is not negative if these variables are not."""
+    if isinstance(e, Const):
+        return int(e.value) >= 0
+    if isinstance(e, Var):
+        return e.name in counts
+    if isinstance(e, Op) and e.op == "max":
+        return any(is_count(a, counts) for a in e.args)
+    return isinstance(e, Op) and e.op in _KEEPS_SIGN and all(is_count(a, counts) for a in e.args)
+
+
+def _counts(program: Program) -> set[str]:
+    """Scalars of the host part that are not negative."""
+    found = {b.extent(axis) for b in program.buffers for axis in range(b.ndim)}
+    for s in walk(program.body):
+        if isinstance(s, Let) and s.value.dtype is INDEX and is_count(s.value, found):
+            found.add(s.name)
+    return found
+
+
+def _alignments(program: Program) -> dict[str, int]:
+    """Of arrays of the host part."""
+    found = {b.name: max(b.alignment, b.dtype.bytes) for b in program.buffers}
+    found.update({s.buffer: LONGEST for s in walk(program.body) if isinstance(s, Alloc) and s.memory is Memory.HEAP})
+    return found
+
+
+def _classes(program: Program) -> dict[str, Class]:
+    """Of scalars of the host part."""
+    found: dict[str, Class] = {name: (factor, 0) for name, factor in program.multiples}
+    for s in walk(program.body):
+        if isinstance(s, Let) and s.value.dtype is INDEX and s.value.lanes == 1:
+            found[s.name] = congruence(s.value, found)
+    return found
+
+
+def _constant(kernel: Kernel, launches: Iterable[Launch]) -> frozenset[str]:
+    """Buffers that the kernel reads and nothing in it stores to, by whatever name."""
+    written = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
+    captured = [b.name for b in kernel.buffers]
+    for launch in launches:
+        given = {g for name, g in zip(captured, launch.buffers, strict=True) if name in written}
+        written |= {name for name, g in zip(captured, launch.buffers, strict=True) if g in given}
+    return frozenset(captured) - written

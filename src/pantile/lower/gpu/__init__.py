@@ -1,0 +1,33 @@
+"""What GPUs need of loops: kernels made of blocks, threads that share the points of a stage, barriers between them.
+
+    blocks      what runs on the device, in block loops, and what stays on the host
+    edges       one decision per block: without clamps where all of it lies inside
+    spread      registers of a block as those of its threads
+    threads     each thread loop over all points that threads of a block share
+    grid        block loops that are directly inside each other, as one
+    wide        places that data finds, in 64 bits
+    barriers    where threads wait for each other
+
+The first four change loops as they are built (`lower/passes`), the others make kernels of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...later import imported_later
+
+if TYPE_CHECKING:
+    from .steps import collapse as collapse
+    from .steps import deal_out as deal_out
+    from .steps import decide_edges as decide_edges
+    from .steps import load_ahead as load_ahead
+    from .steps import make_blocks as make_blocks
+    from .steps import place_barriers as place_barriers
+    from .steps import spread_out as spread_out
+    from .steps import widen as widen
+else:
+    _NAMES = (
+        "collapse", "deal_out", "decide_edges", "load_ahead", "make_blocks", "place_barriers", "spread_out", "widen",
+    )  # fmt: skip
+    __getattr__, __dir__ = imported_later(__name__, **dict.fromkeys(_NAMES, "steps"))

@@ -1,0 +1,123 @@
+"""Barriers: threads of a block wait for each other where one touches what another has stored, and nowhere else.
+
+before:  thread for p in 0..340: g[p] = ...        after:  thread for p in 0..340: g[p] = ...
+         thread for q in 0..256: f[q] = g[q + 1]           barrier
+                                                           thread for q in 0..256: f[q] = g[q + 1]
+
+One after the other, statements are compared with what was accessed since the last barrier. What a loop leaves behind
+meets its own beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...expr.nodes import Const
+from ...expr.visit import walk_loads
+from ...ir.nodes import Alloc, Barrier, Block, For, If, Program, Stmt, Store
+from ...ir.visit import block, children, expressions, rebuild, walk
+from ...target.kinds import Kind, Memory
+
+
+class _Place(NamedTuple):
+    """Memory that threads of a block share: bytes of the block's own, or a buffer outside of it."""
+
+    buffer: str
+    begin: int = 0
+    end: int = 0
+
+    def meets(self, other: _Place) -> bool:
+        if self.end and other.end:
+            return self.begin < other.end and other.begin < self.end
+        return self.buffer == other.buffer
+
+
+class _Access(NamedTuple):
+    place: _Place
+    stores: bool
+    alone: bool  # by the first thread
+
+    def needs_barrier(self, after: _Access) -> bool:
+        return (self.stores or after.stores) and not (self.alone and after.alone) and self.place.meets(after.place)
+
+
+_Accesses = frozenset[_Access]
+_NOTHING: _Accesses = frozenset()
+
+
+def with_barriers(program: Program) -> Program:
+    """The kernels with the barriers that they need."""
+    kernels = [replace(k, body=_Barriers().visit(k.body, _NOTHING)[0]) for k in program.kernels]
+    return replace(program, kernels=tuple(kernels))
+
+
+class _Barriers:
+    def __init__(self) -> None:
+        self.places: dict[str, _Place | None] = {}  # of buffers of the kernel's own; None: a thread's
+
+    def visit(self, s: Stmt, open_: _Accesses) -> tuple[Stmt, _Accesses]:
+        """The statement with barriers, and what was accessed since the last of them; `open_`: before it."""
+        if isinstance(s, For) and s.kind is Kind.THREAD or not children(s) and not isinstance(s, Block):
+            own = self.accesses(s)
+            return (block(Barrier(), s), own) if _must_wait(own, open_) else (s, open_ | own)
+        if isinstance(s, Alloc):
+            self.places[s.buffer] = _place(s)
+        own = self.loaded(s)  # what all threads load to decide or to count
+        waits = _must_wait(own, open_)
+        made, after = self.inside(s, own if waits else open_ | own)
+        return block(Barrier(), made) if waits else made, after
+
+    def inside(self, s: Stmt, open_: _Accesses) -> tuple[Stmt, _Accesses]:
+        if isinstance(s, Block):
+            stmts = list[Stmt]()
+            for c in s.stmts:
+                made, open_ = self.visit(c, open_)
+                stmts.append(made)
+            return block(*stmts), open_
+        if isinstance(s, If):
+            branches = [self.visit(c, open_) for c in children(s)]
+            left = open_.union(*(after for _, after in branches)) if s.otherwise is None else _all(branches)
+            return rebuild(s, expressions(s), tuple(b for b, _ in branches)), left
+        (inner,) = children(s)
+        if not isinstance(s, For):
+            made, after = self.visit(inner, open_)
+            return rebuild(s, expressions(s), (made,)), after
+        before = open_
+        while True:
+            made, after = self.visit(inner, before)
+            if after <= before:
+                return rebuild(s, expressions(s), (made,)), after | open_
+            before |= after
+
+    def accesses(self, s: Stmt) -> _Accesses:
+        """What threads touch in a statement, of what others see."""
+        alone = isinstance(s, For) and isinstance(s.extent, Const) and int(s.extent.value) == 1
+        own = {i.buffer for i in walk(s) if isinstance(i, Alloc)}
+        stored = {i.buffer for i in walk(s) if isinstance(i, Store)} - own
+        read = {e.buffer for i in walk(s) for e in walk_loads(*expressions(i))} - own
+        return frozenset([*self.of(stored, True, alone), *self.of(read, False, alone)])
+
+    def loaded(self, s: Stmt) -> _Accesses:
+        return frozenset(self.of({e.buffer for e in walk_loads(*expressions(s))}, False, False))
+
+    def of(self, buffers: Iterable[str], stores: bool, alone: bool) -> list[_Access]:
+        places = [self.places.get(b, _Place(b)) for b in buffers]
+        return [_Access(p, stores, alone) for p in places if p is not None]
+
+
+def _must_wait(own: _Accesses, open_: _Accesses) -> bool:
+    return any(a.needs_barrier(b) for a in own for b in open_)
+
+
+def _all(branches: Iterable[tuple[Stmt, _Accesses]]) -> _Accesses:
+    return _NOTHING.union(*(after for _, after in branches))
+
+
+def _place(s: Alloc) -> _Place | None:
+    if s.memory is not Memory.SHARED:
+        return None
+    assert isinstance(s.offset, Const) and isinstance(s.size, Const)
+    begin = int(s.offset.value)
+    return _Place("", begin, begin + int(s.size.value) * s.dtype.bytes)

@@ -1,0 +1,208 @@
+"""Spread: values that a block keeps in registers belong to the threads that compute them.
+
+before:  realize sums: [i.min..i.min + 64, j.min..j.min + 64] in register
+         thread for ti in 0..16: thread for tj in 0..16:
+             sums[i.min + 4*ti + 1, j.min + 4*tj + 3] = ...
+after:   realize sums: [0..4, 0..4] in register
+         thread for ti in 0..16: thread for tj in 0..16:
+             sums[1, 3] = ...
+
+All thread loops that touch such a buffer share it out alike: those at one depth have the same extents, and move along a
+dim by the same steps, either each thread over elements of its own side by side, or all together over neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...analysis.messages import readable
+from ...dataclass import dataclass
+from ...errors import UserError
+from ...expr.linear import Linear, linear, simplify
+from ...expr.nodes import Broadcast, Const, Expr, Load, Ramp, Var, const
+from ...expr.types import INDEX
+from ...expr.visit import depends, loaded, substitute, transform
+from ...ir.nodes import For, Let, Realize, Stmt, Store
+from ...ir.visit import children, expressions, rebuild, walk
+from ...target.kinds import Kind, Memory
+from ..names import of_loop
+
+Refuse = Callable[[Realize, str], UserError]  # of what, and why
+
+
+_OF_A_THREAD = (Memory.REGISTER, Memory.STACK)
+
+
+def spread(body: Stmt, refuse: Refuse, small: bool = False) -> Stmt:
+    """Registers outside of threads as those of each thread. `small`: blocks were cut down for small arrays, and where
+    not all of them alike, the threads share what they cannot keep."""
+    return _Visitor(refuse, small).visit(body, {})
+
+
+@dataclass(frozen=True)
+class _Visitor:
+    refuse: Refuse
+    small: bool
+
+    def visit(self, s: Stmt, values: Mapping[str, Expr]) -> Stmt:
+        """`values`: of the lets around."""
+        if isinstance(s, For) and s.kind is Kind.THREAD:
+            return s
+        if isinstance(s, Realize) and s.memory in _OF_A_THREAD and _is_used_by_threads(s):
+            s = self.spread(s, values)
+        inner = values
+        if isinstance(s, Let) and s.value.dtype == INDEX:
+            inner = {**values, s.name: substitute(s.value, values)}
+        return rebuild(s, expressions(s), tuple([self.visit(c, inner) for c in children(s)]))
+
+    def spread(self, s: Realize, values: Mapping[str, Expr]) -> Realize:
+        try:
+            return _Spread(s, self.refuse, values).result()
+        except UserError:
+            if not self.small:
+                raise
+            return replace(s, memory=Memory.SHARED)
+
+
+def _is_used_by_threads(s: Realize) -> bool:
+    """Whether thread loops touch it: what is outside of all of them, one thread does, whose own it is."""
+    loops = (i for i in walk(s.body) if isinstance(i, For) and i.kind is Kind.THREAD)
+    return any(_touches(i, s.buffer) for loop in loops for i in walk(loop))
+
+
+def _touches(s: Stmt, buffer: str) -> bool:
+    return isinstance(s, Store) and s.buffer == buffer or any(buffer in loaded(e) for e in expressions(s))
+
+
+class _Step(NamedTuple):
+    """How threads of a loop, at a depth, move along a dim."""
+
+    depth: int
+    threads: int
+    distance: int
+
+
+@dataclass(frozen=True)
+class _At:
+    """Where a statement is: thread loops around it by their variables, and lets that depend on them or on others."""
+
+    threads: Mapping[str, tuple[int, int]]  # depth and extent
+    values: Mapping[str, Expr]
+    own: Mapping[str, Expr]  # how far loops are that begin elsewhere in each thread
+
+    def inside(self, s: Stmt) -> _At:
+        if isinstance(s, Let) and s.value.dtype == INDEX:
+            return replace(self, values={**self.values, s.name: substitute(s.value, self.values)})
+        if isinstance(s, For) and s.kind is Kind.THREAD:
+            extent = simplify(substitute(s.extent, self.values))
+            count = int(extent.value) if isinstance(extent, Const) else 0
+            number = Var(INDEX, 1, s.var)
+            # The variable counts from its first value on: that moves with the block, not with the thread.
+            values = {**self.values, s.var: substitute(s.min, self.values) + number}
+            return _At({**self.threads, s.var: (len(self.threads), count)}, values, self.own)
+        if isinstance(s, For) and depends(begin := substitute(s.min, self.values), self.threads):
+            step = Var(INDEX, 1, of_loop(s.var, "turn"))
+            own = {**self.own, step.name: Var(INDEX, 1, s.var) - s.min}
+            return _At(self.threads, {**self.values, s.var: begin + step}, own)
+        return self
+
+
+def _first_lane(index: Expr) -> Expr:
+    if isinstance(index, Ramp):
+        return index.base
+    return index.value if isinstance(index, Broadcast) else index
+
+
+class _Spread:
+    def __init__(self, s: Realize, refuse: Refuse, values: Mapping[str, Expr]) -> None:
+        self.s, self.values = s, values
+        self.refuse = refuse
+        self.steps: list[tuple[_Step, ...]] | None = None  # per dim, the same for all accesses
+
+    def result(self) -> Realize:
+        body = self.statement(self.s.body, _At({}, self.values, {}))
+        box = tuple((const(0, INDEX), const(self.own(k), INDEX)) for k in range(len(self.s.box)))
+        return Realize(self.s.buffer, self.s.dtype, box, self.s.memory, body)
+
+    def own(self, dim: int) -> int:
+        """Elements of a thread along a dim."""
+        extent = self.s.box[dim][1]
+        if not isinstance(extent, Const):
+            raise self.refuse(self.s, "its size there is not constant")
+        shared = math.prod(step.threads for step in (self.steps or [()] * len(self.s.box))[dim])
+        if int(extent.value) % max(shared, 1):
+            raise self.refuse(self.s, f"{shared} threads do not share {extent.value} values evenly")
+        return int(extent.value) // shared
+
+    def statement(self, s: Stmt, at: _At) -> Stmt:
+        inner = at.inside(s)
+        exprs = tuple([self.expression(e, at) for e in expressions(s)])
+        s = rebuild(s, exprs, tuple([self.statement(c, inner) for c in children(s)]))
+        if isinstance(s, Store) and s.buffer == self.s.buffer:
+            return Store(s.buffer, self.places(s.indices, at), s.value, s.mask, s.nontemporal)
+        return s
+
+    def expression(self, e: Expr, at: _At) -> Expr:
+        def change(n: Expr) -> Expr | None:
+            if isinstance(n, Load) and n.buffer == self.s.buffer:
+                return Load(n.dtype, n.lanes, n.buffer, self.places(n.indices, at), n.mask)
+            return None
+
+        return transform(e, change)
+
+    def places(self, indices: tuple[Expr, ...], at: _At) -> tuple[Expr, ...]:
+        """The indices among those of the thread."""
+        if not at.threads:
+            raise self.refuse(self.s, "it is used outside of threads")
+        forms = [
+            linear(simplify(substitute(_first_lane(i), at.values) - substitute(low, at.values)))
+            for i, (low, _) in zip(indices, self.s.box, strict=True)
+        ]
+        steps = [self.moves(f, at) for f in forms]
+        if self.steps is None:
+            self.steps = steps
+        elif self.steps != steps:
+            raise self.refuse(self.s, "threads of one loop would read what those of another have computed")
+        pairs = enumerate(zip(indices, forms, strict=True))
+        return tuple(self.lanes(i, self.place(f, k, at), k) for k, (i, f) in pairs)
+
+    def lanes(self, index: Expr, first: Expr, dim: int) -> Expr:
+        """The places of all lanes, which are side by side as long as they are one thread's."""
+        if isinstance(index, Broadcast):
+            return replace(index, value=first)
+        if not isinstance(index, Ramp):
+            return first
+        assert self.steps is not None
+        beyond = any(step.distance % index.lanes for step in self.steps[dim])
+        if not isinstance(index.stride, Const) or index.stride.value != 1 or beyond:
+            raise self.refuse(self.s, "lanes of one vector would belong to several threads")
+        return replace(index, base=first)
+
+    def moves(self, form: Linear, at: _At) -> tuple[_Step, ...]:
+        found = [
+            _Step(depth, count, form.coefficient(name))
+            for name, (depth, count) in at.threads.items() if form.coefficient(name)
+        ]  # fmt: skip
+        others = [a for a, _ in form.terms.values() if not isinstance(a, Var) and depends(a, at.threads)]
+        if others:
+            raise self.refuse(self.s, f"what a thread computes is not a box: {readable(others[0])}")
+        if any(not step.threads for step in found):
+            raise self.refuse(self.s, "the number of threads is not constant there")
+        return tuple(found)
+
+    def place(self, form: Linear, dim: int, at: _At) -> Expr:
+        rest = Linear(
+            form.constant,
+            {k: t for k, t in form.terms.items() if not (isinstance(t[0], Var) and t[0].name in at.threads)},
+        )
+        assert self.steps is not None
+        place: Expr = rest.expr()
+        if depends(place, at.threads):
+            raise self.refuse(self.s, "threads would read what others have computed")
+        for step in self.steps[dim]:  # threads with so many values side by side each, and the next ones of each behind
+            each = const(step.distance, INDEX)
+            place = place // (each * step.threads) * each + place % each
+        return simplify(substitute(place, at.own))

@@ -1,0 +1,186 @@
+"""Threads: the points of thread loops are taken in turn by the threads of a block.
+
+before:  thread for y in lo..lo + 10:          after:  thread for y.thread in 0..340:
+             thread for x in 0..n:                         let y = lo + y.thread // 34
+                 g[y, x] = ...                             let x = y.thread % 34
+         s[] = ...                                         if x < n: g[y, x] = ...      (n is at most 34)
+                                                       thread for s.thread in 0..1: s[] = ...
+
+Stages of different extents so share one block. How many threads a block has, those thread loops say that belong to the
+stage whose block loops it is made of. Where the extents of loops have no constant bound, each thread goes through
+them on its own, except the innermost, of which it takes every so many-th iteration. What is in no thread loop is done
+by one thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ...analysis.interval import Scope
+from ...dataclass import dataclass
+from ...expr.nodes import Const, Expr, const, var
+from ...expr.types import INDEX
+from ...graph.nodes import Graph
+from ...ir.nodes import Alloc, For, If, Let, Realize, Stmt, Store
+from ...ir.visit import children, expressions, rebuild, walk
+from ...schedule.limits import MOST_THREADS
+from ...schedule.plan import Plan
+from ...target.kinds import Kind, Memory
+from ..bounded import most
+from ..footprint import step
+from ..names import loop_name, of_buffer, of_loop
+
+WARP = 32
+_USUAL = 256  # threads, where no loop says how many
+_LARGEST = 1 << 20  # points of a loop that threads share by a constant number
+_ZERO, _ONE = const(0, INDEX), const(1, INDEX)
+_OF_A_THREAD = (Memory.STACK, Memory.REGISTER)
+
+
+def threads(body: Stmt, graph: Graph, plan: Plan, scope: Scope) -> Stmt:
+    """Thread loops that count from 0 to constants, and how many threads each block has."""
+    return _on_host(body, _owners(graph, plan), scope)
+
+
+def _owners(graph: Graph, plan: Plan) -> dict[str, frozenset[str]]:
+    """Block loop -> the thread loops of the same definition."""
+    found = {}
+    for stage in graph.stages:
+        for k, nest in enumerate(plan.stages[stage.name].nests if stage.name in plan.stages else ()):
+            own = frozenset(loop_name(stage, k, x.name) for x in nest.loops if x.kind is Kind.THREAD)
+            found.update({loop_name(stage, k, x.name): own for x in nest.loops if x.kind is Kind.BLOCK})
+    return found
+
+
+def _on_host(s: Stmt, owners: Mapping[str, frozenset[str]], scope: Scope) -> Stmt:
+    if isinstance(s, For) and s.kind is Kind.BLOCK:
+        return _in_block(s, owners, scope)
+    return rebuild(s, expressions(s), tuple([_on_host(c, owners, inner) for c, inner in step(s, scope)]))
+
+
+def _in_block(s: For, owners: Mapping[str, frozenset[str]], scope: Scope) -> Stmt:
+    """The outermost of block loops that are directly inside each other."""
+    count = _count(s, owners.get(s.var, frozenset()), scope)
+    ((body, inner),) = step(s, scope)
+    return replace(s, body=_Dealer(count).visit(body, inner, s.var), threads=count)
+
+
+def _count(s: For, own: frozenset[str], scope: Scope) -> int:
+    """How many threads a block has: those of its own stage's loops if there are some, or of any, in whole warps."""
+    found = list[tuple[bool, int]]()
+    _look(s, own, scope, found)
+    is_own = any(mine for mine, _ in found)
+    points = max((points for mine, points in found if mine or not is_own), default=1)
+    return min(MOST_THREADS, -(-points // WARP) * WARP)
+
+
+def _look(s: Stmt, own: frozenset[str], scope: Scope, found: list[tuple[bool, int]]) -> None:
+    """The points of thread loops, and whether they are the block's own."""
+    if isinstance(s, For) and s.kind is Kind.THREAD:
+        depths = list[int | None]()
+        _bounds(s, scope, 0, depths)
+        found.append((s.var in own, math.prod(n or _USUAL for n in depths)))
+        return
+    for c, inner in step(s, scope):
+        _look(c, own, inner, found)
+
+
+def _most(extent: Expr, scope: Scope) -> int | None:
+    """Iterations of a loop at most, if that is a number which threads can share."""
+    found = most(extent, scope)
+    return max(found, 1) if found is not None and found <= _LARGEST else None
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """Points that threads share: the name that counts them, and per depth how many there are at most."""
+
+    name: str
+    most: tuple[int | None, ...]
+    count: int  # threads
+
+    @property
+    def points(self) -> int:
+        return math.prod(n for n in self.most if n is not None) if None not in self.most else self.count
+
+    def digit(self, depth: int) -> Expr:
+        """The coordinate of a point at a depth, from 0 on."""
+        inside = math.prod(n for n in self.most[depth + 1 :] if n is not None)
+        own, point = self.most[depth], var(self.name)
+        outer = point if inside == 1 else point // inside
+        return outer if own is None or math.prod(n or 1 for n in self.most[: depth]) == 1 else outer % own
+
+
+class _Dealer:
+    """Deals out what is in a block."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def visit(self, s: Stmt, scope: Scope, name: str) -> Stmt:
+        if isinstance(s, For) and s.kind is Kind.THREAD:
+            return self.dealt(s, scope)
+        if not any(isinstance(i, For) and i.kind in (Kind.THREAD, Kind.BLOCK) for i in walk(s)) and _is_one_piece(s):
+            alone = any(isinstance(i, Store) for i in walk(s))
+            first = next((i.buffer for i in walk(s) if isinstance(i, Store)), name)
+            return For(of_buffer(first, "thread"), _ZERO, _ONE, Kind.THREAD, s) if alone else s
+        return rebuild(s, expressions(s), tuple([self.visit(c, inner, name) for c, inner in step(s, scope)]))
+
+    def dealt(self, s: For, scope: Scope) -> Stmt:
+        depths = list[int | None]()
+        _bounds(s, scope, 0, depths)
+        if None in depths:
+            return self.strided(s, scope, depths)
+        shared = _Shared(of_loop(s.var, "thread"), tuple(depths), self.count)
+        body = _points(s, shared, 0)
+        return For(shared.name, _ZERO, const(shared.points, INDEX), Kind.THREAD, body)
+
+    def strided(self, s: For, scope: Scope, depths: list[int | None]) -> Stmt:
+        """Outer loops by every thread, and of the innermost every so many-th iteration."""
+        name = of_loop(s.var, "thread")
+        last = len(depths) - 1
+
+        def visit(s: Stmt, depth: int) -> Stmt:
+            if isinstance(s, For) and s.kind is Kind.THREAD:
+                body = visit(s.body, depth + 1)
+                if depth < last:
+                    return For(s.var, s.min, s.extent, Kind.SERIAL, body)
+                turn, thread = var(of_loop(s.var, "turn")), var(name)
+                turns = (s.extent - thread + (self.count - 1)) // self.count
+                at = s.min + (thread + turn * self.count)
+                return For(turn.name, _ZERO, turns, Kind.SERIAL, Let(s.var, at, body))
+            return rebuild(s, expressions(s), tuple([visit(c, depth) for c in children(s)]))
+
+        return For(name, _ZERO, const(self.count, INDEX), Kind.THREAD, visit(s, 0))
+
+
+def _is_one_piece(s: Stmt) -> bool:
+    """Whether one thread does all of it: memory of the block is not its own."""
+    return not any(isinstance(i, (Realize, Alloc)) and i.memory not in _OF_A_THREAD for i in walk(s))
+
+
+def _bounds(s: Stmt, scope: Scope, depth: int, found: list[int | None]) -> None:
+    """Per depth, the most iterations of the thread loops there."""
+    if isinstance(s, For) and s.kind is Kind.THREAD:
+        here = _most(s.extent, scope)
+        if depth == len(found):
+            found.append(here)
+        else:
+            before = found[depth]
+            found[depth] = None if here is None or before is None else max(before, here)
+        depth += 1
+    for c, inner in step(s, scope):
+        _bounds(c, inner, depth, found)
+
+
+def _points(s: Stmt, shared: _Shared, depth: int) -> Stmt:
+    """One point's part of thread loops."""
+    if not (isinstance(s, For) and s.kind is Kind.THREAD):
+        return rebuild(s, expressions(s), tuple([_points(c, shared, depth) for c in children(s)]))
+    digit, most = shared.digit(depth), shared.most[depth]
+    body = _points(s.body, shared, depth + 1)
+    own = Let(s.var, s.min + digit, body)
+    certain = isinstance(s.extent, Const) and int(s.extent.value) == most
+    return own if certain else If(digit < s.extent, own)

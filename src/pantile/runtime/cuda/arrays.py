@@ -1,0 +1,133 @@
+"""What calls ask about arrays, where code runs on a GPU: NumPy's are copied there and back, and whatever is there
+already is read in place. Results are of the kind of the first array that was given on a GPU, else NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from ...errors import UserError
+from ..arguments import AnyArray, Array, NDArray, as_array, known_strides
+from ..outputs import Shape, check_apart, check_is_numpy, one_each
+from .device import device
+from .libraries import library_of
+from .memory import host_array
+from .staging import laid_out
+from .views import LONGEST_ACCESS, Constant, View
+
+
+class CudaArrays:
+    """NumPy's arrays, and `View`s of those on a GPU."""
+
+    @staticmethod
+    def given(wanted: Array, value: Any) -> AnyArray:
+        library = library_of(value)
+        seen = None if library is None else library.view(wanted, value)
+        return as_array(wanted, value) if seen is None else seen
+
+    @staticmethod
+    def constant(table: NDArray) -> AnyArray:
+        return Constant(table)
+
+    @staticmethod
+    def outputs(wanted: Sequence[Array], out: Any) -> list[Any]:
+        if out is None:
+            return [None] * len(wanted)
+        return [_output(a, o) for a, o in zip(wanted, one_each(wanted, out), strict=True)]
+
+    @staticmethod
+    def check_apart(
+        outputs: Sequence[Array], given: Sequence[Any], inputs: Sequence[Array], read: Sequence[Any]
+    ) -> None:
+        if _may_overlap([a for a in given if a is not None], [a for a in read if type(a) is not Constant]):
+            places, reads = [_place(a) for a in given], [_place(a) for a in read]
+            check_apart(outputs, places, inputs, reads)
+
+    @staticmethod
+    def seen(arrays: Sequence[AnyArray]) -> Sequence[AnyArray]:
+        return [laid_out(a) if isinstance(a, np.ndarray) else a for a in arrays]
+
+    @staticmethod
+    def aligned(seen: Sequence[Any]) -> Sequence[int]:
+        return [_alignment(a) for a in seen]
+
+    @staticmethod
+    def filled(
+        wanted: Sequence[Array], shapes: Sequence[Shape], given: Sequence[Any], inputs: Sequence[Any]
+    ) -> list[Any]:
+        if all(o is not None for o in given):
+            return list(given)
+        home = next((a for a in (*inputs, *given) if type(a) is View), None)
+        if home is None:
+            return [
+                host_array(shape, a.dtype.numpy) if o is None else o
+                for a, shape, o in zip(wanted, shapes, given, strict=True)
+            ]
+        new, ordinal = home.library.new, home.ordinal
+        return [
+            new(a.dtype, shape, ordinal, home.stream or 0) if o is None else o
+            for a, shape, o in zip(wanted, shapes, given, strict=True)
+        ]
+
+    @staticmethod
+    def results(filled: list[Any]) -> list[Any]:
+        return [a.given if type(a) is View else a for a in filled]
+
+    @staticmethod
+    def on_host(a: Any) -> NDArray:
+        if type(a) is Constant:
+            return a.table
+        return _copied(a) if type(a) is View else a
+
+
+def _alignment(a: Any) -> int:
+    """What is copied to the device, or made there, begins where the longest accesses may."""
+    start = a.flags.alignment if type(a) is View else LONGEST_ACCESS
+    steps = [s for s, n, known in zip(a.strides, a.shape, known_strides(a), strict=True) if known is None and n > 1]
+    return gcd(start, *steps)
+
+
+def _output(wanted: Array, given: Any) -> Any:
+    library = library_of(given)
+    seen = None if library is None else library.view(wanted, given)
+    if seen is not None:
+        return seen
+    check_is_numpy(wanted, given, "a NumPy array, or one on the GPU,")
+    return given
+
+
+def _may_overlap(outputs: Sequence[Any], inputs: Sequence[Any]) -> bool:
+    """Whether that has to be looked at closely."""
+    if any(type(a) is not View for a in outputs):
+        return True
+    spans = [a.span() for a in outputs]
+    taken = spans + [a.span() for a in inputs if type(a) is View]
+    return any(low < end and begin < high for k, (low, high) in enumerate(spans) for begin, end in taken[k + 1 :])
+
+
+def _place(a: Any) -> Any:
+    """Where it is, for NumPy: addresses of the host and of devices are never the same."""
+    if type(a) is View:
+        return a.stand_in()
+    return a.table if type(a) is Constant else a
+
+
+def _copied(view: View) -> NDArray:
+    """An array on a device, once what is in its stream has run."""
+    low, high = view.span()
+    memory = np.empty(high - low, np.uint8)
+    on = device(view.ordinal)
+    entered = on.enter()
+    try:
+        (error,) = on.cu.cuCtxSynchronize()
+        if not error and high > low:
+            (error,) = on.cu.cuMemcpyDtoH(memory.ctypes.data, low, high - low)
+        if error:
+            raise UserError(f"an array on {on} cannot be read ({getattr(error, 'name', error)})")
+    finally:
+        on.leave(entered)
+    array: NDArray = np.ndarray(view.shape, view.dtype, memory, view.address - low, view.strides)
+    return array

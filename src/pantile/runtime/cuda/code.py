@@ -1,0 +1,154 @@
+"""Code for GPUs: what compiling leaves, and what a device makes of it.
+
+PTX is for any GPU from its capability on. The driver makes machine code of it, which takes as long as compiling did, so
+that this is kept in the cache on disk, too, for each kind of GPU and version of the driver.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import pickle
+from typing import Any
+
+from ...codegen.entry import Entry
+from ...dataclass import dataclass
+from ...errors import PantileError, UserError
+from ...forks import Lock
+from ...ir.nodes import Program
+from .. import cache
+from .device import Device
+from .driver import checked
+from .failures import failure, launch_failure
+
+_LOG = 8192  # bytes of what the driver says about PTX that it refuses
+_SHARED = 48 << 10  # bytes that a kernel may have without asking
+
+
+@dataclass(frozen=True)
+class CudaCode:
+    """What compiling leaves: PTX, and for each kernel how it is started and which of its buffers it writes; and the
+    program, whose kernels need no bodies any more."""
+
+    ptx: str
+    capability: str
+    entries: tuple[Entry, ...]
+    writes: tuple[tuple[bool, ...], ...]
+    program: Program
+
+    def to_bytes(self) -> bytes:
+        return pickle.dumps((self.ptx, self.capability, self.entries, self.writes, self.program))
+
+    @staticmethod
+    def from_bytes(data: bytes) -> CudaCode:
+        return CudaCode(*pickle.loads(data))
+
+
+@dataclass(frozen=True)
+class Function:
+    """A kernel on a device."""
+
+    handle: Any
+    entry: Entry
+    writes: tuple[bool, ...]
+
+
+class Functions:
+    """The kernels of some code, on each device that they are asked for."""
+
+    def __init__(self, code: CudaCode) -> None:
+        self.code = code
+        self._on: dict[int, dict[str, Function]] = {}
+        self._modules: list[Any] = []
+        self._lock = Lock()
+
+    def on(self, device: Device) -> dict[str, Function]:
+        """By name; the device's context is entered."""
+        found = self._on.get(device.ordinal)
+        if found is None:
+            with self._lock:
+                found = self._on.get(device.ordinal) or self._loaded(device)
+                self._on[device.ordinal] = found
+        return found
+
+    def _loaded(self, device: Device) -> dict[str, Function]:
+        device.check(self.code.capability)
+        for entry in self.code.entries:
+            _check_limits(device, entry)
+        module = checked(device.cu.cuModuleLoadData(image(device, self.code.ptx)))
+        self._modules.append(module)
+        return {
+            entry.kernel: Function(_handle(device, module, entry), entry, writes)
+            for entry, writes in zip(self.code.entries, self.code.writes, strict=True)
+        }
+
+
+def _handle(device: Device, module: Any, entry: Entry) -> Any:
+    """The function that the driver starts, allowed as much shared memory as it has."""
+    cu, attribute = device.cu, device.cu.CUfunction_attribute
+    handle = checked(cu.cuModuleGetFunction(module, entry.symbol.encode()))
+    most = int(checked(cu.cuFuncGetAttribute(attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)))
+    if entry.threads > most:
+        registers = int(checked(cu.cuFuncGetAttribute(attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, handle)))
+        raise UserError(
+            f"kernel {entry.kernel} has blocks of {entry.threads} threads, but with {registers} registers each "
+            f"{device} runs up to {most}; give its blocks fewer threads"
+        )
+    if entry.shared > _SHARED:
+        wanted = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        (error,) = cu.cuFuncSetAttribute(handle, wanted, entry.shared)
+        if error:
+            raise launch_failure(error, 0, f"kernel {entry.kernel} with {entry.shared:,} bytes of shared memory")
+    return handle
+
+
+def _check_limits(device: Device, entry: Entry) -> None:
+    name, threads, shared = entry.kernel, entry.threads, entry.shared
+    if threads > device.most_threads:
+        raise UserError(
+            f"kernel {name} has blocks of {threads} threads, but {device} runs up to {device.most_threads}; "
+            "give its blocks fewer threads"
+        )
+    if shared > device.most_shared:
+        raise UserError(
+            f"kernel {name} has {shared:,} bytes of shared memory in a block, but {device} has {device.most_shared:,}; "
+            "make its tiles smaller"
+        )
+
+
+# ---- machine code
+
+
+def image(device: Device, ptx: str) -> bytes:
+    """The machine code of PTX for this device, from the cache if it is there."""
+    capability = "sm_{}{}".format(*device.capability)
+    version = str(checked(device.cu.cuDriverGetVersion()))
+    key = cache.key("cubin", hashlib.sha256(ptx.encode()).hexdigest(), capability, version)
+    return cache.fetch(key, lambda: _linked(device, ptx))
+
+
+def _linked(device: Device, ptx: str) -> bytes:
+    cu, option = device.cu, device.cu.CUjit_option
+    log = bytes(_LOG)  # the driver writes there
+    options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+    state = checked(cu.cuLinkCreate(len(options), options, [log, _LOG]))
+    try:
+        text = ptx.encode() + b"\0"
+        (error,) = cu.cuLinkAddData(
+            state, cu.CUjitInputType.CU_JIT_INPUT_PTX, text, len(text), b"pantile.ptx", 0, [], []
+        )  # fmt: skip
+        if error:
+            raise _refused(error, log)
+        error, address, size = cu.cuLinkComplete(state)
+        if error:
+            raise _refused(error, log)
+        return ctypes.string_at(int(address), int(size))
+    finally:
+        cu.cuLinkDestroy(state)
+
+
+def _refused(error: Any, log: bytes) -> PantileError:
+    """With what the driver says."""
+    found = failure(error)
+    said = log.split(b"\0")[0].decode(errors="replace").strip()
+    return found if not said else type(found)(f"{found}; the driver says: {said}")

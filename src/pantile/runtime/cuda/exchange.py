@@ -1,0 +1,117 @@
+"""DLPack and the CUDA array interface: arrays of any library that speaks one of them.
+
+A DLPack capsule is read and kept, never consumed: whoever made it frees its array when the capsule goes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...expr.types import DType
+from .driver import checked, driver
+
+CUDA, CUDA_MANAGED = 2, 13  # DLPack's numbers for where arrays are
+LEGACY_STREAM = 1  # what both protocols call the default stream
+_KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}  # DLPack's type codes
+CODES = {kind: code for code, kind in _KINDS.items()}
+
+
+class Exchanged(NamedTuple):
+    """What a protocol says of an array. Strides are in bytes."""
+
+    ordinal: int
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    type_name: str  # as NumPy has it, or bfloat16
+    writeable: bool
+    stream: int  # in which the array may be used without waiting
+    keeps: Any  # while this is there, the array is
+
+
+# ---- DLPack
+
+
+class DLTensor(ctypes.Structure):
+    """DLPack's own."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+class DLManagedTensor(ctypes.Structure):
+    """A tensor, and how to free it."""
+
+    _fields_ = (("tensor", DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+
+
+CAPSULE = b"dltensor"
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+def is_on_gpu(given: Any) -> bool:
+    """Whether an array that speaks DLPack says so."""
+    return int(given.__dlpack_device__()[0]) in (CUDA, CUDA_MANAGED)
+
+
+def by_dlpack(given: Any) -> Exchanged:
+    """An array on a GPU; after this the default stream waits for it."""
+    capsule = given.__dlpack__(stream=LEGACY_STREAM)
+    t = DLManagedTensor.from_address(_pointer_of(capsule, CAPSULE)).tensor
+    if t.lanes != 1 or t.bits % 8 or t.code not in _KINDS:
+        raise TypeError(f"it holds {t.lanes} x {t.bits} bits of DLPack's type {t.code}")
+    kind, shape = _KINDS[t.code], tuple(t.shape[: t.ndim])
+    size = t.bits // 8
+    strides = tuple(s * size for s in t.strides[: t.ndim]) if t.strides else in_c_order(shape, size)
+    name = kind if kind == "bool" else f"{kind}{t.bits}"
+    return Exchanged(t.device_id, (t.data or 0) + t.byte_offset, shape, strides, name, True, 0, capsule)
+
+
+def in_c_order(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """The strides of a contiguous array, in bytes."""
+    strides = [itemsize]
+    for n in reversed(shape[1:]):
+        strides.append(strides[-1] * max(1, n))
+    return tuple(reversed(strides[: len(shape)]))
+
+
+# ---- the CUDA array interface
+
+
+def by_interface(given: Any) -> Exchanged:
+    """An array that says where it is."""
+    said = given.__cuda_array_interface__
+    if said.get("mask") is not None:
+        raise TypeError("it has a mask, which would be ignored")
+    dtype, shape = np.dtype(said["typestr"]), tuple(said["shape"])
+    address, read_only = said["data"]
+    strides = said.get("strides")
+    strides = in_c_order(shape, dtype.itemsize) if strides is None else tuple(strides)
+    stream = said.get("stream")
+    # Numba and others leave bfloat16 without a type of NumPy's.
+    name = "bfloat16" if dtype.kind == "V" and dtype.itemsize == 2 else dtype.str
+    running = 0 if stream in (None, LEGACY_STREAM) else int(stream)
+    return Exchanged(_device_of(address or 0), address or 0, shape, strides, name, not read_only, running, given)
+
+
+def _device_of(address: int) -> int:
+    """Where an address is; arrays without elements may have none."""
+    if not address:
+        return 0
+    cu = driver()
+    wanted = cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    return int(checked(cu.cuPointerGetAttribute(wanted, address)))
+
+
+def type_code(t: DType) -> tuple[int, int]:
+    """DLPack's code and number of bits."""
+    return CODES[t.kind], 8 * t.bytes

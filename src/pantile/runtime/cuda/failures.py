@@ -1,0 +1,73 @@
+"""What the driver's error codes mean, and what can be done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import PantileError, RunError, UserError
+
+OUT_OF_MEMORY = 2
+INVALID_HANDLE = 400
+_DESTROYED = (709, 201, INVALID_HANDLE)  # CONTEXT_IS_DESTROYED, INVALID_CONTEXT
+_TOO_OLD = (222, 35, 209, 803)  # UNSUPPORTED_PTX_VERSION, of the runtime; NO_BINARY_FOR_GPU; SYSTEM_DRIVER_MISMATCH
+_LAUNCH_LIMITS = (1, 701)  # INVALID_VALUE, LAUNCH_OUT_OF_RESOURCES
+_PTX = 218  # INVALID_PTX
+# What a kernel did wrong; every later call of the process's context returns it, too.
+_CRASHES = (700, 702, 710, 714, 715, 716, 717, 718, 719)
+
+
+class OutOfDeviceMemory(RunError):
+    """There is no room left on the device; nothing was written, and smaller calls still work."""
+
+
+class Crashed(RunError):
+    """A kernel has failed, and with it the process's context of that device."""
+
+
+def name_of(error: Any) -> str:
+    """The driver's name for it."""
+    return str(getattr(error, "name", f"error {int(error)}"))
+
+
+def failure(error: Any) -> PantileError:
+    """The error to raise for a code, wherever it comes from."""
+    code, name = int(error), name_of(error)
+    if code == OUT_OF_MEMORY:
+        return out_of_memory(0)
+    if code in _CRASHES:
+        return Crashed(
+            f"a kernel has failed on the GPU ({name}), in this call or in one before it that was not waited for; the "
+            "CUDA context of this process is lost, so that its pipelines on this GPU, and other libraries' work there, "
+            "fail from now on: start the process anew. Pipelines on the CPU and other processes are not affected. "
+            "target='cuda-sim' finds reads and writes outside of arrays"
+        )
+    if code in _TOO_OLD:
+        return UserError(
+            f"the NVIDIA driver is too old for this code ({name}); update the driver, or compile for an older GPU, "
+            "such as target='sm_80'"
+        )
+    if code == _PTX:
+        return UserError(f"the driver refuses the PTX ({name}): it is for another GPU, or the driver is too old")
+    return RunError(f"the NVIDIA driver has failed ({name})")
+
+
+def launch_failure(error: Any, stream: int, launch: str) -> PantileError:
+    """Of a launch: `launch` says of what."""
+    if int(error) in _DESTROYED:
+        return UserError(
+            f"the stream {stream:#x} cannot be used ({name_of(error)}); if it was destroyed, make another one current"
+        )
+    if int(error) in _LAUNCH_LIMITS:
+        return UserError(
+            f"the GPU refuses to launch {launch} ({name_of(error)}); give blocks fewer threads or less shared memory"
+        )
+    return failure(error)
+
+
+def out_of_memory(needed: int) -> OutOfDeviceMemory:
+    """There is no room for so many bytes; 0: who knows how many."""
+    how_much = f"{needed:,} bytes of" if needed else "the"
+    return OutOfDeviceMemory(
+        f"out of memory on the GPU: there is no room for {how_much} intermediate values and results of this call; "
+        "nothing is lost, and smaller calls still work. Free arrays that are not needed any more"
+    )

@@ -1,0 +1,228 @@
+"""What other libraries give: views of their arrays, new arrays for results, and the stream that their user is in.
+
+PyTorch and CuPy are asked directly, which takes a microsecond; everybody else by the protocols of `exchange`. Nobody is
+imported: whoever's array is given is there already.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import UserError
+from ...expr.types import BFLOAT16, DType
+from ..arguments import Array, not_an_array
+from ..outputs import Shape
+from . import exchange
+from .device import device
+from .exchange import Exchanged, in_c_order
+from .failures import out_of_memory
+from .memory import let_libraries_go
+from .results import DeviceArray
+from .views import Library, View
+
+
+def library_of(given: Any) -> Library | None:
+    """Whose array it is, if it may be on a GPU."""
+    kind = type(given)
+    if kind in _libraries:
+        return _libraries[kind]
+    found = _found(given)
+    if len(_libraries) < _MOST_KINDS:
+        _libraries[kind] = found
+    return found
+
+
+_MOST_KINDS = 64
+_libraries: dict[type, Library | None] = {np.ndarray: None, list: None, tuple: None, type(None): None}
+
+
+def _found(given: Any) -> Library | None:
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if torch is not None and isinstance(given, getattr(torch, "Tensor", ())):
+        return Torch.of(torch)
+    if cupy is not None and isinstance(given, getattr(cupy, "ndarray", ())):
+        return Cupy.of(cupy)
+    kind = type(given)
+    return OTHERS if hasattr(kind, "__dlpack_device__") or hasattr(given, "__cuda_array_interface__") else None
+
+
+def seen_as(wanted: Array, name: str) -> np.dtype[Any]:
+    """NumPy's type of an array whose type has this name; bfloat16 is held as its bits, and is nothing else."""
+    if name == "bfloat16":
+        if wanted.dtype is not BFLOAT16:
+            raise UserError(
+                f"{wanted.label} holds {wanted.dtype}, but is given an array of bfloat16; convert it, or declare it "
+                "with 'bfloat16'"
+            )
+        return BFLOAT16.numpy
+    try:
+        return np.dtype(name)
+    except TypeError:
+        raise UserError(f"{wanted.label} holds {wanted.dtype}, but is given an array of {name}; convert it") from None
+
+
+def allocated(make: Callable[[], Any], size: int) -> Any:
+    """A new array; where there is no room, after everybody has let go of what they only keep."""
+    try:
+        return make()
+    except Exception as error:
+        if "OutOfMemory" not in type(error).__name__:
+            raise
+    let_libraries_go()
+    try:
+        return make()
+    except Exception as error:
+        if "OutOfMemory" not in type(error).__name__:
+            raise
+        raise out_of_memory(size) from error
+
+
+# ---- PyTorch
+
+
+class Torch:
+    """Tensors."""
+
+    _one: Torch | None = None
+
+    @classmethod
+    def of(cls, torch: Any) -> Torch:
+        """The only one."""
+        if cls._one is None or cls._one._torch is not torch:
+            cls._one = cls(torch)
+        return cls._one
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        # What compiled PyTorch itself asks; the public way makes an object of it first.
+        raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
+        self.stream = raw or (lambda ordinal: torch.cuda.current_stream(ordinal).cuda_stream)
+        names = {t: str(t).removeprefix("torch.") for t in vars(torch).values() if isinstance(t, torch.dtype)}
+        self._numpy = {t: np.dtype(name) for t, name in names.items() if _is_numpy(name)}
+        self._types = {name: t for t, name in names.items()}
+
+    def view(self, wanted: Array, given: Any) -> View | None:
+        if not given.is_cuda:
+            return None
+        if given.requires_grad:
+            raise UserError(f"{wanted.label} is given a tensor that requires gradients; pass {wanted.name}.detach()")
+        if given.is_neg():
+            raise UserError(f"{wanted.label} is given a negated view; pass {wanted.name}.resolve_neg()")
+        held = self._numpy.get(given.dtype)
+        if held is None:
+            held = seen_as(wanted, str(given.dtype).removeprefix("torch."))
+        size = held.itemsize
+        return View(
+            given, self, given.get_device(), given.data_ptr(), tuple(given.shape),
+            tuple([s * size for s in given.stride()]), held,
+        )  # fmt: skip
+
+    def new(self, wanted: DType, shape: Shape, ordinal: int, stream: int) -> View:
+        torch, kind = self._torch, self._types[wanted.name]
+        made = allocated(lambda: torch.empty(shape, dtype=kind, device=ordinal), 0)
+        return View(made, self, ordinal, made.data_ptr(), shape, in_c_order(shape, wanted.bytes), wanted.numpy)
+
+    def converted(self, name: str, wanted: DType) -> str:
+        return f"{name}.to(torch.{wanted})"
+
+    def contiguous(self, name: str) -> str:
+        return f"{name}.contiguous()"
+
+
+def _is_numpy(name: str) -> bool:
+    """Whether a type of PyTorch's is NumPy's, too; some package may have taught it bfloat16, which we hold as bits."""
+    try:
+        return name != "bfloat16" and bool(np.dtype(name).name == name)
+    except TypeError:
+        return False
+
+
+# ---- CuPy
+
+
+class Cupy:
+    """Its arrays; bfloat16 is uint16 to it."""
+
+    _one: Cupy | None = None
+
+    @classmethod
+    def of(cls, cupy: Any) -> Cupy:
+        """The only one."""
+        if cls._one is None or cls._one._cupy is not cupy:
+            cls._one = cls(cupy)
+        return cls._one
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+
+    def stream(self, ordinal: int) -> int:
+        return int(self._cupy.cuda.get_current_stream().ptr)
+
+    def view(self, wanted: Array, given: Any) -> View | None:
+        return View(
+            given, self, given.device.id, given.data.ptr, given.shape, given.strides,
+            seen_as(wanted, "bfloat16") if given.dtype.name == "bfloat16" else given.dtype,
+        )  # fmt: skip
+
+    def new(self, wanted: DType, shape: Shape, ordinal: int, stream: int) -> View:
+        with self._cupy.cuda.Device(ordinal):
+            made = allocated(lambda: self._cupy.empty(shape, wanted.numpy), 0)
+        return View(made, self, ordinal, made.data.ptr, shape, made.strides, wanted.numpy)
+
+    def converted(self, name: str, wanted: DType) -> str:
+        return f"{name}.astype({wanted.numpy.name!r})"
+
+    def contiguous(self, name: str) -> str:
+        return f"cupy.ascontiguousarray({name})"
+
+
+# ---- everybody else
+
+
+class Others:
+    """Who speaks DLPack or the CUDA array interface; results are arrays of ours."""
+
+    def view(self, wanted: Array, given: Any) -> View | None:
+        if isinstance(given, DeviceArray):
+            held = seen_as(wanted, given.dtype.name)
+            return View(given, self, given.device, given.address, given.shape, given.strides, held, True, given.stream)
+        try:
+            said = _exchanged(given)
+            if said is None:
+                return None
+            held = seen_as(wanted, said.type_name)
+        except UserError:
+            raise
+        except Exception as error:
+            raise not_an_array(wanted, given, error) from error
+        return View(
+            given, self, said.ordinal, said.address, said.shape, said.strides, held, said.writeable, said.stream,
+            said.keeps,
+        )  # fmt: skip
+
+    def new(self, wanted: DType, shape: Shape, ordinal: int, stream: int) -> View:
+        made = DeviceArray(device(ordinal), shape, wanted, stream)
+        return View(made, self, ordinal, made.address, made.shape, made.strides, wanted.numpy, True, stream)
+
+    def stream(self, ordinal: int) -> int:
+        return 0
+
+    def converted(self, name: str, wanted: DType) -> str:
+        return f"{name} converted to {wanted}"
+
+    def contiguous(self, name: str) -> str:
+        return f"a contiguous copy of {name}"
+
+
+def _exchanged(given: Any) -> Exchanged | None:
+    """By DLPack where there is a choice: its arrays say when they are ready."""
+    if hasattr(given, "__dlpack_device__"):
+        return exchange.by_dlpack(given) if exchange.is_on_gpu(given) else None
+    return exchange.by_interface(given)
+
+
+OTHERS = Others()

@@ -1,0 +1,150 @@
+"""Memory: of a device, taken and given back in the order of a stream, and of the host, where the device copies quickly.
+
+What calls give back stays with the pool for the next ones, of whatever pipeline. A call that finds no room has the pool
+and other libraries let go of what they keep, and tries once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+import weakref
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...forks import Lock
+from ..arguments import NDArray
+from ..outputs import Shape, new_array
+from .device import Device, current
+from .driver import checked
+from .failures import OUT_OF_MEMORY, failure, out_of_memory
+
+_ALL = (1 << 64) - 1
+_lock = Lock()
+
+
+class Pool:
+    """Of one device. Its context is this thread's where methods are called."""
+
+    def __init__(self, device: Device) -> None:
+        self._cu = device.cu
+        self._pool = _made(device) if device.has_pools else None
+
+    def take(self, size: int, stream: int) -> int:
+        """The address of so many bytes, for work in this stream."""
+        error, address = self._taken(size, stream)
+        if error == OUT_OF_MEMORY:
+            self.let_go()
+            error, address = self._taken(size, stream)
+        if error:
+            raise out_of_memory(size) if error == OUT_OF_MEMORY else failure(error)
+        return int(address)
+
+    def give(self, address: int, stream: int) -> None:
+        """Back, once all that is in the stream has run."""
+        if self._pool is not None:
+            (error,) = self._cu.cuMemFreeAsync(address, stream)
+            if not error:
+                return
+        # There are no pools, or the stream is gone; this waits for whatever uses the memory.
+        self._cu.cuMemFree(address)
+
+    def let_go(self) -> None:
+        """Of all that nobody uses now, as other libraries that are in this process do with theirs."""
+        checked(self._cu.cuCtxSynchronize())
+        if self._pool is not None:
+            checked(self._cu.cuMemPoolTrimTo(self._pool, 0))
+        let_libraries_go()
+
+    def _taken(self, size: int, stream: int) -> tuple[Any, Any]:
+        if self._pool is None:
+            error, address = self._cu.cuMemAlloc(size)
+        else:
+            error, address = self._cu.cuMemAllocFromPoolAsync(size, self._pool, stream)
+        return error, address
+
+
+_pools: dict[Device, Pool] = {}
+
+
+def pool(device: Device) -> Pool:
+    """That of a device, whose context is entered."""
+    found = _pools.get(device)
+    if found is None:
+        with _lock:
+            found = _pools.get(device) or _pools.setdefault(device, Pool(device))
+    return found
+
+
+def _made(device: Device) -> Any:
+    """A pool that keeps what it has; the device's own gives it back whenever somebody waits for a stream."""
+    cu = device.cu
+    where = cu.CUmemLocation()
+    where.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    where.id = device.ordinal
+    properties = cu.CUmemPoolProps()
+    properties.allocType = cu.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location = where
+    pool = checked(cu.cuMemPoolCreate(properties))
+    threshold = cu.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+    checked(cu.cuMemPoolSetAttribute(pool, threshold, cu.cuuint64_t(_ALL)))
+    return pool
+
+
+def let_libraries_go() -> None:
+    """Have other libraries give back memory that they only keep."""
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    with contextlib.suppress(Exception):
+        if torch is not None and torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
+    with contextlib.suppress(Exception):
+        if cupy is not None:
+            cupy.get_default_memory_pool().free_all_blocks()
+
+
+# ---- of the host
+
+_SMALL = 1 << 16  # bytes up to which a copy takes no longer from other memory
+_MOST_PINNED = 512 << 20  # bytes that are taken from what the system can page
+_free: dict[int, list[int]] = {}  # addresses by size
+_pinned = 0
+
+
+def host_array(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
+    """An uninitialized array for results that the device copies there: in memory that stays where it is, which is
+    several times as fast, while there is not too much of that."""
+    size = prod(shape) * dtype.itemsize
+    address = 0 if size <= _SMALL else _pinned_block(block := 1 << (size - 1).bit_length())
+    if not address:
+        return new_array(shape, dtype)
+    memory = (ctypes.c_char * size).from_address(address)
+    weakref.finalize(memory, _give_back, address, block)
+    array: NDArray = np.ndarray(shape, dtype, memory)  # type: ignore[arg-type]  # it has the buffer protocol
+    return array
+
+
+def _pinned_block(size: int) -> int:
+    """The address of a block, or 0."""
+    global _pinned
+    with _lock:
+        blocks = _free.get(size)
+        if blocks:
+            return blocks.pop()
+        if _pinned + size > _MOST_PINNED:
+            return 0
+        on = current()
+        entered = on.enter()
+        error, address = on.cu.cuMemAllocHost(size)
+        on.leave(entered)
+        if error:
+            return 0
+        _pinned += size
+    return int(address)
+
+
+def _give_back(address: int, size: int) -> None:
+    with _lock:
+        _free.setdefault(size, []).append(address)

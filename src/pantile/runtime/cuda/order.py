@@ -1,0 +1,106 @@
+"""Where intermediate arrays lie, and which launches wait for which others.
+
+All memory of a call is one piece, in which arrays that are not needed at the same time share places: a chain of stages
+goes back and forth between two of them, which stay in the device's cache. A launch waits for those before it that touch
+the same memory, unless both only read it; whatever these wait for, it need not be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...ir.nodes import Kernel, Store
+from ...ir.visit import walk
+from ..launches import Allocation, LaunchOf, Plan
+
+ALIGNMENT = 256  # bytes, as of memory that the driver gives
+_MOST_COMPARED = 512  # launches; longer lists run one after the other
+
+
+class Places(NamedTuple):
+    """The byte at which each array begins, and how many there are in all."""
+
+    at: dict[str, int]
+    size: int
+
+
+def places(plan: Plan) -> Places:
+    """Large ones first, each at the lowest place that is free from the first launch that uses it to the last."""
+    used = _used(plan.launches)
+    placed: list[tuple[int, int, int, int]] = []
+    at, total = {}, 0
+    for a in sorted(plan.allocations, key=lambda a: -_bytes(a)):
+        begin, size = 0, _bytes(a)
+        first, last = used.get(a.name, (0, -1))
+        for other, end, since, until in sorted(placed):
+            if since <= last and first <= until and begin < end and other < begin + size:
+                begin = end
+        placed.append((begin, begin + size, first, last))
+        at[a.name] = begin
+        total = max(total, begin + size)
+    return Places(at, total)
+
+
+def _used(launches: Sequence[LaunchOf]) -> dict[str, tuple[int, int]]:
+    """The first and the last launch that use each buffer."""
+    found: dict[str, tuple[int, int]] = {}
+    for k, launch in enumerate(launches):
+        for name in launch.buffers:
+            found[name] = found.get(name, (k, k))[0], k
+    return found
+
+
+def _bytes(a: Allocation) -> int:
+    return rounded(a.elements * a.dtype.bytes)
+
+
+def rounded(size: int) -> int:
+    """To where the next array may begin."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def written(kernel: Kernel) -> tuple[bool, ...]:
+    """Which of its buffers a kernel writes."""
+    stored = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
+    return tuple(b.name in stored for b in kernel.buffers)
+
+
+def dependencies(
+    launches: Sequence[LaunchOf], writes: Sequence[Sequence[bool]], where: dict[str, tuple[int, int]]
+) -> list[list[int]]:
+    """For each launch the earlier ones that it waits for. `where`: from which byte to which each intermediate array
+    lies; arguments share memory only if nobody writes it."""
+    if len(launches) > _MOST_COMPARED:
+        return [[k - 1] if k else [] for k in range(len(launches))]
+    touched = [_touched(launch, w, where) for launch, w in zip(launches, writes, strict=True)]
+    before: list[int] = []  # a bit for each launch that one waits for, directly or not
+    found = []
+    for k, mine in enumerate(touched):
+        waits, known = [], 0
+        for j in range(k - 1, -1, -1):
+            if not known >> j & 1 and _meet(touched[j], mine):
+                waits.append(j)
+                known |= before[j] | 1 << j
+        before.append(known)
+        found.append(waits)
+    return found
+
+
+_Touched = list[tuple[str, int, int, bool]]
+
+
+def _touched(launch: LaunchOf, writes: Sequence[bool], where: dict[str, tuple[int, int]]) -> _Touched:
+    """Memory of a launch: of an argument, or from and to a byte of the call's; and whether it is written."""
+    return [
+        ("", *where[name], w) if name in where else (name, 0, 1, w)
+        for name, w in zip(launch.buffers, writes, strict=True)
+    ]
+
+
+def _meet(a: _Touched, b: _Touched) -> bool:
+    return any(
+        (w or x) and name == other and low < end and begin < high
+        for name, low, high, w in a
+        for other, begin, end, x in b
+    )

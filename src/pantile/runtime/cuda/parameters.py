@@ -1,0 +1,113 @@
+"""What all launches of a call are given, in one piece of memory: packed once, then only addresses and params that have
+changed are written anew."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from ...codegen.entry import Entry
+from ...dataclass import dataclass
+from ...errors import UserError
+
+_ADDRESS = struct.Struct("<Q")
+_ALIGNMENT = 16
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A param of the pipeline, in the place of a number that a launch is given: it may be another one in each call."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a launch is given. Buffers are numbers of the call's addresses, and bytes to add to them."""
+
+    entry: Entry
+    scalars: tuple[Any, ...]  # Slots or numbers
+    buffers: tuple[tuple[int, int], ...]
+
+
+class Parameters:
+    """The frames of the launches of one call, one after the other."""
+
+    def __init__(self, launches: Sequence[Given]) -> None:
+        self._launches = launches
+        self._starts, size = [], 0
+        for g in launches:
+            self._starts.append(size)
+            size += -(-g.entry.size // _ALIGNMENT) * _ALIGNMENT
+        self._memory = ctypes.create_string_buffer(max(_ALIGNMENT, size))
+        base = ctypes.addressof(self._memory)
+        # What the driver reads: for each launch the addresses of its parameters, of which there is one, its frame.
+        self._lists = [ctypes.c_void_p(base + at) for at in self._starts]
+        self.lists = [ctypes.addressof(one) for one in self._lists]
+        self._places = _places(launches, self._starts)
+        self._takers = _takers(launches)
+        self._addresses: dict[int, int] = {}
+        self._numbers: tuple[object, ...] | None = None
+
+    def change(self, addresses: Sequence[int], numbers: Sequence[Any]) -> set[int]:
+        """Write what is different now; the launches that it concerns."""
+        changed: set[int] = set()
+        before = self._addresses
+        if self._numbers is None or self._takers:
+            changed = self._repacked(addresses, numbers)
+        for which, places in self._places:
+            address = addresses[which]
+            if before.get(which) != address:
+                before[which] = address
+                for k, place, offset in places:
+                    _ADDRESS.pack_into(self._memory, place, address + offset)
+                    changed.add(k)
+        return changed
+
+    def _repacked(self, addresses: Sequence[int], numbers: Sequence[Any]) -> set[int]:
+        """The launches that are given other numbers than before, which is all of them at first."""
+        now = tuple([repr(numbers[k]) for k in self._takers])  # NaN is not itself, and -0.0 no 0.0
+        if now == self._numbers:
+            return set()
+        concerned = {k for of in self._takers.values() for k in of}
+        if self._numbers is None:
+            concerned = set(range(len(self._launches)))
+        for k in concerned:
+            g = self._launches[k]
+            scalars = [numbers[v.number] if isinstance(v, Slot) else v for v in g.scalars]
+            frame = _packed(g.entry, scalars, [addresses[which] + offset for which, offset in g.buffers])
+            ctypes.memmove(ctypes.addressof(self._memory) + self._starts[k], frame, len(frame))
+        self._numbers = now
+        return concerned
+
+
+def _places(launches: Sequence[Given], starts: Sequence[int]) -> list[tuple[int, list[tuple[int, int, int]]]]:
+    """For each address of a call: the launches that have it, the bytes where, and what is added to it."""
+    found: dict[int, list[tuple[int, int, int]]] = {}
+    for k, (g, at) in enumerate(zip(launches, starts, strict=True)):
+        slots = g.entry.slots[len(g.entry.scalars) :]
+        for slot, (which, offset) in zip(slots, g.buffers, strict=True):
+            found.setdefault(which, []).append((k, at + slot.byte, offset))
+    return list(found.items())
+
+
+def _takers(launches: Sequence[Given]) -> dict[int, list[int]]:
+    """For each param that may change: the launches that are given it."""
+    found: dict[int, list[int]] = {}
+    for k, g in enumerate(launches):
+        for v in g.scalars:
+            if isinstance(v, Slot):
+                found.setdefault(v.number, []).append(k)
+    return found
+
+
+def _packed(entry: Entry, scalars: Sequence[Any], addresses: Sequence[int]) -> bytes:
+    try:
+        return entry.pack(scalars, addresses)
+    except struct.error as error:
+        raise UserError(
+            f"kernel {entry.kernel} would count further than 32 bits do, which code for GPUs relies on ({error}); "
+            "call it on smaller arrays"
+        ) from error

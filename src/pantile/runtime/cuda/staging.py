@@ -1,0 +1,56 @@
+"""Arrays of the host in calls that run on a device: how they lie there, and the copies to it and back.
+
+An array without gaps, in whatever order of its axes, lies there as it lies here. All others are copied in C order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arguments import NDArray
+from .device import Device
+from .driver import checked
+from .exchange import in_c_order
+
+
+def is_dense(a: NDArray) -> bool:
+    """Whether its elements are all of a piece of memory."""
+    if a.flags.c_contiguous or a.flags.f_contiguous:
+        return True
+    expected = a.itemsize
+    for step, n in sorted((s, n) for s, n in zip(a.strides, a.shape, strict=True) if n > 1):
+        if step != expected:
+            return False
+        expected *= n
+    return True
+
+
+def laid_out(a: NDArray) -> NDArray:
+    """An array that lies as this one will on the device; it has no memory to read or write."""
+    if is_dense(a):
+        return a
+    strides = in_c_order(a.shape, a.itemsize)
+    return np.lib.stride_tricks.as_strided(np.empty(1, a.dtype), a.shape, strides)
+
+
+def send(device: Device, a: NDArray, address: int, stream: int) -> NDArray:
+    """Copy it there; the array that must not change until the stream is done."""
+    if not is_dense(a):
+        a = np.ascontiguousarray(a)
+    if a.nbytes:
+        checked(device.cu.cuMemcpyHtoDAsync(address, a.ctypes.data, a.nbytes, stream))
+    return a
+
+
+def fetch(device: Device, a: NDArray, address: int, stream: int) -> NDArray:
+    """Copy results back; the array that has them when the stream is done, which `arrived` makes this one."""
+    received = a if is_dense(a) else np.empty(a.shape, a.dtype)
+    if a.nbytes:
+        checked(device.cu.cuMemcpyDtoHAsync(received.ctypes.data, address, a.nbytes, stream))
+    return received
+
+
+def arrived(a: NDArray, received: NDArray) -> None:
+    """After the stream is done."""
+    if received is not a:
+        a[...] = received

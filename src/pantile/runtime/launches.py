@@ -1,0 +1,222 @@
+"""What the host part of a program with kernels of blocks does for one call: which memory it needs, and which kernels it
+launches, in order.
+
+    let n = (img.shape.0 + 31)//32              allocations   f: float32[img.shape.0*512]
+    alloc f: float32[img.shape.0*512] in heap   launches      y.0(n)(f, img), n blocks
+        launch y.0(n, f, img) n times                         z.1()(out, f), 8 blocks
+        launch z.1(out, f) 8 times
+
+A host part reads no data: all that it computes follows from extents, strides and params. So it need not be code; it is
+gone through once per kind of call, and again where params differ that it depends on.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..dataclass import dataclass
+from ..errors import InternalError
+from ..expr.nodes import Bits, Cast, Const, Expr, Number, Op, Var
+from ..expr.types import INDEX, DType
+from ..expr.visit import each_once
+from ..ir.nodes import Alloc, Block, For, If, Kernel, Launch, Let, Produce, Program, Stmt
+from ..reference.floats import held, rounded
+from ..reference.operations import apply, convert, reinterpret
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Memory of so many elements that has to be there from launch number `begin` to before number `end`."""
+
+    name: str  # of this memory alone: no argument and no other allocation has it
+    dtype: DType
+    elements: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class LaunchOf:
+    """A kernel and what it is given, in the order of its captures; `buffers` names allocations and arguments."""
+
+    kernel: Kernel
+    scalars: tuple[Number, ...]
+    buffers: tuple[str, ...]
+    blocks: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a call does. A launch begins when all before it have ended."""
+
+    allocations: Sequence[Allocation]
+    launches: Sequence[LaunchOf]
+
+
+def launches(program: Program, scalars: Mapping[str, Number]) -> Plan:
+    """What the host part does, given its params and the extents and strides of its arrays, each by its name."""
+    with np.errstate(all="ignore"):
+        return _Host(program, scalars).plan()
+
+
+def scalars_of(
+    program: Program, shapes: Sequence[Sequence[int]], strides: Sequence[Sequence[int]], numbers: Sequence[Number]
+) -> dict[str, Number]:
+    """The scalars of a call by name; strides are counted in elements."""
+    found: dict[str, Number] = {}
+    for buffer, shape, steps in zip(program.buffers, shapes, strides, strict=True):
+        found.update((buffer.extent(axis), n) for axis, n in enumerate(shape))
+        found.update((buffer.stride(axis), n) for axis, n in enumerate(steps))
+    found.update((a.name, n) for a, n in zip(program.scalars, numbers, strict=True))
+    return found
+
+
+class _Host:
+    """Goes through the statements of a host part."""
+
+    def __init__(self, program: Program, scalars: Mapping[str, Number]) -> None:
+        self._program = program
+        self._kernels = {k.name: k for k in program.kernels}
+        self._scalars = dict(scalars)
+        self._memory = {b.name: b.name for b in program.buffers}  # of each buffer now
+        self._instances: dict[str, int] = {}
+        self._allocations: list[Allocation] = []
+        self._launches: list[LaunchOf] = []
+
+    def plan(self) -> Plan:
+        self._run(self._program.body)
+        return Plan(tuple(self._allocations), tuple(self._launches))
+
+    def _run(self, s: Stmt) -> None:
+        run = _STATEMENTS.get(type(s))
+        if run is None:
+            raise InternalError(f"a {type(s).__name__} is left in the host part of {self._program.name}")
+        run(self, s)
+
+    def _value(self, e: Expr) -> Number:
+        return evaluate(e, self._scalars)
+
+    def _let(self, s: Let) -> None:
+        self._scalars[s.name] = self._value(s.value)
+        self._run(s.body)
+
+    def _block(self, s: Block) -> None:
+        for c in s.stmts:
+            self._run(c)
+
+    def _produce(self, s: Produce) -> None:
+        self._run(s.body)
+
+    def _if(self, s: If) -> None:
+        taken = s.then if self._value(s.condition) else s.otherwise
+        if taken is not None:
+            self._run(taken)
+
+    def _for(self, s: For) -> None:
+        first = int(self._value(s.min))
+        for k in range(first, first + int(self._value(s.extent))):
+            self._scalars[s.var] = k
+            self._run(s.body)
+
+    def _alloc(self, s: Alloc) -> None:
+        number = self._instances[s.buffer] = self._instances.get(s.buffer, 0) + 1
+        name = s.buffer if number == 1 else f"{s.buffer}@{number}"
+        place, elements, begin = len(self._allocations), max(0, int(self._value(s.size))), len(self._launches)
+        self._allocations.append(Allocation(name, s.dtype, elements, begin, begin))
+        self._memory[s.buffer] = name
+        self._run(s.body)
+        self._allocations[place] = replace(self._allocations[place], end=len(self._launches))
+
+    def _launch(self, s: Launch) -> None:
+        blocks = int(self._value(s.extent))
+        if blocks > 0:
+            scalars = tuple([self._value(e) for e in s.scalars])
+            buffers = tuple([self._memory[b] for b in s.buffers])
+            self._launches.append(LaunchOf(self._kernels[s.kernel], scalars, buffers, blocks))
+
+
+_STATEMENTS: dict[type[Stmt], Callable[[_Host, Any], None]] = {
+    Let: _Host._let,
+    Block: _Host._block,
+    Produce: _Host._produce,
+    If: _Host._if,
+    For: _Host._for,
+    Alloc: _Host._alloc,
+    Launch: _Host._launch,
+}
+
+
+# Scalars
+
+
+def evaluate(e: Expr, scalars: Mapping[str, Number]) -> Number:
+    """The value of an expression of scalars, as the reference has it. Indices and conditions, which are nearly all of
+    them, are plain Python: they never overflow."""
+    if type(e) is Const:
+        return e.value
+    if type(e) is Var:
+        return scalars[e.name]
+    memo: dict[int, Number] = {}
+
+    def visit(node: Expr) -> Number:
+        if isinstance(node, Const):
+            return node.value
+        if isinstance(node, Var):
+            return scalars[node.name]
+        return _operation(node, [memo[id(c)] for c in node.operands])
+
+    return each_once(e, memo, visit)
+
+
+def _operation(e: Expr, args: list[Number]) -> Number:
+    kind = e.operands[-1].dtype if e.operands else e.dtype
+    if isinstance(e, Op) and (kind is INDEX or kind.is_bool):
+        found = _PLAIN.get(e.op)
+        if found is not None:
+            return found(*args)
+    held_args = [_held(value, a.dtype) for value, a in zip(args, e.operands, strict=True)]
+    if isinstance(e, Op):
+        result = apply(e.op, kind, *held_args)
+    elif isinstance(e, Cast):
+        result = convert(held_args[0], kind, e.dtype)
+    elif isinstance(e, Bits):
+        result = reinterpret(held_args[0], kind, e.dtype)
+    else:
+        raise InternalError(f"a host part has to know {e}, which is no scalar of a call")
+    number: Number = result.item()
+    return number
+
+
+def _held(value: Number, t: DType) -> Any:
+    number = np.asarray(value)
+    return rounded(number.astype(np.float64), t) if t.is_float else number.astype(held(t))
+
+
+_PLAIN: dict[str, Callable[..., Number]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": lambda a, b: a // b if b else 0,
+    "mod": lambda a, b: a % b if b else 0,
+    "min": min,
+    "max": max,
+    "neg": operator.neg,
+    "abs": abs,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "not": lambda a: not a if isinstance(a, bool) else ~a,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "select": lambda condition, then, otherwise: then if condition else otherwise,
+    "within": lambda value, low, high: value,
+}

@@ -1,0 +1,85 @@
+"""Which threads of which blocks do what comes next, and who touches what when they do.
+
+Blocks are gone through many at a time, all their threads in lockstep. A value is an array that broadcasts to
+(blocks, threads), or to (blocks, threads, lanes) if it is a vector; what is the same for all threads has 1 there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..cached import cached_property
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Touch(NamedTuple):
+    """One entry for each element that a statement touches: its number, and which block and thread that is. `chosen`
+    says which of all lanes of all threads these are; None for all."""
+
+    element: Array
+    block: Array  # of those that are gone through at once, counted from 0
+    thread: Array
+    shape: tuple[int, ...]  # of all lanes of all threads
+    chosen: Array | None
+
+    def values(self, of: Array) -> Array:
+        """The entries of a value."""
+        full = np.broadcast_to(of, self.shape)
+        return full.reshape(-1) if self.chosen is None else full[self.chosen]
+
+    def spread(self, entries: Array) -> Array:
+        """Entries as a value; what was not touched is 0."""
+        if self.chosen is None:
+            return entries.reshape(self.shape)
+        result = np.zeros(self.shape, entries.dtype)
+        result[self.chosen] = entries
+        return result
+
+
+class Active:
+    """Threads that are not waiting: a mask over (blocks, threads)."""
+
+    def __init__(self, mask: Array) -> None:
+        self.mask = mask
+
+    @cached_property
+    def count(self) -> int:
+        return int(np.count_nonzero(self.mask))
+
+    @cached_property
+    def is_whole(self) -> bool:
+        return self.count == self.mask.size
+
+    def where(self, condition: Array) -> Active:
+        """Those for which a condition holds."""
+        both: Array = self.mask & condition
+        return Active(both)
+
+    def first(self, condition: Array) -> tuple[int, int] | None:
+        """The first block and thread for which a condition holds, in any lane."""
+        held = condition if condition.ndim == 2 else condition.any(axis=2)
+        found = np.argwhere(self.mask & held)
+        return (int(found[0][0]), int(found[0][1])) if len(found) else None
+
+    def lanes(self, mask: Array | None, lanes: int) -> Array | None:
+        """Which lanes of which threads take part in an access that has a mask; None for all."""
+        if self.is_whole and mask is None:
+            return None
+        shape = self.mask.shape if lanes == 1 else (*self.mask.shape, lanes)
+        own = self.mask if lanes == 1 else self.mask[:, :, None]
+        return np.broadcast_to(own if mask is None else own & mask, shape)
+
+    def touch(self, index: Array, mask: Array | None, lanes: int) -> Touch:
+        """Who touches what when each thread accesses `index`, in the lanes where `mask` holds."""
+        chosen = self.lanes(mask, lanes)
+        blocks, threads = self.mask.shape
+        shape = (blocks, threads) if lanes == 1 else (blocks, threads, lanes)
+        block = np.arange(blocks).reshape(-1, *(1,) * (len(shape) - 1))
+        thread = np.arange(threads).reshape(1, -1, *(1,) * (len(shape) - 2))
+        touch = Touch(index, block, thread, shape, chosen)
+        return touch._replace(
+            element=touch.values(index).astype(np.int64), block=touch.values(block), thread=touch.values(thread)
+        )

@@ -1,0 +1,84 @@
+"""What a launch did, counted: the numbers by which kernels are compared without a GPU."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import field
+
+from ..dataclass import dataclass
+from ..ir.nodes import Kernel
+from .occupancy import Occupancy, estimated_registers, occupancy
+from .traffic import Traffic
+
+
+@dataclass
+class Counts:
+    """Of one launch of a kernel, all blocks together. `registers` per thread: an estimate, unless it is set."""
+
+    kernel: str
+    blocks: int
+    threads: int
+    shared_bytes: int
+    registers: int
+    traffic: Traffic = field(default_factory=Traffic)
+    barriers: int = 0  # times that a block waits
+    operations: Counter[str] = field(default_factory=Counter)  # of threads, by kind
+
+    @staticmethod
+    def of(kernel: Kernel, blocks: int) -> Counts:
+        return Counts(kernel.name, blocks, kernel.threads, kernel.shared, estimated_registers(kernel))
+
+    def occupancy(self, capability: str = "sm_90") -> Occupancy:
+        return occupancy(self.threads, self.shared_bytes, self.registers, capability)
+
+
+_collecting: ContextVar[list[Counts] | None] = ContextVar("counts", default=None)
+
+
+@contextmanager
+def counting() -> Iterator[list[Counts]]:
+    """Counts of all launches that are simulated meanwhile, in order. Without it nothing is counted, which is faster."""
+    found: list[Counts] = []
+    before = _collecting.set(found)
+    try:
+        yield found
+    finally:
+        _collecting.reset(before)
+
+
+def new_counts(kernel: Kernel, blocks: int) -> Counts | None:
+    """Of a launch that begins, where somebody wants them."""
+    collected = _collecting.get()
+    if collected is None:
+        return None
+    collected.append(Counts.of(kernel, blocks))
+    return collected[-1]
+
+
+def table(counts: Sequence[Counts], capability: str = "sm_90") -> str:
+    """A line for each launch."""
+    rows = [_HEAD, *(_row(c, capability) for c in counts)]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(_HEAD))]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
+        for row in rows
+    )
+
+
+_HEAD = (
+    "kernel", "blocks", "threads", "sectors read", "written", "of bytes", "shared passes", "conflicts", "barriers",
+    "operations", "shared bytes", "registers", "occupancy",
+)  # fmt: skip
+
+
+def _row(c: Counts, capability: str) -> tuple[str, ...]:
+    t, room = c.traffic, c.occupancy(capability)
+    numbers = (
+        c.blocks, c.threads, t.global_sectors["load"], t.global_sectors["store"], t.global_bytes.total(),
+        t.shared_passes.total(), t.bank_conflicts.total(), c.barriers, c.operations.total(), c.shared_bytes,
+        c.registers,
+    )  # fmt: skip
+    return (c.kernel, *(f"{n:,}" for n in numbers), f"{room.share:.0%} by {room.limit}")

@@ -1,0 +1,185 @@
+"""Expressions of a kernel, for all active threads at once. What operations mean is what they mean to the reference.
+
+An expression is prepared once: its nodes in order, operands first. Indices have the bits that they have on the device,
+so that arithmetic that leaves them shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InternalError
+from ..expr.nodes import (
+    ARITHMETIC,
+    BITWISE,
+    COMPARISON,
+    SELECT,
+    Bits,
+    Broadcast,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Op,
+    Ramp,
+    Shuffle,
+    Var,
+)
+from ..expr.types import INDEX, DType
+from ..expr.visit import operands_first
+from ..reference.floats import held, rounded
+from ..reference.operations import apply, convert, reinterpret
+from .active import Active, Array
+from .touching import Access, Buffer
+
+_ROUNDINGS = ("floor", "ceil", "round", "trunc", "fma")
+
+
+class Scope(NamedTuple):
+    """What expressions may name, and who evaluates them."""
+
+    scalars: Mapping[str, Array]
+    buffers: Mapping[str, Buffer]
+    active: Active
+
+
+_Rule = Callable[[Scope, list[Array]], Array]
+
+
+class Prepared(NamedTuple):
+    """Nodes in order, as what to do with the values of earlier ones."""
+
+    root: Expr  # alive while its id is a key
+    steps: tuple[tuple[_Rule, tuple[int, ...]], ...]
+    operations: Counter[str]  # of one thread, by kind
+
+    def value(self, scope: Scope) -> Array:
+        values: list[Array] = []
+        for rule, operands in self.steps:
+            values.append(rule(scope, [values[k] for k in operands]))
+        return values[-1]
+
+
+class Expressions:
+    """Prepares expressions, each when it is first asked for."""
+
+    def __init__(self, index_bits: int) -> None:
+        self._index = DType("int", index_bits)
+        self._prepared: dict[int, Prepared] = {}
+
+    def __call__(self, e: Expr) -> Prepared:
+        found = self._prepared.get(id(e))
+        if found is None:
+            found = self._prepared[id(e)] = self._prepare(e)
+        return found
+
+    def _prepare(self, e: Expr) -> Prepared:
+        nodes = operands_first(e, lambda node: node.operands)
+        numbers = {id(node): k for k, node in enumerate(nodes)}
+        steps = tuple((self._rule(node), tuple(numbers[id(c)] for c in node.operands)) for node in nodes)
+        operations: Counter[str] = Counter()
+        for node in nodes:
+            kind = _kind(node)
+            if kind:
+                operations[kind] += node.lanes
+        return Prepared(e, steps, operations)
+
+    def _type(self, t: DType) -> DType:
+        return self._index if t is INDEX else t
+
+    def _rule(self, e: Expr) -> _Rule:
+        make = _RULES.get(type(e))
+        if make is None:
+            raise InternalError(f"no threads can evaluate the {type(e).__name__} {e}")
+        return make(self, e)
+
+    def _const(self, e: Const) -> _Rule:
+        t = self._type(e.dtype)
+        number = np.asarray(e.value)
+        value = (rounded(number, t) if t.is_float else number.astype(held(t))).reshape(_ones(e))
+        return lambda scope, args: value
+
+    def _var(self, e: Var) -> _Rule:
+        name = e.name
+        return lambda scope, args: scope.scalars[name]
+
+    def _op(self, e: Op) -> _Rule:
+        name, t = e.op, self._type(e.args[-1].dtype)
+        if name == "within":
+            return lambda scope, args: args[0]
+        return lambda scope, args: apply(name, t, *args)
+
+    def _cast(self, e: Cast) -> _Rule:
+        source, to = self._type(e.value.dtype), self._type(e.dtype)
+        return lambda scope, args: convert(args[0], source, to).astype(held(to), copy=False)
+
+    def _bits(self, e: Bits) -> _Rule:
+        source, to = self._type(e.value.dtype), self._type(e.dtype)
+        return lambda scope, args: reinterpret(args[0], source, to)
+
+    def _load(self, e: Load) -> _Rule:
+        buffer, lanes, alike = e.buffer, e.lanes, e.lanes > 1 and e.indices[0].lanes == 1
+
+        def load(scope: Scope, args: list[Array]) -> Array:
+            index = args[0][:, :, None] if alike else args[0]
+            mask = args[1] if len(args) > 1 else None
+            return scope.buffers[buffer].load(Access(index, mask, lanes, scope.active))
+
+        return load
+
+    def _ramp(self, e: Ramp) -> _Rule:
+        steps = np.arange(e.lanes).astype(held(self._type(e.dtype)))
+        return lambda scope, args: args[0][:, :, None] + args[1][:, :, None] * steps
+
+    def _broadcast(self, e: Broadcast) -> _Rule:
+        return lambda scope, args: args[0][:, :, None]
+
+    def _shuffle(self, e: Shuffle) -> _Rule:
+        order, scalar, lanes = list(e.order), e.lanes == 1, [v.lanes for v in e.vectors]
+
+        def shuffle(scope: Scope, args: list[Array]) -> Array:
+            rows = np.broadcast_shapes(*(a.shape[:2] for a in args))
+            whole = [
+                np.broadcast_to(a if a.ndim == 3 else a[:, :, None], (*rows, n))
+                for a, n in zip(args, lanes, strict=True)
+            ]
+            chosen: Array = np.concatenate(whole, axis=2)[:, :, order]
+            return chosen[:, :, 0] if scalar else chosen
+
+        return shuffle
+
+
+_RULES: dict[type[Expr], Callable[[Expressions, Any], _Rule]] = {
+    Const: Expressions._const,
+    Var: Expressions._var,
+    Op: Expressions._op,
+    Cast: Expressions._cast,
+    Bits: Expressions._bits,
+    Load: Expressions._load,
+    Ramp: Expressions._ramp,
+    Broadcast: Expressions._broadcast,
+    Shuffle: Expressions._shuffle,
+}
+
+
+def _ones(e: Expr) -> tuple[int, ...]:
+    return (1, 1) if e.lanes == 1 else (1, 1, 1)
+
+
+def _kind(e: Expr) -> str | None:
+    """Of an operation that a thread executes."""
+    if isinstance(e, Cast):
+        return "convert"
+    if not isinstance(e, Op) or e.op == "within":
+        return None
+    t = e.args[-1].dtype
+    if e.op in COMPARISON or e.op in SELECT or t.is_bool:
+        return "logic"
+    if t is INDEX:
+        return "index"
+    simple = e.op in ARITHMETIC or e.op in BITWISE or e.op in _ROUNDINGS or not t.is_float
+    return ("float" if t.is_float else "integer") if simple else "special"

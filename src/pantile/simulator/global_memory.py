@@ -1,0 +1,111 @@
+"""Memory of the device: arrays of the caller, and what the host part allocates. It is there for the whole call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dataclass import dataclass
+from ..expr.types import DType
+from ..reference.floats import held
+from .active import Array
+from .races import Accesses
+from .touching import Access, Around, bits, failure, from_memory, race, to_memory, who
+from .traffic import Traffic
+
+_strided = np.lib.stride_tricks.as_strided
+
+
+@dataclass
+class Global:
+    """Elements are counted from an array's data pointer: with negative strides, some numbers are negative."""
+
+    name: str
+    dtype: DType
+    data: Array  # flat
+    low: int = 0  # the number of its first element
+    legal: Array | None = None  # which elements are the array's own; None for all
+    written: Array | None = None  # which of them have a value; None for all
+
+    @staticmethod
+    def fresh(name: str, dtype: DType, elements: int) -> Global:
+        """Memory that holds nothing yet."""
+        return Global(name, dtype, np.zeros(elements, dtype.numpy), written=np.zeros(elements, np.bool_))
+
+    @staticmethod
+    def of_array(name: str, dtype: DType, array: Array, writable: bool) -> Global:
+        """The memory of an array with any strides, in place. What is `writable` holds nothing yet."""
+        if array.size == 0:
+            return Global.fresh(name, dtype, 0)
+        size = array.itemsize
+        turned = tuple([slice(None, None, -1 if s < 0 else 1) for s in array.strides])
+        rising = array[turned] if turned else array  # without dims that would be a number, and no view
+        reach = [(n - 1) * s // size for n, s in zip(array.shape, array.strides, strict=True)]
+        span = sum(map(abs, reach)) + 1
+        legal = None
+        if span != array.size:
+            legal = np.zeros(span, np.bool_)
+            _strided(legal, array.shape, [s // size for s in rising.strides])[...] = True
+        data = _strided(rising, (span,), (size,), writeable=writable)
+        low = sum(n for n in reach if n < 0)
+        return Global(name, dtype, data, low, legal, np.zeros(span, np.bool_) if writable else None)
+
+
+class GlobalInLaunch:
+    """Global memory as the kernel of one launch sees it; `accesses` where it stores into it."""
+
+    def __init__(self, memory: Global, accesses: Accesses | None, around: Around, traffic: Traffic | None) -> None:
+        self._memory, self._accesses, self._around, self._traffic = memory, accesses, around, traffic
+
+    def load(self, access: Access) -> Array:
+        m = self._memory
+        place = self._checked(access, "read")
+        if not len(m.data):
+            return np.zeros(access.shape, held(m.dtype))
+        if m.written is not None:
+            missing = access.first(~m.written.take(place, mode="clip"))
+            if missing is not None:
+                block, thread, index = missing
+                text = f"{m.name} is read at element {index} of its memory, which nobody has written"
+                raise failure(self._around, block, thread, text)
+        if self._traffic is not None:
+            self._traffic.of_global("load", access, m.dtype.bytes)
+        if self._accesses is not None:
+            by = access.touch()
+            clash = self._accesses.read(by.element - m.low, by, *who(self._around, by))
+            if clash is not None:
+                raise race(self._around, m.name, by, clash, "reads")
+        return access.masked(from_memory(m.data.take(place, mode="clip"), m.dtype), m.dtype)
+
+    def store(self, access: Access, value: Array, loop: int) -> None:
+        m = self._memory
+        self._checked(access, "written")
+        if self._traffic is not None:
+            self._traffic.of_global("store", access, m.dtype.bytes)
+        by = access.touch()
+        place, block_epoch = by.element - m.low, who(self._around, by)
+        new = to_memory(by.values(value), m.dtype)
+        if self._accesses is None:
+            raise failure(self._around, 0, None, f"{m.name} is written, which was not known to be")
+        clash = self._accesses.write(place, by, *block_epoch, loop, bits(m.data[place]) == bits(new))
+        m.data[place] = new
+        clash = clash or self._accesses.overwritten(place, by, *block_epoch, bits(m.data[place]) != bits(new))
+        if clash is not None:
+            raise race(self._around, m.name, by, clash, "writes")
+        if m.written is not None:
+            m.written[place] = True
+
+    def _checked(self, access: Access, action: str) -> Array:
+        """Where its elements are in memory, once they are known to be its own."""
+        m = self._memory
+        place: Array = access.element.astype(np.int64) - m.low
+        outside = (place < 0) | (place >= len(m.data))
+        if m.legal is not None:
+            outside |= ~m.legal.take(place, mode="clip")
+        found = access.first(outside)
+        if found is not None:
+            block, thread, index = found
+            has = f"elements {m.low} .. {m.low + len(m.data) - 1}" if len(m.data) else "no elements"
+            gaps = "" if m.legal is None or not m.low <= index < m.low + len(m.data) else ", but not this one"
+            text = f"{m.name} is {action} at element {index} of its memory, which has {has}{gaps}"
+            raise failure(self._around, block, thread, text)
+        return place

@@ -1,0 +1,84 @@
+"""A launch of a kernel: its blocks, as many at once as arrays are long enough for, one lot after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ..errors import InternalError
+from ..expr.nodes import Const, Number
+from ..expr.types import INDEX, DType
+from ..ir.nodes import Alloc, Kernel, Store
+from ..ir.visit import walk
+from ..reference.floats import held, rounded
+from ..target.kinds import Memory
+from .active import Array
+from .counts import new_counts
+from .expressions import Expressions
+from .global_memory import Global
+from .lot import Lot
+from .races import Accesses
+from .traffic import WARP
+
+_AT_ONCE = 1 << 16  # threads
+_SHARED_AT_ONCE = 1 << 23  # bytes
+MOST_THREADS = 1024
+
+
+def simulate(
+    kernel: Kernel, scalars: Sequence[Number], buffers: Sequence[Global], blocks: int, index_bits: int = 32
+) -> None:
+    """Run a kernel on global memory, given what it captures, in its order. Raises a SimulationError where a GPU would
+    do something that nobody can rely on."""
+    if kernel.threads % WARP or not 0 < kernel.threads <= MOST_THREADS:
+        raise InternalError(f"kernel {kernel.name} has blocks of {kernel.threads} threads")
+    launch = _Launch(kernel, scalars, buffers, blocks, index_bits)
+    with np.errstate(all="ignore"):
+        launch.run()
+
+
+class _Launch:
+    """What all lots of a launch have in common."""
+
+    def __init__(
+        self, kernel: Kernel, scalars: Sequence[Number], buffers: Sequence[Global], blocks: int, index_bits: int
+    ) -> None:
+        self._kernel, self._blocks = kernel, blocks
+        self._counts = new_counts(kernel, blocks)
+        self._expressions = Expressions(index_bits)
+        self._index = DType("int", index_bits)
+        values = zip(kernel.scalars, scalars, strict=True)
+        self._scalars = {v.name: self._scalar(number, v.dtype) for v, number in values}
+        self._buffers = dict(zip((b.name for b in kernel.buffers), buffers, strict=True))
+        self._accesses = _accesses(kernel, self._buffers)
+
+    def run(self) -> None:
+        kernel = self._kernel
+        first = int(kernel.min.value) if isinstance(kernel.min, Const) else int(self._scalars[kernel.min.name].item())
+        allocations = [s for s in walk(kernel.body) if isinstance(s, Alloc) and s.memory is Memory.SHARED]
+        unit = min([s.dtype.bytes for s in allocations], default=1)
+        numbers = {id(s): k for k, s in enumerate(walk(kernel.body), 1)}
+        epoch = 1
+        for begin, end in _lots(self._blocks, kernel):
+            block = np.arange(first + begin, first + end).astype(held(self._index)).reshape(-1, 1)
+            lot = Lot(kernel, begin, end - begin, unit, epoch, self._expressions, numbers, self._counts)
+            lot.run({**self._scalars, kernel.var: block}, self._buffers, self._accesses)
+            epoch = lot.epoch + 1
+
+    def _scalar(self, value: Number, dtype: DType) -> Array:
+        t = self._index if dtype is INDEX else dtype
+        number = np.asarray(value)
+        return (rounded(number.astype(np.float64), t) if t.is_float else number.astype(held(t))).reshape(1, 1)
+
+
+def _lots(blocks: int, kernel: Kernel) -> Iterable[tuple[int, int]]:
+    size = max(1, min(_AT_ONCE // kernel.threads, _SHARED_AT_ONCE // max(1, kernel.shared)))
+    return [(begin, min(begin + size, blocks)) for begin in range(0, blocks, size)]
+
+
+def _accesses(kernel: Kernel, buffers: Mapping[str, Global]) -> dict[int, Accesses]:
+    """By id of the memory, for what the kernel stores into."""
+    stored = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
+    memories = {id(m): m for name, m in buffers.items() if name in stored}
+    return {k: Accesses(len(m.data), kernel.threads, across_blocks=True) for k, m in memories.items()}

@@ -1,0 +1,71 @@
+"""Memory of a thread: registers and the stack."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..expr.types import DType
+from ..reference.floats import held
+from .active import Array
+from .touching import Access, Around, failure
+
+
+class Private:
+    """A buffer that each thread has one of. It is as values are computed with: of no use to anybody else."""
+
+    def __init__(self, name: str, dtype: DType, elements: int, shape: tuple[int, int], around: Around) -> None:
+        self._name, self._dtype, self._elements, self._around = name, dtype, elements, around
+        self._data = np.zeros((elements, *shape), held(dtype))
+        self._written = np.zeros((elements, *shape), np.bool_)
+
+    def load(self, access: Access) -> Array:
+        self._check(access, "read")
+        k = self._same_for_all(access)
+        if k is not None:
+            written, value = self._written[k], self._data[k].copy()
+        else:
+            place = self._place(access)
+            written, value = self._written[place], self._data[place]
+        missing = access.first(~written)
+        if missing is not None:
+            block, thread, index = missing
+            text = f"{self._name} is read at element {index} of registers, which the thread has not written"
+            raise failure(self._around, block, thread, text)
+        return access.masked(value, self._dtype)
+
+    def store(self, access: Access, value: Array, loop: int) -> None:
+        self._check(access, "written")
+        k = self._same_for_all(access)
+        if k is not None and access.mask is None:
+            np.copyto(self._data[k], value, where=access.active.mask)
+            self._written[k] |= access.active.mask
+            return
+        touch = access.touch()
+        place = (touch.element, touch.block, touch.thread)
+        self._data[place] = touch.values(value)
+        self._written[place] = True
+
+    def _same_for_all(self, access: Access) -> int | None:
+        """The one element that all threads access, if that is so."""
+        if access.element.size > 1 or access.lanes > 1:
+            return None
+        k = int(access.element.reshape(()))
+        return k if 0 <= k < self._elements else None
+
+    def _place(self, access: Access) -> tuple[Array, Array, Array]:
+        """Of each lane of each thread; of inactive ones, somewhere."""
+        blocks, threads = self._data.shape[1:]
+        inner = (1,) * (len(access.shape) - 2)
+        index = np.broadcast_to(access.element, access.shape)
+        return (
+            np.clip(index, 0, self._elements - 1),
+            np.arange(blocks).reshape(-1, 1, *inner),
+            np.arange(threads).reshape(1, -1, *inner),
+        )
+
+    def _check(self, access: Access, action: str) -> None:
+        found = access.first((access.element < 0) | (access.element >= self._elements))
+        if found is not None:
+            block, thread, index = found
+            text = f"{self._name} is {action} at element {index} of registers, where it has {self._elements}"
+            raise failure(self._around, block, thread, text)

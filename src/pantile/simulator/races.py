@@ -1,0 +1,123 @@
+"""Who has touched which place of memory since when, to find two threads that do so in no certain order.
+
+Two threads of a block race where both touch a place, at least one of them writes it, and no barrier is in between. Two
+blocks race where both touch a place in one launch and one of them writes it, whatever barriers there are. What several
+write is no race where it does not matter who is the last: threads of a block may write equal bits in one and the same
+thread loop, and blocks may write equal bits, which overlapping tiles do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .active import Array, Touch
+
+_NOBODY, _MANY = -1, -2
+
+
+class Clash(NamedTuple):
+    """An entry of a touch that comes too early or too late: which one, what was done there before, and by whom."""
+
+    entry: int
+    before: str
+    block: int  # counted from 0 in the launch; -2 for several
+    thread: int | None  # None for several, or for another block
+
+
+class Accesses:
+    """The last accesses of each place. A thread's mark is `epoch*(threads + 1) + thread`, where epochs are counted by
+    barriers and thread number `threads` stands for several; marks grow with time."""
+
+    def __init__(self, places: int, threads: int, across_blocks: bool) -> None:
+        self._threads, self._across = threads, across_blocks
+        self._written = np.zeros(places, np.int64)
+        self._loop = np.zeros(places, np.int32)
+        self._writer = np.full(places if across_blocks else 0, _NOBODY, np.int32)
+        self._read: Array | None = None  # once somebody reads
+        self._reader = np.zeros(0, np.int32)
+
+    def read(self, place: Array, by: Touch, block: Array, epoch: Array) -> Clash | None:
+        """Note reads; `block` and `epoch` of each entry."""
+        now, own = self._marks(by, epoch)
+        clash = self._clash_with_writes(place, block, now, own, np.True_)
+        if clash is None:
+            self._note_reads(place, block, now, own)
+        return clash
+
+    def write(self, place: Array, by: Touch, block: Array, epoch: Array, loop: int, same: Array) -> Clash | None:
+        """Note writes in a thread loop; `same`: where they change nothing."""
+        now, own = self._marks(by, epoch)
+        unlike = ~same
+        clash = self._clash_with_writes(place, block, now, own, unlike | (self._loop[place] != loop), unlike)
+        if clash is None and self._read is not None:
+            clash = self._clash_with_reads(place, block, now, own)
+        if clash is None:
+            self._written[place] = own
+            self._loop[place] = loop
+            if self._across:
+                self._writer[place] = block
+        return clash
+
+    def overwritten(self, place: Array, by: Touch, block: Array, epoch: Array, unlike: Array) -> Clash | None:
+        """After writes: an entry whose place another entry of the same statement has changed to what is `unlike`."""
+        if not unlike.any():
+            return None
+        _, own = self._marks(by, epoch)
+        others = self._written[place] != own
+        if self._across:
+            others |= self._writer[place] != block
+        return self._found(unlike & others, "written", place, block)
+
+    def _marks(self, by: Touch, epoch: Array) -> tuple[Array, Array]:
+        now = epoch * (self._threads + 1)
+        return now, now + by.thread
+
+    def _clash_with_writes(
+        self, place: Array, block: Array, now: Array, own: Array, matters: Array | np.bool_,
+        across_matters: Array | np.bool_ = np.True_,
+    ) -> Clash | None:  # fmt: skip
+        last = self._written[place]
+        clash = (last >= now) & (last != own) & matters
+        if self._across:
+            writer = self._writer[place]
+            others = (writer != _NOBODY) & (writer != block)
+            clash = np.where(others, across_matters, clash)
+        return self._found(clash, "written", place, block)
+
+    def _clash_with_reads(self, place: Array, block: Array, now: Array, own: Array) -> Clash | None:
+        assert self._read is not None
+        last = self._read[place]
+        clash = (last >= now) & (last != own)
+        if self._across:
+            reader = self._reader[place]
+            clash = np.where((reader != _NOBODY) & (reader != block), True, clash)
+        return self._found(clash, "read", place, block)
+
+    def _note_reads(self, place: Array, block: Array, now: Array, own: Array) -> None:
+        if self._read is None:
+            self._read = np.zeros(len(self._written), np.int64)
+            self._reader = np.full(len(self._writer), _NOBODY, np.int32)
+        several = now + self._threads
+        last = self._read[place]
+        mark = np.where((last >= now) & (last != own), several, own)
+        self._read[place] = mark
+        lost = self._read[place] != mark  # another entry has the same place
+        self._read[place[lost]] = several[lost]
+        if self._across:
+            reader = self._reader[place]
+            mine = np.where((reader == _NOBODY) | (reader == block), block, _MANY)
+            self._reader[place] = mine
+            self._reader[place[self._reader[place] != mine]] = _MANY
+
+    def _found(self, clash: Array, before: str, place: Array, block: Array) -> Clash | None:
+        if not clash.any():
+            return None
+        entry = int(np.argmax(clash))
+        marks = self._written if before == "written" or self._read is None else self._read
+        owners = self._writer if before == "written" else self._reader
+        other = int(owners[place[entry]]) if self._across else int(block[entry])
+        thread = int(marks[place[entry]] % (self._threads + 1))
+        alone = thread < self._threads and other == block[entry]
+        return Clash(entry, before, other, thread if alone else None)

@@ -1,0 +1,96 @@
+"""Memory of a block. Buffers whose lifetimes are disjoint may share it, and never see each other's values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..expr.types import DType
+from .active import Array, Touch
+from .failures import SimulationError
+from .races import Accesses
+from .touching import Access, Around, bits, failure, from_memory, race, to_memory, who
+from .traffic import Traffic
+
+
+class SharedMemory:
+    """The shared memory of all blocks that are gone through at once. What is known of it is known by units, which are
+    as long as the smallest element of a buffer in it."""
+
+    def __init__(self, blocks: int, size: int, unit: int, threads: int) -> None:
+        self.size, self.unit = size, unit
+        self.units = -(-size // unit)
+        self.bytes = np.zeros((blocks, size), np.uint8)
+        self.owner = np.zeros(blocks * self.units, np.int32)  # the buffer whose value a unit holds; 0 for none
+        self.names = [""]  # of buffers, by number
+        self.accesses = Accesses(blocks * self.units, threads, across_blocks=False)
+
+
+class Shared:
+    """A buffer in it. Each time that it comes to life it is another one, and holds nothing yet."""
+
+    def __init__(
+        self, memory: SharedMemory, name: str, dtype: DType, elements: int, offset: int, around: Around,
+        traffic: Traffic | None,
+    ) -> None:  # fmt: skip
+        self._memory, self._around, self._traffic = memory, around, traffic
+        self._name, self._dtype, self._elements, self._offset = name, dtype, elements, offset
+        end = offset + elements * dtype.bytes
+        if offset < 0 or end > memory.size:
+            text = f"{name} is at bytes {offset} .. {end - 1} of shared memory, of which there are {memory.size}"
+            raise failure(around, 0, None, text)
+        if offset % dtype.bytes:
+            raise failure(around, 0, None, f"{name}, of {dtype}, is at byte {offset} of shared memory: not aligned")
+        self._data = memory.bytes[:, offset:end].view(dtype.numpy)
+        self._parts = dtype.bytes // memory.unit  # units of an element
+        self._number = len(memory.names)
+        memory.names.append(name)
+
+    def load(self, access: Access) -> Array:
+        touch = self._touch(access, "read")
+        by = who(self._around, touch)
+        for place in self._places(touch):
+            owner = self._memory.owner[place]
+            if (owner != self._number).any():
+                raise self._stale(touch, owner)
+            clash = self._memory.accesses.read(place, touch, *by)
+            if clash is not None:
+                raise race(self._around, self._name, touch, clash, "reads")
+        if self._traffic is not None:
+            self._traffic.of_shared("load", access, self._offset, self._dtype.bytes)
+        return touch.spread(from_memory(self._data[touch.block, touch.element], self._dtype))
+
+    def store(self, access: Access, value: Array, loop: int) -> None:
+        touch = self._touch(access, "written")
+        by, places = who(self._around, touch), self._places(touch)
+        new = to_memory(touch.values(value), self._dtype)
+        same = bits(self._data[touch.block, touch.element]) == bits(new)
+        self._data[touch.block, touch.element] = new
+        unlike = bits(self._data[touch.block, touch.element]) != bits(new)
+        for place in places:
+            clash = self._memory.accesses.write(place, touch, *by, loop, same)
+            clash = clash or self._memory.accesses.overwritten(place, touch, *by, unlike)
+            if clash is not None:
+                raise race(self._around, self._name, touch, clash, "writes")
+            self._memory.owner[place] = self._number
+        if self._traffic is not None:
+            self._traffic.of_shared("store", access, self._offset, self._dtype.bytes)
+
+    def _touch(self, access: Access, action: str) -> Touch:
+        found = access.first((access.element < 0) | (access.element >= self._elements))
+        if found is not None:
+            block, thread, index = found
+            text = f"{self._name} is {action} at element {index} of shared memory, where it has {self._elements}"
+            raise failure(self._around, block, thread, text)
+        return access.touch()
+
+    def _places(self, touch: Touch) -> list[Array]:
+        """The units of each entry: all first ones, all second ones, and so on."""
+        first = touch.block * self._memory.units + self._offset // self._memory.unit + touch.element * self._parts
+        return [first + part for part in range(self._parts)]
+
+    def _stale(self, touch: Touch, owner: Array) -> SimulationError:
+        entry = int(np.argmax(owner != self._number))
+        other = self._memory.names[int(owner[entry])]
+        why = f"holds a value of {other}" if other and other != self._name else "nobody has written"
+        text = f"{self._name} is read at element {touch.element[entry]} of shared memory, which {why}"
+        return failure(self._around, int(touch.block[entry]), int(touch.thread[entry]), text)

@@ -1,0 +1,95 @@
+"""What accesses cost: sectors of global memory, and passes over the banks of shared memory.
+
+A warp's 32 threads access memory together. Global memory is moved in sectors of 32 bytes, and an access moves all
+sectors that some active thread needs a byte of. Shared memory has 32 banks of 4 bytes, each of which gives one word per
+pass; threads that want the same word share it. Eight bytes per thread take two halves of a warp, sixteen four quarters.
+A vector whose lanes are neighbours in memory is one access, any other one access per lane.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from .active import Array
+from .touching import Access
+
+WARP = 32
+_SECTOR = 32  # bytes
+_BANKS, _WORD = 32, 4
+_LONGEST = 16  # bytes that a thread accesses at once
+_NOTHING = np.iinfo(np.int64).max
+
+
+class Traffic:
+    """Sums over all accesses of a launch, by kind: load or store."""
+
+    def __init__(self) -> None:
+        self.global_accesses: Counter[str] = Counter()  # of warps
+        self.global_sectors: Counter[str] = Counter()
+        self.global_bytes: Counter[str] = Counter()  # that threads ask for
+        self.shared_accesses: Counter[str] = Counter()
+        self.shared_passes: Counter[str] = Counter()  # that banks need
+        self.bank_conflicts: Counter[str] = Counter()  # passes more than if no two words were in one bank
+
+    def of_global(self, kind: str, access: Access, size: int) -> None:
+        for bytes_, width in _requests(access, 0, size):
+            warps = bytes_.reshape(-1, WARP)
+            active = warps != _NOTHING
+            # The first and the last sector: an access is no longer than one.
+            ends = np.concatenate([warps, np.where(active, warps + width - 1, _NOTHING)], axis=1)
+            self.global_accesses[kind] += int(active.any(axis=1).sum())
+            self.global_sectors[kind] += int(_distinct(np.where(ends == _NOTHING, _NOTHING, ends // _SECTOR)).sum())
+            self.global_bytes[kind] += int(active.sum()) * width
+
+    def of_shared(self, kind: str, access: Access, offset: int, size: int) -> None:
+        for bytes_, width in _requests(access, offset, size):
+            together = min(WARP, WARP * _WORD // width)
+            phases = bytes_.reshape(-1, together)
+            words = np.concatenate(
+                [np.where(phases == _NOTHING, _NOTHING, phases // _WORD + k) for k in range(max(1, width // _WORD))],
+                axis=1,
+            )
+            passes = _most_in_a_bank(words)
+            self.shared_accesses[kind] += int((bytes_.reshape(-1, WARP) != _NOTHING).any(axis=1).sum())
+            self.shared_passes[kind] += int(passes.sum())
+            self.bank_conflicts[kind] += int(np.maximum(passes - 1, 0).sum())
+
+
+def _requests(access: Access, offset: int, size: int) -> list[tuple[Array, int]]:
+    """The accesses that warps make of it: for each thread the first byte, and how many it accesses."""
+    index = np.broadcast_to(access.element, access.shape).astype(np.int64)
+    chosen = access.active.lanes(access.mask, access.lanes)
+    start = index * size + offset
+    if chosen is not None:
+        start = np.where(chosen, start, _NOTHING)
+    if access.lanes == 1:
+        return [(start, size)]
+    lanes = min(access.lanes, _LONGEST // size)
+    if access.lanes % lanes == 0 and access.mask is None and (np.diff(access.element, axis=2) == 1).all():
+        return [(start[:, :, k], size * lanes) for k in range(0, access.lanes, lanes)]
+    return [(start[:, :, k], size) for k in range(access.lanes)]
+
+
+def _new_in_rows(rows: Array) -> tuple[Array, Array]:
+    """Rows sorted, and where a number comes that was not there before."""
+    ordered = np.sort(rows, axis=1)
+    new = np.ones(ordered.shape, np.bool_)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    return ordered, new & (ordered != _NOTHING)
+
+
+def _distinct(rows: Array) -> Array:
+    """How many different numbers there are in each row."""
+    found: Array = _new_in_rows(rows)[1].sum(axis=1)
+    return found
+
+
+def _most_in_a_bank(words: Array) -> Array:
+    """Of each row, the most different words that are in one bank."""
+    ordered, new = _new_in_rows(words)
+    row = np.broadcast_to(np.arange(len(words))[:, None], ordered.shape)
+    counts = np.bincount((row * _BANKS + ordered % _BANKS)[new], minlength=len(words) * _BANKS)
+    most: Array = counts.reshape(-1, _BANKS).max(axis=1)
+    return most

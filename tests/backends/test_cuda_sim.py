@@ -1,0 +1,97 @@
+"""Pipelines on the simulated GPU give what the reference gives, on arrays of any layout."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.apps import APPS
+from pantile.simulator import SimulationError, counting
+from pantile.target import named
+
+y, x = pt.vars("y x")
+
+
+def blurred(**options: object) -> pt.Pipeline:
+    img = pt.Input("img", "float32", ndim=2)
+    rows, out = pt.Func("rows"), pt.Func("out")
+    rows[y, x] = img[y, x] + img[y, x + 1] + img[y, x + 2]
+    out[y, x] = (rows[y, x] + rows[y + 1, x] + rows[y + 2, x]) / 9.0
+    return pt.Pipeline(out, shape=(img.shape[0] - 2, img.shape[1] - 2), target="cuda-sim", **options)  # type: ignore[arg-type]
+
+
+def picture(*shape: int) -> np.ndarray:
+    return np.random.default_rng(1).random(shape, dtype=np.float32)
+
+
+@pytest.mark.parametrize("shape", [(100, 130), (13, 9), (3, 3)])
+def test_a_blur(shape: tuple[int, int]) -> None:
+    p, img = blurred(), picture(*shape)
+    np.testing.assert_allclose(p(img=img), p.reference(img=img), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [np.s_[::-1, ::-1], np.s_[:, ::2], np.s_[5:90, 3:100], np.s_[::-3, 7::2]],
+    ids=["back", "every", "part", "mixed"],
+)
+def test_views(view: tuple[slice, slice]) -> None:
+    p, img = blurred(), picture(100, 130)[view]
+    expected = p.reference(img=img)
+    for order in ("C", "F"):
+        out = np.zeros(expected.shape, np.float32, order=order)  # type: ignore[call-overload]
+        p(img=img, out=out[::-1])
+        np.testing.assert_allclose(out[::-1], expected, rtol=1e-5)
+
+
+def test_through_shared_memory_with_barriers() -> None:
+    p = blurred().with_schedule(
+        pt.Schedule(
+            pt.on("out").split("y", "yo", "yi", 8).split("x", "xo", "xi", 32).reorder("yo", "xo", "yi", "xi")
+            .block("yo", "xo").thread("yi", "xi"),
+            pt.on("rows").compute_at("out", "xo").thread("y", "x"),
+        )
+    )  # fmt: skip
+    img = picture(100, 130)
+    with counting() as counts:
+        np.testing.assert_allclose(p(img=img), p.reference(img=img), rtol=1e-5)
+    (kernel,) = counts
+    assert kernel.barriers == kernel.blocks and kernel.shared_bytes == 10 * 32 * 4
+
+
+def test_params_are_given_at_each_call() -> None:
+    img, gain = pt.Input("img", "float32", ndim=1), pt.Param("gain", "float32")
+    out = pt.Func("out")
+    out[x] = img[x] * gain
+    p = pt.Pipeline(out, target="cuda-sim")
+    for number in (2.0, 0.1):
+        np.testing.assert_array_equal(p(img=picture(50), gain=number), picture(50) * np.float32(number))
+
+
+@pytest.mark.parametrize(
+    ("app", "shape"),
+    [("unsharp", (3, 40, 50)), ("harris", (3, 40, 50)), ("matmul", (33, 33)), ("local_laplacian", (3, 40, 48))],
+)
+def test_apps(app: str, shape: tuple[int, ...]) -> None:
+    p = APPS[app].build().with_options(target="cuda-sim")
+    arguments = APPS[app].random(dict.fromkeys(APPS[app].sizes["small"], shape))
+    with counting() as counts:
+        found = p(**arguments)
+    assert counts and found.size and len(np.unique(found)) > 100  # what is compared below is not nothing
+    np.testing.assert_allclose(found, p.reference(**arguments), rtol=1e-4, atol=1e-5)
+
+
+def test_a_broken_promise_is_found() -> None:
+    img, at = pt.Input("img", "uint8", ndim=1), pt.Input("at", "int32", ndim=1)
+    out = pt.Func("out")
+    out[x] = img[pt.within(at[x], 0, img.shape[0] - 1)]
+    p = pt.Pipeline(out, shape=at.shape, target="cuda-sim")
+    with pytest.raises(SimulationError, match=r"thread 3: Input 'img' .* is read at element 70 of its memory"):
+        p(img=np.zeros(64, np.uint8), at=np.int32([1, 2, 3, 70]))
+
+
+def test_its_code_can_be_looked_at() -> None:
+    assert named("cuda-sim").has_blocks
+    p = blurred()
+    assert "ptx_kernel" in p.llvm() and ".visible .entry" in p.asm()

@@ -1,0 +1,62 @@
+"""Kernels of blocks run by this machine: the same LLVM text, with the machine's threads in the place of a GPU's.
+
+What only GPUs have is replaced in the text: numbers of threads and blocks are arguments, address spaces are one, the
+memory of a block is a global array, and a barrier is a function of ours.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pantile.codegen.compile import compile_object
+from pantile.codegen.emit import emit
+from pantile.codegen.engine import load
+from pantile.codegen.entry import entries
+from pantile.expr.nodes import Number
+from pantile.ir.nodes import Program
+from pantile.target import GPUS, host
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_SHARED = 1 << 16
+_HERE = [
+    (r"define ptx_kernel void (@\w+)\([^%]*%frame\)", r"define void \1(ptr %frame, i32 %T, i32 %B)"),
+    (r' "nvvm\.reqntid"="\d+"', ""),
+    (r"@shared = external addrspace\(3\) global \[0 x i8\]", f"@shared = global [{_SHARED} x i8] zeroinitializer"),
+    (r" addrspace\(\d\)", ""),
+    (r"addrspacecast ptr (\S+) to ptr", r"bitcast ptr \1 to ptr"),
+    (r"call range\([^)]*\) i32 @llvm\.nvvm\.read\.ptx\.sreg\.tid\.x\(\)", "add i32 %T, 0"),
+    (r"call range\([^)]*\) i32 @llvm\.nvvm\.read\.ptx\.sreg\.ctaid\.x\(\)", "add i32 %B, 0"),
+    (r"@llvm\.nvvm\.barrier\.cta\.sync\.aligned\.all\(i32 0\)", "@wait()"),
+    (r"@llvm\.nvvm\.f2i\.rz\(", "@llvm.fptosi.sat.i32.f32("),
+    (r"@llvm\.nvvm\.f2ui\.rz\(", "@llvm.fptoui.sat.i32.f32("),
+]  # fmt: skip
+
+
+def run(
+    made: Program, arrays: Mapping[str, Array], scalars: Sequence[Number], blocks: int = 1, *, index_bits: int = 32
+) -> None:
+    """Run the only kernel of a program on arrays by name."""
+    target = replace(GPUS["sm_90"], index_bits=index_bits)
+    (entry,), (kernel,) = entries(made, index_bits), made.kernels
+    text = emit(made, target) + "\ndeclare void @wait()\n"
+    for pattern, here in _HERE:
+        text = re.sub(pattern, here, text)
+    barrier = threading.Barrier(entry.threads)
+    wait = ctypes.CFUNCTYPE(None)(lambda: barrier.wait() and None)
+    address = ctypes.cast(wait, ctypes.c_void_p).value
+    assert address is not None
+    code = load([compile_object(text, host())], entry.symbol, {"wait": address})
+    function = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32)(code.address)
+    frame = entry.pack(scalars, [arrays[b.name].ctypes.data for b in kernel.buffers])
+    assert len(frame) == entry.size
+    with ThreadPoolExecutor(entry.threads) as pool:
+        for block in range(blocks):
+            list(pool.map(function, [frame] * entry.threads, range(entry.threads), [block] * entry.threads))

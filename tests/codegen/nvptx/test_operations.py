@@ -1,0 +1,70 @@
+"""Every operation of every type becomes PTX, without calls and without memory of threads, as scalars and as vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pantile.expr.nodes import BITWISE, FIXED_POINT, FLOATING, OPS, Cast, Expr, const, op
+from pantile.expr.types import ALL, BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64, UINT8, DType
+from pantile.ir.nodes import Block, BufferArg, CapturedBuffer, Kernel, Launch, Program
+from pantile.target import GPUS
+
+from .hand_built import assembled, i, load, needs_assembler, p, ptx, spilled, store, threads
+
+_OF_CONDITIONS = ("and", "or", "xor", "not", "eq", "ne", "select", "min", "max")
+_INPUTS = ("a", "b", "c")
+
+
+def has(name: str, t: DType) -> bool:
+    if t.is_bool:
+        return name in _OF_CONDITIONS
+    if name in FLOATING:
+        return t.is_float
+    return not t.is_float or (name not in BITWISE and (name not in FIXED_POINT or name == "absd"))
+
+
+def operation(name: str, t: DType, lanes: int) -> Expr:
+    a, b, c = (load(n, p * lanes, t, lanes) for n in _INPUTS)
+    if name == "select":
+        return op(name, op("ne", a, b), b, c)
+    if name.endswith("mul_shift"):
+        return op(name, a, b, const(7, t, lanes))
+    return op(name, *(a, b, c)[: OPS[name]])
+
+
+def all_of(t: DType, lanes: int) -> Program:
+    """A kernel for each operation and conversion of a type."""
+    values = [operation(name, t, lanes) for name in OPS if name != "within" and has(name, t)]
+    values += [Cast(to, lanes, load("a", p * lanes, t, lanes)) for to in ALL]
+    inputs = [CapturedBuffer(n, t) for n in _INPUTS]
+    kernels, launches, arguments = [], [], [BufferArg(n, t, 1, False, (1,)) for n in _INPUTS]
+    for k, value in enumerate(values):
+        out = f"out{k}"
+        arguments.append(BufferArg(out, value.dtype, 1, True, (1,)))
+        captured = (*inputs, CapturedBuffer(out, value.dtype))
+        body = threads("p", 256, store(out, p * lanes, value))
+        kernels.append(Kernel(f"k{k}", "block", i(0), (), captured, body, 256))
+        launches.append(Launch(f"k{k}", (), (*_INPUTS, out), i(1)))
+    return Program("all", tuple(arguments), (), Block(tuple(launches)), tuple(kernels))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("t", ALL, ids=str)
+def test_all_of_a_type(t: DType, strict: bool) -> None:
+    for cpu in ("sm_70", "sm_90"):
+        text = ptx(all_of(t, 1), GPUS[cpu], strict=strict)
+        assert "call" not in text
+        assert ".local" not in text
+
+
+@pytest.mark.parametrize("t", [UINT8, FLOAT16, BFLOAT16, FLOAT32, INT64], ids=str)
+def test_all_of_a_type_as_vectors(t: DType) -> None:
+    assert ".local" not in ptx(all_of(t, 4), GPUS["sm_80"])
+
+
+@needs_assembler
+@pytest.mark.parametrize("t", [UINT8, FLOAT16, FLOAT32, FLOAT64], ids=str)
+def test_the_assembler_takes_all_of_a_type(t: DType, tmp_path: Path) -> None:
+    assert spilled(assembled(ptx(all_of(t, 1)), GPUS["sm_90"], tmp_path)) == {"0"}

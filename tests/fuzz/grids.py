@@ -1,0 +1,165 @@
+"""Random legal schedules of GPUs: blocks, threads, what is computed in them and where its values live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import strategies as st
+
+from pantile.graph.nodes import Graph, Stage
+from pantile.schedule.directives import StageSchedule, on
+from pantile.schedule.schedule import Schedule
+from pantile.target import Target
+from pantile.target.kinds import Kind
+
+from .draws import Draw
+from .schedules import Scheduler, scheduled
+
+_BLOCKS = [8, 4, 16, 32, 2, 1, 3, 5, 7, 64]
+_MEMORIES = ["shared", "shared", "register", "register", "stack", "heap"]
+
+
+@st.composite
+def grids(draw: Draw, graph: Graph, strict: bool, target: Target) -> Schedule:
+    """Directives for some of the stages of `graph`, the default for the others; at times copies of some."""
+    return scheduled(draw, graph, GridScheduler, strict, target)
+
+
+class GridScheduler(Scheduler):
+    """Consumers in blocks of threads; producers beside them, in blocks or in threads."""
+
+    def schedule_stage(self, stage: Stage) -> None:
+        """Where it is computed, then its loops, then its memory."""
+        if self.number(0, 5) == 0 and self.attempt(lambda: on(stage.name).compute_inline()):
+            return
+        self.attempt(lambda: on(stage.name).compute_root())
+        if self.number(0, 3) > 0:
+            self.place_in_grid(stage)
+        for k in range(len(stage.definitions)):
+            for _ in range(self.pick([0, 0, 0, 1, 2])):
+                self.shape_loops(stage, k)
+            self.pick(_GRIDS)(self, stage, k)
+            for _ in range(self.pick([0, 0, 1, 2])):
+                self.inside_of_threads(stage, k)
+        for _ in range(self.pick([0, 1, 1, 2])):
+            self.pick(_STORAGE)(self, stage)
+
+    def place_in_grid(self, stage: Stage) -> None:
+        """At a block or a thread of what reads it more often than elsewhere."""
+        readers = [n for n in self.graph.consumers[stage.name] if self.loops(n)]
+        if not readers or self.chance(10):
+            self.place(stage)
+            return
+        host = self.pick(readers)
+        k = self.number(0, len(self.graph.stage[host].definitions) - 1)
+        loops = self.loops(host, k)
+        marked = [n for kind in (Kind.BLOCK, Kind.THREAD) for n in self.of_kind(host, k, kind)[-1:]]
+        if not loops or not self.attempt(lambda: on(stage.name).compute_at(host, self.pick([*loops, *marked * 3]))):
+            return
+        if self.chance(25):
+            self.attempt(lambda: self.chain(stage).store_at(host, self.pick([*loops, *marked * 3])))
+
+    def of_kind(self, stage: str, k: int, kind: Kind) -> list[str]:
+        return [loop.name for loop in self.plan.stages[stage].nests[k].loops if loop.kind is kind]
+
+    def definition(self, stage: Stage, k: int) -> StageSchedule:
+        chain = self.chain(stage)
+        return chain.update(k - 1) if k else chain.pure()
+
+    def inside_of_threads(self, stage: Stage, k: int) -> None:
+        """Vectors and copies of what a thread does."""
+        loops = self.loops(stage.name, k)
+        if loops:
+            loop, count = self.pick([loops[-1], *loops]), self.pick([2, 4, 3, 8])
+            chain = self.definition(stage, k)
+            ways = [chain.unroll(loop, count), chain.vectorize(loops[-1], count), chain.unroll(loop)]
+            self.attempt(lambda: self.pick(ways))
+
+
+# ---- grids: which loops are blocks, and which are threads
+
+
+def _tiles(s: GridScheduler, stage: Stage, k: int) -> None:
+    """Blocks of some loops, each split in two, the others around or inside of them."""
+    loops = s.loops(stage.name, k)
+    if not loops:
+        return
+    first = s.number(0, len(loops) - 1)
+    cut = loops[first : first + s.pick([1, 2, 2, 3])]
+    outer, inner = [s.fresh(n) for n in cut], [s.fresh(n) for n in cut]
+    rest = [n for n in loops if n not in cut]
+    around = rest if s.chance(30) else loops[:first]
+    within = [n for n in rest if n not in around]
+    threads = inner if s.chance(70) else [*inner, *within]
+
+    def tiled() -> StageSchedule:
+        chain = s.definition(stage, k)
+        for old, a, b in zip(cut, outer, inner, strict=True):
+            chain = chain.split(old, a, b, s.pick(_BLOCKS), tail=s.pick(["auto", "auto", "shift", "guard"]))
+        return chain.reorder(*around, *outer, *inner, *within)
+
+    if s.attempt(tiled):
+        for blocks in ([*around, *outer], outer):
+            if s.attempt(lambda blocks=blocks: s.definition(stage, k).block(*blocks)):
+                break
+        s.attempt(lambda: s.definition(stage, k).thread(*threads))
+
+
+def _as_they_are(s: GridScheduler, stage: Stage, k: int) -> None:
+    """Some of the loops that there are, from the outermost on or down to the innermost."""
+    loops = s.loops(stage.name, k)
+    if loops:
+        begin = s.number(0, len(loops))
+        end = s.number(begin, len(loops))
+        chain = s.definition(stage, k)
+        if begin and s.chance(70):
+            s.attempt(lambda: chain.block(*loops[:begin]))
+        if end > begin:
+            s.attempt(lambda: s.definition(stage, k).thread(*loops[begin:end]))
+
+
+def _threads(s: GridScheduler, stage: Stage, k: int) -> None:
+    """All loops are threads: right for what is computed in a block."""
+    loops = s.loops(stage.name, k)
+    if loops:
+        _ = s.attempt(lambda: s.definition(stage, k).thread(*loops)) or s.attempt(
+            lambda: s.definition(stage, k).thread(loops[0]))  # fmt: skip
+
+
+def _nothing(s: GridScheduler, stage: Stage, k: int) -> None:
+    """One thread, or what computes it, does it all."""
+
+
+_GRIDS: list[Callable[[GridScheduler, Stage, int], None]] = [
+    _tiles, _tiles, _tiles, _threads, _threads, _as_they_are, _nothing,
+]  # fmt: skip
+
+
+# ---- memory
+
+
+def _store_in(s: GridScheduler, stage: Stage) -> None:
+    s.attempt(lambda: s.chain(stage).store_in(s.pick(_MEMORIES)))
+
+
+def _reorder_storage(s: GridScheduler, stage: Stage) -> None:
+    if stage.dims:
+        s.attempt(lambda: s.chain(stage).reorder_storage(*s.draw(st.permutations(stage.dims))))
+
+
+def _store_alike(s: GridScheduler, stage: Stage) -> None:
+    """In registers, with the loops of what reads it: each thread keeps what it will read."""
+    readers = [n for n in s.graph.consumers[stage.name] if n in s.plan.stages and n in s.schedule]
+    if not readers or len(stage.definitions) > 1:
+        return
+    host = s.pick(readers)
+    blocks, verbs = s.of_kind(host, 0, Kind.BLOCK), ("split", "tile", "reorder", "thread", "vectorize")
+    chain = StageSchedule(stage.name, tuple(d for d in s.schedule.on(host).directives if d.verb in verbs))
+    if blocks:
+        _ = s.attempt(lambda: chain.compute_at(host, blocks[-1]).store_in("register")) or s.attempt(
+            lambda: on(stage.name).compute_at(host, blocks[-1]).thread(*stage.dims).store_in("register"))  # fmt: skip
+
+
+_STORAGE: list[Callable[[GridScheduler, Stage], None]] = [
+    _store_in, _store_in, _store_in, _reorder_storage, _store_alike,
+]  # fmt: skip

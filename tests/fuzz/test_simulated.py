@@ -1,0 +1,63 @@
+"""Random pipelines under random schedules of GPUs: the simulator, which checks what threads do, against the reference;
+and their PTX, which LLVM verifies."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, seed, settings
+
+from pantile.errors import UserError
+
+from .harness import Trial, check, pipeline_of, refused_late, trials
+from .isolate import isolated
+from .kinds import KINDS
+from .pipelines import pipelines
+
+EXAMPLES = 4
+SIZES = (1, 2, 3, 5, 7, 8, 9, 13, 17)  # more pixels are more time, and no more than a block or two are needed
+
+
+@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("focus", KINDS)
+def test_random_schedules(focus: str, part: int) -> None:
+    @seed(part)
+    @settings(max_examples=EXAMPLES)
+    @given(trials(cases=pipelines(focus, most=3, sizes=SIZES), target="cuda-sim"))
+    def run(trial: Trial) -> None:
+        isolated(lambda: check(trial))
+
+    run()
+
+
+@pytest.mark.parametrize("focus", KINDS)
+def test_default_schedules(focus: str) -> None:
+    @seed(100)
+    @settings(max_examples=EXAMPLES)
+    @given(trials(cases=pipelines(focus, most=3, sizes=SIZES), scheduled=False, target="cuda-sim"))
+    def run(trial: Trial) -> None:
+        isolated(lambda: check(trial))
+
+    run()
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_ptx(part: int) -> None:
+    """Of every second one, on the default schedule."""
+
+    @seed(200 + part)
+    @settings(max_examples=EXAMPLES)
+    @given(trials(cases=pipelines(most=3), scheduled=part % 2 == 0, target="sm_80"))
+    def run(trial: Trial) -> None:
+        isolated(lambda: assembled(trial))
+
+    run()
+
+
+def assembled(trial: Trial) -> None:
+    try:
+        text = pipeline_of(trial.case, trial.schedule, target=trial.target).asm()
+    except UserError as refusal:
+        if refused_late(refusal):
+            return
+        raise
+    assert ".target sm_80" in text

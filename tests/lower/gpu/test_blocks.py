@@ -1,0 +1,78 @@
+"""All that stores is in a block loop; block loops that belong together are directly inside each other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import pantile as pt
+from pantile.expr.nodes import Const
+from pantile.ir.nodes import For, Realize, Store
+from pantile.ir.visit import children, walk
+from pantile.target.kinds import Kind
+
+from .simulated import agrees, blur, kernels, loops, of_kind, picture, x, y
+
+
+def serial() -> pt.Pipeline:
+    return blur(pt.on("out").compute_root(), pt.on("rows").compute_root())
+
+
+def test_what_no_block_loop_was_asked_for_is_one_block() -> None:
+    found = of_kind(loops(serial(), "blocks"), Kind.BLOCK)
+    assert [s.var for s in found] == ["rows.block", "out.block"]
+    assert all(isinstance(s.extent, Const) and s.extent.value == 1 for s in found)
+    counts = agrees(serial(), img=picture(7, 9))
+    assert [(c.blocks, c.threads) for c in counts] == [(1, 32), (1, 32)]
+
+
+def test_memory_of_all_blocks_is_outside_of_them() -> None:
+    (memory,) = [s for s in walk(loops(serial(), "blocks")) if isinstance(s, Realize)]
+    assert memory.buffer == "rows" and len(of_kind(memory.body, Kind.BLOCK)) == 2
+
+
+def test_all_stores_are_in_block_loops() -> None:
+    tiles = pt.on("out").split("y", "yo", "yi", 8).block("yo")
+    for p in (serial(), blur(), blur(tiles, pt.on("rows").compute_root())):
+        body = loops(p, "blocks")
+        inside = {id(i) for s in of_kind(body, Kind.BLOCK) for i in walk(s)}
+        assert all(id(s) in inside for s in walk(body) if isinstance(s, Store))
+
+
+def test_serial_loops_around_blocks_stay_on_the_host() -> None:
+    p = blur(pt.on("out").split("x", "xo", "xi", 8).reorder("y", "xo", "xi").block("xo").thread("xi"))
+    counts = agrees(p, img=picture(6, 40))
+    assert [c.blocks for c in counts[-4:]] == [5] * 4, "a launch for each row"
+
+
+def test_a_rest_is_on_its_own() -> None:
+    """An update splits by a loop for whole parts and one for the rest: each a kernel, and blocks directly inside."""
+    img, f = pt.Input("img", "float32", ndim=2), pt.Func("f")
+    f[y, x] = 0.0
+    f[y, x] += img[y, x]
+    schedule = pt.on("f").update(0).tile("y", "x", "yo", "xo", "yi", "xi", 4, 8).block("yo", "xo").thread("yi", "xi")
+    p = pt.Pipeline(f, shape=img.shape, target="cuda-sim").with_schedule(pt.Schedule(schedule))
+    for s in of_kind(loops(p, "blocks"), Kind.BLOCK):
+        inner = of_kind(s.body, Kind.BLOCK)
+        assert not inner or _leads_to(s, inner[0])
+    for shape in ((1, 1), (4, 8), (9, 21), (3, 30)):
+        agrees(p, img=picture(*shape))
+
+
+def _leads_to(s: For, inner: For) -> bool:
+    at = s.body
+    while at is not inner:
+        if len(children(at)) != 1:
+            return False
+        (at,) = children(at)
+    return True
+
+
+def test_a_scan_runs_row_by_row_in_threads() -> None:
+    img, f = pt.Input("img", "float32", ndim=2), pt.Func("f")
+    r = pt.RDom((1, img.shape[0] - 1))
+    f[y, x] = img[y, x]
+    f[r[0], x] += f[r[0] - 1, x]
+    p = pt.Pipeline(f, shape=img.shape, target="cuda-sim")
+    found = p(img=picture(9, 300))
+    np.testing.assert_allclose(found, np.cumsum(picture(9, 300), axis=0), rtol=1e-5)
+    assert len(kernels(p)) == 2

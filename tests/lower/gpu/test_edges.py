@@ -1,0 +1,55 @@
+"""Clamps are decided once per block: blocks inside of the picture have none."""
+
+from __future__ import annotations
+
+import pytest
+
+import pantile as pt
+from pantile.expr.nodes import Load, Op
+from pantile.expr.visit import walk as walk_expressions
+from pantile.ir.nodes import Stmt
+from pantile.ir.visit import all_expressions
+from pantile.target.kinds import Kind
+
+from .simulated import agrees, blur, branches, kernels, loops, of_kind, picture
+
+TILES = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
+
+
+def one_kernel(*more: pt.schedule.StageSchedule) -> pt.Pipeline:
+    return blur(TILES, *(more or (pt.on("rows").compute_at("out", "xo").thread("y", "x"),)), clamped=True)
+
+
+def clamps(s: Stmt) -> int:
+    """Minima and maxima in places that are read."""
+    loads = [n for e in all_expressions(s) for n in walk_expressions(e) if isinstance(n, Load) and n.buffer == "img"]
+    return sum(isinstance(n, Op) and n.op in ("min", "max") for e in loads for n in walk_expressions(*e.indices))
+
+
+def test_one_decision_for_each_block() -> None:
+    body = loops(one_kernel(), "edges")
+    (inner,) = of_kind(of_kind(body, Kind.BLOCK)[0].body, Kind.BLOCK)
+    (decision,) = branches(inner)
+    assert clamps(decision.then) == 0
+    assert decision.otherwise is not None and clamps(decision.otherwise) > 0
+
+
+def test_the_decision_is_the_same_for_all_threads() -> None:
+    """It stands outside of thread loops, in the kernel too."""
+    (kernel,) = kernels(one_kernel())
+    inside = {id(i) for s in of_kind(kernel.body, Kind.THREAD) for i in branches(s)}
+    assert any(id(i) not in inside for i in branches(kernel.body))
+
+
+def test_nothing_is_decided_for_loops_that_shall_not() -> None:
+    never = TILES.partition("yo", "never").partition("xo", "never")
+    p = blur(never, pt.on("rows").compute_at("out", "xo").thread("y", "x"), clamped=True)
+    assert not branches(loops(p, "edges"))
+    agrees(p, img=picture(20, 70))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (7, 31), (8, 32), (9, 33), (16, 64), (25, 100), (1, 97), (41, 1)])
+def test_sizes_smaller_and_larger_than_blocks(shape: tuple[int, int]) -> None:
+    agrees(one_kernel(), img=picture(*shape))
+    agrees(one_kernel(pt.on("rows").compute_at("out", "xi")), img=picture(*shape))
+    agrees(blur(clamped=True), img=picture(*shape))

@@ -1,0 +1,108 @@
+"""Memory of blocks and threads: constant sizes and strides, and one place for what does not live at the same time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.expr.nodes import Const
+from pantile.expr.visit import names
+from pantile.ir.nodes import Alloc, Stmt, Store
+from pantile.ir.visit import all_loads, walk
+from pantile.target.kinds import Memory
+
+from .simulated import agrees, blur, kernels, loops, picture, x, y
+
+TILES = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
+
+
+def allocated(s: Stmt) -> dict[str, tuple[Memory, int, int | None]]:
+    """Buffer -> its memory, elements and offset in bytes, the same wherever it is made."""
+    found = {}
+    for a in (i for i in walk(s) if isinstance(i, Alloc) and i.memory is not Memory.HEAP):
+        assert isinstance(a.size, Const)
+        place = a.memory, int(a.size.value), None if a.offset is None else int(a.offset.value)
+        assert found.setdefault(a.buffer, place) == place
+    return found
+
+
+def test_constant_sizes_and_strides() -> None:
+    p = blur(TILES, pt.on("rows").compute_at("out", "xo").thread("y", "x"))
+    (kernel,) = kernels(p)
+    assert allocated(kernel.body) == {"rows": (Memory.SHARED, 10 * 32, 0)}
+    assert kernel.shared == 10 * 32 * 4
+    places = [i for s in walk(kernel.body) if isinstance(s, Store) and s.buffer == "rows" for i in s.indices]
+    places += [i for e in all_loads(kernel.body) if e.buffer == "rows" for i in e.indices]
+    assert places and not any("stride" in n for i in places for n in names(i))
+
+
+def test_it_is_as_small_for_clipped_blocks() -> None:
+    p = blur(TILES, pt.on("rows").compute_at("out", "xo").thread("y", "x"))
+    assert allocated(loops(p, "flatten", large=False))["rows"][1] <= 10 * 32
+
+
+def test_a_thread_keeps_its_own() -> None:
+    p = blur(TILES, pt.on("rows").compute_at("out", "xi"))
+    (kernel,) = kernels(p)
+    assert allocated(kernel.body) == {"rows": (Memory.REGISTER, 3, None)} and kernel.shared == 0
+    agrees(p, img=picture(30, 70))
+
+
+def of_four() -> pt.Pipeline:
+    """b and d both read what is computed before them, and nothing else lives meanwhile."""
+    img = pt.Input("img", "float32", ndim=2)
+    a, b, c, out = (pt.Func(n) for n in ("a", "b", "c", "out"))
+    a[y, x] = img[y, x] + 1.0
+    b[y, x] = a[y, x] + a[y, x + 1]
+    c[y, x] = b[y, x] + b[y, x + 1]
+    out[y, x] = c[y, x] + c[y + 1, x]
+    inner = [pt.on(n).compute_at("out", "xo").thread("y", "x") for n in ("a", "b", "c")]
+    p = pt.Pipeline(out, shape=(img.shape[0] - 1, img.shape[1] - 2), target="cuda-sim")
+    return p.with_schedule(pt.Schedule(TILES, *inner))
+
+
+def test_lifetimes_that_overlap_have_places_apart() -> None:
+    (kernel,) = kernels(of_four())
+    found = sorted((at, at + size * 4) for _, size, at in allocated(kernel.body).values() if at is not None)
+    assert len(found) == 3
+    assert kernel.shared >= max(end for _, end in found)
+    agrees(of_four(), img=picture(30, 70))
+
+
+def test_lifetimes_that_do_not_share_a_place() -> None:
+    """Two stages, each read by one update alone."""
+    img, f, g, out = pt.Input("img", "float32", ndim=2), pt.Func("f"), pt.Func("g"), pt.Func("out")
+    f[y, x] = img[y, x] + 1.0
+    g[y, x] = img[y, x] * 2.0
+    out[y, x] = f[y, x] + f[y, x + 1]
+    out[y, x] += g[y, x] + g[y, x + 1]
+    update = TILES.update(0).tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
+    inner = [pt.on(n).compute_at("out", "xo").thread("y", "x") for n in ("f", "g")]
+    p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] - 1), target="cuda-sim")
+    p = p.with_schedule(pt.Schedule(update, *inner))
+    agrees(p, img=picture(30, 70))
+    for kernel in kernels(p):
+        ((_, size, at),) = allocated(kernel.body).values()
+        assert (size, at) == (8 * 33, 0)
+        assert 4 * size <= kernel.shared < 8 * size
+
+
+def test_a_size_that_nobody_knows() -> None:
+    p = blur(pt.on("out").block("y").thread("x"), pt.on("rows").compute_at("out", "y").thread("x"))
+    text = (
+        r'pt.on\("rows"\): the region of rows that is kept has no constant size there; compute and store it inside a '
+        "split loop, or compute it at root"
+    )
+    with pytest.raises(pt.errors.UserError, match=text):
+        p(img=picture(9, 9))
+
+
+def test_an_input_that_is_copied_into_the_block() -> None:
+    staged = pt.on("img").copy_in("rows", "near", "u", "v")
+    p = blur(TILES, pt.on("rows").compute_at("out", "xi"), staged,
+             pt.on("near").compute_at("out", "xo").thread("u", "v").store_in("shared"))  # fmt: skip
+    (kernel,) = kernels(p)
+    assert allocated(kernel.body)["near"] == (Memory.SHARED, 10 * 34, 0)
+    agrees(p, img=picture(30, 70))
+    np.testing.assert_array_equal(p(img=np.ones((5, 5), np.float32)), np.full((3, 3), 9.0))

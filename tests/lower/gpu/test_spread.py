@@ -1,0 +1,112 @@
+"""Registers of a block are those of its threads, where all of them share a stage out alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.target.kinds import Memory
+
+from .simulated import agrees, blur, kernels, loops, picture, realized, sizes, x, y
+
+i, j = pt.vars("i j")
+TILES = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
+OWN = pt.on("rows").compute_at("out", "xo").thread("y", "x").store_in("register")
+
+
+def product(*schedule: pt.schedule.StageSchedule) -> pt.Pipeline:
+    """A matrix product, summed in a stage of its own."""
+    a, b = pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2)
+    r = pt.RDom((0, a.shape[1]))
+    sums, out = pt.Func("sums"), pt.Func("out")
+    sums[i, j] = 0.0
+    sums[i, j] += a[i, r[0]] * b[r[0], j]
+    out[i, j] = sums[i, j]
+    p = pt.Pipeline(out, shape=(a.shape[0], b.shape[1]), target="cuda-sim")
+    return p.with_schedule(pt.Schedule(*schedule))
+
+
+def in_registers() -> pt.Pipeline:
+    """Blocks of 16 x 16 values, four threads along each side, each of which sums 4 x 4."""
+    def shared(s: pt.schedule.StageSchedule, rows: str, columns: str) -> pt.schedule.StageSchedule:
+        return s.split(rows, "it", "iu", 4).split(columns, "jt", "ju", 4)
+
+    whole = pt.on("out").tile("i", "j", "io", "jo", "ii", "ji", 16, 16).block("io", "jo")
+    return product(
+        shared(whole, "ii", "ji").reorder("io", "jo", "it", "jt", "iu", "ju").thread("it", "jt"),
+        shared(
+            shared(pt.on("sums").compute_at("out", "jo").store_in("register"), "i", "j")
+            .reorder("it", "jt", "iu", "ju").thread("it", "jt").update(0), "i", "j")
+        .reorder("r.0", "it", "jt", "iu", "ju").thread("it", "jt"),
+    )  # fmt: skip
+
+
+def test_threads_keep_what_they_compute() -> None:
+    p = in_registers()
+    for memory in realized(loops(p, "spread"), "sums"):
+        assert memory.memory is Memory.REGISTER and sizes(memory) == [4, 4]
+    assert kernels(p)[-1].shared == 0
+    rng = np.random.default_rng(3)
+    for n, k, m in ((16, 5, 16), (32, 9, 48), (33, 7, 50), (16, 1, 17)):
+        agrees(p, a=rng.random((n, k), np.float32), b=rng.random((k, m), np.float32))
+
+
+def test_one_value_of_each_thread() -> None:
+    p = blur(TILES, OWN, height=0)
+    assert all(sizes(r) == [1, 1] for r in realized(loops(p, "spread"), "rows"))
+    agrees(p, img=picture(40, 80))
+
+
+@pytest.mark.parametrize("memory", ["register", "stack"])
+def test_a_neighbour_is_another_threads(memory: str) -> None:
+    with pytest.raises(pt.errors.UserError) as caught:
+        blur(TILES, OWN.store_in(memory), height=1)(img=picture(40, 80))
+    assert f'store_in("{memory}"): the threads of a block cannot keep rows: ' in str(caught.value)
+    assert (
+        'cut all loops over rows alike and mark the same ones .thread(...), or use .store_in("shared")'
+        in str(caught.value)
+    )
+
+
+def test_loops_that_are_shared_out_otherwise() -> None:
+    turned = pt.on("rows").compute_at("out", "xo").reorder("x", "y").thread("x", "y").store_in("register")
+    why = "threads of one loop would read what those of another have computed"
+    with pytest.raises(pt.errors.UserError, match=why):
+        blur(TILES, turned, height=0)(img=picture(40, 80))
+
+
+def test_values_of_all_threads_are_no_ones_own() -> None:
+    alone = pt.on("rows").compute_at("out", "xo").store_in("register")
+    with pytest.raises(pt.errors.UserError, match="it is used outside of threads"):
+        blur(TILES, alone, height=0)(img=picture(40, 80))
+
+
+def test_what_one_thread_does_is_its_own() -> None:
+    """Nothing is shared out where there are no thread loops."""
+    tiles = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 4, 4).block("yo", "xo")
+    p = blur(tiles, pt.on("rows").compute_at("out", "xo").store_in("register"))
+    agrees(p, img=picture(12, 20))
+
+
+def test_sums_that_one_thread_holds() -> None:
+    """Lowering holds them in registers around loops that no thread loop is in."""
+    img, s, out = pt.Input("img", "float32", ndim=2), pt.Func("s"), pt.Func("out")
+    r = pt.RDom((0, img.shape[0]), (0, img.shape[1]))
+    s[()] = 0.0
+    s[()] += img[r[0], r[1]]
+    out[x] = s[()] + x
+    p = pt.Pipeline(out, shape=(5,), target="cuda-sim").with_schedule(pt.Schedule(pt.on("s").compute_root()))
+    agrees(p, img=picture(9, 11))
+
+
+def test_sums_that_are_held_while_threads_compute_terms() -> None:
+    img, g, s = pt.Input("img", "float32", ndim=2), pt.Func("g"), pt.Func("s")
+    r = pt.RDom((0, img.shape[0]))
+    g[y, x] = img[y, x] * img[y, x]
+    s[()] = 0.0
+    s[()] += g[r[0], 0] + g[r[0], 1]
+    p = pt.Pipeline(s, shape=(), target="cuda-sim").with_schedule(
+        pt.Schedule(pt.on("s").compute_root(), pt.on("g").compute_at("s", "r.0").thread("y", "x"))
+    )
+    agrees(p, img=picture(9, 2))

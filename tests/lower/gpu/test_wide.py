@@ -1,0 +1,57 @@
+"""Places that data finds are right where 32 bits would not hold them; others stay as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import pantile as pt
+from pantile.expr.types import INT64
+from pantile.expr.visit import walk as walk_expressions
+from pantile.ir.visit import all_expressions
+
+from .simulated import agrees, blur, kernels, picture, x, y
+
+
+def is_wide(p: pt.Pipeline) -> bool:
+    found = [n for k in kernels(p) for e in all_expressions(k.body) for n in walk_expressions(e)]
+    return any(n.dtype is INT64 for n in found)
+
+
+
+
+def test_places_of_pictures_are_narrow() -> None:
+    assert not is_wide(blur(clamped=True))
+
+
+def at_data(dtype: str, factor: int = 1) -> pt.Pipeline:
+    lut, at, out = pt.Input("lut", "float32", ndim=1), pt.Input("at", dtype, ndim=1), pt.Func("out")
+    out[x] = lut[pt.clamp(pt.cast("int32", at[x]) * factor + x if factor > 1 else at[x] + x, 0, lut.shape[0] - 1)]
+    return pt.Pipeline(out, shape=at.shape, target="cuda-sim")
+
+
+def test_a_place_beyond_all() -> None:
+    numbers = np.array([2**31 - 1, -(2**31), 5, -7, 2**31 - 2, 2**30, -(2**31) + 1, 3], np.int32)
+    p = at_data("int32")
+    assert is_wide(p)
+    agrees(p, lut=picture(50), at=numbers)
+
+
+def test_small_types_stay_near() -> None:
+    assert not is_wide(at_data("uint8"))
+    agrees(at_data("uint8"), lut=picture(50), at=np.arange(0, 256, 3, dtype=np.uint8))
+
+
+def test_a_coordinate_beside_wide_data() -> None:
+    """What is compared with a coordinate may be any number of its 64 bits."""
+    r, q = pt.RDom((-2, 5)), pt.Func("q")
+    q[y, x] = pt.argmax(pt.cast("int64", y), over=r)
+    found = pt.Pipeline(q, shape=(4, 3), target="cuda-sim")()
+    np.testing.assert_array_equal(found[0], -2)
+    np.testing.assert_array_equal(found[1], np.broadcast_to(np.arange(4)[:, None], (4, 3)))
+
+
+def test_a_wide_condition() -> None:
+    a, out = pt.Input("a", "int64", ndim=1), pt.Func("out")
+    out[x] = pt.select(a[x] > x, 1, 0)
+    p = pt.Pipeline(out, shape=a.shape, target="cuda-sim")
+    agrees(p, a=np.array([2**62, -(2**62), 2**32, -(2**32), 5, 4, 2**33 + 1], np.int64))

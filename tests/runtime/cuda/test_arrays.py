@@ -1,0 +1,177 @@
+"""Arrays of other libraries: read in place, results of the caller's kind, in the caller's stream."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.runtime.cuda.results import DeviceArray
+
+from .conftest import picture
+from .fake_driver import FakeDriver
+from .fake_libraries import FakeCupy, FakeTorch, Interfaced, Packed
+from .pipelines import doubled
+
+A = picture(33, 66)
+
+
+def test_torch_in_torch_out(fake: FakeDriver, torch: FakeTorch) -> None:
+    torch.stream = 0x70
+    result = doubled()(img=torch.tensor(A))
+    assert isinstance(result, torch.Tensor) and result.dtype is torch.float32 and (result.seen == 2 * A).all()
+    counted = fake.counted()
+    assert not counted["cuMemcpyHtoDAsync"] and not counted["cuStreamSynchronize"]
+    assert fake.named("cuLaunchKernel")[0][8] == 0x70
+
+
+def test_strides_of_tensors(fake: FakeDriver, torch: FakeTorch) -> None:
+    for a in (A.T, A[:, 1:], A[::2], A[:, ::-1]):
+        assert (doubled()(img=torch.tensor(a)).seen == 2 * a).all()
+        assert doubled().reference(img=torch.tensor(a)).tolist() == (2 * a).tolist()
+
+
+def test_bfloat16(fake: FakeDriver, torch: FakeTorch) -> None:
+    bits = np.full((33, 66), 0x3F80, np.uint16)  # 1.0
+    result = doubled("bfloat16")(img=torch.tensor(bits, "bfloat16"))
+    assert result.dtype is torch.bfloat16 and (result.seen == 0x4000).all()
+    assert (doubled("bfloat16")(img=bits) == 0x4000).all()
+    with pytest.raises(pt.UserError, match="holds uint16, but is given an array of bfloat16; convert it, or declare"):
+        doubled("uint16")(img=torch.tensor(bits, "bfloat16"))
+
+
+def test_cupy_in_cupy_out(fake: FakeDriver, cupy: FakeCupy) -> None:
+    cupy.stream = 0x90
+    out = cupy.array(np.zeros_like(A))
+    assert (doubled()(img=cupy.array(A)).seen == 2 * A).all()
+    assert doubled()(img=cupy.array(A), out=out) is out and (out.seen == 2 * A).all()
+    assert {args[8] for args in fake.named("cuLaunchKernel")} == {0x90}
+
+
+@pytest.mark.parametrize("a", [A, A.T, A[::2, 1:]])
+def test_whoever_says_where_arrays_are(fake: FakeDriver, a: np.ndarray) -> None:
+    result = doubled()(img=Interfaced(fake, a, stream=0x110))
+    assert isinstance(result, DeviceArray) and (result.numpy() == 2 * a).all() and (np.asarray(result) == 2 * a).all()
+    assert fake.named("cuLaunchKernel")[0][8] == 0x110
+    assert result.__cuda_array_interface__["stream"] == 0x110
+    again = doubled()(img=result)
+    assert (again.numpy() == 4 * a).all()
+    del result, again
+    gc.collect()
+
+
+def test_whoever_speaks_dlpack(fake: FakeDriver) -> None:
+    given = Packed(fake, A, 2)
+    result = doubled()(img=given)
+    assert given.asked == [1] and (result.numpy() == 2 * A).all()
+    assert result.__dlpack_device__() == (2, 0)
+
+
+def test_results_speak_dlpack(fake: FakeDriver) -> None:
+    """Read by our own reader, which is somebody else's."""
+    from pantile.runtime.cuda.exchange import by_dlpack
+
+    result = doubled()(img=Packed(fake, A, 2))
+    said = by_dlpack(result)
+    assert (said.address, said.shape, said.strides, said.type_name) == (
+        result.address, A.shape, A.strides, "float32",
+    )  # fmt: skip
+    held = fake.memory.held()
+    del result
+    gc.collect()
+    assert fake.memory.held() == held  # the capsule has it
+    del said
+    gc.collect()
+    assert fake.memory.held() < held
+    other = doubled()(img=Packed(fake, A, 2))
+    other.__dlpack__(stream=0x130)
+    assert fake.counted()["cuStreamWaitEvent"] == 1
+
+
+def test_out_of_another_library_waits_for_both(fake: FakeDriver, torch: FakeTorch, cupy: FakeCupy) -> None:
+    torch.stream, cupy.stream = 0x70, 0x90
+    out = cupy.array(np.zeros_like(A))
+    assert doubled()(img=torch.tensor(A), out=out) is out and (out.seen == 2 * A).all()
+    waits = [args[0] for args in fake.named("cuStreamWaitEvent")]
+    assert waits == [0x70, 0x90] and fake.named("cuLaunchKernel")[0][8] == 0x70
+
+
+def test_numpy_and_device_arrays_together(fake: FakeDriver, torch: FakeTorch) -> None:
+    out = torch.tensor(np.zeros_like(A))
+    assert doubled()(img=A, out=out) is out and (out.seen == 2 * A).all()
+    back = np.zeros_like(A)
+    assert doubled()(img=torch.tensor(A), out=back) is back and (back == 2 * A).all()
+
+
+# ---- mistakes: the same as with NumPy's arrays
+
+
+def wrong(torch: FakeTorch, what: str) -> Any:
+    p, tensor = doubled(), torch.tensor
+    if what == "type":
+        return p(img=tensor(A.astype("float64")))
+    if what == "axes":
+        return p(img=tensor(A[0]))
+    if what == "gradient":
+        given = tensor(A)
+        given.requires_grad = True
+        return p(img=given)
+    if what == "shape of out":
+        return p(img=tensor(A), out=tensor(A[1:]))
+    if what == "type of out":
+        return p(img=tensor(A), out=tensor(A.astype("int32")))
+    if what == "same memory":
+        both = tensor(A)
+        return p(img=both, out=both)
+    if what == "overlapping out":
+        return p(img=tensor(A), out=tensor(np.broadcast_to(A[0], A.shape)))
+    if what == "no array":
+        return p(img=tensor(A), out=[[1]])
+    if what == "another device":
+        return p(img=tensor(A), out=tensor(np.zeros_like(A), ordinal=1))
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("type", r"holds float32, but is given an array of float64, not float32; pass img.to\(torch.float32\), or"),
+        ("axes", r"Input 'img' .* has 2 axes, but is given an array of shape \(66,\); index or reshape it"),
+        ("gradient", r"is given a tensor that requires gradients; pass img.detach\(\)"),
+        ("shape of out", r"output 'doubled' .* has the shape \(33, 66\), but out= is an array of shape \(32, 66\)"),
+        ("type of out", "holds float32, but is given an array of int32"),
+        ("same memory", "output 'doubled' .* would be written into memory of Input 'img'"),
+        ("overlapping out", "cannot be written into an array whose elements overlap"),
+        ("no array", "cannot be written into list; pass a NumPy array, or one on the GPU, as out="),
+        ("another device", "is on GPU 1, but Input 'img' .* on GPU 0; a call runs on one GPU"),
+    ],
+)
+def test_mistakes(fake: FakeDriver, torch: FakeTorch, what: str, text: str) -> None:
+    with pytest.raises(pt.UserError, match=text):
+        wrong(torch, what)
+    assert not fake.named("cuLaunchKernel")
+
+
+def test_interleaved_channels_do_not_overlap(fake: FakeDriver, torch: FakeTorch) -> None:
+    from .fake_libraries import Tensor, memory_of
+
+    both, address = memory_of(fake, np.stack([A, A], -1))
+    img = Tensor(torch, both[..., 0], address, torch.float32)
+    out = Tensor(torch, both[..., 1], address + 4, torch.float32)
+    doubled()(img=img, out=out)
+    assert (out.seen == 2 * A).all() and (img.seen == A).all()
+
+
+def test_a_read_only_array_is_no_output(fake: FakeDriver) -> None:
+    locked = Interfaced(fake, np.zeros_like(A))
+    locked.__cuda_array_interface__["data"] = (locked.__cuda_array_interface__["data"][0], True)
+    with pytest.raises(pt.UserError, match="cannot be written into a read-only array"):
+        doubled()(img=Interfaced(fake, A), out=locked)
+
+
+def test_a_masked_array_is_refused(fake: FakeDriver) -> None:
+    with pytest.raises(pt.UserError, match="it has a mask, which would be ignored"):
+        doubled()(img=Interfaced(fake, A, mask=object()))

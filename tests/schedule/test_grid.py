@@ -1,0 +1,168 @@
+"""Blocks and threads in schedules: how they are written, and all that is refused about them."""
+
+from __future__ import annotations
+
+import pytest
+
+import pantile as lang
+from pantile import schedule as pt
+from pantile.errors import UserError
+from pantile.schedule import Schedule, StageSchedule
+from pantile.schedule.plan import Plan
+from pantile.schedule.resolve import resolve
+from pantile.target import NAMED, named
+from pantile.target.kinds import Kind
+from tests.schedule import pipelines
+
+GPU = named("cuda-sim")
+TILES = pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
+
+
+def plan(*asked: StageSchedule, target: lang.target.Target = GPU) -> Plan:
+    return resolve(pipelines.blur(), Schedule(*asked), target=target)[1]
+
+
+def refusal(*asked: StageSchedule, target: lang.target.Target = GPU) -> str:
+    with pytest.raises(UserError) as caught:
+        plan(*asked, target=target)
+    return str(caught.value)
+
+
+def test_the_kinds_of_loops_are_in_the_plan() -> None:
+    found = plan(TILES, pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x")).stages
+    assert [x.kind for x in found["blur_y"].nests[0].loops] == [Kind.BLOCK] * 2 + [Kind.THREAD] * 2
+    assert [x.kind for x in found["blur_x"].nests[0].loops] == [Kind.THREAD] * 2
+
+
+def test_it_prints_and_saves_as_it_was_written() -> None:
+    asked = Schedule(TILES, pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x").store_in("shared"))
+    assert '.block("yo", "xo")' in str(asked) and '.thread("yi", "xi")' in str(asked)
+    assert eval(str(asked), {"pt": pt}) == asked
+    assert Schedule.from_json(asked.to_json()) == asked
+
+
+@pytest.mark.parametrize("verb", ["block", "thread"])
+def test_loops_have_to_be_named(verb: str) -> None:
+    with pytest.raises(UserError, match=rf'pt.on\("f"\).{verb}: no loop is named; write .{verb}\("y", "x"\)'):
+        getattr(pt.on("f"), verb)()
+
+
+HOST_LOOPS = "leave it serial; there are serial, parallel, vector, unroll"
+GPU_LOOPS = "leave it serial; there are serial, block, thread, vector, unroll"
+
+
+@pytest.mark.parametrize("verb", ["block", "thread"])
+def test_a_cpu_has_none_of_them(verb: str) -> None:
+    message = refusal(getattr(pt.on("blur_y"), verb)("y"), target=NAMED["aarch64"])
+    assert f".{verb}(\"y\"): " in message and f"has no {verb} loops; {HOST_LOOPS}" in message
+
+
+def test_a_cpu_has_no_shared_memory() -> None:
+    asked = pt.on("blur_x").compute_at("blur_y", "y").store_in("shared"), pt.on("blur_y").compute_root()
+    assert "has no such memory; leave it out; there are auto, heap, scratch, stack, register" in refusal(
+        *asked, target=NAMED["aarch64"])  # fmt: skip
+
+
+def test_a_gpu_has_no_parallel_loops() -> None:
+    assert f"has no parallel loops; {GPU_LOOPS}" in refusal(pt.on("blur_y").parallel("y"))
+
+
+REFUSED = [
+    (
+        [TILES, pt.on("blur_x").compute_at("blur_y", "xo").block("y")],
+        '.block("y"): blur_x is computed inside of block loops already; leave loop y serial, or compute blur_x outside',
+    ),
+    (
+        [TILES, pt.on("blur_x").compute_at("blur_y", "xi").thread("x")],
+        '.thread("x"): blur_x is computed inside of thread loops already; leave loop x serial, or compute '
+        'blur_x outside',
+    ),
+    (
+        [pt.on("blur_y").thread("y", "x"), pt.on("blur_x").compute_at("blur_y", "x").block("y")],
+        '.block("y"): blur_x is computed inside of thread loops already; leave loop y serial, or compute '
+        'blur_x outside',
+    ),
+    (
+        [pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "yi").thread("xi")],
+        "loop xo (serial) lies between block loops; reorder the block loops so that they are directly inside "
+        "each other",
+    ),
+    (
+        [pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo").thread("xo", "xi")],
+        "loop yi (serial) lies between thread loops; reorder the thread loops so that they are directly inside each "
+        "other",
+    ),
+    (
+        [pt.on("blur_y").thread("y").block("x")],
+        "block loop x lies inside of thread loops; reorder the block loops outermost",
+    ),
+    (
+        [pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 32, 64).block("yo", "xo").thread("yi", "xi")],
+        "a block would have 2048 threads, and a GPU has 1024 at most; split these loops further, and leave "
+        "some of them serial",
+    ),
+    (
+        [TILES, pt.on("blur_x").compute_at("blur_y", "yo")],
+        '.compute_at("blur_y", "yo"): loop yo of blur_y is a block loop around another, xo; '
+        'use .compute_at("blur_y", "xo")',
+    ),
+    (
+        [TILES, pt.on("blur_x").compute_at("blur_y", "yi")],
+        "loop yi of blur_y is a thread loop around another, xi; use .compute_at(\"blur_y\", \"xi\")",
+    ),
+    (
+        [TILES, pt.on("blur_x").compute_root().store_in("shared")],
+        "blur_x is stored outside of all blocks, and threads of one block share this memory; store it at a block loop, "
+        "or at a loop between blocks and threads",
+    ),
+    (
+        [TILES, pt.on("blur_x").compute_at("blur_y", "xi").store_in("shared")],
+        "blur_x is stored inside of a thread, and threads of one block share this memory",
+    ),
+    (
+        [TILES, pt.on("blur_x").compute_root().store_in("register")],
+        "blur_x is stored outside of all threads, and this is memory of one thread; compute it at a thread loop or in "
+        "it, or at a block whose threads each keep their own",
+    ),
+    (
+        [TILES, pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x").store_in("heap")],
+        'blur_x is stored inside of a block, for which nobody allocates such memory; use "shared" or "register", or '
+        "store it at root",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "text"), REFUSED, ids=lambda v: v[:40] if isinstance(v, str) else "")
+def test_what_no_gpu_can_do(asked: list[StageSchedule], text: str) -> None:
+    message = refusal(*asked)
+    assert text in message
+    assert message.startswith(__file__), "the line of the directive"
+
+
+def test_all_places_of_a_stage_count() -> None:
+    """Loop y is serial in one definition and a thread in the other: f is computed in both."""
+    y, x = lang.vars("y x")
+    f, g = lang.Func("f"), lang.Func("g")
+    f[y, x] = y + x
+    g[y, x] = f[y, x]
+    g[y, x] += f[y + 1, x]
+    graph, host = lang.Pipeline(g, shape=(5, 7)).graph, pt.on("g").update(0).thread("y")
+
+    def refused(asked: StageSchedule) -> str:
+        with pytest.raises(UserError) as caught:
+            resolve(graph, Schedule(host, asked), target=GPU)
+        return str(caught.value)
+
+    inner = pt.on("f").compute_at("g", "y")
+    assert "f is computed inside of thread loops already" in refused(inner.block("y"))
+    assert "f is computed inside of thread loops already" in refused(inner.thread("x"))
+    assert "f is stored outside of all threads" in refused(inner.store_in("register"))
+    whole = pt.on("g").update(0).thread("y", "x")
+    with pytest.raises(UserError, match="loop y of g is a thread loop around another, x"):
+        resolve(graph, Schedule(whole, inner), target=GPU)
+
+
+def test_threads_of_other_stages_may_be_many() -> None:
+    """They share those of the block."""
+    plan(TILES, pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x"))
+    plan(TILES, pt.on("blur_x").compute_root().split("x", "xo", "xi", 4096).thread("xi"))
