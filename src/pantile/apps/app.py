@@ -22,7 +22,7 @@ MANY_CORES = 8  # as many share smaller tasks than few do; measured on two and o
 
 @dataclass(frozen=True)
 class App:
-    """A pipeline, its hand-written CPU schedule if it has one, and sizes of input to run it at."""
+    """A pipeline, its hand-written schedules for CPUs and GPUs if it has some, and sizes of input to run it at."""
 
     name: str
     description: str
@@ -35,6 +35,7 @@ class App:
     off_by: int = 0
     margin: int = 0  # rows and columns of pixels at every edge where rivals follow rules of their own
     photo: Photo | None = None  # for an app that works on pictures
+    on_gpu: Callable[[], pt.Schedule] | None = None  # a schedule by hand for GPUs
 
     def called(self, how: str) -> str:
         """One of SCHEDULES as this app has it: where nobody wrote a schedule, what pipelines without one run by."""
@@ -42,6 +43,8 @@ class App:
 
     def schedule(self, how: str, target: Target, cores: int | None = None) -> pt.Schedule | str:
         """What `with_schedule` takes for one of SCHEDULES. `cores`: that share the work, by default this machine's."""
+        if target.has_blocks:
+            return self.on_gpu() if how == "expert" and self.on_gpu is not None else "plain"
         if how == "expert" and self.expert is not None:
             return self.expert(target, pt.machine.usable_cores() if cores is None else cores)
         return self.called(how)
@@ -50,6 +53,10 @@ class App:
         """Random data of such shapes, by the names of the inputs."""
         rng = np.random.default_rng(seed)
         return {name: self.make(name, shape, rng) for name, shape in shapes.items()}
+
+    def size_called(self, name: str) -> str:
+        """One of its sizes: GPUs get another one than `paper` only where that is too little for them."""
+        return "paper" if name == "gpu" and name not in self.sizes else name
 
     def inputs(self, size: str, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
         """Random data of one of the sizes."""

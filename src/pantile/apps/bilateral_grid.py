@@ -21,6 +21,7 @@ from pantile.target import Target
 from .app import App
 from .data import floats
 from .photo import FLOAT_CHANNELS, Photo
+from .threads import inlined, pixels
 
 CELL = 8  # pixels along each side of a cell
 BINS = 10  # cells for brightness 0 to 1
@@ -141,6 +142,35 @@ def expert(target: Target, cores: int) -> pt.Schedule:
     )
 
 
+def on_gpu() -> pt.Schedule:
+    """Cells are filled in shared memory, two threads each, and blurred along brightness at once; then along x and y."""
+
+    def cells(name: str, columns: int) -> pt.StageSchedule:
+        return (
+            pt.on(name)
+            .compute_root()
+            .split("x", "xo", "tx", columns)
+            .reorder("y", "xo", "tx", "z", "c")
+            .block("y", "xo")
+            .thread("tx", "z", "c")
+        )
+
+    return pt.Schedule(
+        pixels("out", (8, 32)),
+        cells("blur_y", 4),
+        cells("blur_x", 4),
+        cells("blur_z", 8),
+        pt.on("grid")
+        .compute_at("blur_z", "xo")
+        .store_in("shared")
+        .thread("y", "x", "z", "c")
+        .update()
+        .reorder("y", "x", "c", "r.y", "r.x")
+        .thread("y", "x", "c"),
+        *inlined("pixel", "place", "row", "column"),
+    )
+
+
 APPS = (
     App(
         "bilateral_grid",
@@ -150,6 +180,7 @@ APPS = (
         {"small": {"img": (200, 300)}, "paper": {"img": (2560, 1536)}},
         floats,
         photo=Photo({"img": FLOAT_CHANNELS}, gives=FLOAT_CHANNELS),
+        on_gpu=on_gpu,
     ),
     App(
         "bilateral_grid_polymage",

@@ -16,6 +16,7 @@ from pantile.target import Target
 
 from .app import App
 from .photo import Layout, Photo
+from .threads import pixels
 
 
 def build() -> pt.Pipeline:
@@ -66,6 +67,15 @@ def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarra
 
 TWELVE_BITS = Layout("each", "uint16", white=4095)  # so that sums of three fit
 
+
+def on_gpu() -> pt.Schedule:
+    """A thread goes down eight rows of two columns, whose rows of blur_x it keeps in registers."""
+    return pt.Schedule(
+        pixels("blur_y", (4, 32), (8, 2)),
+        pt.on("blur_x").compute_at("blur_y", "tx").unroll("y").vectorize("x"),
+    )
+
+
 APPS = (
     App(
         "blur",
@@ -75,5 +85,6 @@ APPS = (
         {"small": {"img": (242, 322)}, "paper": {"img": (4802, 6402)}},
         _make,
         photo=Photo({"img": TWELVE_BITS}, gives=TWELVE_BITS),
+        on_gpu=on_gpu,
     ),
 )

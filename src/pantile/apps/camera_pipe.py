@@ -23,6 +23,7 @@ from pantile.target import Target
 
 from .app import App
 from .photo import BYTES_RGB, Layout, Photo
+from .threads import in_block, inlined, pixels
 
 # Colour matrices, the last column added, at 3200 and at 7000 kelvin.
 MATRICES = {
@@ -288,6 +289,36 @@ def _sizes(rows: int, columns: int) -> dict[str, tuple[int, ...]]:
 SENSOR = Layout("bayer", "uint16", white=1023, black=25, exponent=0.5)
 _MATRICES = {name: np.array(values, np.float32) for name, values in MATRICES.items()}
 
+
+def on_gpu() -> pt.Schedule:
+    """All stages of a block of 32 rows by 64 columns in shared memory; a thread makes four pixels at a time."""
+
+    def colours(name: str) -> pt.StageSchedule:
+        return (
+            pt.on(name)
+            .compute_at("sharpened", "xo")
+            .store_in("shared")
+            .split("y", "yo", "row", 2)
+            .split("x", "xo", "column", 2)
+            .reorder("yo", "xo", "row", "column", "c")
+            .thread("yo", "xo")
+            .unroll("row")
+            .unroll("column")
+            .unroll("c", 3)
+        )
+
+    return pt.Schedule(
+        pixels("sharpened", (8, 32), (4, 2), channels="c"),
+        colours("curved"),
+        in_block("green", "sharpened"),
+        in_block("mosaic", "sharpened"),
+        *inlined("blur_x", "blur_y", "corrected", "colours", "others", "denoised"),
+        pt.on("weight").compute_root(),
+        pt.on("matrix").compute_root().thread("c", "i"),
+        pt.on("curve").compute_root().split("i", "io", "it", 64).block("io").thread("it"),
+    )
+
+
 APPS = (
     App(
         "camera_pipe",
@@ -297,6 +328,7 @@ APPS = (
         {"small": _sizes(216, 320), "paper": _sizes(1968, 2592)},
         _make,
         photo=Photo({"raw": SENSOR}, gives=BYTES_RGB, fixed=_MATRICES),
+        on_gpu=on_gpu,
     ),
     App(
         "camera_pipe_polymage",

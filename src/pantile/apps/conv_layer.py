@@ -40,6 +40,44 @@ def expert(target: Target, cores: int) -> pt.Schedule:
     )
 
 
+def on_gpu() -> pt.Schedule:
+    """A block computes 32 pixels of a row by 128 channels in registers, from weights and pixels in shared memory."""
+
+    def of_threads(
+        stage: pt.StageSchedule, *around: str, inside: tuple[str, ...] = (), of: str = ""
+    ) -> pt.StageSchedule:
+        return (
+            stage.split("x" + of, "tx", "pixel", 4)
+            .split("co" + of, "half", "quarter", 64)
+            .split("quarter", "tc", "channel", 4)
+            .reorder(*around, "tx", "tc", *inside, "pixel", "half", "channel")
+            .thread("tx", "tc")
+            .unroll("pixel")
+            .unroll("half")
+            .vectorize("channel")
+        )
+
+    out = pt.on("out").tile("x", "co", "xb", "cb", "x_in", "co_in", 32, 128)
+    sums = of_threads(pt.on("out_sums").compute_at("out", "cb").store_in("register"), "n", "y")
+    return pt.Schedule(
+        of_threads(out, "n", "y", "xb", "cb", of="_in").block("n", "y", "xb", "cb"),
+        of_threads(sums.update().split("r.c", "slice", "c", 16), "n", "y", "slice", "r.y", "r.x", inside=("c",)),
+        pt.on("filter").copy_in("out_sums", "weights", "ci", "ky", "kx", "co"),
+        pt.on("weights")
+        .compute_at("out_sums", "r.x")
+        .store_in("shared")
+        .split("co", "parts", "part", 4, tail="guard")
+        .thread("ci", "ky", "kx", "parts")
+        .vectorize("part"),
+        pt.on("img").copy_in("out_sums", "pixels", "n", "y", "x", "ci"),
+        pt.on("pixels")
+        .compute_at("out_sums", "slice")
+        .store_in("shared")
+        .reorder_storage("n", "y", "ci", "x")
+        .thread("n", "y", "x", "ci"),
+    )
+
+
 def _shapes(images: int, height: int, width: int, channels: int) -> dict[str, tuple[int, ...]]:
     """Inputs for an output of this size, from as many channels to as many."""
     return {
@@ -62,5 +100,6 @@ APPS = (
             "batch16": _shapes(16, 256, 256, 64),
         },
         floats,
+        on_gpu=on_gpu,
     ),
 )

@@ -17,6 +17,7 @@ from .app import App
 from .data import floats
 from .photo import FLOAT_RGB, Layout, Photo
 from .rows import two_rows
+from .threads import in_block, in_thread, inlined, pixels
 
 
 def build(formulation: str = "halide") -> pt.Pipeline:
@@ -88,6 +89,23 @@ def expert_of_gray(target: Target, cores: int) -> pt.Schedule:
 
 CORNERS = Layout("grey", "float32", white=None, exponent=0.25)
 
+
+def on_gpu() -> pt.Schedule:
+    """Gray in shared memory, all else in the registers of threads that go down eight rows."""
+    return pt.Schedule(
+        pixels("out", (8, 32), (8, 1)),
+        in_block("gray", "out"),
+        in_thread("gradient", "out"),
+        in_thread("row_sums", "out"),
+        *inlined("response"),
+    )
+
+
+def on_gpu_of_gray() -> pt.Schedule:
+    """The same without a stage that makes gray."""
+    return on_gpu().without("gray")
+
+
 APPS = (
     App(
         "harris",
@@ -97,6 +115,7 @@ APPS = (
         {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
         floats,
         photo=Photo({"img": FLOAT_RGB}, gives=CORNERS),
+        on_gpu=on_gpu,
     ),
     App(
         "harris_polymage",
@@ -106,5 +125,6 @@ APPS = (
         {"small": {"img": (202, 302)}, "paper": {"img": (4258, 2834)}},
         floats,
         photo=Photo({"img": Layout("grey", "float32")}, gives=CORNERS),
+        on_gpu=on_gpu_of_gray,
     ),
 )

@@ -15,6 +15,7 @@ from pantile.target import Target
 from .app import App
 from .data import octets
 from .photo import Layout, Photo
+from .threads import inlined, pixels
 
 
 def build() -> pt.Pipeline:
@@ -89,6 +90,47 @@ def expert(target: Target, cores: int) -> pt.Schedule:
 
 BYTES = Layout("rgb", "uint8", white=255)
 
+
+def on_gpu() -> pt.Schedule:
+    """Each of 128 threads of a block has a histogram of its own in shared memory, its bins between those of others, so
+    that no two threads ever want the same bank of it."""
+    return pt.Schedule(
+        pixels("out", (4, 32), (1, 4), channels="c"),
+        *inlined("even", "luma", "level"),
+        pt.on("equal").thread("i"),
+        pt.on("below").thread("i"),
+        pt.on("histogram")
+        .split("i", "block", "bin", 64)
+        .block("block")
+        .thread("bin")
+        .update()
+        .split("r.y", "strip", "row", 24)
+        .rfactor("strip", "strip")
+        .split("i", "block", "bin", 64)
+        .reorder("block", "bin", "strip")
+        .block("block")
+        .thread("bin"),
+        pt.on("histogram_strip")
+        .block("strip")
+        .thread("i")
+        .update()
+        .split("r.x", "step", "lane", 128)
+        .rfactor("lane", "lane")
+        .reorder("strip", "i", "lane")
+        .block("strip")
+        .thread("i"),
+        pt.on("histogram_strip_lane")
+        .compute_at("histogram_strip", "strip")
+        .store_in("shared")
+        .reorder_storage("strip", "i", "lane")
+        .reorder("strip", "i", "lane")
+        .thread("i", "lane")
+        .update()
+        .reorder("strip", "lane", "row", "step")
+        .thread("lane"),
+    )
+
+
 APPS = (
     App(
         "hist_eq",
@@ -99,5 +141,6 @@ APPS = (
         octets,
         photo=Photo({"img": BYTES}, gives=BYTES),
         off_by=2,  # a luma just at a whole number may be counted below it, if its products are fused
+        on_gpu=on_gpu,
     ),
 )

@@ -17,6 +17,7 @@ from pantile.target import Target
 from .app import MANY_CORES, App
 from .data import floats
 from .photo import FLOAT_RGB, Photo
+from .threads import pixels
 
 
 def build() -> pt.Pipeline:
@@ -78,6 +79,28 @@ def expert(target: Target, cores: int) -> pt.Schedule:
     )
 
 
+def on_gpu() -> pt.Schedule:
+    """A thread per column, which has 32 rows under way at a time."""
+
+    def scan(name: str) -> pt.StageSchedule:
+        stage = pixels(name, (2, 128), planes="c")
+        for k in (0, 1):
+            stage = (
+                stage.update(k)
+                .split("x", "xo", "tx", 64)
+                .reorder("c", "xo", "tx", "r.y")
+                .block("c", "xo")
+                .thread("tx")
+                .unroll("r.y", 32)
+            )
+        return stage
+
+    def turned(name: str) -> pt.StageSchedule:
+        return pixels(name, (8, 32), planes="c")
+
+    return pt.Schedule(turned("out"), scan("rows"), turned("turned"), scan("columns"))
+
+
 APPS = (
     App(
         "iir_blur",
@@ -87,5 +110,6 @@ APPS = (
         {"small": {"img": (3, 120, 200)}, "paper": {"img": (3, 2560, 1536)}},
         floats,
         photo=Photo({"img": FLOAT_RGB}, gives=FLOAT_RGB),
+        on_gpu=on_gpu,
     ),
 )

@@ -22,6 +22,7 @@ from pantile.target import Target
 
 from .app import App
 from .photo import FLOAT_RGB, Layout, Photo
+from .threads import inlined, pixels
 
 DEPTH = 10
 FINE = 3  # the last level that is worth more than one thread
@@ -148,6 +149,26 @@ def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarra
     return np.asarray(rng.random(shape, dtype=np.float32) * 0.9 + 0.1, np.float32)
 
 
+def on_gpu() -> pt.Schedule:
+    """A kernel for each level, on the way down and up; a thread computes all channels of its pixels."""
+
+    def level(name: str) -> pt.StageSchedule:
+        return (
+            pt.on(name)
+            .compute_root()
+            .split("y", "yo", "ty", 4)
+            .split("x", "xo", "tx", 32)
+            .reorder("yo", "xo", "ty", "tx", "c")
+            .block("yo", "xo")
+            .thread("ty", "tx")
+            .unroll("c", 4)
+        )
+
+    stages = [level(f"d{n}") for n in range(1, DEPTH)] + [level(f"i{n}") for n in range(1, DEPTH - 1)]
+    inner = [f"u{n}{part}" for n in range(DEPTH - 1) for part in ("", "_x")] + [f"d{n}_x" for n in range(1, DEPTH)]
+    return pt.Schedule(pixels("out", (4, 32), (1, 4), channels="c"), *stages, *inlined("d0", "i0", *inner))
+
+
 APPS = (
     App(
         "interpolate",
@@ -157,6 +178,7 @@ APPS = (
         {"small": {"img": (4, 200, 300)}, "paper": {"img": (4, 2560, 1536)}},
         _make,
         photo=Photo({"img": Layout("rgba", "float32")}, gives=FLOAT_RGB),
+        on_gpu=on_gpu,
     ),
     App(
         "interpolate_polymage",
@@ -165,5 +187,6 @@ APPS = (
         expert,
         {"small": {"img": (4, 202, 302)}, "paper": {"img": (4, 2562, 1538)}},
         _make,
+        on_gpu=on_gpu,
     ),
 )

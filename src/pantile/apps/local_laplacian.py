@@ -17,6 +17,7 @@ from pantile.target import Target
 from .app import App
 from .data import words
 from .photo import SIXTEEN_BITS, Photo
+from .threads import inlined, pixels
 
 LEVELS = 8  # of brightness
 DEPTH = 8  # of the pyramids
@@ -141,6 +142,33 @@ def expert(target: Target, cores: int) -> pt.Schedule:
     return pt.Schedule(*stages, *(pt.on(name).compute_inline() for name in inlined))
 
 
+def on_gpu() -> pt.Schedule:
+    """A kernel for each level of each pyramid; threads go along the levels of brightness, then along x."""
+    stages = [
+        pixels("out", (2, 64), (4, 1), channels="c"),
+        pixels("gray", (2, 64), (1, 2)),
+        pt.on("remapped").compute_root().split("i", "io", "it", 32).block("io").thread("it", "k"),
+    ]
+    for j in range(1, DEPTH):
+        rows = 4 if j < FINE else 1
+        stages += [
+            pt.on(f"g{j}")
+            .compute_root()
+            .split("y", "yo", "row", rows)
+            .split("x", "xo", "tx", 16)
+            .reorder("yo", "xo", "tx", "k", "row")
+            .block("yo", "xo")
+            .thread("tx", "k")
+            .unroll("row"),
+            pixels(f"n{j}", (4, 32)),
+            pixels(f"r{j}", (4, 32), (2 if j < 3 else 1, 1)),
+            *inlined(f"g{j}_x", f"n{j}_x"),
+        ]
+    inner = ["colour", "curve", "g0", "r0", *(f"o{j}" for j in range(DEPTH)), *(f"l{j}" for j in range(DEPTH - 1))]
+    inner += [f"{f}{j}_{up}" for f in "gr" for j in range(1, DEPTH) for up in ("up", "up_x")]
+    return pt.Schedule(*stages, *inlined(*inner))
+
+
 APPS = (
     App(
         "local_laplacian",
@@ -151,5 +179,6 @@ APPS = (
         words,
         off_by=400,  # where rounding takes the next entry of the curve, and a colour outweighs its gray
         photo=Photo({"img": SIXTEEN_BITS}, gives=SIXTEEN_BITS),
+        on_gpu=on_gpu,
     ),
 )

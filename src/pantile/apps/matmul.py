@@ -15,6 +15,7 @@ import pantile as pt
 from .app import App
 from .data import floats
 from .packed import Factors, multiplied
+from .tiled import product
 
 
 def build(dtype: str = "float32") -> pt.Pipeline:
@@ -34,9 +35,10 @@ EXPERT = multiplied(ab=Factors("out", alone=True))
 _SIZES = {
     "small": {"a": (200, 170), "b": (170, 150)},
     "paper": {"a": (2048, 2048), "b": (2048, 2048)},
+    "gpu": {"a": (4096, 4096), "b": (4096, 4096)},
 }
 APPS = (
-    App("matmul", "matrix product, float32", build, EXPERT, _SIZES, floats),
+    App("matmul", "matrix product, float32", build, EXPERT, _SIZES, floats, on_gpu=partial(product, "sums", "out")),
     App(
         "matmul_half",
         "matrix product, float16 into float32",
@@ -44,5 +46,6 @@ APPS = (
         EXPERT,
         _SIZES,
         _halves,
+        on_gpu=partial(product, "sums", "out"),
     ),
 )

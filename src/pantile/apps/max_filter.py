@@ -19,6 +19,7 @@ from pantile.target import Target
 from .app import App
 from .data import floats
 from .photo import FLOAT_RGB, Photo
+from .threads import in_block, inlined, pixels
 
 RADIUS = 26
 
@@ -97,6 +98,29 @@ def expert(target: Target, cores: int) -> pt.Schedule:
     )
 
 
+def on_gpu() -> pt.Schedule:
+    """Maxima of rows as wholes; those of columns, of all heights, for a block of pixels in shared memory."""
+
+    def table(name: str) -> pt.StageSchedule:
+        return (
+            pt.on(name)
+            .compute_root()
+            .split("y", "yo", "row", 8)
+            .split("x", "xo", "tx", 256)
+            .reorder("c", "yo", "xo", "tx", "row")
+            .block("c", "yo", "xo")
+            .thread("tx")
+            .unroll("row")
+        )
+
+    return pt.Schedule(
+        pixels("out", (2, 128), planes="c"),
+        in_block("column", "out"),
+        *(table(f"rows_{k}") for k in (4, 8, 16, 32)),
+        *inlined("rows_2", "source"),
+    )
+
+
 APPS = (
     App(
         "max_filter",
@@ -106,5 +130,6 @@ APPS = (
         {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
         floats,
         photo=Photo({"img": FLOAT_RGB}, gives=FLOAT_RGB),
+        on_gpu=on_gpu,
     ),
 )

@@ -19,6 +19,7 @@ from .app import App
 from .data import floats
 from .photo import FLOAT_RGB, Photo
 from .rows import two_rows
+from .threads import columns_in_block, inlined, pixels
 
 PATCH, SEARCH = 7, 7
 
@@ -86,6 +87,29 @@ def expert(target: Target, cores: int) -> pt.Schedule:
     )
 
 
+def on_gpu() -> pt.Schedule:
+    """For each offset in turn, the sums of columns go into shared memory; each thread keeps its totals in registers."""
+    total = (
+        pt.on("total")
+        .compute_at("out", "xo")
+        .store_in("register")
+        .split("y", "ty", "row", 8)
+        .reorder("ty", "x", "row")
+        .thread("ty", "x")
+        .unroll("row")
+    )
+    return pt.Schedule(
+        pixels("out", (2, 122), (8, 1), channels="c"),
+        total.update()
+        .split("y", "ty", "row", 8)
+        .reorder("r.dy", "r.dx", "ty", "x", "row")
+        .thread("ty", "x")
+        .unroll("row"),
+        columns_in_block("down", "total", 8, at="r.dx", before=("dy", "dx")),
+        *inlined("weight", "difference"),
+    )
+
+
 APPS = (
     App(
         "nl_means",
@@ -95,5 +119,6 @@ APPS = (
         {"small": {"img": (3, 60, 100)}, "paper": {"img": (3, 2560, 1536)}},
         floats,
         photo=Photo({"img": FLOAT_RGB}, gives=FLOAT_RGB),
+        on_gpu=on_gpu,
     ),
 )

@@ -17,6 +17,7 @@ from pantile.target import Target
 from .app import App
 from .data import words
 from .photo import Layout, Photo
+from .threads import inlined, pixels
 
 STAGES = 32
 
@@ -60,6 +61,12 @@ def expert(target: Target, cores: int) -> pt.Schedule:
 
 WORDS = Layout("each", "uint16", white=65535)
 
+
+def on_gpu() -> pt.Schedule:
+    """A kernel for each stage, whose threads go down eight rows of two columns."""
+    return pt.Schedule(*inlined("source"), *(pixels(f"stencil_{k}", (4, 32), (8, 2)) for k in range(1, STAGES + 1)))
+
+
 APPS = (
     App(
         "stencil_chain",
@@ -69,5 +76,6 @@ APPS = (
         {"small": {"img": (200, 300)}, "paper": {"img": (2560, 1536)}},
         words,
         photo=Photo({"img": WORDS}, gives=WORDS),
+        on_gpu=on_gpu,
     ),
 )

@@ -21,6 +21,7 @@ from pantile.target import Target
 from .app import MANY_CORES, App
 from .photo import FLOAT_RGB, Photo
 from .rows import two_rows
+from .threads import columns_in_block, inlined, pixels
 
 SIGMA = 1.5
 
@@ -122,6 +123,15 @@ def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarra
     return np.asarray(rng.random(shape, dtype=np.float32) + 0.1, np.float32)
 
 
+def on_gpu() -> pt.Schedule:
+    """Columns are blurred into shared memory, eight rows at a time; gray is made again where it is read."""
+    return pt.Schedule(
+        pixels("out", (2, 128), (8, 1), channels="c"),
+        columns_in_block("blur_y", "out", 8),
+        *inlined("gray", "blur_x", "ratio"),
+    )
+
+
 APPS = (
     App(
         "unsharp",
@@ -131,6 +141,7 @@ APPS = (
         {"small": {"img": (3, 200, 300)}, "paper": {"img": (3, 2560, 1536)}},
         _make,
         photo=Photo({"img": FLOAT_RGB}, gives=FLOAT_RGB),
+        on_gpu=on_gpu,
     ),
     App(
         "unsharp_polymage",

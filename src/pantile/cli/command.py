@@ -66,6 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("bench", help="measure apps, beside other systems where they are installed", add_help=False)
     _add_calibrate(commands)
     _add_cache(commands)
+    about = "List the NVIDIA GPUs that target='cuda' can run on, or say what is missing."
+    commands.add_parser("devices", help="list the GPUs to run on", description=about).set_defaults(run=_devices)
     commands.add_parser("version", help="print the version").set_defaults(run=_version)
     return parser
 
@@ -245,6 +247,12 @@ def _cache(options: argparse.Namespace) -> int:
     from .cache import clear, info
 
     return clear() if options.clear else info()
+
+
+def _devices(_: argparse.Namespace) -> int:
+    from .devices import devices
+
+    return devices()
 
 
 def _version(_: argparse.Namespace) -> int:

@@ -1,0 +1,53 @@
+"""Schedules of pictures on GPUs: blocks of pixels, of which each thread computes some."""
+
+from __future__ import annotations
+
+import pantile as pt
+
+
+def pixels(
+    name: str, threads: tuple[int, int], each: tuple[int, int] = (1, 1), planes: str | None = None,
+    channels: str | None = None, vectors: bool = True,
+) -> pt.StageSchedule:  # fmt: skip
+    """Blocks of so many rows and columns of threads, each of which computes some rows and columns, and of these all
+    channels; planes are blocks of their own. Its loops: yo and xo, ty and tx, row and column."""
+    outer = () if planes is None else (planes,)
+    inner = () if channels is None else (channels,)
+    stage = (
+        pt.on(name)
+        .compute_root()
+        .split("y", "yo", "yi", threads[0] * each[0])
+        .split("yi", "ty", "row", each[0])
+        .split("x", "xo", "xi", threads[1] * each[1])
+        .split("xi", "tx", "column", each[1])
+        .reorder(*outer, "yo", "xo", "ty", "tx", "row", *inner, "column")
+        .block(*outer, "yo", "xo")
+        .thread("ty", "tx")
+        .unroll("row")
+    )
+    for loop in inner:
+        stage = stage.unroll(loop)
+    return stage.vectorize("column") if vectors else stage.unroll("column")
+
+
+def in_thread(name: str, consumer: str) -> pt.StageSchedule:
+    """What a thread needs of a stage, in its registers."""
+    return pt.on(name).compute_at(consumer, "tx").unroll("y").unroll("x")
+
+
+def in_block(name: str, consumer: str) -> pt.StageSchedule:
+    """What a block needs of a stage, in memory that its threads share."""
+    return pt.on(name).compute_at(consumer, "xo").store_in("shared").thread("y", "x")
+
+
+def columns_in_block(
+    name: str, consumer: str, rows: int, at: str = "xo", before: tuple[str, ...] = ()
+) -> pt.StageSchedule:
+    """The same, by threads that compute several rows of a column, one after the other."""
+    stage = pt.on(name).compute_at(consumer, at).store_in("shared").split("y", "rows", "row", rows, tail="guard")
+    return stage.reorder(*before, "rows", "x", "row").thread("rows", "x").unroll("row")
+
+
+def inlined(*names: str) -> list[pt.StageSchedule]:
+    """Stages that take the place of their reads."""
+    return [pt.on(name).compute_inline() for name in names]

@@ -1,0 +1,38 @@
+"""Every app on the simulated GPU, which checks all that threads do, and as PTX for several generations of GPUs."""
+
+from __future__ import annotations
+
+import pytest
+
+from pantile.apps import APPS
+from pantile.simulator import counting
+
+from .case import Shapes
+from .cases import CASES
+
+# Networks and others with very many terms: much time at any size; and longer cycles of a multigrid beside shorter ones.
+LEFT_OUT = {"vdsr", "vgg16", "lens_blur", *(n for n in APPS if n.startswith("multigrid") and n != "multigrid_2d_v444")}
+# Sums that no two threads share: seconds at more than a few pixels.
+FEW = {"syrk", "syr2k", "covariance", "chamfer", "trmm"}
+PTX = ("blur", "harris", "camera_pipe", "bilateral_grid", "matmul_half", "hist_eq")
+
+
+def shapes_of(name: str) -> Shapes:
+    """More than a block where that takes no time, and none of it a multiple of anything."""
+    return CASES[name].odd[1 if name in FEW or CASES[name].slow else 2]
+
+
+@pytest.mark.parametrize("name", [n for n in APPS if n not in LEFT_OUT])
+def test_results(name: str) -> None:
+    inputs = APPS[name].random(shapes_of(name))
+    with counting() as counts:
+        found = APPS[name].build().with_options(target="cuda-sim")(**inputs)
+    assert counts, "something ran"
+    CASES[name].agree(inputs, found)
+
+
+@pytest.mark.parametrize("target", ["sm_70", "sm_80", "sm_90"])
+@pytest.mark.parametrize("name", PTX)
+def test_ptx(name: str, target: str) -> None:
+    text = APPS[name].build().asm(target)
+    assert f".target {target}" in text and ".visible .entry" in text
