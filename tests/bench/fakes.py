@@ -43,6 +43,7 @@ class FakeContender:
         self.schedule_s, self.compile_s = 0.25, 0.5
         self.closed = False
         self.differs: str | None = None
+        self.details: dict[str, float] = {}
         self.fails_after: int | None = None
 
     def outputs(self) -> tuple[Array, ...]:

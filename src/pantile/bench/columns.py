@@ -18,3 +18,9 @@ def milliseconds(value: object) -> str:
     """Three digits or a bit more."""
     assert isinstance(value, float)
     return f"{value:.{3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0}f}"
+
+
+def microseconds(value: object) -> str:
+    """Of milliseconds, as many digits."""
+    assert isinstance(value, float)
+    return f"{1e3 * value:.{1 if value < 1 else 0}f}"

@@ -7,8 +7,9 @@ import os
 import shutil
 import tempfile
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -18,13 +19,14 @@ from .. import tuned
 from ..apps import APPS, GROUPS, SCHEDULES, App
 from . import ablation, heatmap, machine, plot, predictions, scheduling
 from .console import Console
-from .contender import Unavailable
+from .contender import ON_GPU, Unavailable
 from .matrix import Matrix
 from .ours import start_seconds
 from .result import Result, write_document, write_json
-from .rivals.registry import RIVALS
+from .rivals.registry import GPU_RIVALS, RIVALS
+from .rivals.rival import Rival
 from .rounds import Limit
-from .session import Session, Settings
+from .session import CPU, Session, Settings
 from .table import brief, render
 
 DESCRIPTION = """\
@@ -35,10 +37,14 @@ Time apps, beside other systems if you like, all on the same arrays in the same 
   pantile bench harris --rivals halide --check          do they compute the same?
   pantile bench everyday --rivals opencv,numba          twelve everyday filters beside libraries
   pantile bench library --rivals opencv,scipy           filters that libraries have as one call
+  pantile bench blur --target cuda --rivals torch        on a GPU
   pantile bench --scheduling                            how long do strategies take to find schedules?
   pantile bench blur --predictions 30                   are predicted times of 30 schedules in the right order?
   pantile bench blur harris --ablate auto               what does each ingredient of auto contribute?
 """
+ALL_RIVALS = tuple(dict.fromkeys((*RIVALS, *GPU_RIVALS)))
+TARGETS = (CPU, "cuda")
+ALL = ""  # of a rival's schedules
 CACHE_VARIABLE = "PANTILE_CACHE_DIR"
 SECONDS_PER_CONTENDER = 5  # two to be timed, the others to compile and to make arrays
 
@@ -47,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run with command-line arguments; the exit status."""
     parser = argparse.ArgumentParser(
         prog="pantile bench",
-        usage="pantile bench [APP ...] [--rivals NAME,...] [--schedule NAME,...] [--threads N] [--size NAME] ...",
+        usage="pantile bench [APP ...] [--rivals NAME,...] [--schedule NAME,...] [--target cuda] [--size NAME] ...",
         description=DESCRIPTION,
         epilog=textwrap.fill(f"apps: {', '.join(APPS)}", 100, subsequent_indent="      "),
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=26),
@@ -70,11 +76,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     what.add_argument(
         "--rivals", type=_rivals, default=(), metavar="NAME,...",
-        help=f"systems to compare with: {', '.join(RIVALS)}; NAME:SCHEDULE is one of its schedules",
+        help=f"systems to compare with: {', '.join(ALL_RIVALS)}; NAME:SCHEDULE is one of its schedules",
     )  # fmt: skip
     what.add_argument(
-        "--size", choices=sizes, metavar="NAME", help=f"{', '.join(sizes)}; paper by default, small with --check"
-    )
+        "--size", choices=sizes, metavar="NAME",
+        help=f"{', '.join(sizes)}; paper by default, gpu on GPUs where there is one, small with --check",
+    )  # fmt: skip
+    what.add_argument("--target", choices=TARGETS, default=CPU, help="what all run on; cpu by default")
     what.add_argument("--threads", type=_positive, metavar="N", help="of every contender; one per core by default")
 
     how = parser.add_argument_group("how")
@@ -103,12 +111,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measure and report; 1 if some contender failed or disagreed, else 0."""
     console = Console()
-    args.size = args.size or ("small" if args.check else "paper")
+    on_gpu = args.target != CPU
+    args.size = args.size or ("small" if args.check else "gpu" if on_gpu else "paper")
     if args.threads:
         pt.set_num_threads(args.threads)  # which tuned schedules are for
     args.apps = [name for word in args.apps for name in GROUPS.get(word, (word,))]
     console.begin("measuring what this machine can do")
-    host = machine.describe()
+    host = machine.describe(on_gpu)
     if args.scheduling:
         return _schedule_only(args, host, console)
     if args.predictions:
@@ -125,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             for number, app in enumerate(apps, 1):
                 console.heading = f"[{number}/{len(apps)}] " if len(apps) > 1 else ""
-                measured = Session(app, settings, console).measure()
+                measured = Session(app, replace(settings, size=app.size_called(settings.size)), console).measure()
                 if measured:
                     console.done(brief(measured))
                 results += measured
@@ -197,12 +206,13 @@ def _chosen(names: Sequence[str], settings: Settings, console: Console) -> list[
     it is told who lacks which of them.
     """
     systems = list(dict.fromkeys(system for system, _ in settings.rivals))
-    wanted = [name for name in _ungrouped() if not systems or any(name in RIVALS[s].apps for s in systems)]
+    of = settings.systems
+    wanted = [name for name in _ungrouped() if not systems or any(name in of[s].apps for s in systems)]
     for system in systems if names else ():
-        missing = [name for name in names if name not in RIVALS[system].apps]
+        missing = [name for name in names if name not in of[system].apps]
         if missing:
             console.note(f"{system} has no {', '.join(missing)}")
-    sized = [name for name in names or wanted if settings.size in APPS[name].sizes]
+    sized = [name for name in names or wanted if APPS[name].size_called(settings.size) in APPS[name].sizes]
     for name in names:
         if name not in sized:
             console.note(f"{name} has no size {settings.size!r}; there are {', '.join(APPS[name].sizes)}")
@@ -212,7 +222,7 @@ def _chosen(names: Sequence[str], settings: Settings, console: Console) -> list[
 def _plan(apps: Sequence[App], settings: Settings) -> str:
     """What is going to happen, and how long it may take."""
     ours = len(settings.schedules) * len(settings.threads) * len(apps)
-    rivals = [name for app in apps for name, _ in settings.rivals if app.name in RIVALS[name].apps]
+    rivals = [name for app in apps for name, _ in settings.rivals if app.name in settings.systems[name].apps]
     contenders = ours + len(rivals) * len(settings.threads)
     seconds = contenders * SECONDS_PER_CONTENDER
     about = "a minute" if seconds < 90 else f"{seconds / 60:.0f} minutes"
@@ -226,14 +236,13 @@ def _number(count: int, what: str) -> str:
 
 def _report(args: argparse.Namespace, host: dict[str, object], results: Sequence[Result], console: Console) -> None:
     if results:
-        print(f"{host['cpu']}, {host['cores']} cores; size: {args.size}; times are the best of all calls, in ms")
-        print("bound: the least time to move all bytes (mem) or to do all operations (ops) at this machine's rates\n")
+        print(_heading(args, host))
         print(render(results))
     if args.json:
         write_json(args.json, host, results)
     if args.plot and results:
         threads = max(r.label.threads for r in results)
-        where = f"{host['cpu']}, {threads} threads, {args.size} sizes"
+        where = f"{host['gpu']}" if threads == ON_GPU else f"{host['cpu']}, {threads} threads, {args.size} sizes"
         try:
             if Matrix(results).is_worth_showing:
                 heatmap.draw(args.plot, results, f"{where}; ms, less is better")
@@ -243,13 +252,24 @@ def _report(args: argparse.Namespace, host: dict[str, object], results: Sequence
             console.note(f"no chart: {reason}")
 
 
+def _heading(args: argparse.Namespace, host: dict[str, object]) -> str:
+    if args.target != CPU:
+        times = "the best of many samples of many calls, arrays on the GPU, in us"
+        ways = "called: one by one; graph: as a CUDA graph; launched: ours without graphs of its own"
+        return f"{host['gpu']}; size: {args.size}; times are {times}\n{ways}\n"
+    bound = "bound: the least time to move all bytes (mem) or to do all operations (ops) at this machine's rates"
+    return f"{host['cpu']}, {host['cores']} cores; size: {args.size}; times are the best of all calls, in ms\n{bound}\n"
+
+
 def _settings(args: argparse.Namespace, console: Console) -> Settings:
     threads = args.threads or pt.get_num_threads()
     counts = (1, threads) if args.scaling and threads > 1 else (threads,)
+    on_gpu = args.target != CPU
+    systems = GPU_RIVALS if on_gpu else RIVALS
     return Settings(
         schedules=args.schedule,
-        rivals=tuple(_installed(args.rivals, console)),
-        threads=counts,
+        rivals=tuple(_installed(_entering(args.rivals, systems, args.target, console), systems, console)),
+        threads=(ON_GPU,) if on_gpu else counts,
         size=args.size,
         limit=Limit(args.repeat),
         rival_limit_s=args.rival_limit,
@@ -258,15 +278,33 @@ def _settings(args: argparse.Namespace, console: Console) -> Settings:
         memory=args.memory,
         check=args.check,
         predict=args.predict,
-        machine=None if args.check else pt.machine.detect(),
+        machine=None if args.check or on_gpu else pt.machine.detect(),
+        target=args.target,
+        systems=systems,
     )
 
 
-def _installed(rivals: Sequence[tuple[str, str]], console: Console) -> Iterator[tuple[str, str]]:
+def _entering(
+    asked: Sequence[tuple[str, str]], systems: Mapping[str, Rival], target: str, console: Console
+) -> Iterator[tuple[str, str]]:
+    """Systems and schedules of theirs that there are for a target."""
+    for system, schedule in asked:
+        known = systems[system].schedules if system in systems else ()
+        wanted = [s for s in known if schedule in (s, ALL)]
+        if not wanted:
+            what = f"{system} {schedule}".rstrip()
+            console.note(f"{what} skipped: it does not run on target {target}; there are {', '.join(systems)}")
+        yield from ((system, s) for s in wanted)
+
+
+def _installed(
+    rivals: Iterable[tuple[str, str]], systems: Mapping[str, Rival], console: Console
+) -> Iterator[tuple[str, str]]:
     missing: set[str] = set()
+    rivals = list(rivals)
     for system in dict.fromkeys(system for system, _ in rivals):
         try:
-            RIVALS[system].require()
+            systems[system].require()
         except Unavailable as reason:
             console.note(f"{system} skipped: {reason}")
             missing.add(system)
@@ -307,8 +345,9 @@ def _rivals(text: str) -> tuple[tuple[str, str], ...]:
     pairs = []
     for item in text.split(","):
         system, _, schedule = item.partition(":")
-        known = RIVALS[_known(system, RIVALS, "a rival")].schedules
-        pairs += [(system, s) for s in ([_known(schedule, known, "a schedule of it")] if schedule else known)]
+        _known(system, {**RIVALS, **GPU_RIVALS}, "a rival")
+        known = [s for systems in (RIVALS, GPU_RIVALS) if system in systems for s in systems[system].schedules]
+        pairs.append((system, _known(schedule, tuple(dict.fromkeys(known)), "a schedule of it") if schedule else ALL))
     return tuple(pairs)
 
 

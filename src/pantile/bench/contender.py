@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+ON_GPU = 0
 
 
 class Unavailable(Exception):
@@ -18,13 +19,20 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True)
 class Label:
-    """Who it is: a system, the name of one of its schedules, and a number of threads."""
+    """Who it is: a system, the name of one of its schedules, and a number of threads, or ON_GPU."""
 
     system: str
     schedule: str
     threads: int
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it runs on a GPU."""
+        return self.threads == ON_GPU
+
     def __str__(self) -> str:
+        if self.on_gpu:
+            return f"{self.system} {self.schedule}"
         return f"{self.system} {self.schedule}, {self.threads} thread{'s' if self.threads > 1 else ''}"
 
 
@@ -46,6 +54,10 @@ class Contender(Protocol):
     @property
     def differs(self) -> str | None:
         """What it computes that is not quite the app, if so: its results are then not compared."""
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """What else is known of its times by now: further keys of its JSON object."""
 
     def outputs(self) -> tuple[Array, ...]:
         """Run, and return the results."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import subprocess
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 
@@ -10,19 +11,36 @@ import pantile as pt
 
 from ..machine.host import governor
 
+GPU_PACKAGES = ("torch", "triton", "cupy-cuda13x", "cuda-bindings", "halide")
 PACKAGES = ("pantile", "llvmlite", "numpy")
 
 
-def describe() -> dict[str, object]:
-    """Processor, caches, system and versions."""
+def describe(on_gpu: bool = False) -> dict[str, object]:
+    """Processor, caches, system and versions; and the GPU, if asked for."""
     host = pt.machine.detect()
     return {
         "cpu": host.name,
         **asdict(host),
         "governor": governor(),
+        **(gpu() if on_gpu else {}),
         "os": platform.platform(),
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},
+    }
+
+
+def gpu() -> dict[str, object]:
+    """What nvidia-smi says of the first GPU, and the packages that run on it."""
+    asked = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm", "--format=csv,noheader"]
+    try:
+        said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()[0].split(", ")
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        said = ["unknown GPU"]
+    name, *more = said
+    return {
+        "gpu": name,
+        **dict(zip(("gpu_driver", "gpu_memory", "gpu_clock"), more, strict=False)),
+        "gpu_versions": {package: _version(package) for package in GPU_PACKAGES},
     }
 
 

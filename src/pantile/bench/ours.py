@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pantile as pt
 
@@ -26,6 +27,7 @@ class PantileContender:
     inputs: Mapping[str, Array]
     results: tuple[Array, ...]
     differs: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def outputs(self) -> tuple[Array, ...]:
         """Run, and return the results."""

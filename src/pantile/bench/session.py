@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import statistics
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pantile as pt
@@ -17,16 +17,20 @@ from ..machine.quiet import NOTICEABLE, busy_cores
 from ..tuned import NotTuned
 from .agreement import disagreement, inner
 from .console import Console
-from .contender import Array, Contender, Label, Unavailable
+from .contender import ON_GPU, Array, Contender, Label, Unavailable
+from .gpu import GpuContender, prepare_on_gpu
 from .memory import free_bytes, peak_megabytes
 from .ours import SYSTEM, PantileContender, prepare
 from .overhead import overhead_us
 from .placement import on_a_line
 from .result import Result
 from .rivals.registry import RIVALS
-from .rivals.rival import Task
+from .rivals.rival import Rival, Task
 from .roofline import bound
 from .rounds import Limit, race
+
+CPU = "cpu"
+Ours = PantileContender | GpuContender
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Settings:
 
     schedules: tuple[str, ...]
     rivals: tuple[tuple[str, str], ...]  # system and schedule
-    threads: tuple[int, ...]  # every contender runs on each of these
+    threads: tuple[int, ...]  # every contender runs on each of these; on a GPU there is just ON_GPU
     size: str
     limit: Limit
     rival_limit_s: float = 60.0  # for a rival to compile, and for each batch of runs
@@ -45,6 +49,8 @@ class Settings:
     check: bool = False
     predict: bool = False
     machine: Machine | None = None  # whose rates bound the times; None: no bound is told
+    target: str = CPU
+    systems: Mapping[str, Rival] = field(default_factory=lambda: RIVALS)  # that there are for this target
 
 
 class Session:
@@ -88,18 +94,21 @@ class Session:
         ours = self._ours()
         if not ours:
             return []
-        per_threads = [replace(c, label=replace(c.label, threads=n)) for c in ours for n in self.settings.threads]
+        per_threads: list[Contender] = []
+        for c in ours:
+            on = self.settings.threads if isinstance(c, PantileContender) else ()
+            per_threads += [replace(c, label=replace(c.label, threads=n)) for n in on] or [c]
         return [*per_threads, *self._rivals(ours[0].results, stack)]
 
-    def _ours(self) -> list[PantileContender]:
+    def _ours(self) -> list[Ours]:
         """One per schedule, on the most threads."""
-        prepared = []
+        prepared: list[Ours] = []
         for schedule in self._schedules:
             self._begin(f"compiling {SYSTEM} {schedule}")
             try:
                 with warnings.catch_warnings(record=True) as told:
-                    prepared.append(prepare(self.app, schedule, max(self.settings.threads), self.inputs))
-            except pt.PantileError as error:
+                    prepared.append(self._prepared(schedule))
+            except (pt.PantileError, Unavailable) as error:
                 self.console.error(f"{self.app.name}: {SYSTEM} {schedule}: {error}")
             for warning in told:
                 how = f"pantile tune {self.app.name} --size {self.settings.size}"
@@ -107,6 +116,11 @@ class Session:
                 text = f"it was not tuned, and runs as auto has it; tune it with: {how}" if is_hint else warning.message
                 self.console.note(f"{self.app.name}: {text}")
         return prepared
+
+    def _prepared(self, schedule: str) -> Ours:
+        if self.settings.target == CPU:
+            return prepare(self.app, schedule, max(self.settings.threads), self.inputs)
+        return prepare_on_gpu(self.app, schedule, self.settings.target, self.inputs)
 
     @property
     def _schedules(self) -> list[str]:
@@ -119,7 +133,7 @@ class Session:
             limit_s = self.settings.rival_limit_s
             task = Task(self.app.name, label.schedule, label.threads, self.inputs, outputs, limit_s)
             try:
-                contender = RIVALS[label.system].enter(task)
+                contender = self.settings.systems[label.system].enter(task)
             except Unavailable as reason:
                 self._skip(label, reason)
                 continue
@@ -128,7 +142,8 @@ class Session:
         return entered
 
     def _rival_labels(self) -> list[Label]:
-        present = [(system, name) for system, name in self.settings.rivals if self.app.name in RIVALS[system].apps]
+        systems = self.settings.systems
+        present = [(system, name) for system, name in self.settings.rivals if self.app.name in systems[system].apps]
         return [Label(system, name, threads) for system, name in present for threads in self.settings.threads]
 
     # ---- what they compute
@@ -151,7 +166,7 @@ class Session:
         if contender.differs:
             self.console.note(f"{self.app.name}: {contender.label} is not compared: {contender.differs}")
             return True
-        margin = 0 if isinstance(contender, PantileContender) else self.app.margin
+        margin = 0 if isinstance(contender, Ours) else self.app.margin
         try:
             got, wanted = inner(contender.outputs(), margin), inner(expected, margin)
             difference = disagreement(got, wanted, self.app.tolerance, self.app.off_by)
@@ -174,15 +189,19 @@ class Session:
 
     def _result(self, contender: Contender, runs_ms: Sequence[float], busy: float | None) -> Result:
         extra: dict[str, object] = {
+            **({"target": self.settings.target} if contender.label.threads == ON_GPU else {}),
             "size": self.settings.size,
             "median_ms": statistics.median(runs_ms),
             "calls": len(runs_ms),
             "busy_cores": busy,
             **self._bound(contender.label.threads, min(runs_ms)),
+            **contender.details,
         }
         if self.settings.predict and isinstance(contender, PantileContender):
             predicted = contender.pipeline.predict(num_threads=contender.label.threads, **self.inputs)
             extra["predicted_ms"] = 1e3 * predicted.seconds
+        if "no_graph" in contender.details:
+            self.console.note(f"{self.app.name}: {contender.label} is no graph: {contender.details['no_graph']}")
         if contender.differs:
             extra["differs"] = contender.differs
         if isinstance(contender, PantileContender) and contender.label.threads == max(self.settings.threads):

@@ -8,13 +8,15 @@ from statistics import geometric_mean
 from typing import TypeVar
 
 from .best import best_rivals
-from .columns import aligned, milliseconds
+from .columns import aligned, microseconds, milliseconds
 from .contender import Label
 from .matrix import matrix
 from .ours import SYSTEM
 from .result import Result, ratio
 
 T = TypeVar("T")
+# Ways to run on a GPU, as keys of results and as headings.
+WAYS = {"called_ms": "called", "captured_ms": "graph", "launched_ms": "launched"}
 MOST_RATIOS = 3  # columns; with more schedules, `matrix` shows them better
 
 
@@ -28,8 +30,14 @@ def render(results: Sequence[Result]) -> str:
 def brief(results: Sequence[Result]) -> str:
     """One app in one line, while others are still to be measured."""
     threads = {r.label.threads for r in results}
-    each = [f"{_name(r.label, len(threads) > 1)} {milliseconds(r.ms)} ms" for r in results]
+    unit = "us" if results[0].label.on_gpu else "ms"
+    each = [f"{_name(r.label, len(threads) > 1)} {_time(r, r.ms)} {unit}" for r in results]
     return f"{results[0].app}: {', '.join(each)}"
+
+
+def _time(r: Result, ms: object) -> str:
+    """In the unit of its kind."""
+    return microseconds(ms) if r.label.on_gpu else milliseconds(ms)
 
 
 def _name(label: Label, with_threads: bool) -> str:
@@ -40,7 +48,10 @@ def _table(results: Sequence[Result]) -> Iterator[str]:
     """One line per result; the last columns are that line's time over ours, per schedule of ours."""
     ours = _unique(r.label.schedule for r in results if r.label.system == SYSTEM)
     bounds = any("bound_ms" in r.extra for r in results)
-    head = ["app", "system", "schedule", "threads", "ms", "median", "compile s", "schedule s"]
+    on_gpu = all(r.label.on_gpu for r in results)
+    ways = [key for key in WAYS if any(key in r.extra for r in results)]
+    head = ["app", "system", "schedule", *(["us"] if on_gpu else ["threads", "ms"]), "median"]
+    head += [*(WAYS[key] for key in ways), "compile s", "schedule s"]
     head += ["bound", "reached"] if bounds else []
     predicted = any("predicted_ms" in r.extra for r in results)
     head += ["predicted"] if predicted else []
@@ -48,11 +59,13 @@ def _table(results: Sequence[Result]) -> Iterator[str]:
     rows = [head + [f"this/{schedule}" for schedule in ours]]
     for r in results:
         label, system = r.label, r.label.system + ("*" if "differs" in r.extra else "")
-        numbers = [milliseconds(r.ms), milliseconds(r.extra["median_ms"]), f"{r.compile_s:.2f}", f"{r.schedule_s:.2f}"]
+        numbers = [_time(r, r.ms), _time(r, r.extra["median_ms"])]
+        numbers += [_time(r, r.extra[key]) if key in r.extra else "" for key in ways]
+        numbers += [f"{r.compile_s:.2f}", f"{r.schedule_s:.2f}"]
         numbers += _bound_cells(r) if bounds else []
         numbers += [milliseconds(r.extra["predicted_ms"]) if "predicted_ms" in r.extra else ""] if predicted else []
         ratios = [_ratio_cell(results, r, Label(SYSTEM, schedule, label.threads)) for schedule in ours]
-        rows.append([r.app, system, label.schedule, str(label.threads), *numbers, *ratios])
+        rows.append([r.app, system, label.schedule, *([] if on_gpu else [str(label.threads)]), *numbers, *ratios])
     apps = ["", *(r.app for r in results)]
     for line, app, before in zip(aligned(rows, text_columns=3), apps, ["", "", *apps[1:]], strict=False):
         if app != before and app != apps[1]:
@@ -84,9 +97,11 @@ def _means(results: Sequence[Result]) -> Iterator[str]:
                 pair = f"{rival.system} {rival.schedule} / {ours.system} {ours.schedule}"
                 least = min(ratios, key=lambda app: ratios[app])
                 mean = f"{geometric_mean(ratios.values()):.2f}"
-                rows.append([pair, str(ours.threads), str(len(ratios)), mean, f"{ratios[least]:.2f} {least}"])
+                threads = "" if ours.on_gpu else str(ours.threads)
+                rows.append([pair, threads, str(len(ratios)), mean, f"{ratios[least]:.2f} {least}"])
     if rows:
-        head = ["their time over ours (> 1: ours is faster)", "threads", "apps", "geometric mean", "least"]
+        threads = "threads" if any(row[1] for row in rows) else ""
+        head = ["their time over ours (> 1: ours is faster)", threads, "apps", "geometric mean", "least"]
         yield from aligned([head, *rows], text_columns=1)
 
 

@@ -18,6 +18,7 @@ from .process import ProcessContender
 from .rival import Task
 
 SCHEDULES = ("manual", "mullapudi2016", "adams2019")
+GPU_SCHEDULES = ("manual", "anderson2021")
 
 INSTALL_HINT = (
     "no Python with Halide's bindings was found; install them with `apt install python3-halide` or `pip install halide`"
@@ -25,6 +26,7 @@ INSTALL_HINT = (
 
 # The folder goes last on the path, where none of its modules can hide another's.
 WORKER_PROGRAM = "import sys; sys.path.append(sys.argv[1]); from rivals.halide_worker import main; main()"
+GPU_WORKER_PROGRAM = WORKER_PROGRAM.replace("halide_worker", "halide_gpu_worker")
 
 
 @cache
@@ -48,3 +50,8 @@ def _candidate_pythons() -> Iterator[Path]:
 def enter(task: Task) -> ProcessContender:
     """Compile one of Halide's programs under one of its schedules."""
     return ProcessContender("halide", task, find_python(), WORKER_PROGRAM)
+
+
+def enter_on_gpu(task: Task) -> ProcessContender:
+    """The same on a GPU."""
+    return ProcessContender("halide", task, find_python(), GPU_WORKER_PROGRAM)

@@ -20,9 +20,9 @@ from typing import IO, Any
 
 import halide as hl
 
-from .serving import serve
+from .serving import runs_ms, serve
 
-AUTOSCHEDULERS = {"mullapudi2016": "Mullapudi2016", "adams2019": "Adams2019"}
+AUTOSCHEDULERS = {"mullapudi2016": "Mullapudi2016", "adams2019": "Adams2019", "anderson2021": "Anderson2021"}
 CACHE_BYTES = 1 << 20
 LOAD_COST = 40
 
@@ -127,9 +127,9 @@ def _reversed(buffer: hl.Buffer) -> hl.Buffer:
 class HalideWorker:
     """Holds the pipeline prepared last, with its arrays."""
 
-    def __init__(self) -> None:
-        """Start with no pipeline."""
-        self._target = hl.get_jit_target_from_environment()
+    def __init__(self, target: hl.Target | None = None) -> None:
+        """Start with no pipeline; code is for this machine unless told."""
+        self._target = target or hl.get_jit_target_from_environment()
         self._pipeline: hl.Pipeline | None = None
         self._images: dict[str, tuple[hl.ImageParam, Array]] = {}
         self._outputs: list[Array] = []
@@ -173,6 +173,10 @@ class HalideWorker:
         if self._pipeline is None:
             raise RuntimeError("no pipeline has been prepared")
         self._pipeline.realize(self._buffers, self._target)
+
+    def time(self, repeat: int) -> dict[str, Any]:
+        """Run so many times."""
+        return {"runs_ms": runs_ms(self.run, repeat)}
 
     def save(self, paths: Sequence[Path]) -> None:
         """Write the outputs as ``.npy`` files."""
@@ -218,7 +222,8 @@ def _bind_image(name: str, array: Array) -> tuple[hl.ImageParam, Array]:
 
 
 def _autoschedule(pipeline: hl.Pipeline, target: hl.Target, name: str, threads: int, beam_size: int | None) -> None:
-    """Let the autoscheduler `name` schedule `pipeline`; `beam_size` is for Adams2019, whose own choice is None."""
+    """Let the autoscheduler `name` schedule `pipeline`; `beam_size` is for those that
+    search, whose own choice is None."""
     if name not in AUTOSCHEDULERS:
         raise ValueError(f"unknown schedule {name!r}; known: manual, {', '.join(AUTOSCHEDULERS)}")
     hl.load_plugin(_plugin_path(name))
@@ -239,14 +244,14 @@ def _autoschedule(pipeline: hl.Pipeline, target: hl.Target, name: str, threads: 
 def _plugin_path(name: str) -> str:
     """Find the shared library of an autoscheduler, or leave the search to the loader."""
     library = f"libautoschedule_{name}.so"
-    package = Path(hl.__file__).parent
-    folders = [
-        *package.glob("lib*"),
-        *Path("/usr/lib").glob("*/halide*"),
-        *Path("/usr/local/lib").glob("halide*"),
-    ]
-    found = (folder / library for folder in folders if (folder / library).is_file())
+    found = (folder / library for folder in library_folders() if (folder / library).is_file())
     return str(next(found, Path(library)))
+
+
+def library_folders() -> list[Path]:
+    """Where an installation may have its libraries."""
+    package = Path(hl.__file__).parent
+    return [*package.glob("lib*"), *Path("/usr/lib").glob("*/halide*"), *Path("/usr/local/lib").glob("halide*")]
 
 
 def main() -> None:

@@ -11,11 +11,18 @@ from .process import ProcessContender, programs
 from .rival import Rival, Task
 
 WORKER_PROGRAM = "import sys; sys.path.append(sys.argv[1]); from rivals.library_worker import main; main(sys.argv[2])"
+GPU_WORKER_PROGRAM = WORKER_PROGRAM.replace("library_worker", "gpu_worker")
 
 
 def library(system: str, module: str, package: str, schedule: str = "library") -> Rival:
     """The rival `system`: programs that import `module`, which installing `package` brings."""
     return Rival((schedule,), programs(system), partial(_require, module, package), partial(_enter, system))
+
+
+def on_gpu(system: str, module: str, package: str, schedule: str) -> Rival:
+    """The rival `system` on a GPU."""
+    apps, require = programs(f"{system}_gpu"), partial(_require, module, package)
+    return Rival((schedule,), apps, require, partial(_enter_on_gpu, system))
 
 
 def _require(module: str, package: str) -> None:
@@ -25,3 +32,7 @@ def _require(module: str, package: str) -> None:
 
 def _enter(system: str, task: Task) -> ProcessContender:
     return ProcessContender(system, task, sys.executable, WORKER_PROGRAM)
+
+
+def _enter_on_gpu(system: str, task: Task) -> ProcessContender:
+    return ProcessContender(system, task, sys.executable, GPU_WORKER_PROGRAM)

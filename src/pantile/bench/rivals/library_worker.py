@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .serving import serve
+from .serving import runs_ms, serve
 
 Array = NDArray[Any]
 Arrays = Array | tuple[Array, ...]
@@ -58,6 +58,10 @@ class LibraryWorker:
         if self._compute is None:
             raise RuntimeError("no program has been prepared")
         self._results = self._compute()
+
+    def time(self, repeat: int) -> dict[str, Any]:
+        """Run so many times."""
+        return {"runs_ms": runs_ms(self.run, repeat)}
 
     def save(self, paths: Sequence[Path]) -> None:
         """Write the results as ``.npy`` files."""

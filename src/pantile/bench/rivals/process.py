@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..contender import Array, Label, Unavailable
+from .gpu_timing import better, least
 from .rival import Task
 
 BENCH_FOLDER = Path(__file__).resolve().parents[1]
@@ -41,7 +42,7 @@ class ProcessContender:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(task.threads))},
+            env={**os.environ, **(dict.fromkeys(THREAD_VARIABLES, str(task.threads)) if task.threads else {})},
             text=True,
         )
         try:
@@ -51,6 +52,7 @@ class ProcessContender:
             raise
         self.schedule_s: float = prepared["schedule_s"]
         self.compile_s: float = prepared["compile_s"]
+        self.details: dict[str, Any] = {}
         self.differs: str | None = prepared.get("differs")
 
     def outputs(self) -> tuple[Array, ...]:
@@ -61,8 +63,12 @@ class ProcessContender:
 
     def time(self, calls: int) -> Sequence[float]:
         """Run once to warm up, then `calls` times: the milliseconds of each, measured in its process."""
-        runs_ms: list[float] = self._request(cmd="time", repeat=calls)["runs_ms"]
-        return runs_ms
+        answer = self._request(cmd="time", repeat=calls)
+        called, captured = answer["runs_ms"], answer.get("captured_ms", ())
+        if self.label.on_gpu:
+            self.details.update(least(self.details, called_ms=called, captured_ms=captured))
+            self.details |= {key: answer[key] for key in ("no_graph",) if answer.get(key)}
+        return better(called, captured)
 
     def close(self) -> None:
         """End the process and delete the arrays exchanged with it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import halide
-from .library import library
+from .library import library, on_gpu
 from .process import programs
 from .rival import Rival
 
@@ -15,4 +15,11 @@ RIVALS: dict[str, Rival] = {
     "numpy": library("numpy", "numpy", "numpy"),
     "scipy": library("scipy", "scipy", "scipy"),
     "skimage": library("skimage", "skimage", "scikit-image"),
+}
+
+GPU_RIVALS: dict[str, Rival] = {
+    "halide": Rival(halide.GPU_SCHEDULES, programs("halide"), halide.find_python, halide.enter_on_gpu),
+    "torch": on_gpu("torch", "torch", "torch", schedule="compile"),
+    "cupy": on_gpu("cupy", "cupy", "cupy-cuda13x", schedule="kernels"),
+    "triton": on_gpu("triton", "triton", "triton", schedule="kernels"),
 }

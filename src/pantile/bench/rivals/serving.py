@@ -8,7 +8,8 @@ line, on standard input and output:
     each result. Answers with `schedule_s` and `compile_s`, and with `differs` if the program computes something else
     than the app: what that is.
 ``{"cmd": "time", "repeat"}``
-    Runs once to warm up and `repeat` times more; answers with the milliseconds of each of these, `runs_ms`.
+    Runs once to warm up and `repeat` times more; answers with the milliseconds of each of these, `runs_ms`. On a GPU
+    these are of a call among many, and `captured_ms` of a call in a CUDA graph; `no_graph` says why there is none.
 ``{"cmd": "result", "paths"}``
     Runs and saves each output as a ``.npy`` file.
 
@@ -19,7 +20,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,6 +40,9 @@ class Worker(Protocol):
 
     def run(self) -> None:
         """Compute the outputs."""
+
+    def time(self, repeat: int) -> dict[str, Any]:
+        """Run so many times, warm; the answer's fields."""
 
     def save(self, paths: Sequence[Path]) -> None:
         """Write the outputs as ``.npy`` files."""
@@ -61,14 +65,19 @@ def _answer(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
             return {"ok": True, **worker.prepare(**request)}
         worker.run()
         if command == "time":
-            return {"ok": True, "runs_ms": [_milliseconds(worker) for _ in range(request["repeat"])]}
+            return {"ok": True, **worker.time(request["repeat"])}
         worker.save([Path(path) for path in request["paths"]])
         return {"ok": True}
     except Exception as error:  # Whatever went wrong, the client has to hear of it.
         return {"ok": False, "error": f"{type(error).__name__}: {error}"}
 
 
-def _milliseconds(worker: Worker) -> float:
+def runs_ms(run: Callable[[], None], repeat: int) -> list[float]:
+    """The milliseconds of each of so many calls."""
+    return [_milliseconds(run) for _ in range(repeat)]
+
+
+def _milliseconds(run: Callable[[], None]) -> float:
     start = time.perf_counter()
-    worker.run()
+    run()
     return (time.perf_counter() - start) * 1e3

@@ -1,8 +1,8 @@
 """The benchmark applications written in Halide, one module each.
 
 Every module offers ``build(images, target, *, manual)``: the output ``Func``, carrying
-the expert schedule that Halide publishes for CPUs if `manual`, otherwise unscheduled. A
-pipeline with several outputs returns them in a tuple. It may also have
+the expert schedule that Halide publishes for CPUs, or (``gpu_expert``) for GPUs if `target` has one,
+if `manual`, otherwise unscheduled. A pipeline with several outputs returns them in a tuple. It may also have
 
 - ``ORIGIN``: the coordinates of the result's first element (``ORIGINS``, one for each of
   several), zero by default;

@@ -7,6 +7,7 @@ import halide as hl
 
 SPARE_ROWS = 64  # Adams2019 may start its first rows so much earlier
 STRIP_ROWS = 32
+GPU_TILE = (28, 12)
 TEMPERATURE, GAMMA, CONTRAST, SHARPEN = 3700.0, 2.0, 50.0, 1.0
 BLACK, WHITE = 25, 1023
 
@@ -30,7 +31,10 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
     strength, sharpened = _sharpen(curved)
 
     if manual:
-        _schedule(raw, denoised, deinterleaved, demosaiced, greens, corrected, curved, sharpened, target)
+        if target.has_gpu_feature():
+            gpu_expert(denoised, deinterleaved, demosaiced, greens, corrected, curved, sharpened)
+        else:
+            _schedule(raw, denoised, deinterleaved, demosaiced, greens, corrected, curved, sharpened, target)
         for table in (matrix, curve, strength):
             table.compute_root()
     return sharpened
@@ -175,6 +179,30 @@ def _schedule(
     slide(curved).reorder(c, x, y).tile(x, y, xi, yi, 2 * lanes, 2, round_up).vectorize(xi).unroll(yi).unroll(c)
     corrected.compute_at(curved, x).reorder(c, x, y).vectorize(x).unroll(y).unroll(c)
     demosaiced.compute_at(curved, x).reorder(c, x, y).vectorize(x).unroll(y).unroll(c)
+
+
+def gpu_expert(
+    denoised: hl.Func,
+    deinterleaved: hl.Func,
+    demosaiced: hl.Func,
+    greens: list[hl.Func],
+    corrected: hl.Func,
+    curved: hl.Func,
+    sharpened: hl.Func,
+) -> None:
+    """All stages of a tile in shared memory; threads make two or four pixels of each."""
+    xi, yi = hl.Var("xi"), hl.Var("yi")
+    width, height = sharpened.output_buffer().width(), sharpened.output_buffer().height()
+    sharpened.bound(c, 0, 3).bound(x, 0, width / 2 * 2).bound(y, 0, height / 2 * 2)
+    sharpened.reorder(c, x, y).unroll(x, 2).gpu_tile(x, y, xi, yi, *GPU_TILE)
+    for stage in (curved, corrected):
+        stage.compute_at(sharpened, x).unroll(x, 2).gpu_threads(x, y)
+    for green in greens:
+        green.compute_at(sharpened, x).gpu_threads(x, y)
+    for stage in (demosaiced, denoised):
+        stage.compute_at(sharpened, x).tile(x, y, xi, yi, 2, 2).unroll(xi).unroll(yi).gpu_threads(x, y)
+    demosaiced.reorder(c, xi, yi, x, y).unroll(c)
+    deinterleaved.compute_at(sharpened, x).unroll(x, 2).gpu_threads(x, y).reorder(c, x, y).unroll(c)
 
 
 def _prefetched(f: hl.Func, image: hl.ImageParam, row: hl.Var, ahead: int) -> hl.Func:

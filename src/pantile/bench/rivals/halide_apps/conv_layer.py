@@ -24,7 +24,9 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
         _fix_layout(image, _extents(image))
     _fix_layout(relu.output_buffer(), [channels_out, width - 2, height - 2, batch])
 
-    if manual:
+    if manual and target.has_gpu_feature():
+        gpu_expert(source, relu, conv, r)
+    elif manual:
         lanes = target.natural_vector_size(hl.Float(32))
         vectors, pixels = (3, 4) if lanes == 8 else (4, 5)
         co, ci, xo, xi = (hl.Var(name) for name in ("co", "ci", "xo", "xi"))
@@ -39,6 +41,24 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
         loaded.compute_at(conv, r.x).vectorize(first, lanes).unroll(first).unroll(last)
         broadcast.compute_at(conv, x).unroll(broadcast.args()[0])
     return relu
+
+
+def gpu_expert(source: hl.ImageParam, relu: hl.Func, conv: hl.Func, r: hl.RDom) -> None:
+    """A warp makes five by five pixels of 32 channels in registers, from tiles of the image in shared memory."""
+    c, x, y, n = relu.args()
+    xo, xi, yo, yi, co, ci, task = (hl.Var(name) for name in ("xo", "xi", "yo", "yi", "co", "ci", "task"))
+    outer, inner, pair = hl.RVar("outer"), hl.RVar("inner"), hl.RVar("pair")
+    relu.compute_root().split(x, xo, xi, 5).split(y, yo, yi, 5).split(c, co, ci, 32)
+    relu.reorder(xi, yi, ci, xo, yo, co, n).gpu_lanes(ci).unroll(xi).unroll(yi).fuse(co, n, task)
+    relu.gpu_blocks(xo, yo, task)
+    conv.compute_at(relu, xo).store_in(hl.MemoryType.Register).gpu_lanes(c).unroll(x).unroll(y)
+    accumulate = conv.update().split(r.x, outer, inner, 16).split(inner, inner, pair, 2)
+    accumulate.reorder(c, pair, x, y, r.y, r.z, inner, outer).gpu_lanes(c).unroll(x).unroll(y)
+    accumulate.unroll(r.y).unroll(r.z).unroll(pair)
+    tile = _copy(source)
+    channel, column, row, _ = tile.args()
+    tile.compute_at(conv, outer).vectorize(channel, 2).split(column, xo, xi, 4).fuse(channel, xi, task)
+    tile.gpu_lanes(task).unroll(xo).unroll(row)
 
 
 def _extents(image: hl.ImageParam) -> list[int]:

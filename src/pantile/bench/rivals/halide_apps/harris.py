@@ -8,6 +8,7 @@ ORIGIN = (3, 3)
 SPARE_ROWS = 8
 
 STRIP_ROWS = 32
+GPU_TILE = (62, 14)
 
 
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
@@ -28,7 +29,9 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
     trace[x, y] = xx[x, y] + yy[x, y]
     output[x, y] = determinant[x, y] - hl.f32(0.04) * trace[x, y] * trace[x, y]
 
-    if manual:
+    if manual and target.has_gpu_feature():
+        gpu_expert(output, gray, gradient_x, gradient_y)
+    elif manual:
         lanes = target.natural_vector_size(hl.Float(32))
         row = hl.Var("row")
         output.split(y, y, row, STRIP_ROWS).parallel(y).vectorize(x, lanes)
@@ -36,6 +39,20 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
             stage.store_at(output, y).compute_at(output, row).vectorize(x, lanes)
         gradient_x.compute_with(hl.LoopLevel(gradient_y, x, 0))
     return output
+
+
+def gpu_expert(output: hl.Func, gray: hl.Func, gradient_x: hl.Func, gradient_y: hl.Func) -> None:
+    """Tiles whose luma and gradients are in shared memory; a thread loads the windows of two pixels at once."""
+    x, y = output.args()
+    inner_x, inner_y = hl.Var("inner_x"), hl.Var("inner_y")
+    output.gpu_tile(x, y, inner_x, inner_y, *GPU_TILE).unroll(inner_x, 2)
+    gray.compute_at(output, x).gpu_threads(x, y).tile(x, y, inner_x, inner_y, 3, 2).unroll(inner_x).unroll(inner_y)
+    gray.in_().compute_at(gradient_y, x).vectorize(x, 2).unroll(x).unroll(y)
+    for gradient in (gradient_x, gradient_y):
+        gradient.compute_at(output, x).gpu_threads(x, y).unroll(x, 2)
+    gradient_x.compute_with(hl.LoopLevel(gradient_y, x, 0))
+    for gradient in (gradient_x, gradient_y):
+        gradient.in_().compute_at(output, inner_x).vectorize(x, 2).unroll(x).unroll(y)
 
 
 def _sobel(tap: Callable[[int, int], hl.Expr]) -> hl.Expr:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import halide as hl
 
 LEVELS = 256
+GPU_TILE = (128, 4)
 
 
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
@@ -35,7 +36,9 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
     blue = equal[x, y] + cb * hl.f32(1.765)
     output[x, y, c] = hl.select(c == 0, _byte(red), c == 1, _byte(green), _byte(blue))
 
-    if manual:
+    if manual and target.has_gpu_feature():
+        gpu_expert(output, equal, below, counts, row_counts, counted_luma, along)
+    elif manual:
         lanes = target.natural_vector_size(hl.Float(32))
         kept = row_counts.in_()
         kept.compute_root().vectorize(x, lanes).parallel(y, 4)
@@ -47,6 +50,28 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
         below.compute_root()
         output.reorder(c, x, y).bound(c, 0, 3).unroll(c).parallel(y, 8).vectorize(x, 2 * lanes)
     return output
+
+
+def gpu_expert(
+    output: hl.Func, equal: hl.Func, below: hl.Func, counts: hl.Func, row_counts: hl.Func, luma: hl.Func, along: hl.RDom
+) -> None:
+    """A warp counts a row in shared memory, by atomic additions; others add up and write."""
+    x, y, c = output.args()
+    lane, thread_y, outer, inner = hl.Var("lane"), hl.Var("thread_y"), hl.RVar("outer"), hl.RVar("inner")
+
+    def by_lanes(f: hl.Func) -> hl.Func:
+        return f.split(x, x, lane, 64).vectorize(lane, 2).unroll(x).gpu_lanes(lane)
+
+    kept = row_counts.in_()
+    by_lanes(kept.compute_root()).gpu_blocks(y)
+    by_lanes(row_counts.store_in(hl.MemoryType.GPUShared).compute_at(kept, y))
+    row_counts.update().split(along.x, outer, inner, 32).reorder(inner, outer, y).atomic().gpu_lanes(inner)
+    luma.compute_at(row_counts, outer).store_in(hl.MemoryType.Register).gpu_lanes(x)
+    counts.compute_root().gpu_tile(x, lane, 16).update().gpu_tile(x, lane, 16)
+    below.bound(x, 0, LEVELS).compute_root().gpu_tile(x, lane, 16).update().gpu_single_thread()
+    output.reorder(c, x, y).bound(c, 0, 3).unroll(c).gpu_tile(x, y, lane, thread_y, *GPU_TILE).vectorize(lane, 4)
+    equal.compute_at(output, lane).vectorize(x)
+    below.in_().compute_at(output, x).split(x, x, lane, 64).vectorize(lane, 2).gpu_threads(lane, x)
 
 
 def _luma(name: str, source: hl.ImageParam, x: hl.Var, y: hl.Var) -> hl.Func:

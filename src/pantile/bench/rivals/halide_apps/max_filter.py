@@ -9,11 +9,11 @@ RADIUS = 26
 LEVELS = 6  # maxima over 1, 2, .. 32 rows
 SLAB_COLUMNS = 256
 LANES = 8
+GPU_COLUMNS, GPU_TILE = 128, (16, 16)
 
 
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
     """Return the maxima of ``images["img"]``, of the same shape."""
-    del target  # The published schedule fixes its vector length.
     source = images["img"]
     x, y, c, t = hl.Var("x"), hl.Var("y"), hl.Var("c"), hl.Var("t")
     padded = hl.BoundaryConditions.repeat_edge(source)
@@ -43,7 +43,9 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
     dx = hl.RDom([(-RADIUS, 2 * RADIUS + 1)])
     output[x, y, c] = hl.maximum(column[x + dx.x, y, c, hl.clamp(height[dx.x], 0, RADIUS + 1)])
 
-    if manual:
+    if manual and target.has_gpu_feature():
+        gpu_expert(output, rows, r, [slices, height])
+    elif manual:
         slab, inner, task = hl.Var("slab"), hl.Var("inner"), hl.Var("task")
         slices.compute_root()
         height.compute_root()
@@ -53,6 +55,20 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
         rows.compute_at(output, task).vectorize(x, LANES)
         rows.update(0).reorder(x, r.x, r.y, c).vectorize(x, LANES)
     return output
+
+
+def gpu_expert(output: hl.Func, rows: hl.Func, r: hl.RDom, tables: list[hl.Func]) -> None:
+    """The table of maxima in one kernel, a thread per column of each channel, the discs in another."""
+    x, y, c = output.args()
+    t = rows.args()[3]
+    block, thread, thread_y = hl.Var("block"), hl.Var("thread"), hl.Var("thread_y")
+    for table in tables:
+        table.compute_root()
+    output.split(x, block, thread, GPU_COLUMNS).reorder(thread, block, y, c)
+    output.gpu_blocks(block, y, c).gpu_threads(thread)
+    rows.compute_root().reorder(c, t, x, y).gpu_tile(x, y, thread, thread_y, *GPU_TILE)
+    doubled = rows.update().split(x, block, thread, GPU_COLUMNS).reorder(r.x, r.y, thread, block, c)
+    doubled.gpu_blocks(block, c).gpu_threads(thread)
 
 
 def _floor_log2(n: hl.Expr) -> hl.Expr:

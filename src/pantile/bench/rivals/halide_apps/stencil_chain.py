@@ -7,6 +7,7 @@ import halide as hl
 BEAM_SIZE = 1
 STAGES = 32
 STORED = 11  # every so many stages one is stored whole
+GPU_TILE = (64, 16)
 TILES = 4  # along each axis of a stage that is stored whole
 
 
@@ -23,10 +24,20 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
                 total = total + hl.cast(hl.UInt(16), (i + 3) * (j + 3)) * before[x + i, y + j]
         after[x, y] = total
         chain.append(after)
-    if manual:
+    if manual and target.has_gpu_feature():
+        gpu_expert(chain[1:], x, y)
+    elif manual:
         extents = [source.get().dim(axis).extent() for axis in range(2)]
         _schedule(chain, x, y, extents, target.natural_vector_size(hl.UInt(16)))
     return chain[-1]
+
+
+def gpu_expert(stages: list[hl.Func], x: hl.Var, y: hl.Var) -> None:
+    """A kernel per stage, whose threads make two by two pixels."""
+    thread_x, thread_y, inner_x, inner_y = (hl.Var(n) for n in ("thread_x", "thread_y", "inner_x", "inner_y"))
+    for f in stages:
+        f.compute_root().gpu_tile(x, y, thread_x, thread_y, *GPU_TILE)
+        f.tile(thread_x, thread_y, inner_x, inner_y, 2, 2).unroll(inner_x).unroll(inner_y)
 
 
 def _schedule(chain: list[hl.Func], x: hl.Var, y: hl.Var, extents: list[int], lanes: int) -> None:

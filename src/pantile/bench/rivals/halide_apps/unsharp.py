@@ -8,6 +8,7 @@ import halide as hl
 SIGMA = 1.5
 RADIUS = 3
 STRIP_ROWS = 32
+GPU_TILE = 32
 
 
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
@@ -26,7 +27,9 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
     ratio[x, y] = sharpen[x, y] / gray[x, y]
     output[x, y, c] = ratio[x, y] * source[x, y, c]
 
-    if manual:
+    if manual and target.has_gpu_feature():
+        gpu_expert(output, ratio, gray, blur_y)
+    elif manual:
         lanes = target.natural_vector_size(hl.Float(32))
         strip, row = hl.Var("strip"), hl.Var("row")
         output.split(y, strip, row, STRIP_ROWS).vectorize(x, lanes)
@@ -34,6 +37,16 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
         for stage in (gray, blur_y, ratio):
             stage.compute_at(output, row).store_at(output, strip).vectorize(x, lanes)
     return output
+
+
+def gpu_expert(output: hl.Func, ratio: hl.Func, gray: hl.Func, blur_y: hl.Func) -> None:
+    """Tiles whose luma and vertical sums are in shared memory; threads make several pixels of these."""
+    x, y, c = output.args()
+    inner_x, inner_y = hl.Var("inner_x"), hl.Var("inner_y")
+    output.reorder(c, x, y).gpu_tile(x, y, inner_x, inner_y, GPU_TILE, GPU_TILE).bound(c, 0, 3).unroll(c)
+    ratio.compute_at(output, inner_x)
+    gray.compute_at(output, x).tile(x, y, inner_x, inner_y, 2, 2).unroll(inner_x).unroll(inner_y).gpu_threads(x, y)
+    blur_y.compute_at(output, x).unroll(x, 2).gpu_threads(x, y)
 
 
 def _gaussian(tap: Callable[[int], hl.Expr]) -> hl.Expr:

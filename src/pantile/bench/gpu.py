@@ -1,0 +1,119 @@
+"""Pantile as a contender on a GPU: arrays are there before, and calls are timed by events, as those of rivals are."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any
+
+import pantile as pt
+
+from ..apps import App
+from ..runtime.cuda import graphs
+from .contender import ON_GPU, Array, Label, Unavailable
+from .ours import SYSTEM
+from .rivals.gpu_timing import better, least
+from .rivals.gpu_worker import Device, Timed
+
+DEVICES = {"torch": "torch_device", "cupy": "cupy_device"}  # whose arrays are given to pipelines, if installed
+
+
+@dataclass(frozen=True)
+class GpuContender:
+    """A compiled pipeline that writes into the same arrays on the GPU at every call."""
+
+    label: Label
+    schedule_s: float
+    compile_s: float
+    passes_s: Mapping[str, float]
+    pipeline: pt.Pipeline
+    device: Device
+    work: Callable[[], object]
+    on_device: tuple[Any, ...]  # the results
+    differs: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def results(self) -> tuple[Array, ...]:
+        """Copies of the results."""
+        self.device.wait()
+        return tuple(self.device.get(a) for a in self.on_device)
+
+    def outputs(self) -> tuple[Array, ...]:
+        """Run, and return the results."""
+        self.work()
+        return self.results
+
+    def time(self, calls: int) -> Sequence[float]:
+        """Samples of many warm calls: the milliseconds of one in each, called or captured, whichever is faster."""
+        called, captured = self._timed.called_ms(calls), self._timed.captured_ms(calls)
+        with without_graphs():
+            launched = self._timed.called_ms(calls)
+        self.details.update(least(self.details, called_ms=called, captured_ms=captured, launched_ms=launched))
+        if self._timed.why:
+            self.details["no_graph"] = self._timed.why
+        return better(called, captured)
+
+    def close(self) -> None:
+        """Nothing outlives the pipeline."""
+
+    @cached_property
+    def _timed(self) -> Timed:
+        return Timed(self.device, self.work)
+
+
+def prepare_on_gpu(app: App, schedule: str, target: str, inputs: Mapping[str, Array]) -> GpuContender:
+    """Build, schedule and compile an app, and make its outputs. Compiling includes the driver's part."""
+    device = library()
+    given = {name: device.put(array) for name, array in inputs.items()}
+    start = time.perf_counter()
+    unscheduled = app.build().with_options(target=target)
+    built = time.perf_counter()
+    chosen = app.schedule(schedule, unscheduled.options.target)
+    pipeline = unscheduled.with_schedule(chosen, estimates=inputs)
+    scheduled = time.perf_counter()
+    pipeline.compile(**given)
+    made = pipeline(**given)
+    device.wait()
+    compiled = time.perf_counter()
+    passes = pipeline.timings
+    results = made if isinstance(made, tuple) else (made,)
+
+    def work() -> None:
+        pipeline(out=results, **given)
+
+    work()
+    device.wait()
+    return GpuContender(
+        label=Label(SYSTEM, schedule, ON_GPU),
+        schedule_s=scheduled - built,
+        compile_s=(built - start) + (compiled - scheduled),
+        passes_s=passes,
+        pipeline=pipeline,
+        device=device,
+        work=work,
+        on_device=results,
+    )
+
+
+def library() -> Any:
+    """Who makes arrays on the GPU and has events."""
+    for package, module in DEVICES.items():
+        if find_spec(package) is not None:
+            return importlib.import_module(f".rivals.{module}", __package__)
+    raise Unavailable("arrays on a GPU are those of PyTorch or CuPy; install one with `pip install torch`")
+
+
+@contextmanager
+def without_graphs() -> Iterator[None]:
+    """Calls launch their kernels one by one."""
+    before, graphs.enabled = graphs.enabled, False
+    try:
+        yield
+    finally:
+        graphs.enabled = before
