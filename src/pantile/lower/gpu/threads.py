@@ -64,7 +64,7 @@ def _in_block(s: For, owners: Mapping[str, frozenset[str]], scope: Scope) -> Stm
     """The outermost of block loops that are directly inside each other."""
     count = _count(s, owners.get(s.var, frozenset()), scope)
     ((body, inner),) = step(s, scope)
-    return replace(s, body=_Dealer(count).visit(body, inner, s.var), threads=count)
+    return replace(s, body=_Dealer(count).visit(body, inner), threads=count)
 
 
 def _count(s: For, own: frozenset[str], scope: Scope) -> int:
@@ -98,19 +98,13 @@ class _Shared:
     """Points that threads share: the name that counts them, and per depth how many there are at most."""
 
     name: str
-    most: tuple[int | None, ...]
-    count: int  # threads
-
-    @property
-    def points(self) -> int:
-        return math.prod(n for n in self.most if n is not None) if None not in self.most else self.count
+    most: tuple[int, ...]
 
     def digit(self, depth: int) -> Expr:
         """The coordinate of a point at a depth, from 0 on."""
-        inside = math.prod(n for n in self.most[depth + 1 :] if n is not None)
-        own, point = self.most[depth], var(self.name)
-        outer = point if inside == 1 else point // inside
-        return outer if own is None or math.prod(n or 1 for n in self.most[: depth]) == 1 else outer % own
+        inside, outside = math.prod(self.most[depth + 1 :]), math.prod(self.most[:depth])
+        number: Expr = var(self.name) if inside == 1 else var(self.name) // inside
+        return number if outside == 1 else number % self.most[depth]
 
 
 class _Dealer:
@@ -119,28 +113,26 @@ class _Dealer:
     def __init__(self, count: int) -> None:
         self.count = count
 
-    def visit(self, s: Stmt, scope: Scope, name: str) -> Stmt:
+    def visit(self, s: Stmt, scope: Scope) -> Stmt:
         if isinstance(s, For) and s.kind is Kind.THREAD:
             return self.dealt(s, scope)
         if not any(isinstance(i, For) and i.kind in (Kind.THREAD, Kind.BLOCK) for i in walk(s)) and _is_one_piece(s):
-            alone = any(isinstance(i, Store) for i in walk(s))
-            first = next((i.buffer for i in walk(s) if isinstance(i, Store)), name)
-            return For(of_buffer(first, "thread"), _ZERO, _ONE, Kind.THREAD, s) if alone else s
-        return rebuild(s, expressions(s), tuple([self.visit(c, inner, name) for c, inner in step(s, scope)]))
+            stored = [i.buffer for i in walk(s) if isinstance(i, Store)]
+            return For(of_buffer(stored[0], "thread"), _ZERO, _ONE, Kind.THREAD, s) if stored else s
+        return rebuild(s, expressions(s), tuple([self.visit(c, inner) for c, inner in step(s, scope)]))
 
     def dealt(self, s: For, scope: Scope) -> Stmt:
         depths = list[int | None]()
         _bounds(s, scope, 0, depths)
-        if None in depths:
-            return self.strided(s, scope, depths)
-        shared = _Shared(of_loop(s.var, "thread"), tuple(depths), self.count)
-        body = _points(s, shared, 0)
-        return For(shared.name, _ZERO, const(shared.points, INDEX), Kind.THREAD, body)
+        known = tuple(n for n in depths if n is not None)
+        if len(known) < len(depths):
+            return self.strided(s, len(depths) - 1)
+        shared = _Shared(of_loop(s.var, "thread"), known)
+        return For(shared.name, _ZERO, const(math.prod(known), INDEX), Kind.THREAD, _points(s, shared, 0))
 
-    def strided(self, s: For, scope: Scope, depths: list[int | None]) -> Stmt:
+    def strided(self, s: For, last: int) -> Stmt:
         """Outer loops by every thread, and of the innermost every so many-th iteration."""
         name = of_loop(s.var, "thread")
-        last = len(depths) - 1
 
         def visit(s: Stmt, depth: int) -> Stmt:
             if isinstance(s, For) and s.kind is Kind.THREAD:
