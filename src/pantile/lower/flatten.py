@@ -22,12 +22,13 @@ from ..expr.visit import loaded, transform
 from ..graph.nodes import Graph
 from ..ir import visit as ir
 from ..ir.nodes import Alloc, BufferArg, For, Let, Prefetch, Realize, Stmt, Store
+from ..schedule.limits import MOST_SHARED
 from ..schedule.plan import Plan
 from ..target.kinds import Kind, Memory
 from .bounded import most
 from .footprint import step
 from .names import of_buffer
-from .refuse import no_constant_size, too_large_for_the_stack
+from .refuse import no_constant_size, too_large_for_a_block, too_large_for_the_stack
 from .split_storage import stored_dims
 from .vectorize import fold_ramp
 
@@ -124,6 +125,7 @@ class _Flattener:
                 memory = Memory.HEAP
             else:
                 arena, offset = self.take(arena, expr(largest, INDEX), s.dtype), arena.used
+                self.check_shared(s, memory, arena.used)
         result: Stmt = Alloc(s.buffer, s.dtype, size, memory, offset, self.visit(s.body, inner, arena))
         for name, value in reversed(lets):
             result = Let(name, value, result)
@@ -135,6 +137,11 @@ class _Flattener:
         if any(n is None for _, n in found):
             raise no_constant_size(self.graph.producer[s.buffer], s.memory)
         return replace(s, box=tuple((low, const(max(n or 1, 1), INDEX)) for low, n in found))
+
+    def check_shared(self, s: Realize, memory: Memory, used: Expr) -> None:
+        """Refuse what no block of threads has room for."""
+        if memory is Memory.SHARED and isinstance(used, Const) and int(used.value) > MOST_SHARED:
+            raise too_large_for_a_block(self.graph.producer[s.buffer], int(used.value), MOST_SHARED)
 
     def take(self, arena: _Arena, size: Expr, dtype: DType) -> _Arena:
         """The arena inside a new buffer's lifetime."""

@@ -77,3 +77,12 @@ def not_of_one_thread(stage: Stage, memory: Memory, why: str) -> UserError:
         f'cut all loops over {stage.name} alike and mark the same ones .thread(...), or use .store_in("shared")',
         stage.where,
     )
+
+
+def too_large_for_a_block(stage: Stage, size: int, room: int) -> UserError:
+    """Memory that threads of a block share, of more than any of them has."""
+    return UserError(
+        f"{stage.name} is stored in memory that the threads of a block share, of which that block would need {size:,} "
+        f"bytes; a GPU has {room:,} at most: cut its tiles smaller, or compute {stage.name} at root",
+        stage.where,
+    )

@@ -27,10 +27,8 @@ def scan(step: int, unrolled: int) -> pt.Pipeline:
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
-@pytest.mark.parametrize("rows", [1, 5, 9, 40])
+@pytest.mark.parametrize("rows", [3, 5, 9, 40])
 def test_scans(step: int, rows: int) -> None:
-    if rows < step:
-        return
     img = np.random.default_rng(0).random((rows, 50), np.float32)
     p = scan(step, 4)
     np.testing.assert_allclose(p(img=img), p.reference(img=img), rtol=1e-5)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pantile as pt
+from pantile.errors import UserError
 from pantile.expr.nodes import Const
 from pantile.expr.visit import names
 from pantile.ir.nodes import Alloc, Stmt, Store
@@ -106,3 +107,16 @@ def test_an_input_that_is_copied_into_the_block() -> None:
     assert allocated(kernel.body)["near"] == (Memory.SHARED, 10 * 34, 0)
     agrees(p, img=picture(30, 70))
     np.testing.assert_array_equal(p(img=np.ones((5, 5), np.float32)), np.full((3, 3), 9.0))
+
+
+def test_more_than_a_block_has_is_refused() -> None:
+    y, x = pt.vars("y x")
+    img, near, out = pt.Input("img", "float32", ndim=2), pt.Func("near"), pt.Func("out")
+    near[y, x] = img[y, x] * 2
+    out[y, x] = near[y, x] + near[y, x + 1]
+    p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] - 1), target="cuda-sim").with_schedule(pt.Schedule(
+        pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 256, 256).block("yo", "xo").thread("xi"),
+        pt.on("near").compute_at("out", "xo").store_in("shared").thread("x"),
+    ))  # fmt: skip
+    with pytest.raises(UserError, match=r"near is stored in memory .* would need 263,168 bytes; a GPU has 232,448 at"):
+        p.loops()

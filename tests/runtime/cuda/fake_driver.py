@@ -118,7 +118,7 @@ class FakeDriver:
         return (SUCCESS,) if self.devices else (100,)
 
     def _cuDriverGetVersion(self) -> Any:
-        return SUCCESS, 13000
+        return SUCCESS, 13990  # which no driver is: code that it "made" is not taken for a real one's
 
     def _cuDeviceGetCount(self) -> Any:
         return SUCCESS, self.devices

@@ -57,7 +57,7 @@ def test_devices_are_listed(make_driver: Make, capsys: pytest.CaptureFixture[str
     assert main(["devices"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == "GPU 1: Fake GPU, sm_90, 4 multiprocessors, 1.0 GiB, up to 227 KiB of shared memory in a block"
-    assert lines[2].startswith("driver: CUDA 13.0;")
+    assert lines[2].startswith("driver: CUDA 13.99;")
 
 
 def test_an_older_device(make_driver: Make) -> None:

@@ -9,7 +9,6 @@ Results are timed by CUDA events around many calls, as they are made one by one,
 """
 
 import importlib
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .gpu_timing import CAPTURED_CALLS, per_call_ms
-from .serving import serve
+from .serving import compile_seconds, serve
 
 DEVICES = {"torch": "torch_device", "triton": "torch_device", "cupy": "cupy_device"}  # whose arrays programs take
 
@@ -92,15 +91,13 @@ class GpuWorker:
         del schedule, threads  # There is one, and the GPU has as many as it likes.
         module = importlib.import_module(f"{__package__}.{self._system}_gpu_apps.{app}")
         arrays = {name: self._device.put(np.load(path)) for name, path in inputs.items()}
-        start = time.perf_counter()
-        self._compute = module.prepare(arrays, tuple(tuple(shape) for _, shape in outputs))
-        self._timed = Timed(self._device, self._compute)
-        self.run()
-        first = time.perf_counter()
-        self.run()
-        second = time.perf_counter()
-        compile_s = max(0.0, (first - start) - (second - first))
-        return {"schedule_s": 0.0, "compile_s": compile_s, "differs": getattr(module, "DIFFERS", None)}
+
+        def compute() -> None:
+            self._compute = module.prepare(arrays, tuple(tuple(shape) for _, shape in outputs))
+            self._timed = Timed(self._device, self._compute)
+
+        seconds = compile_seconds(compute, self.run)
+        return {"schedule_s": 0.0, "compile_s": seconds, "differs": getattr(module, "DIFFERS", None)}
 
     def run(self) -> None:
         """Compute the results."""

@@ -72,6 +72,12 @@ def _answer(worker: Worker, request: dict[str, Any]) -> dict[str, Any]:
         return {"ok": False, "error": f"{type(error).__name__}: {error}"}
 
 
+def compile_seconds(prepare: Callable[[], None], run: Callable[[], None]) -> float:
+    """What preparing and the first run take and the second run does not."""
+    prepared, first, second = _milliseconds(prepare), _milliseconds(run), _milliseconds(run)
+    return max(0.0, prepared + first - second) / 1000
+
+
 def runs_ms(run: Callable[[], None], repeat: int) -> list[float]:
     """The milliseconds of each of so many calls."""
     return [_milliseconds(run) for _ in range(repeat)]

@@ -55,10 +55,10 @@ class _Edges:
 
     def decided(self, s: Stmt, around: tuple[str, ...], scope: Scope) -> Stmt:
         steady, conditions = s, list[Expr]()
-        for name in reversed(around):
+        for name in (n for n in reversed(around) if n not in self.never):
             found = Steady(name, self.facts)
             found.statement(steady, scope)
-            if name in self.never or not found.choices or found.contradicted:
+            if not found.choices or found.contradicted:
                 continue
             steady = Decided(found.choices).statement(steady)
             conditions += [var(name) >= bound for bound in found.lower] + [var(name) < bound for bound in found.upper]

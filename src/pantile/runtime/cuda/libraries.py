@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,9 +44,9 @@ _libraries: dict[type, Library | None] = {np.ndarray: None, list: None, tuple: N
 def _found(given: Any) -> Library | None:
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and isinstance(given, getattr(torch, "Tensor", ())):
-        return Torch.of(torch)
+        return _torch(torch)
     if cupy is not None and isinstance(given, getattr(cupy, "ndarray", ())):
-        return Cupy.of(cupy)
+        return _cupy(cupy)
     kind = type(given)
     return OTHERS if hasattr(kind, "__dlpack_device__") or hasattr(given, "__cuda_array_interface__") else None
 
@@ -86,15 +87,6 @@ def allocated(make: Callable[[], Any], size: int) -> Any:
 
 class Torch:
     """Tensors."""
-
-    _one: Torch | None = None
-
-    @classmethod
-    def of(cls, torch: Any) -> Torch:
-        """The only one."""
-        if cls._one is None or cls._one._torch is not torch:
-            cls._one = cls(torch)
-        return cls._one
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -146,15 +138,6 @@ def _is_numpy(name: str) -> bool:
 
 class Cupy:
     """Its arrays; bfloat16 is uint16 to it."""
-
-    _one: Cupy | None = None
-
-    @classmethod
-    def of(cls, cupy: Any) -> Cupy:
-        """The only one."""
-        if cls._one is None or cls._one._cupy is not cupy:
-            cls._one = cls(cupy)
-        return cls._one
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
@@ -226,3 +209,4 @@ def _exchanged(given: Any) -> Exchanged | None:
 
 
 OTHERS = Others()
+_torch, _cupy = cache(Torch), cache(Cupy)  # one for each library
