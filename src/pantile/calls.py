@@ -35,9 +35,6 @@ from .machine import Machine
 from .price import Price, Sizes, price
 from .reference.stages import Stages
 from .runtime.arguments import (
-    ALIGNED,
-    ELSEWHERE,
-    WRITEABLE,
     AnyArray,
     Arguments,
     Array,
@@ -52,7 +49,6 @@ from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled import Known, Scheduled, Sort, Timings
 
-_FLAGS = ALIGNED | WRITEABLE | ELSEWHERE  # those that kinds of calls differ in
 _MOST_KINDS = 256  # remembered; a param that decides regions may make any number of them
 Kind = tuple[object, ...]
 
@@ -100,7 +96,7 @@ class Calls:
         self.arrays = backend_of(options.target).arrays
         # What each call asks of them.
         self._given_outputs, self._check_apart = self.arrays.outputs, self.arrays.check_apart
-        self._filled, self._results = self.arrays.filled, self.arrays.results
+        self._filled, self._results, self._layouts = self.arrays.filled, self.arrays.results, self.arrays.layouts
         self.arguments = Arguments(
             [_argument(i, self.arrays) for i in graph.inputs],
             [Number(p.name, p.dtype, p.default, p.where) for p in graph.params],
@@ -242,11 +238,7 @@ class Calls:
     # ---- one kind of call
 
     def _call(self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None]) -> Call:
-        kind: Kind = (
-            *[(a.shape, a.strides, a.dtype, a.flags.num & _FLAGS) for a in inputs],
-            *[a if a is None else (a.shape, a.strides, a.dtype, a.flags.num & _FLAGS) for a in outputs],
-            *[numbers[k] for k in self._deciding],
-        )
+        kind: Kind = (*self._layouts(inputs, outputs), *[numbers[k] for k in self._deciding])
         call = self._kinds.get(kind)
         if call is None:
             call = self._prepared(inputs, numbers, outputs)

@@ -21,8 +21,7 @@ from ..expr.types import DType
 NDArray = np.ndarray[Any, np.dtype[Any]]
 LARGEST_EXTENT = (1 << 31) - 1  # coordinates are int32
 LARGEST_STRIDE = 4  # that code is specialized on: of pixels whose channels are interleaved
-ALIGNED, WRITEABLE = 0x100, 0x400  # NumPy's flags of an array
-ELSEWHERE = 0x7FF0000  # bits that NumPy does not use: arrays on a device have its number and their alignment in them
+_FLAGS = 0x100 | 0x400  # those of NumPy's that kinds of calls differ in: aligned, writeable
 _VECTOR = 8  # fewer elements are not worth code of their own
 _LARGEST_REACH = 1 << 62  # of addresses that are computed in int64
 
@@ -191,6 +190,11 @@ def known_strides(a: AnyArray) -> tuple[int | None, ...]:
     near = {k: a.strides[k] // a.itemsize for k in axes if a.shape[k] >= _VECTOR}
     near = {k: n for k, n in near.items() if 2 <= n <= LARGEST_STRIDE}
     return tuple([1 if [k] == dense[:1] else near.get(k) for k in range(a.ndim)])
+
+
+def layout_of(a: NDArray) -> tuple[object, ...]:
+    """What tells NumPy's arrays apart, as far as calls are of different kinds."""
+    return a.shape, a.strides, a.dtype, a.flags.num & _FLAGS
 
 
 def element_strides(a: AnyArray) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from .arguments import AnyArray, Array, NDArray, as_array
+from .arguments import AnyArray, Array, NDArray, as_array, layout_of
 from .outputs import Shape, check_apart, given_outputs, new_array
 
 
@@ -20,6 +20,9 @@ class Arrays(Protocol):
 
     def outputs(self, wanted: Sequence[Array], out: Any) -> list[AnyArray | None]:
         """`out=` as one entry per output; None stands for a new array."""
+
+    def layouts(self, inputs: Sequence[AnyArray], outputs: Sequence[AnyArray | None]) -> list[object]:
+        """What tells kinds of calls apart, of each array; hashable, and None for None."""
 
     def check_apart(
         self, outputs: Sequence[Array], given: Sequence[AnyArray | None], inputs: Sequence[Array],
@@ -53,6 +56,10 @@ class NumpyArrays:
     given = staticmethod(as_array)
     outputs = staticmethod(given_outputs)
     check_apart = staticmethod(check_apart)
+
+    @staticmethod
+    def layouts(inputs: Sequence[Any], outputs: Sequence[Any]) -> list[object]:
+        return [None if a is None else layout_of(a) for a in (*inputs, *outputs)]
 
     @staticmethod
     def constant(table: NDArray) -> NDArray:

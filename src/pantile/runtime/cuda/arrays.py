@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import UserError
-from ..arguments import AnyArray, Array, NDArray, as_array, known_strides
+from ..arguments import AnyArray, Array, NDArray, as_array, known_strides, layout_of
 from ..outputs import Shape, check_apart, check_is_numpy, one_each
 from .device import device
 from .libraries import library_of
@@ -39,10 +39,14 @@ class CudaArrays:
         return [_output(a, o) for a, o in zip(wanted, one_each(wanted, out), strict=True)]
 
     @staticmethod
+    def layouts(inputs: Sequence[Any], outputs: Sequence[Any]) -> list[object]:
+        return [a.layout if type(a) is View else _layout_of(a) for a in (*inputs, *outputs)]
+
+    @staticmethod
     def check_apart(
         outputs: Sequence[Array], given: Sequence[Any], inputs: Sequence[Array], read: Sequence[Any]
     ) -> None:
-        if _may_overlap([a for a in given if a is not None], [a for a in read if type(a) is not Constant]):
+        if _may_overlap(given, read):
             places, reads = [_place(a) for a in given], [_place(a) for a in read]
             check_apart(outputs, places, inputs, reads)
 
@@ -99,13 +103,24 @@ def _output(wanted: Array, given: Any) -> Any:
     return given
 
 
+def _layout_of(a: Any) -> object:
+    """A table is the same in all calls of a pipeline."""
+    return None if a is None or type(a) is Constant else layout_of(a)
+
+
 def _may_overlap(outputs: Sequence[Any], inputs: Sequence[Any]) -> bool:
-    """Whether that has to be looked at closely."""
-    if any(type(a) is not View for a in outputs):
-        return True
-    spans = [a.span() for a in outputs]
-    taken = spans + [a.span() for a in inputs if type(a) is View]
-    return any(low < end and begin < high for k, (low, high) in enumerate(spans) for begin, end in taken[k + 1 :])
+    """Whether that has to be looked at closely: arrays of the host are."""
+    taken = [a.span() for a in inputs if type(a) is View]
+    for a in outputs:
+        if type(a) is View:
+            begin, end = span = a.span()
+            for low, high in taken:
+                if low < end and begin < high:
+                    return True
+            taken.append(span)
+        elif a is not None:
+            return True
+    return False
 
 
 def _place(a: Any) -> Any:

@@ -23,7 +23,7 @@ from .exchange import Exchanged, in_c_order
 from .failures import out_of_memory
 from .memory import let_libraries_go
 from .results import DeviceArray
-from .views import Library, View
+from .views import LONGEST_ACCESS, Layout, Library, View, layout
 
 
 def library_of(given: Any) -> Library | None:
@@ -37,7 +37,7 @@ def library_of(given: Any) -> Library | None:
     return found
 
 
-_MOST_KINDS = 64
+_MOST_KINDS, _MOST_LAYOUTS = 64, 4096
 _libraries: dict[type, Library | None] = {np.ndarray: None, list: None, tuple: None, type(None): None}
 
 
@@ -96,6 +96,7 @@ class Torch:
         names = {t: str(t).removeprefix("torch.") for t in vars(torch).values() if isinstance(t, torch.dtype)}
         self._numpy = {t: np.dtype(name) for t, name in names.items() if _is_numpy(name)}
         self._types = {name: t for t, name in names.items()}
+        self._layouts: dict[tuple[Any, ...], Layout] = {}  # by what tensors say of themselves
 
     def view(self, wanted: Array, given: Any) -> View | None:
         if not given.is_cuda:
@@ -104,19 +105,30 @@ class Torch:
             raise UserError(f"{wanted.label} is given a tensor that requires gradients; pass {wanted.name}.detach()")
         if given.is_neg():
             raise UserError(f"{wanted.label} is given a negated view; pass {wanted.name}.resolve_neg()")
-        held = self._numpy.get(given.dtype)
-        if held is None:
-            held = seen_as(wanted, str(given.dtype).removeprefix("torch."))
-        size = held.itemsize
-        return View(
-            given, self, given.get_device(), given.data_ptr(), tuple(given.shape),
-            tuple([s * size for s in given.stride()]), held,
-        )  # fmt: skip
+        kind, address = given.dtype, given.data_ptr()
+        if kind not in self._numpy:
+            seen_as(wanted, str(kind).removeprefix("torch."))
+        key = kind, given.shape, given.stride(), given.get_device(), address % LONGEST_ACCESS
+        return View(given, self, self._layouts.get(key) or self._layout(*key, wanted.dtype), address)
 
     def new(self, wanted: DType, shape: Shape, ordinal: int, stream: int) -> View:
         torch, kind = self._torch, self._types[wanted.name]
         made = allocated(lambda: torch.empty(shape, dtype=kind, device=ordinal), 0)
-        return View(made, self, ordinal, made.data_ptr(), shape, in_c_order(shape, wanted.bytes), wanted.numpy)
+        address = made.data_ptr()
+        key = kind, shape, None, ordinal, address % LONGEST_ACCESS
+        return View(made, self, self._layouts.get(key) or self._layout(*key, wanted), address)
+
+    def _layout(
+        self, kind: Any, shape: Shape, strides: tuple[int, ...] | None, ordinal: int, place: int, t: DType
+    ) -> Layout:
+        """`strides` in elements, None in C order. What is no type of NumPy's is held as the one that is wanted."""
+        held = self._numpy.get(kind, t.numpy)
+        size = held.itemsize
+        steps = in_c_order(shape, size) if strides is None else tuple([s * size for s in strides])
+        if len(self._layouts) >= _MOST_LAYOUTS:
+            self._layouts.clear()
+        found = self._layouts[kind, shape, strides, ordinal, place] = layout(ordinal, place, tuple(shape), steps, held)
+        return found
 
     def converted(self, name: str, wanted: DType) -> str:
         return f"{name}.to(torch.{wanted})"
@@ -146,15 +158,15 @@ class Cupy:
         return int(self._cupy.cuda.get_current_stream().ptr)
 
     def view(self, wanted: Array, given: Any) -> View | None:
-        return View(
-            given, self, given.device.id, given.data.ptr, given.shape, given.strides,
-            seen_as(wanted, "bfloat16") if given.dtype.name == "bfloat16" else given.dtype,
-        )  # fmt: skip
+        held = seen_as(wanted, "bfloat16") if given.dtype.name == "bfloat16" else given.dtype
+        address = given.data.ptr
+        return View(given, self, layout(given.device.id, address, given.shape, given.strides, held), address)
 
     def new(self, wanted: DType, shape: Shape, ordinal: int, stream: int) -> View:
         with self._cupy.cuda.Device(ordinal):
             made = allocated(lambda: self._cupy.empty(shape, wanted.numpy), 0)
-        return View(made, self, ordinal, made.data.ptr, shape, made.strides, wanted.numpy)
+        address = made.data.ptr
+        return View(made, self, layout(ordinal, address, shape, made.strides, wanted.numpy), address)
 
     def converted(self, name: str, wanted: DType) -> str:
         return f"{name}.astype({wanted.numpy.name!r})"
@@ -172,7 +184,8 @@ class Others:
     def view(self, wanted: Array, given: Any) -> View | None:
         if isinstance(given, DeviceArray):
             held = seen_as(wanted, given.dtype.name)
-            return View(given, self, given.device, given.address, given.shape, given.strides, held, True, given.stream)
+            laid_out = layout(given.device, given.address, given.shape, given.strides, held)
+            return View(given, self, laid_out, given.address, given.stream)
         try:
             said = _exchanged(given)
             if said is None:
@@ -182,14 +195,13 @@ class Others:
             raise
         except Exception as error:
             raise not_an_array(wanted, given, error) from error
-        return View(
-            given, self, said.ordinal, said.address, said.shape, said.strides, held, said.writeable, said.stream,
-            said.keeps,
-        )  # fmt: skip
+        laid_out = layout(said.ordinal, said.address, said.shape, said.strides, held, said.writeable)
+        return View(given, self, laid_out, said.address, said.stream, said.keeps)
 
     def new(self, wanted: DType, shape: Shape, ordinal: int, stream: int) -> View:
         made = DeviceArray(device(ordinal), shape, wanted, stream)
-        return View(made, self, ordinal, made.address, made.shape, made.strides, wanted.numpy, True, stream)
+        laid_out = layout(ordinal, made.address, made.shape, made.strides, wanted.numpy)
+        return View(made, self, laid_out, made.address, stream)
 
     def stream(self, ordinal: int) -> int:
         return 0

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...expr.types import DType
-from ..arguments import ALIGNED, WRITEABLE, Array, NDArray
+from ..arguments import Array, NDArray
 from ..outputs import Shape
 from .device import Device
 from .driver import checked
@@ -19,56 +19,96 @@ LONGEST_ACCESS = 16  # bytes that a thread moves at once; code does not care for
 
 
 class Flags:
-    """As of a NumPy array; the number tells devices and alignments apart, too."""
+    """As of a NumPy array."""
 
-    __slots__ = ("aligned", "alignment", "num", "writeable")
+    __slots__ = ("aligned", "alignment", "writeable")
 
-    def __init__(self, ordinal: int, alignment: int, itemsize: int, writeable: bool) -> None:
+    def __init__(self, alignment: int, itemsize: int, writeable: bool) -> None:
         self.alignment, self.writeable = alignment, writeable
         self.aligned = alignment % itemsize == 0
-        where = (ordinal + 1) << 16 | alignment.bit_length() << 24
-        self.num = where | self.aligned * ALIGNED | writeable * WRITEABLE
 
 
-_flags: dict[tuple[int, int, int, bool], Flags] = {}
+class Layout:
+    """All that there is to know of an array but its address. There is one object for arrays that are laid out alike, so
+    that calls are compared by these alone. Strides are in bytes, as NumPy's."""
+
+    __slots__ = ("dtype", "flags", "high", "itemsize", "low", "ndim", "ordinal", "shape", "size", "strides")
+
+    def __init__(
+        self, ordinal: int, alignment: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any],
+        writeable: bool,
+    ) -> None:  # fmt: skip
+        self.ordinal, self.shape, self.strides, self.dtype = ordinal, shape, strides, dtype
+        self.flags = Flags(alignment, dtype.itemsize, writeable)
+        self.ndim, self.itemsize, self.size = len(shape), dtype.itemsize, prod(shape)
+        # From its address to its first byte and behind its last one; the same twice if there are none.
+        steps = [(n - 1) * s for n, s in zip(shape, strides, strict=True)] if self.size else []
+        self.low = sum(s for s in steps if s < 0)
+        self.high = sum(s for s in steps if s > 0) + self.itemsize if self.size else 0
 
 
-def flags(ordinal: int, address: int, itemsize: int, writeable: bool) -> Flags:
-    """The same object for the same flags."""
-    key = ordinal, gcd(address, LONGEST_ACCESS), itemsize, writeable
-    found = _flags.get(key)
+_MOST_LAYOUTS = 4096
+_layouts: dict[tuple[object, ...], Layout] = {}
+
+
+def layout(
+    ordinal: int, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any],
+    writeable: bool = True,
+) -> Layout:  # fmt: skip
+    """That of an array at this address."""
+    key = ordinal, gcd(address, LONGEST_ACCESS), shape, strides, dtype, writeable
+    found = _layouts.get(key)
     if found is None:
-        found = _flags[key] = Flags(*key)
+        if len(_layouts) >= _MOST_LAYOUTS:
+            _layouts.clear()
+        # Of several threads, the first one's is everybody's.
+        found = _layouts.setdefault(key, Layout(*key))
     return found
 
 
 class View:
-    """An array of another library, or of ours. Strides are in bytes, as NumPy's."""
+    """An array of another library, or of ours."""
 
-    __slots__ = ("address", "dtype", "flags", "given", "keeps", "library", "ordinal", "shape", "stream", "strides")
+    __slots__ = ("address", "given", "keeps", "layout", "library", "stream")
 
     def __init__(
-        self, given: Any, library: Library, ordinal: int, address: int, shape: tuple[int, ...],
-        strides: tuple[int, ...], dtype: np.dtype[Any], writeable: bool = True, stream: int | None = None,
-        keeps: Any = None,
-    ) -> None:  # fmt: skip
-        self.given, self.library, self.ordinal, self.address = given, library, ordinal, address
-        self.shape, self.strides, self.dtype = shape, strides, dtype
-        self.flags = flags(ordinal, address, dtype.itemsize, writeable)
+        self, given: Any, library: Library, layout: Layout, address: int, stream: int | None = None, keeps: Any = None
+    ) -> None:
+        self.given, self.library, self.layout, self.address = given, library, layout, address
         self.stream = stream  # that the array was made in, where it says so itself
         self.keeps = keeps  # what has to be there for as long as this
 
     @property
+    def ordinal(self) -> int:
+        return self.layout.ordinal
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.layout.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self.layout.strides
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.layout.dtype
+
+    @property
+    def flags(self) -> Flags:
+        return self.layout.flags
+
+    @property
     def ndim(self) -> int:
-        return len(self.shape)
+        return self.layout.ndim
 
     @property
     def itemsize(self) -> int:
-        return self.dtype.itemsize
+        return self.layout.itemsize
 
     @property
     def size(self) -> int:
-        return prod(self.shape)
+        return self.layout.size
 
     def converted(self, name: str, wanted: DType) -> str:
         return self.library.converted(name, wanted)
@@ -78,11 +118,7 @@ class View:
 
     def span(self) -> tuple[int, int]:
         """The addresses from the first byte to behind the last one; the same twice if there are none."""
-        if not self.size:
-            return self.address, self.address
-        steps = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
-        low = self.address + sum(s for s in steps if s < 0)
-        return low, self.address + sum(s for s in steps if s > 0) + self.itemsize
+        return self.address + self.layout.low, self.address + self.layout.high
 
     def stand_in(self) -> NDArray:
         """A NumPy array at the same address, of which nothing may be read: to compare places in memory."""
