@@ -46,8 +46,8 @@ def test_an_artifact_is_all_that_running_takes() -> None:
     artifact = CudaCode.from_bytes(backend.artifact(program, to_llvm(program, options, trace), target, debug=False))
     (entry,), (kernel,) = artifact.entries, artifact.program.kernels
     assert (entry.kernel, entry.threads, entry.shared) == (kernel.name, kernel.threads, kernel.shared)
-    assert f".entry {entry.symbol}(" in artifact.ptx
-    assert f"[{entry.size}]" in artifact.ptx
+    assert f".entry {entry.symbol}(" in artifact.ptx[0]
+    assert f"[{entry.size}]" in artifact.ptx[0]
     assert kernel.body == Block(()) or isinstance(kernel.body, Block)
     (launch,) = [s for s in walk(artifact.program.body) if isinstance(s, Launch)]
     assert launch.kernel == kernel.name

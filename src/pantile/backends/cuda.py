@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..codegen.compile import assembly
+from ..codegen.compile import assemblies, assembly
 from ..codegen.emit import emit
 from ..codegen.entry import entries
 from ..errors import UserError
@@ -45,7 +45,7 @@ class Cuda:
         writes = tuple([written(k) for k in program.kernels])
         host = replace(program, kernels=kernels)
         started = entries(program, target.index_bits)
-        return CudaCode(assembly(text, target), target.cpu, started, writes, host).to_bytes()
+        return CudaCode(assemblies(text, target), target.cpu, started, writes, host).to_bytes()
 
     def loaded(self, artifact: bytes) -> LoadedForCuda:
         return LoadedForCuda(CudaCode.from_bytes(artifact))

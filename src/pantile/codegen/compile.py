@@ -15,8 +15,10 @@ core that runs instructions as they come puts independent ones side by side.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import NewPassManager
@@ -28,6 +30,8 @@ from ..native import set_up_gpus, set_up_llvm
 from ..target import Target
 from ..target.description import CUDA
 from .parts import parts
+
+T = TypeVar("T")
 
 _OPTIMIZE = 1
 _SELECT = 3  # instructions, registers and their order: what makes loops fast
@@ -42,17 +46,26 @@ _ORDERED_AS = {"neoverse-n1": "cortex-a55"}
 
 def compile_objects(text: str, target: Target) -> tuple[bytes, ...]:
     """Relocatable object code for `target`: of long modules in several parts, compiled at once."""
+    return _of_parts(text, target, compile_object)
+
+
+def assemblies(text: str, target: Target) -> tuple[str, ...]:
+    """The same as assembly, for targets whose drivers take that."""
+    return _of_parts(text, target, assembly)
+
+
+def _of_parts(text: str, target: Target, make: Callable[[str, Target], T]) -> tuple[T, ...]:
     modules = parts(text)
     if len(modules) == 1:
-        return (compile_object(text, target),)
+        return (make(text, target),)
     check_llvm()
     with llvm_for_a_team():
-        return tuple(side_by_side([partial(_compile_part, module, target) for module in modules]))
+        return tuple(side_by_side([partial(_of_part, module, target, make) for module in modules]))
 
 
-def _compile_part(text: str, target: Target) -> bytes:
+def _of_part(text: str, target: Target, make: Callable[[str, Target], T]) -> T:
     with in_team():
-        return compile_object(text, target)
+        return make(text, target)
 
 
 def compile_object(text: str, target: Target) -> bytes:

@@ -95,7 +95,7 @@ def emit(program: Program, target: Target, *, strict: bool = False, debug: bool 
     module = Module(program.name, target, strict, debug, dtypes, ordinals, alias.notes, kernels)
     if target.has_blocks:
         functions = [_block(k, entry.symbol, program, module) for k, entry in _entries(program, target)]
-        return "\n".join([SHARED_MEMORY, *functions, _METADATA, *alias.lines, ""])
+        return "\n".join([*functions, SHARED_MEMORY, _METADATA, *alias.lines, ""])
     functions = [*(_kernel(k, module) for k in program.kernels), _host(program, module)]
     attributes = _PREFETCHING_ATTRIBUTES if _prefetches(program) else _ATTRIBUTES
     return "\n".join([*functions, attributes, _DECLARATIONS + _METADATA, *alias.lines, ""])

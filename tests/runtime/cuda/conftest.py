@@ -27,7 +27,8 @@ def make_driver(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeDriver]:
     def artifact(self: Cuda, program: Any, *rest: Any) -> bytes:
         made = original(self, program, *rest)
         code = CudaCode.from_bytes(made)
-        MADE[code.ptx] = {e.symbol: (k, e) for k, e in zip(program.kernels, code.entries, strict=True)}
+        for ptx in code.ptx:
+            MADE[ptx] = {e.symbol: (k, e) for k, e in zip(program.kernels, code.entries, strict=True)}
         return made
 
     monkeypatch.setattr(Cuda, "artifact", artifact)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pantile as pt
+from pantile.codegen import parts
 from pantile.runtime.cuda import graphs
 
 from .conftest import picture
@@ -103,6 +104,16 @@ def test_streams_have_graphs_of_their_own(fake: FakeDriver, torch) -> None:
     fake.captured = {0x50}
     p(img=img)
     assert fake.counted()["cuLaunchKernel"] == 2
+
+
+def test_long_code_is_made_in_parts(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_LEAST", 40)
+    monkeypatch.setattr(parts, "_WORTH", 10)
+    img, p = picture(40, 70), chain(5, "part")
+    assert (p(img=img) == p.reference(img=img)).all()
+    counted = fake.counted()
+    assert counted["cuModuleLoadData"] >= 2 and counted["cuLinkCreate"] == counted["cuLinkDestroy"]
+    assert counted["cuCtxPushCurrent"] == counted["cuCtxPopCurrent"] > counted["cuLinkCreate"]
 
 
 def test_several_threads(fake: FakeDriver) -> None:

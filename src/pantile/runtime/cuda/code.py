@@ -1,7 +1,8 @@
 """Code for GPUs: what compiling leaves, and what a device makes of it.
 
 PTX is for any GPU from its capability on. The driver makes machine code of it, which takes as long as compiling did, so
-that this is kept in the cache on disk, too, for each kind of GPU and version of the driver.
+that this is kept in the cache on disk, too, for each kind of GPU and version of the driver. Parts of long code are made
+at the same time, by LLVM and by the driver.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import pickle
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ...codegen.entry import Entry
 from ...dataclass import dataclass
 from ...errors import PantileError, UserError
+from ...expr.depth import side_by_side
 from ...forks import Lock
 from ...ir.nodes import Program
 from .. import cache
@@ -27,10 +31,10 @@ _SHARED = 48 << 10  # bytes that a kernel may have without asking
 
 @dataclass(frozen=True)
 class CudaCode:
-    """What compiling leaves: PTX, and for each kernel how it is started and which of its buffers it writes; and the
-    program, whose kernels need no bodies any more."""
+    """What compiling leaves: PTX, in several parts where it is long, and for each kernel how it is started and which of
+    its buffers it writes; and the program, whose kernels need no bodies any more."""
 
-    ptx: str
+    ptx: tuple[str, ...]
     capability: str
     entries: tuple[Entry, ...]
     writes: tuple[tuple[bool, ...], ...]
@@ -75,12 +79,17 @@ class Functions:
         device.check(self.code.capability)
         for entry in self.code.entries:
             _check_limits(device, entry)
-        module = checked(device.cu.cuModuleLoadData(image(device, self.code.ptx)))
-        self._modules.append(module)
+        modules = [checked(device.cu.cuModuleLoadData(image)) for image in images(device, self.code.ptx)]
+        self._modules += modules
+        of = [next(m for m, ptx in zip(modules, self.code.ptx, strict=True) if _has(ptx, e)) for e in self.code.entries]
         return {
             entry.kernel: Function(_handle(device, module, entry), entry, writes)
-            for entry, writes in zip(self.code.entries, self.code.writes, strict=True)
+            for module, entry, writes in zip(of, self.code.entries, self.code.writes, strict=True)
         }
+
+
+def _has(ptx: str, entry: Entry) -> bool:
+    return f".entry {entry.symbol}(" in ptx
 
 
 def _handle(device: Device, module: Any, entry: Entry) -> Any:
@@ -117,6 +126,21 @@ def _check_limits(device: Device, entry: Entry) -> None:
 
 
 # ---- machine code
+
+
+def images(device: Device, parts: Sequence[str]) -> list[bytes]:
+    """The machine code of parts of PTX for this device, made at once."""
+    if len(parts) == 1:
+        return [image(device, parts[0])]
+    return side_by_side([partial(_image_of_part, device, ptx) for ptx in parts])
+
+
+def _image_of_part(device: Device, ptx: str) -> bytes:
+    entered = device.enter()
+    try:
+        return image(device, ptx)
+    finally:
+        device.leave(entered)
 
 
 def image(device: Device, ptx: str) -> bytes:
