@@ -13,7 +13,7 @@ from .context import Context
 from .division import write_floordiv, write_mod
 from .fixed_point import FIXED_POINT_WRITERS
 from .nesting import cut_inside
-from .rounding import fma_16bit, round_bfloat
+from .rounding import by_bfloats, fma_16bit, negated_bfloat, round_bfloat
 from .types import constant, integer, mangled, value_type
 
 Writer = Callable[[Context, Op, list[str]], str]
@@ -58,6 +58,8 @@ def _extreme(name: str, on_conditions: str) -> Writer:
             return ctx.fn.value(f"{on_conditions} {_type(e)} {args[0]}, {args[1]}")
         if e.dtype.is_float:
             flags = "" if ctx.module.strict else "nsz "
+            if e.dtype.kind == "bfloat" and ctx.fn.has_bfloats:
+                return by_bfloats(ctx.fn, f"{name}imum", args, e.lanes, flags)
             return call(ctx, f"{name}imum", _type(e), *args, flags=flags)
         return cut_inside(ctx.fn, e, call(ctx, f"{'s' if e.dtype.is_signed else 'u'}{name}", _type(e), *args))
 
@@ -65,6 +67,8 @@ def _extreme(name: str, on_conditions: str) -> Writer:
 
 
 def _neg(ctx: Context, e: Op, args: list[str]) -> str:
+    if e.dtype.kind == "bfloat" and ctx.fn.has_bfloats:
+        return negated_bfloat(ctx.fn, args[0], e.lanes)
     if e.dtype.is_float:
         return ctx.fn.value(f"fneg {_type(e)} {args[0]}")
     return ctx.fn.value(f"sub {_type(e)} {integer(0, e.dtype.bits, e.lanes)}, {args[0]}")
@@ -90,6 +94,8 @@ def _rsqrt(ctx: Context, e: Op, args: list[str]) -> str:
 
 
 def _fma(ctx: Context, e: Op, args: list[str]) -> str:
+    if e.dtype.kind == "bfloat" and ctx.fn.has_bfloats:
+        return by_bfloats(ctx.fn, "fma", args, e.lanes)
     if e.dtype.bits == 16 and (e.dtype.kind == "bfloat" or not ctx.module.target.native_half):
         return fma_16bit(ctx.fn, e.dtype, e.lanes, args)
     return call(ctx, "fma", _type(e), *args)

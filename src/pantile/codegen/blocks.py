@@ -39,6 +39,7 @@ def begin_block(module: Module, kernel: Kernel, symbol: str, counts: Collection[
     takes = f"ptr byval([{frame.size} x i8]) align 8 %frame"
     head = f'define ptx_kernel void @{symbol}({takes}) nounwind "nvvm.reqntid"="{kernel.threads}"'
     fn = Function(head, frame, "%frame")
+    fn.has_bfloats = module.target.native_bfloat
     for b in kernel.buffers:
         pointer = fn.resolve(global_pointer(b.name), "ptr addrspace(1)")
         fn.bind(buffer_pointer(b.name), _generic(fn, pointer, 1))

@@ -48,6 +48,7 @@ class Function:
         self._heap: list[str] = []  # labels of where the heap buffers that are live are given back on the way out
         self._ways_out: list[str] = []
         self.has_loops = False
+        self.has_bfloats = False  # whether the target converts to bfloat16 and computes with it
         self._long_loops: list[int] = []  # lines that end them
         self._numbers: dict[str, str] = {}
         self._added: list[str] = []

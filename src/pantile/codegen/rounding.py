@@ -1,4 +1,8 @@
-"""Rounding to 16-bit floats with integer and float32 instructions alone: no target needs a library call for it."""
+"""Rounding to 16-bit floats with integer and float32 instructions alone: no target needs a library call for it.
+
+Where a target has instructions for bfloat16, values are handed to them and come back as float32s; LLVM leaves out what
+goes there and back, so that operations in a row, and loads and stores, stay with bfloat16s.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +26,35 @@ def _bools(lanes: int) -> str:
     return integer_type(1, lanes)
 
 
+def _bfloat(lanes: int) -> str:
+    return "bfloat" if lanes == 1 else f"<{lanes} x bfloat>"
+
+
+def to_bfloat(fn: Function, value: str, lanes: int) -> str:
+    """A float32 as LLVM's bfloat, rounded."""
+    return fn.value(f"fptrunc {_float(lanes)} {value} to {_bfloat(lanes)}")
+
+
+def from_bfloat(fn: Function, value: str, lanes: int) -> str:
+    """LLVM's bfloat as a float32."""
+    return fn.value(f"fpext {_bfloat(lanes)} {value} to {_float(lanes)}")
+
+
+def by_bfloats(fn: Function, name: str, args: list[str], lanes: int, flags: str = "") -> str:
+    """An intrinsic of bfloat16s that are held in float32s."""
+    t = _bfloat(lanes)
+    operands = ", ".join([f"{t} {to_bfloat(fn, a, lanes)}" for a in args])
+    return from_bfloat(fn, fn.value(f"call {flags}{t} @llvm.{name}.{mangled(t)}({operands})"), lanes)
+
+
+def negated_bfloat(fn: Function, value: str, lanes: int) -> str:
+    return from_bfloat(fn, fn.value(f"fneg {_bfloat(lanes)} {to_bfloat(fn, value, lanes)}"), lanes)
+
+
 def round_bfloat(fn: Function, value: str, lanes: int) -> str:
     """A float32 to the nearest bfloat16, ties to even, still held in a float32."""
+    if fn.has_bfloats:
+        return from_bfloat(fn, to_bfloat(fn, value, lanes), lanes)
     f, i = _float(lanes), integer_type(32, lanes)
     bits = fn.value(f"bitcast {f} {value} to {i}")
     upper = fn.value(f"lshr {i} {bits}, {integer(16, 32, lanes)}")
@@ -39,6 +70,8 @@ def round_bfloat(fn: Function, value: str, lanes: int) -> str:
 
 def bfloat_bits(fn: Function, value: str, lanes: int) -> str:
     """The 16 bits of a bfloat16 held in a float32."""
+    if fn.has_bfloats:
+        return fn.value(f"bitcast {_bfloat(lanes)} {to_bfloat(fn, value, lanes)} to {integer_type(16, lanes)}")
     i = integer_type(32, lanes)
     bits = fn.value(f"bitcast {_float(lanes)} {value} to {i}")
     upper = fn.value(f"lshr {i} {bits}, {integer(16, 32, lanes)}")
@@ -47,6 +80,8 @@ def bfloat_bits(fn: Function, value: str, lanes: int) -> str:
 
 def bfloat_from_bits(fn: Function, bits: str, lanes: int) -> str:
     """16 bits as a bfloat16 held in a float32."""
+    if fn.has_bfloats:
+        return from_bfloat(fn, fn.value(f"bitcast {integer_type(16, lanes)} {bits} to {_bfloat(lanes)}"), lanes)
     i = integer_type(32, lanes)
     wide = fn.value(f"zext {integer_type(16, lanes)} {bits} to {i}")
     upper = fn.value(f"shl {i} {wide}, {integer(16, 32, lanes)}")

@@ -52,7 +52,7 @@ def mangled(text: str) -> str:
     if text.startswith("<"):
         lanes, element = text[1:-1].split(" x ")
         return f"v{lanes}{mangled(element)}"
-    return {"half": "f16", "float": "f32", "double": "f64"}.get(text, text)
+    return {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}.get(text, text)
 
 
 def splat(literal: str, element: str, lanes: int) -> str:

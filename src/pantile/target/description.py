@@ -56,6 +56,11 @@ class Target:
         )
 
     @property
+    def native_bfloat(self) -> bool:
+        """Whether bfloat16 arithmetic is."""
+        return self.has_blocks and int(self.cpu.removeprefix("sm_").rstrip("a")) >= _FIRST_WITH_BFLOATS
+
+    @property
     def multiplies_by_lane(self) -> bool:
         """Whether an operand of a vector multiplication may be one lane of a register."""
         return self.architecture == "aarch64"
@@ -80,6 +85,7 @@ CUDA, SIMULATED = "cuda", "cuda-sim"
 _LONGEST_ACCESS = 128  # bits that a thread loads or stores at once
 _GPU_REGISTERS = 255  # of a thread, 32 bits each
 _GPU_LINE = 128
+_FIRST_WITH_BFLOATS = 80
 
 
 def gpu_target(capability: str, architecture: str = CUDA) -> Target:

@@ -53,7 +53,7 @@ def all_of(t: DType, lanes: int) -> Program:
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("t", ALL, ids=str)
 def test_all_of_a_type(t: DType, strict: bool) -> None:
-    for cpu in ("sm_70", "sm_90"):
+    for cpu in GPUS if t is BFLOAT16 else ("sm_70", "sm_90"):
         text = ptx(all_of(t, 1), GPUS[cpu], strict=strict)
         assert "call" not in text
         assert ".local" not in text
@@ -65,6 +65,6 @@ def test_all_of_a_type_as_vectors(t: DType) -> None:
 
 
 @needs_assembler
-@pytest.mark.parametrize("t", [UINT8, FLOAT16, FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("t", [UINT8, FLOAT16, BFLOAT16, FLOAT32, FLOAT64], ids=str)
 def test_the_assembler_takes_all_of_a_type(t: DType, tmp_path: Path) -> None:
     assert spilled(assembled(ptx(all_of(t, 1)), GPUS["sm_90"], tmp_path)) == {"0"}

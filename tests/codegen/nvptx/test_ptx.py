@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pantile.expr.build import cast
-from pantile.expr.nodes import Expr, const, op, var
+from pantile.expr.nodes import Cast, Expr, const, op, var
 from pantile.expr.types import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT8, UINT16, DType
 from pantile.ir.nodes import Barrier, Block, If, Launch, Let, Program, ScalarArg, Stmt
 from pantile.target import GPUS
@@ -207,6 +207,34 @@ def test_products_and_sums_are_fused_unless_strict() -> None:
     assert "mul.rn.f32" in strict
     assert "add.rn.f32" in strict
     assert "fma" not in strict
+
+
+@pytest.mark.parametrize(
+    ("t", "cpu", "suffix", "computed"),
+    [(FLOAT16, "sm_70", "f16x2", "fma sub"), (FLOAT16, "sm_90", "f16x2", "fma sub min"),
+     (BFLOAT16, "sm_80", "bf16x2", "fma min"), (BFLOAT16, "sm_90", "bf16x2", "fma sub min")],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("lanes", [2, 8])
+def test_floats_of_16_bits_are_computed_in_pairs(t: DType, cpu: str, suffix: str, computed: str, lanes: int) -> None:
+    """Two at a time, where the GPU has instructions for it; of bfloat16, sm_80 has fused ones and extremes alone."""
+    x, y = (load(name, p * lanes, t, lanes) for name in ("img", "other"))
+    e = (x * y + x) * (x - y) + op("min", -x, y)
+    made = program(threads("p", 256, store("out", p * lanes, e)), buffers=dict.fromkeys(("img", "other", "out"), t))
+    text = ptx(made, GPUS[cpu])
+    pairs = re.findall(rf"(\w+)(?:\.rn|\.NaN)?\.{suffix}", text)
+    assert set(computed.split()) <= set(pairs)
+    assert pairs.count("fma") >= lanes
+    if cpu != "sm_70":
+        assert not re.search(r"\.f32|\.b?f16\b", text)
+
+
+def test_floats_of_16_bits_are_rounded_by_instructions() -> None:
+    x = load("img", p * 2, FLOAT32, 2)
+    for t, instruction in ((FLOAT16, "cvt.rn.f16x2.f32"), (BFLOAT16, "cvt.rn.bf16x2.f32")):
+        made = program(threads("p", 256, store("out", p * 2, Cast(t, 2, x))), buffers={"img": FLOAT32, "out": t})
+        assert ptx(made).count(instruction) == 1
+        assert not re.search(r"(add|and|or)\.[bs]32 .*(32767|-65536|4194304)", ptx(made))
 
 
 def test_conversions_are_one_instruction() -> None:
