@@ -238,7 +238,9 @@ class Calls:
     # ---- one kind of call
 
     def _call(self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None]) -> Call:
-        kind: Kind = (*self._layouts(inputs, outputs), *[numbers[k] for k in self._deciding])
+        kind: Kind = tuple(self._layouts(inputs, outputs))
+        if self._deciding:
+            kind += tuple([numbers[k] for k in self._deciding])
         call = self._kinds.get(kind)
         if call is None:
             call = self._prepared(inputs, numbers, outputs)

@@ -87,14 +87,15 @@ class Arguments:
         self._as_array = as_array
         self._names = [*(a.name for a in self.arrays if a.table is None), *(n.name for n in self.numbers)]
         self._known = frozenset(self._names)
+        self._each = [(a, a.name, a.table) for a in self.arrays]
 
     def match(self, given: Mapping[str, Any]) -> tuple[list[AnyArray], list[bool | int | float]]:
         """The arrays and numbers of a call, in order. Numbers are checked; `check_array` checks arrays."""
         if not self._known.issuperset(given):
             raise self._unknown(next(name for name in given if name not in self._known))
-        as_array = self._as_array
-        arrays = [as_array(a, given.get(a.name)) if a.table is None else a.table for a in self.arrays]
-        return arrays, [as_number(n, given.get(n.name, n.default)) for n in self.numbers]
+        as_array, get = self._as_array, given.get
+        arrays = [as_array(a, get(name)) if table is None else table for a, name, table in self._each]
+        return arrays, [as_number(n, get(n.name, n.default)) for n in self.numbers] if self.numbers else []
 
     def _unknown(self, name: str) -> UserError:
         close = get_close_matches(name, self._names, n=1)

@@ -59,7 +59,7 @@ class NumpyArrays:
 
     @staticmethod
     def layouts(inputs: Sequence[Any], outputs: Sequence[Any]) -> list[object]:
-        return [None if a is None else layout_of(a) for a in (*inputs, *outputs)]
+        return [layout_of(a) for a in inputs] + [None if a is None else layout_of(a) for a in outputs]
 
     @staticmethod
     def constant(table: NDArray) -> NDArray:

@@ -88,7 +88,10 @@ class FakeTorch:
         seen, address = memory_of(self._driver, a)
         return Tensor(self, seen, address, getattr(self, kind or a.dtype.name), ordinal)
 
-    def empty(self, shape: tuple[int, ...], *, dtype: dtype, device: int) -> Tensor:
+    def empty_strided(
+        self, shape: tuple[int, ...], strides: tuple[int, ...], *, dtype: dtype, device: int
+    ) -> Tensor:
+        assert strides == in_c_order(shape, 1)
         if self.full:
             self.full -= 1
             raise OutOfMemoryError("CUDA out of memory")

@@ -13,7 +13,7 @@ from ...errors import UserError
 from ..arguments import AnyArray, Array, NDArray, as_array, known_strides, layout_of
 from ..outputs import Shape, check_apart, check_is_numpy, one_each
 from .device import device
-from .libraries import library_of
+from .libraries import view_of
 from .memory import host_array
 from .staging import laid_out
 from .views import LONGEST_ACCESS, Constant, View
@@ -24,8 +24,7 @@ class CudaArrays:
 
     @staticmethod
     def given(wanted: Array, value: Any) -> AnyArray:
-        library = library_of(value)
-        seen = None if library is None else library.view(wanted, value)
+        seen = view_of(wanted, value)
         return as_array(wanted, value) if seen is None else seen
 
     @staticmethod
@@ -36,6 +35,8 @@ class CudaArrays:
     def outputs(wanted: Sequence[Array], out: Any) -> list[Any]:
         if out is None:
             return [None] * len(wanted)
+        if len(wanted) == 1 and not isinstance(out, (tuple, list)):
+            return [_output(wanted[0], out)]
         return [_output(a, o) for a, o in zip(wanted, one_each(wanted, out), strict=True)]
 
     @staticmethod
@@ -62,17 +63,22 @@ class CudaArrays:
     def filled(
         wanted: Sequence[Array], shapes: Sequence[Shape], given: Sequence[Any], inputs: Sequence[Any]
     ) -> list[Any]:
-        if all(o is not None for o in given):
+        for o in given:
+            if o is None:
+                break
+        else:
             return list(given)
-        home = next((a for a in (*inputs, *given) if type(a) is View), None)
-        if home is None:
+        for home in (*inputs, *given):
+            if type(home) is View:
+                break
+        else:
             return [
                 host_array(shape, a.dtype.numpy) if o is None else o
                 for a, shape, o in zip(wanted, shapes, given, strict=True)
             ]
-        new, ordinal = home.library.new, home.ordinal
+        new, ordinal, stream = home.library.new, home.layout.ordinal, home.stream or 0
         return [
-            new(a.dtype, shape, ordinal, home.stream or 0) if o is None else o
+            new(a.dtype, shape, ordinal, stream) if o is None else o
             for a, shape, o in zip(wanted, shapes, given, strict=True)
         ]
 
@@ -95,8 +101,7 @@ def _alignment(a: Any) -> int:
 
 
 def _output(wanted: Array, given: Any) -> Any:
-    library = library_of(given)
-    seen = None if library is None else library.view(wanted, given)
+    seen = view_of(wanted, given)
     if seen is not None:
         return seen
     check_is_numpy(wanted, given, "a NumPy array, or one on the GPU,")
@@ -110,14 +115,14 @@ def _layout_of(a: Any) -> object:
 
 def _may_overlap(outputs: Sequence[Any], inputs: Sequence[Any]) -> bool:
     """Whether that has to be looked at closely: arrays of the host are."""
-    taken = [a.span() for a in inputs if type(a) is View]
+    taken = [a for a in inputs if type(a) is View]
     for a in outputs:
         if type(a) is View:
-            begin, end = span = a.span()
-            for low, high in taken:
-                if low < end and begin < high:
+            begin, end = a.address + a.layout.low, a.address + a.layout.high
+            for b in taken:
+                if b.address + b.layout.low < end and begin < b.address + b.layout.high:
                     return True
-            taken.append(span)
+            taken.append(a)
         elif a is not None:
             return True
     return False

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from ...codegen.entry import Entry
@@ -14,6 +15,7 @@ from ...errors import UserError
 
 _ADDRESS = struct.Struct("<Q")
 _ALIGNMENT = 16
+_NONE: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,18 @@ class Parameters:
         self._places = _places(launches, self._starts)
         self._takers = _takers(launches)
         self._addresses: dict[int, int] = {}
+        self._latest: list[int] | None = None  # addresses
         self._numbers: tuple[object, ...] | None = None
 
-    def change(self, addresses: Sequence[int], numbers: Sequence[Any]) -> set[int]:
+    def change(self, addresses: Sequence[int], numbers: Sequence[Any]) -> AbstractSet[int]:
         """Write what is different now; the launches that it concerns."""
+        if addresses == self._latest and not self._takers:
+            return _NONE
         changed: set[int] = set()
         before = self._addresses
         if self._numbers is None or self._takers:
             changed = self._repacked(addresses, numbers)
+        self._latest = list(addresses)
         for which, places in self._places:
             address = addresses[which]
             if before.get(which) != address:

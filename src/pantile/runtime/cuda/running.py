@@ -54,7 +54,7 @@ class ReadyForCuda:
     def __init__(
         self, loaded: LoadedForCuda, shapes: Sequence[Sequence[int]], strides: Sequence[Sequence[int]]
     ) -> None:
-        self._loaded, self._shapes, self._strides = loaded, shapes, strides
+        self._loaded, self._shapes, self._strides, self._deciding = loaded, shapes, strides, loaded.deciding
         self._inputs = sum(not b.writable for b in loaded.code.program.buffers)
         self._runs: dict[tuple[object, ...], Run] = {}
         self._lock = Lock()
@@ -62,37 +62,42 @@ class ReadyForCuda:
     def run(self, arrays: Sequence[Any], numbers: Sequence[Any], threads: int) -> bool:
         """Start it in the caller's stream. It is waited for only where arrays of the host are given or filled."""
         addresses: list[int] = []
-        staged: list[int] = []
-        home: View | None = None
-        stream, others = 0, []
-        for k, a in enumerate(arrays):
-            if type(a) is View:
-                addresses.append(a.address)
-                if home is None:
-                    home, stream = a, _stream_of(a)
-                elif a.library is not home.library or a.stream is not None:
-                    others.append(_stream_of(a))
-            else:
-                addresses.append(0)
-                if type(a) is not Constant:
-                    staged.append(k)
-        on = current() if home is None else device(home.ordinal)
+        library = None
+        for a in arrays:
+            if type(a) is not View or a.stream is not None or (library is not None and a.library is not library):
+                return self._run_any(arrays, numbers)
+            library = a.library
+            addresses.append(a.address)
+        # All of them are of one library, and in its stream.
+        assert library is not None
+        on = device(arrays[0].layout.ordinal)
         entered = on.enter()
         try:
-            if home is None:
-                stream = streams.own_stream(on)
-            for k, a in enumerate(arrays):
-                if type(a) is Constant:
-                    addresses[k] = a.on(on)
-            run = self._run_for(on, tuple(staged), numbers)
-            waiting = {s for s in others if s != stream} if others else ()
-            if waiting:
-                streams.wait(on, stream, waiting)
+            self._run_for(on, (), numbers).start(addresses, numbers, library.stream(on.ordinal))
+        finally:
+            if entered:
+                on.leave(entered)
+        return False
+
+    def _run_any(self, arrays: Sequence[Any], numbers: Sequence[Any]) -> bool:
+        """With arrays of the host, which are copied, tables, which are on each device once, and arrays of several
+        libraries, whose streams wait for each other."""
+        views = [a for a in arrays if type(a) is View]
+        staged = tuple([k for k, a in enumerate(arrays) if type(a) is not View and type(a) is not Constant])
+        on = device(views[0].ordinal) if views else current()
+        entered = on.enter()
+        try:
+            streams_of = [_stream_of(a) for a in views] or [streams.own_stream(on)]
+            stream, others = streams_of[0], set(streams_of[1:]) - {streams_of[0]}
+            addresses = [a.address if type(a) is View else a.on(on) if type(a) is Constant else 0 for a in arrays]
+            run = self._run_for(on, staged, numbers)
+            if others:
+                streams.wait(on, stream, others)
             if staged:
                 self._with_copies(run, arrays, addresses, numbers, stream)
             else:
                 run.start(addresses, numbers, stream)
-            for other in waiting:
+            for other in others:
                 streams.wait(on, other, [stream])
         finally:
             on.leave(entered)
@@ -119,7 +124,9 @@ class ReadyForCuda:
             staging.arrived(given, received)
 
     def _run_for(self, on: Device, staged: tuple[int, ...], numbers: Sequence[Any]) -> Run:
-        key = (on.ordinal, staged, *[numbers[k] for k in self._loaded.deciding])
+        key: tuple[object, ...] = (on.ordinal, staged)
+        if self._deciding:
+            key += tuple([numbers[k] for k in self._deciding])
         found = self._runs.get(key)
         if found is None:
             with self._lock:
@@ -167,11 +174,12 @@ class Run:
         where = {a.name: (at[a.name], at[a.name] + a.elements * a.dtype.bytes) for a in plan.allocations}
         writes = [launch.function.writes for launch in self._launches]
         self._waits = dependencies(plan.launches, writes, where) if len(plan.launches) > 1 else [[]]
+        self._is_several = len(self._launches) > 1
         self._launcher = Launcher(on, self._launches, Parameters(self._given))
         self._graphs: dict[int, Graph] = {}
         self._lock = Lock()
 
-    def start(self, addresses: Sequence[int], numbers: Sequence[Any], stream: int) -> None:
+    def start(self, addresses: list[int], numbers: Sequence[Any], stream: int) -> None:
         """All of its launches, with memory that is this call's own."""
         if not self.size:
             self.start_in(0, addresses, numbers, stream)
@@ -183,13 +191,14 @@ class Run:
         """Of a call, for as long as it is needed."""
         return _Memory(self.device, self.size, stream)
 
-    def start_in(self, memory: int, addresses: Sequence[int], numbers: Sequence[Any], stream: int) -> None:
+    def start_in(self, memory: int, addresses: list[int], numbers: Sequence[Any], stream: int) -> None:
         """With memory that somebody has taken for it. What launches are given is copied when they are started, so that
         the next call may change it then."""
-        by_graph = len(self._launches) > 1 and graphs.enabled and not self.device.is_captured(stream)
+        by_graph = self._is_several and graphs.enabled and not self.device.is_captured(stream)
+        addresses.append(memory)
         with self._lock:
             starter = self._graph(stream) if by_graph else self._launcher
-            starter.start([*addresses, memory], numbers, stream)
+            starter.start(addresses, numbers, stream)
 
     def _graph(self, stream: int) -> Graph:
         found = self._graphs.get(stream)
