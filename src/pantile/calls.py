@@ -41,9 +41,11 @@ from .runtime.arguments import (
     NDArray,
     Number,
     check_array,
+    is_far,
     known_strides,
 )
 from .runtime.arrays import Arrays
+from .runtime.launches import Far
 from .runtime.outputs import Shape, check_output, check_shape, stated_shape
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
@@ -133,7 +135,13 @@ class Calls:
         filled = self._filled(self.outputs, call.shapes, outputs, inputs)
         if call.ready is not None:
             start = perf_counter()
-            if call.ready.run([*inputs, *filled], numbers, threads):
+            try:
+                has_waited = call.ready.run([*inputs, *filled], numbers, threads)
+            except Far:
+                call = self._call(inputs, numbers, outputs, far=True)
+                assert call.ready is not None
+                has_waited = call.ready.run([*inputs, *filled], numbers, threads)
+            if has_waited:
                 call.clock.note(threads, perf_counter() - start)
             self.latest = call  # for `explain`
         return self._results(filled)
@@ -237,24 +245,28 @@ class Calls:
 
     # ---- one kind of call
 
-    def _call(self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None]) -> Call:
+    def _call(
+        self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None], far: bool = False
+    ) -> Call:
         kind: Kind = tuple(self._layouts(inputs, outputs))
         if self._deciding:
             kind += tuple([numbers[k] for k in self._deciding])
         call = self._kinds.get(kind)
-        if call is None:
-            call = self._prepared(inputs, numbers, outputs)
+        if call is None or far:
+            call = self._prepared(inputs, numbers, outputs, far)
             if len(self._kinds) >= _MOST_KINDS:
                 self._kinds.clear()
             self._kinds[kind] = call
         return call
 
-    def _prepared(self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None]) -> Call:
-        """Check everything, then compile."""
+    def _prepared(
+        self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None], far: bool
+    ) -> Call:
+        """Check everything, then compile. `far`: memory between stages has more elements than 32 bits count."""
         scheduled = self._for(inputs)
         by, shapes = self._checked_by(inputs, numbers, scheduled)
         if by is not self:
-            return by._prepared(inputs, numbers, outputs)
+            return by._prepared(inputs, numbers, outputs, far)
         for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True):
             if a is not None:
                 check_output(wanted, shape, a)
@@ -268,9 +280,9 @@ class Calls:
         names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
         strides = tuple((name, known_strides(a)) for name, a in zip(names, arrays, strict=True))
         aligned = self.arrays.aligned(arrays)
-        variant = scheduled.variants.of(
-            strides, self._extents(inputs), tuple((name, n) for name, n in zip(names, aligned, strict=False) if n > 1)
-        )
+        multiples = tuple((name, n) for name, n in zip(names, aligned, strict=False) if n > 1)
+        far = far or any(map(is_far, arrays))
+        variant = scheduled.variants.of(strides, self._extents(inputs), multiples, far)
         ready = scheduled.kernel(variant).ready(arrays, [n.dtype for n in self.arguments.numbers], self._labels)
         return Call(shapes, ready, self._like(inputs, numbers), Clock())
 

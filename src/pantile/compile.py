@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from . import progress, verifying
 from .analysis.fingerprint import fingerprint
 from .backends import backend_of
@@ -18,6 +20,7 @@ from .schedule.plan import Plan
 from .schedule.resolve import resolve
 from .schedule.schedule import Schedule
 from .target import Target
+from .target.description import INDEX_BITS
 from .variant import Variant
 
 
@@ -89,6 +92,9 @@ def to_assembly(text: str, options: Options) -> str:
 @rare_collections()
 def compile_kernel(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> bytes:
     """All the way from there: what is loaded and run for one variant of a pipeline."""
+    if variant.far:
+        options = replace(options, target=replace(options.target, index_bits=INDEX_BITS))
+        plan = replace(plan, target=options.target)
     program = to_kernels(to_loops(graph, plan, variant, options, trace), options, trace)
     return to_artifact(program, to_llvm(program, options, trace), options, trace)
 

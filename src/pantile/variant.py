@@ -19,6 +19,7 @@ from .graph.nodes import Graph
 from .ir.nodes import Strides
 from .runtime.arguments import LARGEST_STRIDE
 from .schedule.plan import Nest, Plan, Split
+from .target.description import INDEX_BITS
 
 _LARGEST = 1 << 14  # nobody would call inputs small that are smaller than this
 _LARGE_BLOCK = 32  # what is left over of a larger one is better not a loop of its own
@@ -38,6 +39,7 @@ class Variant:
     least: tuple[tuple[str, int], ...] = ()
     small: bool = False
     aligned: Aligned = ()  # bytes that addresses and strides of buffers are multiples of, on GPUs
+    far: bool = False  # places have more bits than the target's usually do: some array has too many elements for those
 
     def facts(self) -> Facts:
         """As bounds for proofs."""
@@ -53,13 +55,17 @@ class Variants:
         self._shapes |= {b: list(o.shape) for o in graph.outputs for b in graph.stage[o.stage].buffers}
         self._large = _large_extents(graph, plan)
         self._aligned = LONGEST_ACCESS if plan.target.has_blocks else 0
+        self._counts_all = plan.target.index_bits == INDEX_BITS
 
     def of(
-        self, strides: tuple[tuple[str, Strides], ...], extents: Mapping[str, int], aligned: Aligned = ()
-    ) -> Variant:
-        """The variant for arrays of this layout and alignment, and inputs of these extents."""
+        self, strides: tuple[tuple[str, Strides], ...], extents: Mapping[str, int], aligned: Aligned = (),
+        far: bool = False,
+    ) -> Variant:  # fmt: skip
+        """The variant for arrays of this layout and alignment, and inputs of these extents. `far`: some array has more
+        elements than 32 bits count."""
         small = any(extents[e] < large for e, large in self._large.items())
-        return Variant(strides, tuple((e, self._least(e, extents[e])) for e in self._extents), small, aligned)
+        least = tuple((e, self._least(e, extents[e])) for e in self._extents)
+        return Variant(strides, least, small, aligned, far and not self._counts_all)
 
     @property
     def usual(self) -> Variant:

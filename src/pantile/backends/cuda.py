@@ -45,7 +45,7 @@ class Cuda:
         writes = tuple([written(k) for k in program.kernels])
         host = replace(program, kernels=kernels)
         started = entries(program, target.index_bits)
-        return CudaCode(assemblies(text, target), target.cpu, started, writes, host).to_bytes()
+        return CudaCode(assemblies(text, target), target.cpu, started, writes, host, target.index_bits).to_bytes()
 
     def loaded(self, artifact: bytes) -> LoadedForCuda:
         return LoadedForCuda(CudaCode.from_bytes(artifact))

@@ -17,9 +17,10 @@ from ..ir.nodes import Program
 from ..lower.passes import Trace, gpu_kernels
 from ..runtime.arguments import element_strides
 from ..runtime.arrays import NumpyArrays
-from ..runtime.launches import Plan, launches, scalars_of
+from ..runtime.launches import Plan, check_near, launches, scalars_of
 from ..simulator import Global, simulate
 from ..target import Target
+from ..target.description import INDEX_BITS
 from .backend import Values
 
 
@@ -87,7 +88,10 @@ class ReadyForSimulator:
         return True
 
     def _plan(self, numbers: Values) -> Plan:
-        return launches(self._program, scalars_of(self._program, self._shapes, self._strides, numbers))
+        plan = launches(self._program, scalars_of(self._program, self._shapes, self._strides, numbers))
+        if self._index_bits < INDEX_BITS:
+            check_near(plan)
+        return plan
 
     def _label(self, name: str) -> str:
         return self._labels.get(name.partition("@")[0], name)

@@ -19,6 +19,7 @@ from ..errors import Location, UserError, shown
 from ..expr.types import DType
 
 NDArray = np.ndarray[Any, np.dtype[Any]]
+LARGEST_COUNT = (1 << 31) - 1  # of elements, in 32 bits
 LARGEST_EXTENT = (1 << 31) - 1  # coordinates are int32
 LARGEST_STRIDE = 4  # that code is specialized on: of pixels whose channels are interleaved
 _FLAGS = 0x100 | 0x400  # those of NumPy's that kinds of calls differ in: aligned, writeable
@@ -196,6 +197,11 @@ def known_strides(a: AnyArray) -> tuple[int | None, ...]:
 def layout_of(a: NDArray) -> tuple[object, ...]:
     """What tells NumPy's arrays apart, as far as calls are of different kinds."""
     return a.shape, a.strides, a.dtype, a.flags.num & _FLAGS
+
+
+def is_far(a: AnyArray) -> bool:
+    """Whether some element is further from the first one than 32 bits count."""
+    return sum([(n - 1) * abs(s) for n, s in zip(a.shape, element_strides(a), strict=True) if n > 1]) > LARGEST_COUNT
 
 
 def element_strides(a: AnyArray) -> list[int]:

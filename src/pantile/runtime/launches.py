@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from ..dataclass import dataclass
-from ..errors import InternalError
+from ..errors import InternalError, PantileError
 from ..expr.nodes import Bits, Cast, Const, Expr, Number, Op, Var
-from ..expr.types import INDEX, DType
+from ..expr.types import INDEX, INT32, DType
 from ..expr.visit import each_once
 from ..ir.nodes import Alloc, Block, For, If, Kernel, Launch, Let, Produce, Program, Stmt
 from ..reference.floats import held, rounded
 from ..reference.operations import apply, convert, reinterpret
+from . import arguments
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,24 @@ class Plan:
 
     allocations: Sequence[Allocation]
     launches: Sequence[LaunchOf]
+
+
+class Far(PantileError):
+    """Indices of 32 bits do not count as far as this call needs: it takes code that has more."""
+
+
+def check_near(plan: Plan) -> None:
+    """Whether 32 bits count the elements of all memory, and all that kernels are given; raises `Far`."""
+    for a in plan.allocations:
+        if a.elements > arguments.LARGEST_COUNT:
+            raise Far(f"{a.name} has {a.elements:,} elements")
+    for launch in plan.launches:
+        for v, number in zip(launch.kernel.scalars, launch.scalars, strict=True):
+            if v.dtype is INDEX and isinstance(number, int) and not -_LARGEST - 1 <= number <= _LARGEST:
+                raise Far(f"{v.name} of {launch.kernel.name} is {number:,}")
+
+
+_LARGEST = INT32.max
 
 
 def launches(program: Program, scalars: Mapping[str, Number]) -> Plan:

@@ -149,9 +149,3 @@ def test_a_refused_launch(fake: FakeDriver, torch: FakeTorch) -> None:
     text = r"refuses to launch kernel .*, \d+ blocks of \d+ threads .* give blocks fewer"
     with pytest.raises(pt.UserError, match=text):
         doubled()(img=torch.tensor(A))
-
-
-def test_arrays_that_are_too_long(fake: FakeDriver) -> None:
-    long = np.broadcast_to(np.zeros((1, 1), np.uint8), (1 << 16, 1 << 16))
-    with pytest.raises(pt.UserError, match=r"spans 4,294,967,296 elements; code for GPUs counts up to"):
-        doubled("uint8")(img=long)

@@ -39,9 +39,10 @@ class CudaCode:
     entries: tuple[Entry, ...]
     writes: tuple[tuple[bool, ...], ...]
     program: Program
+    index_bits: int  # of places in memory
 
     def to_bytes(self) -> bytes:
-        return pickle.dumps((self.ptx, self.capability, self.entries, self.writes, self.program))
+        return pickle.dumps((self.ptx, self.capability, self.entries, self.writes, self.program, self.index_bits))
 
     @staticmethod
     def from_bytes(data: bytes) -> CudaCode:

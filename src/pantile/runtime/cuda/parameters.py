@@ -11,7 +11,6 @@ from typing import Any
 
 from ...codegen.entry import Entry
 from ...dataclass import dataclass
-from ...errors import UserError
 
 _ADDRESS = struct.Struct("<Q")
 _ALIGNMENT = 16
@@ -83,7 +82,7 @@ class Parameters:
         for k in concerned:
             g = self._launches[k]
             scalars = [numbers[v.number] if isinstance(v, Slot) else v for v in g.scalars]
-            frame = _packed(g.entry, scalars, [addresses[which] + offset for which, offset in g.buffers])
+            frame = g.entry.pack(scalars, [addresses[which] + offset for which, offset in g.buffers])
             ctypes.memmove(ctypes.addressof(self._memory) + self._starts[k], frame, len(frame))
         self._numbers = now
         return concerned
@@ -107,13 +106,3 @@ def _takers(launches: Sequence[Given]) -> dict[int, list[int]]:
             if isinstance(v, Slot):
                 found.setdefault(v.number, []).append(k)
     return found
-
-
-def _packed(entry: Entry, scalars: Sequence[Any], addresses: Sequence[int]) -> bytes:
-    try:
-        return entry.pack(scalars, addresses)
-    except struct.error as error:
-        raise UserError(
-            f"kernel {entry.kernel} would count further than 32 bits do, which code for GPUs relies on ({error}); "
-            "call it on smaller arrays"
-        ) from error

@@ -15,8 +15,9 @@ from ...forks import Lock
 from ...ir.nodes import Launch as LaunchStmt
 from ...ir.nodes import Program, Stmt
 from ...ir.visit import expressions, walk
+from ...target.description import INDEX_BITS
 from ..arguments import AnyArray, NDArray, element_strides
-from ..launches import Plan, launches, scalars_of
+from ..launches import Plan, check_near, launches, scalars_of
 from . import graphs, staging, streams
 from .code import CudaCode, Function, Functions
 from .device import Device, current, device
@@ -28,7 +29,6 @@ from .views import Constant, View
 
 _MOST_RUNS = 16  # plans of a kind of call: there is one for each of the params that decide what is launched
 _MOST_GRAPHS = 4  # streams that have a graph of their own
-_LARGEST_COUNT = (1 << 31) - 1  # elements that indices of 32 bits count
 
 
 class LoadedForCuda:
@@ -43,8 +43,6 @@ class LoadedForCuda:
     def ready(self, arrays: Sequence[AnyArray], numbers: Sequence[DType], labels: Mapping[str, str]) -> ReadyForCuda:
         names = [labels.get(b.name, b.name) for b in self.code.program.buffers]
         _check_together(arrays, names)
-        for a, name in zip(arrays, names, strict=True):
-            _check_countable(a, name)
         return ReadyForCuda(self, [a.shape for a in arrays], [element_strides(a) for a in arrays])
 
 
@@ -141,6 +139,8 @@ class ReadyForCuda:
         program = self._loaded.code.program
         given: list[Any] = [n if k in self._loaded.deciding else Slot(k) for k, n in enumerate(numbers)]
         plan = launches(program, scalars_of(program, self._shapes, self._strides, given))
+        if self._loaded.code.index_bits < INDEX_BITS:
+            check_near(plan)
         sizes = [(k, _bytes(self._shapes[k], program.buffers[k].dtype)) for k in staged]
         return Run(on, self._loaded.functions.on(on), plan, program, sizes)
 
@@ -258,15 +258,6 @@ def _check_together(arrays: Sequence[Any], names: Sequence[str]) -> None:
                 f"{name} is on GPU {a.ordinal}, but {of} on GPU {first.ordinal}; a call runs on one GPU: copy one of "
                 "them"
             )
-
-
-def _check_countable(a: AnyArray, name: str) -> None:
-    reach = sum((n - 1) * abs(s) for n, s in zip(a.shape, element_strides(a), strict=True) if n > 1)
-    if reach > _LARGEST_COUNT:
-        raise UserError(
-            f"{name} is given an array of shape {a.shape} that spans {reach + 1:,} elements; code for GPUs counts up "
-            f"to {_LARGEST_COUNT:,}: call it on parts"
-        )
 
 
 def _check_blocks(on: Device, launch: Launch) -> None:
