@@ -14,6 +14,9 @@ _lock = Lock()
 _is_set_up = False
 _is_set_up_for_gpus = False
 PTX = "nvptx64-nvidia-cuda"
+# This version of LLVM asks, wherever an index could be made from an earlier one, whether that one may have overflowed,
+# which takes most of the time of kernels with many addresses, and ours never do.
+_GUARDS_REUSE = 22
 
 
 def set_up_llvm() -> None:
@@ -35,6 +38,8 @@ def set_up_gpus() -> None:
     with _lock:
         if not _is_set_up_for_gpus:
             llvm.set_option("pantile", "--nvptx-short-ptr")
+            if llvm.llvm_version_info[0] == _GUARDS_REUSE:
+                llvm.set_option("pantile", "--enable-poison-reuse-guard=false")
             _is_set_up_for_gpus = True
 
 

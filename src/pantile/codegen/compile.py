@@ -81,7 +81,8 @@ def assembly(text: str, target: Target) -> str:
 def _emitter(text: str, target: Target) -> llvm.TargetMachine:
     """What selects the instructions of a module and puts them in order; everything before is for the target itself."""
     ordered = replace(target, cpu=_ORDERED_AS.get(target.cpu, target.cpu))
-    return target_machine(ordered, _SELECT_LONG if _has_long_block(text) else _SELECT)
+    quickly = target.has_blocks or _has_long_block(text)  # of GPUs, drivers order instructions: PTX is the same
+    return target_machine(ordered, _SELECT_LONG if quickly else _SELECT)
 
 
 def optimized_text(text: str, target: Target) -> str:
