@@ -134,9 +134,11 @@ class Pipeline:
         None for a new one) of the right shape and type, which is written in place and returned.
         `num_threads=` overrides `pt.set_num_threads` for this call. Everything is checked before anything is written.
         """
-        _by_name(positional)
+        if positional:
+            _by_name(positional)
         self._finding.find(arguments)
-        return _single(self._calls.run(arguments, out, num_threads))
+        results = self._calls.run(arguments, out, num_threads)
+        return results[0] if len(results) == 1 else tuple(results)
 
     def reference(self, /, *positional: Any, **arguments: Any) -> Any:
         """The meaning of the pipeline: the same call, evaluated plainly in NumPy. Slow and right."""

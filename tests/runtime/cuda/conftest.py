@@ -39,7 +39,7 @@ def make_driver(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeDriver]:
         monkeypatch.setattr(driver, "_found", None)
         monkeypatch.setattr(device, "_devices", {})
         monkeypatch.setattr(streams, "_own", threading.local())
-        monkeypatch.setattr(libraries, "_libraries", {np.ndarray: None, type(None): None})
+        monkeypatch.setattr(libraries, "viewers", dict(libraries.viewers))
         monkeypatch.setattr(memory, "_free", {})
         monkeypatch.setattr(memory, "_pinned", 0)
         return made

@@ -25,27 +25,30 @@ from .memory import let_libraries_go
 from .results import DeviceArray
 from .views import LONGEST_ACCESS, Layout, Library, View, layout
 
+Viewer = Callable[[Array, Any], "View | None"]
+
 
 def view_of(wanted: Array, given: Any) -> View | None:
     """What was given as an array on a GPU; None if it is none."""
     kind = type(given)
-    library = _libraries[kind] if kind in _libraries else library_of(given)
-    return None if library is None else library.view(wanted, given)
+    return (viewers[kind] if kind in viewers else viewer_of(given))(wanted, given)
 
 
-def library_of(given: Any) -> Library | None:
-    """Whose array it is, if it may be on a GPU."""
-    kind = type(given)
-    if kind in _libraries:
-        return _libraries[kind]
-    found = _found(given)
-    if len(_libraries) < _MOST_KINDS:
-        _libraries[kind] = found
-    return found
+def viewer_of(given: Any) -> Viewer:
+    """Of the library whose array it is, if it may be on a GPU."""
+    library = _found(given)
+    viewer = _nothing if library is None else library.view
+    if len(viewers) < _MOST_KINDS:
+        viewers[type(given)] = viewer
+    return viewer
+
+
+def _nothing(wanted: Array, given: Any) -> None:
+    """Of what is not on a GPU."""
 
 
 _MOST_KINDS, _MOST_LAYOUTS = 64, 4096
-_libraries: dict[type, Library | None] = {np.ndarray: None, list: None, tuple: None, type(None): None}
+viewers: dict[type, Viewer] = dict.fromkeys((np.ndarray, list, tuple, type(None)), _nothing)
 
 
 def _found(given: Any) -> Library | None:
