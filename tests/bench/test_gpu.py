@@ -18,7 +18,8 @@ from pantile.apps import APPS
 from pantile.bench import gpu, main, session
 from pantile.bench.contender import ON_GPU, Label, Unavailable
 from pantile.bench.rivals import gpu_timing, gpu_worker
-from pantile.bench.rivals.gpu_worker import GpuWorker, Timed
+from pantile.bench.rivals.gpu_timing import Timed
+from pantile.bench.rivals.gpu_worker import GpuWorker
 from pantile.bench.rivals.process import programs
 from pantile.bench.rivals.registry import GPU_RIVALS
 from pantile.bench.rivals.rival import Task

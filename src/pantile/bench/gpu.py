@@ -17,8 +17,7 @@ from ..apps import App
 from ..runtime.cuda import graphs
 from .contender import ON_GPU, Array, Label, Unavailable
 from .ours import SYSTEM
-from .rivals.gpu_timing import better, least
-from .rivals.gpu_worker import Device, Timed
+from .rivals.gpu_timing import Device, Timed, better, least
 
 DEVICES = {"torch": "torch_device", "cupy": "cupy_device"}  # whose arrays are given to pipelines, if installed
 

@@ -11,61 +11,14 @@ Results are timed by CUDA events around many calls, as they are made one by one,
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from .gpu_timing import CAPTURED_CALLS, per_call_ms
+from .gpu_timing import Timed
 from .serving import compile_seconds, serve
 
 DEVICES = {"torch": "torch_device", "triton": "torch_device", "cupy": "cupy_device"}  # whose arrays programs take
-
-
-class Device(Protocol):
-    """A library's view of the GPU."""
-
-    def put(self, array: Any) -> Any:
-        """A copy there."""
-
-    def get(self, array: Any) -> Any:
-        """A copy on the host."""
-
-    def wait(self) -> None:
-        """Until it has nothing to do."""
-
-    def elapsed_ms(self, work: Callable[[], object], calls: int) -> float:
-        """How long so many calls take there."""
-
-    def captured(self, work: Callable[[], object], calls: int) -> Callable[[], object]:
-        """So many calls as one graph."""
-
-
-class Timed:
-    """Some work on a device, timed in both ways. A graph that cannot be captured is not tried again; `why` says why."""
-
-    def __init__(self, device: Device, work: Callable[[], object]) -> None:
-        self._device, self._work = device, work
-        self._replay: Callable[[], object] | None = None
-        self.why: str | None = None
-
-    def called_ms(self, repeat: int) -> list[float]:
-        """Milliseconds of a call among others."""
-        return per_call_ms(lambda calls: self._device.elapsed_ms(self._work, calls), repeat)
-
-    def captured_ms(self, repeat: int) -> list[float]:
-        """Milliseconds of a call in a graph; none where there is no graph."""
-        if self._replay is None and self.why is None:
-            try:
-                self._replay = self._device.captured(self._work, CAPTURED_CALLS)
-                self._replay()
-                self._device.wait()
-            except Exception as error:  # Whatever a library does that cannot be captured, it can still be called.
-                self._replay, self.why = None, f"{type(error).__name__}: {error}"
-        replay = self._replay
-        if replay is None:
-            return []
-        times = per_call_ms(lambda calls: self._device.elapsed_ms(replay, calls), repeat)
-        return [ms / CAPTURED_CALLS for ms in times]
 
 
 class GpuWorker:
@@ -110,8 +63,7 @@ class GpuWorker:
         """In both ways."""
         if self._timed is None:
             raise RuntimeError("no program has been prepared")
-        called, captured = self._timed.called_ms(repeat), self._timed.captured_ms(repeat)
-        return {"runs_ms": called, "captured_ms": captured, "no_graph": self._timed.why}
+        return self._timed.answer(repeat)
 
     def save(self, paths: Sequence[Path]) -> None:
         """Write the results as ``.npy`` files."""

@@ -13,13 +13,13 @@ from typing import Any
 
 import halide as hl
 
-from .gpu_timing import per_call_ms
-from .halide_worker import HalideWorker, library_folders
+from .gpu_timing import Timed
+from .halide_device import Driver, HalideDevice
+from .halide_worker import HalideWorker
 from .serving import serve
 
 # All that some release of Halide knows; the GPU's driver turns code for older ones into its own.
 CAPABILITIES = (90, 86, 80, 75, 70, 61, 50)
-REUSE = "_ZN6Halide8Internal16JITSharedRuntime24reuse_device_allocationsEb"  # no Python binding has it
 
 _MULTIPROCESSORS, _MAJOR, _MINOR = 16, 75, 76  # attributes of a device, as the driver numbers them
 
@@ -30,6 +30,8 @@ class HalideGpuWorker(HalideWorker):
     def __init__(self) -> None:
         """Start with no pipeline."""
         super().__init__(_target(10 * _attribute(_MAJOR) + _attribute(_MINOR)))
+        self._device = HalideDevice()
+        self._timed: Timed | None = None
 
     def prepare(
         self,
@@ -44,7 +46,7 @@ class HalideGpuWorker(HalideWorker):
         answer = super().prepare(app, schedule, _attribute(_MULTIPROCESSORS), inputs, outputs)
         for _, array in self._images.values():
             array.buffer.set_host_dirty(True)  # so that the first run copies it
-        _keep_memory()
+        self._timed = Timed(self._device, super().run)
         start = time.perf_counter()
         self.run()
         first = time.perf_counter()
@@ -56,30 +58,19 @@ class HalideGpuWorker(HalideWorker):
     def run(self) -> None:
         """Compute the outputs, and wait."""
         super().run()
-        self._wait()
+        self._device.wait()
 
     def time(self, repeat: int) -> dict[str, Any]:
-        """Calls one after the other. Halide cannot be captured: it launches into the default stream."""
-        return {"runs_ms": per_call_ms(self._elapsed_ms, repeat)}
+        """Calls one by one, and as a graph."""
+        if self._timed is None:
+            raise RuntimeError("no pipeline has been prepared")
+        return self._timed.answer(repeat)
 
     def save(self, paths: Sequence[Path]) -> None:
         """Write the outputs as ``.npy`` files."""
         for array in self._outputs:
             array.buffer.copy_to_host()
         super().save(paths)
-
-    def _elapsed_ms(self, calls: int) -> float:
-        self._wait()
-        start = time.perf_counter()
-        for _ in range(calls):
-            super().run()
-        self._wait()
-        return (time.perf_counter() - start) * 1e3
-
-    def _wait(self) -> None:
-        for array in self._outputs[:1]:
-            if array.buffer.has_device_allocation():
-                array.buffer.device_sync()
 
 
 def _target(capability: int) -> hl.Target:
@@ -94,20 +85,11 @@ def _target(capability: int) -> hl.Target:
 
 def _attribute(number: int) -> int:
     """Of the first device, which Halide uses."""
-    driver = ctypes.CDLL("libcuda.so.1")
-    device, value = ctypes.c_int(), ctypes.c_int()
-    failed = driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0)
-    if failed or driver.cuDeviceGetAttribute(ctypes.byref(value), number, device):
-        raise RuntimeError(f"the NVIDIA driver finds no GPU (error {failed})")
+    driver, device, value = Driver(), ctypes.c_int(), ctypes.c_int()
+    driver.cuInit(0)
+    driver.cuDeviceGet(ctypes.byref(device), 0)
+    driver.cuDeviceGetAttribute(ctypes.byref(value), number, device)
     return value.value
-
-
-def _keep_memory() -> None:
-    """Have Halide keep memory of intermediate arrays for the next call, if this release can be told to."""
-    for library in (folder / "libHalide.so" for folder in library_folders()):
-        if library.is_file():
-            with suppress(OSError, AttributeError):
-                getattr(ctypes.CDLL(str(library)), REUSE)(ctypes.c_bool(True))
 
 
 def main() -> None:

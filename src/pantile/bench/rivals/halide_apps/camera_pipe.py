@@ -31,12 +31,15 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
     strength, sharpened = _sharpen(curved)
 
     if manual:
-        if target.has_gpu_feature():
-            gpu_expert(denoised, deinterleaved, demosaiced, greens, corrected, curved, sharpened)
-        else:
-            _schedule(raw, denoised, deinterleaved, demosaiced, greens, corrected, curved, sharpened, target)
         for table in (matrix, curve, strength):
             table.compute_root()
+        if target.has_gpu_feature():
+            gpu_expert(denoised, deinterleaved, demosaiced, greens, corrected, curved, sharpened)
+            curve.gpu_tile(x, hl.Var("xi"), 32)
+            for table in (matrix, strength):
+                table.gpu_single_thread()
+        else:
+            _schedule(raw, denoised, deinterleaved, demosaiced, greens, corrected, curved, sharpened, target)
     return sharpened
 
 
@@ -199,10 +202,9 @@ def gpu_expert(
         stage.compute_at(sharpened, x).unroll(x, 2).gpu_threads(x, y)
     for green in greens:
         green.compute_at(sharpened, x).gpu_threads(x, y)
-    for stage in (demosaiced, denoised):
-        stage.compute_at(sharpened, x).tile(x, y, xi, yi, 2, 2).unroll(xi).unroll(yi).gpu_threads(x, y)
-    demosaiced.reorder(c, xi, yi, x, y).unroll(c)
-    deinterleaved.compute_at(sharpened, x).unroll(x, 2).gpu_threads(x, y).reorder(c, x, y).unroll(c)
+    denoised.compute_at(sharpened, x).tile(x, y, xi, yi, 2, 2).unroll(xi).unroll(yi).gpu_threads(x, y)
+    for stage in (demosaiced, deinterleaved):
+        stage.compute_at(sharpened, x).unroll(x, 2).gpu_threads(x, y).reorder(c, x, y).unroll(c)
 
 
 def _prefetched(f: hl.Func, image: hl.ImageParam, row: hl.Var, ahead: int) -> hl.Func:

@@ -12,6 +12,7 @@ FINE = 4  # the levels beyond are computed without vectors
 STEPS = 256
 LANES = 8
 GPU_TILE, SMALL_GPU_TILE, LARGE_LEVELS = (16, 8), (2, 2), 4
+CURVE_TILE = 32
 ALPHA = 1 / (LEVELS - 1)
 BETA = 1.0
 
@@ -91,9 +92,11 @@ def _schedule(
 def gpu_expert(
     output: hl.Func, curve: hl.Func, brightness: list[hl.Func], gaussian: list[hl.Func], results: list[hl.Func]
 ) -> None:
-    """A kernel per level of each pyramid, in tiles of pixels."""
+    """A kernel per level of each pyramid, in tiles of pixels. The curve is made on the GPU, too, not as published: a
+    copy from the processor would keep the kernels waiting, and keep them out of a graph.
+    """
     inner_x, inner_y = hl.Var("inner_x"), hl.Var("inner_y")
-    curve.compute_root()
+    curve.compute_root().gpu_tile(X, inner_x, CURVE_TILE)
     output.gpu_tile(X, Y, inner_x, inner_y, *GPU_TILE)
     for j in range(DEPTH):
         tile = GPU_TILE if j < LARGE_LEVELS else SMALL_GPU_TILE

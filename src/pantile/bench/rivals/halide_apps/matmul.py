@@ -6,6 +6,7 @@ import halide as hl
 
 ROWS = 4  # of a tile of registers
 GPU_TILE, THREAD_TILE = (64, 16), (4, 8)
+GPU_ALIGNMENT = 16  # bytes, without which four elements are loaded one by one
 
 
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
@@ -53,6 +54,7 @@ def gpu_expert(
     loaded.compute_at(product, k.x).vectorize(first).unroll(second)
     panel.compute_at(product, k.x).vectorize(x).unroll(y)
     for matrix, (width, height) in zip((a, b, output.output_buffer()), (*size, (columns, rows)), strict=True):
+        matrix.set_host_alignment(GPU_ALIGNMENT)
         matrix.dim(0).set_bounds(0, width)
         matrix.dim(1).set_bounds(0, height).set_stride(width)
 

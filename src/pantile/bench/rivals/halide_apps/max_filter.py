@@ -9,7 +9,7 @@ RADIUS = 26
 LEVELS = 6  # maxima over 1, 2, .. 32 rows
 SLAB_COLUMNS = 256
 LANES = 8
-GPU_COLUMNS, GPU_TILE = 128, (16, 16)
+GPU_COLUMNS, GPU_TILE, TABLE_TILE = 128, (16, 16), 32
 
 
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
@@ -58,12 +58,14 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
 
 
 def gpu_expert(output: hl.Func, rows: hl.Func, r: hl.RDom, tables: list[hl.Func]) -> None:
-    """The table of maxima in one kernel, a thread per column of each channel, the discs in another."""
+    """The table of maxima in one kernel, a thread per column of each channel, the discs in another. The small tables are
+    made on the GPU, too, not as published: copies from the processor would keep the kernels out of a graph.
+    """
     x, y, c = output.args()
     t = rows.args()[3]
     block, thread, thread_y = hl.Var("block"), hl.Var("thread"), hl.Var("thread_y")
     for table in tables:
-        table.compute_root()
+        table.compute_root().gpu_tile(table.args()[0], thread, TABLE_TILE)
     output.split(x, block, thread, GPU_COLUMNS).reorder(thread, block, y, c)
     output.gpu_blocks(block, y, c).gpu_threads(thread)
     rows.compute_root().reorder(c, t, x, y).gpu_tile(x, y, thread, thread_y, *GPU_TILE)

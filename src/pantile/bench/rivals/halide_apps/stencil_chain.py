@@ -1,5 +1,6 @@
 """A chain of 32 stencils of 5x5 on 16-bit integers."""
 
+import itertools
 from collections.abc import Mapping
 
 import halide as hl
@@ -7,7 +8,7 @@ import halide as hl
 BEAM_SIZE = 1
 STAGES = 32
 STORED = 11  # every so many stages one is stored whole
-GPU_TILE = (64, 16)
+GPU_TILE = (60, 12)
 TILES = 4  # along each axis of a stage that is stored whole
 
 
@@ -25,19 +26,25 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
         after[x, y] = total
         chain.append(after)
     if manual and target.has_gpu_feature():
-        gpu_expert(chain[1:], x, y)
+        gpu_expert(chain, x, y)
     elif manual:
         extents = [source.get().dim(axis).extent() for axis in range(2)]
         _schedule(chain, x, y, extents, target.natural_vector_size(hl.UInt(16)))
     return chain[-1]
 
 
-def gpu_expert(stages: list[hl.Func], x: hl.Var, y: hl.Var) -> None:
-    """A kernel per stage, whose threads make two by two pixels."""
+def gpu_expert(chain: list[hl.Func], x: hl.Var, y: hl.Var) -> None:
+    """A kernel per stage: what a tile reads is copied to shared memory, and what a thread reads of that, for two by two
+    pixels, to registers.
+    """
     thread_x, thread_y, inner_x, inner_y = (hl.Var(n) for n in ("thread_x", "thread_y", "inner_x", "inner_y"))
-    for f in stages:
+    for before, f in itertools.pairwise(chain):
         f.compute_root().gpu_tile(x, y, thread_x, thread_y, *GPU_TILE)
         f.tile(thread_x, thread_y, inner_x, inner_y, 2, 2).unroll(inner_x).unroll(inner_y)
+        u, v = before.args()
+        tile = before.in_()
+        tile.compute_at(f, x).tile(u, v, inner_x, inner_y, 2, 2).vectorize(inner_x).unroll(inner_y).gpu_threads(u, v)
+        tile.in_().compute_at(f, thread_x).vectorize(u, 2).unroll(u).unroll(v)
 
 
 def _schedule(chain: list[hl.Func], x: hl.Var, y: hl.Var, extents: list[int], lanes: int) -> None:
