@@ -11,12 +11,14 @@ before:  for k in 0..n:                      after:  realize f.held: float32[0..
 
 The places must certainly be apart. Here indices still have an entry per dim, so rows differ by a constant; once
 flattened they differ by a stride that nobody knows, and LLVM would have to store each sum before it loads the next.
-Lanes that a mask leaves out keep what the register holds.
+Lanes that a mask leaves out keep what the register holds. A place that the loop stores to before it loads from it is
+no accumulator: nobody may have written it before. It is not loaded then if the loop certainly runs, and else not held.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence, Set
+from enum import Enum
 from itertools import combinations
 
 from ..dataclass import dataclass
@@ -98,6 +100,7 @@ class _Place:
     dtype: DType
     lanes: int
     first: int
+    filled: bool  # whether memory has something that loops need
 
     def held(self) -> Expr:
         """Its index among the accumulators held."""
@@ -136,7 +139,9 @@ class _Held:
 
     def around(self, loop: Stmt) -> Stmt:
         """From memory to registers, the loop, and back."""
-        fill = [Store(self.name, (p.held(),), Load(p.dtype, p.lanes, self.buffer, p.indices)) for p in self.all]
+        fill = [
+            Store(self.name, (p.held(),), Load(p.dtype, p.lanes, self.buffer, p.indices)) for p in self.all if p.filled
+        ]
         drain = [Store(self.buffer, p.indices, Load(p.dtype, p.lanes, self.name, (p.held(),))) for p in self.all]
         box = ((const(0, INDEX), const(sum(p.lanes for p in self.all), INDEX)),)
         return Realize(self.name, self.all[0].dtype, box, Memory.REGISTER, ir.block(*fill, loop, *drain))
@@ -166,14 +171,16 @@ def _bound(s: Stmt) -> Iterator[str]:
 
 def _places(s: Stmt, buffers: Iterable[str], moving: set[str], written: Set[str]) -> dict[str, dict[_Key, _Place]]:
     """Every place of each buffer that the statement accesses, in one walk for all; without the buffers whose places
-    move, or are too many, or hard to follow."""
+    move, or are too many, or hard to follow, or might be stored to where nothing else was."""
     places: dict[str, dict[_Key, _Place]] = {buffer: {} for buffer in buffers}
     sizes = dict.fromkeys(places, 0)
-    for buffer, indices, t, lanes in _accesses(s, places, certain=True):
-        if t is None or any(not (moving.isdisjoint(names(i)) and written.isdisjoint(loaded(i))) for i in indices):
+    for buffer, indices, t, lanes, how in _accesses(s, places, certain=True, runs=True):
+        is_new = _key(indices) not in places[buffer]
+        moves = any(not (moving.isdisjoint(names(i)) and written.isdisjoint(loaded(i))) for i in indices)
+        if t is None or moves or is_new and how is _How.STORED_IF_IT_RUNS:
             del places[buffer]
-        elif _key(indices) not in places[buffer]:
-            places[buffer][_key(indices)] = _Place(indices, t, lanes, sizes[buffer])
+        elif is_new:
+            places[buffer][_key(indices)] = _Place(indices, t, lanes, sizes[buffer], how is not _How.STORED)
             sizes[buffer] += lanes
             if sizes[buffer] * t.bytes > MOST_BYTES:
                 del places[buffer]
@@ -182,22 +189,31 @@ def _places(s: Stmt, buffers: Iterable[str], moving: set[str], written: Set[str]
     return places
 
 
-_Access = tuple[str, tuple[Expr, ...], DType | None, int]
+class _How(Enum):
+    LOADED = "loaded"
+    STORED = "stored"
+    STORED_IF_IT_RUNS = "stored, if a loop around it has iterations"
 
 
-def _accesses(s: Stmt, buffers: Container[str], certain: bool) -> Iterator[_Access]:
-    """Indices, type and lanes of all accesses of some buffers; no type where memory has to be accessed as it says."""
+_Access = tuple[str, tuple[Expr, ...], DType | None, int, _How]
+
+
+def _accesses(s: Stmt, buffers: Container[str], certain: bool, runs: bool) -> Iterator[_Access]:
+    """Indices, type and lanes of all accesses of some buffers, in their order; no type where memory has to be accessed
+    as it says."""
     for e in walk_loads(*ir.expressions(s)):
         if e.buffer in buffers:
-            yield e.buffer, e.indices, e.dtype if certain and e.mask is None else None, e.lanes
+            yield e.buffer, e.indices, e.dtype if certain and e.mask is None else None, e.lanes, _How.LOADED
     if isinstance(s, Store) and s.buffer in buffers:
         plain = certain and not s.nontemporal and (s.mask is None or _reads(s.value, s.buffer, s.indices))
-        yield s.buffer, s.indices, s.value.dtype if plain else None, s.value.lanes
+        how = _How.STORED if runs else _How.STORED_IF_IT_RUNS
+        yield s.buffer, s.indices, s.value.dtype if plain else None, s.value.lanes, how
     if isinstance(s, (Prefetch, Realize)) and s.buffer in buffers:
-        yield s.buffer, (), None, 1
+        yield s.buffer, (), None, 1, _How.LOADED
     certain = certain and not (isinstance(s, If) or isinstance(s, For) and s.kind is not Kind.SERIAL)
+    runs = runs and not (isinstance(s, For) and not (isinstance(s.extent, Const) and s.extent.value > 0))
     for c in ir.children(s):
-        yield from _accesses(c, buffers, certain)
+        yield from _accesses(c, buffers, certain, runs)
 
 
 def _reads(value: Expr, buffer: str, indices: tuple[Expr, ...]) -> bool:

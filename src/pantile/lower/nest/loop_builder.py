@@ -9,7 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Container, Mapping
 
 from ...analysis.interval import Interval
 from ...expr.build import logical_and, maximum
@@ -113,10 +114,21 @@ class LoopBuilder:
 
     def _point(self, loops: Loops) -> Stmt:
         nontemporal = self._plan.stages[loops.stage.name].nontemporal
-        found = point(loops, self._here, self._graph, self._regions.is_missing, nontemporal)
+        own = {loops.var(loop.name).name for loop in loops.nest.loops}
+        is_inside = functools.partial(self._is_computed_in, own)
+        found = point(loops, self._here, self._graph, self._regions.is_missing, is_inside, nontemporal)
         for k in found.along_lanes:
             self._rows.in_lanes(loops.stage, k)
         return found.body
+
+    def _is_computed_in(self, variables: Container[str], buffer: str) -> bool:
+        """Whether a stage's values are computed in one of these loops."""
+        if buffer not in self._graph.producer:
+            return False
+        p = self._plan.stages[self._graph.producer[buffer].name]
+        while p.with_stage is not None:
+            p = self._plan.stages[p.with_stage]
+        return any(site is not None and self._sites.variable(site) in variables for site in (p.compute, *p.also))
 
     def _peeled(self, loops: Loops, depth: int, loop: str) -> Stmt:
         """The whole blocks of a split, and what they leave over."""

@@ -4,7 +4,9 @@ before:  select(x > 0, f[x - 1], 0)          after:  select(x > 0, (f[x - 1] if 
 
 Regions count what a branch reads under its condition, so elsewhere the load could leave its buffer. A load keeps no
 mask where its indices provably stay in the same bounds without the condition, except that a region over which the
-condition holds nowhere needs nothing: whether there are such points is then the mask. Partitioning resolves most masks.
+condition holds nowhere needs nothing: whether there are such points is then the mask. Bounds over all loops say nothing
+about a stage that is computed inside of some, where a condition compares their coordinates: of select(x > y, f[x], 0),
+f is computed from y + 1 on inside of the loop over y. Partitioning resolves most masks.
 
 What selects share is needed wherever one of the ways to it is taken. There is a copy of it for each of these ways, with
 masks of its own, but none for a way that goes on from another one, as from a condition on it to a branch that is then
@@ -23,7 +25,7 @@ from ...expr.build import binary, expr, unary
 from ...expr.linear import Facts, linear
 from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var, const, var
 from ...expr.types import INDEX
-from ...expr.visit import children, loaded, names, operands_first, rebuild, transform, walk
+from ...expr.visit import children, loaded, names, operands_first, rebuild, transform, union, walk
 from ...graph.nodes import InputInfo, Stage
 from ..names import of_buffer
 
@@ -31,13 +33,14 @@ _TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # by constants,
 
 
 def mask_loads(e: Expr, scope: Scope, inputs: Mapping[str, InputInfo], facts: Facts,
-               missing: Callable[[str], bool], has_points: Callable[[Expr], bool]) -> Expr:  # fmt: skip
+               missing: Callable[[str], bool], has_points: Callable[[Expr], bool],
+               inside: Callable[[str], bool]) -> Expr:  # fmt: skip
     """The expression with masks on the loads that need them. `scope`: what its variables range over. `missing`: whether
     nothing may be computed of a buffer, where the conditions of all loads of it fail. `has_points`: whether a range of
-    some extent certainly has any."""
+    some extent certainly has any. `inside`: whether a buffer is computed inside of loops over the variables."""
     if not any(isinstance(n, Op) and n.op == "select" for n in walk(e)):
         return e
-    masker = _Masker(scope, inputs, facts, missing, has_points)
+    masker = _Masker(scope, inputs, facts, missing, has_points, inside)
     masker.find_ways(e)
     return masker.visit(e, masker.start)
 
@@ -68,6 +71,7 @@ class _Path:
 
     scope: Scope
     by_scalars: bool = False
+    compared: frozenset[str] = frozenset()  # variables that conditions compare with each other
     last: tuple[_Path, Expr, bool] | None = None  # the path to a select, its condition, and whether that holds
     any_of: tuple[_Path, ...] = ()  # if it stands for several, none of which narrows the scope
     is_joined: bool = False  # or such a one is on it: less is read than the scope says
@@ -87,12 +91,14 @@ _NOT_COVERED: Mapping[_Path, _Path] = {}
 class _Masker:
     def __init__(self, scope: Scope, inputs: Mapping[str, InputInfo], facts: Facts,
                  missing: Callable[[str], bool] = lambda _: False,
-                 has_points: Callable[[Expr], bool] = lambda _: True) -> None:  # fmt: skip
+                 has_points: Callable[[Expr], bool] = lambda _: True,
+                 inside: Callable[[str], bool] = lambda _: False) -> None:  # fmt: skip
         self.whole = scope
         self.inputs = inputs
         self.facts = facts
         self.missing = missing
         self.has_points = has_points
+        self.is_inside = inside
         self.start = _Path(scope)
         self.branches: dict[tuple[int, int, bool, bool], _Path] = {}
         self.joined: dict[int, _Path] = {}  # what has too many paths -> the one for all of them
@@ -109,7 +115,7 @@ class _Masker:
         for node in reversed(operands_first(e)):
             paths = self.shortest(node, ways.pop(id(node)))
             if len(paths) > MOST_SCOPES:
-                joined = _Path(self.whole, any(p.by_scalars for p in paths), None, paths, True)
+                joined = _Path(self.whole, any(p.by_scalars for p in paths), any_of=paths, is_joined=True)
                 self.joined[id(node)] = joined
                 paths = (joined,)
             for path in paths:
@@ -141,13 +147,15 @@ class _Masker:
 
     def branch(self, path: _Path, condition: Expr, holds: bool, e: Expr) -> _Path:
         """The path into a branch of a select; the same one where its condition says nothing about what is read."""
-        certain = self.perhaps_empty.isdisjoint(loaded(e))
+        compared = _compared(condition, holds, self.whole)
+        certain = self.perhaps_empty.isdisjoint(loaded(e)) and not (compared and any(map(self.is_inside, loaded(e))))
         known = (id(path), id(condition), holds, certain)
         if known not in self.branches:
             inner, by_scalars = path.refined(condition, holds), _asks_scalars(condition, holds, self.whole)
             self.branches[known] = (
                 path if inner is path.scope and not by_scalars and certain
-                else _Path(inner, path.by_scalars or by_scalars, (path, condition, holds), (), path.is_joined)
+                else _Path(inner, path.by_scalars or by_scalars, path.compared | compared, (path, condition, holds),
+                           (), path.is_joined)
             )  # fmt: skip
             self.keep.append((path, condition))
         return self.branches[known]
@@ -202,9 +210,10 @@ class _Masker:
             return self.holds(load)
         if self.missing(load.buffer):
             return False
-        narrowed = self.narrowed(path)
+        narrowed, compared = self.narrowed(path), path.compared if self.is_inside(load.buffer) else frozenset()
         return all(
             self.inside(interval(i, self.whole), interval(i, path.scope)) and not _turns(i, narrowed)
+            and compared.isdisjoint(names(i))
             or self.holds_along(load.buffer, k, i)
             for k, i in enumerate(load.indices)
         )
@@ -275,6 +284,21 @@ def _asks_scalars(condition: Expr, holds: bool, coordinates: Scope) -> bool:
     terms = linear(condition.args[0]).plus(linear(condition.args[1]), -1).terms.values()
     moves = any(isinstance(atom, Var) and atom.name in coordinates for atom, _ in terms)
     return not moves and any(not names(atom) <= coordinates.keys() for atom, _ in terms)
+
+
+def _compared(condition: Expr, holds: bool, coordinates: Scope) -> frozenset[str]:
+    """The coordinates that comparisons which `refine` would use have several of: the range of one depends on the other
+    then, but its range over all of them shows nothing of that."""
+    if not isinstance(condition, Op):
+        return frozenset()
+    if condition.op == "not":
+        return _compared(condition.args[0], not holds, coordinates)
+    if condition.op == ("and" if holds else "or"):
+        return union([_compared(c, holds, coordinates) for c in condition.args])
+    if condition.op not in COMPARISON or condition.args[0].dtype is not INDEX:
+        return frozenset()
+    found = names(condition) & coordinates.keys()
+    return found if len(found) > 1 else frozenset()
 
 
 def _unpromised(e: Expr) -> Expr | None:

@@ -29,16 +29,20 @@ class Point:
     along_lanes: list[int]
 
 
-def point(loops: Loops, here: Here, graph: Graph, is_missing: Callable[[str], bool], nontemporal: bool) -> Point:
+def point(
+    loops: Loops, here: Here, graph: Graph, is_missing: Callable[[str], bool], is_inside: Callable[[str], bool],
+    nontemporal: bool,
+) -> Point:  # fmt: skip
     """The stores of one point, in those lanes where the definition's condition holds, if it varies among them.
 
-    `is_missing`: whether a call may need nothing of the stage that computes a buffer. `nontemporal`: past all caches.
+    `is_missing`: whether a call may need nothing of the stage that computes a buffer, `is_inside`: whether that stage
+    is computed inside of these loops. `nontemporal`: past all caches.
     """
     d, lanes = loops.definition, loops.lanes
     lowered, scope = Lowered(loops.at).expression, _everywhere(loops)
 
     def masked(e: Expr) -> Expr:
-        return mask_loads(lowered(e), scope, graph.input, here.facts, is_missing, here.has_points)
+        return mask_loads(lowered(e), scope, graph.input, here.facts, is_missing, here.has_points, is_inside)
 
     indices = tuple(simplify(masked(i), here.facts) for i in d.indices)
     along_lanes = [k for k, i in enumerate(indices) if not loops.made_of(i).isdisjoint(lanes)]

@@ -1,0 +1,50 @@
+"""Loads under conditions: what is not computed is not read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.schedule.directives import StageSchedule
+
+y, x = pt.vars("y x")
+
+
+def triangle(condition: pt.Expr, *schedule: StageSchedule, target: str | None = None) -> None:
+    """Reads a stage where a condition holds; a debug build finds what is read outside of it."""
+    row = pt.Input("row", "int32", ndim=1)
+    doubled, out = pt.Func("doubled"), pt.Func("out")
+    doubled[x] = 2 * row[x]
+    out[y, x] = 0
+    out[y, x] = pt.select(condition, doubled[x], -1)
+    p = pt.Pipeline(out, shape=(row.shape[0], row.shape[0]), target=target, debug=True)
+    p = p.with_schedule(pt.Schedule(*schedule))
+    for n in (1, 2, 7):
+        given = np.arange(1, n + 1, dtype=np.int32)
+        np.testing.assert_array_equal(p(row=given), p.reference(row=given))
+
+
+@pytest.mark.parametrize("condition", [x > y - 1, ~(x < y), (y <= x) & (x >= 0), x * 2 >= y, (x == y) | (x < 0)])
+def test_what_a_condition_on_two_coordinates_leaves_of_a_stage_inside_of_a_loop(condition: pt.Expr) -> None:
+    triangle(condition, pt.on("doubled").compute_at("out", "y"))
+
+
+@pytest.mark.parametrize("inner", [pt.on("out").update(0).vectorize("x", 2), pt.on("out").update(0).unroll("x", 3)])
+def test_in_vectors_and_copies(inner: StageSchedule) -> None:
+    triangle(x > y - 1, inner, pt.on("doubled").compute_at("out", "y"))
+    triangle(x > y - 1, inner, pt.on("doubled").compute_at("out", "x"))
+
+
+def test_on_a_gpu() -> None:
+    blocks = pt.on("out").block("y").update(0).split("x", "xo", "xi", 4).block("y").thread("xi")
+    triangle(x > y - 1, blocks, pt.on("doubled").compute_at("out", "xo"), target="cuda-sim")
+
+
+def test_a_stage_that_is_computed_before_all_loops_is_read_as_it_is() -> None:
+    row = pt.Input("row", "int32", ndim=1)
+    doubled, out = pt.Func("doubled"), pt.Func("out")
+    doubled[x] = 2 * row[x]
+    out[y, x] = pt.select(x > y - 1, doubled[x], -1)
+    p = pt.Pipeline(out, shape=(row.shape[0], row.shape[0]))
+    assert "doubled[out.x] if" not in p.with_schedule(pt.Schedule(pt.on("doubled").compute_root())).loops()
