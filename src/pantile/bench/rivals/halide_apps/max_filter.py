@@ -58,8 +58,8 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
 
 
 def gpu_expert(output: hl.Func, rows: hl.Func, r: hl.RDom, tables: list[hl.Func]) -> None:
-    """The table of maxima in one kernel, a thread per column of each channel, the discs in another. The small tables are
-    made on the GPU, too, not as published: copies from the processor would keep the kernels out of a graph.
+    """The table of maxima in one kernel, a thread per column of each channel, the discs in another. The small tables
+    are made on the GPU, too, not as published: copies from the processor would keep the kernels out of a graph.
     """
     x, y, c = output.args()
     t = rows.args()[3]
