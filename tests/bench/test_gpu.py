@@ -199,10 +199,10 @@ def test_sizes_for_gpus_where_there_are_some() -> None:
 
 
 def test_apps_of_rivals() -> None:
-    filters = {"blur", "unsharp", "harris"}
-    assert GPU_RIVALS["torch"].apps == filters | {"matmul", "conv_layer"}
+    filters, more = {"blur", "unsharp", "harris"}, {"stencil_chain", "hist_eq", "max_filter"}
+    assert GPU_RIVALS["torch"].apps == filters | more | {"bilateral_grid", "matmul", "conv_layer"}
     assert GPU_RIVALS["triton"].apps == filters | {"matmul"}
-    assert GPU_RIVALS["cupy"].apps == filters
+    assert GPU_RIVALS["cupy"].apps == filters | more | {"iir_blur"}
     assert GPU_RIVALS["halide"].apps == programs("halide")
 
 

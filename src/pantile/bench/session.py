@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -128,18 +130,28 @@ class Session:
 
     def _rivals(self, outputs: tuple[Array, ...], stack: ExitStack) -> list[Contender]:
         entered = []
-        for label in self._rival_labels():
-            self._begin(f"compiling {label}")
-            limit_s = self.settings.rival_limit_s
-            task = Task(self.app.name, label.schedule, label.threads, self.inputs, outputs, limit_s)
-            try:
-                contender = self.settings.systems[label.system].enter(task)
-            except Unavailable as reason:
-                self._skip(label, reason)
-                continue
-            stack.callback(contender.close)
-            entered.append(contender)
+        with ThreadPoolExecutor(self._compiling_at_a_time) as pool:
+            entering = [(label, pool.submit(self._entered, label, outputs)) for label in self._rival_labels()]
+            for label, coming in entering:
+                self._begin(f"compiling {label}")
+                try:
+                    contender = coming.result()
+                except Unavailable as reason:
+                    self._skip(label, reason)
+                    continue
+                stack.callback(contender.close)
+                entered.append(contender)
         return entered
+
+    def _entered(self, label: Label, outputs: tuple[Array, ...]) -> Contender:
+        limit_s = self.settings.rival_limit_s
+        task = Task(self.app.name, label.schedule, label.threads, self.inputs, outputs, limit_s)
+        return self.settings.systems[label.system].enter(task)
+
+    @property
+    def _compiling_at_a_time(self) -> int:
+        """How many rivals: where they run on a GPU, the processor's cores compile for several of them."""
+        return 1 if self.settings.target == CPU else max(1, (os.cpu_count() or 1) // 2)
 
     def _rival_labels(self) -> list[Label]:
         systems = self.settings.systems
