@@ -7,7 +7,6 @@ its context; with both of them the driver has all of that.
 import ctypes
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +31,9 @@ class HalideDevice:
 
     def __init__(self) -> None:
         """Become the handler, and have memory of intermediate arrays kept for the next call."""
+        self._driver = Driver()
         self._stream: int | None = None
-        self._context: int | None = None
+        self._context: int | None = None  # Halide's, once something has run
         self._choose = _Choose(self._chosen)  # which must live as long as Halide may call it
         halide, handlers = _loaded("libHalide"), _Handlers()
         handlers.functions[-1] = ctypes.cast(self._choose, ctypes.c_void_p)
@@ -43,20 +43,24 @@ class HalideDevice:
         getattr(halide, KEEP_MEMORY)(ctypes.c_bool(True))
 
     def wait(self) -> None:
-        """Until the GPU has nothing to do."""
+        """Until the GPU has nothing to do, in Halide's context, which is the current one from then on."""
+        self._driver.cuCtxSetCurrent(ctypes.c_void_p(self._context))
         self._driver.cuCtxSynchronize()
 
     def elapsed_ms(self, work: Callable[[], object], calls: int) -> float:
         """How long so many calls take on the GPU, one after the other."""
-        start, end = self._events
+        start, end, elapsed = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_float()
         self.wait()
+        for event in (start, end):
+            self._driver.cuEventCreate(ctypes.byref(event), 0)
         self._driver.cuEventRecord(start, None)
         for _ in range(calls):
             work()
         self._driver.cuEventRecord(end, None)
         self._driver.cuEventSynchronize(end)
-        elapsed = ctypes.c_float()
         self._driver.cuEventElapsedTime(ctypes.byref(elapsed), start, end)
+        for event in (start, end):
+            self._driver.cuEventDestroy_v2(event)
         return elapsed.value
 
     def captured(self, work: Callable[[], object], calls: int) -> Callable[[], object]:
@@ -64,6 +68,7 @@ class HalideDevice:
         are of the default stream, which waits for the one that is captured.
         """
         driver, stream, graph, replayed = self._driver, ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        self.wait()
         driver.cuStreamCreate(ctypes.byref(stream), 0)
         self._stream = stream.value
         try:
@@ -88,20 +93,6 @@ class HalideDevice:
         self._context = context
         stream[0] = self._stream
         return 0
-
-    @cached_property
-    def _driver(self) -> Any:
-        """In Halide's context, which is there once something has run."""
-        driver = Driver()
-        driver.cuCtxPushCurrent_v2(ctypes.c_void_p(self._context))
-        return driver
-
-    @cached_property
-    def _events(self) -> tuple[ctypes.c_void_p, ctypes.c_void_p]:
-        start, end = ctypes.c_void_p(), ctypes.c_void_p()
-        for event in (start, end):
-            self._driver.cuEventCreate(ctypes.byref(event), 0)
-        return start, end
 
 
 class Driver:
