@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import pantile as pt
-from pantile.expr.nodes import Const
-from pantile.ir.nodes import For, Realize, Store
+from pantile.expr.nodes import Const, Load, Var, const
+from pantile.expr.types import INDEX, INT32
+from pantile.ir.nodes import Block, For, If, Realize, Store
 from pantile.ir.visit import children, walk
+from pantile.lower.gpu.blocks import blocks
 from pantile.target.kinds import Kind
 
 from .simulated import agrees, blur, kernels, loops, of_kind, picture, x, y
@@ -76,3 +79,13 @@ def test_a_scan_runs_row_by_row_in_threads() -> None:
     found = p(img=picture(9, 300))
     np.testing.assert_allclose(found, np.cumsum(picture(9, 300), axis=0), rtol=1e-5)
     assert len(kernels(p)) == 2
+
+
+def test_a_condition_that_its_own_branch_changes_is_not_asked_again() -> None:
+    """No pass makes such a thing; one that did would be found here."""
+    zero, flag = const(0, INDEX), Load(INT32, 1, "flag", (const(0, INDEX),)) > 0
+    change = For("b", zero, const(4, INDEX), Kind.BLOCK, Store("flag", (zero,), const(0, INT32)))
+    use = For("b", zero, const(4, INDEX), Kind.BLOCK, Store("f", (Var(INDEX, 1, "b"),), const(1, INT32)))
+    assert len(of_kind(blocks(If(flag, Block((use, use)))), Kind.BLOCK)) == 2
+    with pytest.raises(AssertionError):
+        blocks(If(flag, Block((change, use))))

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from ...expr.nodes import const
 from ...expr.types import INDEX
-from ...expr.visit import loaded
+from ...expr.visit import loaded, union
 from ...ir.nodes import Block, For, If, Let, Produce, Realize, Stmt, Store
 from ...ir.visit import block, children, expressions, rebuild, walk
 from ...target.kinds import Kind
@@ -65,6 +65,8 @@ def _apart(s: Stmt, around: _Around) -> Stmt:
         return around(s)
     if isinstance(s, Block):
         return block(*(_apart(c, around) for c in s.stmts))
+    # Each part decides anew. No pass puts a condition that a statement itself may change around block loops.
+    assert union(list(map(loaded, expressions(s)))).isdisjoint(i.buffer for i in walk(s) if isinstance(i, Store))
     if isinstance(s, If):
         parts = [_apart(s.then, lambda inside: around(If(s.condition, inside)))]
         if s.otherwise is not None:
