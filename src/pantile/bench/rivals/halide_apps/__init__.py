@@ -2,7 +2,8 @@
 
 Every module offers ``build(images, target, *, manual)``: the output ``Func``, carrying
 the expert schedule that Halide publishes for CPUs, or (``gpu_expert``) for GPUs if `target` has one,
-if `manual`, otherwise unscheduled. A pipeline with several outputs returns them in a tuple. It may also have
+if `manual`, otherwise unscheduled. Those for GPUs were published for smaller ones: sizes of tiles are the best
+of a few on an H200, where that is faster. A pipeline with several outputs returns them in a tuple. It may also have
 
 - ``ORIGIN``: the coordinates of the result's first element (``ORIGINS``, one for each of
   several), zero by default;

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import halide as hl
 
 LEVELS = 256
-GPU_TILE = (128, 4)
+GPU_TILE = (256, 4)
 
 
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:

@@ -6,6 +6,7 @@ import halide as hl
 
 BEAM_SIZE = 1
 ALPHA = 0.5
+GPU_ROWS = 20  # that a thread loads at a time
 
 
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
@@ -44,12 +45,12 @@ def _transposed_blur(source: hl.ImageParam | hl.Func, height: hl.Expr, target: h
 
 
 def gpu_expert(transpose: hl.Func, blur: hl.Func, row: hl.RDom) -> None:
-    """A warp filters 32 columns, eight rows of loads at a time, and transposes them through shared memory."""
+    """A warp filters 32 columns, some rows of loads at a time, and transposes them through shared memory."""
     x, y, c = transpose.args()
     lane, inner = hl.Var("lane"), hl.Var("inner")
     transpose.compute_root().tile(x, y, lane, inner, 32, 32).gpu_blocks(y, c).gpu_lanes(lane)
     blur.compute_at(transpose, y).store_in(hl.MemoryType.Heap).gpu_lanes(x)
     blur.update(0).gpu_lanes(x)
     for update in (1, 2):
-        blur.update(update).unroll(row.x, 8).gpu_lanes(x)
+        blur.update(update).unroll(row.x, GPU_ROWS).gpu_lanes(x)
     blur.in_().align_storage(x, 33).compute_at(transpose, x).gpu_lanes(x)

@@ -8,7 +8,7 @@ BEAM_SIZE = 1
 DEPTH = 10
 CLAMPED = 4  # this level reads the one before through a boundary condition
 STRIP_ROWS = 32
-GPU_TILE, SMALL_GPU_TILE = (32, 32), (16, 16)
+GPU_TILE, SMALL_GPU_TILE = (32, 32), (32, 2)
 
 X, Y, C = hl.Var("x"), hl.Var("y"), hl.Var("c")
 

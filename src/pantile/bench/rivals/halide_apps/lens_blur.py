@@ -9,7 +9,7 @@ BEAM_SIZE = 1
 SLICES, FOCUS, BLUR_PER_SLICE, SAMPLES = 32, 13, 0.5, 32
 LEVELS = 8
 RADIUS = int(max(SLICES - FOCUS, FOCUS) * BLUR_PER_SLICE)  # of the largest circle
-GPU_TILE, GPU_BOX = (16, 16), (8, 8, 8)
+GPU_TILE, GPU_BOX = (32, 4), (16, 8, 1)
 
 X, Y, Z, C = hl.Var("x"), hl.Var("y"), hl.Var("z"), hl.Var("c")
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import halide as hl
 
 ROWS = 4  # of a tile of registers
-GPU_TILE, THREAD_TILE = (64, 16), (4, 8)
+GPU_TILE, THREAD_TILE, GPU_STEPS = (64, 16), (4, 4), 8
 GPU_ALIGNMENT = 16  # bytes, without which four elements are loaded one by one
 
 
@@ -39,7 +39,7 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
 def gpu_expert(
     a: hl.ImageParam, b: hl.ImageParam, panel: hl.Func, product: hl.Func, output: hl.Func, k: hl.RDom
 ) -> None:
-    """Threads make four by eight elements in registers, and load what eight steps need of both matrices at once."""
+    """Threads make four by four elements in registers, and load what some steps need of both matrices at once."""
     x, y = output.args()
     thread_x, thread_y, inner_x, inner_y = (hl.Var(n) for n in ("thread_x", "thread_y", "inner_x", "inner_y"))
     size = [(matrix.get().dim(0).extent(), matrix.get().dim(1).extent()) for matrix in (a, b)]
@@ -48,7 +48,7 @@ def gpu_expert(
     output.tile(thread_x, thread_y, inner_x, inner_y, *THREAD_TILE).gpu_blocks(x, y).gpu_threads(thread_x, thread_y)
     output.unroll(inner_x).unroll(inner_y)
     product.compute_at(output, thread_x).vectorize(x).unroll(y)
-    product.update().reorder(x, y, k.x).vectorize(x).unroll(y).unroll(k.x, 8)
+    product.update().reorder(x, y, k.x).vectorize(x).unroll(y).unroll(k.x, GPU_STEPS)
     loaded = _copy(a)
     first, second = loaded.args()
     loaded.compute_at(product, k.x).vectorize(first).unroll(second)

@@ -9,7 +9,7 @@ RADIUS = 26
 LEVELS = 6  # maxima over 1, 2, .. 32 rows
 SLAB_COLUMNS = 256
 LANES = 8
-GPU_COLUMNS, GPU_TILE, TABLE_TILE = 128, (16, 16), 32
+GPU_COLUMNS, GPU_TILE, DISC_TILE, TABLE_TILE = 32, (16, 16), (32, 4), 32
 
 
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
@@ -66,8 +66,7 @@ def gpu_expert(output: hl.Func, rows: hl.Func, r: hl.RDom, tables: list[hl.Func]
     block, thread, thread_y = hl.Var("block"), hl.Var("thread"), hl.Var("thread_y")
     for table in tables:
         table.compute_root().gpu_tile(table.args()[0], thread, TABLE_TILE)
-    output.split(x, block, thread, GPU_COLUMNS).reorder(thread, block, y, c)
-    output.gpu_blocks(block, y, c).gpu_threads(thread)
+    output.gpu_tile(x, y, thread, thread_y, *DISC_TILE)
     rows.compute_root().reorder(c, t, x, y).gpu_tile(x, y, thread, thread_y, *GPU_TILE)
     doubled = rows.update().split(x, block, thread, GPU_COLUMNS).reorder(r.x, r.y, thread, block, c)
     doubled.gpu_blocks(block, c).gpu_threads(thread)

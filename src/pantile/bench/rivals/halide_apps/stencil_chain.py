@@ -8,7 +8,7 @@ import halide as hl
 BEAM_SIZE = 1
 STAGES = 32
 STORED = 11  # every so many stages one is stored whole
-GPU_TILE = (60, 12)
+GPU_TILE = (60, 8)
 TILES = 4  # along each axis of a stage that is stored whole
 
 

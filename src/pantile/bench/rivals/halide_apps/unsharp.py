@@ -8,7 +8,7 @@ import halide as hl
 SIGMA = 1.5
 RADIUS = 3
 STRIP_ROWS = 32
-GPU_TILE = 32
+GPU_TILE = 16
 
 
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
