@@ -25,10 +25,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pantile as pt
+from pantile.target.description import SIMULATED
 
 from ..autoschedule.problems import MODELS
 from .isolate import ended, forked
-from .ways import EXCEPTION, MISMATCH, Begun, Ended, run_case
+from .ways import EXCEPTION, LONG, MISMATCH, Begun, Ended, run_case
 
 FAILURES = (MISMATCH, EXCEPTION, "crash", "timeout")
 
@@ -117,6 +118,7 @@ class Campaign:
             self.tally(child.seed, begun, message)
             begun = None
         if end != "normal" and begun is not None:
+            end = LONG if end == "timeout" and begun.simulates else end
             self.tally(child.seed, begun, Ended(begun.step, begun.label, end, death or ""))
             if begun.step > 0:
                 self.start(child.seed, begun.step + 1)
@@ -164,7 +166,7 @@ def main() -> int:
         "--strategies", type=int, choices=range(len(MODELS) + 1), default=2, metavar="N",
         help=f"strategies per case, by turns (%(default)s; {len(MODELS)} are all)",
     )  # fmt: skip
-    parser.add_argument("--target", choices=["host", "cuda-sim"], default="host", help="what to run on (%(default)s)")
+    parser.add_argument("--target", choices=["host", SIMULATED], default="host", help="what to run on (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("failures"), help="folder for failures (%(default)s)")
     parser.add_argument("--case", type=int, help="run the case of this seed only, and show how each way ended")
     given = parser.parse_args()

@@ -15,7 +15,7 @@ from .harness import pipeline_of
 from .reduce import outcome, reduced
 from .schedules import schedules
 from .seeded import seeded
-from .ways import MISMATCH, REFUSED, RIGHT, SAME, Begun, Ended, Tell, cases
+from .ways import LONG, MISMATCH, REFUSED, RIGHT, SAME, Begun, Ended, Tell, cases
 
 
 def run(
@@ -84,3 +84,18 @@ def test_failures_are_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reduced(text) == text
     monkeypatch.setattr("tests.fuzz.reduce.outcome", lambda text: "mismatch" if "//" in text else "right")
     assert reduced(text).splitlines()[:-2] == ["# mismatch", "a // 1"]
+
+
+def test_a_simulation_that_takes_long_is_no_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def works_forever(seed: int, schedules: int, strategies: int, target: str, skip: int, tell: Tell) -> None:
+        for step, label in enumerate(["prepare", "default", "random 1"]):
+            if step >= skip:
+                tell(Begun(step, label, f"# {label}", simulates=label == "default"))
+                if label != "prepare":
+                    os.kill(os.getpid(), signal.SIGPROF)
+                tell(Ended(step, label, RIGHT))
+
+    found = run(monkeypatch, tmp_path, works_forever, [7], "cuda-sim")
+    assert found.outcomes["default", LONG] == 1
+    assert found.outcomes["random 1", "timeout"] == 1, "it was not known to be compiled"
+    assert found.failed() == 1

@@ -27,7 +27,9 @@ class Touch(NamedTuple):
 
     def values(self, of: Array) -> Array:
         """The entries of a value."""
-        full = np.broadcast_to(of, self.shape)
+        if of.size == 1:
+            return np.full(len(self.block), of.reshape(()))
+        full = of if of.shape == self.shape else np.broadcast_to(of, self.shape)
         return full.reshape(-1) if self.chosen is None else full[self.chosen]
 
     def spread(self, entries: Array) -> Array:
@@ -75,11 +77,17 @@ class Active:
     def touch(self, index: Array, mask: Array | None, lanes: int) -> Touch:
         """Who touches what when each thread accesses `index`, in the lanes where `mask` holds."""
         chosen = self.lanes(mask, lanes)
-        blocks, threads = self.mask.shape
-        shape = (blocks, threads) if lanes == 1 else (blocks, threads, lanes)
-        block = np.arange(blocks).reshape(-1, *(1,) * (len(shape) - 1))
-        thread = np.arange(threads).reshape(1, -1, *(1,) * (len(shape) - 2))
+        shape = self.mask.shape if lanes == 1 else (*self.mask.shape, lanes)
+        block, thread = self._own if mask is None and lanes == 1 else np.nonzero(_whole(chosen, shape))[:2]
         touch = Touch(index, block, thread, shape, chosen)
-        return touch._replace(
-            element=touch.values(index).astype(np.int64), block=touch.values(block), thread=touch.values(thread)
-        )
+        return touch._replace(element=touch.values(index).astype(np.int64))
+
+    @cached_property
+    def _own(self) -> tuple[Array, Array]:
+        """The block and the thread of each that is active."""
+        block, thread = np.nonzero(self.mask)
+        return block, thread
+
+
+def _whole(chosen: Array | None, shape: tuple[int, ...]) -> Array:
+    return np.ones(shape, np.bool_) if chosen is None else chosen
