@@ -55,6 +55,8 @@ PRODUCTS = {
     "transposed": (transposed, "ab", {"a": (1000, 800), "b": (1200, 800)}, {"a": (23, 19), "b": (37, 19)}),
     "convolution": (convolution, "out", {"img": (80, 90, 128), "taps": (128, 3, 3, 128)},
                     {"img": (7, 13, 9), "taps": (9, 3, 3, 37)}),
+    "of colours": (convolution, "out", {"img": (200, 300, 3), "taps": (3, 3, 3, 64)},
+                   {"img": (7, 13, 3), "taps": (3, 3, 3, 37)}),
     "triangle": (triangle, "out", {"a": (1000, 800)}, {"a": (37, 19)}),
     "triangular": (triangular, "out", {"a": (1000, 800), "b": (1000, 1200)}, {"a": (41, 23), "b": (41, 37)}),
 }  # fmt: skip
@@ -76,6 +78,33 @@ def test_they_are_right_and_cheaper(name: str) -> None:
         p.with_schedule(s, machine=ORDINARY).predict(num_threads=1, **large).seconds for s in (start, *found)
     )
     assert max(after) < before
+
+
+def test_what_a_sum_needs_leaves_the_loops_that_become_blocks() -> None:
+    """Those of its reader, in which it is computed as well."""
+    n, y, x, c = pt.vars("n y x c")
+    img, taps, bias = (pt.Input(name, "float32", ndim=d) for name, d in (("img", 4), ("taps", 4), ("bias", 1)))
+    around, total, scale, out = pt.Func("around"), pt.Func("total"), pt.Func("scale"), pt.Func("out")
+    r = pt.RDom((0, 3), (0, 3), (0, img.shape[3]), name="r", names="y x c")
+    around[n, y, x, c] = pt.constant(img, 0, axes=(1, 2))[n, y - 1, x - 1, c]
+    total[n, y, x, c] = pt.sum(around[n, y + r.y, x + r.x, r.c] * taps[r.c, r.y, r.x, c], over=r)
+    scale[c] = pt.sqrt(bias[c])
+    out[n, y, x, c] = scale[c] * total[n, y, x, c]
+    p = pt.Pipeline(out, shape=(*img.shape[:3], taps.shape[3]))
+    problem = problem_of(p, ORDINARY, img=(4, 112, 112, 3), taps=(3, 3, 3, 64), bias=(64,))
+    inside = STRATEGIES["naive"]().find(problem).schedule.replace(
+        pt.on("out").compute_root().split("y", "strip", "row", 8).parallel("strip"),
+        *(pt.on(name).compute_at("out", "strip") for name in ("around", "total", "scale")),
+    )
+    *alone, with_reader = sums(problem, inside, "total")
+    for schedule in alone:
+        assert "compute_root" in schedule.on("around").verbs and "compute_at" in schedule.on("scale").verbs
+    assert "compute_root" in with_reader.on("around").verbs & with_reader.on("scale").verbs
+    rng = np.random.default_rng(0)
+    inputs = {"img": (1, 9, 13, 3), "taps": (3, 3, 3, 37), "bias": (37,)}
+    arrays = {name: rng.random(shape, np.float32) for name, shape in inputs.items()}
+    for schedule in (alone[0], with_reader):
+        np.testing.assert_allclose(p.with_schedule(schedule)(**arrays), p.reference(**arrays), rtol=1e-5)
 
 
 def test_a_product_of_matrices_as_a_person_would_schedule_it() -> None:

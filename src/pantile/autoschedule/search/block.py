@@ -59,7 +59,8 @@ class Block:
             wide = [r for r in vectors if rows not in r.loops and not r.loops.isdisjoint(domain)]
             narrow = [r for r in s.inputs if rows in r.loops and s.vector not in r.loops]
             if len(wide) == len(narrow) == 1:
-                terms = [n for n in domain if n in narrow[0].loops and s.extents[n] >= TERMS]
+                terms = [n for n in domain if n in narrow[0].loops and s.extents[n] > 1]
+                terms.sort(key=lambda n: s.extents[n] < TERMS)
                 along = [n for n in terms if n in narrow[0].column] or (terms if rows in narrow[0].column else [])
                 if along and (along[0] == domain[-1] or along[0] in s.tileable):
                     return Block(s, wide[0], narrow[0], rows, along[0])
@@ -93,6 +94,11 @@ class Block:
         most = (machine.registers - vectors - (not by_lane)) // (vectors + by_lane)
         most = max(1, min(most, MOST_ROWS, self.s.extents[self.rows]))
         return power_of_two(min(most, self.lanes)) if self.s.has_masked_lanes else most
+
+    @property
+    def terms(self) -> int:
+        """That are written out: all of a few, such as the channels of a picture."""
+        return min(TERMS, self.s.extents[self.term])
 
     def side_by_side(self) -> Iterator[Block]:
         """With as many columns as the second cache has room for, if these are several."""
@@ -174,7 +180,8 @@ class Block:
     def alone(self, start: StageSchedule) -> StageSchedule:
         """The sums, in loops of their own, after what they start from."""
         row, lane = self.loops[self.rows][1], self.loops[self.s.vector][1]
-        found = self._cut(start.update(0), self.s.vector, self.rows).split(self.term, *self.loops[self.term], TERMS)
+        found = self._cut(start.update(0), self.s.vector, self.rows)
+        found = found.split(self.term, *self.loops[self.term], self.terms)
         found = found.split(self.column, *self.of_columns, self.columns) if self.columns > 1 else found
         found = found.reorder(*self._around(), *self._inside(), row, lane).vectorize(lane).unroll(row)
         return self._parallel(self._apart(found.unroll(self.loops[self.term][1])))
@@ -199,7 +206,7 @@ class Block:
         yield self._parallel(chain)
         found = on(s.stage.name).compute_at(reader.name, around[-1])
         found = found.vectorize(s.vector, self.lanes).unroll(self.rows, self.height).update(0)
-        found = found.split(self.term, *self.loops[self.term], TERMS)
+        found = found.split(self.term, *self.loops[self.term], self.terms)
         others = [d for d in s.stage.dims if d not in (s.vector, self.rows)]
         found = found.reorder(*self._inside(), *others, self.rows, s.vector).vectorize(s.vector, self.lanes)
         yield found.unroll(self.rows, self.height).unroll(self.loops[self.term][1])

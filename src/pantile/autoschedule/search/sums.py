@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from ...graph.nodes import Stage
 from ...schedule.directives import StageSchedule, on
+from ...schedule.groups import groups
 from ...schedule.schedule import Schedule
 from ..nest.statement import Statement
 from ..strategy import Problem
@@ -30,11 +31,24 @@ def sums(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
     stage = problem.graph.stage[name]
     block = Block.of(Statement.of(problem, stage, 1)) if len(stage.updates) == 1 else None
     if block is not None:
+        free = _freed(problem, schedule, stage)
         for b in (block, *block.side_by_side()):
-            yield schedule.replace(b.alone(_start(problem, stage, schedule)), *copied(b, schedule, stage.name))
+            yield free.replace(b.alone(_start(problem, stage, schedule)), *copied(b, free, stage.name))
         reader = _value_by_value(problem, stage)
         if reader is not None and not block.s.has_masked_lanes:
-            yield schedule.replace(*block.inside(reader), *copied(block, schedule, reader.name))
+            free = _freed(problem, schedule, reader)
+            yield free.replace(*block.inside(reader), *copied(block, free, reader.name))
+
+
+def _freed(problem: Problem, schedule: Schedule, stage: Stage) -> Schedule:
+    """With all that a stage needs at root which is now in loops that it leaves: its own, or those that it is in."""
+    needed = {stage.name}
+    for s in reversed(problem.graph.stages):
+        if not needed.isdisjoint(problem.graph.consumers[s.name]):
+            needed.add(s.name)
+    left = [g for g in groups(schedule) if g.root == stage.name or g.root not in needed]
+    names = {name for g in left for name in g.members if name in needed and name in problem.graph.stage}
+    return schedule.replace(*(problem.alone.at_root(problem.graph.stage[n]) for n in schedule if n in names))
 
 
 def _start(problem: Problem, stage: Stage, schedule: Schedule) -> StageSchedule:
