@@ -144,7 +144,8 @@ class Traffic:
             for source, box in (boxes or {}).items():
                 if site in self._stores.get(source, ()) or self._is_still_there(leaf, source, size):
                     continue
-                size_of = min(self._bytes(source, box), most.get(source, inf))
+                size_of = min(self._bytes(source, box), self._bytes(source, self._stored(source, box)))
+                size_of = min(size_of, most.get(source, inf))
                 amount = times * size_of
                 if (site, source) not in found or found[site, source][1] < amount:
                     found[site, source] = (leaf, amount, times, box)
