@@ -398,3 +398,22 @@ def test_outputs_of_other_shapes_share_no_loops() -> None:
     for shapes, sharing in (((img.shape, img.shape), 1), ((img.shape, (img.shape[0] // 2 + 1,)), 0)):
         p = pt.Pipeline([a, b], shape=list(shapes))
         assert len([*siblings(problem_of(p, ORDINARY, img=(2,)), alike)]) == sharing
+
+
+def test_stages_of_which_other_parts_are_needed_share_no_loops() -> None:
+    """A strip of the output needs one column more of one of them, and one row more of the other."""
+    img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
+    a, b = pt.Func("a"), pt.Func("b")
+    a[Y, X] = img[Y, X] * 2
+    b[Y, X] = img[Y, X] + 1
+    for (v, u), sharing in (((0, 1), 1), ((1, 0), 0)):
+        out[Y, X] = a[Y, X] + a[Y, X + 1] + b[Y, X] + b[Y + v, X + u]
+        p = pt.Pipeline(out, shape=(img.shape[0] - 1, img.shape[1] - 1))
+        inside = [pt.on(n).compute_at("out", "strip").vectorize("x", 8) for n in "ab"]
+        schedule = pt.Schedule(pt.on("out").split("y", "strip", "row", 8).parallel("strip"), *inside)
+        found = [*siblings(problem_of(p, ORDINARY, img=(2000, 3000)), schedule)]
+        assert len(found) == sharing
+        data = np.random.default_rng(0).random((37, 61), np.float32)
+        for shared in found:
+            np.testing.assert_array_equal(p.with_schedule(schedule.replace(*shared))(img=data), p.reference(img=data))
+        out = pt.Func("out")

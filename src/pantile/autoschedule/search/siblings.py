@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ...expr.visit import Key, key
 from ...graph.nodes import Stage
-from ...schedule.directives import StageSchedule
+from ...schedule.directives import Directive, StageSchedule
 from ...schedule.groups import is_inlined
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
@@ -25,9 +25,10 @@ def siblings(problem: Problem, schedule: Schedule) -> Iterator[tuple[StageSchedu
     directives = [d for chain in schedule.values() for d in chain.directives]
     hosts = {str(d.args[0]) for d in directives if d.verb in ("compute_at", "store_at")}
     alike: dict[object, list[Stage]] = {}
+    parts = _parts(problem, schedule)
     for s in problem.graph.stages:
         if s.name not in hosts and _has_own_loops(schedule, s):
-            alike.setdefault((s.dims, _shape(problem, s), schedule.on(s.name).directives), []).append(s)
+            alike.setdefault((s.dims, parts[s.name], schedule.on(s.name).directives), []).append(s)
     for stages in alike.values():
         while stages:
             found = _siblings(problem, stages)
@@ -37,10 +38,30 @@ def siblings(problem: Problem, schedule: Schedule) -> Iterator[tuple[StageSchedu
                 yield first, *(s.compute_with(first.name, _vector_loop(first)) for s in others)
 
 
-def _shape(problem: Problem, s: Stage) -> tuple[Key, ...] | None:
-    """Of an output: those of other shapes are as large at some sizes, and at others they are not."""
-    output = problem.graph.output.get(s.name)
-    return None if output is None else tuple(map(key, output.shape))
+def _parts(problem: Problem, schedule: Schedule) -> dict[str, int]:
+    """By stage, a number for what is needed of it wherever that is asked: the same for stages of which the same places
+    are read, by stages that are computed alike, or at root, and of which the same is needed. Shared loops compute the
+    same part of all that share them, at all sizes."""
+    graph, numbers, found = problem.graph, dict[object, int](), dict[str, int]()
+    for s in reversed(graph.stages):
+        output = graph.output.get(s.name)
+        shape = None if output is None else tuple(map(key, output.shape))
+        readers = [graph.stage[c] for c in graph.consumers[s.name]]
+        reads = frozenset((found[c.name], _inside(schedule, c), c.dims, _places(c, s)) for c in readers)
+        found[s.name] = numbers.setdefault((s.dims, shape, reads), len(numbers))
+    return found
+
+
+def _inside(schedule: Schedule, s: Stage) -> tuple[Directive, ...]:
+    """How a stage is computed inside of others."""
+    chain = schedule.on(s.name)
+    return () if "compute_root" in chain.verbs else chain.directives
+
+
+def _places(reader: Stage, s: Stage) -> frozenset[tuple[Key, ...]]:
+    """Where a stage is read."""
+    loads = (e for d in reader.definitions for e in d.loads if e.buffer in s.buffers)
+    return frozenset(tuple(map(key, e.indices)) for e in loads)
 
 
 def _siblings(problem: Problem, stages: list[Stage]) -> list[Stage]:
