@@ -124,6 +124,29 @@ def test_what_fits_a_cache_does_not_come_from_memory() -> None:
     assert fused.bytes[-1] < 0.75 * large.bytes[-1]
 
 
+def test_what_is_kept_in_a_circle_does_not_come_from_farther_away() -> None:
+    """Five rows are all the memory that a stage has, however many of them are computed."""
+    down = pt.on("down").split("y", "strip", "yi", 1024).vectorize("x", 8).parallel("strip")
+    across = pt.on("across").store_at("down", "strip").compute_at("down", "yi").vectorize("x", 8)
+    found = price(blur(), down, across, shape=(2048, 4096))
+    computed = 4 * 2044 * 4092
+    assert stage(found, "across").bytes[-1] < 1.2 * computed  # the picture alone
+    assert found.bytes[-1] < 2 * computed
+
+
+def test_what_was_computed_right_before_is_there() -> None:
+    """Of five rows that the first cache does not keep from one iteration to the next, one is new."""
+    last: Any = pt.Input("img", "float32", ndim=2)
+    shape = (last.shape[0] - 16, last.shape[1])
+    for name in "abcd":
+        f, last = last, pt.Func(name)
+        last[Y, X] = sum(f[Y + k, X] for k in range(1, 5)) + f[Y, X]
+    d = pt.on("d").split("y", "strip", "yi", 1024).vectorize("x", 8).parallel("strip")
+    others = (pt.on(n).store_at("d", "strip").compute_at("d", "yi").vectorize("x", 8) for n in "abc")
+    found = price(pt.Pipeline(last, shape=shape), d, *others, shape=(1040, 800))
+    assert 3.9 < stage(found, "d").bytes[0] / (4 * 1024 * 800) < 4.1
+
+
 def test_rows_on_many_pages_are_dear() -> None:
     """A tall window of whole rows is on as many pages as it has rows; one of short rows on a few."""
     img, tall, out = pt.Input("img", "float32", ndim=2), pt.Func("tall"), pt.Func("out")

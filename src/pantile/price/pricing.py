@@ -202,14 +202,14 @@ class _Pricing:
         return prod(box) * max(t.bytes for t in types)
 
     def _seconds_of(self, moved: Moved, streams: int, pages: float, rates: list[float]) -> tuple[float, float]:
-        """That it takes one core to move bytes from the next cache, and from farther away: so many rows side by side,
-        on so many pages."""
+        """That it takes one core to move bytes from and to the next cache, and from farther away: so many rows side by
+        side, on so many pages."""
         near, *far = [n / rate for n, rate in zip(moved.bytes, rates, strict=True)]
-        costs = self.machine.costs
-        started = (moved.begun + moved.stored / self.machine.l1.line * costs.store_line) * self.cycle
+        stored = moved.stored / self.machine.l1.line * self.machine.costs.store_line * self.cycle
+        started = moved.begun * self.cycle
         slower: float = max(1.0, streams / STREAMS) ** STREAM_POWER
         turning = max(1.0, pages / PAGES)  # from page to page
-        return near / AHEAD * turning, sum(far[:-1]) * slower + sum(far[-1:]) * slower * slower + started
+        return near / AHEAD * turning + stored, sum(far[:-1]) * slower + sum(far[-1:]) * slower * slower + started
 
     def _rates(self, cores: int) -> list[float]:
         """Bytes per second, for one of so many cores, from each cache but the first and from memory."""

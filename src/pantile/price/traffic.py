@@ -146,8 +146,9 @@ class Traffic:
                     continue
                 size_of = min(self._bytes(source, box), self._bytes(source, self._stored(source, box)))
                 size_of = min(size_of, most.get(source, inf))
+                size_of = max(0.0, size_of - self._just_computed(leaf, source, chain[:depth], size))
                 amount = times * size_of
-                if (site, source) not in found or found[site, source][1] < amount:
+                if amount > (found[site, source][1] if (site, source) in found else 0.0):
                     found[site, source] = (leaf, amount, times, box)
         return found
 
@@ -161,6 +162,21 @@ class Traffic:
         at = inside.index(leaf)
         before = next((k for k in reversed(range(at)) if source in self.nests.facts.reads(inside[k]).sources), at)
         return before < at and sum(self._largest(inside[before : at + 1], sites[-1]).values()) <= size
+
+    def _just_computed(self, leaf: Leaf, source: str, outside: Sequence[Site], size: float) -> float:
+        """Bytes of a stage that was computed a little before, in the same iteration of these loops: they are in a cache
+        still that could not keep all of the iteration."""
+        p = self.nests.plan.stages.get(source)
+        if p is None or p.compute is None or p.compute not in outside or source == leaf[0]:
+            return 0.0
+        inside = self._inside[p.compute]
+        at = inside.index(leaf)
+        made = next((k for k in reversed(range(at)) if inside[k][0] == source), at)
+        between = outside[outside.index(p.compute) + 1 :]
+        if made == at or any(self.nests.trips(site) > 1 for site in between):
+            return 0.0
+        is_there = sum(self._largest(inside[made : at + 1], p.compute).values()) <= size
+        return self._bytes(source, self.nests.computed(source).box) if is_there else 0.0
 
     def _is_scanned(self, source: str) -> bool:
         updates = range(1, len(self.nests.facts.graph.stage[source].definitions))
