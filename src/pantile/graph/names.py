@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import unicodedata
 from collections.abc import Container
+from functools import lru_cache
 
 from ..errors import Location, UserError, shown
 
@@ -43,6 +44,7 @@ def is_normal(name: str) -> bool:
     return name.isascii() or normal(name) == name
 
 
+@lru_cache(maxsize=1 << 12)
 def is_name(name: str) -> bool:
     """Whether something of a graph, or a loop of its, can have the name: words with dots between."""
     first, *others = name.split(".")

@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, product
 from typing import Any
 
+from ..cached import cached_property
 from ..dataclass import dataclass
-from ..schedule.plan import Nest, Plan, Site, Split
+from ..schedule.plan import Fuse, Nest, Plan, Site, Split
 from ..target.kinds import WRITTEN_OUT, Kind
 from .forms import Form
 from .reads import Box
@@ -91,11 +92,10 @@ class Loops:
     def trips(self, name: str) -> int:
         return self.sizes[name]
 
-    def ranges(self, outside: int, extents: Mapping[str, int]) -> dict[str, int]:
+    def ranges(self, outside: int) -> dict[str, int]:
         """How many values each variable takes while the first `outside` loops stand still."""
         at = {name: 1 if k < outside else self.sizes[name] for k, name in enumerate(self.names)}
-        before = _sizes_before(self.nest, extents)
-        for r, sizes in zip(reversed(self.nest.rewrites), reversed(before), strict=True):
+        for r, sizes in self._rewritten:
             if isinstance(r, Split):
                 outer, inner = at.pop(r.outer), at.pop(r.inner)
                 at[r.old] = min(sizes[r.old], (outer - 1) * r.factor + inner)
@@ -104,18 +104,19 @@ class Loops:
                 at[r.outer], at[r.inner] = (sizes[n] if runs else 1 for n in (r.outer, r.inner))
         return at
 
-
-def _sizes_before(nest: Nest, extents: Mapping[str, int]) -> list[dict[str, int]]:
-    """The iterations of loops before each rewrite: a name may go on as that of an outer loop."""
-    sizes, found = dict(extents), []
-    for r in nest.rewrites:
-        found.append(dict(sizes))
-        if isinstance(r, Split):
-            n = sizes[r.old]
-            sizes[r.outer], sizes[r.inner] = -(-n // r.factor), min(n, r.factor)
-        else:
-            sizes[r.fused] = sizes[r.outer] * sizes[r.inner]
-    return found
+    @cached_property
+    def _rewritten(self) -> list[tuple[Split | Fuse, dict[str, int]]]:
+        """The rewrites, last one first, and the iterations of loops before each: a name may go on as that of an outer
+        loop."""
+        sizes, found = dict(self.extents), []
+        for r in self.nest.rewrites:
+            found.append((r, dict(sizes)))
+            if isinstance(r, Split):
+                n = sizes[r.old]
+                sizes[r.outer], sizes[r.inner] = -(-n // r.factor), min(n, r.factor)
+            else:
+                sizes[r.fused] = sizes[r.outer] * sizes[r.inner]
+        return found[::-1]
 
 
 def _in_vectors(nest: Nest) -> set[str]:
@@ -148,6 +149,7 @@ class Nests:
         self._chains: dict[Leaf, Chain] = {}
         self._times: dict[Site, float] = {}
         self._kinds: dict[Site, Kind] = {}
+        self._to: dict[Site | None, Chain] = {None: ()}
         self._stored: dict[str, Box] = {}
         self._around: dict[str, Chain] = {}
         for name in reversed(names):  # consumers first: nothing then waits for a long chain of others
@@ -165,11 +167,10 @@ class Nests:
 
     def to(self, site: Site | None) -> Chain:
         """The loops around a place, its own one last."""
-        if site is None:
-            return ()
-        own = self.own((site.stage, site.definition))
-        at = next((k for k, s in enumerate(own) if s.loop == site.loop), -1)
-        return (*self.around(site.stage), *own[: at + 1])
+        found = self._to.get(site)
+        if found is None and site is not None:
+            found = self._to[site] = (*self.around(site.stage), *self._down_to((site.stage, site.definition), site.loop))
+        return found or ()
 
     def own(self, leaf: Leaf) -> Chain:
         """The loops of a definition; those that it shares are another stage's, or its pure definition's."""
@@ -182,12 +183,13 @@ class Nests:
                 shared = self._down_to((name, 0), p.within[k])
             elif p.with_stage is not None and p.with_loop is not None and k == 0:
                 shared = self._down_to((p.with_stage, 0), p.with_loop)
-            self._own[leaf] = (*shared, *(Site(name, k, n) for n in names[len(shared) :]))
+            self._own[leaf] = (*shared, *[Site(name, k, n) for n in names[len(shared) :]])
         return self._own[leaf]
 
     def _down_to(self, leaf: Leaf, loop: str) -> Chain:
         own = self.own(leaf)
-        return own[: next((k for k, s in enumerate(own) if s.loop == loop), -1) + 1]
+        names = [s.loop for s in own]
+        return own[: names.index(loop) + 1] if loop in names else ()
 
     def chain(self, leaf: Leaf) -> Chain:
         """All loops around the innermost statement of a definition."""
@@ -369,8 +371,7 @@ class Nests:
             return self._variables(leaf, self.facts.whole[name])
         own = self.own(leaf)
         if at in own:
-            box = self.computed(name).box
-            return self.loops(leaf).ranges(own.index(at) + 1, self._variables(leaf, box))
+            return self.loops(leaf).ranges(own.index(at) + 1)
         p = self.plan.stages[name]
         if at == p.compute or at in p.also:
             return self._variables(leaf, self.computed(name).box)
@@ -380,8 +381,10 @@ class Nests:
 
     def touched(self, leaf: Leaf, at: Site | None) -> dict[str, Box] | None:
         """The boxes that a definition reads and writes in one iteration of a loop; None if it is not in it."""
-        if (leaf, at) not in self._touched:
-            extents = self.extents(leaf, at)
-            found = None if extents is None else self.facts.defined(leaf).boxes(extents)
-            self._touched[leaf, at] = found
-        return self._touched[leaf, at]
+        asked = (leaf, at)
+        if asked in self._touched:
+            return self._touched[asked]
+        extents = self.extents(leaf, at)
+        found = None if extents is None else self.facts.defined(leaf).boxes(extents)
+        self._touched[asked] = found
+        return found

@@ -7,9 +7,9 @@ shared by cores. No loop is lowered and nothing is compiled, so that a search ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from math import ceil, prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..cached import cached_property
 from ..dataclass import dataclass
@@ -89,12 +89,13 @@ class _Group:
     def __init__(self, facts: Sized, plan: Plan, names: list[str], machine: Machine, threads: int) -> None:
         self._facts, self._plan, self._names = facts, plan, names
         self._machine, self._threads = machine, threads
-        self._question = (*question(facts, plan, names), machine, threads)
+        asked = (*question(facts, plan, names), machine, threads)
+        self._answers: dict[Hashable, Any] = facts.answers.setdefault(asked, {})
 
     @property
     def touched(self) -> dict[str, float]:
         """Bytes of each source that the whole call touches, for these stages."""
-        return self._known(("touched",), lambda: self._traffic.touched())
+        return self._known("touched", lambda: self._traffic.touched())
 
     def priced(self, room: tuple[float, ...]) -> list[tuple[StagePrice, int]]:
         """Each stage, and the instructions of its code."""
@@ -104,12 +105,10 @@ class _Group:
     def _traffic(self) -> Traffic:
         return Traffic(Nests(self._facts, self._plan, self._names), self._machine)
 
-    def _known(self, of: tuple[object, ...], find: Callable[[], T]) -> T:
-        answers = self._facts.answers
-        question = (*self._question, of)
-        if question not in answers:
-            answers[question] = find()
-        found: T = answers[question]
+    def _known(self, of: Hashable, find: Callable[[], T]) -> T:
+        if of not in self._answers:
+            self._answers[of] = find()
+        found: T = self._answers[of]
         return found
 
 

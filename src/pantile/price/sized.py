@@ -104,7 +104,7 @@ class _AtSizes:
         self._graph, self.scalars = replace(graph), scalars  # its own, since this goes when the other does
         self._conditions = Conditions(scalars)
         self.whole = _whole(graph, shapes, scalars)
-        self.answers: dict[Hashable, Any] = {}  # to what was asked before, of a schedule for some of the stages
+        self.answers: dict[Hashable, dict[Hashable, Any]] = {}  # to what was asked of a schedule for some of the stages
         self._source = {b: s.name for s in graph.stages for b in s.buffers}
         self._left: dict[tuple[frozenset[str], frozenset[str]], Sized] = {}
         self._defined: dict[tuple[Stage, int], Defined] = {}

@@ -68,6 +68,7 @@ class Traffic:
         self._walks: dict[tuple[Leaf, str], int] = {}
         self._steps: dict[tuple[Leaf, str], float] = {}
         self._copies: dict[Leaf, int] = {}
+        self._decided = {leaf: nests.facts.reads(leaf).scattered for leaf in nests.leaves}  # sources, by data
         touched = dict.fromkeys(source for leaf in nests.leaves for source in nests.facts.reads(leaf).sources)
         self._layout = {name: layout(nests, name) for name in touched}
         self._whole = {name: whole_layout(nests, name) for name in touched}  # as far apart as rows of all of it are
@@ -204,19 +205,23 @@ class Traffic:
 
     def _largest(self, leaves: Iterable[Leaf], site: Site | None, crowded: bool = False) -> dict[str, float]:
         sizes: dict[str, float] = {}
+        stores, plans = self._stores, self.nests.plan.stages
         for leaf in leaves:
-            most = self._scattered(leaf, site)
+            most = self._scattered(leaf, site) if self._decided[leaf] else None
             for source, box in (self.nests.touched(leaf, site) or {}).items():
-                if site is None or site in self._stores.get(source, ()):
-                    box = self._stored(source, box)
-                touched = min(self._bytes(source, box) * self._crowding(source, box, crowded), most.get(source, inf))
-                sizes[source] = max(sizes.get(source, 0.0), touched)
+                if source in plans and (site is None or site in stores[source]):
+                    box = self.nests.stored(source)  # of one that is stored in a loop, what it has there
+                touched = self._bytes(source, box)
+                if crowded:
+                    touched *= self._crowding(source, box)
+                if most is not None and source in most:
+                    touched = min(touched, most[source])
+                if source not in sizes or touched > sizes[source]:
+                    sizes[source] = touched
         return sizes
 
-    def _crowding(self, source: str, box: Box, crowded: bool) -> float:
+    def _crowding(self, source: str, box: Box) -> float:
         """By what the first cache has less room for a box: see `sets`."""
-        if not crowded:
-            return 1.0
         if (source, box) not in self._crowds:
             self._crowds[source, box] = self._find_crowding(source, box)
         return self._crowds[source, box]
@@ -228,7 +233,7 @@ class Traffic:
 
     def _scattered(self, leaf: Leaf, site: Site | None) -> dict[str, float]:
         """The most bytes of sources that a definition touches where data say: a line for each time."""
-        places = self.nests.facts.reads(leaf).scattered
+        places = self._decided[leaf]
         extents = self.nests.extents(leaf, site) if places else None
         if extents is None:
             return {}
@@ -238,16 +243,12 @@ class Traffic:
             for source, (count, variables) in places.items()
         }
 
-    def _stored(self, source: str, touched: Box) -> Box:
-        """The memory of a stage: of one that is stored in a loop, what it has there."""
-        p = self.nests.plan.stages.get(source)
-        return touched if p is None else self.nests.stored(source)
-
     def _bytes(self, source: str, box: Box) -> float:
         """Of the lines that hold a box."""
-        if (source, box) not in self._sizes:
-            self._sizes[source, box] = self._find_bytes(source, box)
-        return self._sizes[source, box]
+        known = self._sizes.get((source, box))
+        if known is None:
+            known = self._sizes[source, box] = self._find_bytes(source, box)
+        return known
 
     def _find_bytes(self, source: str, box: Box) -> float:
         line = self.machine.l1.line

@@ -30,6 +30,7 @@ class Placement:
         self.graph = graph
         self.drafts = drafts
         self._sites: dict[str, tuple[Site, ...]] = {}
+        self._loops: dict[Reader, Chain] = {}
 
     def check(self) -> None:
         """Every rule about places, consumers first so that the first error is the one nearest to the outputs."""
@@ -111,13 +112,18 @@ class Placement:
 
     def _own(self, name: str, k: int, down_to: str | None = None) -> Chain:
         """The loops of a definition; those it shares (compute_with) are the other stage's, or its pure definition's."""
+        if (name, k) not in self._loops:
+            self._loops[name, k] = self._find_own(name, k)
+        own = self._loops[name, k]
+        return own if down_to is None else own[: self.drafts[name].nests[k].names.index(down_to) + 1]
+
+    def _find_own(self, name: str, k: int) -> Chain:
         names = self.drafts[name].nests[k].names
-        depth = len(names) if down_to is None else names.index(down_to) + 1
         shared: Chain = ()
         together = self.drafts[name].within.get(k, self.drafts[name].together)
         if together is not None:
-            shared = self._own(str(together.args[0]), 0, str(together.args[1]))[:depth]
-        return (*shared, *(Site(name, k, loop) for loop in names[len(shared) : depth]))
+            shared = self._own(str(together.args[0]), 0, str(together.args[1]))[: len(names)]
+        return (*shared, *[Site(name, k, loop) for loop in names[len(shared) :]])
 
     def kind(self, site: Site) -> Kind:
         nest = self.drafts[site.stage].nests[site.definition]
