@@ -27,7 +27,7 @@ from .autoschedule import (
     Strategy,
     Tuned,
 )
-from .errors import UserError, here
+from .errors import UserError, here, working_alone
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
 from .graph.nodes import InputInfo
@@ -47,7 +47,7 @@ def found(strategy: Strategy, problem: Problem) -> Found:
     name = cache.key(*_question(strategy, problem))
     answer = _from_bytes(cache.read(name))
     if answer is None:
-        answer = _find(strategy, problem)
+        answer = _find(strategy, problem, is_ours=True)
         cache.write(name, _to_bytes(answer))
     return answer
 
@@ -91,10 +91,11 @@ def instead(strategy: Strategy, problem: Problem, failure: Exception) -> Found:
     return Given(Schedule(), hint, called=strategy.name).find(problem)
 
 
-def _find(strategy: Strategy, problem: Problem) -> Found:
+def _find(strategy: Strategy, problem: Problem, is_ours: bool = False) -> Found:
+    search = working_alone()(strategy.find) if is_ours else strategy.find
     stages = f"the {len(problem.graph.stages)} stages of {problem.graph.name}"
     with doing(f"{strategy.name} schedules {stages}"), rare_collections():
-        return on_deep_stack(strategy.find)(problem)
+        return on_deep_stack(search)(problem)
 
 
 def _question(strategy: Strategy, problem: Problem) -> list[str]:

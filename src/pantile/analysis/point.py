@@ -13,7 +13,7 @@ import numpy as np
 
 from ..expr.nodes import Cast, Const, Expr, Load, Number, Op, Var, const
 from ..expr.types import DType
-from ..expr.visit import children, each_once
+from ..expr.visit import children, operands_first
 
 # Variables by name, and loads by the id of their node.
 Point = Mapping[str | int, Number]
@@ -21,12 +21,23 @@ Point = Mapping[str | int, Number]
 
 def value_at(e: Expr, point: Point) -> Number | None:
     """The value of `e`, or None where it depends on something that the point does not give."""
-    found: dict[int, tuple[Number | None]] = {}
+    return AtPoints(e).value(point)
 
-    def visit(node: Expr) -> tuple[Number | None]:
-        return (_value(node, point, [found[id(c)][0] for c in _operands(node)]),)
 
-    return each_once(e, found, visit, _operands)[0]
+class AtPoints:
+    """An expression of which the values at several points are asked for: what is the same for all is found once."""
+
+    def __init__(self, e: Expr) -> None:
+        nodes = operands_first(e, _operands)
+        place = {id(node): k for k, node in enumerate(nodes)}
+        self._steps = [(node, [place[id(c)] for c in _operands(node)]) for node in nodes]
+
+    def value(self, point: Point) -> Number | None:
+        """None where it depends on something that the point does not give."""
+        found: list[Number | None] = []
+        for node, operands in self._steps:
+            found.append(_value(node, point, [found[k] for k in operands]))
+        return found[-1]
 
 
 def _operands(e: Expr) -> tuple[Expr, ...]:

@@ -19,7 +19,7 @@ from ..expr.types import DType
 from ..expr.visit import children, loaded
 from ..graph.nodes import Definition, Graph, Stage
 from .interval import Interval, Scope
-from .point import value_at
+from .point import AtPoints, value_at
 from .regions import definition_scope, required
 
 _FUSED = {"add": 1, "sub": 1, "mul": 1, "neg": 1, "fma": 2}  # what units for multiply-add do, two at a time
@@ -81,7 +81,7 @@ def _ways(roots: list[Expr], condition: Expr | None, loops: list[str], scope: Sc
     if condition is None and not choices:
         yield {}, 1.0
         return
-    draw = random.Random(0)
+    draw, values = random.Random(0), list(map(AtPoints, choices))
     fixed: dict[str | int, Number] = {name: r.low for name, r in scope.items() if name not in loops}
     found: Counter[tuple[Number | None, ...]] = Counter()
     for _ in range(_SAMPLES):
@@ -89,7 +89,7 @@ def _ways(roots: list[Expr], condition: Expr | None, loops: list[str], scope: Sc
             name: draw.randint(int(scope[name].low), int(scope[name].high)) for name in loops
         }
         if condition is None or value_at(condition, point) is not False:
-            found[tuple([value_at(c, point) for c in choices])] += 1
+            found[tuple([v.value(point) for v in values])] += 1
     for decided, times in found.items():
         yield dict(zip(map(id, choices), decided, strict=True)), times / _SAMPLES
 

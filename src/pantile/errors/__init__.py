@@ -21,7 +21,7 @@ from ..dataclass import dataclass
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _HELPERS = (contextlib.__file__, dataclasses.__file__)
-_waiting = threading.local()  # `where`: the line that waits for what this thread does
+_waiting = threading.local()  # `where`: the line that waits for what this thread does; `alone`: nobody else's code runs
 _SHIPPED_PROGRAMS = (_PACKAGE + "apps" + os.sep, _PACKAGE + "cli" + os.sep, _PACKAGE + "bench" + os.sep)
 
 _OURS: dict[str, bool] = {}  # files that were asked about before: each directive of a search asks on its way down
@@ -84,6 +84,9 @@ def shown(value: object) -> str:
 
 def here() -> Location:
     """The innermost line on the call stack that is not Pantile's own (apps count as user programs)."""
+    alone: Location | None = getattr(_waiting, "alone", None)
+    if alone is not None:
+        return alone
     frame = sys._getframe(1)
     while (back := frame.f_back) is not None:
         file = frame.f_code.co_filename
@@ -104,6 +107,18 @@ def on_behalf_of(where: Location) -> Iterator[None]:
         yield
     finally:
         _waiting.where = None
+
+
+@contextlib.contextmanager
+def working_alone() -> Iterator[None]:
+    """Only code of Pantile's runs in this thread until then, so that `here` is found once: a search writes thousands of
+    directives, deep down the stack."""
+    before = getattr(_waiting, "alone", None)
+    _waiting.alone = here()
+    try:
+        yield
+    finally:
+        _waiting.alone = before
 
 
 def _is_ours(frame: FrameType) -> bool:

@@ -34,7 +34,8 @@ class Accesses:
         self.chosen = False  # lanes are computed apart, where coordinates decide
         self._in_rows = True  # so far, all that moves with lanes is whole pixels of all channels
         self._moves: dict[tuple[object, ...], list[list[float]]] = {}
-        self._alike: dict[tuple[object, ...], tuple[Box, float, int]] = {}
+        self._alike: dict[int, tuple[Box, float, int]] = {}
+        self._jammed: dict[frozenset[str], list[str]] = {}
         self._axes: dict[str, list[int]] = {}
         self._apart = 0.0  # shuffles that take pixels apart or put them together
         reads = nests.facts.reads(leaf)
@@ -81,7 +82,7 @@ class Accesses:
         dense: dict[_Place, tuple[Access, float]] = {}
         families: dict[tuple[object, ...], list[Access]] = {}
         for a in accesses:
-            share = a.share(self.inner.written & a.variables)
+            share = a.part(self.inner.written)
             if not a.decided.isdisjoint(self.inner.across) or self._is_uneven(a):
                 families.setdefault(a.family, []).append(a)
                 continue
@@ -92,7 +93,7 @@ class Accesses:
                 dense[at] = (a, max(share, dense[at][1]) if at in dense else share)
         for family in families.values():
             self._in_rows = False
-            self._gather(family, part * max(a.share(self.inner.written & a.variables) for a in family), unit)
+            self._gather(family, part * max(a.part(self.inner.written) for a in family), unit)
         for vectors, shuffles in self._wide(dense, part):
             setattr(self, unit, getattr(self, unit) + vectors * part)
             self.shuffles += shuffles * self.machine.costs.shuffle * part
@@ -140,11 +141,14 @@ class Accesses:
         if variables.isdisjoint(self.inner.moving):
             return []
         loops = self.inner.loops
-        jammed = [n for n in self.inner.copied if not variables.isdisjoint(loops.of[n])]
-        at = tuple([f.low for f in a.forms])
+        jammed = self._jammed.get(variables)
+        if jammed is None:
+            jammed = [n for n in self.inner.copied if not variables.isdisjoint(loops.of[n])]
+            self._jammed[variables] = jammed
+        at = [f.low for f in a.forms]
         if not jammed:
             return [tuple(map(floor, at))]
-        alike = (a.slopes, *jammed)
+        alike = (a.alike, *jammed)
         if alike not in self._moves:
             self._moves[alike] = self._moved(a, jammed)
         return [tuple([floor(x + by) for x, by in zip(at, move, strict=True)]) for move in self._moves[alike]]
@@ -176,7 +180,7 @@ class Accesses:
                 self._gather([a], share * part, "loads")
             elif stride < 1:
                 spread = width
-                if a.share((self.inner.written | self.inner.across) & a.variables) < share:
+                if a.part(self.inner.written | self.inner.across) < share:
                     self.chosen, spread = True, 0  # each second lane computes something else
                 found.append((share * ceil(width * stride), share * spread))
             elif stride > NEAR or stride != int(stride):
@@ -197,11 +201,10 @@ class Accesses:
     def _known(self, a: Access) -> tuple[Box, float, int]:
         """Of all accesses that differ by constants alone: how far apart elements are in memory along each axis, and
         lanes, and how many vectors one access is."""
-        which = (a.source, a.slopes, a.dtype)
-        if which not in self._alike:
+        if a.alike not in self._alike:
             strides = memory_strides(self.nests, a.source)
-            self._alike[which] = strides, abs(self._stride(a, strides)), self._width(a)
-        return self._alike[which]
+            self._alike[a.alike] = strides, abs(self._stride(a, strides)), self._width(a)
+        return self._alike[a.alike]
 
     def _width(self, a: Access) -> int:
         return ceil(self.inner.lanes * a.dtype.bits / self.machine.vector_bits)

@@ -14,7 +14,7 @@ from functools import reduce
 from itertools import product
 from math import lcm
 
-from ..analysis.point import value_at
+from ..analysis.point import AtPoints
 from ..analysis.work import evaluated
 from ..expr.nodes import Const, Expr, Number, Op
 from ..expr.visit import Key, key, loaded, names, walk
@@ -28,14 +28,17 @@ class Conditions:
     """What they are at points, each found once, where expressions with the same conditions are looked at."""
 
     def __init__(self, scalars: Mapping[str, Number]) -> None:
-        self._scalars = scalars
+        self._scalars: dict[str | int, Number] = dict(scalars)
+        self._prepared: dict[Key, AtPoints] = {}
         self._known: dict[tuple[Key, Point], Number | None] = {}
 
     def value(self, condition: Expr, at: Point) -> Number | None:
         """None if it depends on anything else than the point and scalars."""
         question = (key(condition), at)
         if question not in self._known:
-            self._known[question] = value_at(condition, {**self._scalars, **dict(at)})  # type: ignore[dict-item]
+            if question[0] not in self._prepared:
+                self._prepared[question[0]] = AtPoints(condition)
+            self._known[question] = self._prepared[question[0]].value({**self._scalars, **dict(at)})
         return self._known[question]
 
 

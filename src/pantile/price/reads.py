@@ -32,10 +32,15 @@ class Access:
     forms: tuple[Form, ...]
     slopes: tuple[Slopes, ...]  # of these
     dtype: DType
+    alike: int  # the same for those of one definition that have source, slopes and type in common
     family: tuple[object, ...]  # the same for those that differ by constants alone
     variables: frozenset[str]  # of loops, that it depends on
     decided: frozenset[str]  # of these, those on which it depends where data are read
-    share: Callable[[frozenset[str]], float]  # of the points, where loops for some variables are written out
+    share: Callable[[frozenset[str]], float] | None  # of the points, where loops for some variables are written out
+
+    def part(self, written: frozenset[str]) -> float:
+        """At which part of the points it is, where the loops for such variables are written out."""
+        return 1.0 if self.share is None else self.share(written & self.variables)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +65,7 @@ class Reads:
         self.loops, self._extents = frozenset(extents), extents
         self._source, self._scalars, self._conditions = source, scalars, conditions
         self._forms: dict[Expr, Form] = {}
+        self._alike: dict[tuple[object, ...], int] = {}
 
     def form(self, index: Expr) -> Form:
         """The form of an index, found once."""
@@ -79,21 +85,21 @@ class Reads:
             place = (e.buffer, *map(key, e.indices))
             different.setdefault(place, e)
             where[place] = where.get(place, 0) | branches.where(e)
-        return tuple(
-            self._access(e.buffer, e.dtype, e.indices, partial(branches.share, where[place]))
-            for place, e in different.items()
-        )
+        shares = {at: None if at == branches.whole else partial(branches.share, at) for at in where.values()}
+        return tuple([self._access(e.buffer, e.dtype, e.indices, shares[where[at]]) for at, e in different.items()])
 
     def _access(
         self, buffer: str, dtype: DType, indices: tuple[Expr, ...],
-        share: Callable[[frozenset[str]], float] = lambda decided: 1.0,
+        share: Callable[[frozenset[str]], float] | None = None,
     ) -> Access:  # fmt: skip
         source = self._source(buffer)
         family = (source, *(frozenset((k, c) for k, (_, c) in linear(i).terms.items()) for i in indices))
         variables = self.loops & frozenset().union(*map(names, indices))
         forms = tuple(map(self.form, indices))
         decided = frozenset[str]().union(*(f.decided for f in forms if f.decided))
-        return Access(buffer, source, forms, tuple([f.slopes for f in forms]), dtype, family, variables, decided, share)
+        slopes = tuple([f.slopes for f in forms])
+        alike = self._alike.setdefault((source, slopes, dtype), len(self._alike))
+        return Access(buffer, source, forms, slopes, dtype, alike, family, variables, decided, share)
 
     @cached_property
     def stores(self) -> tuple[Access, ...]:
