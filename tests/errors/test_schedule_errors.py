@@ -410,7 +410,7 @@ def test_refused_when_strict(make: Callable[[], Graph], asked: tuple[StageSchedu
             'pt.on("blur_x").split: the factor is 0; give an integer of at least 1',
         ),
         (lambda: BLUR_X.vectorize("x", 2.5), "the factor is 2.5"),  # type: ignore[arg-type]
-        (lambda: BLUR_X.split("x", "xo", "xi", 8, tail="wrap"), "tail is 'wrap'; use one of auto, shift, guard"),
+        (lambda: BLUR_X.split("x", "xo", "xi", 8, tail="wrap"), "tail is 'wrap'; use one of auto, shift, guard, peel"),
         (lambda: BLUR_X.tile("y", "x", 8), "tile: 3 arguments; give n old loops"),
         (lambda: BLUR_X.update().rfactor("r.y", "r.x", "u"), "rfactor: 3 arguments; give n reduction loops and n new"),
         (lambda: BLUR_X.store_in("disk"), "memory is 'disk'; use one of auto, heap, shared, stack, register"),

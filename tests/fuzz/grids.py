@@ -95,7 +95,7 @@ def _tiles(s: GridScheduler, stage: Stage, k: int) -> None:
     def tiled() -> StageSchedule:
         chain = s.definition(stage, k)
         for old, a, b in zip(cut, outer, inner, strict=True):
-            chain = chain.split(old, a, b, s.pick(_BLOCKS), tail=s.pick(["auto", "auto", "shift", "guard"]))
+            chain = chain.split(old, a, b, s.pick(_BLOCKS), tail=s.pick(["auto", "auto", "shift", "guard", "peel"]))
         return chain.reorder(*around, *outer, *inner, *within)
 
     if s.attempt(tiled):

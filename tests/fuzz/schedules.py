@@ -147,7 +147,7 @@ class Scheduler(Drawer):
 
 def _split(s: Scheduler, chain: StageSchedule, loops: list[str]) -> StageSchedule:
     loop = s.pick(loops)
-    tail = s.pick(["auto", "auto", "shift", "guard"])
+    tail = s.pick(["auto", "auto", "shift", "guard", "peel"])
     return chain.split(loop, s.fresh(loop), s.fresh(loop), s.pick(_FACTORS), tail=tail)
 
 

@@ -7,6 +7,7 @@ the loop has one iteration or is not there in that version. Every access is chec
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -45,7 +46,7 @@ SIZES = [(37, 11), (16, 3), (15, 5), (9, 4), (8, 2), (7, 3), (3, 7), (4, 2), (3,
 
 
 @pytest.mark.parametrize("kind", ["unroll", "vectorize"])
-@pytest.mark.parametrize("tail", ["guard", "shift"])
+@pytest.mark.parametrize("tail", ["guard", "shift", "peel"])
 @pytest.mark.parametrize("site", ["y", "y_t", "x"])
 def test_producers_in_what_blocks_leave_over(kind: str, tail: str, site: str) -> None:
     host = pt.on("q").split("y", "y1", "y2", 16).update(0)
@@ -54,6 +55,15 @@ def test_producers_in_what_blocks_leave_over(kind: str, tail: str, site: str) ->
     if kind == "vectorize" and site == "y_t":
         pytest.skip("nothing is computed at the lanes of a vector")
     check(accumulated(), pt.Schedule(host, pt.on("b").compute_at("q", inner).split("y", "yo", "yi", 4, tail)), SIZES)
+
+
+@pytest.mark.parametrize("site", ["yo", "yi", "x"])
+def test_whole_blocks_apart_from_what_they_leave_over(site: str) -> None:
+    """Loops of neither vectors nor copies, of which whole blocks have constant extents."""
+    host = pt.on("q").split("y", "a", "b", 4, tail="peel").update(0).split("y", "yo", "yi", 8, tail="peel")
+    p, schedule = accumulated(), pt.Schedule(host, pt.on("b").compute_at("q", site))
+    check(p, schedule, SIZES)
+    assert re.search(r"for q\.u1\.yi in (\S+)\.\.\1 \+ 8:", p.with_schedule(schedule).loops())
 
 
 def test_what_blocks_leave_over_needs_no_more() -> None:

@@ -60,7 +60,7 @@ def test_rewrites_are_kept_in_order() -> None:
     assert blur_y(pt.on("blur_y").parallel("y", 4)).nests[0].rewrites == (Split("y", "y", "y_p", 4, "shift"),)
 
 
-@pytest.mark.parametrize("tail", ["shift", "guard"])
+@pytest.mark.parametrize("tail", ["shift", "guard", "peel"])
 def test_tails_as_asked(tail: str) -> None:
     assert blur_y(pt.on("blur_y").split("x", "a", "b", 8, tail=tail)).nests[0].rewrites[0] == Split(
         "x", "a", "b", 8, tail

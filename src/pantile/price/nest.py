@@ -17,7 +17,7 @@ from typing import Any
 
 from ..cached import cached_property
 from ..dataclass import dataclass
-from ..schedule.plan import Fuse, Nest, Plan, Site, Split
+from ..schedule.plan import ONCE, Fuse, Nest, Plan, Site, Split
 from ..target.kinds import WRITTEN_OUT, Kind
 from .forms import Form
 from .reads import Box
@@ -64,7 +64,7 @@ class Loops:
 
     def _split(self, r: Split, n: int, rest: frozenset[str] | None) -> None:
         blocks, inside = -(-n // r.factor), min(n, r.factor)
-        if n % r.factor and (r.tail == "guard" or n < r.factor):
+        if n % r.factor and (r.tail in ONCE or n < r.factor):
             if self.kinds.get(r.inner) in WRITTEN_OUT:
                 self.rests.append(r.inner)
                 if rest is not None and r.inner in rest:
@@ -267,7 +267,7 @@ class Nests:
         for r in rewrites:
             if isinstance(r, Split) and r.old in columns:
                 columns |= {r.outer, r.inner}
-                if r.outer == site.loop and r.tail == "guard":
+                if r.outer == site.loop and r.tail in ONCE:
                     return True
         return False
 

@@ -35,7 +35,7 @@ from .limits import (
 )
 from .names import Named, name_of, new_name
 
-TAILS = ("auto", "shift", "guard")
+TAILS = ("auto", "shift", "guard", "peel")
 MEMORIES = tuple(
     m.value for m in (Memory.AUTO, Memory.HEAP, Memory.SHARED, Memory.STACK, Memory.REGISTER)
 )
@@ -174,8 +174,8 @@ class StageSchedule:
                                               f[8*xo + xi]
 
         `tail` says what happens where 8 does not divide n: "shift" moves the last block inwards (it computes some
-        points again), "guard" computes each point once, "auto"
-        shifts pure definitions and guards updates. `outer` may be the name `old` again.
+        points again), "guard" computes each point once, "peel" does so
+        in loops of its own after all whole blocks, "auto" shifts pure definitions and guards updates. `outer` may be the name `old` again.
         """
         loop = name_of(old)
         names = (loop, new_name(outer, loop), new_name(inner))

@@ -14,7 +14,7 @@ from ..graph.nodes import Graph, Stage
 from ..target.kinds import WRITTEN_OUT, Kind
 from .directives import KINDS, OF_SEVERAL, SUFFIX, Directive
 from .limits import MOST_LOOPS
-from .plan import Fuse, Loop, Nest, Split
+from .plan import ONCE, Fuse, Loop, Nest, Split
 from .refuse import did_you_mean, refuse
 from .updates import accumulation, constant, is_independent, loop_names
 
@@ -127,7 +127,7 @@ def choose_tail(nest: NestDraft, d: Directive) -> str:
     """
     if d.tail == "auto":
         return "shift" if nest.index == 0 else "guard"
-    if nest.index > 0 and d.tail != "guard":
+    if nest.index > 0 and d.tail not in ONCE:
         raise nest.no(d, f'tail="{d.tail}" would apply {nest.title} more often than once to some points',
                       'use tail="guard"')  # fmt: skip
     return d.tail

@@ -17,11 +17,15 @@ from ..target.kinds import Kind, Memory
 from .directives import Directive
 
 
+ONCE = frozenset({"guard", "peel"})  # tails of splits that compute no point twice
+
+
 @dataclass(frozen=True)
 class Split:
     """old becomes outer*factor + inner. tail, where factor does not divide the extent:
     shift   the last block starts earlier and recomputes (pure definitions only; as guard where that is too small)
     guard   each point once: a shorter last block, or a serial loop for the rest
+    peel    each point once: whole blocks, and loops for the rest
     """
 
     old: str

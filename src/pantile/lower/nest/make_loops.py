@@ -99,7 +99,8 @@ class _Split(_Step):
             return "whole"
         if self.s.tail == "shift" and at_least(self.extent, self.s.factor):
             return "shift"
-        return "peel" if rewrites.must_be_constant(self.draft.nest, self.s) else "clip"
+        peel = self.s.tail == "peel" or rewrites.must_be_constant(self.draft.nest, self.s)
+        return "peel" if peel else "clip"
 
     def set_ranges(self) -> None:
         s, ranges, zero = self.s, self.draft.ranges, const(0, INDEX)
