@@ -160,6 +160,10 @@ def _store_alike(s: GridScheduler, stage: Stage) -> None:
             lambda: on(stage.name).compute_at(host, blocks[-1]).thread(*stage.dims).store_in("register"))  # fmt: skip
 
 
+def _compute_ahead(s: GridScheduler, stage: Stage) -> None:
+    s.attempt(lambda: s.chain(stage).compute_ahead(s.pick([1, 1, 2, 3])))
+
+
 _STORAGE: list[Callable[[GridScheduler, Stage], None]] = [
-    _store_in, _store_in, _store_in, _reorder_storage, _store_alike,
+    _store_in, _store_in, _store_in, _reorder_storage, _store_alike, _compute_ahead,
 ]  # fmt: skip

@@ -7,10 +7,11 @@ import pickle
 import numpy as np
 import pytest
 
-from pantile.expr.nodes import op
-from pantile.expr.types import UINT8
-from pantile.ir.nodes import Barrier, If, Kernel
+from pantile.expr.nodes import Expr, op
+from pantile.expr.types import FLOAT32, UINT8
+from pantile.ir.nodes import Alloc, Barrier, Block, Commit, If, Kernel, Stmt, Store, Wait
 from pantile.simulator import SimulationError
+from pantile.target.kinds import Memory
 
 from .hand_built import ZERO, B, K, T, index, kernel, load, number, registers, run, serial, shared, store, threads
 from .test_kernels import blur_rows, floats
@@ -56,6 +57,62 @@ def test_a_barrier_is_missing_where_memory_is_shared() -> None:
         "kernel k, block 0, thread 0: writes g at element 0, read by thread 63 without a barrier in between",
     )
     run(kernel(first, Barrier(), second, bytes_shared=256), 2, np.zeros(128, np.float32), floats(1))
+
+
+def copied_ahead(waits: bool = True, barrier: bool = True, commits: bool = True) -> Kernel:
+    """Rows in two slots: while one is read, the next one is copied."""
+
+    def copy(row: Expr) -> Stmt:
+        return threads(64, Store("s", (row % 2 * 64 + T,), load("img", row * 64 + T), asynchronous=True))
+
+    group = [Commit()] if commits else []
+    ready = [*([Wait(0)] if waits else []), *([Barrier()] if barrier else [])]
+    body = Alloc("s", FLOAT32, index(128), Memory.SHARED, ZERO, Block((
+        copy(ZERO), *group,
+        serial(
+            4, *ready, If(K < 3, copy(K + 1)), *group,
+            threads(64, store("out", (B * 4 + K) * 64 + T, load("s", K % 2 * 64 + (T + 1) % 64))),
+        ),
+    )), 2)  # fmt: skip
+    return kernel(body, bytes_shared=512)
+
+
+def test_asynchronous_copies_are_waited_for() -> None:
+    img, out = floats(256), np.zeros(512, np.float32)
+    run(copied_ahead(), 2, out, img)
+    np.testing.assert_array_equal(out.reshape(2, 4, 64), [np.roll(img.reshape(4, 64), -1, axis=1)] * 2)
+    early = "reads s at element 1, to which a copy is on its way that nobody has waited for"
+    fails(copied_ahead(waits=False), f"kernel k, block 0, thread 0: {early}")
+    fails(copied_ahead(commits=False), f"kernel k, block 0, thread 0: {early}")
+    fails(
+        copied_ahead(barrier=False),
+        "kernel k, block 0, thread 0: reads s at element 1, written by thread 1 without a barrier in between",
+    )
+
+
+def test_a_barrier_comes_behind_the_wait() -> None:
+    """What a thread has waited for, others see only once all have."""
+    copy = threads(64, Store("s", (T,), load("img", T), asynchronous=True))
+    body = shared("s", 64, copy, Commit(), Barrier(), Wait(0),
+                  threads(64, store("out", B * 64 + T, load("s", index(63) - T))))  # fmt: skip
+    fails(
+        kernel(body, bytes_shared=256),
+        "kernel k, block 0, thread 0: reads s at element 63, written by thread 63 without a barrier in between",
+    )
+
+
+def test_all_but_the_last_groups_are_waited_for() -> None:
+    copies = [s for k in range(3) for s in (
+        threads(64, Store("s", (T + 64 * k,), load("img", T + 64 * k), asynchronous=True)), Commit())]  # fmt: skip
+    def read(k: int) -> Kernel:
+        used = threads(64, store("out", B * 64 + T, load("s", index(63 + 64 * k) - T)))
+        return kernel(shared("s", 192, *copies, Wait(1), Barrier(), used), bytes_shared=768)
+
+    run(read(1), 2, np.zeros(128, np.float32), floats(192))
+    fails(
+        read(2),
+        "kernel k, block 0, thread 0: reads s at element 191, to which a copy is on its way that nobody has waited for",
+    )
 
 
 def test_two_threads_write_one_place() -> None:

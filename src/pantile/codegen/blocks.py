@@ -15,11 +15,13 @@ from collections.abc import Callable, Collection
 
 from ..errors import InternalError
 from ..expr.nodes import Const, Expr, Var
-from ..ir.nodes import Barrier, For, Kernel, Stmt
+from ..ir.nodes import Alloc, Barrier, Commit, For, Kernel, Stmt, Wait
+from ..ir.visit import walk
+from ..target.kinds import Memory
 from .context import Context, Module
 from .entry import Frame, global_pointer
 from .function import Function
-from .memory import buffer_pointer
+from .memory import buffer_pointer, copies_asynchronously
 from .names import readable
 from .rounding import bfloat_from_bits
 
@@ -28,6 +30,8 @@ SHARED_MEMORY = f"{SHARED} = external addrspace(3) global [0 x i8], align 16\n"
 _THREAD = "#thread"
 _SHARED = "#shared"
 _COPIES = 8  # of the body of a thread loop that are written out
+_REGISTERS = 1 << 16  # of a multiprocessor
+_OF_A_THREAD = 128  # registers, where blocks take turns
 _BLOCKS = (1 << 31) - 1  # that a launch may have
 
 
@@ -37,7 +41,10 @@ def begin_block(module: Module, kernel: Kernel, symbol: str, counts: Collection[
     `counts`: scalars that are not negative, which LLVM divides faster."""
     frame = Frame(kernel)
     takes = f"ptr byval([{frame.size} x i8]) align 8 %frame"
-    head = f'define ptx_kernel void @{symbol}({takes}) nounwind "nvvm.reqntid"="{kernel.threads}"'
+    attributes = f'"nvvm.reqntid"="{kernel.threads}"'
+    if (blocks := _blocks_at_once(kernel)) > 1:
+        attributes += f' "nvvm.minctasm"="{blocks}"'
+    head = f"define ptx_kernel void @{symbol}({takes}) nounwind {attributes}"
     fn = Function(head, frame, "%frame")
     fn.has_bfloats = module.target.native_bfloat
     for b in kernel.buffers:
@@ -57,6 +64,18 @@ def begin_block(module: Module, kernel: Kernel, symbol: str, counts: Collection[
     return fn
 
 
+def _blocks_at_once(kernel: Kernel) -> int:
+    """How many blocks a multiprocessor shall have room for, which limits the registers of their threads.
+
+    Where threads wait for each other once per iteration, those of another block compute meanwhile. Left to itself, the
+    assembler takes more registers than that allows, for addresses which it could compute again."""
+    allocations = [s for s in walk(kernel.body) if isinstance(s, Alloc)]
+    if all(s.slots == 1 for s in allocations):
+        return 1
+    held = max([int_of(s.size) * s.dtype.bytes // 4 for s in allocations if s.memory is Memory.REGISTER], default=0)
+    return _REGISTERS // (_OF_A_THREAD * kernel.threads) if held <= _OF_A_THREAD * 3 // 4 else 1
+
+
 def _generic(fn: Function, pointer: str, space: int) -> str:
     return fn.value(f"addrspacecast ptr addrspace({space}) {pointer} to ptr")
 
@@ -71,6 +90,18 @@ def write_barrier(ctx: Context, s: Barrier) -> None:
     """Other threads may have stored what is loaded from here on."""
     ctx.fn.effect("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")
     ctx.fn.forget_all_loads()
+
+
+def write_commit(ctx: Context, s: Commit) -> None:
+    """What was copied since the last one is a group."""
+    if copies_asynchronously(ctx.module.target):
+        ctx.fn.effect("call void @llvm.nvvm.cp.async.commit.group()")
+
+
+def write_wait(ctx: Context, s: Wait) -> None:
+    """For groups; a barrier follows, behind which others see what they have copied."""
+    if copies_asynchronously(ctx.module.target):
+        ctx.fn.effect(f"call void @llvm.nvvm.cp.async.wait.group(i32 {s.groups})")
 
 
 def shared_memory(ctx: Context, byte: int) -> str:

@@ -6,6 +6,7 @@ An access touches exactly the elements that its lanes address: no load reads bey
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 
 from ..dataclass import dataclass
 from ..errors import InternalError
@@ -13,16 +14,19 @@ from ..expr.congruence import ANY, Class
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Shuffle
 from ..expr.types import UINT8, DType
 from ..ir.nodes import Prefetch, Store
+from ..target import Target
 from .checks import check_access
 from .context import Context
 from .gathers import Run, places
 from .nesting import hidden
+from .places import LONGEST
 from .rounding import bfloat_bits, bfloat_from_bits
 from .strided import STRIDES, Affine, affine, split_offset
 from .types import integer, integer_type, mangled, memory_type, value_type
 from .vectors import column, gather, gather_pairs, pick, pick_bytes, pick_integer, reverse, shuffle, spread
 
 _NONTEMPORAL = ", !nontemporal !1"
+_LEAST_COPIED = 4  # bytes, asynchronously
 _INVARIANT = ", !invariant.load !0"
 
 
@@ -201,6 +205,8 @@ def _load_masked_dense(ctx: Context, e: Load, index: Affine, mask: str) -> str:
 
 def write_store(ctx: Context, s: Store) -> None:
     """Store the lanes of a value; where two lanes meet, the later one stays."""
+    if s.asynchronous and isinstance(s.value, Load) and _copy(ctx, s, s.value):
+        return
     mask = _live_mask(s.mask)
     t, lanes = s.value.dtype, s.value.lanes
     raw = _to_memory(ctx, t, lanes, ctx.value(s.value))
@@ -220,6 +226,43 @@ def write_store(ctx: Context, s: Store) -> None:
         for lane, place in enumerate(_lane_addresses(ctx, s.buffer, s.indices[0], lanes, index)):
             _store_at(ctx, s, t, 1, pick(ctx.fn, raw, memory_type(t), lanes, lane), *place)
     ctx.fn.forget_loads(s.buffer)
+
+
+def copies_asynchronously(target: Target) -> bool:
+    """Whether memory is copied to that of a block without passing through registers: from sm_80 on."""
+    return int(target.cpu.removeprefix("sm_")[:2]) >= 80
+
+
+def _copy(ctx: Context, s: Store, e: Load) -> bool:
+    """An asynchronous copy, of as many bytes at once as addresses are multiples of; False where these are too few."""
+    if not copies_asynchronously(ctx.module.target):
+        return False
+    t, lanes = e.dtype, e.lanes
+    ends = ((s.buffer, s.indices[0]), (e.buffer, e.indices[0]))
+    found = [affine(i) if lanes > 1 else None for _, i in ends]
+    dense = [(_start(ctx, b, a.rest), a.offset) for (b, _), a in zip(ends, found, strict=True)
+             if a is not None and a.constant_stride == 1]  # fmt: skip
+    run = lanes if len(dense) == len(ends) else 1  # elements side by side
+    each = [_lane_addresses(ctx, b, i, lanes, a) for (b, i), a in zip(ends, found, strict=True)] if run == 1 else []
+    places = [tuple(dense)] if run > 1 else list(zip(*each, strict=True))
+    known = [_alignment(ctx, b, t, *p) for pair in places for (b, _), p in zip(ends, pair, strict=True)]
+    size = gcd(LONGEST, run * t.bytes, *known)
+    if size < _LEAST_COPIED:
+        return False
+    for (to, there), (from_, here) in places:
+        for k in range(0, run, size // t.bytes):
+            shared = _in_space(ctx, _pointer(ctx, s.buffer, t, to, there + k), 3)
+            source = _in_space(ctx, _pointer(ctx, e.buffer, t, from_, here + k), 1)
+            # The longest ones need not pass through the cache of the multiprocessor.
+            by = "cg" if size == LONGEST else "ca"
+            ctx.fn.effect(f"call void @llvm.nvvm.cp.async.{by}.shared.global.{size}({shared}, {source})")
+    ctx.fn.forget_loads(s.buffer)
+    return True
+
+
+def _in_space(ctx: Context, pointer: str, space: int) -> str:
+    kind = f"ptr addrspace({space})"
+    return f"{kind} {ctx.fn.value(f'addrspacecast ptr {pointer} to {kind}')}"
 
 
 def _store_at(ctx: Context, s: Store, t: DType, lanes: int, raw: str, start: _Start, offset: int) -> None:

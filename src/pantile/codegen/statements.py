@@ -10,10 +10,10 @@ from ..errors import InternalError
 from ..expr.linear import linear
 from ..expr.nodes import Const, Expr, Op
 from ..expr.visit import Key, key
-from ..ir.nodes import Alloc, Barrier, Block, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
+from ..ir.nodes import Alloc, Barrier, Block, Commit, For, If, Launch, Let, Prefetch, Produce, Stmt, Store, Wait
 from ..ir.visit import walk
 from ..target.kinds import Kind, Memory
-from .blocks import int_of, shared_memory, write_barrier, write_thread_loop
+from .blocks import int_of, shared_memory, write_barrier, write_commit, write_thread_loop, write_wait
 from .checks import bind_alloc_limits
 from .context import Context
 from .exchanges import Exchanges
@@ -225,4 +225,6 @@ _WRITERS: dict[type[Stmt], Callable[[Context, Any], None]] = {
     Prefetch: write_prefetch,
     Launch: write_launch,
     Barrier: write_barrier,
+    Commit: write_commit,
+    Wait: write_wait,
 }

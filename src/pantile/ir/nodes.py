@@ -10,6 +10,7 @@
          | Alloc(buffer, dtype, size, memory, body)     after flattening: `size` elements, 64-byte aligned
          | Prefetch(buffer, indices)
          | Barrier()                             in a kernel of blocks: all threads of the block wait for each other
+         | Commit() | Wait(groups)               there: of copies to shared memory that go on meanwhile
          | Launch(kernel, scalars, buffers, extent)     after outlining, instead of parallel loops: run a kernel
 
 A Program has a body and, once parallel loops are outlined, kernels:
@@ -83,6 +84,7 @@ class Store(Stmt):
     value: Expr
     mask: Expr | None = None
     nontemporal: bool = False
+    asynchronous: bool = False  # a copy to shared memory that is there once its thread has waited for it
 
 
 @node()
@@ -102,6 +104,7 @@ class Realize(Stmt):
     box: tuple[tuple[Expr, Expr], ...]
     memory: Memory
     body: Stmt
+    slots: int = 1  # where several: how many boxes there are, and the first side counts them
 
 
 @node()
@@ -116,6 +119,7 @@ class Alloc(Stmt):
     memory: Memory
     offset: Expr | None
     body: Stmt
+    slots: int = 1  # equal parts, of which an access has one by number: slot % slots * (size//slots) + ...
 
 
 @node()
@@ -129,6 +133,18 @@ class Prefetch(Stmt):
 @node()
 class Barrier(Stmt):
     """All threads of a block wait here for each other, and then see what the others have stored."""
+
+
+@node()
+class Commit(Stmt):
+    """The asynchronous copies that a thread has begun since the last one are a group."""
+
+
+@node()
+class Wait(Stmt):
+    """A thread waits here until no more than so many of its groups, the last ones, are on their way."""
+
+    groups: int
 
 
 @node()

@@ -24,6 +24,7 @@ from .nodes import (
     Barrier,
     Block,
     BufferArg,
+    Commit,
     For,
     If,
     Kernel,
@@ -35,6 +36,7 @@ from .nodes import (
     Realize,
     Stmt,
     Store,
+    Wait,
 )
 
 _INDENT = "    "
@@ -126,7 +128,7 @@ def _show_if(s: If) -> list[str]:
 
 def _show_store(s: Store) -> list[str]:
     mask = "" if s.mask is None else f" if {show_expr(s.mask)}"
-    stream = "  # nontemporal" if s.nontemporal else ""
+    stream = "  # nontemporal" if s.nontemporal else "  # asynchronous" if s.asynchronous else ""
     return [f"{s.buffer}[{_list(s.indices)}] = {show_expr(s.value)}{mask}{stream}"]
 
 
@@ -164,5 +166,7 @@ _SHOW: dict[type[Stmt], Callable[[Any], list[str]]] = {
     Alloc: _show_alloc,
     Prefetch: lambda s: [f"prefetch {s.buffer}[{_list(s.indices)}]"],
     Barrier: lambda s: ["barrier"],
+    Commit: lambda s: ["commit"],
+    Wait: lambda s: ["wait" if not s.groups else f"wait for all but {s.groups}"],
     Launch: _show_launch,
 }

@@ -37,6 +37,7 @@ from .nodes import (
     Alloc,
     Barrier,
     BufferArg,
+    Commit,
     For,
     If,
     Kernel,
@@ -48,6 +49,7 @@ from .nodes import (
     ScalarArg,
     Stmt,
     Store,
+    Wait,
 )
 from .visit import children, expressions
 
@@ -179,12 +181,14 @@ class Verifier:
             self._add_scalar(s.name, s.value.dtype, s.value.lanes)
         elif isinstance(s, (Alloc, Realize)):
             self._add_buffer(s.buffer, _Buffer(s.dtype, len(s.box) if isinstance(s, Realize) else None))
-        outside = self._inside
+        outside, threads = self._inside, self._threads
         if isinstance(s, For) and s.kind is Kind.THREAD:
             self._inside = s.var
+        elif isinstance(s, For) and s.kind is Kind.BLOCK:
+            self._threads = s.threads or threads
         for c in children(s):
             self._statement(c)
-        self._inside = outside
+        self._inside, self._threads = outside, threads
         if isinstance(s, For):
             del self._scalars[s.var]
         elif isinstance(s, Let):
@@ -213,7 +217,7 @@ class Verifier:
         if Property.CLEAN in self._has and isinstance(s.extent, Const) and int(s.extent.value) <= 0:
             raise self._fail(f"loop {s.var} never runs")
 
-    def _barrier(self, s: Barrier) -> None:
+    def _barrier(self, s: Barrier | Commit | Wait) -> None:
         if self._inside is not None:
             raise self._fail(f"in loop {self._inside} a thread may wait for others that have left it")
         if not self._threads:
@@ -415,6 +419,8 @@ def _list(types: Iterable[object]) -> str:
 _STATEMENTS: dict[type[Stmt], Callable[[Verifier, Any], None]] = {
     For: Verifier._loop,
     Barrier: Verifier._barrier,
+    Commit: Verifier._barrier,
+    Wait: Verifier._barrier,
     Let: Verifier._let,
     If: Verifier._branch,
     Store: Verifier._store,

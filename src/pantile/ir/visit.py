@@ -9,7 +9,23 @@ from typing import Any, NamedTuple
 from ..expr.nodes import Expr, Load
 from ..expr.visit import walk as walk_expr
 from ..expr.visit import walk_loads
-from .nodes import Alloc, Barrier, Block, For, If, Launch, Let, Prefetch, Produce, Program, Realize, Stmt, Store
+from .nodes import (
+    Alloc,
+    Barrier,
+    Block,
+    Commit,
+    For,
+    If,
+    Launch,
+    Let,
+    Prefetch,
+    Produce,
+    Program,
+    Realize,
+    Stmt,
+    Store,
+    Wait,
+)
 
 
 class _Shape(NamedTuple):
@@ -30,15 +46,15 @@ def _make_for(s: For, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
 
 def _make_store(s: Store, e: tuple[Expr, ...], _: tuple[Stmt, ...]) -> Stmt:
     n = len(s.indices)
-    return Store(s.buffer, e[:n], e[n], None if s.mask is None else e[n + 1], s.nontemporal)
+    return Store(s.buffer, e[:n], e[n], None if s.mask is None else e[n + 1], s.nontemporal, s.asynchronous)
 
 
 def _make_realize(s: Realize, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
-    return Realize(s.buffer, s.dtype, tuple(zip(e[::2], e[1::2], strict=True)), s.memory, b[0])
+    return Realize(s.buffer, s.dtype, tuple(zip(e[::2], e[1::2], strict=True)), s.memory, b[0], s.slots)
 
 
 def _make_alloc(s: Alloc, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
-    return Alloc(s.buffer, s.dtype, e[0], s.memory, None if s.offset is None else e[1], b[0])
+    return Alloc(s.buffer, s.dtype, e[0], s.memory, None if s.offset is None else e[1], b[0], s.slots)
 
 
 def _make_launch(s: Launch, e: tuple[Expr, ...], _: tuple[Stmt, ...]) -> Stmt:
@@ -56,7 +72,7 @@ _SHAPES: dict[type[Stmt], _Shape] = {
     Realize: _Shape(lambda s: tuple([e for side in s.box for e in side]), lambda s: (s.body,), _make_realize),
     Alloc: _Shape(lambda s: (s.size, *_present(s.offset)), lambda s: (s.body,), _make_alloc),
     Prefetch: _Shape(lambda s: s.indices, lambda s: (), lambda s, e, b: Prefetch(s.buffer, e)),
-    Barrier: _Shape(lambda s: (), lambda s: (), lambda s, e, b: s),
+    **dict.fromkeys((Barrier, Commit, Wait), _Shape(lambda s: (), lambda s: (), lambda s, e, b: s)),
     Launch: _Shape(lambda s: (*s.scalars, s.extent, *_present(s.scratch)), lambda s: (), _make_launch),
 }  # fmt: skip
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..expr.nodes import COMPARISON, Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const
 from ..expr.types import FLOAT32, FLOAT64, INDEX, DType
 from ..expr.visit import Key, key
-from ..ir.nodes import Alloc, Barrier, Block, For, If, Launch, Let, Prefetch, Produce, Stmt, Store
+from ..ir.nodes import Alloc, Barrier, Block, Commit, For, If, Launch, Let, Prefetch, Produce, Stmt, Store, Wait
 from ..ir.visit import expressions, walk
 from ..target.kinds import Kind
 
@@ -194,11 +194,13 @@ _STATEMENTS: dict[type[Stmt], Callable[[_Reader, Any], tuple[object, ...]]] = {
     Let: lambda r, s: (Let, r.own_scalar(s.name)),
     Block: lambda r, s: (Block, len(s.stmts)),
     If: lambda r, s: (If, s.otherwise is None),
-    Store: lambda r, s: (Store, r.buffer(s.buffer), s.mask is None, s.nontemporal),
+    Store: lambda r, s: (Store, r.buffer(s.buffer), s.mask is None, s.nontemporal, s.asynchronous),
     Produce: lambda r, s: (),  # a mark for readers
-    Alloc: lambda r, s: (Alloc, r.own_buffer(s.buffer), s.dtype, s.memory, s.offset is None),
+    Alloc: lambda r, s: (Alloc, r.own_buffer(s.buffer), s.dtype, s.memory, s.offset is None, s.slots),
     Prefetch: lambda r, s: (Prefetch, r.buffer(s.buffer), r.dtypes[s.buffer]),
     Barrier: lambda r, s: (Barrier,),
+    Commit: lambda r, s: (Commit,),
+    Wait: lambda r, s: (Wait, s.groups),
     Launch: lambda r, s: (Launch, s.kernel, *map(r.buffer, s.buffers), s.scratch is None),
 }
 

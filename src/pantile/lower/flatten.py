@@ -14,9 +14,9 @@ from dataclasses import replace
 from ..analysis.channels import MOST_CHANNELS
 from ..analysis.interval import Scope, interval
 from ..dataclass import dataclass
-from ..expr.build import binary, broadcast, expr, maximum
+from ..expr.build import broadcast, expr, maximum
 from ..expr.linear import Facts, simplify
-from ..expr.nodes import Const, Expr, Load, Op, const, var
+from ..expr.nodes import Const, Expr, Load, const, var
 from ..expr.types import INDEX, DType
 from ..expr.visit import loaded, transform
 from ..graph.nodes import Graph
@@ -30,7 +30,7 @@ from .footprint import step
 from .names import of_buffer
 from .refuse import no_constant_size, too_large_for_a_block, too_large_for_the_stack
 from .split_storage import stored_dims
-from .vectorize import fold_ramp
+from .vectorize import combined
 
 STACK_LIMIT = 16 * 1024  # bytes of a buffer that is put on the stack unasked
 STACK_ROOM = 256 * 1024  # bytes of all buffers of one function: threads may have stacks of no more than twice that
@@ -126,7 +126,7 @@ class _Flattener:
             else:
                 arena, offset = self.take(arena, expr(largest, INDEX), s.dtype), arena.used
                 self.check_shared(s, memory, arena.used)
-        result: Stmt = Alloc(s.buffer, s.dtype, size, memory, offset, self.visit(s.body, inner, arena))
+        result: Stmt = Alloc(s.buffer, s.dtype, size, memory, offset, self.visit(s.body, inner, arena), s.slots)
         for name, value in reversed(lets):
             result = Let(name, value, result)
         return result
@@ -203,7 +203,8 @@ class _Flattener:
             return list(range(len(s.box)))
         plan = self.plan.stages[stage.name]
         dims = stored_dims(stage.dims, plan.storage_splits)
-        return [dims.index(d) for d in plan.storage]
+        slots = int(s.slots > 1)
+        return [*range(slots), *(slots + dims.index(d) for d in plan.storage)]
 
     def named(self, name: str, value: Expr, lets: list[tuple[str, Expr]]) -> Expr:
         if isinstance(value, Const):
@@ -225,9 +226,9 @@ class _Flattener:
         layout = self.layouts[buffer]
         total: Expr = const(0, INDEX)
         for i, low, stride in zip(indices, layout.mins, layout.strides, strict=True):
-            term = i if low is None else _combine("sub", i, low)
-            term = term if stride is None else _combine("mul", term, stride)
-            total = _combine("add", total, term)
+            term = i if low is None else combined("sub", i, low)
+            term = term if stride is None else combined("mul", term, stride)
+            total = combined("add", total, term)
         return total
 
 
@@ -257,9 +258,3 @@ def _padded(size: Expr, dtype: DType, line_bytes: int) -> Expr:
         n = int(size.value)
         return size if n <= MOST_CHANNELS else const(1 << (n - 1).bit_length(), INDEX)
     return (size + (2 * line - 1)) // line * line if not isinstance(size, Const) else (size + (line - 1)) // line * line
-
-
-def _combine(name: str, a: Expr, b: Expr) -> Expr:
-    result = binary(name, a, b)
-    folded = fold_ramp(result) if isinstance(result, Op) and result.lanes > 1 else None
-    return result if folded is None else folded

@@ -22,7 +22,7 @@ from ..graph.nodes import Stage
 _OF_BUFFERS = frozenset({"out", "shape", "stride", "min", "value", "held", "lanes", "block", "thread", "ahead"})
 _OF_LOOPS = frozenset(
     {"min", "max", "lo", "at", "rest", "row", "column", "first", "steady", "steady_end", "edge"}
-    | {"piece", "start", "whole", "begin", "constant", "block", "thread", "turn", "own"}
+    | {"piece", "start", "whole", "begin", "constant", "block", "thread", "turn", "own", "early"}
 )
 _UPDATE = re.compile(r"u\d+")
 

@@ -177,6 +177,7 @@ LOOP_PASSES = (
         body, lambda s, why: not_of_one_thread(of.graph.producer[s.buffer], s.memory, why), of.asked.small), on=GPU),
     LoopPass("threads", lambda body, of: gpu.deal_out(body, of.graph, of.plan, {}),
              gives=frozenset({Property.THREAD_LOOPS}), on=GPU),
+    LoopPass("computed ahead", lambda body, of: gpu.compute_ahead(body, of.graph, of.plan), on=GPU),
     LoopPass("flatten", lambda body, of: flatten(body, of.graph, of.plan, of.asked.buffers, of.facts),
              gives=frozenset({Property.FLAT}), takes=frozenset({Property.BOXES})),
     LoopPass("simplify", lambda body, of: simplify_program(body, of.facts), gives=frozenset({Property.CLEAN})),
@@ -253,6 +254,7 @@ def gpu_kernels(program: Program, trace: Trace, debug: bool = False) -> Program:
     collapsed = trace.run("grid", gpu.collapse, program.body, Facts({}))
     program = trace.run("outline", outline, replace(program, body=collapsed), not debug)
     program = trace.run("wide", gpu.widen, program)
+    program = trace.run("asynchronous", gpu.copy_asynchronously, program)
     program = trace.run("barriers", gpu.place_barriers, program)
     if trace.check:
         trace.run("verify", verify, program, GUARANTEED[Device.GPU]["outline"], "barriers")

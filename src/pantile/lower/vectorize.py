@@ -192,6 +192,13 @@ def _is_half(e: Expr) -> bool:
     return e.args[1].value == 2 and not loaded(e)
 
 
+def combined(op: str, a: Expr, b: Expr) -> Expr:
+    """Arithmetic on indices, some of which may be ramps."""
+    result = binary(op, a, b)
+    folded = fold_ramp(result) if isinstance(result, Op) and result.lanes > 1 else None
+    return result if folded is None else folded
+
+
 def fold_ramp(e: Op, lets: Classes = MappingProxyType({})) -> Expr | None:
     """Arithmetic on ramps that is again a ramp, or a shuffle of one. `lets`: what is known of names."""
     if e.dtype != INDEX or e.op not in ("add", "sub", "mul", "neg", "floordiv", "mod"):

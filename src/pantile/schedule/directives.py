@@ -25,6 +25,7 @@ from ..errors import Location, UserError, here, shown
 from ..target.kinds import Kind, Memory
 from .condition import canonical
 from .limits import (
+    FARTHEST_AHEAD,
     FARTHEST_PREFETCH,
     LARGEST_FACTOR,
     LARGEST_FOLD,
@@ -174,8 +175,8 @@ class StageSchedule:
                                               f[8*xo + xi]
 
         `tail` says what happens where 8 does not divide n: "shift" moves the last block inwards (it computes some
-        points again), "guard" computes each point once, "peel" does so
-        in loops of its own after all whole blocks, "auto" shifts pure definitions and guards updates. `outer` may be the name `old` again.
+        points again), "guard" computes each point once, "peel" does so in loops of its own after all whole blocks,
+        "auto" shifts pure definitions and guards updates. `outer` may be the name `old` again.
         """
         loop = name_of(old)
         names = (loop, new_name(outer, loop), new_name(inner))
@@ -459,6 +460,20 @@ class StageSchedule:
         return self._with(
             "fold_storage", name_of(dim), self._number("fold_storage", "extent", extent, 1, LARGEST_FOLD)
         )
+
+    def compute_ahead(self, iterations: int = 1) -> StageSchedule:
+        """What an iteration of the loop at which the stage is computed needs of it is computed so many iterations
+        before, in memory of its own (GPUs: shared memory of a block). compute_ahead(1), computed at loop k:
+
+            for k:                        f[0] = ...
+                f = ...                   for k:
+                use f              ->         f[(k + 1) % 2] = ...
+                                              use f[k % 2]
+
+        Threads wait for each other once per iteration, and what is only copied is on its way while they compute.
+        """
+        return self._with("compute_ahead", self._number("compute_ahead", "number of iterations", iterations, 1,
+                                                        FARTHEST_AHEAD))  # fmt: skip
 
     def nontemporal(self) -> StageSchedule:
         """Stores go past the caches, for results that nothing reads again soon.

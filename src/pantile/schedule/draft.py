@@ -38,6 +38,7 @@ class StageDraft:
     is_written_out: bool = False  # the update is, into the pure definition
     memory: Directive | None = None
     nontemporal: Directive | None = None
+    ahead: Directive | None = None
     folds: dict[str, Directive] = field(default_factory=dict)
     storage_splits: list[Directive] = field(default_factory=list)
     prefetches: list[Directive] = field(default_factory=list)
@@ -106,6 +107,8 @@ def _check_target(s: StageDraft, target: Target) -> None:
     for x in (x for nest in s.nests for x in nest.loops):
         if x.mark is not None and x.kind not in target.loops:
             raise s.no(x.mark, f"{target} has no {x.kind} loops", f"leave it serial; there are {_listed(target.loops)}")
+    if s.ahead is not None and not target.has_blocks:
+        raise s.no(s.ahead, f"{target} has no blocks of threads", "leave it out")
     if s.memory is not None and s.memory.args[0] not in target.memories:
         raise s.no(s.memory, f"{target} has no such memory", f"leave it out; there are {_listed(target.memories)}")
 
@@ -205,6 +208,10 @@ def _nontemporal(s: StageDraft, d: Directive) -> None:
     s.nontemporal = d
 
 
+def _compute_ahead(s: StageDraft, d: Directive) -> None:
+    s.ahead = d
+
+
 def _prefetch(s: StageDraft, d: Directive) -> None:
     s.nests[s.current].find(d, str(d.args[1]))
     s.prefetches.append(d)
@@ -227,5 +234,6 @@ _STAGE_DIRECTIVES: dict[str, Callable[[StageDraft, Directive], None]] = {
     "update": _update, "pure": _pure, "compute_root": _compute, "compute_at": _compute, "compute_inline": _compute,
     "store_root": _store, "store_at": _store, "compute_with": _compute_with, "store_in": _store_in,
     "reorder_storage": _reorder_storage, "split_storage": _split_storage, "fold_storage": _fold_storage,
-    "nontemporal": _nontemporal, "prefetch": _prefetch, "specialize": _specialize, "rfactor": _rfactor,
+    "nontemporal": _nontemporal, "compute_ahead": _compute_ahead,
+    "prefetch": _prefetch, "specialize": _specialize, "rfactor": _rfactor,
 }  # fmt: skip

@@ -15,6 +15,7 @@ from .draft import StageDraft
 from .limits import MOST_THREADS
 from .nest import LoopDraft, NestDraft
 from .placement import Placement
+from .plan import Site
 
 
 def check_grid(drafts: dict[str, StageDraft], placement: Placement) -> None:
@@ -23,6 +24,7 @@ def check_grid(drafts: dict[str, StageDraft], placement: Placement) -> None:
         if not s.is_inline:
             _check_place(s, placement)
             _check_memory(s, placement)
+            _check_ahead(s, placement)
             for nest in s.nests:
                 _check_order(s, nest, placement)
                 _check_threads(s, nest)
@@ -105,3 +107,37 @@ def _check_kept(s: StageDraft, asked: Directive, kinds: set[Kind]) -> None:
     if memory is Memory.HEAP and kinds.intersection(AT_ONCE):
         raise s.no(asked, f"{s.stage.name} is stored inside of a block, for which nobody allocates such memory",
                    'use "shared" or "register", or store it at root')  # fmt: skip
+
+
+def _check_ahead(s: StageDraft, placement: Placement) -> None:
+    """What is computed ahead is so at a serial loop of a block, for all its threads, and of what is there."""
+    if s.ahead is None:
+        return
+    name, site = s.stage.name, placement.compute(s.stage.name)
+    chain = placement.around(site)
+    kinds = [placement.kind(x) for x in chain]
+    if site is None or Kind.BLOCK not in kinds or Kind.THREAD in kinds or kinds[-1] is not Kind.SERIAL:
+        raise s.no(s.ahead, f"{name} is not computed at a serial loop between blocks and threads",
+                   "compute it at such a loop, or leave this out")  # fmt: skip
+    if len(placement.sites(name)) > 1 or placement.store(name) != site:
+        raise s.no(s.ahead, f"{name} is stored outside of the loop that it is computed at, or computed at several",
+                   "store it where it is computed, and nowhere else")  # fmt: skip
+    if s.memory is not None and Memory(s.memory.args[0]) is not Memory.SHARED:
+        raise s.no(s.ahead, f"threads of a block do not share {name} in {s.memory.args[0]} memory",
+                   'use .store_in("shared")')  # fmt: skip
+    for k in range(len(s.stage.definitions)):
+        for read in placement.graph.reads[name, k]:
+            if read != name and read in placement.drafts and site in _around(read, placement):
+                raise s.no(s.ahead, f"{name} reads {read}, which is computed in the same loop",
+                           f"compute {read} outside of it, or inline it")  # fmt: skip
+    if s.together is not None or any(o.together is not None and o.together.args[0] == name
+                                     for o in placement.drafts.values()):  # fmt: skip
+        raise s.no(s.ahead, f"{name} shares its loops with another stage", "give it loops of its own")
+
+
+def _around(name: str, placement: Placement) -> set[Site]:
+    """The loops around a stage; around what it is made of, if it is inlined."""
+    if placement.drafts[name].is_inline:
+        inside = [placement.graph.reads[name, k] for k in range(len(placement.graph.stage[name].definitions))]
+        return {x for reads in inside for read in reads if read in placement.drafts for x in _around(read, placement)}
+    return {x for chain in placement.chains_around(name) for x in chain}

@@ -16,7 +16,6 @@ from ..target.description import Target
 from ..target.kinds import Kind, Memory
 from .directives import Directive
 
-
 ONCE = frozenset({"guard", "peel"})  # tails of splits that compute no point twice
 
 
@@ -105,6 +104,7 @@ class StagePlan:
     folds: dict[str, int] = field(default_factory=dict)  # dim -> circular extent asked for by hand
     storage_splits: tuple[StorageSplit, ...] = ()  # in order: a later one may split a part
     nontemporal: bool = False
+    ahead: int = 0  # iterations of the loop that it is computed at
     prefetches: tuple[PrefetchPlan, ...] = ()
     specializations: tuple[Expr, ...] = ()
     # Loops of other definitions of the same stage that it is computed at, too, each time for what is read there.

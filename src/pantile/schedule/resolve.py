@@ -83,6 +83,7 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         folds={dim: int(d.args[1]) for dim, d in s.folds.items()},
         storage_splits=tuple(_storage_split(d) for d in s.storage_splits),
         nontemporal=s.nontemporal is not None,
+        ahead=0 if s.ahead is None else int(s.ahead.args[0]),
         prefetches=tuple(PrefetchPlan(str(d.args[0]), str(d.args[1]), int(d.args[2])) for d in s.prefetches),
         specializations=tuple(s.conditions),
         also=placement.sites(s.stage.name)[1:],

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import InternalError
 from ..expr.nodes import Const, Expr
-from ..ir.nodes import Alloc, Barrier, Block, For, If, Kernel, Let, Prefetch, Produce, Stmt, Store
+from ..ir.nodes import Alloc, Barrier, Block, Commit, For, If, Kernel, Let, Prefetch, Produce, Stmt, Store, Wait
 from ..target.kinds import Kind, Memory
 from .active import Active, Array
 from .counts import Counts
@@ -122,7 +122,13 @@ class Lot:
         mask = None if s.mask is None else self._value(s.mask, active)
         access = Access(index, mask, s.indices[0].lanes, active)
         loop = self._numbers[id(s)] if self._thread_loop is None else self._number
-        self._buffers[s.buffer].store(access, value, loop)
+        buffer = self._buffers[s.buffer]
+        if not s.asynchronous:
+            buffer.store(access, value, loop)
+        elif isinstance(buffer, Shared):
+            buffer.store(access, value, loop, asynchronous=True)
+        else:
+            raise InternalError(f"{s.buffer} of kernel {self.kernel_name} is not in shared memory, and copied to")
 
     def _alloc(self, s: Alloc, active: Active) -> None:
         if not isinstance(s.size, Const) or not isinstance(s.offset, (Const, type(None))):
@@ -139,6 +145,12 @@ class Lot:
 
     def _prefetch(self, s: Prefetch, active: Active) -> None:
         """Changes nothing that could be seen."""
+
+    def _commit(self, s: Commit, active: Active) -> None:
+        self._shared.copies.end_group(active)
+
+    def _wait(self, s: Wait, active: Active) -> None:
+        self._shared.copies.wait(active, s.groups, self.epochs, self._shared.accesses)
 
     def _barrier(self, s: Barrier, active: Active) -> None:
         if self._thread_loop is not None:
@@ -166,4 +178,6 @@ _STATEMENTS: dict[type[Stmt], Callable[[Lot, Any, Active], None]] = {
     Alloc: Lot._alloc,
     Prefetch: Lot._prefetch,
     Barrier: Lot._barrier,
+    Commit: Lot._commit,
+    Wait: Lot._wait,
 }

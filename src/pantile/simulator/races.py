@@ -70,6 +70,10 @@ class Accesses:
             others |= self._writer[place] != block
         return self._found(unlike & others, "written", place, block)
 
+    def arrived(self, place: Array, thread: Array, epoch: Array) -> None:
+        """What threads have copied asynchronously is written when they wait for it."""
+        self._written[place] = epoch * (self._threads + 1) + thread
+
     def _marks(self, by: Touch, epoch: Array) -> tuple[Array, Array]:
         now = epoch * (self._threads + 1)
         return now, now + by.thread

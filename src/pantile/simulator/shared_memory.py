@@ -6,6 +6,7 @@ import numpy as np
 
 from ..expr.types import DType
 from .active import Array, Touch
+from .copies import Copies
 from .failures import SimulationError
 from .races import Accesses
 from .touching import Access, Around, bits, failure, from_memory, race, to_memory, who
@@ -23,6 +24,7 @@ class SharedMemory:
         self.owner = np.zeros(blocks * self.units, np.int32)  # the buffer whose value a unit holds; 0 for none
         self.names = [""]  # of buffers, by number
         self.accesses = Accesses(blocks * self.units, threads, across_blocks=False)
+        self.copies = Copies(blocks, self.units, threads)
 
 
 class Shared:
@@ -52,6 +54,8 @@ class Shared:
             owner = self._memory.owner[place]
             if (owner != self._number).any():
                 raise self._stale(touch, owner)
+            if self._memory.copies.are_coming(place):
+                raise self._too_early(touch, self._memory.copies.group[place] > 0, "reads")
             clash = self._memory.accesses.read(place, touch, *by)
             if clash is not None:
                 raise race(self._around, self._name, touch, clash, "reads")
@@ -59,7 +63,7 @@ class Shared:
             self._traffic.of_shared("load", access, self._offset, self._dtype.bytes)
         return touch.spread(from_memory(self._data[touch.block, touch.element], self._dtype))
 
-    def store(self, access: Access, value: Array, loop: int) -> None:
+    def store(self, access: Access, value: Array, loop: int, asynchronous: bool = False) -> None:
         touch = self._touch(access, "written")
         by, places = who(self._around, touch), self._places(touch)
         new = to_memory(touch.values(value), self._dtype)
@@ -67,11 +71,16 @@ class Shared:
         self._data[touch.block, touch.element] = new
         unlike = bits(self._data[touch.block, touch.element]) != bits(new)
         for place in places:
+            if self._memory.copies.are_coming(place):
+                raise self._too_early(touch, self._memory.copies.group[place] > 0, "writes")
             clash = self._memory.accesses.write(place, touch, *by, loop, same)
             clash = clash or self._memory.accesses.overwritten(place, touch, *by, unlike)
             if clash is not None:
                 raise race(self._around, self._name, touch, clash, "writes")
             self._memory.owner[place] = self._number
+        if asynchronous:
+            for place in places:
+                self._memory.copies.begin(place, touch)
         if self._traffic is not None:
             self._traffic.of_shared("store", access, self._offset, self._dtype.bytes)
 
@@ -87,6 +96,13 @@ class Shared:
         """The units of each entry: all first ones, all second ones, and so on."""
         first = touch.block * self._memory.units + self._offset // self._memory.unit + touch.element * self._parts
         return [first + part for part in range(self._parts)]
+
+    def _too_early(self, touch: Touch, wrong: Array, verb: str) -> SimulationError:
+        entry = int(np.argmax(wrong))
+        block, thread = int(touch.block[entry]), int(touch.thread[entry])
+        text = f"{verb} {self._name} at element {touch.element[entry]}, to which a copy is on its way"
+        text += " that nobody has waited for"
+        return failure(self._around, block, thread, text)
 
     def _stale(self, touch: Touch, owner: Array) -> SimulationError:
         entry = int(np.argmax(owner != self._number))

@@ -4,11 +4,13 @@
     edges       one decision per block: without clamps where all of it lies inside
     spread      registers of a block as those of its threads
     threads     each thread loop over all points that threads of a block share
+    computed_ahead   what a later iteration needs, beside what this one does
     grid        block loops that are directly inside each other, as one
     wide        places that data finds, in 64 bits
+    asynchronous     copies that threads do not wait for one by one
     barriers    where threads wait for each other
 
-The first four change loops as they are built (`lower/passes`), the others make kernels of them.
+The first five change loops as they are built (`lower/passes`), the others make kernels of them.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from ...later import imported_later
 
 if TYPE_CHECKING:
     from .steps import collapse as collapse
+    from .steps import compute_ahead as compute_ahead
+    from .steps import copy_asynchronously as copy_asynchronously
     from .steps import deal_out as deal_out
     from .steps import decide_edges as decide_edges
     from .steps import load_ahead as load_ahead
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from .steps import widen as widen
 else:
     _NAMES = (
-        "collapse", "deal_out", "decide_edges", "load_ahead", "make_blocks", "place_barriers", "spread_out", "widen",
+        "collapse", "compute_ahead", "copy_asynchronously", "deal_out", "decide_edges", "load_ahead", "make_blocks",
+        "place_barriers", "spread_out", "widen",
     )  # fmt: skip
     __getattr__, __dir__ = imported_later(__name__, **dict.fromkeys(_NAMES, "steps"))

@@ -1,12 +1,17 @@
 """The steps of lowering for GPUs, by the names that the list of passes has for them."""
 
 from .ahead import ahead as load_ahead
+from .asynchronous import asynchronous as copy_asynchronously
 from .barriers import with_barriers as place_barriers
 from .blocks import blocks as make_blocks
+from .computed_ahead import computed_ahead as compute_ahead
 from .edges import edges as decide_edges
 from .grid import grid as collapse
 from .spread import spread as spread_out
 from .threads import threads as deal_out
 from .wide import wide as widen
 
-__all__ = ["collapse", "deal_out", "decide_edges", "load_ahead", "make_blocks", "place_barriers", "spread_out", "widen"]
+__all__ = [
+    "collapse", "compute_ahead", "copy_asynchronously", "deal_out", "decide_edges", "load_ahead", "make_blocks",
+    "place_barriers", "spread_out", "widen",
+]  # fmt: skip

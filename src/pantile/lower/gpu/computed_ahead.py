@@ -1,0 +1,179 @@
+"""Computed ahead: while threads use what one iteration of a loop needs, what a later one needs is on its way.
+
+before:  for k in 0..n:                          after:  realize f: [0..2, 0..64] in shared
+             realize f: [16*k..16*k + 64]                if 0 < n: thread for p: f[0, p] = img[p]
+             thread for p: f[16*k + p] = img[...]        commit
+             thread for q: sums[q] += f[16*k + q]        for k in 0..n:
+                                                             wait
+                                                             barrier
+                                                             if k + 1 < n: thread for p: f[(k + 1)%2, p] = img[...]
+                                                             commit
+                                                             thread for q: sums[q] += f[k%2, q]
+
+One barrier is enough: behind it, all threads see what was computed ahead for this iteration, and all are done with the
+one before, whose slot is the next to be filled. Whether stores are asynchronous is decided later (`asynchronous`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ...analysis.interval import Scope
+from ...dataclass import dataclass
+from ...expr.linear import simplify
+from ...expr.nodes import Expr, Load, Ramp, Var, const, var
+from ...expr.types import INDEX
+from ...expr.visit import substitute, transform
+from ...graph.nodes import Graph
+from ...ir.nodes import Barrier, Block, Commit, For, If, Let, Produce, Realize, Stmt, Store, Wait
+from ...ir.visit import block, children, expressions, map_exprs, rebuild, walk
+from ...schedule.plan import Plan
+from ...target.kinds import Kind, Memory
+from ..bounded import most
+from ..footprint import step
+from ..names import loop_name, of_loop
+from ..refuse import no_constant_size
+from ..vectorize import combined
+
+Values = Mapping[str, Expr]
+_NOTHING = Block(())
+
+
+def computed_ahead(body: Stmt, graph: Graph, plan: Plan) -> Stmt:
+    """Loops at which stages are computed ahead, with a slot for each iteration whose values there are at one time."""
+    stages: dict[str, dict[str, int]] = {}
+    for p in plan.stages.values():
+        if p.ahead and p.compute is not None:
+            site = p.compute
+            loop = loop_name(graph.stage[site.stage], site.definition, site.loop)
+            stages.setdefault(loop, {})[p.name] = p.ahead
+    return _visit(body, graph, stages, {}, {}) if stages else body
+
+
+def _visit(s: Stmt, graph: Graph, stages: Mapping[str, Mapping[str, int]], scope: Scope, values: Values) -> Stmt:
+    """`values`: of the lets around."""
+    within = _inside(s, values)
+    s = rebuild(s, expressions(s), tuple([_visit(c, graph, stages, inner, within) for c, inner in step(s, scope)]))
+    if isinstance(s, For) and s.kind is Kind.SERIAL and s.var in stages:
+        return _Ahead(s, graph, stages[s.var], scope, values).loop()
+    return s
+
+
+def _inside(s: Stmt, values: Values) -> Values:
+    if isinstance(s, Let) and s.value.dtype == INDEX and s.value.lanes == 1:
+        return {**values, s.name: substitute(s.value, values)}
+    return values
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a statement does ahead, and what it does in time."""
+
+    ahead: Stmt
+    rest: Stmt
+
+
+class _Ahead:
+    """One loop, and the stages computed ahead in it."""
+
+    def __init__(self, s: For, graph: Graph, stages: Mapping[str, int], scope: Scope, values: Values) -> None:
+        self.values = values
+        self.s, self.graph, self.stages, self.scope = s, graph, stages, scope
+        self.distance = max(stages.values())
+        self.slots = self.distance + 1
+        self.found: dict[str, Realize] = {}  # by buffer, as the loop has it
+        self.made: list[Realize] = []
+
+    def loop(self) -> Stmt:
+        ((body, scope),) = step(self.s, self.scope)
+        parts = self.parts(body, scope)
+        if not self.found:
+            return self.s
+        ahead, rest = self.in_slots(parts.ahead, self.values), self.in_slots(parts.rest, self.values)
+        v, end = var(self.s.var), self.s.min + self.s.extent
+        later = self.at(ahead, v + self.distance)
+        result = block(
+            self.first(ahead, end),
+            replace(self.s, body=block(
+                Wait(self.distance - 1), Barrier(), If(v + self.distance < end, later), Commit(), rest)),
+        )  # fmt: skip
+        for r in reversed(self.made):
+            result = replace(r, body=result)
+        return result
+
+    def first(self, ahead: Stmt, end: Expr) -> Stmt:
+        """What the first iterations need."""
+        if self.distance == 1:
+            return block(If(self.s.extent > 0, self.at(ahead, self.s.min)), Commit())
+        early = var(of_loop(self.s.var, "early"))
+        each = block(If(early < end, self.at(ahead, early)), Commit())
+        return For(early.name, self.s.min, const(self.distance, INDEX), Kind.SERIAL, each)
+
+    def at(self, s: Stmt, value: Expr) -> Stmt:
+        """The same in another iteration."""
+        return map_exprs(s, lambda e: substitute(e, {self.s.var: value}))
+
+    # Taking apart
+
+    def parts(self, s: Stmt, scope: Scope) -> _Parts:
+        if isinstance(s, Produce) and s.stage in self.stages:
+            return _Parts(s, _NOTHING)
+        if isinstance(s, Realize) and self.is_ahead(s):
+            self.found[s.buffer] = s
+            self.made.append(self.with_slots(s, scope))
+            return self.parts(s.body, scope)
+        if isinstance(s, For) or not any(isinstance(i, Produce) and i.stage in self.stages for i in walk(s)):
+            return _Parts(_NOTHING, s)
+        inside = [self.parts(c, inner) for c, inner in step(s, scope)]
+        if isinstance(s, Block):
+            return _Parts(block(*(p.ahead for p in inside)), block(*(p.rest for p in inside)))
+        if isinstance(s, Realize):  # of something else, which only the rest can use
+            return _Parts(inside[0].ahead, replace(s, body=inside[0].rest))
+        return _Parts(*(rebuild(s, expressions(s), of) for of in
+                        (tuple(p.ahead for p in inside), tuple(p.rest for p in inside))))  # fmt: skip
+
+    def is_ahead(self, s: Realize) -> bool:
+        stage = self.graph.producer.get(s.buffer)
+        return stage is not None and stage.name in self.stages
+
+    def with_slots(self, s: Realize, scope: Scope) -> Realize:
+        """As much memory as an iteration needs at most, for each slot."""
+        zero, sides = const(0, INDEX), list[tuple[Expr, Expr]]()
+        for _, extent in s.box:
+            n = most(extent, scope)
+            if n is None:
+                raise no_constant_size(self.graph.producer[s.buffer], s.memory)
+            sides.append((zero, const(max(n, 1), INDEX)))
+        return Realize(s.buffer, s.dtype, ((zero, const(self.slots, INDEX)), *sides), Memory.SHARED, s.body, self.slots)
+
+    # Accesses
+
+    def in_slots(self, s: Stmt, values: Values) -> Stmt:
+        """Accesses in the slot of the iteration, counted from where its values begin. `values`: of lets around, in
+        which what threads have in common cancels out."""
+        inner = _inside(s, values)
+        s = rebuild(s, tuple([transform(e, lambda n: self.load(n, values)) for e in expressions(s)]),
+                    tuple([self.in_slots(c, inner) for c in children(s)]))  # fmt: skip
+        if isinstance(s, Store) and s.buffer in self.found:
+            return replace(s, indices=self.places(s.buffer, s.indices, values))
+        return s
+
+    def load(self, e: Expr, values: Values) -> Expr | None:
+        if not (isinstance(e, Load) and e.buffer in self.found):
+            return None
+        return Load(e.dtype, e.lanes, e.buffer, self.places(e.buffer, e.indices, values), e.mask)
+
+    def places(self, buffer: str, indices: Iterable[Expr], values: Values) -> tuple[Expr, ...]:
+        slot = simplify(Var(INDEX, 1, self.s.var) - self.s.min) % self.slots
+        lows = (low for low, _ in self.found[buffer].box)
+        return (slot, *(_from(i, low, values) for i, low in zip(indices, lows, strict=True)))
+
+
+def _from(index: Expr, low: Expr, values: Values) -> Expr:
+    """How far an index is from the first one."""
+    if isinstance(index, Ramp):
+        return replace(index, base=_from(index.base, low, values))
+    if index.lanes > 1:
+        return combined("sub", index, low)
+    return simplify(substitute(index - low, values))
