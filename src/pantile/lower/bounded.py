@@ -3,50 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
+from math import floor
 
 from ..analysis.interval import Scope, interval
 from ..expr.linear import Linear, linear, simplify
 from ..expr.nodes import Const, Expr, Op
-from ..expr.visit import names, substitute
+from ..expr.visit import Key, key, names, substitute
 from ..ir.nodes import Let
 from .footprint import bound_by
 
-_DEEPEST = 3  # cases inside of cases
+_MOST_FORMS = 2_000  # that are looked at for one extent
 
 
 def most(e: Expr, scope: Scope) -> int | None:
     """The least one that is found, if there is one.
 
     The last of many blocks may be shorter, never longer: min(lo + 7, n) - lo + 1. What whole blocks of 8 leave over is
-    less than one: n - n//8*8. Where two loops begin, it is one of them: n - min(a, b) is n - a or n - b."""
+    less than one: n - n//8*8. Where two loops begin, it is one of them: n - min(a, b) is n - a or n - b; that may be
+    inside of a quotient, such as a place of a coarser level: (n + 7)//8 - min(a, n + 1)//8."""
     e = simplify(e)
     high = interval(e, scope).high
     found = [high] if isinstance(high, int) else []
-    found += _bounds(linear(simplify(_written_out(e, scope))), _DEEPEST)
-    if isinstance(high, Expr):
-        found += _bounds(linear(simplify(high)), _DEEPEST)
+    for way in (simplify(_written_out(e, scope)), *([simplify(high)] if isinstance(high, Expr) else [])):
+        bound = _Search().most(linear(way))
+        found += [] if bound is None else [bound]
     return min(found, default=None)
 
 
-def _bounds(form: Linear, depth: int) -> Iterator[int]:
-    if not form.terms:
-        yield form.constant
-        return
-    yield from _of_minima(form)
-    yield from _left_over(form)
-    if depth:
-        yield from _in_each_case(form, depth - 1)
+class _Search:
+    """Bounds of forms, each looked for once: clamps inside of clamps have many cases, but few kinds of them."""
+
+    def __init__(self) -> None:
+        self.known: dict[Key, int | None] = {}
+
+    def most(self, form: Linear) -> int | None:
+        if not form.terms:
+            return form.constant
+        asked = key(form.expr())
+        if asked not in self.known and len(self.known) < _MOST_FORMS:
+            self.known[asked] = None
+            found = [*_without_floors(form), *_apart(form), *self.in_each_case(form)]
+            self.known[asked] = min(found, default=None)
+        return self.known.get(asked)
+
+    def in_each_case(self, form: Linear) -> Iterator[int]:
+        """A minimum is one of two numbers, and less than both: where the whole grows with it, either will do."""
+        for atom, coefficient in form.terms.values():
+            op, cases = _cases(atom)
+            if op == ("min" if coefficient < 0 else "max"):
+                bounds = [self.most(c) for c in _each(form, atom, cases)]
+                known = [b for b in bounds if b is not None]
+                yield from [max(known)] if len(known) == len(cases) else []
+                return
+        for atom, _ in form.terms.values():
+            bounds = [self.most(c) for c in _each(form, atom, _cases(atom)[1])]
+            yield from (b for b in bounds if b is not None)
 
 
-def _in_each_case(form: Linear, depth: int) -> Iterator[int]:
-    """One of two numbers is what a minimum or maximum is."""
-    for k, (atom, coefficient) in form.terms.items():
-        if isinstance(atom, Op) and atom.op == ("min" if coefficient < 0 else "max"):
-            cases = [form.without(k).plus(linear(a), coefficient) for a in atom.args]
-            bounds = [min(_bounds(case, depth), default=None) for case in cases]
-            known = [b for b in bounds if b is not None]
-            if len(known) == len(cases):
-                yield max(known)
+def _each(form: Linear, atom: Expr, cases: tuple[Expr, ...]) -> Iterator[Linear]:
+    """The form with each case of a term in its place."""
+    coefficient = form.terms[key(atom)][1]
+    yield from (form.without(key(atom)).plus(linear(c), coefficient) for c in cases)
+
+
+def _cases(atom: Expr) -> tuple[str, tuple[Expr, ...]]:
+    """The minimum or maximum of two numbers that it is: min(a, b)//n is min(a//n, b//n)."""
+    if isinstance(atom, Op) and atom.op in ("min", "max"):
+        return atom.op, atom.args
+    n = _divisor(atom)
+    if n:
+        assert isinstance(atom, Op)
+        number = linear(atom.args[0])
+        for inner, coefficient in number.terms.values():
+            op, cases = _cases(inner)
+            if cases:
+                opposite = {"min": "max", "max": "min"}
+                whole = tuple(simplify(c.expr() // n) for c in _each(number, inner, cases))
+                return op if coefficient > 0 else opposite[op], whole
+    return "", ()
+
+
+def _divisor(atom: Expr) -> int:
+    """What a quotient is divided by; 0 if it is none."""
+    if isinstance(atom, Op) and atom.op == "floordiv" and isinstance(atom.args[1], Const):
+        return max(int(atom.args[1].value), 0)
+    return 0
 
 
 def _written_out(e: Expr, scope: Scope) -> Expr:
@@ -56,20 +98,34 @@ def _written_out(e: Expr, scope: Scope) -> Expr:
     return e
 
 
-def _of_minima(form: Linear) -> Iterator[int]:
-    """No minimum exceeds its operands."""
-    for k, (atom, coefficient) in form.terms.items():
-        if coefficient > 0 and isinstance(atom, Op) and atom.op == "min":
-            larger = [form.without(k).plus(linear(a), coefficient) for a in atom.args]
-            yield from (x.constant for x in larger if not x.terms)
+def _without_floors(form: Linear) -> Iterator[int]:
+    """x//n is x/n at most, and less by (n - 1)/n at most: where numbers then cancel out, what is left is a bound."""
+    constant, rest = Fraction(0), dict[Key, Fraction]()
+
+    def add(part: Linear, times: Fraction) -> None:
+        nonlocal constant
+        constant += times * part.constant
+        for k, (atom, coefficient) in part.terms.items():
+            n = _divisor(atom)
+            if n:
+                assert isinstance(atom, Op)
+                add(linear(atom.args[0]), times * coefficient / n)
+                constant -= min(times * coefficient, Fraction(0)) * (n - 1) / n
+            else:
+                rest[k] = rest.get(k, Fraction(0)) + times * coefficient
+
+    add(form, Fraction(1))
+    if not any(rest.values()):
+        yield floor(constant)
 
 
-def _left_over(form: Linear) -> Iterator[int]:
-    """m*x - m*n*(x//n) is less than m*n."""
-    for k, (atom, coefficient) in form.terms.items():
-        if isinstance(atom, Op) and atom.op == "floordiv" and isinstance(atom.args[1], Const):
-            n = int(atom.args[1].value)
-            times = -coefficient // n if n > 0 and coefficient < 0 and coefficient % n == 0 else 0
-            rest = form.without(k).plus(linear(atom.args[0]), -times)
-            if times and not rest.terms:
-                yield rest.constant + times * (n - 1)
+def _apart(form: Linear) -> Iterator[int]:
+    """(x + d)//n - x//n is d/n at most, rounded up."""
+    quotients = [(k, atom, c) for k, (atom, c) in form.terms.items() if _divisor(atom)]
+    for k, atom, coefficient in quotients:
+        for j, other, less in quotients:
+            if coefficient > 0 and less == -coefficient and _divisor(atom) == _divisor(other):
+                assert isinstance(atom, Op) and isinstance(other, Op)
+                rest, gap = form.without(k).without(j), linear(atom.args[0]).plus(linear(other.args[0]), -1)
+                if not rest.terms and not gap.terms:
+                    yield rest.constant - (-gap.constant // _divisor(atom)) * coefficient

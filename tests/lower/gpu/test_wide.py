@@ -41,6 +41,15 @@ def test_small_types_stay_near() -> None:
     agrees(at_data("uint8"), lut=picture(50), at=np.arange(0, 256, 3, dtype=np.uint8))
 
 
+def test_clamped_data_stays_near() -> None:
+    """A table that data is looked up in, with a row of so many values for each of its entries."""
+    table, at, out = pt.Input("table", "float32", shape=(None, 8)), pt.Input("at", "int32", ndim=1), pt.Func("out")
+    out[y, x] = table[pt.clamp(at[y], 0, 40), x]
+    p = pt.Pipeline(out, shape=(at.shape[0], 8), target="cuda-sim")
+    assert not is_wide(p)
+    agrees(p, table=picture(41, 8), at=np.array([2**31 - 1, -(2**31), 5, -7, 40, 41], np.int32))
+
+
 def test_a_coordinate_beside_wide_data() -> None:
     """What is compared with a coordinate may be any number of its 64 bits."""
     r, q = pt.RDom((-2, 5)), pt.Func("q")

@@ -137,13 +137,19 @@ def _of_cast(e: Cast, value: Expr) -> _Made:
 
 
 def _of_type(value: Expr) -> _Range:
-    """The numbers of a type, or of the one before that, where all of its numbers are among them."""
+    """The numbers of a type, or of the one before that, where all of its numbers are among them; of a clamp its own."""
     t = value.dtype
     own = (0, 1) if t.is_bool else (t.min, t.max)
+    if own[1] > INT64.max:
+        return _ANY
+    if isinstance(value, Const):
+        return int(value.value), int(value.value)
+    if isinstance(value, Op) and value.op in ("min", "max"):
+        return _RULES[value.op](*[_of_type(a) for a in value.args])
     if isinstance(value, Cast) and (value.value.dtype.is_int or value.value.dtype.is_bool):
         before = _of_type(value.value)
         own = before if own[0] <= before[0] and before[1] <= own[1] else own
-    return _ANY if own[1] > INT64.max else own
+    return own
 
 
 def _range(name: str, values: list[_Made]) -> _Range | None:
