@@ -34,6 +34,7 @@ def clamped(e: Expr, high: Expr) -> Expr:
         (clamped(t * 8 + 9, n) - clamped(t * 8 - 1, n), 10),
         (clamped(clamped(t * 4 + 5, n // 2) * 2 + 2, n) - clamped(clamped(t * 4 - 1, n // 2) * 2 - 1, n), 15),
         (n // 4 * 2 - (n + 3) // 8 * 4, 2),
+        (maximum(t // 2, t // 2 + t % 2 * 2 - 1) - minimum(t // 2, t // 2 + t % 2 * 2 - 1) + 1, 2),
     ],
 )
 def test_bounds(extent: Expr, bound: int) -> None:

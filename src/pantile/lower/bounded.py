@@ -84,9 +84,9 @@ def _cases(atom: Expr) -> tuple[str, tuple[Expr, ...]]:
     return "", ()
 
 
-def _divisor(atom: Expr) -> int:
-    """What a quotient is divided by; 0 if it is none."""
-    if isinstance(atom, Op) and atom.op == "floordiv" and isinstance(atom.args[1], Const):
+def _divisor(atom: Expr, op: str = "floordiv") -> int:
+    """What a quotient is divided by, or a remainder is left by; 0 if it is none."""
+    if isinstance(atom, Op) and atom.op == op and isinstance(atom.args[1], Const):
         return max(int(atom.args[1].value), 0)
     return 0
 
@@ -99,18 +99,20 @@ def _written_out(e: Expr, scope: Scope) -> Expr:
 
 
 def _without_floors(form: Linear) -> Iterator[int]:
-    """x//n is x/n at most, and less by (n - 1)/n at most: where numbers then cancel out, what is left is a bound."""
+    """x//n is x/n at most, and less by (n - 1)/n at most; x%n is n - 1 at most. Where all else cancels out, that is a
+    bound."""
     constant, rest = Fraction(0), dict[Key, Fraction]()
 
     def add(part: Linear, times: Fraction) -> None:
         nonlocal constant
         constant += times * part.constant
         for k, (atom, coefficient) in part.terms.items():
-            n = _divisor(atom)
-            if n:
+            if n := _divisor(atom):
                 assert isinstance(atom, Op)
                 add(linear(atom.args[0]), times * coefficient / n)
                 constant -= min(times * coefficient, Fraction(0)) * (n - 1) / n
+            elif n := _divisor(atom, "mod"):
+                constant += max(times * coefficient, Fraction(0)) * (n - 1)
             else:
                 rest[k] = rest.get(k, Fraction(0)) + times * coefficient
 
