@@ -22,11 +22,13 @@ from pantile.target import Target
 
 from .app import App
 from .photo import FLOAT_RGB, Layout, Photo
-from .threads import inlined, pixels
+from .threads import in_block, in_thread, inlined, pixels
 
 DEPTH = 10
 FINE = 3  # the last level that is worth more than one thread
 MIDDLE = 5  # the last one that is worth vectors
+COARSE = 5  # the first one of those that are one kernel on GPUs
+MIDWAY = 2  # the finest one that another kernel ends with
 
 c, y, x = pt.vars("c y x")
 Step = Callable[[pt.Func, int], pt.Func]  # a level and its number -> the next
@@ -150,23 +152,42 @@ def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarra
 
 
 def on_gpu() -> pt.Schedule:
-    """A kernel for each level, on the way down and up; a thread computes all channels of its pixels."""
+    """Four kernels make the fine levels, on the way down. One makes all coarse ones, down and up: each of its blocks
+    computes whatever its tile needs of them. One makes the middle levels on the way up, and the last one the finest two."""
+    stages = [_level(f"d{n}") for n in range(1, COARSE)]
+    stages += [_level(f"i{COARSE}", 16, 16), *(_in_block(f"d{n}", f"i{COARSE}") for n in range(COARSE, DEPTH))]
+    stages += [_in_block(f"i{n}", f"i{COARSE}") for n in range(COARSE + 1, DEPTH - 1)]
+    stages += [_level(f"i{MIDWAY}", 8, 32), *(_in_block(f"i{n}", f"i{MIDWAY}") for n in range(MIDWAY + 1, COARSE))]
+    stages += [_in_block(f"i{n}", "out") for n in range(1, MIDWAY)]
+    return pt.Schedule(pixels("out", (8, 16), (1, 4), channels="c"), *stages, *_around_levels())
 
-    def level(name: str) -> pt.StageSchedule:
-        return (
-            pt.on(name)
-            .compute_root()
-            .split("y", "yo", "ty", 4)
-            .split("x", "xo", "tx", 32)
-            .reorder("yo", "xo", "ty", "tx", "c")
-            .block("yo", "xo")
-            .thread("ty", "tx")
-            .unroll("c", 4)
-        )
 
-    stages = [level(f"d{n}") for n in range(1, DEPTH)] + [level(f"i{n}") for n in range(1, DEPTH - 1)]
-    inner = [f"u{n}{part}" for n in range(DEPTH - 1) for part in ("", "_x")] + [f"d{n}_x" for n in range(1, DEPTH)]
-    return pt.Schedule(pixels("out", (4, 32), (1, 4), channels="c"), *stages, *inlined("d0", "i0", *inner))
+def on_gpu_by_levels() -> pt.Schedule:
+    """A kernel for each level, on the way down and up."""
+    stages = [_level(f"d{n}") for n in range(1, DEPTH)] + [_level(f"i{n}") for n in range(1, DEPTH - 1)]
+    return pt.Schedule(pixels("out", (4, 32), (1, 4), channels="c"), *stages, *_around_levels())
+
+
+def _level(name: str, rows: int = 4, columns: int = 32) -> pt.StageSchedule:
+    """A level whose pixels are vectors of four channels, a thread for each."""
+    stage = pt.on(name).compute_root().split("y", "yo", "ty", rows).split("x", "xo", "tx", columns)
+    return _vectors(stage.reorder("yo", "xo", "ty", "tx", "c").block("yo", "xo").thread("ty", "tx"))
+
+
+def _in_block(name: str, consumer: str) -> pt.StageSchedule:
+    """What a block needs of a level."""
+    return _vectors(in_block(name, consumer).reorder("y", "x", "c"))
+
+
+def _vectors(stage: pt.StageSchedule) -> pt.StageSchedule:
+    return stage.vectorize("c", 4).reorder_storage("y", "x", "c")
+
+
+def _around_levels() -> list[pt.StageSchedule]:
+    """What is not stored; a thread holds what the coarser level gives its pixels, as vectors."""
+    inner = [f"u{n}{part}" for n in range(1, DEPTH - 1) for part in ("", "_x")] + [f"d{n}_x" for n in range(1, DEPTH)]
+    coarser = in_thread("u0", "out").reorder("y", "x", "c").vectorize("c", 4)
+    return [coarser, *inlined("d0", "i0", "u0_x", *inner)]
 
 
 APPS = (
@@ -187,6 +208,6 @@ APPS = (
         expert,
         {"small": {"img": (4, 202, 302)}, "paper": {"img": (4, 2562, 1538)}},
         _make,
-        on_gpu=on_gpu,
+        on_gpu=on_gpu_by_levels,
     ),
 )
