@@ -17,8 +17,6 @@ def is_wide(p: pt.Pipeline) -> bool:
     return any(n.dtype is INT64 for n in found)
 
 
-
-
 def test_places_of_pictures_are_narrow() -> None:
     assert not is_wide(blur(clamped=True))
 
@@ -64,3 +62,23 @@ def test_a_wide_condition() -> None:
     out[x] = pt.select(a[x] > x, 1, 0)
     p = pt.Pipeline(out, shape=a.shape, target="cuda-sim")
     agrees(p, a=np.array([2**62, -(2**62), 2**32, -(2**32), 5, 4, 2**33 + 1], np.int64))
+
+
+def test_clamped_data_stay_near() -> None:
+    """What is limited by numbers needs no more bits, whether it was a float or an integer; what is no number is 0."""
+    lut, at, out = pt.Input("lut", "float32", ndim=2), pt.Input("at", "float32", ndim=2), pt.Func("out")
+    level = pt.cast("int32", pt.clamp(at[y, x], 0, 1) * 10 + 0.5)
+    out[y, x] = lut[y, pt.within(level, 0, 10)]
+    p = pt.Pipeline(out, shape=at.shape, target="cuda-sim")
+    assert not is_wide(p)
+    numbers = picture(5, 300)
+    numbers[:, ::7] = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30])[:, None]
+    agrees(p, lut=picture(5, 11), at=numbers)
+
+
+def test_floats_of_any_size_are_wide() -> None:
+    lut, at, out = pt.Input("lut", "float32", ndim=1), pt.Input("at", "float32", ndim=1), pt.Func("out")
+    out[x] = lut[pt.clamp(pt.cast("int64", at[x]) + x, 0, lut.shape[0] - 1)]
+    p = pt.Pipeline(out, shape=at.shape, target="cuda-sim")
+    assert is_wide(p)
+    agrees(p, lut=picture(50), at=np.array([1e18, -1e18, 3e9, 7, np.nan, np.inf], np.float32))

@@ -3,7 +3,7 @@
 before:  lut[max(min(index(b[x]) + x, n), 0)]      after:  lut[index(max(min(int64(b[x]) + int64(x), int64(n)), 0))]
 
 Coordinates and extents are those of arrays of less than 2^31 elements, and so is what is limited by them: all that is
-made of these alone stays as it is. Data may be any number of its type.
+made of these alone stays as it is. Data may be any number of its type, unless it is clamped.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import product
+from math import ceil, floor
 from typing import NamedTuple
 
+from ...analysis.float_ends import is_number
+from ...analysis.interval import interval
 from ...expr.build import cast
 from ...expr.nodes import COMPARISON, Cast, Const, Expr, Op, Var, const
 from ...expr.types import INDEX, INT32, INT64
@@ -128,28 +131,21 @@ class _Expressions:
 
 def _of_cast(e: Cast, value: Expr) -> _Made:
     """Data as part of a place."""
-    t = value.dtype
-    if t.is_float:
-        return _Made(cast(INT64, value), _ANY)
-    found = _of_type(value)
+    found = _of_data(value)
     made = _Made(cast(INDEX, value), found)
     return made if made.fits else _Made(cast(INT64, value), found)
 
 
-def _of_type(value: Expr) -> _Range:
-    """The numbers of a type, or of the one before that, where all of its numbers are among them; of a clamp its own."""
+def _of_data(value: Expr) -> _Range:
+    """The numbers that data may be, as an integer: those of its type, or fewer where it is clamped."""
     t = value.dtype
-    own = (0, 1) if t.is_bool else (t.min, t.max)
-    if own[1] > INT64.max:
-        return _ANY
-    if isinstance(value, Const):
-        return int(value.value), int(value.value)
-    if isinstance(value, Op) and value.op in ("min", "max"):
-        return _RULES[value.op](*[_of_type(a) for a in value.args])
-    if isinstance(value, Cast) and (value.value.dtype.is_int or value.value.dtype.is_bool):
-        before = _of_type(value.value)
-        own = before if own[0] <= before[0] and before[1] <= own[1] else own
-    return own
+    own = _ANY if t.is_float else (0, 1) if t.is_bool else (t.min, t.max)
+    found = interval(value, {})
+    if is_number(found.low) and is_number(found.high) and own[0] < found.low and found.high < own[1]:
+        own = (floor(found.low), ceil(found.high))
+    if t.is_float and own is not _ANY:
+        own = (min(own[0], 0), max(own[1], 0))  # what is no number becomes 0
+    return _ANY if own[1] > INT64.max else own
 
 
 def _range(name: str, values: list[_Made]) -> _Range | None:
