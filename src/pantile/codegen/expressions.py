@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import InternalError
 from ..expr.build import cast
-from ..expr.nodes import Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var
+from ..expr.nodes import Bits, Broadcast, Cast, Const, Expr, FromLane, Load, Op, Ramp, Shuffle, Var
 from ..expr.types import FLOAT32
 from . import math
 from .arithmetic import WRITERS, write
@@ -18,6 +18,7 @@ from .memory import load_lane, write_load
 from .nesting import hidden
 from .types import constant, scalar_type, value_type
 from .vectors import shuffle, spread, widened
+from .warps import write_from_lane
 
 
 def write_expression(ctx: Context, e: Expr) -> str:
@@ -109,6 +110,10 @@ def _copied(ctx: Context, vector: str, type_: str, bits: int) -> str:
     return hidden(ctx.fn, vector, type_, "v")
 
 
+def _from_lane(ctx: Context, e: FromLane) -> str:
+    return write_from_lane(ctx, e, write_expression(ctx, e.value), write_expression(ctx, e.lane))
+
+
 _WRITERS: dict[type[Expr], Callable[[Context, Any], str]] = {
     Const: _const,
     Var: _var,
@@ -119,4 +124,5 @@ _WRITERS: dict[type[Expr], Callable[[Context, Any], str]] = {
     Broadcast: _broadcast,
     Ramp: _ramp,
     Shuffle: _shuffle,
+    FromLane: _from_lane,
 }

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeGuard
 
-from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const
+from ..expr.nodes import Broadcast, Cast, Const, Expr, FromLane, Load, Op, Ramp, Shuffle, Var, const
 from ..expr.types import BOOL, INDEX, INT32, DType
 from ..expr.visit import each_once, names
 from ..ir.nodes import Kernel, Let, Stmt
@@ -91,6 +91,8 @@ class _Narrowing:
         if isinstance(e, Load):
             mask = None if e.mask is None else self._values[id(e.mask)]
             return Load(e.dtype, e.lanes, e.buffer, tuple([self.narrow(i) for i in e.indices]), mask)
+        if isinstance(e, FromLane):
+            return FromLane(e.dtype, e.lanes, self._values[id(e.value)], self.narrow(e.lane))
         return _with(e, e.dtype, lambda x: self._values[id(x)])
 
     def _alike(self, args: tuple[Expr, ...]) -> tuple[Expr, ...]:

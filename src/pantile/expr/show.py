@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .nodes import Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Read, Reduce, Shuffle, Var
+from .nodes import Bits, Broadcast, Cast, Const, Expr, FromLane, Load, Op, Ramp, Read, Reduce, Shuffle, Var
 from .types import INDEX, INT32
 
 # operator, precedence; higher binds tighter (Python's order)
@@ -106,6 +106,8 @@ def _other(e: Expr) -> list[_Part]:
         return [f"x{e.lanes}(", (e.value, 0), ")"]
     if isinstance(e, Shuffle):
         return ["shuffle(", *_list(e.vectors), f", {list(e.order)})"]
+    if isinstance(e, FromLane):
+        return ["from_lane(", *_list((e.lane, e.value)), ")"]
     return [f"<{type(e).__name__}>"]
 
 

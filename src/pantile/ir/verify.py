@@ -23,6 +23,7 @@ from ..expr.nodes import (
     Cast,
     Const,
     Expr,
+    FromLane,
     Load,
     Op,
     Ramp,
@@ -63,7 +64,7 @@ class Property(Enum):
     NO_UNROLLED_LOOPS = "no loop is marked unroll"
     NO_PARALLEL_LOOPS = "no loop is marked parallel"
     NO_BLOCK_LOOPS = "no loop is marked block"
-    THREAD_LOOPS = "loops of threads count from 0 to a constant, and none is inside another"
+    THREAD_LOOPS = "loops of threads count from 0 to a constant, none is inside another, and none is of warps or lanes"
     BOXES = "buffers are boxes, none is flat memory yet, and accesses have an index per dim"
     FLAT = "buffers are flat memory of a decided kind, and accesses have one index"
     CLEAN = "no let names a number, no branch is decided, and every loop may run"
@@ -212,6 +213,8 @@ class Verifier:
             raise self._fail(f"the threads of loop {s.var} are in a loop of threads already, {self._inside}")
         if s.kind is Kind.THREAD and Property.THREAD_LOOPS in self._has and not _is_counted(s):
             raise self._fail(f"the threads of loop {s.var} do not know how often it runs")
+        if s.kind in (Kind.WARP, Kind.LANE) and Property.THREAD_LOOPS in self._has:
+            raise self._fail(f"loop {s.var} is still marked {s.kind.value}")
         if s.kind in WRITTEN_OUT and Property.CONSTANT_LANES in self._has and not isinstance(s.extent, Const):
             raise self._fail(f"loop {s.var} is marked {s.kind.value}, but its extent {s.extent} is not constant")
         if Property.CLEAN in self._has and isinstance(s.extent, Const) and int(s.extent.value) <= 0:
@@ -361,6 +364,11 @@ class Verifier:
         if any(v.dtype != e.dtype for v in e.vectors):
             raise self._fail(f"types differ in {e}")
 
+    def _from_lane(self, e: FromLane) -> None:
+        self._index(e.lane, "the lane that a value comes from")
+        if _type(e.value) != _type(e):
+            raise self._fail(f"{e} is marked {_type(e)} but is of {_type(e.value)}")
+
     def _conversion(self, e: Cast | Bits) -> None:
         if e.value.lanes != e.lanes:
             raise self._fail(f"lanes differ in {e}")
@@ -439,4 +447,5 @@ _EXPRESSIONS: dict[type[Expr], Callable[[Verifier, Any], None]] = {
     Ramp: Verifier._ramp,
     Broadcast: Verifier._broadcast,
     Shuffle: Verifier._shuffle,
+    FromLane: Verifier._from_lane,
 }

@@ -19,10 +19,12 @@ from ..expr.nodes import Var, var
 from ..graph.nodes import Stage
 
 # Every word that a made-up name can contain, by what it follows.
-_OF_BUFFERS = frozenset({"out", "shape", "stride", "min", "value", "held", "lanes", "block", "thread", "ahead"})
+_OF_BUFFERS = frozenset(
+    {"out", "shape", "stride", "min", "value", "held", "lanes", "block", "thread", "ahead", "from", "combined"}
+)
 _OF_LOOPS = frozenset(
     {"min", "max", "lo", "at", "rest", "row", "column", "first", "steady", "steady_end", "edge"}
-    | {"piece", "start", "whole", "begin", "constant", "block", "thread", "turn", "own", "early"}
+    | {"piece", "start", "whole", "begin", "constant", "block", "thread", "turn", "own", "early", "lane", "warp"}
 )
 _UPDATE = re.compile(r"u\d+")
 

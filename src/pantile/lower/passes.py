@@ -47,7 +47,7 @@ from .partition import partition
 from .pixels import pixels
 from .places import share_places
 from .promote import promote
-from .refuse import not_of_one_thread
+from .refuse import not_of_lanes, not_of_one_thread
 from .share import share_memory
 from .simplify import clean_program, simplify_program
 from .split_storage import split_storage
@@ -173,8 +173,11 @@ LOOP_PASSES = (
     LoopPass("collect", lambda body, of: collect(body)),
     LoopPass("promote", lambda body, of: promote(body)),
     LoopPass("share", lambda body, of: share_memory(body, of.facts), on=CPU),
+    LoopPass("warps", lambda body, of: gpu.share_among_lanes(
+        body, lambda buffer, why: not_of_lanes(of.graph.producer.get(buffer), buffer, why)), on=GPU),
     LoopPass("spread", lambda body, of: gpu.spread_out(
         body, lambda s, why: not_of_one_thread(of.graph.producer[s.buffer], s.memory, why), of.asked.small), on=GPU),
+    LoopPass("own", lambda body, of: gpu.number_registers(body), on=GPU),
     LoopPass("threads", lambda body, of: gpu.deal_out(body, of.graph, of.plan, {}),
              gives=frozenset({Property.THREAD_LOOPS}), on=GPU),
     LoopPass("computed ahead", lambda body, of: gpu.compute_ahead(body, of.graph, of.plan), on=GPU),

@@ -79,6 +79,15 @@ def not_of_one_thread(stage: Stage, memory: Memory, why: str) -> UserError:
     )
 
 
+def not_of_lanes(stage: Stage | None, buffer: str, why: str) -> UserError:
+    """Values of a warp that its lanes cannot have, each its own."""
+    return UserError(
+        f"the lanes of a warp cannot share {buffer if stage is None else stage.name}: {why}; cut its loops so that "
+        "each lane has some values side by side, and mark the same ones .lane(...), or use .thread(...)",
+        None if stage is None else stage.where,
+    )
+
+
 def too_large_for_a_block(stage: Stage, size: int, room: int) -> UserError:
     """Memory that threads of a block share, of more than any of them has."""
     return UserError(

@@ -44,9 +44,9 @@ PARTITIONS = ("auto", "never", "always")
 # What marks loops, and the suffix of the inner loop that it makes when given a factor.
 KINDS = {
     "vectorize": Kind.VECTOR, "unroll": Kind.UNROLL, "parallel": Kind.PARALLEL, "block": Kind.BLOCK,
-    "thread": Kind.THREAD,
+    "thread": Kind.THREAD, "warp": Kind.WARP, "lane": Kind.LANE,
 }  # fmt: skip
-OF_SEVERAL = ("block", "thread")  # those that mark any number of loops, as they are
+OF_SEVERAL = ("block", "thread", "warp", "lane")  # those that mark any number of loops, as they are
 SUFFIX = {"vectorize": "_v", "unroll": "_u", "parallel": "_p"}
 WITH_FACTORS = ("split", "tile", *SUFFIX)  # directives that have numbers to choose
 _LARGEST_FACTORS = {"vectorize": MOST_LANES, "unroll": MOST_COPIES}
@@ -273,6 +273,28 @@ class StageSchedule:
                 for x in 0..34: g[y, x]    ->         g[p // 34, p % 34]
         """
         return self._of_several("thread", loops)
+
+    def warp(self, *loops: Named) -> StageSchedule:
+        """On a GPU: the warps of a block, 32 threads each, take the iterations of these loops, one each. A block has as
+        many warps as the warp loops of its stage have iterations. Stages that are computed at such a loop, or in it
+        and outside of `lane`, are computed by its warp, for it alone.
+
+            block for yo:                         each warp computes its rows of g and of f, and waits for no other
+                warp for w in 0..4:
+                    lane for x: g[4*yo + w, x]
+                    lane for x: f[4*yo + w, x] = g[..., x - 1] + g[..., x + 1]
+        """
+        return self._of_several("warp", loops)
+
+    def lane(self, loop: Named) -> StageSchedule:
+        """On a GPU: the threads of a warp take the iterations of this loop, one each: there are 32 at most. What a
+        stage computes so is in the registers of these threads, and others read it there, by shuffles:
+
+            lane for x in 0..30: f[x] = g[x - 1] + g[x + 1]    ->    f = from_lane(x, g) + from_lane(x + 2, g)
+
+        A loop over which a sum, a minimum or the like is taken may be one, too: lanes combine their terms in pairs.
+        """
+        return self._of_several("lane", (loop,))
 
     def _of_several(self, verb: str, loops: tuple[Named, ...]) -> StageSchedule:
         if not loops:

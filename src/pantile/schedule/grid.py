@@ -1,7 +1,8 @@
 """Blocks and threads of GPUs: which loops may be which, and how many threads a block has.
 
 Around every statement the loops are, outermost first: those of the host, blocks, those of a block, threads, those of a
-thread. A kernel begins with its block loops; what is computed in it is computed by all threads of a block, or by each.
+thread; or instead of threads warps, those of a warp, lanes, those of a lane. A kernel begins with its block loops; what
+is computed in it is computed by all threads of a block, by those of a warp, or by each.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from ..target.kinds import AT_ONCE, Kind, Memory
 from .directives import Directive
 from .draft import StageDraft
-from .limits import MOST_THREADS
+from .limits import MOST_THREADS, WARP
 from .nest import LoopDraft, NestDraft
 from .placement import Placement
 from .plan import Site
@@ -31,27 +32,58 @@ def check_grid(drafts: dict[str, StageDraft], placement: Placement) -> None:
 
 
 def _check_order(s: StageDraft, nest: NestDraft, placement: Placement) -> None:
-    """Blocks outermost, threads inside of them, each directly inside each other."""
+    """Blocks outermost, threads or warps inside of them, each directly inside each other, and lanes inside of warps."""
     around = {placement.kind(x) for chain in placement.chains_around(s.stage.name) for x in chain}
-    for kind in (Kind.BLOCK, Kind.THREAD):
+    for kind, not_in in _NOT_INSIDE.items():
         own = [k for k, x in enumerate(nest.loops) if x.kind is kind]
         if not own:
             continue
         loop = nest.loops[own[0]]
         if loop.mark is None:
             continue
-        if kind in around or Kind.THREAD in around:
-            inside = kind if kind in around else Kind.THREAD
+        inside = next((k for k in (kind, *not_in) if k in around), None)
+        if inside is not None:
             raise s.no(loop.mark, f"{s.stage.name} is computed inside of {inside} loops already",
                        f"leave loop {loop.name} serial, or compute {s.stage.name} outside")  # fmt: skip
         if own[-1] - own[0] != len(own) - 1:
             between = next(x for x in nest.loops[own[0] :] if x.kind is not kind)
             raise s.no(loop.mark, f"loop {between.name} ({between.kind}) lies between {kind} loops",
                        f"reorder the {kind} loops so that they are directly inside each other")  # fmt: skip
-    kinds = [x.kind for x in nest.loops]
-    if Kind.BLOCK in kinds and Kind.THREAD in kinds[: kinds.index(Kind.BLOCK)]:
-        loop = nest.loops[kinds.index(Kind.BLOCK)]
-        raise _no(s, loop, f"block loop {loop.name} lies inside of thread loops", "reorder the block loops outermost")
+        other = next((x for x in nest.loops[: own[0]] if x.kind in not_in), None)
+        if other is not None:
+            raise s.no(loop.mark, f"{kind} loop {loop.name} lies inside of {other.kind} loops", _REMEDY[kind])
+    _check_lanes(s, nest, around)
+
+
+# Kinds of loops -> what they are never inside of, besides each other where these belong to another stage.
+_NOT_INSIDE = {
+    Kind.BLOCK: (Kind.THREAD, Kind.WARP, Kind.LANE),
+    Kind.THREAD: (Kind.WARP, Kind.LANE),
+    Kind.WARP: (Kind.THREAD, Kind.LANE),
+    Kind.LANE: (Kind.THREAD,),
+}
+_REMEDY = {
+    Kind.BLOCK: "reorder the block loops outermost",
+    Kind.THREAD: "mark loops of one definition .thread(...), or .warp(...) and .lane(...)",
+    Kind.WARP: "reorder the lane loop innermost, and mark no loop .thread(...)",
+    Kind.LANE: "mark the loops around it .warp(...)",
+}
+
+
+def _check_lanes(s: StageDraft, nest: NestDraft, around: set[Kind]) -> None:
+    """The lanes of a warp are 32."""
+    lanes = [x for x in nest.loops if x.kind is Kind.LANE]
+    if not lanes:
+        return
+    if Kind.WARP not in around and all(x.kind is not Kind.WARP for x in nest.loops):
+        raise _no(s, lanes[0], f"loop {lanes[0].name} is shared by the lanes of a warp, and lies in no warp loop",
+                  f"mark a loop around it .warp(...), or compute {s.stage.name} at one")  # fmt: skip
+    if len(lanes) > 1:
+        raise _no(s, lanes[1], f"the lanes of a warp share loop {lanes[0].name} already", "leave one of them serial")
+    if (lanes[0].extent or 1) > WARP:
+        raise _no(s, lanes[0], f"loop {lanes[0].name} has {lanes[0].extent} iterations, and a warp {WARP} lanes",
+                  f'split it, as in .split("{lanes[0].name}", "outer", "inner", {WARP}), and leave the outer one '
+                  "serial, or to warps")  # fmt: skip
 
 
 def _no(s: StageDraft, loop: LoopDraft, why: str, remedy: str) -> Exception:
@@ -61,23 +93,23 @@ def _no(s: StageDraft, loop: LoopDraft, why: str, remedy: str) -> Exception:
 
 def _check_threads(s: StageDraft, nest: NestDraft) -> None:
     """A block has as many threads as the thread loops of the stage whose block it is have iterations."""
-    threads = [x for x in nest.loops if x.kind is Kind.THREAD]
+    threads = [x for x in nest.loops if x.kind in (Kind.THREAD, Kind.WARP)]
     if not threads or all(x.kind is not Kind.BLOCK for x in nest.loops):
         return
-    count = math.prod(x.extent or 1 for x in threads)
+    count = math.prod(x.extent or 1 for x in threads) * (WARP if threads[0].kind is Kind.WARP else 1)
     if count > MOST_THREADS:
         raise _no(s, threads[0], f"a block would have {count} threads, and a GPU has {MOST_THREADS} at most",
                   "split these loops further, and leave some of them serial")  # fmt: skip
 
 
 def _check_place(s: StageDraft, placement: Placement) -> None:
-    """What is computed at a block or a thread is computed at the innermost of these loops."""
+    """What is computed at a block, a thread or a warp is computed at the innermost of these loops."""
     if s.compute is None:
         return
     for site in placement.sites(s.stage.name):
         kind = placement.kind(site)
         last = _innermost(placement.drafts[site.stage].nests[site.definition].loops, kind)
-        if kind in (Kind.BLOCK, Kind.THREAD) and last != site.loop:
+        if kind in (Kind.BLOCK, Kind.THREAD, Kind.WARP) and last != site.loop:
             raise s.no(s.compute, f"loop {site.loop} of {site.stage} is a {kind} loop around another, {last}",
                        f'use .compute_at("{site.stage}", "{last}")')  # fmt: skip
 
@@ -97,8 +129,9 @@ def _check_memory(s: StageDraft, placement: Placement) -> None:
 def _check_kept(s: StageDraft, asked: Directive, kinds: set[Kind]) -> None:
     """In loops of these kinds."""
     memory = Memory(asked.args[0])
-    if memory is Memory.SHARED and (Kind.BLOCK not in kinds or Kind.THREAD in kinds):
-        where = "inside of a thread" if Kind.THREAD in kinds else "outside of all blocks"
+    inside = next((k for k in (Kind.THREAD, Kind.WARP) if k in kinds), None)
+    if memory is Memory.SHARED and (Kind.BLOCK not in kinds or inside is not None):
+        where = "outside of all blocks" if inside is None else f"inside of a {inside}"
         raise s.no(asked, f"{s.stage.name} is stored {where}, and threads of one block share this memory",
                    "store it at a block loop, or at a loop between blocks and threads")  # fmt: skip
     if memory in (Memory.REGISTER, Memory.STACK) and not kinds.intersection(AT_ONCE):

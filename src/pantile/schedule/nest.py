@@ -188,7 +188,7 @@ def fuse(nest: NestDraft, d: Directive) -> None:
 
 
 def mark(nest: NestDraft, d: Directive) -> None:
-    """vectorize, unroll, parallel: of a loop, or of one half of it split by a factor; block, thread: of loops."""
+    """vectorize, unroll, parallel: of a loop, or of one half of it split by a factor; the others: of loops."""
     if d.verb in OF_SEVERAL:
         for loop_name in d.args:
             _mark(nest, d, str(loop_name))
@@ -212,9 +212,22 @@ def _mark(nest: NestDraft, d: Directive, name: str) -> None:
 def _check_mark(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
     if KINDS[d.verb] in WRITTEN_OUT and loop.extent is None and not loop.inferred:
         raise unknown_extent(nest, d, loop)
-    if d.verb != "unroll" and loop.ordered:
+    if d.verb == "lane" and loop.ordered:
+        _check_combined(nest, d, loop)
+    elif d.verb != "unroll" and loop.ordered:
         raise nest.no(d, f"the iterations of loop {loop.name} of {nest.title} touch the same elements of "
                       f"{nest.stage.name}", _instead_of_racing(nest, d))  # fmt: skip
+
+
+def _check_combined(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
+    """Lanes of a warp combine what they have in another order than one after the other."""
+    found = accumulation(nest.stage, nest.stage.definitions[nest.index])
+    if found is None:
+        raise nest.no(d, f"loop {loop.name} of {nest.title} carries values from one iteration to the next, other than "
+                      "sums, minima and the like", "leave this one serial")  # fmt: skip
+    if nest.strict and not all(f.is_exact for f in found):
+        raise nest.no(d, f"lanes that combine the terms of loop {loop.name} would round float sums differently, and "
+                      "strict=True forbids that", "leave it serial, or compile without strict")  # fmt: skip
 
 
 def unknown_extent(nest: NestDraft, d: Directive, loop: LoopDraft) -> UserError:

@@ -23,6 +23,7 @@ from ..expr.nodes import (
     Cast,
     Const,
     Expr,
+    FromLane,
     Load,
     Op,
     Ramp,
@@ -34,7 +35,8 @@ from ..expr.visit import operands_first
 from ..reference.floats import held, rounded
 from ..reference.operations import apply, convert, reinterpret
 from .active import Active, Array
-from .touching import Access, Buffer
+from .touching import Access, Around, Buffer
+from .warps import from_lane
 
 _ROUNDINGS = ("floor", "ceil", "round", "trunc", "fma")
 
@@ -45,6 +47,7 @@ class Scope(NamedTuple):
     scalars: Mapping[str, Array]
     buffers: Mapping[str, Buffer]
     active: Active
+    around: Around
 
 
 _Rule = Callable[[Scope, list[Array]], Array]
@@ -153,6 +156,10 @@ class Expressions:
         return shuffle
 
 
+    def _from_lane(self, e: FromLane) -> _Rule:
+        return lambda scope, args: from_lane(args[0], args[1], scope.active, scope.around)
+
+
 _RULES: dict[type[Expr], Callable[[Expressions, Any], _Rule]] = {
     Const: Expressions._const,
     Var: Expressions._var,
@@ -163,6 +170,7 @@ _RULES: dict[type[Expr], Callable[[Expressions, Any], _Rule]] = {
     Ramp: Expressions._ramp,
     Broadcast: Expressions._broadcast,
     Shuffle: Expressions._shuffle,
+    FromLane: Expressions._from_lane,
 }
 
 
@@ -174,6 +182,8 @@ def _kind(e: Expr) -> str | None:
     """Of an operation that a thread executes."""
     if isinstance(e, Cast):
         return "convert"
+    if isinstance(e, FromLane):
+        return "shuffle"
     if not isinstance(e, Op) or e.op == "within":
         return None
     t = e.args[-1].dtype

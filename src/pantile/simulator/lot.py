@@ -63,7 +63,7 @@ class Lot:
         if self._counts is not None:
             for kind, number in prepared.operations.items():
                 self._counts.operations[kind] += number * active.count
-        return prepared.value(Scope(self._scalars, self._buffers, active))
+        return prepared.value(Scope(self._scalars, self._buffers, active, self))
 
     def _let(self, s: Let, active: Active) -> None:
         self._scalars[s.name] = self._value(s.value, active)

@@ -12,6 +12,8 @@ class Kind(str, Enum):
     PARALLEL = "parallel"
     BLOCK = "block"  # its iterations are blocks of threads, in any order or at once
     THREAD = "thread"  # the threads of a block take its iterations in turn
+    WARP = "warp"  # the warps of a block do, 32 threads each
+    LANE = "lane"  # the threads of a warp do, one iteration each
     VECTOR = "vector"
     UNROLL = "unroll"
 
@@ -34,12 +36,12 @@ class Memory(str, Enum):
 
 
 # What several threads go through at the same time.
-AT_ONCE = (Kind.PARALLEL, Kind.BLOCK, Kind.THREAD)
+AT_ONCE = (Kind.PARALLEL, Kind.BLOCK, Kind.THREAD, Kind.WARP, Kind.LANE)
 # What code goes through, iteration by iteration, and what is written out in it, whose extents are constant.
 ITERATED = (Kind.SERIAL, *AT_ONCE)
 WRITTEN_OUT = (Kind.VECTOR, Kind.UNROLL)
 
 CPU_LOOPS = (Kind.SERIAL, Kind.PARALLEL, *WRITTEN_OUT)
-GPU_LOOPS = (Kind.SERIAL, Kind.BLOCK, Kind.THREAD, *WRITTEN_OUT)
+GPU_LOOPS = (Kind.SERIAL, Kind.BLOCK, Kind.THREAD, Kind.WARP, Kind.LANE, *WRITTEN_OUT)
 CPU_MEMORIES = (Memory.AUTO, Memory.HEAP, Memory.SCRATCH, Memory.STACK, Memory.REGISTER)
 GPU_MEMORIES = (Memory.AUTO, Memory.HEAP, Memory.SHARED, Memory.STACK, Memory.REGISTER)

@@ -2,7 +2,9 @@
 
     blocks      what runs on the device, in block loops, and what stays on the host
     edges       one decision per block: without clamps where all of it lies inside
+    warps       warp and lane loops as thread loops, whose threads exchange what they have
     spread      registers of a block as those of its threads
+    own         places in registers of threads as numbers
     threads     each thread loop over all points that threads of a block share
     computed_ahead   what a later iteration needs, beside what this one does
     grid        block loops that are directly inside each other, as one
@@ -10,7 +12,7 @@
     asynchronous     copies that threads do not wait for one by one
     barriers    where threads wait for each other
 
-The first five change loops as they are built (`lower/passes`), the others make kernels of them.
+The first seven change loops as they are built (`lower/passes`), the others make kernels of them.
 """
 
 from __future__ import annotations
@@ -27,12 +29,14 @@ if TYPE_CHECKING:
     from .steps import decide_edges as decide_edges
     from .steps import load_ahead as load_ahead
     from .steps import make_blocks as make_blocks
+    from .steps import number_registers as number_registers
     from .steps import place_barriers as place_barriers
+    from .steps import share_among_lanes as share_among_lanes
     from .steps import spread_out as spread_out
     from .steps import widen as widen
 else:
     _NAMES = (
         "collapse", "compute_ahead", "copy_asynchronously", "deal_out", "decide_edges", "load_ahead", "make_blocks",
-        "place_barriers", "spread_out", "widen",
+        "number_registers", "place_barriers", "share_among_lanes", "spread_out", "widen",
     )  # fmt: skip
     __getattr__, __dir__ = imported_later(__name__, **dict.fromkeys(_NAMES, "steps"))

@@ -25,18 +25,18 @@ from ...expr.types import INDEX
 from ...graph.nodes import Graph
 from ...ir.nodes import Alloc, For, If, Let, Realize, Stmt, Store
 from ...ir.visit import children, expressions, rebuild, walk
-from ...schedule.limits import MOST_THREADS
+from ...schedule.limits import MOST_THREADS, WARP
 from ...schedule.plan import Plan
 from ...target.kinds import Kind, Memory
 from ..bounded import most
 from ..footprint import step
 from ..names import loop_name, of_buffer, of_loop
 
-WARP = 32
 _USUAL = 256  # threads, where no loop says how many
 _LARGEST = 1 << 20  # points of a loop that threads share by a constant number
 _ZERO, _ONE = const(0, INDEX), const(1, INDEX)
 _OF_A_THREAD = (Memory.STACK, Memory.REGISTER)
+_SHARED_OUT = (Kind.THREAD, Kind.WARP)
 
 
 def threads(body: Stmt, graph: Graph, plan: Plan, scope: Scope) -> Stmt:
@@ -45,11 +45,11 @@ def threads(body: Stmt, graph: Graph, plan: Plan, scope: Scope) -> Stmt:
 
 
 def _owners(graph: Graph, plan: Plan) -> dict[str, frozenset[str]]:
-    """Block loop -> the thread loops of the same definition."""
+    """Block loop -> the thread or warp loops of the same definition."""
     found = {}
     for stage in graph.stages:
         for k, nest in enumerate(plan.stages[stage.name].nests if stage.name in plan.stages else ()):
-            own = frozenset(loop_name(stage, k, x.name) for x in nest.loops if x.kind is Kind.THREAD)
+            own = frozenset(loop_name(stage, k, x.name) for x in nest.loops if x.kind in _SHARED_OUT)
             found.update({loop_name(stage, k, x.name): own for x in nest.loops if x.kind is Kind.BLOCK})
     return found
 

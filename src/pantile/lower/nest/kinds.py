@@ -11,4 +11,4 @@ from __future__ import annotations
 from ...target.kinds import Kind
 
 LANES = frozenset({Kind.VECTOR})
-IN_ORDER = frozenset({Kind.SERIAL})
+IN_ORDER = frozenset({Kind.SERIAL, Kind.UNROLL})

@@ -153,7 +153,7 @@ class LoopBuilder:
         is_part = self._small or here.is_left_over
         if loops.kind(loop) in WRITTEN_OUT and not is_constant(loops, loop, extent, is_part):
             loops = loops.one_after_another(loop.name)
-        if isinstance(extent, Const) and int(extent.value) == 1:
+        if isinstance(extent, Const) and int(extent.value) == 1 and loops.kind(loop) is not Kind.WARP:
             with here.lets([(name, r.low)]):
                 return Let(name, r.low, self._body(loops, depth, loop.name))
         kind = loops.kind(loop)

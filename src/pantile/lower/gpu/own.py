@@ -1,0 +1,97 @@
+"""Own: places in a thread's registers are numbers, counted from where a region begins.
+
+before:  let f.y.min = yo*64 + ty*8 - 1                         after:  realize f: [0..10] in register
+         realize f: [f.y.min..f.y.min + 10] in register                 f[0] = ...
+         let row = yo*64 + ty*8                                         out[row] = f[0] + f[1] + f[2]
+         f[row - 1] = ...
+         out[row] = f[row - 1] + f[row] + f[row + 1]
+
+What is at places that nobody knows until the code runs is in memory, even if it is called a register. LLVM would find
+out about most of them, but not all: it does not know that nothing overflows here.
+"""
+
+from __future__ import annotations
+
+from ...expr.linear import Linear
+from ...expr.nodes import Expr, Load, Ramp, const
+from ...expr.types import INDEX
+from ...expr.visit import loaded, transform, walk_loads
+from ...ir.nodes import For, Realize, Stmt, Store
+from ...ir.visit import children, expressions, rebuild
+from ...target.kinds import Kind, Memory
+from .named import Named
+
+_NOT_OF_A_THREAD = (Memory.SHARED, Memory.HEAP)
+_Places = tuple[Expr | None, ...]  # per dim: the first lane's, None where it is not a number
+
+
+def own(body: Stmt) -> Stmt:
+    """Registers of threads, indexed by numbers along all dims where these are known."""
+    numbers = _Numbers()
+    numbers.note(body, Named(), in_thread=False)
+    return numbers.rewritten(body, Named()) if numbers.known else body
+
+
+class _Numbers:
+    """Of all buffers that are a thread's."""
+
+    def __init__(self) -> None:
+        self.lows: dict[str, tuple[Linear, ...]] = {}  # where the buffers begin that are being looked at
+        self.known: dict[str, set[int]] = {}  # along which dims all places are numbers
+
+    def note(self, s: Stmt, named: Named, in_thread: bool) -> None:
+        """Find out about places."""
+        if isinstance(s, Realize) and in_thread and s.memory not in _NOT_OF_A_THREAD:
+            self.begin(s, named)
+            self.known.setdefault(s.buffer, set(range(len(s.box))))
+        for buffer, indices in _accesses(s):
+            if buffer in self.lows:
+                places = self.places(buffer, indices, named)
+                self.known[buffer] -= {k for k, place in enumerate(places) if place is None}
+        inside = in_thread or isinstance(s, For) and s.kind is Kind.THREAD
+        for c in children(s):
+            self.note(c, named.inside(s), inside)
+
+    def begin(self, s: Realize, named: Named) -> None:
+        self.lows[s.buffer] = tuple([named.form(low) for low, _ in s.box])
+
+    def places(self, buffer: str, indices: tuple[Expr, ...], named: Named) -> _Places:
+        found = [
+            named.form(i.base if isinstance(i, Ramp) else i).plus(low, -1) if k in self.known[buffer] else None
+            for k, (i, low) in enumerate(zip(indices, self.lows[buffer], strict=True))
+        ]
+        return tuple([None if f is None or f.terms else const(f.constant, INDEX) for f in found])
+
+    def rewritten(self, s: Stmt, named: Named) -> Stmt:
+        """With numbers for places."""
+        if isinstance(s, Realize) and s.buffer in self.known:
+            self.begin(s, named)
+        memo: dict[int, Expr] = {}
+        new = tuple([transform(e, lambda n: self.load(n, named), memo, loaded) for e in expressions(s)])
+        inside = tuple([self.rewritten(c, named.inside(s)) for c in children(s)])
+        s = rebuild(s, new, inside)
+        if isinstance(s, Store) and s.buffer in self.known:
+            return Store(s.buffer, self.indices(s.buffer, s.indices, named), s.value, s.mask, s.nontemporal)
+        if isinstance(s, Realize) and s.buffer in self.known:
+            known = self.known[s.buffer]
+            box = tuple((const(0, INDEX), n) if k in known else (low, n) for k, (low, n) in enumerate(s.box))
+            return Realize(s.buffer, s.dtype, box, s.memory, s.body)
+        return s
+
+    def load(self, e: Expr, named: Named) -> Expr | None:
+        if not isinstance(e, Load) or e.buffer not in self.known:
+            return None
+        return Load(e.dtype, e.lanes, e.buffer, self.indices(e.buffer, e.indices, named), e.mask)
+
+    def indices(self, buffer: str, indices: tuple[Expr, ...], named: Named) -> tuple[Expr, ...]:
+        pairs = zip(indices, self.places(buffer, indices, named), strict=True)
+        return tuple([i if place is None else _at(i, place) for i, place in pairs])
+
+
+def _accesses(s: Stmt) -> list[tuple[str, tuple[Expr, ...]]]:
+    found = [(e.buffer, e.indices) for e in walk_loads(*expressions(s))]
+    return [*found, (s.buffer, s.indices)] if isinstance(s, Store) else found
+
+
+def _at(index: Expr, place: Expr) -> Expr:
+    return Ramp(INDEX, index.lanes, place, index.stride) if isinstance(index, Ramp) else place
