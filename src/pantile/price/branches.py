@@ -28,7 +28,7 @@ class Conditions:
     """What they are at points, each found once, where expressions with the same conditions are looked at."""
 
     def __init__(self, scalars: Mapping[str, Number]) -> None:
-        self._scalars: dict[str | int, Number] = dict(scalars)
+        self._scalars: dict[str | int, Number] = dict(scalars.items())
         self._prepared: dict[Key, AtPoints] = {}
         self._known: dict[tuple[Key, Point], Number | None] = {}
 

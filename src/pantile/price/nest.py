@@ -169,7 +169,8 @@ class Nests:
         """The loops around a place, its own one last."""
         found = self._to.get(site)
         if found is None and site is not None:
-            found = self._to[site] = (*self.around(site.stage), *self._down_to((site.stage, site.definition), site.loop))
+            down = self._down_to((site.stage, site.definition), site.loop)
+            found = self._to[site] = (*self.around(site.stage), *down)
         return found or ()
 
     def own(self, leaf: Leaf) -> Chain:

@@ -164,6 +164,10 @@ class Traffic:
         before = next((k for k in reversed(range(at)) if source in self.nests.facts.reads(inside[k]).sources), at)
         return before < at and sum(self._largest(inside[before : at + 1], sites[-1]).values()) <= size
 
+    def _stored(self, source: str, touched: Box) -> Box:
+        """The memory of a stage: of one that is stored in a loop, what it has there."""
+        return self.nests.stored(source) if source in self.nests.plan.stages else touched
+
     def _just_computed(self, leaf: Leaf, source: str, outside: Sequence[Site], size: float) -> float:
         """Bytes of a stage that was computed a little before, in the same iteration of these loops: they are in a cache
         still that could not keep all of the iteration."""
