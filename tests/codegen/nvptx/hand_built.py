@@ -87,7 +87,8 @@ def loops(text: str) -> list[str]:
     return found
 
 
-needs_assembler = pytest.mark.skipif(_ASSEMBLER is None, reason="there is no ptxas here")
+has_assembler = _ASSEMBLER is not None
+needs_assembler = pytest.mark.skipif(not has_assembler, reason="there is no ptxas here")
 
 
 def assembled(text: str, target: Target, folder: Path) -> str:

@@ -1,0 +1,55 @@
+"""Schedules written by hand for GPUs: what they compute on the simulated one, and the code they become.
+
+Machine code is looked at where NVIDIA's assembler is there: nothing is kept in memory that threads have of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pantile.apps import APPS
+from pantile.codegen.compile import assembly
+from pantile.target import GPUS
+
+from ..codegen.nvptx.hand_built import assembled, has_assembler, spilled
+from .cases import CASES
+from .test_simulated import shapes_of
+
+BY_HAND = [name for name, app in APPS.items() if app.on_gpu is not None]
+LONG = {"stencil_chain", "interpolate_polymage", "lens_blur"}  # to compile
+# What their inner loops load at once, where that is more than an element.
+WIDE = {
+    "blur": "ld.global.nc.v2.b16", "matmul": "ld.shared.v4.b32", "matmul_half": "ld.shared.v4.b32",
+    "conv_layer": "ld.shared.v4.b32", "interpolate": "ld.global.nc.v4.b32", "local_laplacian": "ld.global.nc.v2.b32",
+    "camera_pipe": "ld.shared.v2.b8",
+}  # fmt: skip
+# Whose places are made of products that 32 bits need not hold: of coordinates that are limited before they are used.
+WITH_LONG_PRODUCTS = {"bilateral_grid", "iir_blur", "conv_layer", "max_filter", "camera_pipe", "local_laplacian"}
+IN_64_BITS = r"(?:mul\.lo|mad\.lo|min|max|setp\.\w+|div|rem|sub)\.[su]64"
+
+
+@pytest.mark.parametrize("name", [n for n in BY_HAND if n not in LONG])
+def test_results(name: str) -> None:
+    app = APPS[name]
+    assert app.on_gpu is not None
+    inputs = app.random(shapes_of(name))
+    found = app.build().with_options(target="cuda-sim").with_schedule(app.on_gpu())(**inputs)
+    CASES[name].agree(inputs, found)
+
+
+@pytest.mark.parametrize("name", [n for n in BY_HAND if n not in LONG])
+def test_code(name: str, tmp_path: Path) -> None:
+    app = APPS[name]
+    assert app.on_gpu is not None
+    text = app.build().with_options(target="sm_90").with_schedule(app.on_gpu()).llvm()
+    for capability, target in GPUS.items():
+        ptx = assembly(text, target)
+        assert f".target {capability}" in ptx and ".visible .entry" in ptx
+        assert ".local" not in ptx
+        assert WIDE.get(name, "ld.global") in ptx
+        assert name in WITH_LONG_PRODUCTS or not re.search(IN_64_BITS, ptx)
+    if has_assembler:
+        assert spilled(assembled(ptx, target, tmp_path)) == {"0"}
