@@ -146,6 +146,9 @@ class _Spread:
         return s
 
     def expression(self, e: Expr, at: _At) -> Expr:
+        if self.s.buffer not in loaded(e):
+            return e
+
         def change(n: Expr) -> Expr | None:
             if isinstance(n, Load) and n.buffer == self.s.buffer:
                 return Load(n.dtype, n.lanes, n.buffer, self.places(n.indices, at), n.mask)
