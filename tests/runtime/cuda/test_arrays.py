@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from pantile.runtime.cuda.results import DeviceArray
 
 from .conftest import picture
 from .fake_driver import FakeDriver
-from .fake_libraries import FakeCupy, FakeTorch, Interfaced, Packed
+from .fake_libraries import FakeCupy, FakeTorch, Interfaced, Packed, Tensor
 from .pipelines import doubled
 
 A = picture(33, 66)
@@ -26,6 +27,43 @@ def test_torch_in_torch_out(fake: FakeDriver, torch: FakeTorch) -> None:
     counted = fake.counted()
     assert not counted["cuMemcpyHtoDAsync"] and not counted["cuStreamSynchronize"]
     assert fake.named("cuLaunchKernel")[0][8] == 0x70
+
+
+def test_new_tensors_the_way_compiled_pytorch_makes_them(fake: FakeDriver, torch: FakeTorch) -> None:
+    made = []
+
+    def empty(shape: tuple[int, ...], strides: tuple[int, ...], kind: Any) -> Any:
+        made.append(shape)
+        return torch.empty_strided(shape, strides, dtype=kind, device=0)
+
+    guards = SimpleNamespace(_empty_strided_cuda=empty)
+    current = [0]
+    torch._C = SimpleNamespace(_dynamo=SimpleNamespace(guards=guards), _cuda_getDevice=lambda: current[0])
+    a = picture(40, 70)
+    p, img = doubled(), torch.tensor(a)
+    assert (p(img=img).seen == 2 * a).all() and made == [(40, 70)]
+    current[0] = 1  # it makes tensors on the GPU that is current to PyTorch
+    assert (p(img=img).seen == 2 * a).all() and len(made) == 1
+
+
+def test_a_tensor_that_becomes_another_one(fake: FakeDriver, torch: FakeTorch) -> None:
+    """Calls remember how arrays are laid out, not the arrays: one may be resized, transposed or moved in place."""
+    p, a, b = doubled(), picture(40, 70), picture(33, 21) + 1
+    img, other = torch.tensor(a), torch.tensor(b)
+    assert (p(img=img).seen == 2 * a).all()
+    img.seen, img.shape, img._address = other.seen, other.shape, other._address
+    assert (p(img=img).seen == 2 * b).all()
+    img.seen, img.shape = img.seen.T, img.seen.T.shape
+    assert (p(img=img).seen == 2 * b.T).all()
+
+
+def test_tensors_that_begin_anywhere(fake: FakeDriver, torch: FakeTorch) -> None:
+    """Alignment is part of how an array is laid out: code for one that begins at 16 bytes is not for its neighbour."""
+    whole = picture(8, 129)
+    p, held = doubled(), torch.tensor(whole)
+    for begin in (0, 1, 2, 0):
+        part = Tensor(torch, held.seen[:, begin : begin + 120], held._address + 4 * begin, held.dtype)
+        assert (p(img=part).seen == 2 * whole[:, begin : begin + 120]).all()
 
 
 def test_strides_of_tensors(fake: FakeDriver, torch: FakeTorch) -> None:
@@ -156,7 +194,7 @@ def test_mistakes(fake: FakeDriver, torch: FakeTorch, what: str, text: str) -> N
 
 
 def test_interleaved_channels_do_not_overlap(fake: FakeDriver, torch: FakeTorch) -> None:
-    from .fake_libraries import Tensor, memory_of
+    from .fake_libraries import memory_of
 
     both, address = memory_of(fake, np.stack([A, A], -1))
     img = Tensor(torch, both[..., 0], address, torch.float32)

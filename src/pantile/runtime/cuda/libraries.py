@@ -100,9 +100,12 @@ class Torch:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        # What compiled PyTorch itself asks; the public way makes an object of it first.
-        raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
-        self.stream = raw or (lambda ordinal: torch.cuda.current_stream(ordinal).cuda_stream)
+        # What compiled PyTorch itself asks; the public ways take longer to find out about their arguments.
+        raw = getattr(torch, "_C", None)
+        of_stream = getattr(raw, "_cuda_getCurrentRawStream", None)
+        self.stream = of_stream or (lambda ordinal: torch.cuda.current_stream(ordinal).cuda_stream)
+        self._here = getattr(raw, "_cuda_getDevice", None)
+        self._empty_here = getattr(getattr(getattr(raw, "_dynamo", None), "guards", None), "_empty_strided_cuda", None)
         names = {t: str(t).removeprefix("torch.") for t in vars(torch).values() if isinstance(t, torch.dtype)}
         self._numpy = {t: np.dtype(name) for t, name in names.items() if _is_numpy(name)}
         self._types = {name: t for t, name in names.items()}
@@ -125,8 +128,11 @@ class Torch:
     def new(self, wanted: DType, shape: Shape, ordinal: int, stream: int) -> View:
         kind = self._types[wanted.name]
         strides = self._strides.get(shape) or self._strides_of(shape)
-        # PyTorch finds out about these arguments in two thirds of the time that `empty` takes.
-        made = allocated(lambda: self._torch.empty_strided(shape, strides, dtype=kind, device=ordinal), 0)
+        empty = self._empty_here
+        if empty is not None and self._here is not None and self._here() == ordinal:
+            made = allocated(lambda: empty(shape, strides, kind), 0)
+        else:
+            made = allocated(lambda: self._torch.empty_strided(shape, strides, dtype=kind, device=ordinal), 0)
         address = made.data_ptr()
         key = kind, shape, strides, ordinal, address % LONGEST_ACCESS
         return View(made, self, self._layouts.get(key) or self._layout(*key, wanted), address)
