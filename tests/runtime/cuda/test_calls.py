@@ -133,6 +133,27 @@ def test_several_threads(fake: FakeDriver) -> None:
     assert not fake.memory.held()
 
 
+def test_several_threads_with_tensors(fake: FakeDriver, torch) -> None:
+    """What launches are given is written and started by one thread at a time."""
+    p, q, wrong = scaled(), diamond(), []
+    start = threading.Barrier(4)
+
+    def call(gain: float) -> None:
+        a = picture(40, 70) + np.float32(gain)
+        img, out = torch.tensor(a), torch.tensor(np.zeros_like(a))
+        start.wait()
+        for _ in range(5):
+            wrong.append((p(img=img, gain=gain, out=out).seen != a * np.float32(gain)).any())
+            wrong.append((q(img=img, gain=gain).seen != q.reference(img=a, gain=gain)).any())
+
+    threads = [threading.Thread(target=call, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(wrong) == 40 and not any(wrong)
+
+
 @pytest.mark.parametrize("kind", ["uint8", "int32", "float16", "float64", "int64"])
 def test_types(fake: FakeDriver, kind: str) -> None:
     img, p = picture(33, 65, dtype=kind), doubled(kind)
