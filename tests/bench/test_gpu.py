@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -177,6 +178,23 @@ def test_beside_rivals(
     head = next(line.split() for line in told.out.splitlines() if line.startswith("app "))
     assert head[:7] == ["app", "system", "schedule", "us", "median", "called", "graph"]
     assert "fake two / pantile plain" in told.out
+
+
+@pytest.mark.usefixtures("_app", "device")
+def test_rivals_compile_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "prepare_on_gpu", lambda app, how, _, inputs: _prepared(inputs))
+    monkeypatch.setattr(session.os, "cpu_count", lambda: 4)
+    both = threading.Barrier(2, timeout=60)
+
+    def enter(task: Task) -> FakeContender:
+        both.wait()
+        return FakeContender(Label("fake", task.schedule, task.threads), 0.05, (2 * task.inputs["img"],))
+
+    fake, _ = rival(lambda img: 2 * img, schedules=("one", "two"))
+    monkeypatch.setitem(GPU_RIVALS, "fake", replace(fake, enter=enter))
+    status, document = bench(tmp_path, "--rivals", "fake")
+    assert status == 0
+    assert [r["schedule"] for r in document["results"]] == ["plain", "one", "two"]
 
 
 @pytest.mark.usefixtures("_app")

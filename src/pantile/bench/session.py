@@ -130,17 +130,17 @@ class Session:
 
     def _rivals(self, outputs: tuple[Array, ...], stack: ExitStack) -> list[Contender]:
         entered = []
-        with ThreadPoolExecutor(self._compiling_at_a_time) as pool:
-            entering = [(label, pool.submit(self._entered, label, outputs)) for label in self._rival_labels()]
-            for label, coming in entering:
-                self._begin(f"compiling {label}")
-                try:
-                    contender = coming.result()
-                except Unavailable as reason:
-                    self._skip(label, reason)
-                    continue
-                stack.callback(contender.close)
-                entered.append(contender)
+        pool = ThreadPoolExecutor(self._compiling_at_a_time)
+        stack.callback(pool.shutdown, cancel_futures=True)  # who has not begun, if this is interrupted
+        for label, coming in [(x, pool.submit(self._entered, x, outputs)) for x in self._rival_labels()]:
+            self._begin(f"compiling {label}")
+            try:
+                contender = coming.result()
+            except Unavailable as reason:
+                self._skip(label, reason)
+                continue
+            stack.callback(contender.close)
+            entered.append(contender)
         return entered
 
     def _entered(self, label: Label, outputs: tuple[Array, ...]) -> Contender:
