@@ -183,7 +183,7 @@ def test_beside_rivals(
 @pytest.mark.usefixtures("_app", "device")
 def test_rivals_compile_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "prepare_on_gpu", lambda app, how, _, inputs: _prepared(inputs))
-    monkeypatch.setattr(session.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
     both = threading.Barrier(2, timeout=60)
 
     def enter(task: Task) -> FakeContender:
