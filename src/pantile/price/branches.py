@@ -28,7 +28,7 @@ class Conditions:
     """What they are at points, each found once, where expressions with the same conditions are looked at."""
 
     def __init__(self, scalars: Mapping[str, Number]) -> None:
-        self._scalars: dict[str | int, Number] = dict(scalars.items())
+        self._scalars = scalars
         self._prepared: dict[Key, AtPoints] = {}
         self._known: dict[tuple[Key, Point], Number | None] = {}
 
@@ -38,7 +38,8 @@ class Conditions:
         if question not in self._known:
             if question[0] not in self._prepared:
                 self._prepared[question[0]] = AtPoints(condition)
-            self._known[question] = self._prepared[question[0]].value({**self._scalars, **dict(at)})
+            point: dict[str | int, Number] = {**self._scalars, **dict(at)}  # type: ignore[dict-item]
+            self._known[question] = self._prepared[question[0]].value(point)
         return self._known[question]
 
 

@@ -149,7 +149,7 @@ class Nests:
         self._chains: dict[Leaf, Chain] = {}
         self._times: dict[Site, float] = {}
         self._kinds: dict[Site, Kind] = {}
-        self._to: dict[Site | None, Chain] = {None: ()}
+        self._to: dict[Site, Chain] = {}
         self._stored: dict[str, Box] = {}
         self._around: dict[str, Chain] = {}
         for name in reversed(names):  # consumers first: nothing then waits for a long chain of others
@@ -167,11 +167,12 @@ class Nests:
 
     def to(self, site: Site | None) -> Chain:
         """The loops around a place, its own one last."""
-        found = self._to.get(site)
-        if found is None and site is not None:
-            down = self._down_to((site.stage, site.definition), site.loop)
-            found = self._to[site] = (*self.around(site.stage), *down)
-        return found or ()
+        if site is None:
+            return ()
+        if site not in self._to:
+            own = self._down_to((site.stage, site.definition), site.loop)
+            self._to[site] = (*self.around(site.stage), *own)
+        return self._to[site]
 
     def own(self, leaf: Leaf) -> Chain:
         """The loops of a definition; those that it shares are another stage's, or its pure definition's."""

@@ -11,9 +11,11 @@ from ...schedule.default import complete
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
 
-# A pipeline is compiled once and run often, but somebody waits for that: a second counts as so much slower code, and
-# what takes longer than patience lasts in proportion.
-HASTE_PER_S = 0.04
+# A pipeline is compiled once and run often, but somebody waits for that: a second counts as so much slower code, one
+# beyond what is usual for so many stages as twice that in addition, and what takes longer than patience lasts in
+# proportion.
+HASTE_PER_S, HASTE_PER_UNUSUAL_S = 0.04, 0.08
+USUAL_S, USUAL_S_EACH = 1.25, 0.1
 PATIENCE_S = 5.0
 
 
@@ -29,7 +31,9 @@ class Candidate:
     def seconds(self) -> float:
         """What candidates are compared by."""
         waiting = self.price.compile_seconds
-        return self.price.seconds * (max(1.0, waiting / PATIENCE_S) + waiting * HASTE_PER_S)
+        unusual = max(0.0, waiting - max(USUAL_S, USUAL_S_EACH * len(self.price.stages)))
+        haste = waiting * HASTE_PER_S + unusual * HASTE_PER_UNUSUAL_S
+        return self.price.seconds * (max(1.0, waiting / PATIENCE_S) + haste)
 
 
 @dataclass
