@@ -16,11 +16,12 @@ from pantile.autoschedule.search.cells import cells
 from pantile.autoschedule.search.crossing import cheaper_parts, crossings
 from pantile.autoschedule.search.early import asking_early
 from pantile.autoschedule.search.groups import Group, groups
-from pantile.autoschedule.search.priced import Priced
+from pantile.autoschedule.search.priced import Candidate, Priced
 from pantile.autoschedule.search.resizing import WIDEST, filling_lines, resizings
 from pantile.autoschedule.search.rolling import INSIDE, WRITTEN_OUT, Roll, chains, columns, rolls, variations
 from pantile.autoschedule.search.siblings import MOST, siblings
 from pantile.autoschedule.search.turned import COLUMNS, ROWS, in_tiles
+from pantile.price.result import Causes, Price, StagePrice
 
 from .problems import ORDINARY, chain, problem_of
 
@@ -97,6 +98,19 @@ def test_vectors_of_outputs_fill_lines() -> None:
     half = pt.Schedule(pt.on("f").vectorize("x", 8), pt.on("g").vectorize("x", 8), pt.on("h").vectorize("x", 16))
     assert filling_lines(problem, half, "g") == half.replace(pt.on("g").vectorize("x", 16))
     assert filling_lines(problem, half, "h") is None
+
+
+def test_much_code_for_few_stages_must_be_worth_it() -> None:
+    """Four percent for a second; beyond what is usual for so many stages, three times as much."""
+
+    def seconds(compile_s: float, stages: int) -> float:
+        each = StagePrice("f", 1.0 / stages, Causes(), 1.0, 0.0, ())
+        price = Price("p", 1.0, Causes(), (each,) * stages, (), 0, compile_s)
+        return Candidate("", pt.Schedule(), price).seconds
+
+    assert seconds(1.0, 2) == pytest.approx(1.04)
+    assert seconds(2.25, 2) == pytest.approx(1.09 + 0.08)
+    assert seconds(2.25, 40) == pytest.approx(1.09)
 
 
 def test_the_report_says_what_was_proposed() -> None:
