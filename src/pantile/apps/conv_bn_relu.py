@@ -17,7 +17,7 @@ import pantile as pt
 from pantile.target import Target
 
 from .app import App
-from .convolution import copies, elements, padded, scaled, tiles, weighted_sums
+from .convolution import copied_in_threads, copies, elements, in_threads, padded, scaled, tiles, weighted_sums
 
 EPSILON = 1e-5
 _STATISTICS = ("gamma", "beta", "mean", "variance")
@@ -46,6 +46,12 @@ def expert(target: Target, cores: int, size: int = 3) -> pt.Schedule:
     return pt.Schedule(*around, *tiles("out", target, channels), pt.on("scale").compute_root())
 
 
+def on_gpu(size: int = 3) -> pt.Schedule:
+    """Tiles of registers of threads."""
+    around = (copied_in_threads("img"),) if size > 1 else ()
+    return pt.Schedule(*around, *in_threads("out", 3 if size == 7 else 64), pt.on("scale").thread("co"))
+
+
 def shapes(size: int, images: int, image: int, inputs: int, outputs: int) -> dict[str, tuple[int, ...]]:
     """Of all inputs, for square images."""
     statistics = dict.fromkeys(_STATISTICS, (outputs,))
@@ -68,6 +74,7 @@ def _app(name: str, size: int, stride: int, layers: Mapping[str, tuple[int, int,
         partial(expert, size=size),
         {"small": shapes(size, 1, 17, 8, 24), **sizes},
         _make,
+        on_gpu=partial(on_gpu, size),
     )
 
 

@@ -21,6 +21,8 @@ _STEPS = 4  # input channels at a time: a vector of them is loaded from each pix
 # AVX-512 hold two vectors of channels, so that a number that is loaded serves both.
 _TILES = {128: (5, LINE), 256: (6, LINE), 512: (5, 4 * LINE)}
 
+# On GPUs: pixels and channels of a thread, and threads along pixels and channels.
+_OF_A_THREAD, _THREADS = (4, 8), (16, 8)
 
 Weights = Callable[..., Any]  # of coordinates
 
@@ -97,6 +99,43 @@ def copies(name: str, channels: int) -> pt.StageSchedule:
     """The schedule of a padded stage of so many channels: rows in parallel, no conditions inside of them."""
     around = pt.on(f"{name}_padded").compute_root().fuse("n", "y", "row").parallel("row").partition("x", "always")
     return around.vectorize("c", LINE) if channels >= LINE else around
+
+
+def in_threads(name: str, channels: int = _STEPS) -> tuple[pt.StageSchedule, ...]:
+    """Schedules for GPUs of the same stages: a thread accumulates a few pixels by a few channels in registers, and
+    its neighbours those beside them, so that what they load is in the cache of the multiprocessor."""
+    pixels, own = _OF_A_THREAD
+    return (
+        pt.on(name)
+        .compute_root()
+        .split("x", "group", "pixel", pixels)
+        .split("group", "xb", "tx", _THREADS[0])
+        .split("co", "cb", "part", own * _THREADS[1])
+        .split("part", "tc", "lane", own)
+        .reorder("n", "y", "xb", "cb", "tx", "tc", "pixel", "lane")
+        .block("n", "y", "xb", "cb")
+        .thread("tx", "tc")
+        .unroll("pixel")
+        .vectorize("lane"),
+        pt.on(f"{name}_sums")
+        .compute_at(name, "tc")
+        .store_in("register")
+        .vectorize("co")
+        .unroll("x")
+        .update()
+        .split("r.c", "c", "step", min(channels, _STEPS))
+        .reorder("r.y", "r.x", "c", "step", "n", "y", "x", "co")
+        .vectorize("co")
+        .unroll("step")
+        .unroll("x"),
+        pt.on(f"{name}_weights").compute_inline(),
+    )
+
+
+def copied_in_threads(name: str) -> pt.StageSchedule:
+    """The schedule of a padded stage for GPUs: a thread for each number."""
+    around = pt.on(f"{name}_padded").compute_root().split("x", "xb", "tx", 8)
+    return around.reorder("n", "y", "xb", "tx", "c").block("n", "y", "xb").thread("tx", "c")
 
 
 def scaled(shape: tuple[int, ...], rng: np.random.Generator, summands: int) -> np.ndarray[Any, Any]:

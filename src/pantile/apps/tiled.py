@@ -1,8 +1,11 @@
 """Products of matrices on GPUs: a block computes a square of the result in registers of its threads.
 
-    for each slice of the inner index:            both factors' parts of it are copied into shared memory,
-        for each k of the slice:                  then each thread multiplies 8 of one by 4 + 4 of the other
-            sums[8, 4 + 4] += left[8] * right[4 + 4]
+    for each slice of the inner index:            both factors' parts of a later one begin to be copied to shared memory,
+        for each k of the slice:                  while each thread multiplies 8 of one by 16 of the other
+            sums[8, 16] += left[8] * right[16]
+
+The 32 lanes of a warp have 4 by 8 such groups, so that what they load of each factor lies side by side. A thread's rows
+and columns come in fours, each of which is one load; the fours of its neighbours are in between.
 """
 
 from __future__ import annotations
@@ -11,42 +14,49 @@ import pantile as pt
 
 from .packed import Factor
 
-THREADS = 16  # along each side of the square
-ROWS, COLUMNS = 8, 4  # of a thread, which has two groups of such columns
-SLICE = 16
+WARPS, LANES = (2, 2), (4, 8)  # of a block, and of a warp, along rows and columns
+OWN = (8, 16)  # sums of a thread
+FOUR = 4
+SLICE, AHEAD = 8, 2  # indices of a slice, and slices that are on their way
+# Columns of the left factor, which is turned, lie in different banks of shared memory.
+PADDING = 4
 
 
 def product(name: str, result: str, left: Factor = ("a", "i", "k"), right: Factor = ("b", "k", "j")) -> pt.Schedule:
     """Of an output that is sums of left[i, k] * right[k, j] and nothing else; `name`: what the sums are called."""
-    out = pt.on(result).copy_out(name).tile("i", "j", "ib", "jb", "i_in", "j_in", THREADS * ROWS, 2 * THREADS * COLUMNS)
+    sides = [w * n * own for w, n, own in zip(WARPS, LANES, OWN, strict=True)]
+    out = pt.on(result).copy_out(name).tile("i", "j", "ib", "jb", "i_in", "j_in", *sides)
     sums = _of_threads(pt.on(name).compute_at(result, "jb").store_in("register"))
     return pt.Schedule(
         _of_threads(out, "ib", "jb", of="_in").block("ib", "jb"),
-        _of_threads(sums.update().split("r.k", "ko", "ki", SLICE), "ko", inside=("ki",)),
+        _of_threads(sums.update().split("r.k", "ko", "ki", SLICE, tail="peel"), "ko", inside=("ki",)),
         pt.on(str(left[0])).copy_in(name, f"{name}_left", *left[1:]),
-        _copied(name, "left", "k", "i").reorder_storage("k", "i").unroll("part"),
+        _copied(name, "left").reorder_storage("k", "i").pad_storage("i", PADDING).reorder("i", "k").thread("i", "k"),
         pt.on(str(right[0])).copy_in(name, f"{name}_right", *right[1:]),
-        _copied(name, "right", "j", "k").reorder("k", "parts", "part").vectorize("part"),
+        _copied(name, "right")
+        .split("j", "parts", "part", FOUR, tail="guard")
+        .reorder("k", "parts", "part")
+        .thread("k", "parts")
+        .vectorize("part"),
     )
 
 
 def _of_threads(
     stage: pt.StageSchedule, *around: str, inside: tuple[str, ...] = (), of: str = ""
 ) -> pt.StageSchedule:
-    """Rows and columns of a square shared by threads: eight rows each, and four columns of each half."""
-    return (
-        stage.split("i" + of, "ti", "row", ROWS)
-        .split("j" + of, "half", "quarter", THREADS * COLUMNS)
-        .split("quarter", "tj", "column", COLUMNS)
-        .reorder(*around, "ti", "tj", *inside, "row", "half", "column")
-        .thread("ti", "tj")
-        .unroll("row")
-        .unroll("half")
-        .unroll("column")
-    )
+    """Rows and columns of a square shared by warps, lanes, and what is one thread's."""
+    for dim, lanes, own in zip("ij", LANES, OWN, strict=True):
+        stage = (
+            stage.split(dim + of, f"warp_{dim}", f"of_warp_{dim}", lanes * own)
+            .split(f"of_warp_{dim}", f"four_{dim}", f"of_four_{dim}", lanes * FOUR)
+            .split(f"of_four_{dim}", f"lane_{dim}", f"one_{dim}", FOUR)
+        )
+    stage = stage.reorder(
+        *around, "warp_i", "warp_j", "lane_i", "lane_j", *inside, "four_i", "one_i", "four_j", "one_j"
+    ).thread("warp_i", "warp_j", "lane_i", "lane_j")
+    return stage.unroll("four_i").unroll("one_i").unroll("four_j").unroll("one_j")
 
 
-def _copied(name: str, factor: str, along: str, across: str) -> pt.StageSchedule:
-    """A slice of a factor in shared memory, four elements of it at a time."""
-    stage = pt.on(f"{name}_{factor}").compute_at(name, "ko").store_in("shared")
-    return stage.split(along, "parts", "part", 4, tail="guard").reorder("parts", across, "part").thread("parts", across)
+def _copied(name: str, factor: str) -> pt.StageSchedule:
+    """A slice of a factor in shared memory."""
+    return pt.on(f"{name}_{factor}").compute_at(name, "ko").store_in("shared").compute_ahead(AHEAD)

@@ -14,7 +14,7 @@ import pantile as pt
 from pantile.target import Target
 
 from .app import App
-from .convolution import copies, elements, layer, padded, scaled, tiles
+from .convolution import copied_in_threads, copies, elements, in_threads, layer, padded, scaled, tiles
 
 LAYERS, FEATURES = 20, 64
 
@@ -67,6 +67,16 @@ def expert(target: Target, cores: int) -> pt.Schedule:
     return pt.Schedule(*stages, residual, out)
 
 
+def on_gpu() -> pt.Schedule:
+    """Every layer a kernel; of the last, a thread sums up the channels of a pixel."""
+    stages = [copied_in_threads("img")]
+    for k in range(LAYERS - 1):
+        stages += [*in_threads(_name(k), channels=FEATURES if k else 1), copied_in_threads(_name(k))]
+    out = pt.on("out").split("x", "xb", "tx", 64).reorder("n", "y", "xb", "tx", "c").block("n", "y", "xb").thread("tx")
+    residual = pt.on("residual").compute_at("out", "tx").store_in("register").update().unroll("r.c", 4)
+    return pt.Schedule(*stages, out, residual)
+
+
 def _make(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
     """Weights that keep the size of what they are applied to."""
     summands = {"first": 9, "filters": 9 * FEATURES, "last": 9 * FEATURES, "biases": 1000, "last_bias": 1000}
@@ -92,5 +102,6 @@ APPS = (
         expert,
         {"small": _shapes(1, 24, 28), "paper": _shapes(1, 256, 256)},
         _make,
+        on_gpu=on_gpu,
     ),
 )

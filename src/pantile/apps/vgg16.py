@@ -15,11 +15,12 @@ import pantile as pt
 from pantile.target import Target
 
 from .app import App
-from .convolution import LINE, copies, elements, layer, padded, scaled, tiles
+from .convolution import LINE, copied_in_threads, copies, elements, in_threads, layer, padded, scaled, tiles
 
 GROUPS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))  # channels, convolutions
 DENSE = (4096, 4096, 1000)
 _IMAGES = 4  # at a time through a dense layer
+_PART = 64  # channels of the inputs that a block of threads sums up
 
 
 def build() -> pt.Pipeline:
@@ -116,6 +117,46 @@ def _dense_schedule(name: str) -> list[pt.StageSchedule]:
     ]
 
 
+def on_gpu() -> pt.Schedule:
+    """The same on GPUs: every layer a kernel, a dense layer two."""
+    stages, source, channels = [], "img", 3
+    for k, (width, convolutions) in enumerate(GROUPS, 1):
+        for name in _names(k, convolutions):
+            stages += [copied_in_threads(source), *in_threads(f"conv{name}", channels)]
+            source, channels = f"conv{name}", width
+        source = f"pool{k}"
+    for k in range(1, len(DENSE) + 1):
+        stages += _dense_on_gpu(f"dense{k}")
+    return pt.Schedule(*stages)
+
+
+def _dense_on_gpu(name: str) -> list[pt.StageSchedule]:
+    """Blocks sum up a part of the inputs each, their threads for all images at once; then the parts are summed up."""
+    part, taps = f"{name}_sums_part", ("r.y", "r.x") if name == "dense1" else ()
+    sums = pt.on(f"{name}_sums").compute_at(f"{name}_layer", "to").store_in("register")
+    return [
+        pt.on(f"{name}_layer")
+        .compute_root()
+        .split("o", "ob", "to", 128)
+        .reorder("n", "ob", "to")
+        .block("n", "ob")
+        .thread("to"),
+        sums.update().split("r.c", "part", "c", _PART).rfactor("part", "part"),
+        pt.on(part)
+        .split("o", "ob", "to", 128)
+        .reorder("part", "ob", "to", "n")
+        .block("part", "ob")
+        .thread("to")
+        .update()
+        .split("o", "ob", "to", 128)
+        .split("n", "nb", "image", _IMAGES)
+        .reorder("part", "nb", "ob", "to", *taps, "c", "image")
+        .block("part", "nb", "ob")
+        .thread("to")
+        .unroll("image"),
+    ]
+
+
 def shapes(images: int, height: int, width: int) -> dict[str, tuple[int, ...]]:
     """Of all inputs, for images of this size."""
     found: dict[str, tuple[int, ...]] = {"img": (images, height, width, 3)}
@@ -145,5 +186,6 @@ APPS = (
         expert,
         {"small": shapes(1, 32, 32), "paper": shapes(4, 224, 224)},
         _make,
+        on_gpu=on_gpu,
     ),
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import permutations
 from math import floor
 
 from ..analysis.interval import Scope, interval
 from ..expr.linear import Linear, linear, simplify
 from ..expr.nodes import Const, Expr, Op
-from ..expr.visit import Key, key, names, substitute
+from ..expr.visit import Key, key, names, same, substitute
 from ..ir.nodes import Let
 from .footprint import bound_by
 
@@ -43,7 +44,7 @@ class _Search:
         asked = key(form.expr())
         if asked not in self.known and len(self.known) < _MOST_FORMS:
             self.known[asked] = None
-            found = [*_without_floors(form), *_apart(form), *self.in_each_case(form)]
+            found = [*_without_floors(form), *_apart(form), *_left_over_of_parts(form), *self.in_each_case(form)]
             self.known[asked] = min(found, default=None)
         return self.known.get(asked)
 
@@ -131,3 +132,15 @@ def _apart(form: Linear) -> Iterator[int]:
                 rest, gap = form.without(k).without(j), linear(atom.args[0]).plus(linear(other.args[0]), -1)
                 if not rest.terms and not gap.terms:
                     yield rest.constant - (-gap.constant // _divisor(atom)) * coefficient
+
+
+def _left_over_of_parts(form: Linear) -> Iterator[int]:
+    """m*(x//p) - m*n*(x//(p*n)) is less than m*n: what whole blocks leave over of a part."""
+    divided = [(k, atom, c) for k, (atom, c) in form.terms.items() if isinstance(atom, Op) and atom.op == "floordiv"]
+    for (k, whole, less), (j, part, times) in permutations(divided, 2):
+        (x, p), (y, q) = part.args, whole.args
+        if same(x, y) and isinstance(p, Const) and isinstance(q, Const) and int(p.value) > 0 < times:
+            n, rest = divmod(int(q.value), int(p.value))
+            others = form.without(k).without(j)
+            if n > 0 and not rest and less == -times * n and not others.terms:
+                yield others.constant + times * (n - 1)

@@ -179,7 +179,7 @@ class _Flattener:
 
     def layout(self, s: Realize) -> tuple[list[tuple[str, Expr]], _Layout, Expr]:
         """Strides by memory order (innermost 1), rows padded, and the size in elements."""
-        order = self.memory_order(s)
+        order, pads = self.memory_order(s), self.pads(s)
         strides: list[Expr | None] = [None] * len(s.box)
         lets: list[tuple[str, Expr]] = []
         size: Expr = const(1, INDEX)
@@ -187,7 +187,7 @@ class _Flattener:
             if depth:
                 strides[k] = self.named(of_buffer(s.buffer, "stride", k), size, lets)
             whole_lines = depth > 0 and not _is_shorter(size, s.dtype, self.line)
-            size = simplify(size * self.expression(s.box[k][1]), self.facts)
+            size = simplify(size * (self.expression(s.box[k][1]) + pads.get(k, 0)), self.facts)
             if depth < len(order) - 1 and not whole_lines and not self.in_block:
                 size = simplify(_padded(size, s.dtype, self.line), self.facts)
         if isinstance(size, Const) and int(size.value) < 1:  # conditions left nothing to compute
@@ -205,6 +205,15 @@ class _Flattener:
         dims = stored_dims(stage.dims, plan.storage_splits)
         slots = int(s.slots > 1)
         return [*range(slots), *(slots + dims.index(d) for d in plan.storage)]
+
+    def pads(self, s: Realize) -> dict[int, int]:
+        """Entries of dims that only their memory has."""
+        stage = self.graph.producer.get(s.buffer)
+        asked = {} if stage is None else self.plan.stages[stage.name].pads
+        if stage is None or not asked:
+            return {}
+        dims = stored_dims(stage.dims, self.plan.stages[stage.name].storage_splits)
+        return {int(s.slots > 1) + dims.index(dim): n for dim, n in asked.items()}
 
     def named(self, name: str, value: Expr, lets: list[tuple[str, Expr]]) -> Expr:
         if isinstance(value, Const):

@@ -54,7 +54,8 @@ def question(facts: Sized, plan: Plan, names: list[str]) -> tuple[Hashable, ...]
 
 def _of(p: StagePlan) -> tuple[Hashable, ...]:
     at = (p.compute, p.store, p.also, p.with_stage, p.with_loop, *p.within.items(), *p.folds.items())
-    return (*at, p.nests, p.storage, p.storage_splits, p.memory, p.nontemporal, p.ahead, p.prefetches)
+    kept = (p.storage, p.storage_splits, *p.pads.items(), p.memory, p.nontemporal, p.ahead)
+    return (*at, p.nests, *kept, p.prefetches)
 
 
 def _memory(plan: Plan, name: str) -> tuple[Hashable, ...]:

@@ -471,6 +471,17 @@ class StageSchedule:
         names = (old, new_name(outer, old), new_name(inner))
         return self._with("split_storage", *names, self._number("split_storage", "factor", factor, 1, LARGEST_PANEL))
 
+    def pad_storage(self, dim: Named, entries: int) -> StageSchedule:
+        """Memory for more entries of a dim, which nothing is stored in, so that what lies behind it moves on.
+        pad_storage("x", 4), of 128 columns:
+
+            f[y*128 + x] = ...             ->     f[y*132 + x] = ...
+
+        On GPUs columns of shared memory are then in other banks than their neighbours above and below.
+        """
+        return self._with("pad_storage", name_of(dim), self._number("pad_storage", "number of entries", entries, 1,
+                                                                    LARGEST_PANEL))  # fmt: skip
+
     def fold_storage(self, dim: Named, extent: int) -> StageSchedule:
         """Keep `extent` entries along `dim`, used in a circle, of a stage that slides. fold_storage("y", 3):
 

@@ -40,6 +40,7 @@ class StageDraft:
     nontemporal: Directive | None = None
     ahead: Directive | None = None
     folds: dict[str, Directive] = field(default_factory=dict)
+    pads: dict[str, Directive] = field(default_factory=dict)
     storage_splits: list[Directive] = field(default_factory=list)
     prefetches: list[Directive] = field(default_factory=list)
     conditions: list[Expr] = field(default_factory=list)
@@ -199,6 +200,13 @@ def _check_dim(s: StageDraft, d: Directive, dim: str) -> None:
         raise s.no(d, f"{s.stage.name} has no dim {dim!r}", did_you_mean(dim, s.stage.dims))
 
 
+def _pad_storage(s: StageDraft, d: Directive) -> None:
+    if s.is_output:
+        raise s.no(d, "an output is laid out as the caller's array is", "call with an out= array of that layout")
+    _check_stored(s, d, str(d.args[0]))
+    s.pads[str(d.args[0])] = d
+
+
 def _fold_storage(s: StageDraft, d: Directive) -> None:
     _check_dim(s, d, str(d.args[0]))
     s.folds[str(d.args[0])] = d
@@ -234,6 +242,7 @@ _STAGE_DIRECTIVES: dict[str, Callable[[StageDraft, Directive], None]] = {
     "update": _update, "pure": _pure, "compute_root": _compute, "compute_at": _compute, "compute_inline": _compute,
     "store_root": _store, "store_at": _store, "compute_with": _compute_with, "store_in": _store_in,
     "reorder_storage": _reorder_storage, "split_storage": _split_storage, "fold_storage": _fold_storage,
+    "pad_storage": _pad_storage,
     "nontemporal": _nontemporal, "compute_ahead": _compute_ahead,
     "prefetch": _prefetch, "specialize": _specialize, "rfactor": _rfactor,
 }  # fmt: skip

@@ -102,6 +102,7 @@ class StagePlan:
     storage: tuple[str, ...]  # dims in memory order, split ones as their parts; the last is contiguous
     memory: Memory = Memory.AUTO
     folds: dict[str, int] = field(default_factory=dict)  # dim -> circular extent asked for by hand
+    pads: dict[str, int] = field(default_factory=dict)  # dim in memory -> entries that it has besides
     storage_splits: tuple[StorageSplit, ...] = ()  # in order: a later one may split a part
     nontemporal: bool = False
     ahead: int = 0  # iterations of the loop that it is computed at

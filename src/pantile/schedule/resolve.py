@@ -81,6 +81,7 @@ def _finish(s: StageDraft, placement: Placement) -> StagePlan:
         storage=tuple(s.storage),
         memory=Memory.AUTO if s.memory is None else Memory(s.memory.args[0]),
         folds={dim: int(d.args[1]) for dim, d in s.folds.items()},
+        pads={dim: int(d.args[1]) for dim, d in s.pads.items()},
         storage_splits=tuple(_storage_split(d) for d in s.storage_splits),
         nontemporal=s.nontemporal is not None,
         ahead=0 if s.ahead is None else int(s.ahead.args[0]),
