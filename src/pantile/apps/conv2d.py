@@ -59,6 +59,21 @@ def expert(target: Target, cores: int) -> pt.Schedule:
     )
 
 
+def on_gpu() -> pt.Schedule:
+    """A quantized tile in shared memory; four rows of a column per thread."""
+    return pt.Schedule(
+        pt.on("out")
+        .tile("h", "w", "hb", "wb", "hi", "tw", 32, 32)
+        .split("hi", "th", "row", 4)
+        .reorder("hb", "wb", "th", "tw", "row")
+        .block("hb", "wb")
+        .thread("th", "tw")
+        .unroll("row"),
+        pt.on("convolved").compute_inline(),
+        pt.on("quantized").compute_at("out", "wb").store_in("shared").thread("h", "w"),
+    )
+
+
 def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
     return np.asarray(rng.random(shape, dtype=np.float32) * 4 - 2, np.float32)
 
@@ -74,5 +89,6 @@ APPS = (
             "paper": {"img": (2050, 2050), "kernel": (WINDOW, WINDOW)},
         },
         _make,
+        on_gpu=on_gpu,
     ),
 )

@@ -37,6 +37,21 @@ def expert(target: Target, cores: int, masked: bool = False) -> pt.Schedule:
     return pt.Schedule(out.prefetch("mask", "x", 6) if masked else out)
 
 
+def on_gpu() -> pt.Schedule:
+    """Sixteen bytes per thread, of four rows."""
+    return pt.Schedule(
+        pt.on("out")
+        .tile("y", "x", "yb", "xb", "yi", "xi", 8, 512)
+        .split("yi", "row", "ty", 2)
+        .split("xi", "tx", "lane", 4)
+        .reorder("yb", "xb", "ty", "tx", "row", "lane")
+        .block("yb", "xb")
+        .thread("ty", "tx")
+        .unroll("row")
+        .vectorize("lane")
+    )
+
+
 APPS = (
     App(
         "copy",
@@ -45,6 +60,7 @@ APPS = (
         expert,
         {"small": {"img": (200, 300)}, "paper": {"img": (4096, 4096)}},
         integers,
+        on_gpu=on_gpu,
     ),
     App(
         "mask",
@@ -53,5 +69,6 @@ APPS = (
         functools.partial(expert, masked=True),
         {"small": {"img": (200, 300), "mask": (200, 300)}, "paper": {"img": (4096, 4096), "mask": (4096, 4096)}},
         integers,
+        on_gpu=on_gpu,
     ),
 )

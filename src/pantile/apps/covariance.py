@@ -14,6 +14,7 @@ from pantile.target import Target
 from .app import App
 from .blocked import blocks, product, tiles
 from .data import doubles
+from .tiled import in_panels, points
 
 
 def build() -> pt.Pipeline:
@@ -57,6 +58,12 @@ def expert(target: Target, cores: int) -> pt.Schedule:
     )
 
 
+def on_gpu() -> pt.Schedule:
+    """Half as many lanes of numbers twice as long."""
+    inlined = [pt.on(name).compute_inline() for name in ("upper", "centred")]
+    return pt.Schedule(points("out"), *inlined, *in_panels("squares", lanes=4, copied=True))
+
+
 APPS = (
     App(
         "covariance",
@@ -65,5 +72,6 @@ APPS = (
         expert,
         {"small": {"data": (190, 170)}, "paper": {"data": (3000, 2600)}},
         doubles,
+        on_gpu=on_gpu,
     ),
 )

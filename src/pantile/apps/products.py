@@ -16,6 +16,7 @@ from pantile.target import Target
 from .app import App, Expert
 from .blocked import blocks, matrices, product, tiles
 from .data import floats
+from .tiled import in_panels, points
 
 
 def scales() -> tuple[pt.Param, pt.Param]:
@@ -77,6 +78,31 @@ def chain(*, task: str = "io", diagonal: bool = False, **products: str) -> Exper
     return expert
 
 
+def gemm_on_gpu() -> pt.Schedule:
+    """The product, then what it is added to."""
+    return pt.Schedule(points("out"), *in_panels("ab"))
+
+
+def mm2_on_gpu() -> pt.Schedule:
+    """One product after the other."""
+    return pt.Schedule(
+        points("out"), pt.on("left").compute_inline(), *in_panels("ab"), *in_panels("abc", copied=True)
+    )  # fmt: skip
+
+
+def mm3_on_gpu() -> pt.Schedule:
+    """The same of three."""
+    inlined = [pt.on(name).compute_inline() for name in ("left", "right")]
+    return pt.Schedule(
+        points("out"), *inlined, *in_panels("ab"), *in_panels("cd"), *in_panels("abcd", copied=True)
+    )  # fmt: skip
+
+
+def doitgen_on_gpu() -> pt.Schedule:
+    """All products at once."""
+    return pt.Schedule(points("out", "r"), *in_panels("ac", "r"))
+
+
 def square(n: int, names: str) -> dict[str, tuple[int, ...]]:
     """Shapes of square matrices."""
     return dict.fromkeys(names, (n, n))
@@ -90,6 +116,7 @@ APPS = (
         chain(ab="out"),
         {"small": {"a": (200, 170), "b": (170, 150), "c": (200, 150)}, "paper": square(2048, "abc")},
         floats,
+        on_gpu=gemm_on_gpu,
     ),
     App(
         "mm2",
@@ -101,6 +128,7 @@ APPS = (
             "paper": {"a": (1600, 2200), "b": (2200, 1800), "c": (1800, 2400), "d": (1600, 2400)},
         },
         floats,
+        on_gpu=mm2_on_gpu,
     ),
     App(
         "mm3",
@@ -112,6 +140,7 @@ APPS = (
             "paper": square(2048, "abcd"),
         },
         floats,
+        on_gpu=mm3_on_gpu,
     ),
     App(
         "doitgen",
@@ -120,5 +149,6 @@ APPS = (
         chain(task="r", ac="out"),
         {"small": {"a": (5, 70, 60), "c": (60, 80)}, "paper": {"a": (256, 256, 256), "c": (256, 256)}},
         floats,
+        on_gpu=doitgen_on_gpu,
     ),
 )

@@ -6,6 +6,9 @@
 
 The 32 lanes of a warp have 4 by 8 such groups, so that what they load of each factor lies side by side. A thread's rows
 and columns come in fours, each of which is one load; the fours of its neighbours are in between.
+
+Products that are parts of others' formulas, in panels (`blocked`), are computed by threads on their own: each loads
+what it multiplies from the cache of its multiprocessor, where its neighbours find it, too.
 """
 
 from __future__ import annotations
@@ -60,3 +63,53 @@ def _of_threads(
 def _copied(name: str, factor: str) -> pt.StageSchedule:
     """A slice of a factor in shared memory."""
     return pt.on(f"{name}_{factor}").compute_at(name, "ko").store_in("shared").compute_ahead(AHEAD)
+
+
+def in_panels(name: str, *outer: str, lanes: int = 8, copied: bool = False) -> list[pt.StageSchedule]:
+    """A product of `blocked`, 8 rows by so many lanes of a panel per thread. `copied`: its left factor is computed
+    first, not where it is read. `outer`: dims of many products by the same right factor."""
+    rows = pt.on(f"{name}_rows")
+    return [
+        pt.on(name)
+        .compute_root()
+        .copy_out(f"{name}_sums")
+        .split("i", "group", "row", OWN[0])
+        .split("group", "ib", "ti", 8)
+        .split("p", "pb", "tp", 4)
+        .split("lane", "tl", "one", lanes)
+        .reorder(*outer, "ib", "pb", "ti", "tp", "tl", "row", "one")
+        .block(*outer, "ib", "pb")
+        .thread("ti", "tp", "tl")
+        .unroll("row")
+        .vectorize("one"),
+        pt.on(f"{name}_sums")
+        .compute_at(name, "tl")
+        .store_in("register")
+        .vectorize("lane")
+        .unroll("i")
+        .update()
+        .split("r.k", "k", "step", FOUR)
+        .reorder(*outer, "p", "k", "step", "i", "lane")
+        .vectorize("lane")
+        .unroll("step")
+        .unroll("i"),
+        pt.on(f"{name}_panels")
+        .compute_root()
+        .split("k", "kb", "tk", 16)
+        .reorder("p", "kb", "tk", "lane")
+        .block("p", "kb")
+        .thread("tk", "lane"),
+        points(f"{name}_rows", *outer, across="k") if copied else rows.compute_inline(),
+    ]
+
+
+def points(stage: str, *outer: str, down: str = "i", across: str = "j") -> pt.StageSchedule:
+    """A thread for each number of a matrix."""
+    return (
+        pt.on(stage)
+        .compute_root()
+        .tile(down, across, "down_b", "across_b", "down_t", "across_t", 8, 32)
+        .reorder(*outer, "down_b", "across_b", "down_t", "across_t")
+        .block(*outer, "down_b", "across_b")
+        .thread("down_t", "across_t")
+    )

@@ -57,6 +57,20 @@ def expert(target: Target, cores: int, masked: bool = False) -> pt.Schedule:
     )
 
 
+def on_gpu() -> pt.Schedule:
+    """A square goes through shared memory: whole lines come in and go out, and columns are in different banks."""
+    return pt.Schedule(
+        pt.on("out")
+        .tile("y", "x", "yb", "xb", "yi", "tx", 32, 32)
+        .split("yi", "row", "ty", 8)
+        .reorder("yb", "xb", "ty", "tx", "row")
+        .block("yb", "xb")
+        .thread("ty", "tx")
+        .unroll("row"),
+        pt.on("rows").compute_at("out", "xb").store_in("shared").pad_storage("y", 1).thread("x", "y"),
+    )
+
+
 APPS = (
     App(
         "tp",
@@ -65,6 +79,7 @@ APPS = (
         expert,
         {"small": {"img": (200, 300)}, "paper": {"img": (4096, 4096)}},
         integers,
+        on_gpu=on_gpu,
     ),
     App(
         "tpm",
@@ -73,5 +88,6 @@ APPS = (
         functools.partial(expert, masked=True),
         {"small": {"img": (200, 300), "mask": (300, 200)}, "paper": {"img": (4096, 4096), "mask": (4096, 4096)}},
         integers,
+        on_gpu=on_gpu,
     ),
 )

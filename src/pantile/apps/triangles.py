@@ -10,12 +10,15 @@ done; only the tiles on the diagonal look at them.
 
 from __future__ import annotations
 
+from functools import partial
+
 import pantile as pt
 
 from .app import App
 from .blocked import Entry, Product, product
 from .data import floats
 from .products import chain, scales, square
+from .tiled import in_panels, points
 
 
 def trmm() -> pt.Pipeline:
@@ -60,6 +63,11 @@ def _updated(name: str, c: pt.Input, update: Entry) -> pt.Pipeline:
     return pt.Pipeline(out, shape=c.shape, name=name)
 
 
+def on_gpu(*products: str) -> pt.Schedule:
+    """Blocks in the triangle ask no thread whether it is there."""
+    return pt.Schedule(points("out"), *(s for name in products for s in in_panels(name)))
+
+
 APPS = (
     App(
         "trmm",
@@ -68,6 +76,7 @@ APPS = (
         chain(above="out"),
         {"small": {"a": (170, 170), "b": (170, 150)}, "paper": square(2048, "ab")},
         floats,
+        on_gpu=partial(on_gpu, "above"),
     ),
     App(
         "syrk",
@@ -76,6 +85,7 @@ APPS = (
         chain(diagonal=True, aa="out"),
         {"small": {"a": (170, 150), "c": (170, 170)}, "paper": square(2048, "ac")},
         floats,
+        on_gpu=partial(on_gpu, "aa"),
     ),
     App(
         "syr2k",
@@ -84,5 +94,6 @@ APPS = (
         chain(diagonal=True, ab="out", ba="out"),
         {"small": {"a": (170, 150), "b": (170, 150), "c": (170, 170)}, "paper": square(2048, "abc")},
         floats,
+        on_gpu=partial(on_gpu, "ab", "ba"),
     ),
 )
