@@ -19,6 +19,7 @@ from pantile.target import Target
 from .app import App
 from .data import octets
 from .photo import BYTES_RGB, FLOAT_RGB, Photo
+from .threads import in_block, inlined, pixels
 
 SLICES = 32
 FOCUS = 13
@@ -26,6 +27,7 @@ BLUR_PER_SLICE = 0.5
 SAMPLES = 32
 LEVELS = 8
 VECTORIZED = 4  # the coarsest level that has vectors
+COARSE = 4  # the finest of the levels that are one kernel on GPUs
 RADIUS = int(max(SLICES - FOCUS, FOCUS) * BLUR_PER_SLICE)  # of the largest circle
 
 z, y, x, c = pt.vars("z y x c")
@@ -215,6 +217,58 @@ def _coarse_levels(vector: int) -> list[pt.StageSchedule]:
     return stages
 
 
+def on_gpu() -> pt.Schedule:
+    """The finest level is never stored here, either. The coarse levels, down and up, are one kernel, each block of which
+    computes all that its tile needs of them; one more makes the next levels on the way up. A thread goes through all
+    slices of a pixel, and through all samples of one."""
+
+    def at_thread(name: str, consumer: str) -> pt.StageSchedule:
+        return pt.on(name).compute_at(consumer, "tx").store_in("register")
+
+    coarse, fine = f"smooth{COARSE}", "smooth1"
+    return pt.Schedule(
+        _slices("cost", 4, 32, each=8),
+        pixels("confidence", (4, 32)),
+        at_thread("moments", "confidence").update().unroll("s.z", 8),
+        _slices("down1", 4, 32, each=4),
+        *(_slices(f"down{i}", 4, 32) for i in range(2, COARSE)),
+        _slices(coarse, 16, 16),
+        *(_in_slice(f"down{i}_edge", coarse) for i in range(COARSE, LEVELS)),
+        *(_in_slice(f"smooth{i}", coarse) for i in range(COARSE + 1, LEVELS - 1)),
+        _slices(fine, 8, 32),
+        *(_in_slice(f"smooth{i}", fine) for i in range(2, COARSE)),
+        pixels("depth", (4, 32)),
+        at_thread("depth_argmin", "depth").update().unroll("s.z", 4),
+        pt.on("rgba").tile("y", "x", "yo", "xo", "ty", "tx", 4, 32).block("yo", "xo").thread("ty", "tx").vectorize("c", 4),
+        pixels("out", (8, 32), channels="c"),
+        in_block("worst_y", "out").update().reorder("y", "x", "r.d").thread("y", "x").unroll("r.d"),
+        at_thread("worst", "out").update().unroll("r.d"),
+        at_thread("sums", "out").update().unroll("s.i", 4),
+        *inlined("weighed", "smooth0", "radius", *(f"down{i}_x" for i in range(1, LEVELS))),
+        *inlined(*(f"down{i}_edge" for i in range(1, COARSE)), *(f"down{i}" for i in range(COARSE, LEVELS))),
+        *inlined(*(f"up{i}{part}" for i in range(LEVELS - 1) for part in ("", "_x"))),
+    )
+
+
+def _slices(name: str, rows: int, columns: int, each: int = 1) -> pt.StageSchedule:
+    """Blocks of so many pixels, of each of which a thread computes some slices."""
+    return (
+        pt.on(name)
+        .compute_root()
+        .split("z", "zo", "zi", each)
+        .tile("y", "x", "yo", "xo", "ty", "tx", rows, columns)
+        .reorder("zo", "yo", "xo", "ty", "tx", "zi")
+        .block("zo", "yo", "xo")
+        .thread("ty", "tx")
+        .unroll("zi")
+    )
+
+
+def _in_slice(name: str, consumer: str) -> pt.StageSchedule:
+    """What a block needs of a level of its slice."""
+    return in_block(name, consumer).reorder("z", "y", "x")
+
+
 SIZES = {"small": (3, 130, 140), "paper": (3, 320, 192)}
 APPS = (
     App(
@@ -225,5 +279,6 @@ APPS = (
         {name: dict.fromkeys(("left", "right"), shape) for name, shape in SIZES.items()},
         octets,
         photo=Photo({"left": BYTES_RGB, "right": BYTES_RGB}, gives=FLOAT_RGB, same={"right": "left"}),
+        on_gpu=on_gpu,
     ),
 )

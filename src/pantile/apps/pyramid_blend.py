@@ -19,9 +19,11 @@ from pantile.target import Target
 from .app import App
 from .data import floats
 from .photo import FLOAT_RGB, Layout, Photo
+from .threads import inlined, pixels
 
 LEVELS = 4
 MARGIN = 30  # of PolyMage's result
+NAMES = ("a", "b", "mask")
 
 c, y, x = pt.vars("c y x")
 
@@ -110,7 +112,7 @@ def expert(target: Target, cores: int, last: str = "o0") -> pt.Schedule:
     stages = [pairs_of_rows(last, 64)]
     stages += [pairs_of_rows(f"o{level}", 16) for level in range(1, LEVELS)]
     for level in range(1, LEVELS):
-        for name in ("a", "b", "mask"):
+        for name in NAMES:
             down = in_strips(f"{name}{level}", 16).vectorize("x", lanes)
             stages += [
                 down if name == "mask" else down.reorder("strip", "yi", "c", "x"),
@@ -119,10 +121,41 @@ def expert(target: Target, cores: int, last: str = "o0") -> pt.Schedule:
                 .compute_at(f"{name}{level}", "yi")
                 .vectorize("x", lanes),
             ]
+    return pt.Schedule(*stages, *inlined(*_between_levels(last)))
+
+
+def on_gpu(last: str = "o0") -> pt.Schedule:
+    """A kernel for each level of each pyramid. On the way down a thread computes some rows of a column; on the way up
+    some rows and two columns, which share what they read of the coarser level."""
+
+    def mixed(name: str, rows: int) -> pt.StageSchedule:
+        """All channels in a thread: they share the mask."""
+        return (
+            pt.on(name)
+            .compute_root()
+            .tile("y", "x", "yo", "xo", "yi", "xi", 4 * rows, 64)
+            .split("yi", "ty", "row", rows)
+            .split("xi", "tx", "column", 2)
+            .reorder("yo", "xo", "ty", "tx", "c", "row", "column")
+            .block("yo", "xo")
+            .thread("ty", "tx")
+            .unroll("row")
+            .vectorize("column")
+        )
+
+    stages = [mixed(last, 4), *(mixed(f"o{level}", 2) for level in range(1, LEVELS))]
+    for level in range(1, LEVELS):
+        rows = 4 if level == 1 else 2
+        stages += [pixels(f"{name}{level}", (4, 32), (rows, 1), planes="c") for name in "ab"]
+        stages += [pixels(f"mask{level}", (4, 32), (rows, 1))]
+    return pt.Schedule(*stages, *inlined(*_between_levels(last), *(f"{n}{i}_x" for n in NAMES for i in range(1, LEVELS))))
+
+
+def _between_levels(last: str) -> list[str]:
+    """Stages that are never stored."""
     ups = [f"{name}{level}_up{part}" for name in "abo" for level in range(LEVELS - 1) for part in ("", "_x")]
     details = [f"{name}{level}_detail" for name in "ab" for level in range(LEVELS - 1)]
-    inlined = [*ups, *details, *(["o0"] if last != "o0" else [])]
-    return pt.Schedule(*stages, *(pt.on(name).compute_inline() for name in inlined))
+    return [*ups, *details, *(["o0"] if last != "o0" else [])]
 
 
 def _sizes(height: int, width: int) -> dict[str, tuple[int, ...]]:
@@ -138,6 +171,7 @@ APPS = (
         {"small": _sizes(200, 300), "paper": _sizes(2160, 3840)},
         floats,
         photo=Photo({"a": FLOAT_RGB, "b": FLOAT_RGB, "mask": Layout("grey", "float32")}, gives=FLOAT_RGB),
+        on_gpu=on_gpu,
     ),
     App(
         "pyramid_blend_polymage",
@@ -146,5 +180,6 @@ APPS = (
         functools.partial(expert, last="out"),
         {"small": _sizes(260, 360), "paper": _sizes(2220, 3900)},
         floats,
+        on_gpu=functools.partial(on_gpu, last="out"),
     ),
 )
