@@ -152,8 +152,8 @@ def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarra
 
 
 def on_gpu() -> pt.Schedule:
-    """Four kernels make the fine levels, on the way down. One makes all coarse ones, down and up: each of its blocks
-    computes whatever its tile needs of them. One makes the middle levels on the way up, the last one the finest two."""
+    """Kernels for the fine levels, on the way down. One for all coarse levels, down and up: each of its blocks computes
+    whatever its tile needs of them. One for the middle levels on the way up, and one for the finest two."""
     stages = [_level(f"d{n}") for n in range(1, COARSE)]
     stages += [_level(f"i{COARSE}", 16, 16), *(_in_block(f"d{n}", f"i{COARSE}") for n in range(COARSE, DEPTH))]
     stages += [_in_block(f"i{n}", f"i{COARSE}") for n in range(COARSE + 1, DEPTH - 1)]

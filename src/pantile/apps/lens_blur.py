@@ -218,8 +218,8 @@ def _coarse_levels(vector: int) -> list[pt.StageSchedule]:
 
 
 def on_gpu() -> pt.Schedule:
-    """The finest level is never stored here, either. The coarse levels, down and up, are one kernel, each block of which
-    computes all that its tile needs of them; one more makes the next levels on the way up. A thread goes through all
+    """The finest level is never stored here, either. All coarse levels, down and up, are one kernel: each of its blocks
+    computes whatever its tile needs of them; one more makes the next levels on the way up. A thread goes through all
     slices of a pixel, and through all samples of one."""
 
     def at_thread(name: str, consumer: str) -> pt.StageSchedule:
@@ -239,7 +239,11 @@ def on_gpu() -> pt.Schedule:
         *(_in_slice(f"smooth{i}", fine) for i in range(2, COARSE)),
         pixels("depth", (4, 32)),
         at_thread("depth_argmin", "depth").update().unroll("s.z", 4),
-        pt.on("rgba").tile("y", "x", "yo", "xo", "ty", "tx", 4, 32).block("yo", "xo").thread("ty", "tx").vectorize("c", 4),
+        pt.on("rgba")
+        .tile("y", "x", "yo", "xo", "ty", "tx", 4, 32)
+        .block("yo", "xo")
+        .thread("ty", "tx")
+        .vectorize("c", 4),
         pixels("out", (8, 32), channels="c"),
         in_block("worst_y", "out").update().reorder("y", "x", "r.d").thread("y", "x").unroll("r.d"),
         at_thread("worst", "out").update().unroll("r.d"),

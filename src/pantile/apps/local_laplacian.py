@@ -17,7 +17,7 @@ from pantile.target import Target
 from .app import App
 from .data import words
 from .photo import SIXTEEN_BITS, Photo
-from .threads import inlined, pixels
+from .threads import in_block, in_thread, inlined, pixels
 
 LEVELS = 8  # of brightness
 DEPTH = 8  # of the pyramids
@@ -143,30 +143,52 @@ def expert(target: Target, cores: int) -> pt.Schedule:
 
 
 def on_gpu() -> pt.Schedule:
-    """A kernel for each level of each pyramid; threads go along the levels of brightness, then along x."""
+    """A kernel for each level of each pyramid on the way down. A thread has four levels of brightness of its pixels, so
+    that a pixel is two vectors, and so is each row of the curves that it looks up. On the way up, one kernel makes all
+    coarse levels: each of its blocks computes what its tile needs of them. The last kernel reads the picture anyway,
+    and makes gray of it once more."""
+    fine = f"r{FINE - 1}"
     stages = [
-        pixels("out", (2, 64), (4, 1), channels="c"),
-        pixels("gray", (2, 64), (1, 2)),
+        pixels("out", (2, 64), (2, 1), channels="c"),
+        pixels("gray", (4, 64), (4, 2))
+        .clone_in("o0", "o0_gray")
+        .clone_in("l0_g0", "g0_gray")
+        .clone_in("out", "out_gray"),
+        pt.on("g0").clone_in("l0", "l0_g0").compute_inline(),
         pt.on("remapped").compute_root().split("i", "io", "it", 32).block("io").thread("it", "k"),
+        _brightness("g1", 4, 2, 32),
+        in_thread("g1_x", "g1", "kt").vectorize("k", 4),
+        pixels("n1", (4, 32), (2, 2)),
+        *(_brightness(f"g{j}", 4, 1, 32) for j in range(2, FINE)),
+        *(_brightness(f"g{j}", 1, 1, 16) for j in range(FINE, DEPTH)),
+        *(pixels(f"n{j}", (4, 32)) for j in range(2, DEPTH)),
+        pixels("r1", (4, 32), (2, 1)),
+        *(pixels(f"r{j}", (4, 32)) for j in range(2, FINE - 1)),
+        pixels(fine, (8, 32)),
+        *(in_block(f"r{j}", fine) for j in range(FINE, DEPTH)),
     ]
-    for j in range(1, DEPTH):
-        rows = 4 if j < FINE else 1
-        stages += [
-            pt.on(f"g{j}")
-            .compute_root()
-            .split("y", "yo", "row", rows)
-            .split("x", "xo", "tx", 16)
-            .reorder("yo", "xo", "tx", "k", "row")
-            .block("yo", "xo")
-            .thread("tx", "k")
-            .unroll("row"),
-            pixels(f"n{j}", (4, 32)),
-            pixels(f"r{j}", (4, 32), (2 if j < 3 else 1, 1)),
-            *inlined(f"g{j}_x", f"n{j}_x"),
-        ]
-    inner = ["colour", "curve", "g0", "r0", *(f"o{j}" for j in range(DEPTH)), *(f"l{j}" for j in range(DEPTH - 1))]
+    inner = ["colour", "curve", "r0", *(f"o{j}" for j in range(DEPTH)), *(f"l{j}" for j in range(DEPTH - 1))]
+    inner += ["l0_g0", "o0_gray", "g0_gray", "out_gray", "n1_x", *(f"{f}{j}_x" for f in "gn" for j in range(2, DEPTH))]
     inner += [f"{f}{j}_{up}" for f in "gr" for j in range(1, DEPTH) for up in ("up", "up_x")]
     return pt.Schedule(*stages, *inlined(*inner))
+
+
+def _brightness(name: str, rows: int, columns: int, threads: int) -> pt.StageSchedule:
+    """A level with all its levels of brightness: two threads beside each other have four each, of so many pixels."""
+    return (
+        pt.on(name)
+        .compute_root()
+        .split("y", "yo", "row", rows)
+        .split("x", "xo", "xi", threads * columns)
+        .split("xi", "tx", "column", columns)
+        .split("k", "kt", "lane", 4)
+        .reorder("yo", "xo", "tx", "kt", "row", "column", "lane")
+        .block("yo", "xo")
+        .thread("tx", "kt")
+        .unroll("row")
+        .unroll("column")
+        .vectorize("lane")
+    )
 
 
 APPS = (

@@ -148,7 +148,8 @@ def on_gpu(last: str = "o0") -> pt.Schedule:
         rows = 4 if level == 1 else 2
         stages += [pixels(f"{name}{level}", (4, 32), (rows, 1), planes="c") for name in "ab"]
         stages += [pixels(f"mask{level}", (4, 32), (rows, 1))]
-    return pt.Schedule(*stages, *inlined(*_between_levels(last), *(f"{n}{i}_x" for n in NAMES for i in range(1, LEVELS))))
+    across = [f"{name}{level}_x" for name in NAMES for level in range(1, LEVELS)]
+    return pt.Schedule(*stages, *inlined(*across, *_between_levels(last)))
 
 
 def _between_levels(last: str) -> list[str]:
