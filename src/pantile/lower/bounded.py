@@ -15,6 +15,8 @@ from ..ir.nodes import Let
 from .footprint import bound_by
 
 _MOST_FORMS = 2_000  # that are looked at for one extent
+_MOST_KEPT = 1 << 14
+_kept: dict[Key, int | None] = {}  # bounds of whole extents, by their forms
 
 
 def most(e: Expr, scope: Scope) -> int | None:
@@ -27,9 +29,19 @@ def most(e: Expr, scope: Scope) -> int | None:
     high = interval(e, scope).high
     found = [high] if isinstance(high, int) else []
     for way in (simplify(_written_out(e, scope)), *([simplify(high)] if isinstance(high, Expr) else [])):
-        bound = _Search().most(linear(way))
+        bound = _found(linear(way))
         found += [] if bound is None else [bound]
     return min(found, default=None)
+
+
+def _found(form: Linear) -> int | None:
+    """The values of a stage have one box, and its loops and its memory ask for the same extents."""
+    asked = key(form.expr())
+    if asked not in _kept:
+        if len(_kept) >= _MOST_KEPT:
+            _kept.clear()
+        _kept[asked] = _Search().most(form)
+    return _kept[asked]
 
 
 class _Search:
