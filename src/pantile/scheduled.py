@@ -22,6 +22,7 @@ from .schedule.default import complete
 from .schedule.panels import has_panels
 from .schedule.schedule import Schedule
 from .schedule.smaller import warn_smaller
+from .schedule.strips import has_strips
 from .variant import Variant, Variants
 
 TIMINGS_VARIABLE = "PANTILE_TIMINGS"
@@ -42,9 +43,10 @@ class Scheduled:
         # Copies and stages of partial results are not in the graph yet; names of no stage at all are refused below.
         self.schedule = Schedule(*completed.values(), *(s for name, s in asked.items() if name not in completed))
         self._resolved, self._plan = to_plan(graph, self.schedule, options)
-        # Panels stick out, and copies may need limits where what they copy, if it is not stored, does not: then calls
-        # are checked on what is computed, too.
-        self.computed = self._resolved if has_panels(self.schedule) or has_copies(self.schedule) else None
+        # Panels and strips stick out, and copies may need limits where what they copy, if it is not stored, does not:
+        # then calls are checked on what is computed, too.
+        changed = has_panels(self.schedule) or has_copies(self.schedule) or has_strips(self.schedule)
+        self.computed = self._resolved if changed else None
         self.asked, self._written = asked, asked if by_hand else Schedule()
         self.stored = frozenset(self._plan.stages)
         self._kernels: dict[Variant, Loaded] = {}

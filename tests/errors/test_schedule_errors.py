@@ -10,7 +10,7 @@ import pytest
 import pantile as lang
 from pantile import schedule as pt
 from pantile.errors import UserError
-from pantile.expr.nodes import const
+from pantile.expr.nodes import const, op
 from pantile.expr.types import INDEX
 from pantile.graph.nodes import Graph
 from pantile.schedule import Schedule, StageSchedule, resolve
@@ -261,6 +261,34 @@ RFACTOR: list[Case] = [
      '.split("r.x", "v", "v", 2) before it uses a name twice'),
 ]  # fmt: skip
 
+STRIPS: list[Case] = [
+    (pipelines.scan, (pt.on("f").strips("r.x", "s", 8),), "it applies to an update, and this is the pure definition"),
+    (pipelines.scan, (pt.on("f").update().strips("r.y", "s", 8),), "update 0 has no reduction loop 'r.y'"),
+    (pipelines.total, (pt.on("total").update().strips("r.y", "s", 8),), "over one loop without conditions"),
+    (pipelines.two_loop_scan, (pt.on("f").update().strips("r.y", "s", 8),), "only scans of one value, over one loop"),
+    (pipelines.product, (pt.on("c").update().strips("k", "s", 8),), "loop k does not go along one dim"),
+    (pipelines.scan, (pt.on("f").update().strips("r.x", "y", 8),), "'y' already names a loop of f, or a param"),
+    (pipelines.scan, (pt.on("f").update().strips("r.x", "s", 8).strips("r.x", "t", 8),),
+     "this scan runs in strips already; drop one of the two"),
+    (pipelines.scan, (pt.on("f").update().strips("r.x", "s", 8).unroll("r.x", 2),),
+     'update 0 runs in strips, as stage f_s; write it on("f_s")'),
+    (lambda: scan_by(2), (pt.on("f").update().strips("r.x", "s", 8),),
+     "x does not go up or down by 1 with loop r.x; leave it whole"),
+    (lambda: scan_by(1, 2), (pt.on("f").update().strips("r.x", "s", 8),),
+     "reads f where it stores, and one place before it; leave it whole"),
+    (lambda: scan_by(1, 1, "max"), (pt.on("f").update().strips("r.x", "s", 8),),
+     "a value is not a multiple of the one before it plus something else; leave it whole"),
+]  # fmt: skip
+
+
+def scan_by(step: int, back: int = 1, kind: str = "add") -> Graph:
+    """f[y, step*r.x] from f[y, step*r.x - back] and img."""
+    r = pipelines.RX
+    value = op(kind, load("f", "float32", pipelines.Y, r * step - back), load("img", "float32", pipelines.Y, r))
+    up = update((pipelines.Y, r * step), value, over=(("r.x", 2, 20),))
+    made = stage("f", "y x", load("img", "float32", pipelines.Y, pipelines.X), updates=(up,))
+    return graph(made, out=(("f", (64, 64)),), inputs=pipelines.FLOATS)
+
 
 def many_copies() -> Iterator[StageSchedule]:
     """Each a copy of the one before."""
@@ -357,7 +385,7 @@ SIZES: list[Case] = [
 
 
 @pytest.mark.parametrize(("make", "asked", "text"), [
-    *SIZES, *LOOPS, *ORDER, *PLACES, *MEMORY, *TOGETHER, *RFACTOR, *CLONES,
+    *SIZES, *LOOPS, *ORDER, *PLACES, *MEMORY, *TOGETHER, *RFACTOR, *STRIPS, *CLONES,
 ])  # fmt: skip
 def test_refused(make: Callable[[], Graph], asked: tuple[StageSchedule, ...], text: str) -> None:
     with pytest.raises(UserError) as caught:
@@ -372,6 +400,8 @@ STRICT: list[Case] = [
      "another order of the loops r.y, r.x would round float sums differently, and strict=True forbids that"),
     (f32_total, (pt.on("total").update().rfactor("r.x", "u"),),
      "partial sums of floats round differently, and strict=True forbids that; drop rfactor, or compile without strict"),
+    (pipelines.scan, (pt.on("f").update().strips("r.x", "s", 8),),
+     "scans of floats in strips round differently, and strict=True forbids that"),
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from pantile.schedule.directives import StageSchedule, on
 from pantile.schedule.panels import make_panels
 from pantile.schedule.resolve import resolve
 from pantile.schedule.schedule import Schedule
+from pantile.schedule.strips import cut_scans
 from pantile.target import Target
 
 from .draws import Drawer
@@ -52,8 +53,25 @@ def _copy(
 
 
 def changed(graph: Graph, made: Schedule) -> Graph:
-    """What copies and panels make of a graph."""
-    return make_panels(*clone_stages(graph, made))[0]
+    """What strips, copies and panels make of a graph."""
+    return make_panels(*clone_stages(*cut_scans(graph, made, strict=False)))[0]
+
+
+def in_strips(drawer: Drawer, graph: Graph) -> Schedule:
+    """Some scans of integers in strips, as far as that is legal: those of floats round otherwise."""
+    made = Schedule()
+    for stage in graph.stages:
+        for k, update in enumerate(stage.updates):
+            if not update.domain or stage.dtypes[0].is_float or not drawer.chance(70):
+                continue
+            asked = made.on(stage.name).update(k)
+            asked = asked.strips(update.domain[0].name, f"strip_{k}_", drawer.pick([4, 2, 8, 3, 16]))
+            try:
+                changed(graph, made.replace(asked))
+            except UserError:
+                continue
+            made = made.replace(asked)
+    return made
 
 
 def in_panels(drawer: Drawer, graph: Graph, made: Schedule) -> Schedule:

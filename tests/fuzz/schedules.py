@@ -14,7 +14,7 @@ from pantile.schedule.resolve import resolve
 from pantile.schedule.schedule import Schedule
 from pantile.target import Target, host
 
-from .copies import changed, copies, in_panels, is_legal, with_copies
+from .copies import changed, copies, in_panels, in_strips, is_legal, with_copies
 from .draws import Draw, Drawer
 from .loop_names import loop_name
 
@@ -33,7 +33,7 @@ def schedules(draw: Draw, graph: Graph, strict: bool) -> Schedule:
 def scheduled(draw: Draw, graph: Graph, kind: type[Scheduler], strict: bool, target: Target) -> Schedule:
     """As such a scheduler draws it."""
     drawer = Drawer(draw)
-    made = copies(drawer, graph) if drawer.chance(25) else Schedule()
+    made = copies(drawer, graph) if drawer.chance(25) else in_strips(drawer, graph) if drawer.chance(25) else Schedule()
     made = in_panels(drawer, graph, made) if drawer.chance(25) else made
     copied = changed(graph, made)
     scheduler = kind(draw, copied, strict, target)

@@ -33,6 +33,8 @@ def clamped(e: Expr, high: Expr) -> Expr:
         ((minimum(t * 8 + 7, n) + 7) // 8 * 8 - minimum(t * 4, (minimum(t * 8 + 7, n) + 1) // 2) // 4 * 8, 8),
         (clamped(t * 8 + 9, n) - clamped(t * 8 - 1, n), 10),
         (clamped(clamped(t * 4 + 5, n // 2) * 2 + 2, n) - clamped(clamped(t * 4 - 1, n // 2) * 2 - 1, n), 15),
+        (minimum(t * 32 + 31, n - 1) // 8 - t * 4 + 1, 4),  # cells that a block of pixels lies in
+        ((minimum(t * 32, n - 32) + 31) // 8 - minimum(t * 32, n - 32) // 8 + 1, 5),  # of one that is moved
         (n // 4 * 2 - (n + 3) // 8 * 4, 2),
         (maximum(t // 2, t // 2 + t % 2 * 2 - 1) - minimum(t // 2, t // 2 + t % 2 * 2 - 1) + 1, 2),
     ],

@@ -38,6 +38,7 @@ def schedules(draw: st.DrawFn) -> tuple[Graph, Schedule]:
         st.tuples(st.sampled_from(["vectorize", "unroll", "parallel"]), st.tuples(loop, factor) | st.tuples(loop)),
         st.tuples(st.sampled_from(["compute_at", "store_at", "compute_with"]), st.tuples(stage, loop)),
         st.tuples(st.just("rfactor"), st.tuples(loop, new)),
+        st.tuples(st.just("strips"), st.tuples(loop, new, st.integers(2, 9))),
         st.tuples(st.just("clone_in"), st.tuples(stage, st.sampled_from(["copy", "f"])) | st.tuples(
             stage, st.just("copy"), st.integers(0, 2))),
         st.tuples(st.just("copy_in"), st.tuples(stage, st.sampled_from(["copy", "near"]), new, new) | st.tuples(

@@ -17,7 +17,6 @@ from pantile.target import Target
 from .app import MANY_CORES, App
 from .data import floats
 from .photo import FLOAT_RGB, Photo
-from .threads import pixels
 
 
 def build() -> pt.Pipeline:
@@ -80,25 +79,49 @@ def expert(target: Target, cores: int) -> pt.Schedule:
 
 
 def on_gpu() -> pt.Schedule:
-    """A thread per column, which has 32 rows under way at a time."""
+    """Strips of 32 rows, each of which a thread has in registers: scanned down to know where the strip below it starts,
+    down and up to know where the one above does, and once more on its way out, transposed. Little else is stored."""
+    strip, threads = 32, 64
 
-    def scan(name: str) -> pt.StageSchedule:
-        stage = pixels(name, (2, 128), planes="c")
-        for k in (0, 1):
-            stage = (
-                stage.update(k)
-                .split("x", "xo", "tx", 64)
-                .reorder("c", "xo", "tx", "r.y")
-                .block("c", "xo")
-                .thread("tx")
-                .unroll("r.y", 32)
-            )
-        return stage
+    def registers(name: str, consumer: str, loop: str) -> pt.StageSchedule:
+        return pt.on(name).compute_at(consumer, loop).unroll("y").update().unroll("r.y")
 
-    def turned(name: str) -> pt.StageSchedule:
-        return pixels(name, (8, 32), planes="c")
+    def ends(name: str, along: str) -> list[pt.StageSchedule]:
+        """What strips end with, and then what they start with."""
+        stage = pt.on(f"{name}_ends").copy_out(f"{name}_end").split("x", "xo", "tx", 128)
+        starts = pt.on(f"{name}_starts").split("x", "xo", "tx", 128).reorder("c", along, "xo", "tx")
+        return [
+            stage.reorder("c", along, "xo", "tx").block("c", along, "xo").thread("tx"),
+            pt.on(f"{name}_end").compute_at(f"{name}_ends", "tx").update().unroll("r.y"),
+            starts.block("c", along, "xo")
+            .thread("tx")
+            .update()
+            .split("x", "xo", "tx", 32)
+            .reorder("c", "xo", "tx", "r.y")
+            .block("c", "xo")
+            .thread("tx")
+            .unroll("r.y", 13),
+        ]
 
-    return pt.Schedule(turned("out"), scan("rows"), turned("turned"), scan("columns"))
+    def scans(name: str, result: str) -> list[pt.StageSchedule]:
+        down, up = f"{name}_down", f"{name}_up"
+        return [
+            pt.on(name).compute_inline().update(0).strips("r.y", "down", strip).update(1).strips("r.y", "up", strip),
+            *ends(down, "down"),
+            registers(f"{down}_first", f"{up}_ends", "tx"),
+            *ends(up, "up"),
+            registers(down, result, "ty").clone_in(f"{up}_end", f"{down}_first"),
+            registers(up, result, "ty"),
+            pt.on(result)
+            .split("y", "yo", "ty", threads)
+            .split("x", "xo", "xi", strip, tail="guard")
+            .reorder("c", "xo", "yo", "ty", "xi")
+            .block("c", "xo", "yo")
+            .thread("ty")
+            .unroll("xi"),
+        ]
+
+    return pt.Schedule(*scans("columns", "turned"), *scans("rows", "out"))
 
 
 APPS = (

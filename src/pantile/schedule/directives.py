@@ -558,6 +558,21 @@ class StageSchedule:
                            '.rfactor("r.y", "u") or .rfactor("r.y", "r.x", "u", "v")')  # fmt: skip
         return self._with("rfactor", *map(name_of, loops_and_vars[:n]), *map(new_name, loops_and_vars[n:]))
 
+    def strips(self, loop: Named, strip: Named, length: int) -> StageSchedule:
+        """A scan in strips that do not wait for each other. pt.on("f").update().strips("r.y", "s", 8):
+
+            f[y] = img[y]                              for s: f_s_ends[s] = what strip s makes of 0, at its end
+            for r.y:                                   for s: f_s_gains[s] = product of a over strip s
+                f[r.y] = a*f[r.y - 1] + f[r.y]   ->    for s: f_s_starts[s] = gains*starts + ends of the one before
+                                                       for s: f_s[s, y] = strip s, which starts with f_s_starts[s]
+                                                       f[y] = f_s[y//8, y%8]
+
+        The new stages are scheduled by these names; the update is gone. Only for scans along one dim in which a value
+        is a multiple of the one before it plus something else; strict pipelines refuse it for floats.
+        """
+        names = (name_of(loop), new_name(strip))
+        return self._with("strips", *names, self._number("strips", "length", length, 2, LARGEST_PANEL))
+
 
 _NO_VERBS = {"name", "directives", "head", "verbs", "with_factor", "without_updates"}
 VERBS = frozenset(name for name in vars(StageSchedule) if not name.startswith("_")) - _NO_VERBS

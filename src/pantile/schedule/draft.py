@@ -234,7 +234,7 @@ def _specialize(s: StageDraft, d: Directive) -> None:
         raise s.no(d, reason, "a condition is over the pipeline's params and input shapes") from error
 
 
-def _rfactor(s: StageDraft, d: Directive) -> None:
+def _of_update(s: StageDraft, d: Directive) -> None:
     raise s.no(d, "it applies to an update, and this is the pure definition", "write .update() before it")
 
 
@@ -242,7 +242,6 @@ _STAGE_DIRECTIVES: dict[str, Callable[[StageDraft, Directive], None]] = {
     "update": _update, "pure": _pure, "compute_root": _compute, "compute_at": _compute, "compute_inline": _compute,
     "store_root": _store, "store_at": _store, "compute_with": _compute_with, "store_in": _store_in,
     "reorder_storage": _reorder_storage, "split_storage": _split_storage, "fold_storage": _fold_storage,
-    "pad_storage": _pad_storage,
-    "nontemporal": _nontemporal, "compute_ahead": _compute_ahead,
-    "prefetch": _prefetch, "specialize": _specialize, "rfactor": _rfactor,
+    "pad_storage": _pad_storage, "nontemporal": _nontemporal, "compute_ahead": _compute_ahead,
+    "prefetch": _prefetch, "specialize": _specialize, "rfactor": _of_update, "strips": _of_update,
 }  # fmt: skip

@@ -1,8 +1,8 @@
 """Directives to the plan that lowering reads: pipeline + schedule -> pipeline + Plan.
 
 The place that decides whether a schedule can be honoured, but for what regions decide (`lower/refuse.py`); see `nest`
-(loops), `placement` (where), `clones`, `panels`, `rfactor`. The pipeline changes only where clone_in, copy_in and
-copy_out add copies, panels cuts dims in two, and rfactor adds stages of partial results.
+(loops), `placement` (where), `strips`, `clones`, `panels`, `rfactor`. The pipeline changes only where strips cuts
+scans, clone_in, copy_in and copy_out add copies, panels cuts dims in two, and rfactor adds stages of partial results.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .refuse import did_you_mean
 from .rfactor import factor_reductions
 from .schedule import Schedule
 from .sizes import check_sizes
+from .strips import cut_scans
 from .within import share_own_loops
 
 
@@ -34,6 +35,7 @@ def resolve(
 
     `known`: what was drafted for other schedules of the same pipeline.
     """
+    graph, schedule = _changed("strips", graph, cut_scans(graph, schedule, strict))
     graph, schedule = _changed("clones", graph, clone_stages(graph, schedule))
     graph, schedule = _changed("panels", graph, make_panels(graph, schedule))
     whole = complete(graph, schedule, target, strict=strict)

@@ -11,7 +11,7 @@ from ...schedule.groups import is_inlined
 from ...schedule.schedule import Schedule
 
 # What stages with other directives do to each other is not said by where they are computed.
-_OF_SEVERAL = ("compute_with", "clone_in", "copy_in", "copy_out", "panels", "rfactor")
+OF_SEVERAL = ("compute_with", "clone_in", "copy_in", "copy_out", "panels", "rfactor", "strips")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def _owners(graph: Graph, schedule: Schedule) -> dict[str, str | None]:
     """The root stage of the group that each stage is of; None if it is of no group or of several."""
     owners: dict[str, str | None] = {}
     for s in reversed(graph.stages):
-        if not schedule.on(s.name).verbs.isdisjoint(_OF_SEVERAL):
+        if not schedule.on(s.name).verbs.isdisjoint(OF_SEVERAL):
             owners[s.name] = None
         elif is_inlined(schedule.on(s.name)):
             readers = {owners[c] for c in graph.consumers[s.name]}

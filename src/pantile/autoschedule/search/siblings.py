@@ -16,6 +16,7 @@ from ...schedule.directives import Directive, StageSchedule
 from ...schedule.groups import is_inlined
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
+from .groups import OF_SEVERAL
 
 MOST = 2  # stages that share loops: with a third, there were more rows under way than memory sends ahead
 
@@ -76,7 +77,7 @@ def _siblings(problem: Problem, stages: list[Stage]) -> list[Stage]:
 
 def _has_own_loops(schedule: Schedule, s: Stage) -> bool:
     chain = schedule.on(s.name)
-    is_simple = chain.verbs.isdisjoint(("compute_with", "clone_in", "copy_in", "copy_out", "panels", "rfactor"))
+    is_simple = chain.verbs.isdisjoint(OF_SEVERAL)
     return is_simple and not s.updates and not is_inlined(chain) and bool(_vector_loop(chain))
 
 

@@ -1,0 +1,455 @@
+"""strips: a scan in strips that do not wait for each other, as a change of the pipeline before its loops are scheduled.
+
+    f[y] = img[y]                               f_s_ends[s]   = what a strip makes of 0, at its last place
+    f[r] = a*f[r - 1] + b*f[r]  over r    ->    f_s_gains[s]  = the product of a over a strip
+                                                f_s_starts[s] = f_s_gains[s - 1]*f_s_starts[s - 1] + f_s_ends[s - 1]
+                                                f_s[s, y]     = the scan of strip s, which begins with f_s_starts[s]
+                                                f[y]          = f_s[y//8, y%8]
+
+A scan in which each value is a multiple of the one before it plus something else is linear in the value that it starts
+with: strips are scanned twice, by any number of threads at a time, first from 0 and then from where they really start.
+Only the starts are found one after the other. Strips begin at multiples of their length, so that those of several scans
+along one dim, down and up again, are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from ..analysis.interval import Interval
+from ..analysis.regions import required
+from ..cached import cached_property
+from ..dataclass import dataclass
+from ..errors import UserError
+from ..expr import build
+from ..expr.build import expr
+from ..expr.linear import linear, simplify
+from ..expr.nodes import Const, Expr, Load, Op, const, coordinate
+from ..expr.types import INDEX
+from ..expr.visit import each_once, loaded, names, same, substitute, transform, walk
+from ..graph.nodes import Definition, Graph, ReductionDim, Stage
+from .directives import Directive, StageSchedule
+from .refuse import did_you_mean, refuse
+from .schedule import Schedule
+from .updates import pure_dims
+
+VERB = "strips"
+
+
+def has_strips(schedule: Schedule) -> bool:
+    """Whether some scan is to run in strips."""
+    return any(VERB in s.verbs for s in schedule.values())
+
+
+def cut_scans(graph: Graph, schedule: Schedule, strict: bool) -> tuple[Graph, Schedule]:
+    """Carry out every `strips`; what is left of the schedule has none (save those on pure definitions, an error)."""
+    for asked in schedule.values() if has_strips(schedule) else ():
+        if VERB in asked.verbs and asked.name in graph.stage:
+            graph, left = _cut_stage(graph, asked, strict)
+            schedule = schedule.replace(left)
+    return graph, schedule
+
+
+def _cut_stage(graph: Graph, asked: StageSchedule, strict: bool) -> tuple[Graph, StageSchedule]:
+    """One stage's scans, in their order; the updates that are left move up."""
+    wanted = dict[int, Directive]()
+    current = 0
+    for d in asked.directives:
+        current = _definition(d, current)
+        if d.verb == VERB and 0 < current <= len(graph.stage[asked.name].updates):
+            if current in wanted:
+                raise refuse(graph.stage[asked.name], d, "this scan runs in strips already", "drop one of the two")
+            wanted[current] = d
+    last: _Scan | None = None
+    for gone, (k, d) in enumerate(sorted(wanted.items())):
+        last = _Scan(graph, graph.stage[asked.name], k - gone, d, strict, last)
+        graph = last.in_strips()
+    return graph, StageSchedule(asked.name, tuple(_kept(graph.stage[asked.name], asked.directives, wanted)))
+
+
+def _definition(d: Directive, current: int) -> int:
+    """The number of the definition that directives after this one are about."""
+    return current if d.verb not in ("pure", "update") else int(d.args[0]) + 1 if d.verb == "update" else 0
+
+
+def _kept(stage: Stage, directives: tuple[Directive, ...], wanted: dict[int, Directive]) -> list[Directive]:
+    """The others, with the numbers that updates have now."""
+    kept, current = list[Directive](), 0
+    for d in directives:
+        current = _definition(d, current)
+        if current not in wanted:
+            gone = sum(k < current for k in wanted)
+            kept.append(replace(d, args=(current - 1 - gone,)) if d.verb == "update" else d)
+        elif d is not wanted[current] and d.verb != "update":
+            name = f"{stage.name}_{wanted[current].args[1]}"
+            raise refuse(stage, d, f"update {current - 1} runs in strips, as stage {name}", f'write it on("{name}")')
+    return kept
+
+
+@dataclass(frozen=True, eq=False)
+class _Scan:
+    """Update `index` (1 is the first) of `stage`, in strips. `last`: the scan of the same stage that was cut before."""
+
+    graph: Graph
+    stage: Stage
+    index: int
+    asked: Directive
+    strict: bool
+    last: _Scan | None
+
+    def no(self, why: str, remedy: str) -> UserError:
+        return refuse(self.stage, self.asked, why, remedy)
+
+    def in_strips(self) -> Graph:
+        """The pipeline with the stages that the scan is made of."""
+        self.check()
+        made = [*self.before, self.ends, self.gains, self.starts, self.parts]
+        taken = {*self.graph.stage, *self.graph.input, *(p.name for p in self.graph.params)}
+        for s in made:
+            if s.name in taken:
+                raise self.no(f"a stage would be called {s.name!r}, which exists", "choose another name")
+        stages = [t for s in self.graph.stages for t in ((*made, self.whole) if s is self.stage else (s,))]
+        return replace(self.graph, stages=tuple(stages))
+
+    @cached_property
+    def update(self) -> Definition:
+        return self.stage.definitions[self.index]
+
+    @cached_property
+    def loop(self) -> ReductionDim:
+        for r in self.update.domain:
+            if r.name == str(self.asked.args[0]):
+                return r
+        known = did_you_mean(str(self.asked.args[0]), [r.name for r in self.update.domain])
+        raise self.no(f"update {self.index - 1} has no reduction loop {str(self.asked.args[0])!r}", known)
+
+    @cached_property
+    def strip(self) -> str:
+        """The dim that counts strips."""
+        return str(self.asked.args[1])
+
+    @cached_property
+    def length(self) -> int:
+        return int(self.asked.args[2])
+
+    @cached_property
+    def name(self) -> str:
+        return f"{self.stage.name}_{self.strip}"
+
+    @cached_property
+    def axis(self) -> int:
+        """The dim along which the scan goes."""
+        found = [k for k, i in enumerate(self.update.indices) if self.loop.name in names(i)]
+        if len(found) != 1:
+            raise self.no(f"loop {self.loop.name} does not go along one dim", "leave this update whole")
+        return found[0]
+
+    @cached_property
+    def dim(self) -> str:
+        return self.stage.dims[self.axis]
+
+    @cached_property
+    def step(self) -> int:
+        """1: towards larger coordinates, -1: towards smaller ones."""
+        form = linear(self.update.indices[self.axis])
+        step = form.coefficient(self.loop.name)
+        rest = simplify(self.update.indices[self.axis] - step * coordinate(self.loop.name))
+        if step not in (1, -1) or self.loop.name in names(rest) or loaded(rest):
+            raise self.no(f"{self.dim} does not go up or down by 1 with loop {self.loop.name}", "leave it whole")
+        return step
+
+    def check(self) -> None:
+        """Refuse what is not a linear scan of one value along one dim."""
+        stage, update = self.stage, self.update
+        if len(stage.dtypes) != 1 or len(update.domain) != 1 or update.condition is not None:
+            raise self.no("only scans of one value, over one loop without conditions, run in strips", "leave it whole")
+        assert self.loop is not None and self.step
+        others = tuple(d for d in stage.dims if d != self.dim)
+        if pure_dims(stage, update) != others:
+            raise self.no(f"the scan along {self.dim} moves along other dims, too", "leave it whole")
+        taken = {*stage.dims, self.loop.name, *(p.name for p in self.graph.params)}
+        if self.strip in taken:
+            raise self.no(f"{self.strip!r} already names a loop of {stage.name}, or a param", "choose another name")
+        if self.strict and stage.dtypes[0].is_float:
+            raise self.no("scans of floats in strips round differently, and strict=True forbids that",
+                          "drop strips, or compile without strict")  # fmt: skip
+        assert self.linear is not None
+
+    # Places along the dim.
+
+    @cached_property
+    def written(self) -> tuple[Expr, Expr]:
+        """The first and the last coordinate that the scan stores to."""
+        at = self.update.indices[self.axis]
+        ends = [substitute(at, {self.loop.name: e}) for e in (self.loop.min, self.loop.min + self.loop.extent - 1)]
+        low, high = map(simplify, ends if self.step > 0 else ends[::-1])
+        return low, high
+
+    @cached_property
+    def touched(self) -> tuple[Expr, Expr]:
+        """With the value that it starts from."""
+        low, high = self.written
+        return (simplify(low - 1), high) if self.step > 0 else (low, simplify(high + 1))
+
+    @cached_property
+    def is_all(self) -> bool:
+        """Whether nobody needs more of the stage than the scan touches."""
+        outputs = {o.stage: tuple(Interval(0, n - 1) for n in o.shape) for o in self.graph.outputs}
+        needed = required(self.graph, outputs, {}).get(self.stage.name)
+        if needed is None or not needed[self.axis].bounded:
+            return False
+        low, high = (expr(end, INDEX) for end in (needed[self.axis].low, needed[self.axis].high))
+        beyond = [simplify(d) for d in (low - self.touched[0], self.touched[1] - high)]
+        return all(isinstance(d, Const) and d.value >= 0 for d in beyond)
+
+    def inside(self, place: Expr) -> Expr:
+        return (place >= self.written[0]) & (place <= self.written[1])
+
+    def at(self, e: Expr, inner: Expr) -> Expr:
+        """Of the update, at a place of a strip; where it reads the stage itself, what was there before the scan."""
+        zero = substitute(self.update.indices[self.axis], {self.loop.name: const(0, INDEX)})
+        number = simplify((self.place(inner) - zero) * self.step)  # that of the loop, of which there are no others
+        number = build.minimum(build.maximum(number, self.loop.min), self.loop.min + self.loop.extent - 1)
+        given, value = self.given_at(inner), substitute(e, {self.loop.name: number})
+        return transform(value, lambda e: given if isinstance(e, Load) and e.buffer == self.stage.name else None)
+
+    def first_to_last(self, number: Expr) -> Expr:
+        """The place in a strip, by how many are before it."""
+        return number if self.step > 0 else self.length - 1 - number
+
+    # What the scan consists of.
+
+    @cached_property
+    def before(self) -> tuple[Stage, ...]:
+        """A stage of the definitions before the scan; none if that is one expression."""
+        earlier = self.stage.definitions[1 : self.index]
+        if not earlier:
+            return ()
+        name = f"{self.name}_given"
+        own = partial(_reading, {self.stage.name: name})
+        moved = [replace(d, values=tuple(own(v) for v in d.values)) for d in earlier]
+        return (Stage(name, self.stage.dims, self.stage.dtypes, self.stage.pure, tuple(moved), self.stage.where),)
+
+    def given(self, indices: tuple[Expr, ...]) -> Expr:
+        """What the scan finds at a place."""
+        if self.before:
+            return Load(self.stage.dtypes[0], 1, self.before[0].name, indices)
+        return substitute(self.stage.pure.values[0], dict(zip(self.stage.dims, indices, strict=True)))
+
+    def given_at(self, inner: Expr) -> Expr:
+        """At a place of a strip, or at the nearest one that is touched. Of a scan before it that has the same strips,
+        what is there in this one."""
+        if self.last is not None and self.goes_along(self.last):
+            places = {self.last.strip: coordinate(self.strip), self.dim: inner}
+            return self.last.load("", *(places.get(d, coordinate(d)) for d in self.last.parts.dims))
+        place = build.minimum(build.maximum(self.place(inner), self.touched[0]), self.touched[1])
+        return self.given(tuple(place if d == self.dim else coordinate(d) for d in self.stage.dims))
+
+    def goes_along(self, other: _Scan) -> bool:
+        return (
+            self.index == 1 and self.dim == other.dim and self.length == other.length
+            and all(map(same, self.touched, other.touched))
+        )  # fmt: skip
+
+    @cached_property
+    def linear(self) -> tuple[Expr, Expr]:
+        """The value that the update stores: so many times the one before it, plus the rest."""
+        here = self.update.indices
+        last = self.of_place(tuple(i - self.step if k == self.axis else i for k, i in enumerate(here)))
+        own = [e for e in self.update.loads if e.buffer == self.stage.name]
+        if len(last) + len(self.of_place(here)) < len(own) or not last:
+            raise self.no(f"a scan in strips reads {self.stage.name} where it stores, and one place before it",
+                          "leave it whole")  # fmt: skip
+        found = _linear(self.update.values[0], last)
+        if found is None or found[0] is None:
+            raise self.no("a value is not a multiple of the one before it plus something else", "leave it whole")
+        return found[0], const(0, self.stage.dtypes[0]) if found[1] is None else found[1]
+
+    def of_place(self, indices: tuple[Expr, ...]) -> list[Load]:
+        """The reads of a place of the stage itself."""
+        own = [e for e in self.update.loads if e.buffer == self.stage.name]
+        return [e for e in own if all(same(simplify(i), simplify(j)) for i, j in zip(e.indices, indices, strict=True))]
+
+    def own(self, inner: Expr) -> Expr:
+        """What is added; where the scan does not store, what is there. What it reads is read anyhow: loads under
+        conditions have regions of their own."""
+        inside, given, zero = self.inside(self.place(inner)), self.given_at(inner), const(0, self.stage.dtypes[0])
+        parts = _linear(self.linear[1], self.of_place(self.update.indices))
+        if parts is None:
+            return build.select(inside, self.at(self.linear[1], inner), given)
+        factor, rest = (None if e is None else self.at(e, inner) for e in parts)
+        if factor is None:
+            return build.select(inside, zero if rest is None else rest, given)
+        value = build.select(inside, factor, const(1, zero.dtype)) * given
+        return value if rest is None else value + build.select(inside, rest, zero)
+
+    def onwards(self, before: Expr, inner: Expr) -> Expr:
+        """So many times the value before it, where the scan stores."""
+        value = self.at(self.linear[0], inner) * before
+        return build.select(self.inside(self.place(inner)), value, const(0, value.dtype))
+
+    # The stages.
+
+    def place(self, inner: Expr) -> Expr:
+        return coordinate(self.strip) * self.length + inner
+
+    @cached_property
+    def within(self) -> ReductionDim:
+        return ReductionDim(self.loop.name, const(0, INDEX), const(self.length, INDEX))
+
+    def made(self, name: str, dims: tuple[str, ...], pure: Expr, *updates: Definition) -> Stage:
+        where = self.update.where
+        first = Definition(tuple(map(coordinate, dims)), (pure,), (), None, where)
+        return Stage(f"{self.name}{name}", dims, self.stage.dtypes, first, updates, where)
+
+    def changed(self, indices: tuple[Expr, ...], value: Expr, domain: ReductionDim) -> Definition:
+        return Definition(indices, (value,), (domain,), None, self.update.where)
+
+    @cached_property
+    def dims(self) -> tuple[str, ...]:
+        """Of what strips have one of."""
+        return tuple(self.strip if d == self.dim else d for d in self.stage.dims)
+
+    def load(self, name: str, *indices: Expr) -> Load:
+        return Load(self.stage.dtypes[0], 1, f"{self.name}{name}", indices)
+
+    def of_strip(self, name: str, strip: Expr, dims: tuple[str, ...]) -> Load:
+        return self.load(name, *(strip if d == self.strip else coordinate(d) for d in dims))
+
+    @cached_property
+    def ends(self) -> Stage:
+        inner = self.first_to_last(coordinate(self.loop.name))
+        last = self.of_strip("_ends", coordinate(self.strip), self.dims)
+        value = self.onwards(last, inner) + self.own(inner)
+        indices = tuple(map(coordinate, self.dims))
+        return self.made("_ends", self.dims, const(0, last.dtype), self.changed(indices, value, self.within))
+
+    @cached_property
+    def gains(self) -> Stage:
+        """Of those dims that factors depend on."""
+        inner = self.first_to_last(coordinate(self.loop.name))
+        factor = self.at(self.linear[0], inner)
+        dims = tuple(d for d in self.dims if d == self.strip or d in names(factor))
+        last = self.of_strip("_gains", coordinate(self.strip), dims)
+        value = self.onwards(last, inner)
+        indices = tuple(map(coordinate, dims))
+        return self.made("_gains", dims, const(1, last.dtype), self.changed(indices, value, self.within))
+
+    @cached_property
+    def starts(self) -> Stage:
+        first, last = (e // self.length for e in self.touched)
+        number = coordinate(self.loop.name)
+        now = first + number if self.step > 0 else last - number
+        before = now - self.step
+        gain = self.of_strip("_gains", before, self.gains.dims)
+        value = gain * self.of_strip("_starts", before, self.dims) + self.of_strip("_ends", before, self.dims)
+        indices = tuple(now if d == self.strip else coordinate(d) for d in self.dims)
+        # The first one's start is not used; found all the same, it makes a loop that is never empty.
+        domain = ReductionDim(self.loop.name, const(0, INDEX), last - first + 1)
+        return self.made("_starts", self.dims, const(0, value.dtype), self.changed(indices, value, domain))
+
+    @cached_property
+    def parts(self) -> Stage:
+        dims = tuple(n for d in self.stage.dims for n in ((self.strip, d) if d == self.dim else (d,)))
+        here = coordinate(self.dim)
+        start = self.of_strip("_starts", coordinate(self.strip), self.dims)
+        own = self.own(here)
+        first = build.binary("eq", here, self.first_to_last(const(0, INDEX)))
+        times = build.select(self.inside(self.place(here)), self.at(self.linear[0], here), const(0, start.dtype))
+        pure = build.select(first, times * start + own, own)  # starts are read anyhow, as all that is loaded
+
+        now = self.first_to_last(coordinate(self.loop.name))
+        own, last = (
+            self.load("", *(at if d == self.dim else coordinate(d) for d in dims)) for at in (now, now - self.step)
+        )
+        value = self.onwards(last, now) + own
+        domain = ReductionDim(self.loop.name, const(1, INDEX), const(self.length - 1, INDEX))
+        return self.made("", dims, pure, self.changed(own.indices, value, domain))
+
+    @cached_property
+    def whole(self) -> Stage:
+        """The stage itself, which the scan is no longer an update of."""
+        here = coordinate(self.dim)
+        places = {self.strip: here // self.length, self.dim: here % self.length}
+        part = self.load("", *(places.get(d, coordinate(d)) for d in self.parts.dims))
+        touched = (here >= self.touched[0]) & (here <= self.touched[1])
+        given = self.given(tuple(map(coordinate, self.stage.dims)))
+        pure = replace(self.stage.pure, values=(part if self.is_all else build.select(touched, part, given),))
+        return replace(self.stage, pure=pure, updates=self.stage.updates[self.index :])
+
+
+def _reading(renamed: dict[str, str], e: Expr) -> Expr:
+    """An expression that reads other buffers."""
+
+    def change(n: Expr) -> Expr | None:
+        if isinstance(n, Load) and n.buffer in renamed:
+            return Load(n.dtype, n.lanes, renamed[n.buffer], tuple(_reading(renamed, i) for i in n.indices), n.mask)
+        return None
+
+    return transform(e, change)
+
+
+_Parts = tuple[Expr | None, Expr | None]  # how many times a value, and what is added to that; None: 0
+_LINEAR = ("add", "sub", "neg", "mul", "div", "select")
+
+
+def _linear(e: Expr, unknown: list[Load]) -> _Parts | None:
+    """An expression as a multiple of a value, which is read so, and a rest; None if it is not linear in it."""
+    found: dict[int, tuple[_Parts | None]] = {}
+    buffers = {e.buffer for e in unknown}
+
+    def operands(e: Expr) -> tuple[Expr, ...]:
+        return e.args if isinstance(e, Op) and e.op in _LINEAR and not buffers.isdisjoint(loaded(e)) else ()
+
+    def visit(e: Expr) -> tuple[_Parts | None]:
+        if isinstance(e, Load) and any(same(e, other) for other in unknown):
+            return ((const(1, e.dtype), None),)
+        if not any(isinstance(n, Load) and any(same(n, other) for other in unknown) for n in walk(e)):
+            return ((None, e),)
+        parts = [found[id(a)][0] for a in operands(e)]
+        if not parts or any(p is None for p in parts):
+            return (None,)
+        assert isinstance(e, Op)
+        return (_combined(e, [p for p in parts if p is not None]),)
+
+    return each_once(e, found, visit, operands)[0]
+
+
+def _combined(e: Op, parts: list[_Parts]) -> _Parts | None:
+    """An operation on what is linear."""
+    (a, b), (c, d) = parts[0], parts[-1]
+    if e.op in ("add", "sub"):
+        return _sum(e.op, a, c), _sum(e.op, b, d)
+    if e.op == "neg":
+        return _sum("sub", None, a), _sum("sub", None, b)
+    if e.op == "mul":
+        (a, b), (c, d) = parts if c is None else parts[::-1]
+        return None if c is not None or d is None else (_times("mul", a, d), _times("mul", b, d))
+    if e.op == "div":
+        by = e.args[1]
+        return None if c is not None or not e.dtype.is_float else (_times("div", a, by), _times("div", b, by))
+    (condition, then, otherwise), zero = parts, const(0, e.dtype)
+    if condition[0] is not None:
+        return None
+    pairs = [[zero if v is None else v for v in pair] for pair in zip(then, otherwise, strict=True)]
+    factor, rest = (build.select(e.args[0], *pair) for pair in pairs)
+    return factor, rest
+
+
+def _sum(op: str, a: Expr | None, b: Expr | None) -> Expr | None:
+    if b is None:
+        return a
+    if a is None:
+        return b if op == "add" else build.unary("neg", b)
+    return build.binary(op, a, b)
+
+
+def _times(op: str, a: Expr | None, by: Expr) -> Expr | None:
+    if a is None:
+        return None
+    return by if op == "mul" and _is_one(a) else build.binary(op, a, by)
+
+
+def _is_one(e: Expr) -> bool:
+    return same(e, const(1, e.dtype))
