@@ -13,7 +13,7 @@ from pantile.codegen.emit import emit
 from pantile.expr.build import broadcast, cast, ramp
 from pantile.expr.nodes import Broadcast, Expr, Load, Op, Ramp, Shuffle, const, op, var
 from pantile.expr.types import INDEX, UINT8, dtype
-from pantile.ir.nodes import Block, Prefetch, Program, Stmt, Store
+from pantile.ir.nodes import Block, Manner, Prefetch, Program, Stmt, Store
 from pantile.target import CPUS, host
 
 from .kernels import Array, argument, dense, i64, run
@@ -241,7 +241,7 @@ def test_a_store_ends_what_a_load_knew() -> None:
 
 def test_nontemporal_and_prefetch() -> None:
     a, out = values("float32", 8), np.zeros(8, np.float32)
-    store = Store("out", (ramp(i64(0), 1, 8),), dense("float32", "a", i64(0), 8), None, True)
+    store = Store("out", (ramp(i64(0), 1, 8),), dense("float32", "a", i64(0), 8), None, Manner.NONTEMPORAL)
     body = Block((Prefetch("a", (i64(100),)), Prefetch("a", (ramp(i64(100), 1, 4),)), store))
     assert run(body, {"a": a, "out": out}, ["out"]) == 0
     assert np.array_equal(a, out)

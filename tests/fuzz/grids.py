@@ -38,6 +38,8 @@ class GridScheduler(Scheduler):
         for k in range(len(stage.definitions)):
             for _ in range(self.pick([0, 0, 0, 1, 2])):
                 self.shape_loops(stage, k)
+            if k and self.chance(50) and not stage.dtypes[0].is_float:  # whose sums are rounded, in no certain order
+                self.attempt(lambda k=k: self.definition(stage, k).atomic())
             self.pick(_GRIDS)(self, stage, k)
             for _ in range(self.pick([0, 0, 1, 2])):
                 self.inside_of_threads(stage, k)

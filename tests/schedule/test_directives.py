@@ -37,6 +37,7 @@ EVERYTHING = (
     .update(1)
     .rfactor("r.x", "u")
     .strips("r.y", "s", 32)
+    .atomic()
     .pure()
 )
 
@@ -114,7 +115,9 @@ calls = st.one_of(
     st.tuples(st.sampled_from(["compute_at", "store_at", "compute_with"]), st.tuples(names, names)),
     st.tuples(st.just("rfactor"), st.tuples(names, new)),
     st.tuples(st.just("strips"), st.tuples(names, new, st.integers(2, 64))),
-    st.tuples(st.sampled_from(["compute_root", "compute_inline", "store_root", "nontemporal", "pure"]), st.just(())),
+    st.tuples(
+        st.sampled_from(["compute_root", "compute_inline", "store_root", "nontemporal", "pure", "atomic"]), st.just(())
+    ),
     st.tuples(st.just("clone_in"), st.tuples(names, st.sampled_from(["copy", "f_2"]), st.integers(0, 3))),
     st.tuples(st.just("copy_in"), st.tuples(names, st.just("near"), new, st.integers(0, 3))),
     st.tuples(st.just("copy_out"), st.tuples(st.just("far"))),

@@ -9,7 +9,7 @@ import pytest
 
 from pantile.expr.nodes import Expr, op
 from pantile.expr.types import FLOAT32, UINT8
-from pantile.ir.nodes import Alloc, Barrier, Block, Commit, If, Kernel, Stmt, Store, Wait
+from pantile.ir.nodes import Alloc, Barrier, Block, Commit, If, Kernel, Manner, Stmt, Store, Wait
 from pantile.simulator import SimulationError
 from pantile.target.kinds import Memory
 
@@ -63,7 +63,7 @@ def copied_ahead(waits: bool = True, barrier: bool = True, commits: bool = True)
     """Rows in two slots: while one is read, the next one is copied."""
 
     def copy(row: Expr) -> Stmt:
-        return threads(64, Store("s", (row % 2 * 64 + T,), load("img", row * 64 + T), asynchronous=True))
+        return threads(64, Store("s", (row % 2 * 64 + T,), load("img", row * 64 + T), manner=Manner.ASYNCHRONOUS))
 
     group = [Commit()] if commits else []
     ready = [*([Wait(0)] if waits else []), *([Barrier()] if barrier else [])]
@@ -92,7 +92,7 @@ def test_asynchronous_copies_are_waited_for() -> None:
 
 def test_a_barrier_comes_behind_the_wait() -> None:
     """What a thread has waited for, others see only once all have."""
-    copy = threads(64, Store("s", (T,), load("img", T), asynchronous=True))
+    copy = threads(64, Store("s", (T,), load("img", T), manner=Manner.ASYNCHRONOUS))
     body = shared("s", 64, copy, Commit(), Barrier(), Wait(0),
                   threads(64, store("out", B * 64 + T, load("s", index(63) - T))))  # fmt: skip
     fails(
@@ -102,8 +102,11 @@ def test_a_barrier_comes_behind_the_wait() -> None:
 
 
 def test_all_but_the_last_groups_are_waited_for() -> None:
-    copies = [s for k in range(3) for s in (
-        threads(64, Store("s", (T + 64 * k,), load("img", T + 64 * k), asynchronous=True)), Commit())]  # fmt: skip
+    def copy(k: int) -> Stmt:
+        return threads(64, Store("s", (T + 64 * k,), load("img", T + 64 * k), manner=Manner.ASYNCHRONOUS))
+
+    copies = [s for k in range(3) for s in (copy(k), Commit())]
+
     def read(k: int) -> Kernel:
         used = threads(64, store("out", B * 64 + T, load("s", index(63 + 64 * k) - T)))
         return kernel(shared("s", 192, *copies, Wait(1), Barrier(), used), bytes_shared=768)
@@ -112,6 +115,41 @@ def test_all_but_the_last_groups_are_waited_for() -> None:
     fails(
         read(2),
         "kernel k, block 0, thread 0: reads s at element 191, to which a copy is on its way that nobody has waited for",
+    )
+
+
+def combine(buffer: str, at: Expr, value: Expr) -> Store:
+    return Store(buffer, (at,), load(buffer, at) + value, None, Manner.ATOMIC)
+
+
+def test_threads_combine_one_place() -> None:
+    """They may, all of them; with others they race."""
+    meet = threads(64, combine("s", T // 2, load("img", T)))
+    begin, end = threads(32, store("s", T, number(0.0))), threads(32, store("out", B * 32 + T, load("s", T)))
+
+    def made(*body: Stmt) -> Kernel:
+        return kernel(shared("s", 32, *body), bytes_shared=128)
+
+    out, img = np.zeros(32, np.float32), floats(64)
+    run(made(begin, Barrier(), meet, meet, Barrier(), end), 1, out, img)
+    np.testing.assert_allclose(out, 2 * img.reshape(32, 2).sum(axis=1), rtol=1e-6)
+    combined = "kernel k, block 0, thread 1: combines s at element 0, written by thread 0 without a barrier in between"
+    fails(made(begin, meet, Barrier(), end), combined)
+    fails(
+        made(begin, Barrier(), meet, end),
+        "kernel k, block 0, thread 0: reads s at element 0, written by several threads without a barrier in between",
+    )
+    fails(made(meet), "kernel k, block 0, thread 0: s is read at element 0 of shared memory, which nobody has written")
+
+
+def test_blocks_combine_one_place() -> None:
+    first = kernel(threads(32, store("out", B * 32 + T, number(0.0))))
+    out, img = np.zeros(64, np.float32), floats(64)
+    run(first, 2, out, img)
+    meet = threads(64, combine("out", T // 2, load("img", T)))
+    fails(
+        kernel(meet, Barrier(), threads(32, store("out", T, number(1.0)))),
+        "kernel k, block 0, thread 0: out is combined at element 0 of its memory, which nobody has written",
     )
 
 

@@ -13,7 +13,8 @@ from ..errors import InternalError
 from ..expr.congruence import ANY, Class
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Shuffle
 from ..expr.types import UINT8, DType
-from ..ir.nodes import Prefetch, Store
+from ..ir.atomic import combined
+from ..ir.nodes import Manner, Prefetch, Store
 from ..target import Target
 from .checks import check_access
 from .context import Context
@@ -205,7 +206,10 @@ def _load_masked_dense(ctx: Context, e: Load, index: Affine, mask: str) -> str:
 
 def write_store(ctx: Context, s: Store) -> None:
     """Store the lanes of a value; where two lanes meet, the later one stays."""
-    if s.asynchronous and isinstance(s.value, Load) and _copy(ctx, s, s.value):
+    if s.manner is Manner.ATOMIC:
+        _combine(ctx, s)
+        return
+    if s.manner is Manner.ASYNCHRONOUS and isinstance(s.value, Load) and _copy(ctx, s, s.value):
         return
     mask = _live_mask(s.mask)
     t, lanes = s.value.dtype, s.value.lanes
@@ -265,9 +269,21 @@ def _in_space(ctx: Context, pointer: str, space: int) -> str:
     return f"{kind} {ctx.fn.value(f'addrspacecast ptr {pointer} to {kind}')}"
 
 
+def _combine(ctx: Context, s: Store) -> None:
+    """What is there with something else, in one instruction, whose result nobody needs."""
+    name, term = combined(s)
+    t, value = term.dtype, ctx.value(term)
+    start, offset = _scalar_address(ctx, s.buffer, s.indices[0])
+    pointer = _pointer(ctx, s.buffer, t, start, offset)
+    kind = "f" if t.is_float else "u" if name in ("min", "max") and t.kind == "uint" else ""
+    kept = f'{memory_type(t)} {_to_memory(ctx, t, 1, value)} syncscope("device") monotonic, align {t.bytes}'
+    ctx.fn.effect(f"atomicrmw {kind}{name} ptr {pointer}, {kept}{ctx.module.alias[s.buffer]}")
+    ctx.fn.forget_loads(s.buffer)
+
+
 def _store_at(ctx: Context, s: Store, t: DType, lanes: int, raw: str, start: _Start, offset: int) -> None:
     pointer, align = _pointer(ctx, s.buffer, t, start, offset), _alignment(ctx, s.buffer, t, start, offset)
-    note = ctx.module.alias[s.buffer] + (_NONTEMPORAL if s.nontemporal else "")
+    note = ctx.module.alias[s.buffer] + (_NONTEMPORAL if s.manner is Manner.NONTEMPORAL else "")
     ctx.fn.effect(f"store {memory_type(t, lanes)} {raw}, ptr {pointer}, align {align}{note}")
 
 

@@ -4,7 +4,7 @@
          | Let(name, value, body)                a scalar (or vector) by name
          | Block(stmts)
          | If(condition, then, otherwise)        scalar condition
-         | Store(buffer, indices, value, mask)   a vector value stores its lanes
+         | Store(buffer, indices, value, mask)   a vector value stores its lanes; atomic: see `Manner`
          | Produce(stage, body)                  readable marker: body computes `stage`; no meaning of its own
          | Realize(buffer, dtype, box, body)     a buffer lives during body; box = (min, extent) per storage dim
          | Alloc(buffer, dtype, size, memory, body)     after flattening: `size` elements, 64-byte aligned
@@ -27,9 +27,22 @@ After `flatten`, every Load and Store has one index, counted in elements from th
 
 from __future__ import annotations
 
+from enum import Enum
+
 from ..expr.nodes import Const, Expr, Var, node
 from ..expr.types import DType
 from ..target.kinds import Kind, Memory
+
+
+class Manner(Enum):
+    """How something is stored. NONTEMPORAL: past all caches. ATOMIC: its value is what is there, combined with
+    something else; other threads may combine the same place with theirs at the same time, and none is lost.
+    ASYNCHRONOUS: a copy to shared memory that is there once its thread has waited for it."""
+
+    PLAIN = "plain"
+    NONTEMPORAL = "nontemporal"
+    ATOMIC = "atomic"
+    ASYNCHRONOUS = "asynchronous"
 
 
 @node()
@@ -83,8 +96,7 @@ class Store(Stmt):
     indices: tuple[Expr, ...]
     value: Expr
     mask: Expr | None = None
-    nontemporal: bool = False
-    asynchronous: bool = False  # a copy to shared memory that is there once its thread has waited for it
+    manner: Manner = Manner.PLAIN
 
 
 @node()

@@ -30,6 +30,7 @@ from .nodes import (
     Kernel,
     Launch,
     Let,
+    Manner,
     Prefetch,
     Produce,
     Program,
@@ -128,7 +129,7 @@ def _show_if(s: If) -> list[str]:
 
 def _show_store(s: Store) -> list[str]:
     mask = "" if s.mask is None else f" if {show_expr(s.mask)}"
-    stream = "  # nontemporal" if s.nontemporal else "  # asynchronous" if s.asynchronous else ""
+    stream = "" if s.manner is Manner.PLAIN else f"  # {s.manner.value}"
     return [f"{s.buffer}[{_list(s.indices)}] = {show_expr(s.value)}{mask}{stream}"]
 
 

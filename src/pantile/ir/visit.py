@@ -46,7 +46,7 @@ def _make_for(s: For, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:
 
 def _make_store(s: Store, e: tuple[Expr, ...], _: tuple[Stmt, ...]) -> Stmt:
     n = len(s.indices)
-    return Store(s.buffer, e[:n], e[n], None if s.mask is None else e[n + 1], s.nontemporal, s.asynchronous)
+    return Store(s.buffer, e[:n], e[n], None if s.mask is None else e[n + 1], s.manner)
 
 
 def _make_realize(s: Realize, e: tuple[Expr, ...], b: tuple[Stmt, ...]) -> Stmt:

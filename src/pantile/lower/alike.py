@@ -194,7 +194,7 @@ _STATEMENTS: dict[type[Stmt], Callable[[_Reader, Any], tuple[object, ...]]] = {
     Let: lambda r, s: (Let, r.own_scalar(s.name)),
     Block: lambda r, s: (Block, len(s.stmts)),
     If: lambda r, s: (If, s.otherwise is None),
-    Store: lambda r, s: (Store, r.buffer(s.buffer), s.mask is None, s.nontemporal, s.asynchronous),
+    Store: lambda r, s: (Store, r.buffer(s.buffer), s.mask is None, s.manner),
     Produce: lambda r, s: (),  # a mark for readers
     Alloc: lambda r, s: (Alloc, r.own_buffer(s.buffer), s.dtype, s.memory, s.offset is None, s.slots),
     Prefetch: lambda r, s: (Prefetch, r.buffer(s.buffer), r.dtypes[s.buffer]),

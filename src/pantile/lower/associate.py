@@ -247,4 +247,4 @@ def _rewritten(s: Stmt, new: dict[int, Expr]) -> Stmt:
             return new.get(id(e), e)
         return rebuild(e, tuple([memo[id(c)] for c in operands(e)]))
 
-    return Store(s.buffer, s.indices, each_once(s.value, memo, visit, operands), s.mask, s.nontemporal)
+    return Store(s.buffer, s.indices, each_once(s.value, memo, visit, operands), s.mask, s.manner)

@@ -22,7 +22,7 @@ from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, const, op
 from ..expr.types import INDEX
 from ..expr.visit import children, loaded, operands_first, substitute, walk_values
 from ..ir import visit as ir
-from ..ir.nodes import Block, For, Let, Stmt, Store
+from ..ir.nodes import Block, For, Let, Manner, Stmt, Store
 from ..target.kinds import Kind
 
 _EXTREMES = ("min", "max")
@@ -44,11 +44,11 @@ def _sooner(s: Stmt) -> Stmt | None:
 def _in_iteration(s: Stmt, loop: str) -> Stmt:
     if isinstance(s, (Block, Let)):
         return ir.rebuild(s, ir.expressions(s), tuple([_in_iteration(c, loop) for c in ir.children(s)]))
-    if not isinstance(s, Store) or s.buffer not in loaded(s.value):
+    if not isinstance(s, Store) or s.buffer not in loaded(s.value) or s.manner is Manner.ATOMIC:
         return s
     if not isinstance(s.value, Op) or s.value.op not in _EXTREMES or s.value.dtype is INDEX:
         return s
-    return Store(s.buffer, s.indices, _carried_last(s.value, s, loop), s.mask, s.nontemporal)
+    return Store(s.buffer, s.indices, _carried_last(s.value, s, loop), s.mask, s.manner)
 
 
 def _carried_last(root: Op, store: Store, loop: str) -> Expr:

@@ -86,7 +86,7 @@ class _Flattener:
         inside = tuple([self.visit(c, inner, arena) for c, inner in step(s, scope)])
         s = ir.rebuild(s, new, inside)
         if isinstance(s, Store):
-            return Store(s.buffer, (self.index(s.buffer, s.indices),), s.value, s.mask, s.nontemporal)
+            return Store(s.buffer, (self.index(s.buffer, s.indices),), s.value, s.mask, s.manner)
         if isinstance(s, Prefetch):
             return Prefetch(s.buffer, (self.index(s.buffer, s.indices),))
         return s

@@ -47,7 +47,7 @@ class _Folder:
         new = tuple(transform(e, lambda n: self.load(n, lets)) for e in ir.expressions(s))
         s = ir.rebuild(s, new, tuple([self.statement(c, _inside(s, lets)) for c in ir.children(s)]))
         if isinstance(s, Store):
-            return Store(s.buffer, self.circular(s.buffer, s.indices, lets), s.value, s.mask, s.nontemporal)
+            return Store(s.buffer, self.circular(s.buffer, s.indices, lets), s.value, s.mask, s.manner)
         if isinstance(s, Realize):
             box = tuple((const(0, INDEX), const(self.wanted[s.buffer, k], INDEX)) if (s.buffer, k) in self.wanted
                         else side for k, side in enumerate(s.box))  # fmt: skip

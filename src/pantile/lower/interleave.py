@@ -101,7 +101,7 @@ def _offset(s: Store, first: Store, channels: int) -> int | None:
     """By how many elements it stores beside the first one, if it stores as many pixels of the same buffer."""
     if s.buffer != first.buffer or s.value.lanes != first.value.lanes or _channels(s) != channels:
         return None
-    return None if s.nontemporal != first.nontemporal else _apart(s.indices[0], first.indices[0])
+    return None if s.manner != first.manner else _apart(s.indices[0], first.indices[0])
 
 
 def _apart(a: Expr, b: Expr) -> int | None:
@@ -152,7 +152,7 @@ def _whole(stores: Sequence[Store]) -> Stmt:
     found = rows(values, lambda nodes, part: leaf(nodes, part, first)) or [_interleaved(values)]
     starts = [index.base + k * first.value.lanes for k in range(len(found))]
     return ir.block(*[
-        Store(first.buffer, (ramp(start, 1, value.lanes),), value, None, first.nontemporal)
+        Store(first.buffer, (ramp(start, 1, value.lanes),), value, None, first.manner)
         for start, value in zip(starts, found, strict=True)
     ])  # fmt: skip
 

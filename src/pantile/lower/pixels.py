@@ -110,7 +110,7 @@ class _Held:
         else:
             assert isinstance(first.indices[0], Ramp)
             starts = [ramp(first.indices[0].base + k * lanes, 1, lanes) for k in range(len(found))]
-        parts = [Store(first.buffer, (i,), e, None, first.nontemporal) for i, e in zip(starts, found, strict=True)]
+        parts = [Store(first.buffer, (i,), e, None, first.manner) for i, e in zip(starts, found, strict=True)]
         self.made += parts
         return ir.block(*parts)
 

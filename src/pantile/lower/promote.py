@@ -28,7 +28,7 @@ from ..expr.nodes import Const, Expr, Load, Ramp, const
 from ..expr.types import INDEX, DType
 from ..expr.visit import key, loaded, names, transform, union, walk_loads
 from ..ir import visit as ir
-from ..ir.nodes import Block, For, If, Let, Prefetch, Realize, Stmt, Store
+from ..ir.nodes import Block, For, If, Let, Manner, Prefetch, Realize, Stmt, Store
 from ..target.kinds import Kind, Memory
 from .names import of_buffer
 
@@ -205,7 +205,7 @@ def _accesses(s: Stmt, buffers: Container[str], certain: bool, runs: bool) -> It
         if e.buffer in buffers:
             yield e.buffer, e.indices, e.dtype if certain and e.mask is None else None, e.lanes, _How.LOADED
     if isinstance(s, Store) and s.buffer in buffers:
-        plain = certain and not s.nontemporal and (s.mask is None or _reads(s.value, s.buffer, s.indices))
+        plain = certain and s.manner is Manner.PLAIN and (s.mask is None or _reads(s.value, s.buffer, s.indices))
         how = _How.STORED if runs else _How.STORED_IF_IT_RUNS
         yield s.buffer, s.indices, s.value.dtype if plain else None, s.value.lanes, how
     if isinstance(s, (Prefetch, Realize)) and s.buffer in buffers:

@@ -48,7 +48,7 @@ class Decided:
         if isinstance(s, If) and is_true(s.condition):
             return s.then
         if isinstance(s, Store) and s.mask is not None and is_true(s.mask):
-            return Store(s.buffer, s.indices, s.value, None, s.nontemporal)
+            return Store(s.buffer, s.indices, s.value, None, s.manner)
         return s
 
     def expression(self, e: Expr) -> Expr:

@@ -112,7 +112,7 @@ class _Renaming:
         own = tuple([self.expression(e) for e in ir.expressions(s)])
         s = ir.rebuild(s, own, tuple([self.statement(c) for c in ir.children(s)]))
         if isinstance(s, Store) and s.buffer in self.homes:
-            return Store(self.homes[s.buffer], s.indices, s.value, s.mask, s.nontemporal)
+            return Store(self.homes[s.buffer], s.indices, s.value, s.mask, s.manner)
         return Prefetch(self.homes[s.buffer], s.indices) if isinstance(s, Prefetch) and s.buffer in self.homes else s
 
     def expression(self, e: Expr) -> Expr:

@@ -55,7 +55,7 @@ class _Splitter:
             inner_lows = {**lows, s.buffer: tuple(substitute(low, lets) for low, _ in s.box)}
         s = ir.rebuild(s, new, tuple([self.statement(c, inner_lets, inner_lows) for c in ir.children(s)]))
         if isinstance(s, Store):
-            return Store(s.buffer, self.place(s.buffer, s.indices, lets, lows), s.value, s.mask, s.nontemporal)
+            return Store(s.buffer, self.place(s.buffer, s.indices, lets, lows), s.value, s.mask, s.manner)
         if isinstance(s, Prefetch):
             return Prefetch(s.buffer, self.place(s.buffer, s.indices, lets, lows))
         if isinstance(s, Realize) and s.buffer in self.split:

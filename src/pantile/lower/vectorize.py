@@ -117,7 +117,7 @@ class _Vectorizer:
         if lanes == 1 and value.lanes > 1:
             raise InternalError(f"all lanes store to {s.buffer} at the same place")
         mask = None if s.mask is None else broadcast(self.expression(s.mask), lanes)
-        return Store(s.buffer, indices, broadcast(value, lanes), mask, s.nontemporal)
+        return Store(s.buffer, indices, broadcast(value, lanes), mask, s.manner)
 
     def expression(self, e: Expr) -> Expr:
         self.keep.append(e)

@@ -558,6 +558,18 @@ class StageSchedule:
                            '.rfactor("r.y", "u") or .rfactor("r.y", "r.x", "u", "v")')  # fmt: skip
         return self._with("rfactor", *map(name_of, loops_and_vars[:n]), *map(new_name, loops_and_vars[n:]))
 
+    def atomic(self) -> StageSchedule:
+        """Threads and blocks of a GPU may share reduction loops of this update: each combines its values with what is
+        there, in one instruction, whoever comes first. pt.on("hist").update().atomic().block("r.y").thread("r.x"):
+
+            for r.y:                                   block for r.y:
+                for r.x: hist[img[r.y, r.x]] += 1  ->      thread for r.x: hist[img[r.y, r.x]] += 1  # atomic
+
+        For +, minimum, maximum, &, | and ^ of integers of 32 and 64 bits, and + of float32 and float64, which strict
+        pipelines refuse. On CPUs it says nothing.
+        """
+        return self._with("atomic")
+
     def strips(self, loop: Named, strip: Named, length: int) -> StageSchedule:
         """A scan in strips that do not wait for each other. pt.on("f").update().strips("r.y", "s", 8):
 

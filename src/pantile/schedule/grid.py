@@ -134,6 +134,9 @@ def _check_kept(s: StageDraft, asked: Directive, kinds: set[Kind]) -> None:
         where = "outside of all blocks" if inside is None else f"inside of a {inside}"
         raise s.no(asked, f"{s.stage.name} is stored {where}, and threads of one block share this memory",
                    "store it at a block loop, or at a loop between blocks and threads")  # fmt: skip
+    atomic = next((nest.atomic for nest in s.nests if nest.atomic is not None), None)
+    if memory in (Memory.REGISTER, Memory.STACK) and atomic is not None:
+        raise s.no(atomic, f"{s.stage.name} is memory of one thread, by {asked}", "store it in shared memory")
     if memory in (Memory.REGISTER, Memory.STACK) and not kinds.intersection(AT_ONCE):
         raise s.no(asked, f"{s.stage.name} is stored outside of all threads, and this is memory of one thread",
                    "compute it at a thread loop or in it, or at a block whose threads each keep their own")  # fmt: skip

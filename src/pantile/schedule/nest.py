@@ -10,6 +10,7 @@ from dataclasses import field
 
 from ..dataclass import dataclass
 from ..errors import UserError
+from ..expr.types import DType
 from ..graph.nodes import Graph, Stage
 from ..target.kinds import WRITTEN_OUT, Kind
 from .directives import KINDS, OF_SEVERAL, SUFFIX, Directive
@@ -47,6 +48,7 @@ class NestDraft:
     rewrites: list[Split | Fuse] = field(default_factory=list)
     # Every name a loop has had, so that none is used for two things.
     used: set[str] = field(default_factory=set)
+    atomic: Directive | None = None
 
     @property
     def names(self) -> list[str]:
@@ -67,7 +69,8 @@ class NestDraft:
 
     def finished(self) -> Nest:
         """The nest as lowering reads it."""
-        return Nest(tuple(self.rewrites), tuple(Loop(x.name, x.kind, x.partition, x.mark) for x in self.loops))
+        return Nest(tuple(self.rewrites), tuple(Loop(x.name, x.kind, x.partition, x.mark) for x in self.loops),
+                    self.atomic is not None)  # fmt: skip
 
 
 def draft_nest(graph: Graph, stage: Stage, index: int, strict: bool) -> NestDraft:
@@ -212,9 +215,12 @@ def _mark(nest: NestDraft, d: Directive, name: str) -> None:
 def _check_mark(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
     if KINDS[d.verb] in WRITTEN_OUT and loop.extent is None and not loop.inferred:
         raise unknown_extent(nest, d, loop)
-    if d.verb == "lane" and loop.ordered:
+    kind, is_atomic = KINDS[d.verb], nest.atomic is not None
+    if is_atomic and kind is Kind.VECTOR:
+        raise nest.no(d, f"{nest.title} is atomic, and combines one value at a time", "leave the loop serial")
+    if kind is Kind.LANE and loop.ordered:
         _check_combined(nest, d, loop)
-    elif d.verb != "unroll" and loop.ordered:
+    elif loop.ordered and kind is not Kind.UNROLL and not (is_atomic and kind in (Kind.BLOCK, Kind.THREAD)):
         raise nest.no(d, f"the iterations of loop {loop.name} of {nest.title} touch the same elements of "
                       f"{nest.stage.name}", _instead_of_racing(nest, d))  # fmt: skip
 
@@ -228,6 +234,24 @@ def _check_combined(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
     if nest.strict and not all(f.is_exact for f in found):
         raise nest.no(d, f"lanes that combine the terms of loop {loop.name} would round float sums differently, and "
                       "strict=True forbids that", "leave it serial, or compile without strict")  # fmt: skip
+
+
+def atomic(nest: NestDraft, d: Directive) -> None:
+    """What one instruction of a GPU can do."""
+    terms = accumulation(nest.stage, nest.stage.definitions[nest.index])
+    if nest.index == 0 or terms is None or not all(_is_one_instruction(t.op, t.dtype) for t in terms):
+        raise nest.no(d, f"{nest.title} does not combine each value with a new one by +, minimum, maximum, &, | or ^ "
+                      "of integers of 32 or 64 bits, or by + of float32 or float64", "leave atomic out")  # fmt: skip
+    if nest.strict and not all(t.is_exact for t in terms):
+        raise nest.no(d, "sums of floats in any order round differently, and strict=True forbids that",
+                      "drop atomic, or compile without strict")  # fmt: skip
+    nest.atomic = d
+
+
+def _is_one_instruction(name: str, t: DType) -> bool:
+    if t.is_float:
+        return name == "add" and t.kind == "float" and t.bits in (32, 64)
+    return name in ("add", "min", "max", "and", "or", "xor") and t.is_int and t.bits in (32, 64)
 
 
 def unknown_extent(nest: NestDraft, d: Directive, loop: LoopDraft) -> UserError:
@@ -255,7 +279,7 @@ def partition(nest: NestDraft, d: Directive) -> None:
 
 
 DIRECTIVES = {
-    "split": split, "tile": tile, "reorder": reorder, "fuse": fuse, "partition": partition,
+    "split": split, "tile": tile, "reorder": reorder, "fuse": fuse, "partition": partition, "atomic": atomic,
     **dict.fromkeys(KINDS, mark),
 }  # fmt: skip
 

@@ -62,6 +62,7 @@ class Nest:
 
     rewrites: tuple[Split | Fuse, ...]
     loops: tuple[Loop, ...]
+    atomic: bool = False  # threads may share loops whose iterations meet at the same elements
 
 
 class Site(NamedTuple):

@@ -80,7 +80,7 @@ def _directives_of(directives: list[Directive], definition: int) -> list[int]:
 
 
 _KNOWN: WeakKeyDictionary[Graph, dict[tuple[object, ...], Graph]] = WeakKeyDictionary()
-_ABOUT_LOOPS = ("split", "tile", "reorder", "fuse", *KINDS, "partition")
+_ABOUT_LOOPS = ("split", "tile", "reorder", "fuse", *KINDS, "partition", "atomic")
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from ..expr.types import DType
 from ..reference.floats import held
 from .active import Array
 from .races import Accesses
-from .touching import Access, Around, bits, failure, from_memory, race, to_memory, who
+from .touching import COMBINE, Access, Around, bits, failure, from_memory, race, to_memory, who
 from .traffic import Traffic
 
 _strided = np.lib.stride_tricks.as_strided
@@ -93,6 +93,26 @@ class GlobalInLaunch:
             raise race(self._around, m.name, by, clash, "writes")
         if m.written is not None:
             m.written[place] = True
+
+    def combine(self, access: Access, value: Array, name: str) -> None:
+        m = self._memory
+        places = self._checked(access, "combined")
+        if m.written is not None:
+            missing = access.first(~m.written.take(places, mode="clip"))
+            if missing is not None:
+                block, thread, index = missing
+                text = f"{m.name} is combined at element {index} of its memory, which nobody has written"
+                raise failure(self._around, block, thread, text)
+        if self._traffic is not None:
+            self._traffic.of_global("store", access, m.dtype.bytes)
+        by = access.touch()
+        place = by.element - m.low
+        if self._accesses is None:
+            raise failure(self._around, 0, None, f"{m.name} is combined, which was not known to be")
+        clash = self._accesses.combine(place, by, *who(self._around, by))
+        if clash is not None:
+            raise race(self._around, m.name, by, clash, "combines")
+        COMBINE[name].at(m.data, place, to_memory(by.values(value), m.dtype))
 
     def _checked(self, access: Access, action: str) -> Array:
         """Where its elements are in memory, once they are known to be its own."""

@@ -12,7 +12,23 @@ import numpy as np
 
 from ..errors import InternalError
 from ..expr.nodes import Const, Expr
-from ..ir.nodes import Alloc, Barrier, Block, Commit, For, If, Kernel, Let, Prefetch, Produce, Stmt, Store, Wait
+from ..ir.atomic import combined
+from ..ir.nodes import (
+    Alloc,
+    Barrier,
+    Block,
+    Commit,
+    For,
+    If,
+    Kernel,
+    Let,
+    Manner,
+    Prefetch,
+    Produce,
+    Stmt,
+    Store,
+    Wait,
+)
 from ..target.kinds import Kind, Memory
 from .active import Active, Array
 from .counts import Counts
@@ -118,12 +134,17 @@ class Lot:
 
     def _store(self, s: Store, active: Active) -> None:
         (index,) = (self._value(i, active) for i in s.indices)
+        if s.manner is Manner.ATOMIC:
+            name, term = combined(s)
+            access = Access(index, None, 1, active)
+            self._buffers[s.buffer].combine(access, self._value(term, active), name)
+            return
         value = self._value(s.value, active)
         mask = None if s.mask is None else self._value(s.mask, active)
         access = Access(index, mask, s.indices[0].lanes, active)
         loop = self._numbers[id(s)] if self._thread_loop is None else self._number
         buffer = self._buffers[s.buffer]
-        if not s.asynchronous:
+        if s.manner is not Manner.ASYNCHRONOUS:
             buffer.store(access, value, loop)
         elif isinstance(buffer, Shared):
             buffer.store(access, value, loop, asynchronous=True)

@@ -45,6 +45,9 @@ class Private:
         self._data[place] = touch.values(value)
         self._written[place] = True
 
+    def combine(self, access: Access, value: Array, name: str) -> None:
+        raise failure(self._around, 0, None, f"{self._name} is combined atomically, and is each thread's own")
+
     def _same_for_all(self, access: Access) -> int | None:
         """The one element that all threads access, if that is so."""
         if access.element.size > 1 or access.lanes > 1:

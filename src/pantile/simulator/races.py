@@ -3,7 +3,8 @@
 Two threads of a block race where both touch a place, at least one of them writes it, and no barrier is in between. Two
 blocks race where both touch a place in one launch and one of them writes it, whatever barriers there are. What several
 write is no race where it does not matter who is the last: threads of a block may write equal bits in one and the same
-thread loop, and blocks may write equal bits, which overlapping tiles do.
+thread loop, and blocks may write equal bits, which overlapping tiles do. Nor do threads and blocks race that combine a
+place atomically, all of them; with plain reads and writes they do.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Accesses:
         self._threads, self._across = threads, across_blocks
         self._written = np.zeros(places, np.int64)
         self._loop = np.zeros(places, np.int32)
+        self._combined: Array | None = None  # whether a place was last written atomically, once one is
         self._writer = np.full(places if across_blocks else 0, _NOBODY, np.int32)
         self._read: Array | None = None  # once somebody reads
         self._reader = np.zeros(0, np.int32)
@@ -56,8 +58,28 @@ class Accesses:
         if clash is None:
             self._written[place] = own
             self._loop[place] = loop
+            if self._combined is not None:
+                self._combined[place] = False
             if self._across:
                 self._writer[place] = block
+        return clash
+
+    def combine(self, place: Array, by: Touch, block: Array, epoch: Array) -> Clash | None:
+        """Note atomic writes. Several threads have made them, whoever did."""
+        if self._combined is None:
+            self._combined = np.zeros(len(self._written), np.bool_)
+        now, own = self._marks(by, epoch)
+        plain = ~self._combined[place]
+        clash = self._clash_with_writes(place, block, now, own, plain, plain)
+        if clash is None and self._read is not None:
+            clash = self._clash_with_reads(place, block, now, own)
+        if clash is None:
+            self._written[place] = now + self._threads
+            self._combined[place] = True
+            if self._across:
+                writer = self._writer[place]
+                self._writer[place] = np.where((writer == _NOBODY) | (writer == block), block, _MANY)
+                self._writer[place[self._writer[place] != block]] = _MANY
         return clash
 
     def overwritten(self, place: Array, by: Touch, block: Array, epoch: Array, unlike: Array) -> Clash | None:

@@ -9,7 +9,7 @@ from .active import Array, Touch
 from .copies import Copies
 from .failures import SimulationError
 from .races import Accesses
-from .touching import Access, Around, bits, failure, from_memory, race, to_memory, who
+from .touching import COMBINE, Access, Around, bits, failure, from_memory, race, to_memory, who
 from .traffic import Traffic
 
 
@@ -81,6 +81,20 @@ class Shared:
         if asynchronous:
             for place in places:
                 self._memory.copies.begin(place, touch)
+        if self._traffic is not None:
+            self._traffic.of_shared("store", access, self._offset, self._dtype.bytes)
+
+    def combine(self, access: Access, value: Array, name: str) -> None:
+        touch = self._touch(access, "combined")
+        by = who(self._around, touch)
+        for place in self._places(touch):
+            owner = self._memory.owner[place]
+            if (owner != self._number).any():
+                raise self._stale(touch, owner)
+            clash = self._memory.accesses.combine(place, touch, *by)
+            if clash is not None:
+                raise race(self._around, self._name, touch, clash, "combines")
+        COMBINE[name].at(self._data, (touch.block, touch.element), to_memory(touch.values(value), self._dtype))
         if self._traffic is not None:
             self._traffic.of_shared("store", access, self._offset, self._dtype.bytes)
 

@@ -63,6 +63,9 @@ class Buffer(Protocol):
     def store(self, access: Access, value: Array, loop: int) -> None:
         """In a thread loop of that number."""
 
+    def combine(self, access: Access, value: Array, name: str) -> None:
+        """Atomically, by an operation."""
+
 
 def failure(around: Around, block: int, thread: int | None, message: str) -> SimulationError:
     """`block` is counted from the first that is gone through now."""
@@ -83,6 +86,12 @@ def race(around: Around, name: str, touch: Touch, clash: Clash, verb: str) -> Si
         return failure(around, block, thread, f"{done} {other} in the same launch")
     other = "several threads" if clash.thread is None else f"thread {clash.thread}"
     return failure(around, block, thread, f"{done} {other} without a barrier in between")
+
+
+COMBINE = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}  # fmt: skip
 
 
 def bits(values: Array) -> Array:

@@ -17,7 +17,7 @@ from ...expr.linear import linear
 from ...expr.nodes import Expr, Load, Op, Var
 from ...expr.types import INDEX
 from ...expr.visit import Key, key, loaded, transform, walk_loads
-from ...ir.nodes import Alloc, Block, Let, Stmt, Store
+from ...ir.nodes import Alloc, Block, Let, Manner, Stmt, Store
 from ...ir.visit import block, children, expressions, rebuild, walk
 from ...target.kinds import Memory
 from ..names import of_buffer
@@ -38,7 +38,7 @@ def _visit(s: Stmt, numbers: Iterator[int], private: set[str]) -> Stmt:
         return s
     made, run = list[Stmt](), list[Store]()
     for c in (*s.stmts, None):
-        if isinstance(c, Store) and c.mask is None and c.value.lanes == 1:
+        if isinstance(c, Store) and c.mask is None and c.value.lanes == 1 and c.manner is not Manner.ATOMIC:
             run.append(c)
             continue
         made.append(_loaded_first(run, numbers, private))
@@ -60,7 +60,7 @@ def _loaded_first(run: list[Store], numbers: Iterator[int], private: set[str]) -
             if theirs and e.mask is None and not loaded(e.indices[0]) and _is_apart(e, theirs):
                 name, _ = names.setdefault(key(e), (of_buffer(e.buffer, "ahead", next(numbers)), e))
                 first[key(e)] = Var(e.dtype, e.lanes, name)
-        stores.append(Store(s.buffer, s.indices, _with(s.value, first), s.mask, s.nontemporal))
+        stores.append(Store(s.buffer, s.indices, _with(s.value, first), s.mask, s.manner))
     result = block(*stores)
     for name, e in reversed(names.values()):
         result = Let(name, e, result)

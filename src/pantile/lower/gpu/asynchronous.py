@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from ...expr.nodes import Expr, Load
-from ...ir.nodes import Alloc, Block, Commit, Kernel, Program, Stmt, Store, Wait
+from ...ir.nodes import Alloc, Block, Commit, Kernel, Manner, Program, Stmt, Store, Wait
 from ...ir.visit import block, children, expressions, rebuild, walk
 
 
@@ -27,7 +27,7 @@ def _in_kernel(kernel: Kernel) -> Kernel:
         return kernel
     stored = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
     body = _marked(kernel.body, frozenset(), {b.name for b in kernel.buffers} - stored)
-    if not any(isinstance(s, Store) and s.asynchronous for s in walk(body)):
+    if not any(isinstance(s, Store) and s.manner is Manner.ASYNCHRONOUS for s in walk(body)):
         body = _without_waiting(body)
     return replace(kernel, body=body)
 
@@ -35,7 +35,7 @@ def _in_kernel(kernel: Kernel) -> Kernel:
 def _marked(s: Stmt, slots: frozenset[str], constant: Collection[str]) -> Stmt:
     """`slots`: buffers around that have some, `constant`: those that nothing changes."""
     if isinstance(s, Store) and s.buffer in slots and s.mask is None and _is_copied(s.value, constant):
-        return replace(s, asynchronous=True)
+        return replace(s, manner=Manner.ASYNCHRONOUS)
     if isinstance(s, Alloc):
         slots = slots | {s.buffer} if s.slots > 1 else slots - {s.buffer}
     return rebuild(s, expressions(s), tuple([_marked(c, slots, constant) for c in children(s)]))

@@ -71,7 +71,7 @@ class _Numbers:
         inside = tuple([self.rewritten(c, named.inside(s)) for c in children(s)])
         s = rebuild(s, new, inside)
         if isinstance(s, Store) and s.buffer in self.known:
-            return Store(s.buffer, self.indices(s.buffer, s.indices, named), s.value, s.mask, s.nontemporal)
+            return Store(s.buffer, self.indices(s.buffer, s.indices, named), s.value, s.mask, s.manner)
         if isinstance(s, Realize) and s.buffer in self.known:
             known = self.known[s.buffer]
             box = tuple((const(0, INDEX), n) if k in known else (low, n) for k, (low, n) in enumerate(s.box))

@@ -142,7 +142,7 @@ class _Spread:
         exprs = tuple([self.expression(e, at) for e in expressions(s)])
         s = rebuild(s, exprs, tuple([self.statement(c, inner) for c in children(s)]))
         if isinstance(s, Store) and s.buffer == self.s.buffer:
-            return Store(s.buffer, self.places(s.indices, at), s.value, s.mask, s.nontemporal)
+            return Store(s.buffer, self.places(s.indices, at), s.value, s.mask, s.manner)
         return s
 
     def expression(self, e: Expr, at: _At) -> Expr:

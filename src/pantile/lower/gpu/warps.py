@@ -272,7 +272,7 @@ class _Warp:
             lets.append((self.fresh(s.buffer), op(operation, mine, other)))
             distance //= 2
         total = Var(value.dtype, 1, lets[-1][0])
-        made: Stmt = Store(s.buffer, s.indices, op(operation, found.kept, total), s.mask, s.nontemporal)
+        made: Stmt = Store(s.buffer, s.indices, op(operation, found.kept, total), s.mask, s.manner)
         made = made if s.buffer in self.own else If(self.lane < 1, made)
         for name, e in reversed(lets):
             made = Let(name, e, made)

@@ -20,7 +20,7 @@ from ...expr.types import INDEX
 from ...expr.visit import substitute
 from ...graph.nodes import Graph, ReductionDim, Stage
 from ...ir import visit as ir
-from ...ir.nodes import Block, For, If, Let, Produce, Stmt
+from ...ir.nodes import Block, For, If, Let, Manner, Produce, Stmt
 from ...schedule.plan import Loop, Nest, Plan, Site, Split
 from ...schedule.updates import pure_dims
 from ...target.kinds import WRITTEN_OUT, Kind
@@ -113,10 +113,9 @@ class LoopBuilder:
         return self._loop(loops, depth, loop)
 
     def _point(self, loops: Loops) -> Stmt:
-        nontemporal = self._plan.stages[loops.stage.name].nontemporal
         own = {loops.var(loop.name).name for loop in loops.nest.loops}
         is_inside = functools.partial(self._is_computed_in, own)
-        found = point(loops, self._here, self._graph, self._regions.is_missing, is_inside, nontemporal)
+        found = point(loops, self._here, self._graph, self._regions.is_missing, is_inside, self._manner(loops))
         for k in found.along_lanes:
             self._rows.in_lanes(loops.stage, k)
         return found.body
@@ -129,6 +128,12 @@ class LoopBuilder:
         while p.with_stage is not None:
             p = self._plan.stages[p.with_stage]
         return any(site is not None and self._sites.variable(site) in variables for site in (p.compute, *p.also))
+
+    def _manner(self, loops: Loops) -> Manner:
+        """How the definition stores. Threads that share an update's iterations meet at its places."""
+        if loops.nest.atomic and any(x.kind in (Kind.BLOCK, Kind.THREAD) for x in loops.nest.loops):
+            return Manner.ATOMIC
+        return Manner.NONTEMPORAL if self._plan.stages[loops.stage.name].nontemporal else Manner.PLAIN
 
     def _peeled(self, loops: Loops, depth: int, loop: str) -> Stmt:
         """The whole blocks of a split, and what they leave over."""

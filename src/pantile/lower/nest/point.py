@@ -13,7 +13,7 @@ from ...expr.nodes import Expr, Var, var
 from ...expr.visit import depends, loaded, substitute
 from ...graph.nodes import Graph
 from ...ir import visit as ir
-from ...ir.nodes import Block, If, Let, Stmt, Store
+from ...ir.nodes import Block, If, Let, Manner, Stmt, Store
 from ..names import of_buffer, region_names
 from .here import Here
 from .loops import Loops
@@ -31,12 +31,12 @@ class Point:
 
 def point(
     loops: Loops, here: Here, graph: Graph, is_missing: Callable[[str], bool], is_inside: Callable[[str], bool],
-    nontemporal: bool,
+    manner: Manner,
 ) -> Point:  # fmt: skip
     """The stores of one point, in those lanes where the definition's condition holds, if it varies among them.
 
     `is_missing`: whether a call may need nothing of the stage that computes a buffer, `is_inside`: whether that stage
-    is computed inside of these loops. `nontemporal`: past all caches.
+    is computed inside of these loops.
     """
     d, lanes = loops.definition, loops.lanes
     lowered, scope = Lowered(loops.at).expression, _everywhere(loops)
@@ -53,7 +53,7 @@ def point(
         known = {n: Interval(*(substitute(e, here.values) for e in (r.low, r.high))) for n, r in scope.items()}
         by_lane = functools.partial(depends, wanted=lanes)
         values = [mask_lanes(v, known, graph.input, here.facts, mask, loops.stage, by_lane) for v in values]
-    body = _stores(loops, indices, values, mask, nontemporal)
+    body = _stores(loops, indices, values, mask, manner)
     guards = [*loops.guards, *([condition] if condition is not None and mask is None else [])]
     return Point(If(logical_and(*guards), body) if guards else body, along_lanes)
 
@@ -71,13 +71,13 @@ def _everywhere(loops: Loops) -> dict[str, Interval]:
     return {at.name: ranges[dim] for dim, at in loops.at.items() if isinstance(at, Var)}
 
 
-def _stores(loops: Loops, indices: tuple[Expr, ...], values: list[Expr], mask: Expr | None, nontemporal: bool) -> Stmt:
+def _stores(loops: Loops, indices: tuple[Expr, ...], values: list[Expr], mask: Expr | None, manner: Manner) -> Stmt:
     buffers = loops.stage.buffers
-    if len(values) == 1 or loops.index == 0:
-        return ir.block(*(Store(b, indices, v, mask, nontemporal) for b, v in zip(buffers, values, strict=True)))
+    if len(values) == 1 or loops.index == 0 or manner is Manner.ATOMIC:  # each of which combines its own place alone
+        return ir.block(*(Store(b, indices, v, mask, manner) for b, v in zip(buffers, values, strict=True)))
     # An update may read what it writes: all values are computed before any is stored.
     names: list[Var] = [var(of_buffer(loops.prefix, "value", k), v.dtype) for k, v in enumerate(values)]
-    body: Stmt = Block(tuple(Store(b, indices, n, mask, nontemporal) for b, n in zip(buffers, names, strict=True)))
+    body: Stmt = Block(tuple(Store(b, indices, n, mask, manner) for b, n in zip(buffers, names, strict=True)))
     for name, value in reversed(list(zip(names, values, strict=True))):
         body = Let(name.name, value, body)
     return body

@@ -1,0 +1,35 @@
+"""Atomic stores: what a place is combined with.
+
+    f[i] = f[i] + a + b, atomic    ->    "add", a + b
+"""
+
+from __future__ import annotations
+
+from ..errors import InternalError
+from ..expr.nodes import Expr, Load, Op, op
+from ..expr.visit import loaded, same
+from .nodes import Store
+
+
+def combined(s: Store) -> tuple[str, Expr]:
+    """The operation, and the value that the place is combined with."""
+    value = s.value
+    term = _without(value, value.op, s) if isinstance(value, Op) else None
+    if term is None or not isinstance(value, Op) or s.mask is not None or value.lanes != 1:
+        raise InternalError(f"what is stored to {s.buffer} is not what was there, combined with something else")
+    return value.op, term
+
+
+def _without(e: Expr, name: str, s: Store) -> Expr | None:
+    """What is combined with the read of the place that is stored to; None if that is not read so."""
+    if not isinstance(e, Op) or e.op != name:
+        return None
+    for mine, other in (e.args, e.args[::-1]):
+        if s.buffer in loaded(other):
+            continue
+        if isinstance(mine, Load) and mine.buffer == s.buffer and same(mine.indices[0], s.indices[0]):
+            return other
+        inner = _without(mine, name, s)
+        if inner is not None:
+            return op(name, inner, other)
+    return None
