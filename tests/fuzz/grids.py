@@ -1,4 +1,5 @@
-"""Random legal schedules of GPUs: blocks, threads, what is computed in them and where its values live."""
+"""Random legal schedules of GPUs: blocks, threads, warps and their lanes, what is computed in them and where its values
+live."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from .draws import Draw
 from .schedules import Scheduler, scheduled
 
 _BLOCKS = [8, 4, 16, 32, 2, 1, 3, 5, 7, 64]
+_LANES = [8, 32, 5, 4, 30, 31, 16, 2, 1]
 _MEMORIES = ["shared", "shared", "register", "register", "stack", "heap"]
 
 
@@ -45,6 +47,8 @@ class GridScheduler(Scheduler):
                 self.inside_of_threads(stage, k)
         for _ in range(self.pick([0, 1, 1, 2])):
             self.pick(_STORAGE)(self, stage)
+        if self.chance(30):
+            _beside_lanes(self, stage)
 
     def place_in_grid(self, stage: Stage) -> None:
         """At a block or a thread of what reads it more often than elsewhere."""
@@ -55,7 +59,7 @@ class GridScheduler(Scheduler):
         host = self.pick(readers)
         k = self.number(0, len(self.graph.stage[host].definitions) - 1)
         loops = self.loops(host, k)
-        marked = [n for kind in (Kind.BLOCK, Kind.THREAD) for n in self.of_kind(host, k, kind)[-1:]]
+        marked = [n for kind in (Kind.BLOCK, Kind.THREAD, Kind.WARP) for n in self.of_kind(host, k, kind)[-1:]]
         if not loops or not self.attempt(lambda: on(stage.name).compute_at(host, self.pick([*loops, *marked * 3]))):
             return
         if self.chance(25):
@@ -107,6 +111,38 @@ def _tiles(s: GridScheduler, stage: Stage, k: int) -> None:
         s.attempt(lambda: s.definition(stage, k).thread(*threads))
 
 
+def _warps(s: GridScheduler, stage: Stage, k: int) -> None:
+    """A loop for lanes, warps of blocks of it or of another one, and rows or columns that a warp goes through."""
+    loops = s.loops(stage.name, k)
+    if not loops:
+        return
+    along, across = s.pick([loops[-1], *loops]), s.pick(loops)
+    blocks, warps, lanes, rows = (s.fresh(n) for n in (across, across, along, across))
+    each = s.fresh(along) if s.chance(30) else None
+
+    def cut() -> StageSchedule:
+        chain = s.definition(stage, k).split(along, along, lanes, s.pick(_LANES) * (2 if each else 1))
+        inner = [lanes]
+        if each is not None:
+            chain, inner = chain.split(lanes, lanes, each, 2), [lanes, each]
+        outer = [n for n in loops if n != across]
+        chain = chain.split(across, blocks, warps, s.pick([4, 2, 1, 3]) * (4 if across != along else 1))
+        if across != along and s.chance(70):
+            chain = chain.split(warps, warps, rows, s.pick([4, 2, 3, 1]))
+            inner = [rows, *inner] if s.chance(80) else [lanes, rows, *inner[1:]]
+        return chain.reorder(*outer, blocks, warps, *inner).block(*outer, blocks).warp(warps).lane(lanes)
+
+    if s.attempt(cut) and rows in s.loops(stage.name, k) and s.chance(60):
+        s.attempt(lambda: s.definition(stage, k).unroll(rows))
+
+
+def _lanes(s: GridScheduler, stage: Stage, k: int) -> None:
+    """One of the loops that there are: right for what is computed in a warp."""
+    loops = s.loops(stage.name, k)
+    if loops and not s.attempt(lambda: s.definition(stage, k).lane(loops[-1])):
+        s.attempt(lambda: s.definition(stage, k).lane(s.pick(loops)))
+
+
 def _as_they_are(s: GridScheduler, stage: Stage, k: int) -> None:
     """Some of the loops that there are, from the outermost on or down to the innermost."""
     loops = s.loops(stage.name, k)
@@ -133,7 +169,7 @@ def _nothing(s: GridScheduler, stage: Stage, k: int) -> None:
 
 
 _GRIDS: list[Callable[[GridScheduler, Stage, int], None]] = [
-    _tiles, _tiles, _tiles, _threads, _threads, _as_they_are, _nothing,
+    _tiles, _tiles, _tiles, _threads, _threads, _as_they_are, _nothing, _warps, _warps, _warps, _lanes, _lanes,
 ]  # fmt: skip
 
 
@@ -164,6 +200,29 @@ def _store_alike(s: GridScheduler, stage: Stage) -> None:
 
 def _compute_ahead(s: GridScheduler, stage: Stage) -> None:
     s.attempt(lambda: s.chain(stage).compute_ahead(s.pick([1, 1, 2, 3])))
+
+
+def _beside_lanes(s: GridScheduler, stage: Stage) -> None:
+    """By the lanes of the warp that reads it, at its warp or at a loop in it, and perhaps sliding."""
+    readers = [n for n in s.graph.consumers[stage.name] if n in s.plan.stages and s.of_kind(n, 0, Kind.WARP)]
+    if not readers:
+        return
+    host = s.pick(readers)
+    loops, warp = s.loops(host), s.of_kind(host, 0, Kind.WARP)[-1]
+    at = s.pick([warp, *loops[loops.index(warp) :]])
+    along = [s.pick([stage.dims[-1], *stage.dims]) if stage.dims else ""]
+
+    def computed() -> StageSchedule:
+        chain = on(stage.name).compute_at(host, at)
+        for k in range(len(stage.definitions)):
+            chain = (chain.update(k - 1) if k else chain).lane(along[0])
+        return chain
+
+    if s.attempt(computed):
+        if at != warp and s.chance(60):
+            s.attempt(lambda: s.chain(stage).store_at(host, warp))
+        if s.chance(50):
+            s.attempt(lambda: s.chain(stage).pure().unroll(s.pick(stage.dims)))
 
 
 _STORAGE: list[Callable[[GridScheduler, Stage], None]] = [

@@ -104,7 +104,7 @@ def beyond_reference(refusal: UserError) -> bool:
 _LATE = (
     "has no constant size there", "are needed over different regions", "that has no known bounds",
     "is computed before it is read, but what is read of it", "is not constant where",
-    "would be too much code where", "the threads of a block cannot keep",
+    "would be too much code where", "the threads of a block cannot keep", "the lanes of a warp cannot share",
 )  # fmt: skip
 
 

@@ -17,6 +17,8 @@ from tests.schedule import pipelines
 GPU = named("cuda-sim")
 TILES = pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
 
+WARPS = pt.on("blur_y").tile("y", "x", "yo", "xo", "w", "xi", 4, 30).block("yo", "xo").warp("w").lane("xi")
+
 
 def plan(*asked: StageSchedule, target: lang.target.Target = GPU) -> Plan:
     return resolve(pipelines.blur(), Schedule(*asked), target=target)[1]
@@ -34,6 +36,16 @@ def test_the_kinds_of_loops_are_in_the_plan() -> None:
     assert [x.kind for x in found["blur_x"].nests[0].loops] == [Kind.THREAD] * 2
 
 
+def test_warps_and_lanes() -> None:
+    asked = WARPS, pt.on("blur_x").compute_at("blur_y", "w").lane("x")
+    found = plan(*asked).stages
+    assert [x.kind for x in found["blur_y"].nests[0].loops] == [Kind.BLOCK, Kind.BLOCK, Kind.WARP, Kind.LANE]
+    assert [x.kind for x in found["blur_x"].nests[0].loops] == [Kind.SERIAL, Kind.LANE]
+    text = str(Schedule(*asked))
+    assert '.warp("w")' in text and '.lane("xi")' in text
+    assert eval(text, {"pt": pt}) == Schedule(*asked) == Schedule.from_json(Schedule(*asked).to_json())
+
+
 def test_it_prints_and_saves_as_it_was_written() -> None:
     asked = Schedule(TILES, pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x").store_in("shared"))
     assert '.block("yo", "xo")' in str(asked) and '.thread("yi", "xi")' in str(asked)
@@ -41,17 +53,17 @@ def test_it_prints_and_saves_as_it_was_written() -> None:
     assert Schedule.from_json(asked.to_json()) == asked
 
 
-@pytest.mark.parametrize("verb", ["block", "thread"])
+@pytest.mark.parametrize("verb", ["block", "thread", "warp"])
 def test_loops_have_to_be_named(verb: str) -> None:
     with pytest.raises(UserError, match=rf'pt.on\("f"\).{verb}: no loop is named; write .{verb}\("y", "x"\)'):
         getattr(pt.on("f"), verb)()
 
 
 HOST_LOOPS = "leave it serial; there are serial, parallel, vector, unroll"
-GPU_LOOPS = "leave it serial; there are serial, block, thread, vector, unroll"
+GPU_LOOPS = "leave it serial; there are serial, block, thread, warp, lane, vector, unroll"
 
 
-@pytest.mark.parametrize("verb", ["block", "thread"])
+@pytest.mark.parametrize("verb", ["block", "thread", "warp", "lane"])
 def test_a_cpu_has_none_of_them(verb: str) -> None:
     message = refusal(getattr(pt.on("blur_y"), verb)("y"), target=NAMED["aarch64"])
     assert f".{verb}(\"y\"): " in message and f"has no {verb} loops; {HOST_LOOPS}" in message
@@ -129,6 +141,49 @@ REFUSED = [
         'blur_x is stored inside of a block, for which nobody allocates such memory; use "shared" or "register", or '
         "store it at root",
     ),
+    (
+        [WARPS, pt.on("blur_x").compute_at("blur_y", "w").thread("x")],
+        "blur_x is computed inside of warp loops already; leave loop x serial, or compute blur_x outside",
+    ),
+    (
+        [WARPS, pt.on("blur_x").compute_at("blur_y", "xi").lane("x")],
+        "blur_x is computed inside of lane loops already; leave loop x serial, or compute blur_x outside",
+    ),
+    (
+        [WARPS, pt.on("blur_x").compute_at("blur_y", "w").store_in("shared")],
+        "blur_x is stored inside of a warp, and threads of one block share this memory",
+    ),
+    (
+        [pt.on("blur_y").block("y").lane("x")],
+        "loop x is shared by the lanes of a warp, and lies in no warp loop; mark a loop around it .warp(...), or "
+        "compute blur_y at one",
+    ),
+    (
+        [pt.on("blur_y").lane("y").warp("x")],
+        "warp loop x lies inside of lane loops; reorder the lane loop innermost, and mark no loop .thread(...)",
+    ),
+    (
+        [pt.on("blur_y").warp("y").thread("x")],
+        "thread loop x lies inside of warp loops; mark loops of one definition .thread(...), or .warp(...) and "
+        ".lane(...)",
+    ),
+    (
+        [WARPS.lane("yo")],
+        '.lane("yo"): loop yo is already block',
+    ),
+    (
+        [pt.on("blur_y").split("x", "xo", "xi", 8).warp("y").lane("xo").lane("xi")],
+        "the lanes of a warp share loop xo already; leave one of them serial",
+    ),
+    (
+        [pt.on("blur_y").tile("y", "x", "yo", "xo", "w", "xi", 4, 64).block("yo", "xo").warp("w").lane("xi")],
+        'loop xi has 64 iterations, and a warp 32 lanes; split it, as in .split("xi", "outer", "inner", 32), and leave '
+        "the outer one serial, or to warps",
+    ),
+    (
+        [pt.on("blur_y").tile("y", "x", "yo", "xo", "w", "xi", 64, 30).block("yo", "xo").warp("w").lane("xi")],
+        "a block would have 2048 threads, and a GPU has 1024 at most",
+    ),
 ]  # fmt: skip
 
 
@@ -160,6 +215,28 @@ def test_all_places_of_a_stage_count() -> None:
     whole = pt.on("g").update(0).thread("y", "x")
     with pytest.raises(UserError, match="loop y of g is a thread loop around another, x"):
         resolve(graph, Schedule(whole, inner), target=GPU)
+
+
+def test_lanes_take_sums_and_no_other_values_that_are_carried() -> None:
+    y, r = lang.vars("y")[0], lang.RDom((0, 8), names="x")
+    img = lang.Input("img", "float32", ndim=2)
+    f, g, h = lang.Func("f"), lang.Func("g"), lang.Func("h")
+    f[y] = 0.0
+    f[y] += img[y, r.x]
+    g[y] = 0.0
+    g[y] = g[y] * 0.5 + img[y, r.x]
+    h[y] = f[y] + g[y]
+    graph = lang.Pipeline(h, shape=(8,)).graph
+    rows = pt.on("h").split("y", "yo", "w", 4).block("yo").warp("w")
+
+    def lanes(name: str) -> StageSchedule:
+        return pt.on(name).compute_at("h", "w").update().lane("r.x")
+
+    resolve(graph, Schedule(rows, lanes("f")), target=GPU)
+    with pytest.raises(UserError, match="carries values from one iteration to the next, other than sums"):
+        resolve(graph, Schedule(rows, lanes("g")), target=GPU)
+    with pytest.raises(UserError, match="would round float sums differently, and strict=True forbids that"):
+        resolve(graph, Schedule(rows, lanes("f")), target=GPU, strict=True)
 
 
 def test_threads_of_other_stages_may_be_many() -> None:

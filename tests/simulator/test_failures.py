@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from pantile.expr.nodes import Expr, op
+from pantile.expr.nodes import Expr, FromLane, op
 from pantile.expr.types import FLOAT32, UINT8
 from pantile.ir.nodes import Alloc, Barrier, Block, Commit, If, Kernel, Manner, Stmt, Store, Wait
 from pantile.simulator import SimulationError
@@ -306,6 +306,22 @@ def test_threads_leave_a_loop_with_a_barrier_apart() -> None:
 
 def test_no_barrier_in_a_thread_loop() -> None:
     fails(kernel(threads(64, Barrier())), "kernel k, block 0: there is a barrier in loop t, which threads leave apart")
+
+
+def test_a_lane_that_is_not_active_is_asked() -> None:
+    neighbour = FromLane(FLOAT32, 1, load("img", T), (T + 1) % 32)
+    fails(
+        kernel(threads(64, If(T < 40, store("out", B * 64 + T, neighbour)))),
+        "kernel k, block 0, thread 32: takes part in a shuffle in which thread 40 of its warp is not active",
+    )
+    run(kernel(threads(64, If(T < 32, store("out", B * 64 + T, neighbour)))), 2, np.zeros(128, np.float32), floats(64))
+
+
+def test_a_lane_that_no_warp_has_is_asked() -> None:
+    fails(
+        kernel(threads(64, store("out", B * 64 + T, FromLane(FLOAT32, 1, load("img", T), T % 32 + 1)))),
+        "kernel k, block 0, thread 31: asks for the value of lane 32; a warp has lanes 0 .. 31",
+    )
 
 
 def test_floats_of_equal_value_and_other_bits_are_not_the_same() -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pantile.expr.build import ramp
-from pantile.expr.nodes import Broadcast, Cast, Load, Shuffle, op, var
+from pantile.expr.nodes import Broadcast, Cast, FromLane, Load, Shuffle, op, var
 from pantile.expr.types import ALL, BFLOAT16, FLOAT32, INDEX, INT32, UINT8, DType
-from pantile.ir.nodes import Barrier, If, Kernel, Let
+from pantile.ir.nodes import Barrier, If, Kernel, Let, Stmt
 from pantile.reference.operations import convert
 
 from .hand_built import ZERO, B, K, T, index, kernel, load, number, registers, run, serial, shared, store, threads
@@ -126,6 +126,19 @@ def test_all_types_go_through_all_memories(t: DType) -> None:
     )  # fmt: skip
     run(kernel(body, buffers=(("out", t), ("img", t)), bytes_shared=64 * t.bytes), 1, out, img)
     np.testing.assert_array_equal(out, img[::-1])
+
+
+def test_lanes_exchange_values() -> None:
+    """The butterfly of a sum: in the end, all lanes have it."""
+    lane, stmts = T % 32, list[Stmt]()
+    for k, distance in enumerate((16, 8, 4, 2, 1)):
+        other = FromLane(FLOAT32, 1, load("r", index(k)), op("xor", lane, index(distance)))
+        stmts.append(store("r", index(k + 1), load("r", index(k)) + other))
+    last = store("out", B * 64 + T, load("r", index(5)))
+    body = registers("r", 6, store("r", index(0), load("img", T)), *stmts, last)
+    out, img = np.zeros(128, np.float32), np.arange(64, dtype=np.float32)
+    run(kernel(threads(64, body)), 2, out, img)
+    np.testing.assert_array_equal(out, np.tile(np.repeat([img[:32].sum(), img[32:].sum()], 32), 2))
 
 
 def test_indices_have_the_bits_of_the_device() -> None:

@@ -30,6 +30,28 @@ def pixels(
     return stage.vectorize("column") if vectors else stage.unroll("column")
 
 
+def lanes(name: str, tile: tuple[int, int], warps: int) -> pt.StageSchedule:
+    """Blocks of some warps side by side, each of which goes down a tile of so many rows, as wide as it has lanes with
+    something to store. Its loops: yo and xo, warp, row and lane."""
+    return (
+        pt.on(name)
+        .compute_root()
+        .split("y", "yo", "row", tile[0])
+        .split("x", "xo", "xi", warps * tile[1])
+        .split("xi", "warp", "lane", tile[1])
+        .reorder("yo", "xo", "warp", "row", "lane")
+        .block("yo", "xo")
+        .warp("warp")
+        .lane("lane")
+        .unroll("row")
+    )
+
+
+def in_lanes(name: str, consumer: str) -> pt.StageSchedule:
+    """The rows of a stage that a warp needs next, in the registers of its lanes, with those that it will need again."""
+    return pt.on(name).compute_at(consumer, "row").store_at(consumer, "warp").unroll("y").lane("x")
+
+
 def in_thread(name: str, consumer: str, loop: str = "tx") -> pt.StageSchedule:
     """What a thread needs of a stage, in its registers; `loop`: the innermost of its loops over threads."""
     return pt.on(name).compute_at(consumer, loop).unroll("y").unroll("x")

@@ -35,6 +35,7 @@ _HERE = [
     (r"call range\([^)]*\) i32 @llvm\.nvvm\.read\.ptx\.sreg\.tid\.x\(\)", "add i32 %T, 0"),
     (r"call range\([^)]*\) i32 @llvm\.nvvm\.read\.ptx\.sreg\.ctaid\.x\(\)", "add i32 %B, 0"),
     (r"@llvm\.nvvm\.barrier\.cta\.sync\.aligned\.all\(i32 0\)", "@wait()"),
+    (r"@llvm\.nvvm\.shfl\.sync\.idx\.i32\(i32 -1, (.*), i32 31\) memory\(none\)", r"@exchange(i32 %T, \1)"),
     (r"@llvm\.nvvm\.f2i\.rz\(", "@llvm.fptosi.sat.i32.f32("),
     (r"@llvm\.nvvm\.f2ui\.rz\(", "@llvm.fptoui.sat.i32.f32("),
 ]  # fmt: skip
@@ -46,14 +47,24 @@ def run(
     """Run the only kernel of a program on arrays by name."""
     target = replace(GPUS["sm_90"], index_bits=index_bits)
     (entry,), (kernel,) = entries(made, index_bits), made.kernels
-    text = emit(made, target) + "\ndeclare void @wait()\n"
+    text = emit(made, target) + "\ndeclare void @wait()\ndeclare i32 @exchange(i32, i32, i32)\n"
     for pattern, here in _HERE:
         text = re.sub(pattern, here, text)
     barrier = threading.Barrier(entry.threads)
     wait = ctypes.CFUNCTYPE(None)(lambda: barrier.wait() and None)
-    address = ctypes.cast(wait, ctypes.c_void_p).value
-    assert address is not None
-    code = load([compile_object(text, host())], entry.symbol, {"wait": address})
+    given = [0] * entry.threads
+
+    def of_lane(thread: int, value: int, lane: int) -> int:
+        given[thread] = value
+        barrier.wait()
+        found = given[thread // 32 * 32 + lane]
+        barrier.wait()
+        return found
+
+    exchange = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32)(of_lane)
+    functions = {"wait": wait, "exchange": exchange}
+    addresses = {name: ctypes.cast(f, ctypes.c_void_p).value or 0 for name, f in functions.items()}
+    code = load([compile_object(text, host())], entry.symbol, addresses)
     function = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32)(code.address)
     frame = entry.pack(scalars, [arrays[b.name].ctypes.data for b in kernel.buffers])
     assert len(frame) == entry.size

@@ -338,20 +338,18 @@ class _Spread:
         self.warp.own.update(self.distances.values())
         self.warp.parts.update([self.s.buffer, *self.distances.values()])
 
-    def moves(self, a: _Access) -> _Shared | None:
+    def moves(self, store: _Access) -> _Shared | None:
         """Along which dim a store moves with the lane, and how far."""
-        forms = self.forms(a.indices, a.at)
-        found = [(k, f.coefficient(a.at.number)) for k, f in enumerate(forms) if f.coefficient(a.at.number)]
-        if any(n <= 0 for _, n in found) or len(found) > 1:
+        forms, number = self.forms(store.indices, store.at), store.at.number
+        found = [(k, f.coefficient(number)) for k, f in enumerate(forms) if f.coefficient(number)]
+        others = [a for f in forms for a, _ in f.terms.values() if not isinstance(a, Var) and depends(a, [number])]
+        if any(n <= 0 for _, n in found) or len(found) > 1 or others:
             raise self.warp.refuse(self.s.buffer, "what a lane computes of it is not side by side")
         return _Shared(*found[0]) if found else None
 
     def forms(self, indices: _Indices, at: _At) -> list[Linear]:
         """The indices, counted from where the buffer begins, in numbers of lanes."""
-        forms = [at.named.form(_first(i)).plus(low, -1) for i, low in zip(indices, self.lows, strict=True)]
-        if any(depends(a, [at.number]) for f in forms for a, _ in f.terms.values() if not isinstance(a, Var)):
-            raise self.warp.refuse(self.s.buffer, "what a lane computes or reads of it is not a box")
-        return forms
+        return [at.named.form(_first(i)).plus(low, -1) for i, low in zip(indices, self.lows, strict=True)]
 
     def realized(self, body: Stmt) -> Stmt:
         assert self.how is not None

@@ -1,0 +1,49 @@
+"""Places in registers of threads are numbers, wherever a block is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import pantile as pt
+from pantile.expr.nodes import Const
+from pantile.expr.visit import walk_loads
+from pantile.ir.nodes import Store
+from pantile.ir.visit import all_loads, walk
+
+from .simulated import agrees, blur, loops, picture, realized, sizes
+
+ROWS = (
+    pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 32, 32).split("yi", "ty", "row", 8)
+    .reorder("yo", "xo", "ty", "xi", "row").block("yo", "xo").thread("ty", "xi").unroll("row")
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("clamped", [False, True])
+def test_registers_are_numbered(clamped: bool) -> None:
+    p = blur(ROWS, pt.on("rows").compute_at("out", "xi").unroll("y"), clamped=clamped)
+    made = loops(p, "own")
+    assert all(sizes(r) == [10, 1] for r in realized(made, "rows"))
+    accesses = [e.indices for e in all_loads(made) if e.buffer == "rows"]
+    accesses += [s.indices for s in walk(made) if isinstance(s, Store) and s.buffer == "rows"]
+    assert accesses and all(isinstance(i, Const) for indices in accesses for i in indices)
+    assert not re.search(r"\.local", p.asm("sm_80"))
+    agrees(p, img=picture(50, 70))
+
+
+def test_rows_that_slide_along_unrolled_ones() -> None:
+    p = blur(ROWS, pt.on("rows").store_at("out", "xi").compute_at("out", "row"))
+    assert all(sizes(r) == [3, 1] for r in realized(loops(p, "own"), "rows"))
+    assert not re.search(r"\.local", p.asm("sm_80"))
+    for size in ((50, 70), (34, 34), (33, 40), (9, 5), (3, 3)):
+        agrees(p, img=picture(*size))
+
+
+def test_rows_of_a_serial_loop_are_not_numbers() -> None:
+    serial = ROWS.directives[:-1]
+    p = blur(pt.schedule.StageSchedule("out", serial), pt.on("rows").compute_at("out", "xi"))
+    made = loops(p, "own")
+    (first, *_) = [e for s in walk(made) for e in walk_loads(*(s.indices if isinstance(s, Store) else ()))] or [None]
+    assert first is None and any(not isinstance(e.indices[0], Const) for e in all_loads(made) if e.buffer == "rows")
+    agrees(p, img=picture(50, 70))
