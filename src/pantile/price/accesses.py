@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, floor, prod
+from math import ceil, floor, inf, prod
 
 from ..machine.description import Machine
 from .inner import Inner
@@ -46,14 +46,16 @@ class Accesses:
         before = self.loads, self.stores
         self._add(own, "loads", kept)
         self._add(reads.stores, "stores", kept)
-        self.ends = 0.0  # cycles before and after a sum, in which nothing is summed
+        self.ends = self.drained = 0.0  # cycles before and after a sum, in which nothing is summed
         if kept < 1:
             loads, stores = self.loads - before[0], self.stores - before[1]
             self.loads, self.stores = before
-            self.ends = loads / machine.issue.load + stores / machine.issue.store + DRAINED * kept
+            self.ends = loads / machine.issue.load + stores / machine.issue.store
+            self.drained = DRAINED * kept
         if not self._in_rows:  # channels that are computed alike stay as they lie in memory
             self.shuffles += self._apart * machine.costs.shuffle
             self.instructions += self._apart
+        self.together: float = inf  # iterations that wait for each other, and not for those that come before them
         if own and leaf[1]:
             self.waiting = self._chain(own, reads.stores)
 
@@ -74,6 +76,8 @@ class Accesses:
             for a in own for f, g in zip(a.forms, stores[0].forms, strict=True) for v in self.inner.along
         )  # fmt: skip
         if self.inner.along.isdisjoint(moved) or carried:
+            if not carried:
+                self.together = self.inner.standing_still(moved)
             again = [n for n in self.inner.copied if self.inner.loops.of[n].isdisjoint(moved) or carried]
             return latency * prod(map(self.inner.loops.trips, again)) * (2 if carried else 1)
         return 0.0

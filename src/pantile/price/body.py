@@ -117,10 +117,12 @@ class Bodies:
         over = self._over(leaf, inner, traffic.by_lane) if leaf[1] else 0.0
         spilled = min(self._spilled(leaf, inner), MOST_SPILLED * instructions)
         every = instructions + traffic.instructions + 1.5 * (spilled + over)
-        waiting = max(traffic.waiting, self.nests.facts.depth(leaf) * self._alone(every))
+        apart = min(1.0, traffic.together * every / self.machine.costs.window)  # short sums run side by side
+        waiting = max(traffic.waiting * apart, self.nests.facts.depth(leaf) * self._alone(every))
+        ends = traffic.ends + traffic.drained * apart + over * SPILLED
         return Body(
             arithmetic, traffic.shuffles, traffic.loads + spilled, traffic.stores + spilled / 2, traffic.gathers, every,
-            waiting, traffic.ends + over * SPILLED, 1.0, 1.0, Counter(str(row[0]) for row in traffic.rows),
+            waiting, ends, 1.0, 1.0, Counter(str(row[0]) for row in traffic.rows),
         )  # fmt: skip
 
     def _alone(self, instructions: float) -> float:
