@@ -31,14 +31,6 @@ def test_results(name: str) -> None:
     CASES[name].agree(inputs, found)
 
 
-@pytest.mark.parametrize("name", [n for n, app in APPS.items() if app.on_gpu and n not in LEFT_OUT])
-def test_schedules_by_hand(name: str) -> None:
-    app = APPS[name]
-    assert app.on_gpu is not None
-    inputs = app.random(shapes_of(name))
-    CASES[name].agree(inputs, app.build().with_options(target="cuda-sim").with_schedule(app.on_gpu())(**inputs))
-
-
 @pytest.mark.parametrize("target", ["sm_70", "sm_80", "sm_90"])
 @pytest.mark.parametrize("name", PTX)
 def test_ptx(name: str, target: str) -> None:

@@ -36,6 +36,10 @@ def clamped(e: Expr, high: Expr) -> Expr:
         (minimum(t * 32 + 31, n - 1) // 8 - t * 4 + 1, 4),  # cells that a block of pixels lies in
         ((minimum(t * 32, n - 32) + 31) // 8 - minimum(t * 32, n - 32) // 8 + 1, 5),  # of one that is moved
         (n // 4 * 2 - (n + 3) // 8 * 4, 2),
+        (n // 16 - n // 64 * 4, 3),
+        (3 * (n // 2) - n // 10 * 15 + 1, 13),
+        ((minimum(t + 19, n) - t + 1) // 10, 2),
+        (maximum(minimum(t + 7, n) - t + 1, 0), 8),
         (maximum(t // 2, t // 2 + t % 2 * 2 - 1) - minimum(t // 2, t // 2 + t % 2 * 2 - 1) + 1, 2),
     ],
 )
@@ -45,7 +49,7 @@ def test_bounds(extent: Expr, bound: int) -> None:
     assert max(_value(extent, a, b) for a, b in itertools.product(range(-3, 12), range(60))) <= found
 
 
-@pytest.mark.parametrize("extent", [n - t, n // 8 * 4 - n // 4, maximum(t, n) - t, minimum(t, n) * 2 - t])
+@pytest.mark.parametrize("extent", [n - t, n // 16 - n // 60 * 4, n // 8 * 4 - n // 4, maximum(t, n) - t, minimum(t, n) * 2 - t])
 def test_what_has_none(extent: Expr) -> None:
     assert most(extent, {}) is None
 

@@ -41,31 +41,36 @@ def expert(target: Target, cores: int) -> pt.Schedule:
 
 
 def on_gpu() -> pt.Schedule:
-    """A block computes 32 pixels of a row by 128 channels in registers, from weights and pixels in shared memory."""
+    """A block computes 8 rows of 20 pixels by 128 channels in registers of its threads, 10 pixels by 4 + 4 channels
+    each. While it sums over some channels of the image, the next ones are copied to shared memory, with their weights."""
 
     def of_threads(
         stage: pt.StageSchedule, *around: str, inside: tuple[str, ...] = (), of: str = ""
     ) -> pt.StageSchedule:
         return (
-            stage.split("x" + of, "tx", "pixel", 4)
+            stage.split("x" + of, "tx", "pixel", 10)
             .split("co" + of, "half", "quarter", 64)
             .split("quarter", "tc", "channel", 4)
-            .reorder(*around, "tx", "tc", *inside, "pixel", "half", "channel")
-            .thread("tx", "tc")
+            .reorder(*around, "y" + of, "tx", "tc", *inside, "pixel", "half", "channel")
+            .thread("y" + of, "tx", "tc")
             .unroll("pixel")
             .unroll("half")
-            .vectorize("channel")
+            .unroll("channel")
         )
 
-    out = pt.on("out").tile("x", "co", "xb", "cb", "x_in", "co_in", 32, 128)
-    sums = of_threads(pt.on("out_sums").compute_at("out", "cb").store_in("register"), "n", "y")
+    out = pt.on("out").tile("y", "x", "co", "yb", "xb", "cb", "y_in", "x_in", "co_in", 8, 20, 128)
+    sums = of_threads(pt.on("out_sums").compute_at("out", "cb").store_in("register"), "n")
+    inside = ("c", "r.y", "r.x")
     return pt.Schedule(
-        of_threads(out, "n", "y", "xb", "cb", of="_in").block("n", "y", "xb", "cb"),
-        of_threads(sums.update().split("r.c", "slice", "c", 16), "n", "y", "slice", "r.y", "r.x", inside=("c",)),
+        of_threads(out, "n", "yb", "xb", "cb", of="_in").block("n", "yb", "xb", "cb"),
+        of_threads(
+            sums.update().split("r.c", "slice", "c", 8, tail="peel"), "n", "slice", inside=inside
+        ).unroll("r.x"),
         pt.on("filter").copy_in("out_sums", "weights", "ci", "ky", "kx", "co"),
         pt.on("weights")
-        .compute_at("out_sums", "r.x")
+        .compute_at("out_sums", "slice")
         .store_in("shared")
+        .compute_ahead()
         .split("co", "parts", "part", 4, tail="guard")
         .thread("ci", "ky", "kx", "parts")
         .vectorize("part"),
@@ -73,6 +78,7 @@ def on_gpu() -> pt.Schedule:
         pt.on("pixels")
         .compute_at("out_sums", "slice")
         .store_in("shared")
+        .compute_ahead()
         .reorder_storage("n", "y", "ci", "x")
         .thread("n", "y", "x", "ci"),
     )

@@ -102,3 +102,22 @@ def test_several_values_of_a_stage() -> None:
     )
     agrees(p, img=picture(10, 21))
     assert loops(p, "threads") is not None
+
+
+
+@pytest.mark.parametrize("size", [(1, 1), (5, 27), (4, 20), (3, 9)], ids=str)
+def test_what_blocks_leave_over_is_summed_once(size: tuple[int, int]) -> None:
+    """It is in fewer thread loops than whole blocks are: points that differ in the others alone are one."""
+    a, r = pt.Input("a", "float32", ndim=3), pt.RDom((0, 3), name="r", names="k")
+    sums, out = pt.Func("sums"), pt.Func("out")
+    sums[y, x] = 0.0
+    sums[y, x] += a[y, x, r.k]
+    out[y, x] = sums[y, x] * 2
+    schedule = pt.Schedule(
+        pt.on("out").tile("y", "x", "yb", "xb", "yi", "xi", 4, 20).block("yb", "xb").thread("yi", "xi"),
+        pt.on("sums").compute_at("out", "xb").store_in("shared").thread("y", "x")
+        .update().split("x", "tx", "column", 8, tail="peel").reorder("y", "tx", "r.k", "column").thread("y", "tx"),
+    )  # fmt: skip
+    p = pt.Pipeline(out, shape=a.shape[:2], schedule=schedule, target="cuda-sim")
+    agrees(p, a=picture(*size, 3))
+    assert "if sums.u1.y.thread%2 < 1:" in p.loops()

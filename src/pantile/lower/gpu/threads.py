@@ -131,10 +131,14 @@ class _Dealer:
         return For(shared.name, _ZERO, const(math.prod(known), INDEX), Kind.THREAD, _points(s, shared, 0))
 
     def strided(self, s: For, last: int) -> Stmt:
-        """Outer loops by every thread, and of the innermost every so many-th iteration."""
+        """Outer loops by every thread, and of the innermost every so many-th iteration. What is in none of the
+        innermost, where blocks leave something over, is done by one thread."""
         name = of_loop(s.var, "thread")
 
         def visit(s: Stmt, depth: int) -> Stmt:
+            if depth <= last and _deepest(s) <= last - depth and _is_one_piece(s):
+                alone = _one_after_another(s)
+                return If(var(name) < 1, alone) if any(isinstance(i, Store) for i in walk(s)) else alone
             if isinstance(s, For) and s.kind is Kind.THREAD:
                 body = visit(s.body, depth + 1)
                 if depth < last:
@@ -146,6 +150,18 @@ class _Dealer:
             return rebuild(s, expressions(s), tuple([visit(c, depth) for c in children(s)]))
 
         return For(name, _ZERO, const(self.count, INDEX), Kind.THREAD, visit(s, 0))
+
+
+def _deepest(s: Stmt) -> int:
+    """How many thread loops are inside each other."""
+    own = int(isinstance(s, For) and s.kind is Kind.THREAD)
+    return own + max([_deepest(c) for c in children(s)], default=0)
+
+
+def _one_after_another(s: Stmt) -> Stmt:
+    """Thread loops as one thread goes through them."""
+    s = rebuild(s, expressions(s), tuple([_one_after_another(c) for c in children(s)]))
+    return replace(s, kind=Kind.SERIAL) if isinstance(s, For) and s.kind is Kind.THREAD else s
 
 
 def _is_one_piece(s: Stmt) -> bool:
@@ -168,8 +184,12 @@ def _bounds(s: Stmt, scope: Scope, depth: int, found: list[int | None]) -> None:
 
 
 def _points(s: Stmt, shared: _Shared, depth: int) -> Stmt:
-    """One point's part of thread loops."""
+    """One point's part of thread loops. What is in fewer of them, where blocks leave something over, is done by the
+    first of the points that differ in the others alone."""
     if not (isinstance(s, For) and s.kind is Kind.THREAD):
+        others = math.prod(shared.most[depth:])
+        if others > 1 and not _deepest(s) and any(isinstance(i, Store) for i in walk(s)):
+            return If(var(shared.name) % others < 1, s)
         return rebuild(s, expressions(s), tuple([_points(c, shared, depth) for c in children(s)]))
     digit, most = shared.digit(depth), shared.most[depth]
     body = _points(s.body, shared, depth + 1)
