@@ -427,6 +427,9 @@ def test_refused_when_strict(make: Callable[[], Graph], asked: tuple[StageSchedu
         (lambda: BLUR_X.split("x", "xo", "xi", 2**31), "the factor is 2147483648; give at most 1073741824"),
         (lambda: BLUR_X.split("x", "xo", "xi", 10**5000), "the factor is an integer of 16610 bits; give at most"),
         (lambda: BLUR_X.fold_storage("y", 2**60), "the extent is 1152921504606846976; give at most 1048576"),
+        (lambda: BLUR_X.compute_ahead(9), "the number of iterations is 9; give at most 8"),
+        (lambda: BLUR_X.compute_ahead(0), "the number of iterations is 0; give an integer of at least 1"),
+        (lambda: BLUR_X.pad_storage("y", 2**60), "the number of entries is 1152921504606846976; give at most 16384"),
         (lambda: BLUR_X.prefetch("img", "y", 2**60), "the distance is 1152921504606846976; give at most 1048576"),
         (lambda: BLUR_X.update(10**5000), "the number of the update is an integer of 16610 bits; give at most"),
         (lambda: BLUR_X.store_in(["stack"]), "memory is ['stack']; use one of"),  # type: ignore[arg-type]

@@ -42,7 +42,7 @@ def expert(target: Target, cores: int) -> pt.Schedule:
 
 def on_gpu() -> pt.Schedule:
     """A block computes 8 rows of 20 pixels by 128 channels in registers of its threads, 10 pixels by 4 + 4 channels
-    each. While it sums over some channels of the image, the next ones are copied to shared memory, with their weights."""
+    each. While it sums over some channels of the image, the next ones and their weights go to shared memory."""
 
     def of_threads(
         stage: pt.StageSchedule, *around: str, inside: tuple[str, ...] = (), of: str = ""

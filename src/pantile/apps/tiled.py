@@ -1,7 +1,7 @@
 """Products of matrices on GPUs: a block computes a square of the result in registers of its threads.
 
-    for each slice of the inner index:           both factors' parts of a later one begin to be copied to shared memory,
-        for each k of the slice:                 while each thread multiplies 8 of one by 16 of the other
+    for each slice of the inner index:            both factors' parts of a later one go to shared memory meanwhile,
+        for each k of the slice:                  each thread multiplies 8 of one by 16 of the other
             sums[8, 16] += left[8] * right[16]
 
 The 32 lanes of a warp have 4 by 8 such groups, so that what they load of each factor lies side by side. A thread's rows
