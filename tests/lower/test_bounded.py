@@ -40,6 +40,8 @@ def clamped(e: Expr, high: Expr) -> Expr:
         (3 * (n // 2) - n // 10 * 15 + 1, 13),
         ((minimum(t + 19, n) - t + 1) // 10, 2),
         (maximum(minimum(t + 7, n) - t + 1, 0), 8),
+        # As in camera_pipe at the size of one block.
+        (2 * (minimum(t * 32 + 31, n) // 4) - minimum(t * 32 - 1, minimum(t * 32 + 31, n) // 4 * 4 + 3) // 2, 15),
         (maximum(t // 2, t // 2 + t % 2 * 2 - 1) - minimum(t // 2, t // 2 + t % 2 * 2 - 1) + 1, 2),
     ],
 )
@@ -49,7 +51,9 @@ def test_bounds(extent: Expr, bound: int) -> None:
     assert max(_value(extent, a, b) for a, b in itertools.product(range(-3, 12), range(60))) <= found
 
 
-@pytest.mark.parametrize("extent", [n - t, n // 16 - n // 60 * 4, n // 8 * 4 - n // 4, maximum(t, n) - t, minimum(t, n) * 2 - t])
+@pytest.mark.parametrize(
+    "extent", [n - t, n // 16 - n // 60 * 4, n // 8 * 4 - n // 4, maximum(t, n) - t, minimum(t, n) * 2 - t]
+)
 def test_what_has_none(extent: Expr) -> None:
     assert most(extent, {}) is None
 

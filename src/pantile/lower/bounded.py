@@ -156,13 +156,3 @@ def _left_over_of_parts(form: Linear) -> Iterator[int]:
             others = form.without(k).without(j)
             if n > 0 and not rest and less == -times * n and not others.terms:
                 yield others.constant + times * (n - 1)
-
-
-def _of_quotients(form: Linear, depth: int) -> Iterator[int]:
-    """x//n is no more than the bound of x, divided."""
-    for k, (atom, times) in form.terms.items():
-        if times > 0 and isinstance(atom, Op) and atom.op == "floordiv" and isinstance(atom.args[1], Const):
-            n, rest = int(atom.args[1].value), form.without(k)
-            found = min(_bounds(linear(atom.args[0]), depth), default=None) if n > 0 and not rest.terms else None
-            if found is not None:
-                yield rest.constant + times * (found // n)
