@@ -25,7 +25,7 @@ def loads(kernel: str, space: str = "global") -> Counter[str]:
     return Counter(re.findall(rf"ld\.{space}\.(?:nc\.)?(\S+)", kernel))
 
 
-@pytest.mark.parametrize("stage", ["d2", "d3", "i2", "i5"])
+@pytest.mark.parametrize("stage", ["d2", "d3", "i2"])
 def test_pixels_of_interpolate_are_vectors(stage: str) -> None:
     kernel = kernels("interpolate")[stage]
     assert set(loads(kernel)) == set(loads(kernel, "shared")) | {"v4.b32"} == {"v4.b32"}
@@ -33,9 +33,9 @@ def test_pixels_of_interpolate_are_vectors(stage: str) -> None:
 
 
 def test_curves_of_local_laplacian_are_vectors() -> None:
-    """Each of 10 rows of 6 pixels looks up one vector of its curves; two versions, for edges and for all else."""
+    """Each pixel of 10 rows and 8 columns looks up one vector of its curves; gray is loaded two pixels at a time."""
     kernel = kernels("local_laplacian")["g1"]
-    assert loads(kernel)["v4.b32"] >= 2 * 60 and loads(kernel)["b32"] <= 60
+    assert set(loads(kernel)) == {"v4.b32", "v2.b32"} and loads(kernel)["v4.b32"] <= 2 * 80
     assert "div" not in kernel.replace("div.u32", "")
 
 

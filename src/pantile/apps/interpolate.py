@@ -27,7 +27,7 @@ from .threads import in_block, in_thread, inlined, pixels
 DEPTH = 10
 FINE = 3  # the last level that is worth more than one thread
 MIDDLE = 5  # the last one that is worth vectors
-COARSE = 5  # the first one of those that are one kernel on GPUs
+COARSE = 6  # the first one of those that are one kernel on GPUs
 MIDWAY = 2  # the finest one that another kernel ends with
 
 c, y, x = pt.vars("c y x")
@@ -154,8 +154,10 @@ def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarra
 def on_gpu() -> pt.Schedule:
     """Kernels for the fine levels, on the way down. One for all coarse levels, down and up: each of its blocks computes
     whatever its tile needs of them. One for the middle levels on the way up, and one for the finest two."""
-    stages = [_level(f"d{n}") for n in range(1, COARSE)]
-    stages += [_level(f"i{COARSE}", 16, 16), *(_in_block(f"d{n}", f"i{COARSE}") for n in range(COARSE, DEPTH))]
+    coarse = pt.on(f"i{COARSE}").tile("y", "x", "yo", "xo", "ty", "tx", 8, 8).reorder("yo", "xo", "ty", "tx", "c")
+    stages = [_level("d1", 8, 32), *(_level(f"d{n}") for n in range(2, COARSE))]
+    stages += [coarse.block("yo", "xo").thread("ty", "tx", "c").reorder_storage("y", "x", "c")]
+    stages += [_in_block(f"d{n}", f"i{COARSE}") for n in range(COARSE, DEPTH)]
     stages += [_in_block(f"i{n}", f"i{COARSE}") for n in range(COARSE + 1, DEPTH - 1)]
     stages += [_level(f"i{MIDWAY}", 8, 32), *(_in_block(f"i{n}", f"i{MIDWAY}") for n in range(MIDWAY + 1, COARSE))]
     stages += [_in_block(f"i{n}", "out") for n in range(1, MIDWAY)]

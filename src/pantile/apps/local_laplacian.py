@@ -17,7 +17,7 @@ from pantile.target import Target
 from .app import App
 from .data import words
 from .photo import SIXTEEN_BITS, Photo
-from .threads import in_block, in_thread, inlined, pixels
+from .threads import in_block, inlined, pixels
 
 LEVELS = 8  # of brightness
 DEPTH = 8  # of the pyramids
@@ -156,8 +156,7 @@ def on_gpu() -> pt.Schedule:
         .clone_in("out", "out_gray"),
         pt.on("g0").clone_in("l0", "l0_g0").compute_inline(),
         pt.on("remapped").compute_root().split("i", "io", "it", 32).block("io").thread("it", "k"),
-        _brightness("g1", 4, 2, 32),
-        in_thread("g1_x", "g1", "kt").vectorize("k", 4),
+        _brightness("g1", 4, 3, 32),
         pixels("n1", (4, 32), (2, 2)),
         *(_brightness(f"g{j}", 4, 1, 32) for j in range(2, FINE)),
         *(_brightness(f"g{j}", 1, 1, 16) for j in range(FINE, DEPTH)),
@@ -168,7 +167,7 @@ def on_gpu() -> pt.Schedule:
         *(in_block(f"r{j}", fine) for j in range(FINE, DEPTH)),
     ]
     inner = ["colour", "curve", "r0", *(f"o{j}" for j in range(DEPTH)), *(f"l{j}" for j in range(DEPTH - 1))]
-    inner += ["l0_g0", "o0_gray", "g0_gray", "out_gray", "n1_x", *(f"{f}{j}_x" for f in "gn" for j in range(2, DEPTH))]
+    inner += ["l0_g0", "o0_gray", "g0_gray", "out_gray", *(f"{f}{j}_x" for f in "gn" for j in range(1, DEPTH))]
     inner += [f"{f}{j}_{up}" for f in "gr" for j in range(1, DEPTH) for up in ("up", "up_x")]
     return pt.Schedule(*stages, *inlined(*inner))
 

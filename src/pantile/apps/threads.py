@@ -52,9 +52,9 @@ def in_lanes(name: str, consumer: str) -> pt.StageSchedule:
     return pt.on(name).compute_at(consumer, "row").store_at(consumer, "warp").unroll("y").lane("x")
 
 
-def in_thread(name: str, consumer: str, loop: str = "tx") -> pt.StageSchedule:
-    """What a thread needs of a stage, in its registers; `loop`: the innermost of its loops over threads."""
-    return pt.on(name).compute_at(consumer, loop).unroll("y").unroll("x")
+def in_thread(name: str, consumer: str) -> pt.StageSchedule:
+    """What a thread needs of a stage, in its registers."""
+    return pt.on(name).compute_at(consumer, "tx").unroll("y").unroll("x")
 
 
 def in_block(name: str, consumer: str) -> pt.StageSchedule:
