@@ -2,7 +2,7 @@
 
     blocks      what runs on the device, in block loops, and what stays on the host
     edges       one decision per block: without clamps where all of it lies inside
-    warps       warp and lane loops as thread loops, whose threads exchange what they have
+    warps       warp and lane loops as thread loops, whose threads exchange what they have (`exchanged`)
     spread      registers of a block as those of its threads
     own         places in registers of threads as numbers
     threads     each thread loop over all points that threads of a block share

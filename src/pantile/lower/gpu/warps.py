@@ -10,8 +10,8 @@ before:  warp for w in 0..4:                             after:  thread for w in
 
 All lanes do all of it, so that each may ask the others for what they have (one overlapped tile per warp, as Jangda and
 Guha describe it: Model-Based Warp Overlapped Tiling for Image Processing Programs on GPUs, PACT 2020). Those for which
-there is nothing left to do do what the last one does, and store nothing that others see. A value goes to other lanes as
-soon as it is there, once for each distance at which somebody reads it; `carry` and `spread` are of the same kind.
+there is nothing left to do do what the last one does, and store nothing that others see. How lanes share what they
+compute, and read each other's parts, is told in `exchanged`.
 
 Lanes combine the terms of a sum, a minimum and the like in pairs, which are neighbours at distance 16, 8, 4, 2 and 1:
 then all of them have the same result.
@@ -19,20 +19,18 @@ then all of them have the same result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from ...analysis.interval import Scope
-from ...dataclass import dataclass
-from ...errors import UserError
-from ...expr.build import broadcast, maximum, minimum, select
-from ...expr.linear import Linear, linear, simplify
-from ...expr.nodes import Broadcast, Const, Expr, FromLane, Load, Op, Ramp, Shuffle, Var, const, neutral, op, var
+from ...expr.build import minimum, select
+from ...expr.linear import simplify
+from ...expr.nodes import Const, Expr, FromLane, Load, Op, Var, const, neutral, op, var
 from ...expr.types import INDEX
-from ...expr.visit import depends, loaded, names, same, transform, walk, walk_loads
+from ...expr.visit import loaded, same, transform, walk, walk_loads
 from ...ir.nodes import For, If, Let, Realize, Stmt, Store
-from ...ir.visit import block, expressions, rebuild
+from ...ir.visit import expressions, rebuild
 from ...ir.visit import walk as statements
 from ...schedule.limits import WARP
 from ...schedule.updates import ASSOCIATIVE
@@ -40,12 +38,11 @@ from ...target.kinds import Kind, Memory
 from ..bounded import most
 from ..footprint import step
 from ..names import of_buffer, of_loop
+from .exchanged import Access, At, Exchanged, Refuse, first_lane, without
 from .named import Named
 
-Refuse = Callable[[str, str], UserError]  # of which buffer, and why
 _ZERO = const(0, INDEX)
 _OF_BLOCKS = (Kind.BLOCK, Kind.WARP, Kind.THREAD, Kind.LANE)
-_Indices = tuple[Expr, ...]
 
 
 def warps(body: Stmt, refuse: Refuse) -> Stmt:
@@ -77,63 +74,6 @@ def _lanes_alone(s: Stmt) -> For | None:
     return loops[0] if loops and all(i.kind is Kind.LANE for i in loops) else None
 
 
-@dataclass(frozen=True)
-class _At:
-    """Where a statement of a warp is."""
-
-    named: Named  # lets, and the variable of the lane loop around by the number of a lane
-    scope: Scope
-    loop: For | None = None  # of lanes, that it is in
-    alike: bool = True  # whether all lanes come here
-
-    @property
-    def number(self) -> str:
-        """The name of a lane's own number in the loop that it is in."""
-        return "" if self.loop is None else of_loop(self.loop.var, "lane")
-
-    @property
-    def all_lanes_work(self) -> bool:
-        extent = None if self.loop is None else self.loop.extent
-        return isinstance(extent, Const) and int(extent.value) == WARP
-
-    def inside(self, s: Stmt, scope: Scope) -> _At:
-        if isinstance(s, For) and s.kind is Kind.LANE:
-            number = var(of_loop(s.var, "lane"))
-            at = self.named.form(s.min).plus(linear(number))
-            return _At(self.named.where(s.var, at), scope, s, self.alike)
-        decides = expressions(s) if isinstance(s, (If, For)) else ()
-        alike = self.alike and not any(self.differs(e) for e in decides)
-        return replace(self, named=self.named.inside(s), scope=scope, alike=alike)
-
-    def differs(self, e: Expr) -> bool:
-        """Whether a value may be another one in each lane."""
-        if self.loop is None:
-            return False
-        if e.dtype is INDEX and e.lanes == 1:
-            return any(depends(a, [self.number]) or loaded(a) for a, _ in self.named.form(e).terms.values())
-        return bool(loaded(e)) or any(self.differs(var(n)) for n in names(e))
-
-
-class _Access(NamedTuple):
-    indices: _Indices
-    at: _At
-    is_store: bool
-
-
-def _first(index: Expr) -> Expr:
-    if isinstance(index, Ramp):
-        return index.base
-    return index.value if isinstance(index, Broadcast) else index
-
-
-@dataclass(frozen=True)
-class _Shared:
-    """How lanes share a buffer: along which dim, and how many elements each has."""
-
-    dim: int
-    each: int
-
-
 class _Warp:
     """What one warp does; `lane` is the name of a thread's number in it."""
 
@@ -141,16 +81,19 @@ class _Warp:
         self.lane, self.refuse, self.body = var(lane), refuse, body
         self.own = {i.buffer for i in statements(body) if isinstance(i, Realize)}
         self.parts = set[str]()  # of these, what each lane has values of its own in
-        self.spread: dict[int, _Spread] = {}  # by id of what realizes them, in no lane loop
-        self.others: dict[str, list[_Access]] = {}  # accesses of what is not the warp's own
+        self.spread: dict[int, Exchanged] = {}  # by id of what realizes them, in no lane loop
+        self.others: dict[str, list[Access]] = {}  # accesses of what is not the warp's own
         self.count = 0
 
     def made(self, named: Named, scope: Scope) -> Stmt:
-        at = _At(named, scope)
+        at = At(named, scope)
         self.note(self.body, at, {})
         self.check_others()
         for spread in self.spread.values():
             spread.decide()
+            if spread.how is not None:
+                self.own.update(spread.buffers)
+                self.parts.update(spread.buffers)
         return self.lanes(self.rewritten(self.body, at, {}), at)
 
     def check_others(self) -> None:
@@ -161,31 +104,31 @@ class _Warp:
             if stores and len({self.moved(a) for a in found}) > 1:
                 raise self.refuse(buffer, "one lane would read what another has stored in memory")
 
-    def moved(self, a: _Access) -> tuple[tuple[int, str], ...]:
+    def moved(self, a: Access) -> tuple[tuple[int, str], ...]:
         """Which element of each dim a lane accesses, as far as that depends on its number."""
-        forms = [a.at.named.form(_first(i)) for i in a.indices]
+        forms = [a.at.named.form(first_lane(i)) for i in a.indices]
         steps = [(f, f.coefficient(a.at.number)) for f in forms]
-        return tuple((n, str(simplify(_without(f, a.at.number)))) if n else (0, "") for f, n in steps)
+        return tuple((n, str(simplify(without(f, a.at.number)))) if n else (0, "") for f, n in steps)
 
     # Registers of lanes
 
-    def note(self, s: Stmt, at: _At, current: Mapping[str, _Spread]) -> None:
+    def note(self, s: Stmt, at: At, current: Mapping[str, Exchanged]) -> None:
         """Who accesses what. `current`: buffers that lanes may share, by name."""
-        found = [(e.buffer, _Access(e.indices, at, False)) for e in walk_loads(*expressions(s))]
+        found = [(e.buffer, Access(e.indices, at, False)) for e in walk_loads(*expressions(s))]
         if isinstance(s, Store):
-            found.append((s.buffer, _Access(s.indices, at, True)))
+            found.append((s.buffer, Access(s.indices, at, True)))
         for buffer, access in found:
             if buffer in current:
                 current[buffer].accesses.append(access)
             elif buffer not in self.own:
                 self.others.setdefault(buffer, []).append(access)
         if isinstance(s, Realize) and at.loop is None and s.memory not in (Memory.SHARED, Memory.HEAP):
-            self.spread[id(s)] = _Spread(self, s, at)
+            self.spread[id(s)] = Exchanged(s, at, self.lane, self.refuse)
             current = {**current, s.buffer: self.spread[id(s)]}
         for c, scope in step(s, at.scope):
             self.note(c, at.inside(s, scope), current)
 
-    def rewritten(self, s: Stmt, at: _At, current: Mapping[str, _Spread]) -> Stmt:
+    def rewritten(self, s: Stmt, at: At, current: Mapping[str, Exchanged]) -> Stmt:
         """With accesses of what a lane has."""
         mine = self.spread.get(id(s))
         if mine is not None and mine.how is not None:
@@ -211,7 +154,7 @@ class _Warp:
 
     # Loops of lanes
 
-    def lanes(self, s: Stmt, at: _At) -> Stmt:
+    def lanes(self, s: Stmt, at: At) -> Stmt:
         """What one lane does."""
         if isinstance(s, Store):
             return self.store(s, at)
@@ -225,7 +168,7 @@ class _Warp:
             return rebuild(s, expressions(s), inside)
         return self.dissolved(s, at, inside[0])
 
-    def dissolved(self, s: For, at: _At, body: Stmt) -> Stmt:
+    def dissolved(self, s: For, at: At, body: Stmt) -> Stmt:
         extent = simplify(s.extent)
         largest = most(extent, at.scope)
         if largest is None or largest > WARP:
@@ -236,7 +179,7 @@ class _Warp:
         made: Stmt = Let(of_loop(s.var, "lane"), number, Let(s.var, s.min + var(of_loop(s.var, "lane")), body))
         return made if isinstance(extent, Const) else If(extent >= 1, made)
 
-    def store(self, s: Store, at: _At) -> Stmt:
+    def store(self, s: Store, at: At) -> Stmt:
         if s.buffer not in self.parts and at.loop is not None and not any(at.differs(i) for i in s.indices):
             return self.combined(s, at)
         if s.buffer in self.own or at.loop is not None and at.all_lanes_work:
@@ -255,7 +198,7 @@ class _Warp:
         self.count += 1
         return of_buffer(buffer, "combined", self.count)
 
-    def combined(self, s: Store, at: _At) -> Stmt:
+    def combined(self, s: Store, at: At) -> Stmt:
         """What lanes add to one place, and the like: in pairs, so that in the end all have the same."""
         assert at.loop is not None
         found = _accumulated(s)
@@ -299,155 +242,3 @@ def _accumulated(s: Store) -> _Accumulated | None:
 
 def _has_shuffles(s: Stmt) -> bool:
     return any(isinstance(e, FromLane) for i in statements(s) for e in walk(*expressions(i)))
-
-
-def _without(form: Linear, name: str) -> Expr:
-    terms = {k: t for k, t in form.terms.items() if not (isinstance(t[0], Var) and t[0].name == name)}
-    return Linear(form.constant, terms).expr()
-
-
-class _Spread:
-    """A buffer of a warp as registers of its lanes: element i of the shared dim belongs to lane i // each."""
-
-    def __init__(self, warp: _Warp, s: Realize, around: _At) -> None:
-        self.warp, self.s = warp, s
-        self.lows = [around.named.form(low) for low, _ in s.box]
-        self.accesses = list[_Access]()
-        self.how: _Shared | None = None  # None: each lane has all of it
-        self.extent: Expr | None = None  # of the loop that stores it first
-        self.distances: dict[int, str] = {}  # at which values of other lanes are read -> where they are kept
-
-    def decide(self) -> None:
-        """How lanes share it, and at which distances they read it. An element that is read at a constant distance goes
-        there as soon as it is there."""
-        stores = [a for a in self.accesses if a.is_store]
-        found = {self.moves(a) for a in stores}
-        if len(found) > 1:
-            raise self.warp.refuse(self.s.buffer, "lanes of one loop share it otherwise than those of another")
-        self.how = next(iter(found), None)
-        if self.how is None:
-            return
-        if any(not a.at.alike for a in stores):
-            why = "a condition that is not the same for all lanes decides about it"
-            raise self.warp.refuse(self.s.buffer, why)
-        for a in self.accesses:
-            for k in self.elements(a.indices[self.how.dim]) if not a.is_store else ():
-                far = self.distance(self.form(a.indices, a.at), k, a.at)
-                if far:
-                    self.distances[far] = of_buffer(self.s.buffer, "from", far)
-        self.warp.own.update(self.distances.values())
-        self.warp.parts.update([self.s.buffer, *self.distances.values()])
-
-    def moves(self, store: _Access) -> _Shared | None:
-        """Along which dim a store moves with the lane, and how far."""
-        forms, number = self.forms(store.indices, store.at), store.at.number
-        found = [(k, f.coefficient(number)) for k, f in enumerate(forms) if f.coefficient(number)]
-        others = [a for f in forms for a, _ in f.terms.values() if not isinstance(a, Var) and depends(a, [number])]
-        if any(n <= 0 for _, n in found) or len(found) > 1 or others:
-            raise self.warp.refuse(self.s.buffer, "what a lane computes of it is not side by side")
-        return _Shared(*found[0]) if found else None
-
-    def forms(self, indices: _Indices, at: _At) -> list[Linear]:
-        """The indices, counted from where the buffer begins, in numbers of lanes."""
-        return [at.named.form(_first(i)).plus(low, -1) for i, low in zip(indices, self.lows, strict=True)]
-
-    def realized(self, body: Stmt) -> Stmt:
-        assert self.how is not None
-        each = (_ZERO, const(self.how.each, INDEX))
-        box = tuple(each if k == self.how.dim else side for k, side in enumerate(self.s.box))
-        for name in (self.s.buffer, *self.distances.values()):
-            body = Realize(name, self.s.dtype, box, self.s.memory, body)
-        return body
-
-    def store(self, s: Store, at: _At) -> Stmt:
-        place = simplify(_without(self.form(s.indices, at), at.number))
-        index = s.indices[self.shared.dim]
-        last = index.lanes - 1 if isinstance(index, Ramp) else 0
-        if not isinstance(place, Const) or not 0 <= int(place.value) <= self.shared.each - 1 - last:
-            raise self.warp.refuse(self.s.buffer, f"a lane has {self.shared.each} values of it, and computes others")
-        indices = self.replaced(s.indices, replace(index, base=place) if isinstance(index, Ramp) else place)
-        mine = Load(s.value.dtype, s.value.lanes, s.buffer, indices)
-        made: list[Stmt] = [replace(s, indices=indices, value=self.kept(s.value, mine, at))]
-        for far, name in self.distances.items():
-            lane = minimum(self.warp.lane + far, const(WARP - 1, INDEX))
-            lane = lane if far > 0 else maximum(self.warp.lane + far, _ZERO)
-            made.append(Store(name, indices, FromLane(mine.dtype, mine.lanes, mine, lane)))
-        return block(*made)
-
-    def kept(self, value: Expr, before: Load, at: _At) -> Expr:
-        """A value that lanes store. What an update has nothing to do with stays as it is."""
-        assert at.loop is not None
-        extent = at.named.form(at.loop.extent).expr()
-        self.extent = extent if self.extent is None else self.extent
-        if same(extent, self.extent):
-            return value
-        return select(broadcast(self.warp.lane < at.loop.extent, value.lanes), value, before)
-
-    def load(self, e: Load, at: _At, is_place: bool) -> Expr:
-        index, form = e.indices[self.shared.dim], self.form(e.indices, at)
-        elements = self.elements(index)
-        parts = [self.element(e, form, k, at, is_place) for k in elements]
-        if len(parts) == 1:
-            return parts[0] if e.lanes == 1 else Broadcast(e.dtype, e.lanes, parts[0])
-        whole = self.side_by_side(parts)
-        return Shuffle(e.dtype, len(parts), tuple(parts), tuple(range(len(parts)))) if whole is None else whole
-
-    def elements(self, index: Expr) -> range:
-        if not isinstance(index, Ramp):
-            return range(1)
-        if not isinstance(index.stride, Const) or index.stride.value != 1:
-            raise self.warp.refuse(self.s.buffer, "it is read in steps")
-        return range(index.lanes)
-
-    def side_by_side(self, parts: list[Expr]) -> Expr | None:
-        """All of one lane, as one load."""
-        first = parts[0]
-        if not isinstance(first, Load):
-            return None
-        start = first.indices[self.shared.dim]
-        for k, part in enumerate(parts):
-            if not isinstance(part, Load) or part.buffer != first.buffer:
-                return None
-            if not same(part.indices[self.shared.dim], simplify(start + k)):
-                return None
-        index = Ramp(INDEX, len(parts), start, const(1, INDEX))
-        return Load(first.dtype, len(parts), first.buffer, self.replaced(first.indices, index))
-
-    def element(self, e: Load, form: Linear, k: int, at: _At, is_place: bool) -> Expr:
-        """One element: the lane's own, one that came from another lane, or one that is asked for now."""
-        if form.coefficient(at.number) % self.shared.each:
-            raise self.warp.refuse(self.s.buffer, "neighbouring lanes read it at distances that are no lane's")
-        rest = simplify(_without(form, at.number) + k)
-        place = simplify(rest % self.shared.each)
-        if not isinstance(place, Const) and self.shared.each > 1:
-            why = f"which of {self.shared.each} values of a lane is read is not constant"
-            raise self.warp.refuse(self.s.buffer, why)
-        indices = tuple([_first(i) for i in self.replaced(e.indices, place)])
-        far = self.distance(form, k, at)
-        if far is not None and not (is_place and not at.all_lanes_work):
-            buffer = self.distances[far] if far else self.s.buffer
-            return Load(e.dtype, 1, buffer, indices)
-        lane = simplify((var(at.number) * (form.coefficient(at.number) // self.shared.each) if at.number else _ZERO)
-                        + rest // self.shared.each)  # fmt: skip
-        if e.mask is not None:
-            lane = select(e.mask, lane, self.warp.lane)
-        return FromLane(e.dtype, 1, Load(e.dtype, 1, self.s.buffer, indices), lane)
-
-    def distance(self, form: Linear, k: int, at: _At) -> int | None:
-        """How many lanes away an element is, if that is constant."""
-        rest = simplify(_without(form, at.number) + k)
-        alike = bool(at.number) and form.coefficient(at.number) == self.shared.each and isinstance(rest, Const)
-        return int(rest.value) // self.shared.each if alike and isinstance(rest, Const) else None
-
-    @property
-    def shared(self) -> _Shared:
-        assert self.how is not None
-        return self.how
-
-    def form(self, indices: _Indices, at: _At) -> Linear:
-        return self.forms(indices, at)[self.shared.dim]
-
-    def replaced(self, indices: _Indices, index: Expr) -> _Indices:
-        return tuple([index if k == self.shared.dim else i for k, i in enumerate(indices)])
-
-
