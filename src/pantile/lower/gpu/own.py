@@ -17,7 +17,7 @@ from ...expr.nodes import Expr, Load, Ramp, const
 from ...expr.types import INDEX
 from ...expr.visit import loaded, transform, walk_loads
 from ...ir.nodes import For, Realize, Stmt, Store
-from ...ir.visit import children, expressions, rebuild
+from ...ir.visit import children, expressions, rebuild, walk
 from ...target.kinds import Kind, Memory
 from .named import Named
 
@@ -41,16 +41,22 @@ class _Numbers:
 
     def note(self, s: Stmt, named: Named, in_thread: bool) -> None:
         """Find out about places."""
+        is_thread = isinstance(s, For) and s.kind is Kind.THREAD
+        if is_thread and not in_thread and not any(isinstance(i, Realize) for i in walk(s)):
+            return
         if isinstance(s, Realize) and in_thread and s.memory not in _NOT_OF_A_THREAD:
             self.begin(s, named)
             self.known.setdefault(s.buffer, set(range(len(s.box))))
-        for buffer, indices in _accesses(s):
-            if buffer in self.lows:
-                places = self.places(buffer, indices, named)
-                self.known[buffer] -= {k for k, place in enumerate(places) if place is None}
-        inside = in_thread or isinstance(s, For) and s.kind is Kind.THREAD
+        for buffer, indices in self.accesses(s):
+            places = self.places(buffer, indices, named)
+            self.known[buffer] -= {k for k, place in enumerate(places) if place is None}
         for c in children(s):
-            self.note(c, named.inside(s), inside)
+            self.note(c, named.inside(s), in_thread or is_thread)
+
+    def accesses(self, s: Stmt) -> list[tuple[str, tuple[Expr, ...]]]:
+        concerned = [e for e in expressions(s) if not loaded(e).isdisjoint(self.lows)]
+        found = [(e.buffer, e.indices) for e in walk_loads(*concerned) if e.buffer in self.lows]
+        return [*found, (s.buffer, s.indices)] if isinstance(s, Store) and s.buffer in self.lows else found
 
     def begin(self, s: Realize, named: Named) -> None:
         self.lows[s.buffer] = tuple([named.form(low) for low, _ in s.box])
@@ -67,7 +73,7 @@ class _Numbers:
         if isinstance(s, Realize) and s.buffer in self.known:
             self.begin(s, named)
         memo: dict[int, Expr] = {}
-        new = tuple([transform(e, lambda n: self.load(n, named), memo, loaded) for e in expressions(s)])
+        new = tuple([transform(e, lambda n: self.load(n, named), memo, self.concerns) for e in expressions(s)])
         inside = tuple([self.rewritten(c, named.inside(s)) for c in children(s)])
         s = rebuild(s, new, inside)
         if isinstance(s, Store) and s.buffer in self.known:
@@ -78,6 +84,9 @@ class _Numbers:
             return Realize(s.buffer, s.dtype, box, s.memory, s.body)
         return s
 
+    def concerns(self, e: Expr) -> bool:
+        return not loaded(e).isdisjoint(self.known)
+
     def load(self, e: Expr, named: Named) -> Expr | None:
         if not isinstance(e, Load) or e.buffer not in self.known:
             return None
@@ -86,11 +95,6 @@ class _Numbers:
     def indices(self, buffer: str, indices: tuple[Expr, ...], named: Named) -> tuple[Expr, ...]:
         pairs = zip(indices, self.places(buffer, indices, named), strict=True)
         return tuple([i if place is None else _at(i, place) for i, place in pairs])
-
-
-def _accesses(s: Stmt) -> list[tuple[str, tuple[Expr, ...]]]:
-    found = [(e.buffer, e.indices) for e in walk_loads(*expressions(s))]
-    return [*found, (s.buffer, s.indices)] if isinstance(s, Store) else found
 
 
 def _at(index: Expr, place: Expr) -> Expr:
