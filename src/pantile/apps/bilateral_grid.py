@@ -21,7 +21,7 @@ from pantile.target import Target
 from .app import App
 from .data import floats
 from .photo import FLOAT_CHANNELS, Photo
-from .threads import inlined, pixels
+from .threads import inlined
 
 CELL = 8  # pixels along each side of a cell
 BINS = 10  # cells for brightness 0 to 1
@@ -143,31 +143,45 @@ def expert(target: Target, cores: int) -> pt.Schedule:
 
 
 def on_gpu() -> pt.Schedule:
-    """Cells are filled in shared memory, two threads each, and blurred along brightness at once; then along x and y."""
+    """Two kernels. A thread counts a cell, in shared memory where it and its neighbours never want the same bank, and
+    blurs it along brightness. Then blocks of 32 by 32 pixels blur the cells that they lie between along x and y, in
+    shared memory, and each pixel finds sum and number side by side."""
 
-    def cells(name: str, columns: int) -> pt.StageSchedule:
-        return (
-            pt.on(name)
-            .compute_root()
-            .split("x", "xo", "tx", columns)
-            .reorder("y", "xo", "tx", "z", "c")
-            .block("y", "xo")
-            .thread("tx", "z", "c")
-        )
+    def of_block(name: str) -> pt.StageSchedule:
+        return pt.on(name).compute_at("out", "xo").store_in("shared").thread("y", "x", "z", "c")
+
+    def counts(name: str) -> pt.StageSchedule:
+        return pt.on(name).compute_at("blur_z", "xo").store_in("shared").reorder_storage("y", "z", "c", "x")
 
     return pt.Schedule(
-        pixels("out", (8, 32)),
-        cells("blur_y", 4),
-        cells("blur_x", 4),
-        cells("blur_z", 8),
-        pt.on("grid")
-        .compute_at("blur_z", "xo")
-        .store_in("shared")
-        .thread("y", "x", "z", "c")
+        pt.on("out")
+        .split("y", "yo", "yi", 32, tail="guard")
+        .split("yi", "ty", "row", 8)
+        .split("x", "xo", "tx", 32, tail="guard")
+        .reorder("yo", "xo", "ty", "tx", "row")
+        .block("yo", "xo")
+        .thread("ty", "tx")
+        .unroll("row"),
+        pt.on("column").compute_at("out", "tx").unroll("y").unroll("x").unroll("z").vectorize("c", 2),
+        of_block("blur_y"),
+        of_block("blur_x"),
+        pt.on("blur_z")
+        .split("x", "xo", "tx", 32)
+        .split("z", "all", "zi", 12, tail="guard")
+        .reorder("y", "xo", "tx", "all", "zi", "c")
+        .block("y", "xo")
+        .thread("tx")
+        .unroll("zi")
+        .unroll("c", 2),
+        counts("grid")
+        .reorder("y", "z", "c", "x")
+        .thread("y", "z", "c", "x")
         .update()
-        .reorder("y", "x", "c", "r.y", "r.x")
-        .thread("y", "x", "c"),
-        *inlined("pixel", "place", "row", "column"),
+        .reorder("y", "x", "r.y", "r.x", "c")
+        .thread("y", "x")
+        .unroll("r.x")
+        .unroll("c"),
+        *inlined("pixel", "place", "row"),
     )
 
 
