@@ -292,24 +292,13 @@ class Nests:
         if leaf[0] == site.stage:
             return slope
         rate = self._rate(leaf[0], dims.index(v), site)
-        return None if rate is None or self._pauses(leaf, v, rate, site) else slope * rate
+        return None if rate is None or self._pauses(leaf[0], rate, site) else slope * rate
 
-    def _pauses(self, leaf: Leaf, dim: str, rate: float, site: Site) -> bool:
+    def _pauses(self, name: str, rate: float, site: Site) -> bool:
         """Whether a stage slides along a loop by so much that in some iterations it has fewer rows to compute than in
-        others, or none, or fewer than it computes at once: lowering cannot tell then what is new of what it reads."""
-        if site not in self.around(leaf[0])[len(self.to(self.plan.stages[leaf[0]].store)) :]:
-            return False
-        step = rate * self.loops((site.stage, site.definition)).step[site.loop]
-        return not step.is_integer() or self._has_no_block(leaf, dim)
-
-    def _has_no_block(self, leaf: Leaf, dim: str) -> bool:
-        """Whether it slides along a dim by fewer rows than are written out."""
-        slides = self.computed(leaf[0]).slides
-        if slides is None or self.facts.graph.stage[leaf[0]].dims[slides] != dim:
-            return False
-        loops = self.loops(leaf)
-        factors = {r.inner: r.factor for r in loops.nest.rewrites if isinstance(r, Split)}
-        return any(dim in loops.of[inner] and loops.sizes[inner] < factors[inner] for inner in loops.rests)
+        others, or none: lowering cannot tell then what is new of what it reads."""
+        slides = site in self.around(name)[len(self.to(self.plan.stages[name].store)) :]
+        return slides and not (rate * self.loops((site.stage, site.definition)).step[site.loop]).is_integer()
 
     def stored(self, name: str) -> Box:
         """The memory that a stage has at a time; along the dim that it slides along, as much as is in use."""
