@@ -148,10 +148,10 @@ def on_gpu() -> pt.Schedule:
     shared memory, and each pixel finds sum and number side by side."""
 
     def of_block(name: str) -> pt.StageSchedule:
-        return pt.on(name).compute_at("out", "xo").store_in("shared").thread("y", "x", "z", "c")
+        return pt.on(name).compute_at("out", "xo").store_in("shared")
 
     def counts(name: str) -> pt.StageSchedule:
-        return pt.on(name).compute_at("blur_z", "xo").store_in("shared").reorder_storage("y", "z", "c", "x")
+        return pt.on(name).compute_at("blur_z", "xo").store_in("shared").reorder_storage("z", "c", "y", "x")
 
     return pt.Schedule(
         pt.on("out")
@@ -163,19 +163,24 @@ def on_gpu() -> pt.Schedule:
         .thread("ty", "tx")
         .unroll("row"),
         pt.on("column").compute_at("out", "tx").unroll("y").unroll("x").unroll("z").vectorize("c", 2),
-        of_block("blur_y"),
-        of_block("blur_x"),
+        of_block("blur_y")
+        .split("y", "cells", "cell", 5, tail="guard")
+        .reorder("cells", "x", "z", "c", "cell")
+        .thread("cells", "x", "z", "c")
+        .unroll("cell"),
+        of_block("blur_x").thread("y", "x", "z", "c"),
         pt.on("blur_z")
-        .split("x", "xo", "tx", 32)
+        .split("x", "xo", "tx", 16)
+        .split("y", "yo", "ty", 2)
         .split("z", "all", "zi", 12, tail="guard")
-        .reorder("y", "xo", "tx", "all", "zi", "c")
-        .block("y", "xo")
-        .thread("tx")
+        .reorder("yo", "xo", "ty", "tx", "all", "zi", "c")
+        .block("yo", "xo")
+        .thread("ty", "tx")
         .unroll("zi")
         .unroll("c", 2),
         counts("grid")
-        .reorder("y", "z", "c", "x")
-        .thread("y", "z", "c", "x")
+        .reorder("z", "c", "y", "x")
+        .thread("z", "c", "y", "x")
         .update()
         .reorder("y", "x", "r.y", "r.x", "c")
         .thread("y", "x")

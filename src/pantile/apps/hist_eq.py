@@ -92,42 +92,34 @@ BYTES = Layout("rgb", "uint8", white=255)
 
 
 def on_gpu() -> pt.Schedule:
-    """Each of 128 threads of a block has a histogram of its own in shared memory, its bins between those of others, so
-    that no two threads ever want the same bank of it."""
+    """Blocks count four rows each in shared memory, where threads that meet wait for each other in hardware alone, and
+    add what they have counted to the whole. The sums of bins are found in the block that needs them."""
     return pt.Schedule(
-        pixels("out", (4, 32), (1, 4), channels="c"),
+        pixels("out", (4, 32), (2, 4), channels="c"),
         *inlined("even", "luma", "level"),
-        pt.on("equal").thread("i"),
-        pt.on("below").thread("i"),
+        pt.on("equal").split("i", "block", "bin", 256).block("block").thread("bin"),
+        pt.on("below").compute_at("equal", "block").store_in("shared").thread("i").update().unroll("levels.0", 15),
         pt.on("histogram")
-        .split("i", "block", "bin", 64)
+        .split("i", "block", "bin", 256)
         .block("block")
         .thread("bin")
         .update()
-        .split("r.y", "strip", "row", 24)
+        .split("r.y", "strip", "row", 4)
         .rfactor("strip", "strip")
-        .split("i", "block", "bin", 64)
-        .reorder("block", "bin", "strip")
-        .block("block")
+        .atomic()
+        .split("i", "block", "bin", 256)
+        .reorder("strip", "block", "bin")
+        .block("strip", "block")
         .thread("bin"),
         pt.on("histogram_strip")
-        .block("strip")
+        .compute_at("histogram", "block")
+        .store_in("shared")
         .thread("i")
         .update()
-        .split("r.x", "step", "lane", 128)
-        .rfactor("lane", "lane")
-        .reorder("strip", "i", "lane")
-        .block("strip")
-        .thread("i"),
-        pt.on("histogram_strip_lane")
-        .compute_at("histogram_strip", "strip")
-        .store_in("shared")
-        .reorder_storage("strip", "i", "lane")
-        .reorder("strip", "i", "lane")
-        .thread("i", "lane")
-        .update()
-        .reorder("strip", "lane", "row", "step")
-        .thread("lane"),
+        .atomic()
+        .split("r.x", "step", "lane", 64)
+        .reorder("strip", "row", "lane", "step")
+        .thread("row", "lane"),
     )
 
 
