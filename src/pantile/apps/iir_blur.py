@@ -81,7 +81,7 @@ def expert(target: Target, cores: int) -> pt.Schedule:
 def on_gpu() -> pt.Schedule:
     """Strips of 32 rows, each of which a thread has in registers: scanned down to know where the strip below it starts,
     down and up to know where the one above does, and once more on its way out, transposed. Little else is stored."""
-    strip, threads = 32, 64
+    strip, threads = 32, 128
 
     def registers(name: str, consumer: str, loop: str) -> pt.StageSchedule:
         return pt.on(name).compute_at(consumer, loop).unroll("y").update().unroll("r.y")
@@ -100,7 +100,7 @@ def on_gpu() -> pt.Schedule:
             .reorder("c", "xo", "tx", "r.y")
             .block("c", "xo")
             .thread("tx")
-            .unroll("r.y", 13),
+            .unroll("r.y", 16),
         ]
 
     def scans(name: str, result: str) -> list[pt.StageSchedule]:
