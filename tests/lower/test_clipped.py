@@ -134,3 +134,20 @@ def test_blocks_in_blocks_need_no_more_than_there_is() -> None:
     for rows in (9, 29, 30, 33):
         picture = np.arange(rows * 7, dtype=np.uint8).reshape(rows, 7)
         np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))
+
+
+def test_what_turned_out_to_be_a_constant_is_needed_by_nobody() -> None:
+    """All that is read of `at` is where to read `one`, which is the same anywhere once it is inlined."""
+    k, photo = pt.Param("k", "float32"), pt.Input("photo", "float32", ndim=2)
+    one, at, row, other = pt.Func("one"), pt.Func("at"), pt.Func("row"), pt.Func("other")
+    one[y, x] = pt.cast("int32", k)
+    least = pt.cast("int32", pt.minimum(pt.cast("int64", -9223372036854775807) + 2, 2))
+    at[y, x] = pt.minimum(pt.maximum(least, -2), 15)
+    row[y, x] = one[at[y + 1, x], x]
+    other[y, x] = photo[y, x] * 2
+    in_rows = [pt.on("row").compute_root(), pt.on("other").compute_root(), pt.on("at").compute_with("other", "y")]
+    p = pt.Pipeline([row, other], shape=[(photo.shape[0] // 2 + 1, photo.shape[1]), photo.shape])
+    p = p.with_schedule(pt.Schedule(pt.on("one").compute_inline(), *in_rows))
+    a = np.ones((7, 8), np.float32)
+    for found, wanted in zip(p(photo=a, k=0.5), p.reference(photo=a, k=0.5), strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -51,7 +51,7 @@ LINE = 64  # bytes
 def masked(e: Expr) -> Expr:
     """With masks, where stages lack nothing and ranges have points."""
     inputs = {"img": InputInfo("img", FLOAT32, 1, here())}
-    return mask_loads(e, WHOLE, inputs, ANY, lambda _: False, lambda _: True)
+    return mask_loads(e, WHOLE, inputs, ANY, lambda _: False, lambda _: True, lambda _: False)
 
 
 def masks(e: Expr) -> list[str]:

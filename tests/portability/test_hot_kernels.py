@@ -25,7 +25,7 @@ def loads(kernel: str, space: str = "global") -> Counter[str]:
     return Counter(re.findall(rf"ld\.{space}\.(?:nc\.)?(\S+)", kernel))
 
 
-@pytest.mark.parametrize("stage", ["d2", "d3", "i2"])
+@pytest.mark.parametrize("stage", ["d2", "d3"])
 def test_pixels_of_interpolate_are_vectors(stage: str) -> None:
     kernel = kernels("interpolate")[stage]
     assert set(loads(kernel)) == set(loads(kernel, "shared")) | {"v4.b32"} == {"v4.b32"}

@@ -9,7 +9,7 @@ import pytest
 
 import pantile as pt
 from pantile.errors import UserError
-from pantile.ir.nodes import Alloc, Barrier, For, Store, Wait
+from pantile.ir.nodes import Alloc, Barrier, For, Manner, Store, Wait
 from pantile.ir.visit import walk
 from pantile.target.kinds import Kind
 
@@ -78,9 +78,9 @@ def test_slots() -> None:
 def test_only_what_is_copied_is_asynchronous() -> None:
     (kernel,) = kernels(product(factor=3))
     stores = [s for s in walk(kernel.body) if isinstance(s, Store) and s.buffer in ("left", "right")]
-    assert {s.buffer for s in stores if s.asynchronous} == {"right"}
+    assert {s.buffer for s in stores if s.manner is Manner.ASYNCHRONOUS} == {"right"}
     # What is left over has memory of its own and is used at once.
-    assert {s.buffer for s in stores if not s.asynchronous} == {"left", "right"}
+    assert {s.buffer for s in stores if s.manner is not Manner.ASYNCHRONOUS} == {"left", "right"}
 
 
 def test_one_barrier_in_the_loop() -> None:

@@ -49,8 +49,9 @@ class Required:
         self._is_loose = False
 
     def of(self, stage: Stage) -> Box:
-        """What may be computed of a stage: all that is needed of it, and EVERYTHING where it can be anywhere."""
-        return self._boxes[stage.name]
+        """What may be computed of a stage: all that is needed of it, and EVERYTHING where it can be anywhere, or where
+        nobody reads it: what was read of it turned out to be a constant."""
+        return self._boxes.get(stage.name, (EVERYTHING,) * stage.ndim)
 
     def anywhere(self, stage: Stage, k: int) -> bool:
         """Whether the stage can be computed at any position along dim k, wherever code runs, and no position is far
