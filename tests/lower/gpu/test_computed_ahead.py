@@ -143,3 +143,16 @@ def test_what_is_computed_in_the_same_loop_is_not_read() -> None:
     picture = np.random.default_rng(0).random((21, 70), dtype=np.float32)
     agrees(inlined, img=picture)
     agrees(p.with_schedule(pt.Schedule(host, at, pt.on("g").compute_at("out", "xo").thread("y", "x"))), img=picture)
+
+
+def test_what_updates_follow_is_not_copied_asynchronously() -> None:
+    """They read and change what would still be on its way."""
+    y, x = pt.vars("y x")
+    img, f, out = pt.Input("img", "float32", ndim=2), pt.Func("f"), pt.Func("out")
+    f[y, x] = img[y, x]
+    f[y, x] = f[y, x] * 2
+    out[y, x] = f[y, x] + f[y + 1, x]
+    p = pt.Pipeline(out, shape=(img.shape[0] - 1, img.shape[1]), target="cuda-sim")
+    host = pt.on("out").tile("y", "x", "yo", "xo", "row", "xi", 4, 32).block("yo", "xo").thread("xi")
+    at = pt.on("f").compute_at("out", "row").thread("x").update().thread("x").compute_ahead()
+    agrees(p.with_schedule(pt.Schedule(host, at)), img=np.random.default_rng(0).random((21, 70), dtype=np.float32))

@@ -1,6 +1,7 @@
 """Asynchronous: what is copied to shared memory ahead of its use does not pass through a thread's registers.
 
-before:  f[(k + 1)%2*64 + p] = img[...]      after:  f[(k + 1)%2*64 + p] = img[...]   # asynchronous
+before:  f[(k + 1)%2*64 + p] = g[...]     # asynchronous, if g is memory that the kernel does not change
+after:   f[(k + 1)%2*64 + p] = g[...]     # asynchronous, or not
 
 A thread goes on as soon as it has asked for such a copy. It is there when the thread waits for it, and for the others
 behind the next barrier, both of which are where they have to be (`computed_ahead`). Only elements as they are, from
@@ -13,8 +14,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from ...expr.nodes import Expr, Load
-from ...ir.nodes import Alloc, Block, Commit, Kernel, Manner, Program, Stmt, Store, Wait
-from ...ir.visit import block, children, expressions, rebuild, walk
+from ...ir.nodes import Block, Commit, Kernel, Manner, Program, Stmt, Store, Wait
+from ...ir.visit import block, children, expressions, rebuild, transform, walk
 
 
 def asynchronous(program: Program) -> Program:
@@ -26,19 +27,17 @@ def _in_kernel(kernel: Kernel) -> Kernel:
     if not any(isinstance(s, Wait) for s in walk(kernel.body)):
         return kernel
     stored = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
-    body = _marked(kernel.body, frozenset(), {b.name for b in kernel.buffers} - stored)
+    constant = {b.name for b in kernel.buffers} - stored
+
+    def change(s: Stmt) -> Stmt | None:
+        if isinstance(s, Store) and s.manner is Manner.ASYNCHRONOUS and not _is_copied(s.value, constant):
+            return replace(s, manner=Manner.PLAIN)
+        return None
+
+    body = transform(kernel.body, change)
     if not any(isinstance(s, Store) and s.manner is Manner.ASYNCHRONOUS for s in walk(body)):
         body = _without_waiting(body)
     return replace(kernel, body=body)
-
-
-def _marked(s: Stmt, slots: frozenset[str], constant: Collection[str]) -> Stmt:
-    """`slots`: buffers around that have some, `constant`: those that nothing changes."""
-    if isinstance(s, Store) and s.buffer in slots and s.mask is None and _is_copied(s.value, constant):
-        return replace(s, manner=Manner.ASYNCHRONOUS)
-    if isinstance(s, Alloc):
-        slots = slots | {s.buffer} if s.slots > 1 else slots - {s.buffer}
-    return rebuild(s, expressions(s), tuple([_marked(c, slots, constant) for c in children(s)]))
 
 
 def _is_copied(value: Expr, constant: Collection[str]) -> bool:

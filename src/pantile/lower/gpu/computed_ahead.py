@@ -11,7 +11,7 @@ before:  for k in 0..n:                          after:  realize f: [0..2, 0..64
                                                              thread for q: sums[q] += f[k%2, q]
 
 One barrier is enough: behind it, all threads see what was computed ahead for this iteration, and all are done with the
-one before, whose slot is the next to be filled. Whether stores are asynchronous is decided later (`asynchronous`).
+one before, whose slot is the next to be filled. Which copies are asynchronous is decided later (`asynchronous`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ...expr.nodes import Expr, Load, Ramp, Var, const, var
 from ...expr.types import INDEX
 from ...expr.visit import substitute, transform
 from ...graph.nodes import Graph
-from ...ir.nodes import Barrier, Block, Commit, For, If, Let, Produce, Realize, Stmt, Store, Wait
+from ...ir.nodes import Barrier, Block, Commit, For, If, Let, Manner, Produce, Realize, Stmt, Store, Wait
 from ...ir.visit import block, children, expressions, map_exprs, rebuild, walk
 from ...schedule.plan import Plan
 from ...target.kinds import Kind, Memory
@@ -156,8 +156,14 @@ class _Ahead:
         s = rebuild(s, tuple([transform(e, lambda n: self.load(n, values)) for e in expressions(s)]),
                     tuple([self.in_slots(c, inner) for c in children(s)]))  # fmt: skip
         if isinstance(s, Store) and s.buffer in self.found:
-            return replace(s, indices=self.places(s.buffer, s.indices, values))
+            manner = Manner.ASYNCHRONOUS if self.is_copied(s) else s.manner
+            return replace(s, indices=self.places(s.buffer, s.indices, values), manner=manner)
         return s
+
+    def is_copied(self, s: Store) -> bool:
+        """Whether a store is a copy that nothing computed ahead depends on: updates follow what they change."""
+        is_plain = s.manner is Manner.PLAIN and s.mask is None
+        return is_plain and isinstance(s.value, Load) and not self.graph.producer[s.buffer].updates
 
     def load(self, e: Expr, values: Values) -> Expr | None:
         if not (isinstance(e, Load) and e.buffer in self.found):
