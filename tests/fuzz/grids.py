@@ -143,6 +143,18 @@ def _lanes(s: GridScheduler, stage: Stage, k: int) -> None:
         s.attempt(lambda: s.definition(stage, k).lane(s.pick(loops)))
 
 
+def _rows_of_a_block(s: GridScheduler, stage: Stage, k: int) -> None:
+    """A loop between blocks and threads, at which others may be computed."""
+    loops = s.loops(stage.name, k)
+    if len(loops) < 2:
+        return
+    between, cut = s.draw(st.permutations(loops))[:2]
+    outer, inner = s.fresh(cut), s.fresh(cut)
+    rest = [n for n in loops if n not in (between, cut)]
+    s.attempt(lambda: s.definition(stage, k).split(cut, outer, inner, s.pick(_BLOCKS))
+              .reorder(outer, between, inner, *rest).block(outer).thread(inner))  # fmt: skip
+
+
 def _as_they_are(s: GridScheduler, stage: Stage, k: int) -> None:
     """Some of the loops that there are, from the outermost on or down to the innermost."""
     loops = s.loops(stage.name, k)
@@ -169,7 +181,8 @@ def _nothing(s: GridScheduler, stage: Stage, k: int) -> None:
 
 
 _GRIDS: list[Callable[[GridScheduler, Stage, int], None]] = [
-    _tiles, _tiles, _tiles, _threads, _threads, _as_they_are, _nothing, _warps, _warps, _warps, _lanes, _lanes,
+    _tiles, _tiles, _tiles, _rows_of_a_block, _threads, _threads, _as_they_are, _nothing, _warps, _warps, _warps, _lanes,
+    _lanes,
 ]  # fmt: skip
 
 
@@ -199,7 +212,19 @@ def _store_alike(s: GridScheduler, stage: Stage) -> None:
 
 
 def _compute_ahead(s: GridScheduler, stage: Stage) -> None:
-    s.attempt(lambda: s.chain(stage).compute_ahead(s.pick([1, 1, 2, 3])))
+    """At a serial loop between the blocks and the threads of what reads it, if there is one."""
+    ahead = s.pick([1, 1, 2, 3])
+    for host in (n for n in s.graph.consumers[stage.name] if n in s.plan.stages):
+        for nest in s.plan.stages[host].nests:
+            kinds = [x.kind for x in nest.loops]
+            first = kinds.index(Kind.BLOCK) if Kind.BLOCK in kinds else len(kinds)
+            last = kinds.index(Kind.THREAD) if Kind.THREAD in kinds else len(kinds)
+            loops = [x.name for x in nest.loops[first:last] if x.kind is Kind.SERIAL]
+            if loops:
+                placed = on(stage.name).compute_at(host, s.pick(loops)).thread(*stage.dims)
+                if s.attempt(lambda placed=placed: placed.compute_ahead(ahead)):
+                    return
+    s.attempt(lambda: s.chain(stage).compute_ahead(ahead))
 
 
 def _beside_lanes(s: GridScheduler, stage: Stage) -> None:
@@ -226,5 +251,5 @@ def _beside_lanes(s: GridScheduler, stage: Stage) -> None:
 
 
 _STORAGE: list[Callable[[GridScheduler, Stage], None]] = [
-    _store_in, _store_in, _store_in, _reorder_storage, _store_alike, _compute_ahead,
+    _store_in, _store_in, _store_in, _reorder_storage, _store_alike, _compute_ahead, _compute_ahead,
 ]  # fmt: skip
