@@ -181,8 +181,8 @@ def _nothing(s: GridScheduler, stage: Stage, k: int) -> None:
 
 
 _GRIDS: list[Callable[[GridScheduler, Stage, int], None]] = [
-    _tiles, _tiles, _tiles, _rows_of_a_block, _threads, _threads, _as_they_are, _nothing, _warps, _warps, _warps, _lanes,
-    _lanes,
+    _tiles, _tiles, _tiles, _rows_of_a_block, _threads, _threads, _as_they_are, _nothing,
+    _warps, _warps, _warps, _lanes, _lanes,
 ]  # fmt: skip
 
 
