@@ -23,13 +23,67 @@ FEWEST_TERMS, MOST_SUMS, WORTH = 7, 8, 0.75
 Terms = frozenset[tuple[int, Place]]
 
 
-class Instances:
-    """How often nodes of a definition are computed by all copies together."""
+class Kinds:
+    """Nodes of a definition, told apart by all but their places along some variables."""
 
-    def __init__(self, copies: Copies, form: Callable[[Expr], Form]) -> None:
-        self._copies, self._form = copies, form
+    def __init__(self, variables: tuple[str, ...], form: Callable[[Expr], Form]) -> None:
+        self._variables, self._form = variables, form
         self._numbers: dict[tuple[object, ...], int] = {}
         self._known: dict[int, tuple[int, Place]] = {}
+
+    def of(self, e: Expr) -> tuple[int, Place]:
+        """The kind of a node, and its place."""
+        found = self._known.get(id(e))
+        if found is not None:
+            return found
+        stack = [e]
+        while stack:
+            node = stack[-1]
+            waiting = [] if isinstance(node, Load) else [c for c in node.operands if id(c) not in self._known]
+            if waiting:
+                stack += waiting
+            else:
+                stack.pop()
+                if id(node) not in self._known:
+                    self._known[id(node)] = self._node(node)
+        return self._known[id(e)]
+
+    def _node(self, e: Expr) -> tuple[int, Place]:
+        if isinstance(e, Load):
+            return self._load(e)
+        if isinstance(e, Var):
+            place = tuple([0.0 if e.name == v else None for v in self._variables])
+            return self._numbered(("var", None if any(p is not None for p in place) else e.name)), place
+        parts = [self._known[id(c)] for c in children(e)]
+        base = self._joined(parts)
+        detail = e.op if isinstance(e, Op) else e.value if isinstance(e, Const) else None
+        relative = tuple([(kind, _less(place, base)) for kind, place in parts])
+        return self._numbered((type(e), e.dtype, detail, relative)), base
+
+    def _joined(self, parts: Iterable[tuple[int, Place]]) -> Place:
+        places = [place for _, place in parts]
+        return tuple([next((p[k] for p in places if p[k] is not None), None) for k in range(len(self._variables))])
+
+    def _load(self, e: Load) -> tuple[int, Place]:
+        forms = [self._form(i) for i in e.indices]
+        if any(f.decided is not None for f in forms):
+            return self._numbered(("decided", id(e))), tuple([0.0 for _ in self._variables])
+        base = tuple([next((f.low / f.slope(v) for f in forms if f.slope(v)), None) for v in self._variables])
+        moved = [
+            f.low - sum(f.slope(v) * at for v, at in zip(self._variables, base, strict=True) if at is not None)
+            for f in forms
+        ]  # fmt: skip
+        return self._numbered((e.buffer, *((f.slopes, round(m, 6)) for f, m in zip(forms, moved, strict=True)))), base
+
+    def _numbered(self, what: tuple[object, ...]) -> int:
+        return self._numbers.setdefault(what, len(self._numbers))
+
+
+class Instances:
+    """How often nodes of a definition are computed by all copies together. `kinds`: along the variables of these."""
+
+    def __init__(self, copies: Copies, kinds: Kinds) -> None:
+        self._copies, self._of = copies, kinds.of
         self._shifts = list(product(*(range(n) for _, _, n in copies)))
         self._places: dict[Place, list[Place]] = {}
         self._seen: dict[int, set[Place]] = {}
@@ -49,10 +103,6 @@ class Instances:
         sums = dict.fromkeys(frozenset(zip(kinds, of_copy, strict=True)) for of_copy in zip(*places, strict=True))
         return sum(map(_operations, _families(sums))) / (len(terms) - 1)
 
-    def _joined(self, parts: Iterable[tuple[int, Place]]) -> Place:
-        places = [place for _, place in parts]
-        return tuple([next((p[k] for p in places if p[k] is not None), None) for k in range(len(self._copies))])
-
     def _shifted(self, place: Place) -> list[Place]:
         """Where each copy does it that is so many steps farther along each loop."""
         if place not in self._places:
@@ -62,45 +112,6 @@ class Instances:
                 for shift in self._shifts
             ]
         return self._places[place]
-
-    def _of(self, e: Expr) -> tuple[int, Place]:
-        stack = [e]
-        while stack:
-            node = stack[-1]
-            waiting = [] if isinstance(node, Load) else [c for c in children(node) if id(c) not in self._known]
-            if id(node) in self._known or not waiting:
-                stack.pop()
-                if id(node) not in self._known:
-                    self._known[id(node)] = self._node(node)
-            else:
-                stack += waiting
-        return self._known[id(e)]
-
-    def _node(self, e: Expr) -> tuple[int, Place]:
-        if isinstance(e, Load):
-            return self._load(e)
-        if isinstance(e, Var):
-            place = tuple([0.0 if e.name == v else None for v, _, _ in self._copies])
-            return self._numbered(("var", None if any(p is not None for p in place) else e.name)), place
-        parts = [self._known[id(c)] for c in children(e)]
-        base = self._joined(parts)
-        detail = e.op if isinstance(e, Op) else e.value if isinstance(e, Const) else None
-        relative = tuple([(kind, _less(place, base)) for kind, place in parts])
-        return self._numbered((type(e), e.dtype, detail, relative)), base
-
-    def _load(self, e: Load) -> tuple[int, Place]:
-        forms = [self._form(i) for i in e.indices]
-        if any(f.decided is not None for f in forms):
-            return self._numbered(("decided", id(e))), tuple([0.0 for _ in self._copies])
-        base = tuple([next((f.low / f.slope(v) for f in forms if f.slope(v)), None) for v, _, _ in self._copies])
-        moved = [
-            f.low - sum(f.slope(v) * at for (v, _, _), at in zip(self._copies, base, strict=True) if at is not None)
-            for f in forms
-        ]  # fmt: skip
-        return self._numbered((e.buffer, *((f.slopes, round(m, 6)) for f, m in zip(forms, moved, strict=True)))), base
-
-    def _numbered(self, what: tuple[object, ...]) -> int:
-        return self._numbers.setdefault(what, len(self._numbers))
 
 
 def _families(sums: Iterable[Terms]) -> list[list[Terms]]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from ..analysis.narrowed import narrowed_values
+from ..cached import cached_property
 from ..dataclass import dataclass
 from ..expr.nodes import COMPARISON, Cast, Const, Expr, Load, Op, Var
 from ..expr.types import INDEX
 from ..expr.visit import children, each_once, loaded, names
 from ..graph.nodes import Definition
 from .branches import Branches
-from .copies import Copies, Instances, long_sums
+from .copies import Copies, Instances, Kinds, long_sums
 from .folds import folded, is_small
 from .forms import Form
 
@@ -56,6 +57,7 @@ class Executed:
 
     def __init__(self, branches: Branches, loops: Collection[str], form: Callable[[Expr], Form]) -> None:
         self._nodes, self._form = branches.evaluated, form
+        self._kinds: dict[tuple[str, ...], Kinds] = {}  # by the variables of copies
         own, parts = frozenset(loops), folded(branches.evaluated)
         self._instructions: list[tuple[Expr, list[tuple[tuple[str, int, frozenset[str], int], float]]]] = []
         for e in branches.evaluated:
@@ -66,7 +68,7 @@ class Executed:
 
     def tallies(self, copies: Copies) -> tuple[Tally, ...]:
         """Of evaluating them once in each copy, those of all copies together."""
-        count_of = _counts(self._nodes, copies, self._form)
+        count_of = self._counts(copies)
         counted: dict[tuple[str, int, frozenset[str], int], float] = {}
         for e, several in self._instructions:
             times = count_of(e)
@@ -74,14 +76,20 @@ class Executed:
                 counted[what] = counted.get(what, 0.0) + count * times
         return tuple(Tally(*what, count) for what, count in counted.items())
 
+    def _counts(self, copies: Copies) -> Callable[[Expr], float]:
+        """How often each node is evaluated."""
+        if not copies:
+            return lambda e: 1.0
+        variables, sums = tuple([v for v, _, _ in copies]), self._sums
+        if variables not in self._kinds:
+            self._kinds[variables] = Kinds(variables, self._form)
+        instances = Instances(copies, self._kinds[variables])
+        per_operation = {id(terms): instances.of_sum(terms) for terms in {id(t): t for t in sums.values()}.values()}
+        return lambda e: per_operation[id(sums[id(e)])] if id(e) in sums else instances.counted(e)
 
-def _counts(nodes: list[Expr], copies: Copies, form: Callable[[Expr], Form]) -> Callable[[Expr], float]:
-    """How often each node is evaluated."""
-    if not copies:
-        return lambda e: 1.0
-    instances, sums = Instances(copies, form), long_sums(nodes)
-    per_operation = {id(terms): instances.of_sum(terms) for terms in {id(t): t for t in sums.values()}.values()}
-    return lambda e: per_operation[id(sums[id(e)])] if id(e) in sums else instances.counted(e)
+    @cached_property
+    def _sums(self) -> dict[int, list[Expr]]:
+        return long_sums(self._nodes)
 
 
 def live_bytes(evaluated: Iterable[Expr]) -> tuple[int, ...]:

@@ -117,6 +117,7 @@ class _Pricing:
         self.traffic, self.threads = traffic, threads
         self.nests, self.machine = traffic.nests, traffic.machine
         self.cycle = 1e-9 / self.machine.ghz
+        self._bytes: dict[str, float] = {}  # of one of the buffers of a stage or an input
 
     def stages(self, room: tuple[float, ...]) -> list[tuple[StagePrice, int]]:
         """The price of each stage, and the instructions of its code."""
@@ -191,14 +192,15 @@ class _Pricing:
 
     def _pages(self, body: Body) -> float:
         """On how many pages of memory the rows are that a loop goes along side by side."""
-        facts = self.nests.facts
-        return sum(min(n, self._stored(facts.source(buffer)) / PAGE_BYTES) for buffer, n in body.rows.items())
+        source = self.nests.facts.source
+        return sum([min(n, self._stored(source(buffer)) / PAGE_BYTES) for buffer, n in body.rows.items()])
 
     def _stored(self, source: str) -> float:
-        """Bytes of one of the buffers of a stage or an input."""
-        nests, types = self.nests, self.nests.facts.dtypes[source]
-        box = nests.stored(source) if source in nests.plan.stages else nests.facts.whole[source]
-        return prod(box) * max(t.bytes for t in types)
+        if source not in self._bytes:
+            nests, types = self.nests, self.nests.facts.dtypes[source]
+            box = nests.stored(source) if source in nests.plan.stages else nests.facts.whole[source]
+            self._bytes[source] = prod(box) * max(t.bytes for t in types)
+        return self._bytes[source]
 
     def _seconds_of(self, moved: Moved, streams: int, pages: float, rates: list[float]) -> tuple[float, float]:
         """That it takes one core to move bytes from and to the next cache, and from farther away: so many rows side by

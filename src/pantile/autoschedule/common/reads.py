@@ -1,6 +1,7 @@
 """The reads of a stage, prepared so that the boxes they touch are found quickly, over and over, for many tiles.
 
-Of a stencil that reads f[y - 2 .. y + 2, x], only the first and the last index along y decide about the box. An input
+Of a stencil that reads f[y - 2 .. y + 2, x], only the first and the last index along y decide about the box. Conditions
+on other coordinates than those of the indices, such as on planes where f[y, x] is read, do not decide at all. An input
 that is mirrored or repeated beyond its edges counts as clamped: what few tiles read elsewhere says nothing of others.
 """
 
@@ -16,7 +17,7 @@ from ...dataclass import dataclass
 from ...expr.build import maximum, minimum
 from ...expr.linear import linear
 from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var
-from ...expr.visit import children, key
+from ...expr.visit import children, key, names
 from ...graph.nodes import Definition, Stage
 from .shared import Ends, Shared
 
@@ -91,7 +92,7 @@ class Reads:
         by_path: dict[Path, dict[str, list[Load]]] = {}
         for path, load in loads:
             if load.buffer not in self.stage.buffers:
-                by_path.setdefault(path, {}).setdefault(load.buffer, []).append(load)
+                by_path.setdefault(_deciding(path, load), {}).setdefault(load.buffer, []).append(load)
         return [(path, {b: self._ends(b, ls) for b, ls in of.items()}) for path, of in by_path.items()]
 
     def _ends(self, buffer: str, loads: list[Load]) -> tuple[Ends, ...]:
@@ -123,6 +124,16 @@ def _loads(roots: Iterable[Expr], path: Path) -> Iterator[tuple[Path, Load]]:
             pending += [(condition, at), (then, (*at, (condition, True))), (otherwise, (*at, (condition, False)))]
         else:
             pending += [(c, at) for c in children(e)]
+
+
+def _deciding(path: Path, load: Load) -> Path:
+    """The conditions that may narrow what indices depend on, or what such conditions depend on."""
+    kept: set[int] = set()
+    concerned = set().union(*map(names, load.indices)) if path else set[str]()
+    while new := [k for k, (c, _) in enumerate(path) if k not in kept and not concerned.isdisjoint(names(c))]:
+        kept.update(new)
+        concerned.update(*(names(path[k][0]) for k in new))
+    return path if len(kept) == len(path) else tuple([path[k] for k in sorted(kept)])
 
 
 def _narrows(condition: Expr) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 from math import prod
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -125,7 +125,8 @@ class Shared:
         found = self._found.get(name)
         if found is None:
             found = self._found[name] = find(), of
-        return cast(T, found[0])
+        result: T = found[0]
+        return result
 
 
 def _met(a: Interval, limit: Interval) -> Interval:

@@ -40,8 +40,10 @@ def alternatives(candidates: Iterable[Candidate | None], best: Candidate) -> tup
     alike: Counter[Shape] = Counter({shape(best.schedule): 1})
     found: list[Alternative] = []
     for c in sorted((c for c in candidates if c is not None and c.schedule != best.schedule), key=lambda c: c.seconds):
+        if len(found) == MOST:
+            break
         of = shape(c.schedule)
-        if alike[of] < ALIKE and len(found) < MOST and c.schedule not in (a.schedule for a in found):
+        if alike[of] < ALIKE and c.schedule not in (a.schedule for a in found):
             alike[of] += 1
             found.append(Alternative(c.name, c.schedule, c.price.seconds, _why(c.price, best.price)))
     return tuple(found)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import ceil
 from weakref import WeakKeyDictionary
 
-from ...analysis.access import Access, Index, accesses_of
+from ...analysis.access import Access, accesses_of
 from ...dataclass import dataclass
 from ...expr.nodes import Cast, Const, Expr, Load, Op, Var
 from ...expr.visit import variables
@@ -21,6 +21,9 @@ from ...graph.nodes import Definition, Graph, Stage
 WHOLE = 1 << 30
 
 _KNOWN: WeakKeyDictionary[Stage, dict[tuple[str, ...], dict[str, int]]] = WeakKeyDictionary()
+# A dim of a producer, the dim of the consumer that it moves with, if any, how fast, and whether it is `_is_plain`.
+_Move = tuple[str, str | None, Fraction, bool]
+_MOVES: WeakKeyDictionary[Stage, dict[tuple[str, ...], tuple[_Move, ...]]] = WeakKeyDictionary()
 
 
 def overlaps(producer: Stage, consumer: Stage) -> dict[str, int]:
@@ -79,9 +82,8 @@ def _motion(graph: Graph, stage: Stage, found: dict[str, dict[str, Motion]]) -> 
     for name in graph.consumers[stage.name]:
         if name not in found:
             continue
-        for a in accesses_of(stage, graph.stage[name]):
-            for dim, index, e in zip(stage.dims, a.indices, a.load.indices, strict=True):
-                _join(mine, unsteady, dim, _followed(index, found[name]), _is_plain(e))
+        for dim, along, scale, plain in _moves(stage, graph.stage[name]):
+            _join(mine, unsteady, dim, _followed(along, scale, found[name]), plain)
     return {d: Motion(m.dim, m.rate, m.steady and d not in unsteady) for d, m in mine.items()}
 
 
@@ -92,12 +94,22 @@ def _join(mine: dict[str, Motion], unsteady: set[str], dim: str, motion: Motion 
         mine.setdefault(dim, motion)
 
 
-def _followed(index: Index | None, consumer: dict[str, Motion]) -> Motion | None:
+def _moves(producer: Stage, consumer: Stage) -> tuple[_Move, ...]:
+    """All different ones: the reads of a stencil have few."""
+    known = _MOVES.setdefault(consumer, {})
+    if producer.buffers not in known:
+        known[producer.buffers] = tuple(dict.fromkeys(
+            (dim, None, Fraction(0), False) if index is None else (dim, index.dim, index.scale, _is_plain(e))
+            for a in accesses_of(producer, consumer)
+            for dim, index, e in zip(producer.dims, a.indices, a.load.indices, strict=True)
+        ))  # fmt: skip
+    return known[producer.buffers]
+
+
+def _followed(along: str | None, scale: Fraction, consumer: dict[str, Motion]) -> Motion | None:
     """How an index moves with the output, given how its consumer does."""
-    if index is None or index.dim not in consumer or index.scale <= 0:
-        return None
-    m = consumer[index.dim]
-    return Motion(m.dim, m.rate * index.scale, m.steady)
+    m = consumer.get(along) if along is not None and scale > 0 else None
+    return None if m is None else Motion(m.dim, m.rate * scale, m.steady)
 
 
 def _is_plain(e: Expr) -> bool:
