@@ -85,23 +85,27 @@ class Accesses:
     def _add(self, accesses: Sequence[Access], unit: str, part: float) -> None:
         dense: dict[_Place, tuple[Access, float]] = {}
         families: dict[tuple[object, ...], list[Access]] = {}
+        written, across = self.inner.written, self.inner.across
         for a in accesses:
-            share = a.part(self.inner.written)
-            if not a.decided.isdisjoint(self.inner.across) or self._is_uneven(a):
+            share = a.part(written)
+            if not a.decided.isdisjoint(across) or a.rounded and self._is_uneven(a):
                 families.setdefault(a.family, []).append(a)
                 continue
-            far, decided = self._far(a.source), a.family if a.decided else ()
+            far, buffer, decided = self._far(a.source), a.buffer, a.family if a.decided else ()
             for place in self._places(a):
-                self.rows.add((a.buffer, *[place[axis] for axis in far]))
-                at = (a.buffer, decided, place)
+                self.rows.add((buffer, *[place[axis] for axis in far]))
+                at = (buffer, decided, place)
                 dense[at] = (a, max(share, dense[at][1]) if at in dense else share)
         for family in families.values():
             self._in_rows = False
-            self._gather(family, part * max(a.part(self.inner.written) for a in family), unit)
-        for vectors, shuffles in self._wide(dense, part):
-            setattr(self, unit, getattr(self, unit) + vectors * part)
+            self._gather(family, part * max(a.part(written) for a in family), unit)
+        found = self._wide(dense, part)
+        total: float = getattr(self, unit)
+        for vectors, shuffles in found:
+            total += vectors * part
             self.shuffles += shuffles * self.machine.costs.shuffle * part
             self.instructions += (vectors + shuffles) * part
+        setattr(self, unit, total)
 
     def _far(self, name: str) -> list[int]:
         """Along which axes neighbours are in other rows of memory: not those of channels or of pixels."""
@@ -112,10 +116,7 @@ class Accesses:
 
     def _is_uneven(self, a: Access) -> bool:
         """Whether lanes are not at regular distances, as those of an image that is enlarged by 3/2."""
-        rounded = [f for f in a.forms if f.rounded]
-        if not rounded:
-            return False
-        slopes = [f.slope(v) for f in rounded for v in self.inner.across]
+        slopes = [f.slope(v) for f in a.forms if f.rounded for v in self.inner.across]
         return any(s and not (1 / s).is_integer() and not s.is_integer() for s in slopes)
 
     def _gather(self, family: Sequence[Access], part: float, unit: str) -> None:
@@ -172,11 +173,13 @@ class Accesses:
         near: dict[tuple[object, ...], tuple[int, Access, dict[float, float]]] = {}
         same: dict[tuple[object, ...], float] = {}
         for (buffer, family, place), (a, share) in dense.items():
-            strides, stride, width = self._known(a)
-            flat = sum([x * s for x, s in zip(place, strides, strict=True)])
+            strides, stride, width = self._alike.get(a.alike) or self._known(a)
             if self.inner.lanes == 1 or stride == 1:
                 found.append((share * width, 0.0))
-            elif stride == 0:
+                self._in_rows = False
+                continue
+            flat = sum([x * s for x, s in zip(place, strides, strict=True)])
+            if stride == 0:
                 which = (buffer, family, flat // self._neighbours(a))
                 same[which] = max(share, same.get(which, 0.0))
                 continue
@@ -198,17 +201,16 @@ class Accesses:
             self._in_rows = self._in_rows and len(channels) == stride
             self._apart += sum(channels.values()) * self._width(a) * part
             found.append((max(channels.values()) * stride * self._width(a), 0.0))
-        if any(self._neighbours(a) > 1 for a, _ in dense.values()):
+        if same and any(self._neighbours(a) > 1 for a, _ in dense.values()):
             self.by_lane += len(same)
         return [*found, *((share, 0.0) for share in same.values())]
 
     def _known(self, a: Access) -> tuple[Box, float, int]:
         """Of all accesses that differ by constants alone: how far apart elements are in memory along each axis, and
         lanes, and how many vectors one access is."""
-        if a.alike not in self._alike:
-            strides = memory_strides(self.nests, a.source)
-            self._alike[a.alike] = strides, abs(self._stride(a, strides)), self._width(a)
-        return self._alike[a.alike]
+        strides = memory_strides(self.nests, a.source)
+        known = self._alike[a.alike] = strides, abs(self._stride(a, strides)), self._width(a)
+        return known
 
     def _width(self, a: Access) -> int:
         return ceil(self.inner.lanes * a.dtype.bits / self.machine.vector_bits)

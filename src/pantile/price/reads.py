@@ -36,6 +36,7 @@ class Access:
     family: tuple[object, ...]  # the same for those that differ by constants alone
     variables: frozenset[str]  # of loops, that it depends on
     decided: frozenset[str]  # of these, those on which it depends where data are read
+    rounded: bool  # some of its indices are
     share: Callable[[frozenset[str]], float] | None  # of the points, where loops for some variables are written out
 
     def part(self, written: frozenset[str]) -> float:
@@ -99,7 +100,8 @@ class Reads:
         decided = frozenset[str]().union(*(f.decided for f in forms if f.decided))
         slopes = tuple([f.slopes for f in forms])
         alike = self._alike.setdefault((source, slopes, dtype), len(self._alike))
-        return Access(buffer, source, forms, slopes, dtype, alike, family, variables, decided, share)
+        rounded = any(f.rounded for f in forms)
+        return Access(buffer, source, forms, slopes, dtype, alike, family, variables, decided, rounded, share)
 
     @cached_property
     def stores(self) -> tuple[Access, ...]:
