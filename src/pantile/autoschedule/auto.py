@@ -105,7 +105,7 @@ class _Search:
         self.priced = Priced(problem)
         self.proposed = list(self._proposed())
         self.besides = len(self.proposed)  # schedules that no step is kept for
-        self.descent = Descent(problem, self.priced.candidate, self.is_over, worth)
+        self.descent = Descent(problem, self.priced, self.is_over, worth)
 
     def _proposed(self) -> Iterator[Candidate]:
         seen: set[Schedule] = set()
@@ -123,7 +123,8 @@ class _Search:
 
     def is_over(self) -> bool:
         """A graph of more stages than steps has what was proposed for it."""
-        looked_at, each = len(self.priced.known) - self.besides, len(self.problem.graph.stages)
+        looked_at = len(self.priced.known) + len(self.descent.passed) - self.besides
+        each = len(self.problem.graph.stages)
         return each > self.steps or looked_at * each >= self.steps
 
     def best(self) -> Candidate:

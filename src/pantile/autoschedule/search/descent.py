@@ -1,7 +1,8 @@
 """Descent: from a schedule whose groups roll to the cheapest that changes of single things lead to.
 
 Groups take in others that they alone read, are cut in two, and vary one thing after the other (`rolling`). What is
-cheaper is taken at once, and all is tried again from there.
+cheaper is taken at once, and all is tried again from there, but for variations that were much dearer: after a change of
+something else they are so still.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from ...schedule.directives import StageSchedule
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
 from .groups import groups
-from .priced import Candidate
+from .priced import Candidate, Priced
 from .rolling import INSIDE, Roll, can_roll, chains, columns, rolls, variations
 
 # By what tiles of columns must be cheaper than whole rows, for each part of the time that memory is busy: what it
 # sends in many short rows takes longer than its price says.
 CUT_ROWS = 0.8
+DEAR = 1.05  # times as dear as before: a variation that is not tried again
 FEW, STRIP = 3, 32  # stages that strips of so many rows are for, at least
 TILE, HIGHER = 256, 4  # columns of a tile, and how many times the rows of a strip it has
 
@@ -41,10 +43,12 @@ class Descent:
     """`worth`: the part by which a change must be cheaper."""
 
     problem: Problem
-    price: Callable[[str, Schedule], Candidate | None]
+    priced: Priced
     is_over: Callable[[], bool]  # whether enough schedules were looked at
     worth: float
     known: dict[Roll, tuple[StageSchedule, ...]] = field(default_factory=dict)
+    dear: set[str] = field(default_factory=set)  # variations
+    passed: set[Schedule] = field(default_factory=set)  # what was looked at, and not priced for that
 
     def rolling(self, start: Candidate) -> State | None:
         """All groups of a schedule that can roll, rolling alike; None if there are none."""
@@ -74,24 +78,26 @@ class Descent:
 
     def descended(self, state: State) -> State:
         """Groups, the dearest first: those that are cheap change nothing that could be seen."""
-        state = self._improved(state, self._mergers)
+        state = self._improved(state, self._mergers, varies=False)
         for output in sorted(state.rolls, key=lambda name: -_cost(state, name)):
             if output in state.rolls and _cost(state, output) >= self.worth * state.candidate.price.seconds:
                 state = self._improved(state, partial(self._varied, output))
         return state
 
-    def _improved(self, state: State, changes: Callable[[State], Changes]) -> State:
+    def _improved(self, state: State, changes: Callable[[State], Changes], varies: bool = True) -> State:
         is_cheaper = True
         while is_cheaper:
             is_cheaper = False
             for what, how in changes(state):
                 if self.is_over():
                     return state
-                found = self._priced(f"{state.candidate.name}, {what}", state.candidate.schedule, how)
+                found = self._priced(f"{state.candidate.name}, {what}", state.candidate.schedule, how, what in self.dear)
                 worth = max(self.worth, self._of_short_rows(state)) if _cuts_rows(state.rolls, how) else self.worth
                 if found is not None and found.candidate.seconds < state.candidate.seconds * (1 - worth):
                     state, is_cheaper = found, True
                     break
+                if found is not None and found.candidate.seconds > state.candidate.seconds * DEAR and varies:
+                    self.dear.add(what)
         return state
 
     def _of_short_rows(self, state: State) -> float:
@@ -99,11 +105,16 @@ class Descent:
         price, machine = state.candidate.price, self.problem.machine
         return CUT_ROWS * price.bytes[-1] / machine.memory_bandwidth(machine.threads) / price.seconds
 
-    def _priced(self, name: str, schedule: Schedule, how: Rolls) -> State | None:
+    def _priced(self, name: str, schedule: Schedule, how: Rolls, is_dear: bool = False) -> State | None:
+        """`is_dear`: as it is known to be, it is passed unless its price is known, too."""
         parts = [self._chains(roll) for roll in how.values()]
         if not all(parts):
             return None
-        found = self.price(name, schedule.replace(*(chain for part in parts for chain in part)))
+        schedule = schedule.replace(*(chain for part in parts for chain in part))
+        if is_dear and schedule not in self.priced.known:
+            self.passed.add(schedule)
+            return None
+        found = self.priced.candidate(name, schedule)
         return None if found is None else State(found, how)
 
     def _chains(self, roll: Roll) -> tuple[StageSchedule, ...]:
