@@ -31,6 +31,8 @@ class Placement:
         self.drafts = drafts
         self._sites: dict[str, tuple[Site, ...]] = {}
         self._loops: dict[Reader, Chain] = {}
+        self._around: dict[Site, Chain] = {}
+        self._stores: dict[str, Site | None] = {}
 
     def check(self) -> None:
         """Every rule about places, consumers first so that the first error is the one nearest to the outputs."""
@@ -82,7 +84,10 @@ class Placement:
         """The loops around a place, outermost first, the site itself last."""
         if site is None:
             return ()
-        return (*self.around_stage(site.stage), *self._own(site.stage, site.definition, site.loop))
+        if site not in self._around:
+            own = self._own(site.stage, site.definition, site.loop)
+            self._around[site] = (*self.around_stage(site.stage), *own)
+        return self._around[site]
 
     def around_stage(self, name: str) -> Chain:
         return self.around(self.compute(name))
@@ -133,7 +138,8 @@ class Placement:
 
     def compute(self, name: str) -> Site | None:
         """Where a stage is computed, first if that is in several places; None is root."""
-        return next(iter(self.sites(name)), None)
+        sites = self.sites(name)
+        return sites[0] if sites else None
 
     def sites(self, name: str) -> tuple[Site, ...]:
         """All loops that a stage is computed at, of definitions of one stage; none is root."""
@@ -207,6 +213,11 @@ class Placement:
 
     def store(self, name: str) -> Site | None:
         """Where a stage's memory lives; None is root."""
+        if name not in self._stores:
+            self._stores[name] = self._find_store(name)
+        return self._stores[name]
+
+    def _find_store(self, name: str) -> Site | None:
         s = self.drafts[name]
         place = self.compute(name)
         if s.store is None:

@@ -9,7 +9,7 @@ from ..expr.nodes import Const
 from ..target.kinds import WRITTEN_OUT, Kind
 from .draft import StageDraft
 from .limits import MOST_COPIES, MOST_LANES, MOST_VALUES, MOST_VERSIONS
-from .nest import NestDraft, unknown_extent
+from .nest import LoopDraft, NestDraft, unknown_extent
 from .placement import Placement
 from .plan import Site
 
@@ -29,14 +29,12 @@ class _Sizes:
     def __init__(self, drafts: dict[str, StageDraft], placement: Placement) -> None:
         self.drafts = drafts
         self.placement = placement
-        self._loops = {
-            Site(name, k, x.name): x for name, s in drafts.items() for k, nest in enumerate(s.nests) for x in nest.loops
-        }
+        self._loops: dict[tuple[str, int], dict[str, LoopDraft]] = {}
 
     def check_nest(self, s: StageDraft, nest: NestDraft) -> None:
         if not any(x.kind in WRITTEN_OUT for x in nest.loops):
             return  # whatever is around it was checked there
-        around = [self._loops[site] for site in self.placement.around_body((s.stage.name, nest.index))]
+        around = [self._loop(site) for site in self.placement.around_body((s.stage.name, nest.index))]
         copies = math.prod(x.extent or 1 for x in around if x.kind is Kind.UNROLL)
         lanes = math.prod(x.extent or 1 for x in around if x.kind is Kind.VECTOR)
         d = next(x.mark for x in reversed(nest.loops) if x.kind in WRITTEN_OUT)
@@ -50,12 +48,18 @@ class _Sizes:
             raise s.no(d, f"unrolled loops around it would make {copies} copies of {nest.title}, of {lanes} lanes each",
                        f"unroll and vectorize to at most {MOST_VALUES} values altogether")  # fmt: skip
 
+    def _loop(self, site: Site) -> LoopDraft:
+        of = (site.stage, site.definition)
+        if of not in self._loops:
+            self._loops[of] = {x.name: x for x in self.drafts[site.stage].nests[site.definition].loops}
+        return self._loops[of][site.loop]
+
     def check_inferred(self, s: StageDraft, nest: NestDraft) -> None:
         """All of a stage, as where it is computed at root, is as large as what is asked for makes it."""
-        constant = any(isinstance(e, Const) for o in s.graph.outputs for e in o.shape)
-        for x in nest.loops if self.placement.compute(s.stage.name) is None and not constant else ():
-            if x.kind in WRITTEN_OUT and x.extent is None and x.mark is not None:
-                raise unknown_extent(nest, x.mark, x)
+        unknown = [x for x in nest.loops if x.kind in WRITTEN_OUT and x.extent is None and x.mark is not None]
+        if unknown and unknown[0].mark is not None and self.placement.compute(s.stage.name) is None:
+            if not any(isinstance(e, Const) for o in s.graph.outputs for e in o.shape):
+                raise unknown_extent(nest, unknown[0].mark, unknown[0])
 
     def check_versions(self, s: StageDraft) -> None:
         if s.specialized is None:
