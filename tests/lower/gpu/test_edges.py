@@ -48,6 +48,20 @@ def test_nothing_is_decided_for_loops_that_shall_not() -> None:
     agrees(p, img=picture(20, 70))
 
 
+def test_where_a_block_begins_is_no_reason_for_two_versions() -> None:
+    """It is a minimum, computed once per block either way."""
+    p = blur(TILES, pt.on("rows").compute_inline())
+    assert not branches(loops(p, "edges"))
+    agrees(p, img=picture(22, 71))
+
+
+def test_but_for_threads_that_have_several_elements_side_by_side() -> None:
+    wide = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 128).split("xi", "xi", "own", 4)
+    p = blur(wide.vectorize("own").block("yo", "xo").thread("yi", "xi"), pt.on("rows").compute_inline())
+    assert len(branches(loops(p, "edges"))) == 1
+    agrees(p, img=picture(22, 171))
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (7, 31), (8, 32), (9, 33), (16, 64), (25, 100), (1, 97), (41, 1)])
 def test_sizes_smaller_and_larger_than_blocks(shape: tuple[int, int]) -> None:
     agrees(one_kernel(), img=picture(*shape))

@@ -8,19 +8,23 @@ before:  block for yo, xo:                        after:  block for yo, xo:
 
 As `partition` cuts loops of CPUs into a steady middle and edges. All threads of a block go the same way, so that the
 decision costs next to nothing, whereas kernels for edges would each be one more launch.
+
+Where it is only the last block that is moved inwards, nothing is decided: `min(8*yo, h - 8)` is computed once per
+block, too, and a second version would be as much code again. Only threads that access several elements side by side
+gain from knowing that a block begins at a multiple of something.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from ...analysis.interval import Scope, interval
 from ...expr.build import logical_and
 from ...expr.linear import Facts, simplify
-from ...expr.nodes import Expr, var
+from ...expr.nodes import Expr, Op, var
 from ...expr.types import INDEX
-from ...expr.visit import depends
-from ...ir.nodes import For, If, Let, Stmt
+from ...expr.visit import depends, walk, walk_loads
+from ...ir.nodes import For, If, Let, Stmt, Store
 from ...ir.visit import children, expressions, rebuild
 from ...target.kinds import Kind
 from ..partition import Steady
@@ -29,6 +33,8 @@ from ..size import Room, size
 from .blocks import has_blocks
 
 _MOST_OF_ALL = 32_000  # added to a program
+_DIVIDE = ("floordiv", "mod")
+_WRITTEN_OUT = (Kind.UNROLL, Kind.VECTOR)
 
 
 def edges(body: Stmt, facts: Facts, never: Collection[str], refused: Callable[[str], None]) -> Stmt:
@@ -54,21 +60,51 @@ class _Edges:
         return rebuild(s, expressions(s), inside)
 
     def decided(self, s: Stmt, around: tuple[str, ...], scope: Scope) -> Stmt:
-        steady, conditions = s, list[Expr]()
+        steady, conditions, choices = s, list[Expr](), dict[int, tuple[Expr, Expr]]()
         for name in (n for n in reversed(around) if n not in self.never):
             found = Steady(name, self.facts)
             found.statement(steady, scope)
             if not found.choices or found.contradicted:
                 continue
+            choices |= found.choices
             steady = Decided(found.choices).statement(steady)
             conditions += [var(name) >= bound for bound in found.lower] + [var(name) < bound for bound in found.upper]
         conditions = [c for c in (simplify(c, self.facts) for c in conditions) if not is_true(c)]
         if not conditions:
             return steady
+        if _only_moves(s, choices):
+            return s
         if not self.room.take(size(s)):
             self.refused(around[-1])
             return s
         return If(logical_and(*conditions), steady, s)
+
+
+def _only_moves(s: Stmt, choices: Mapping[int, tuple[Expr, Expr]]) -> bool:
+    """Whether the choices are no more than where blocks begin, and no thread's own elements lie along these dims."""
+    begins = set[str]()
+    while isinstance(s, Let):
+        if id(s.value) in choices:
+            begins.add(s.name)
+        s = s.body
+    return len(begins) == len(choices) and not _has_several(s, frozenset(begins), frozenset())
+
+
+def _has_several(s: Stmt, moved: frozenset[str], own: frozenset[str]) -> bool:
+    """Whether threads access elements side by side, as `own` names count them, at places along the last dim that
+    `moved` names decide; or whether such names are divided, which what they are multiples of makes simpler."""
+    places = [i.indices for i in (*walk_loads(*expressions(s)), *([s] if isinstance(s, Store) else []))]
+    if any(indices and depends(indices[-1], moved) and depends(indices[-1], own) for indices in places):
+        return True
+    if any(isinstance(e, Op) and e.op in _DIVIDE and depends(e.args[0], moved) for e in walk(*expressions(s))):
+        return True
+    if isinstance(s, (Let, For)):
+        name, made = (s.name, [s.value]) if isinstance(s, Let) else (s.var, [s.min, s.extent])
+        if any(depends(e, moved) for e in made):
+            moved |= {name}
+        if isinstance(s, For) and s.kind in _WRITTEN_OUT or any(depends(e, own) for e in made):
+            own |= {name}
+    return any(_has_several(c, moved, own) for c in children(s))
 
 
 def _decides_blocks(s: Let) -> bool:
