@@ -1,10 +1,11 @@
 """Which parallel loops can be one kernel: those that are equal but for names, a few index constants and a few floats.
 
 A loop is read from its first statement to its last, as a list of all that it consists of: names by the number of their
-first occurrence, a gap for each constant that may differ, and an expression that came before by its number. Loops of
-equal lists are alike: what is at some place of one is at the same place of the other, and what is computed once in one
-is in the other. Where their constants differ (a margin, the number of a layer, a weight), these become parameters of
-the kernel, if they are few.
+first occurrence, a gap for each scalar that it captures and for each constant that may differ, and an expression that
+came before by its number. Loops of equal lists are alike: what is at some place of one is at the same place of the
+other, and what is computed once in one is in the other. What the first loop of a kernel has two scalars for may be one
+in others: two strides that happen to be equal. Constants that differ (a margin, the number of a layer, a weight)
+become parameters of the kernel, if they are few.
 
 Not every constant may differ, since code is made by some: a divisor that is no power of two, of which LLVM knows a
 product that serves instead; a stride; where vectors begin that are loaded together; the size and place of a buffer.
@@ -38,21 +39,28 @@ class Reading(NamedTuple):
     shape: tuple[object, ...]
     constants: tuple[Constant, ...]
     spots: tuple[Spot, ...]  # of these constants
+    captures: tuple[str, ...]  # at each place that has a scalar of those below
     scalars: tuple[Var, ...]
     buffers: tuple[str, ...]
 
 
-def read(loop: For, dtypes: Mapping[str, DType], overlaps: Mapping[str, Iterable[str]]) -> Reading:
-    """A parallel loop without others inside. `overlaps`: per buffer those that may share memory with it."""
+def read(
+    loop: For, dtypes: Mapping[str, DType], overlaps: Mapping[str, Iterable[str]], loose: Mapping[str, int]
+) -> Reading:
+    """A parallel loop without others inside. `overlaps`: per buffer those that may share memory with it. `loose`:
+    arrays that are less aligned than others, from which threads of blocks load fewer bytes at once."""
     reader = _Reader(loop, dtypes)
     for s in walk(loop.body):
         reader.statement(s)
-    scalars = [v for name, v in reader.scalars.items() if name not in reader.own_scalars]
     buffers = [b for b in reader.buffers if b not in reader.own_buffers]
     meeting = [(a, b) for a, x in enumerate(buffers) for b, y in enumerate(buffers) if y in overlaps.get(x, ())]
-    shared = key(loop.scratch) if loop.kind is Kind.BLOCK and loop.scratch is not None else None
-    shape = (starts_at_zero(loop), loop.threads, shared, *reader.tokens, *meeting)
-    return Reading(shape, tuple(reader.constants), tuple(reader.spots), tuple(scalars), tuple(buffers))
+    of_block = (
+        [None if loop.scratch is None else key(loop.scratch), *map(loose.get, buffers)]
+        if loop.kind is Kind.BLOCK else []
+    )  # fmt: skip
+    shape = (starts_at_zero(loop), loop.threads, *of_block, *reader.tokens, *meeting)
+    constants, scalars = tuple(reader.constants), tuple(reader.scalars.values())
+    return Reading(shape, constants, tuple(reader.spots), tuple(reader.captures), scalars, tuple(buffers))
 
 
 def starts_at_zero(loop: For) -> bool:
@@ -73,10 +81,10 @@ class _Reader:
         self.tokens: list[object] = []
         self.constants: list[Constant] = []
         self.spots: list[Spot] = []
-        self.numbers = {loop.var: 0}  # of names of scalars
-        self.scalars: dict[str, Var] = {}
-        self.buffers: dict[str, int] = {}  # and their numbers
-        self.own_scalars = {loop.var}
+        self.own_scalars = {loop.var: 0}  # and their numbers
+        self.captures: list[str] = []
+        self.scalars: dict[str, Var] = {}  # that it captures
+        self.buffers: dict[str, int] = {}
         self.own_buffers: set[str] = set()
         self._met: dict[Key, int] = {}  # expressions, and their numbers
         self._loops: dict[int, int] = {}  # those of known extents; one may be in several places
@@ -93,12 +101,8 @@ class _Reader:
             roots = (s.min, *roots[2:])
         self._expressions(roots)
 
-    def scalar(self, name: str) -> int:
-        return self.numbers.setdefault(name, len(self.numbers))
-
     def own_scalar(self, name: str) -> int:
-        self.own_scalars.add(name)
-        return self.scalar(name)
+        return self.own_scalars.setdefault(name, len(self.own_scalars))
 
     def buffer(self, name: str) -> int:
         return self.buffers.setdefault(name, len(self.buffers))
@@ -114,8 +118,11 @@ class _Reader:
         while stack:
             e = stack.pop()
             if isinstance(e, Var):
-                self.scalars.setdefault(e.name, e)
-                add((Var, e.dtype, e.lanes, self.scalar(e.name)))
+                number = self.own_scalars.get(e.name)
+                if number is None:
+                    self.captures.append(e.name)
+                    self.scalars.setdefault(e.name, e)
+                add((Var, e.dtype, e.lanes, number))
                 continue
             if isinstance(e, Const):
                 add((Const, e.lanes, _constant(e)))
@@ -227,7 +234,10 @@ class Family:
         ]
 
     def join(self, loop: Reading) -> bool:
-        """Take one more loop, unless there would be too many parameters."""
+        """Take one more loop, unless scalars differ in it that are one in the first, or there would be too many
+        parameters."""
+        if len(set(zip(self.first.captures, loop.captures, strict=True))) > len(self.first.scalars):
+            return False
         member = loop.constants
         if member in self._members:
             return True
@@ -243,6 +253,11 @@ class Family:
         self._alike, self._differ = alike, list(differ)
         self._members.add(member)
         return True
+
+    def scalars(self, loop: Reading) -> tuple[Var, ...]:
+        """What a loop captures, in the order of the first."""
+        given, found = dict(zip(self.first.captures, loop.captures, strict=True)), {v.name: v for v in loop.scalars}
+        return tuple([found[given[v.name]] for v in self.first.scalars])
 
     def parameters(self, loop: Reading) -> list[Constant]:
         """What a loop gives the kernel."""

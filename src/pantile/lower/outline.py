@@ -34,6 +34,7 @@ from .alike import Constant, Family, Reading, Spot, is_added, read, starts_at_ze
 from .names import of_loop
 
 _KERNELS = (Kind.PARALLEL, Kind.BLOCK)
+_LONGEST_ACCESS = 16  # bytes
 
 
 def outline(program: Program, share: bool = True) -> Program:
@@ -41,12 +42,13 @@ def outline(program: Program, share: bool = True) -> Program:
     dtypes = {s.buffer: s.dtype for s in walk(program.body) if isinstance(s, Alloc)}
     dtypes.update({b.name: b.dtype for b in program.buffers})
     meeting = overlaps(program)
+    loose = {b.name: b.alignment for b in program.buffers if b.alignment < _LONGEST_ACCESS}
     body, kernels = program.body, list[Kernel]()
     while True:
         loops = _innermost(body)
         if not loops:
             return replace(program, body=body, kernels=tuple(kernels))
-        readings = [read(loop, dtypes, meeting) for loop in loops]
+        readings = [read(loop, dtypes, meeting, loose) for loop in loops]
         launches: dict[int, Stmt] = {}
         for family, members in _families(readings, share):
             kernel = _kernel(loops[members[0]], family, len(kernels), dtypes)
@@ -105,7 +107,7 @@ def _launch(kernel: Kernel, loop: For, reading: Reading, family: Family) -> Laun
     begin = () if starts_at_zero(loop) else (loop.min,)
     parameters = [_number(c) for c in family.parameters(reading)]
     scratch = loop.scratch if loop.kind is Kind.PARALLEL else None
-    return Launch(kernel.name, (*begin, *reading.scalars, *parameters), reading.buffers, loop.extent, scratch)
+    return Launch(kernel.name, (*begin, *family.scalars(reading), *parameters), reading.buffers, loop.extent, scratch)
 
 
 def _number(constant: Constant) -> Const:

@@ -93,7 +93,7 @@ def _only_moves(s: Stmt, choices: Mapping[int, tuple[Expr, Expr]]) -> bool:
 def _has_several(s: Stmt, moved: frozenset[str], own: frozenset[str]) -> bool:
     """Whether threads access elements side by side, as `own` names count them, at places along the last dim that
     `moved` names decide; or whether such names are divided, which what they are multiples of makes simpler."""
-    places = [i.indices for i in (*walk_loads(*expressions(s)), *([s] if isinstance(s, Store) else []))]
+    places = [e.indices for e in walk_loads(*expressions(s))] + ([s.indices] if isinstance(s, Store) else [])
     if any(indices and depends(indices[-1], moved) and depends(indices[-1], own) for indices in places):
         return True
     if any(isinstance(e, Op) and e.op in _DIVIDE and depends(e.args[0], moved) for e in walk(*expressions(s))):
