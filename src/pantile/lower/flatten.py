@@ -9,7 +9,7 @@ lifetimes share memory: a buffer's offset in the arena is the end of those that 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 
 from ..analysis.channels import MOST_CHANNELS
 from ..analysis.interval import Scope, interval
@@ -18,7 +18,7 @@ from ..expr.build import broadcast, expr, maximum
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Load, const, var
 from ..expr.types import INDEX, DType
-from ..expr.visit import loaded, transform
+from ..expr.visit import Key, key, loaded, transform
 from ..graph.nodes import Graph
 from ..ir import visit as ir
 from ..ir.nodes import Alloc, BufferArg, For, Let, Prefetch, Realize, Stmt, Store
@@ -38,10 +38,12 @@ STACK_ROOM = 256 * 1024  # bytes of all buffers of one function: threads may hav
 
 @dataclass(frozen=True)
 class _Layout:
-    """Per dim of a buffer: first coordinate and stride in elements (None: 1)."""
+    """Per dim of a buffer: first coordinate and stride in elements (None: 1). Windows side by side have most places in
+    common: `loads` are those that were made before."""
 
     mins: tuple[Expr | None, ...]
     strides: tuple[Expr | None, ...]
+    loads: dict[Key, Load] = field(default_factory=dict)
 
 
 def flatten(body: Stmt, graph: Graph, plan: Plan, buffers: tuple[BufferArg, ...], facts: Facts) -> Stmt:
@@ -223,12 +225,17 @@ class _Flattener:
 
     def expression(self, e: Expr) -> Expr:
         def access(n: Expr) -> Expr | None:
-            if isinstance(n, Load):
-                index = broadcast(self.index(n.buffer, n.indices), n.lanes)  # what has no dims is in one place for all
-                return Load(n.dtype, n.lanes, n.buffer, (index,), n.mask)
-            return None
+            return self.load(n) if isinstance(n, Load) else None
 
         return transform(e, access, concerns=loaded)
+
+    def load(self, e: Load) -> Load:
+        known, like = self.layouts[e.buffer].loads, key(e)
+        found = known.get(like)
+        if found is None:
+            index = broadcast(self.index(e.buffer, e.indices), e.lanes)  # what has no dims is in one place for all
+            found = known[like] = Load(e.dtype, e.lanes, e.buffer, (index,), e.mask)
+        return found
 
     def index(self, buffer: str, indices: tuple[Expr, ...]) -> Expr:
         """Offset in elements from the buffer's base pointer."""

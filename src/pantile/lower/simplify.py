@@ -6,7 +6,7 @@ after:   f[x + 5] = ...
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ..expr.congruence import congruence
 from ..expr.linear import Facts, Simplifier, VersionsSimplifier, linear
@@ -44,13 +44,26 @@ class _Simplify:
             return self.let(s)
         if isinstance(s, If):
             return self.branch(s)
-        rewrite = self.simplifier(self.facts, self.instead)
+        if isinstance(s, Block):
+            return ir.block(*[i for i in self.block(s.stmts) if not _is_nothing(i)])
+        return self.other(s, self.simplifier(self.facts, self.instead))
+
+    def block(self, stmts: Iterable[Stmt]) -> Iterator[Stmt]:
+        """For the last time, stores one after the other share what is made of expressions that they share."""
+        rewrite = None
+        for s in stmts:
+            if isinstance(s, Store) and self.simplifier is VersionsSimplifier:
+                rewrite = rewrite or self.simplifier(self.facts, self.instead)
+                yield self.other(s, rewrite)
+            else:
+                rewrite = None
+                yield self.statement(s)
+
+    def other(self, s: Stmt, rewrite: Simplifier) -> Stmt:
         new = tuple(rewrite.visit(e) for e in ir.expressions(s))
         if isinstance(s, For):
             return self.loop(s, new)
         inside = tuple([self.statement(c) for c in ir.children(s)])
-        if isinstance(s, Block):
-            return ir.block(*[i for i in inside if not _is_nothing(i)])
         simpler = ir.rebuild(s, new, inside)
         return Block(()) if isinstance(simpler, Store) and _is_false(simpler.mask) else self.using(simpler, new)
 
