@@ -100,7 +100,8 @@ def on_gpu() -> pt.Schedule:
             .reorder("c", "xo", "tx", "r.y")
             .block("c", "xo")
             .thread("tx")
-            .unroll("r.y", 16),
+            .unroll("r.y", 16)
+            .partition("xo", "never"),
         ]
 
     def scans(name: str, result: str) -> list[pt.StageSchedule]:
