@@ -9,14 +9,14 @@ from math import floor
 
 from ..analysis.interval import Scope, interval
 from ..expr.linear import Linear, linear, simplify
-from ..expr.nodes import Const, Expr, Op
-from ..expr.visit import Key, key, names, same, substitute
+from ..expr.nodes import Const, Expr, Op, var
+from ..expr.visit import Key, key, names, same, substitute, variables
 from ..ir.nodes import Let
 from .footprint import bound_by
 
 _MOST_FORMS = 2_000  # that are looked at for one extent
 _MOST_KEPT = 1 << 14
-_kept: dict[Key, int | None] = {}  # bounds of whole extents, by their forms
+_kept: dict[Key, int | None] = {}  # bounds of whole extents, by what they are but for names
 
 
 def most(e: Expr, scope: Scope) -> int | None:
@@ -29,19 +29,20 @@ def most(e: Expr, scope: Scope) -> int | None:
     high = interval(e, scope).high
     found = [high] if isinstance(high, int) else []
     for way in (simplify(_written_out(e, scope)), *([simplify(high)] if isinstance(high, Expr) else [])):
-        bound = _found(linear(way))
+        bound = _found(way)
         found += [] if bound is None else [bound]
     return min(found, default=None)
 
 
-def _found(form: Linear) -> int | None:
-    """The values of a stage have one box, and its loops and its memory ask for the same extents."""
-    asked = key(form.expr())
-    if asked not in _kept:
+def _found(e: Expr) -> int | None:
+    """The values of a stage have one box, and its loops and its memory ask for the same extents; those of rows and of
+    columns mostly are equal but for names, of which nothing is known."""
+    asked = substitute(e, {v.name: var(str(k), v.dtype) for k, v in enumerate(variables(e).values())})
+    if key(asked) not in _kept:
         if len(_kept) >= _MOST_KEPT:
             _kept.clear()
-        _kept[asked] = _Search().most(form)
-    return _kept[asked]
+        _kept[key(asked)] = _Search().most(linear(asked))
+    return _kept[key(asked)]
 
 
 class _Search:
@@ -49,6 +50,7 @@ class _Search:
 
     def __init__(self) -> None:
         self.known: dict[Key, int | None] = {}
+        self.cases: dict[Key, tuple[str, tuple[Expr, ...]]] = {}  # of terms, which many forms have
 
     def most(self, form: Linear) -> int | None:
         if not form.terms:
@@ -62,16 +64,21 @@ class _Search:
 
     def in_each_case(self, form: Linear) -> Iterator[int]:
         """A minimum is one of two numbers, and less than both: where the whole grows with it, either will do."""
-        for atom, coefficient in form.terms.values():
-            op, cases = _cases(atom)
+        for k, (atom, coefficient) in form.terms.items():
+            op, cases = self.cases_of(k, atom)
             if op == ("min" if coefficient < 0 else "max"):
                 bounds = [self.most(c) for c in _each(form, atom, cases)]
                 known = [b for b in bounds if b is not None]
                 yield from [max(known)] if len(known) == len(cases) else []
                 return
-        for atom, _ in form.terms.values():
-            bounds = [self.most(c) for c in _each(form, atom, _cases(atom)[1])]
+        for k, (atom, _) in form.terms.items():
+            bounds = [self.most(c) for c in _each(form, atom, self.cases_of(k, atom)[1])]
             yield from (b for b in bounds if b is not None)
+
+    def cases_of(self, k: Key, atom: Expr) -> tuple[str, tuple[Expr, ...]]:
+        if k not in self.cases:
+            self.cases[k] = _cases(atom)
+        return self.cases[k]
 
 
 def _each(form: Linear, atom: Expr, cases: tuple[Expr, ...]) -> Iterator[Linear]:

@@ -15,7 +15,7 @@ by one thread.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ...analysis.interval import Scope
@@ -37,6 +37,7 @@ _LARGEST = 1 << 20  # points of a loop that threads share by a constant number
 _ZERO, _ONE = const(0, INDEX), const(1, INDEX)
 _OF_A_THREAD = (Memory.STACK, Memory.REGISTER)
 _SHARED_OUT = (Kind.THREAD, Kind.WARP)
+_Depths = list[int | None]  # the most iterations of loops inside each other, None where there is no bound
 
 
 def threads(body: Stmt, graph: Graph, plan: Plan, scope: Scope) -> Stmt:
@@ -62,29 +63,29 @@ def _on_host(s: Stmt, owners: Mapping[str, frozenset[str]], scope: Scope) -> Stm
 
 def _in_block(s: For, owners: Mapping[str, frozenset[str]], scope: Scope) -> Stmt:
     """The outermost of block loops that are directly inside each other."""
-    count = _count(s, owners.get(s.var, frozenset()), scope)
+    loops = list(_outermost(s, scope))
+    count = _count(loops, owners.get(s.var, frozenset()))
     ((body, inner),) = step(s, scope)
-    return replace(s, body=_Dealer(count).visit(body, inner), threads=count)
+    return replace(s, body=_Dealer(count, (depths for _, depths in loops)).visit(body, inner), threads=count)
 
 
-def _count(s: For, own: frozenset[str], scope: Scope) -> int:
+def _count(loops: Iterable[tuple[str, _Depths]], own: frozenset[str]) -> int:
     """How many threads a block has: those of its own stage's loops if there are some, or of any, in whole warps."""
-    found = list[tuple[bool, int]]()
-    _look(s, own, scope, found)
+    found = [(name in own, math.prod(n or _USUAL for n in depths)) for name, depths in loops]
     is_own = any(mine for mine, _ in found)
     points = max((points for mine, points in found if mine or not is_own), default=1)
     return min(MOST_THREADS, -(-points // WARP) * WARP)
 
 
-def _look(s: Stmt, own: frozenset[str], scope: Scope, found: list[tuple[bool, int]]) -> None:
-    """The points of thread loops, and whether they are the block's own."""
+def _outermost(s: Stmt, scope: Scope) -> Iterator[tuple[str, _Depths]]:
+    """The thread loops that are in no others, in program order, and the most iterations at each depth of them."""
     if isinstance(s, For) and s.kind is Kind.THREAD:
-        depths = list[int | None]()
+        depths: _Depths = []
         _bounds(s, scope, 0, depths)
-        found.append((s.var in own, math.prod(n or _USUAL for n in depths)))
+        yield s.var, depths
         return
     for c, inner in step(s, scope):
-        _look(c, own, inner, found)
+        yield from _outermost(c, inner)
 
 
 def _most(extent: Expr, scope: Scope) -> int | None:
@@ -108,22 +109,20 @@ class _Shared:
 
 
 class _Dealer:
-    """Deals out what is in a block."""
+    """Deals out what is in a block. `depths`: of its thread loops, as they come."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, count: int, depths: Iterator[_Depths]) -> None:
+        self.count, self.depths = count, depths
 
     def visit(self, s: Stmt, scope: Scope) -> Stmt:
         if isinstance(s, For) and s.kind is Kind.THREAD:
-            return self.dealt(s, scope)
+            return self.dealt(s, next(self.depths))
         if not any(isinstance(i, For) and i.kind in (Kind.THREAD, Kind.BLOCK) for i in walk(s)) and _is_one_piece(s):
             stored = [i.buffer for i in walk(s) if isinstance(i, Store)]
             return For(of_buffer(stored[0], "thread"), _ZERO, _ONE, Kind.THREAD, s) if stored else s
         return rebuild(s, expressions(s), tuple([self.visit(c, inner) for c, inner in step(s, scope)]))
 
-    def dealt(self, s: For, scope: Scope) -> Stmt:
-        depths = list[int | None]()
-        _bounds(s, scope, 0, depths)
+    def dealt(self, s: For, depths: _Depths) -> Stmt:
         known = tuple(n for n in depths if n is not None)
         if len(known) < len(depths):
             return self.strided(s, len(depths) - 1)
@@ -169,7 +168,7 @@ def _is_one_piece(s: Stmt) -> bool:
     return not any(isinstance(i, (Realize, Alloc)) and i.memory not in _OF_A_THREAD for i in walk(s))
 
 
-def _bounds(s: Stmt, scope: Scope, depth: int, found: list[int | None]) -> None:
+def _bounds(s: Stmt, scope: Scope, depth: int, found: _Depths) -> None:
     """Per depth, the most iterations of the thread loops there."""
     if isinstance(s, For) and s.kind is Kind.THREAD:
         here = _most(s.extent, scope)
