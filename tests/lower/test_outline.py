@@ -150,6 +150,27 @@ def test_constants_that_differ_alike_are_one_parameter() -> None:
     ]
 
 
+@pytest.mark.parametrize(("first", "second", "count"), [("vw", "ww", 1), ("vw", "wv", 1), ("ww", "vw", 2)])
+def test_scalars_that_differ_in_the_first_loop_may_be_one_in_others(first: str, second: str, count: int) -> None:
+    def copy(i: Expr, strides: str) -> Stmt:
+        return Store("b", (i * var(strides[0]),), a((i + 1) * var(strides[1])))
+
+    loops = Block((parallel("x1", copy(var("x1"), first)), parallel("x2", copy(var("x2"), second))))
+    program = outlined(Let("v", i64(7), Let("w", i64(9), loops)))
+    assert len(program.kernels) == count
+    given = [[str(e) for e in s.scalars] for s in walk_program(program) if isinstance(s, Launch)]
+    assert given == [list(dict.fromkeys(first)), list(second)]
+
+
+@pytest.mark.parametrize(("alignment", "count"), [(16, 1), (4, 2)])
+def test_blocks_of_arrays_that_are_aligned_otherwise_have_kernels_of_their_own(alignment: int, count: int) -> None:
+    """Threads load fewer bytes at once from what is less aligned."""
+    aligned = {"a": 16, "b": 16, "c": alignment}
+    buffers = tuple(BufferArg(b, FLOAT32, 1, True, (1,), bytes_) for b, bytes_ in aligned.items())
+    loops = [For(f"{b}.x", i64(0), i64(9), Kind.BLOCK, Store(b, (var(f"{b}.x"),), a(var(f"{b}.x")))) for b in "bc"]
+    assert len(outline(Program("k", buffers, (), Block(tuple(loops)))).kernels) == count
+
+
 @pytest.mark.parametrize(("most", "count"), [(8, 1), (9, 2)])
 def test_there_are_at_most_eight_parameters(most: int, count: int) -> None:
     def body(i: Expr, k: int) -> Stmt:
