@@ -62,7 +62,9 @@ class Interval:
 
     def hull(self, other: Interval) -> Interval:
         """The smallest interval that holds both."""
-        return Interval(_lift(smin, self.low, other.low), _lift(smax, self.high, other.high))
+        low = None if self.low is None or other.low is None else smin(self.low, other.low)
+        high = None if self.high is None or other.high is None else smax(self.high, other.high)
+        return Interval(low, high)
 
     def meet(self, other: Interval) -> Interval:
         """What both allow; an unknown bound gives way."""
@@ -384,10 +386,14 @@ def _numbers(r: Interval) -> tuple[float | None, float | None]:
 def _few_places(r: Interval) -> Interval:
     """A clamp of floats to a few numbers, such as tiles of a picture, is any of these: ends that code would have to
     compute, for all that is computed for them in turn, spare too little."""
-    if not r.bounded or not any(isinstance(end, Expr) and has_floats(end) for end in (r.low, r.high)):
+    if not r.bounded or not (_computes_floats(r.low) or _computes_floats(r.high)):
         return r
     low, high = _numbers(r)
     return Interval(low, high) if low is not None and high is not None and high - low < _FEW else r
+
+
+def _computes_floats(end: Scalar) -> bool:
+    return isinstance(end, Expr) and has_floats(end)
 
 
 def _near(r: Interval) -> Interval:
@@ -407,8 +413,9 @@ def _truncated(r: Interval, to: DType) -> Interval:
 
 def _ends(f: Callable[[Scalar, Scalar], Scalar], low: tuple[Scalar, Scalar], high: tuple[Scalar, Scalar]) -> Interval:
     """f for each end; once if both have the same operands, so that a point stays a point."""
-    least = _lift(f, *low)
-    return Interval(least, least if all(map(operator.is_, low, high)) else _lift(f, *high))
+    (a, b), (c, d) = low, high
+    least = None if a is None or b is None else f(a, b)
+    return Interval(least, least if a is c and b is d else None if c is None or d is None else f(c, d))
 
 
 def _add(a: Interval, b: Interval) -> Interval:

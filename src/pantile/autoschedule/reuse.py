@@ -149,8 +149,8 @@ class TilingAnalysis:
         fallback = Tiling(self.tiles.output.name, self.tiles.producers, 0.0, inf if self.tiles.producers else 0.0)
         best = fallback
         for nest, levels in self.fused:
-            found = self.cheapest_tile(nest, levels)
-            if found is not None and (not best.tile or found.cost < best.cost):
+            found = self.cheapest_tile(nest, levels, best.cost if best.tile else inf)
+            if found is not None:
                 best = found
         compared = len(self.fused) * prod(self.tiles.shape) if self.fused else 0
         return replace(best, compared=compared)
@@ -181,11 +181,14 @@ class TilingAnalysis:
         is_small = len(self.tiles.members) <= FEW_STAGES and self.tiles.output.name not in self.tiles.problem.channels
         return [*along, *others] if is_small or not along else along
 
-    def cheapest_tile(self, nest: Nest, levels: Mapping[str, Level]) -> Tiling | None:
-        """The least total cost over all tiles and outermost loops over tiles, under the constraints."""
+    def cheapest_tile(self, nest: Nest, levels: Mapping[str, Level], below: float = inf) -> Tiling | None:
+        """The least total cost over all tiles and outermost loops over tiles, under the constraints; None if it is not
+        below another one."""
         loads, recomputed = self.tiles.costs(nest, levels)
-        folded, unfolded = self.tiles.buffers(nest, levels)
         total = self.w * loads + recomputed
+        if total.min() >= below:  # whatever fits
+            return None
+        folded, unfolded = self.tiles.buffers(nest, levels)
         fits = unfolded <= self.tiles.problem.machine.l2.per_core
         best: tuple[float, tuple[Any, ...], str] | None = None
         for outermost in self.tiles.long:
@@ -194,7 +197,7 @@ class TilingAnalysis:
             k = np.unravel_index(last, allowed.shape)
             if np.isfinite(allowed[k]) and (best is None or allowed[k] < best[0]):
                 best = (float(allowed[k]), k, outermost)
-        if best is None:
+        if best is None or best[0] >= below:
             return None
         cost, k, outermost = best
         inter = (outermost, *(d for d in self.tiles.long if d != outermost))

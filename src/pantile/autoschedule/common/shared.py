@@ -97,7 +97,12 @@ class Shared:
     def index(self, ends: Ends, scope: Scope) -> Interval:
         """The values of indices."""
         ranges = tuple([scope.get(name) for name in ends.depends_on])
-        return self._once((ends.key, *map(id, ranges)), ranges, lambda: ends.interval(scope))
+        name = (ends.key, *map(id, ranges))
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = ends.interval(scope), ranges
+        result: Interval = found[0]
+        return result
 
     def moved(self, r: Interval, fewest: int, most: int) -> Interval:
         """The values some steps from a range, of which both ends are known."""
@@ -115,7 +120,12 @@ class Shared:
         return tuple([self._meet(a, b) for a, b in zip(box, limits, strict=True)])
 
     def _meet(self, a: Interval, limit: Interval) -> Interval:
-        return self._once(("within", id(a), limit.low, limit.high), (a,), lambda: _met(a, limit))
+        name = ("within", id(a), limit.low, limit.high)
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = _met(a, limit), (a,)
+        result: Interval = found[0]
+        return result
 
     def last(self, r: Interval, count: int) -> Interval:
         """The last so many values of a range."""
