@@ -133,6 +133,7 @@ class Traffic:
         if size == inf:
             return {}
         found: dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]] = {}
+        plans = self.nests.plan.stages
         for leaf in self.nests.leaves:
             chain = self.nests.chain(leaf)
             innermost = max(0, len(chain) - self._written_out(leaf) - 1)
@@ -143,11 +144,15 @@ class Traffic:
             most = self._scattered(leaf, outside)
             times = self.nests.times(outside)
             for source, box in (boxes or {}).items():
-                if site in self._stores.get(source, ()) or self._is_still_there(leaf, source, size):
-                    continue
-                size_of = min(self._bytes(source, box), self._bytes(source, self._stored(source, box)))
-                size_of = min(size_of, most.get(source, inf))
-                size_of = max(0.0, size_of - self._just_computed(leaf, source, chain[:depth], size))
+                size_of = self._bytes(source, box)
+                if source in plans:
+                    if site in self._stores[source] or self._is_still_there(leaf, source, size):
+                        continue
+                    size_of = min(size_of, self._bytes(source, self.nests.stored(source)))  # that it has in a loop
+                if source in most:
+                    size_of = min(size_of, most[source])
+                if source in plans:
+                    size_of = max(0.0, size_of - self._just_computed(leaf, source, chain[:depth], size))
                 amount = times * size_of
                 if amount > (found[site, source][1] if (site, source) in found else 0.0):
                     found[site, source] = (leaf, amount, times, box)
@@ -156,7 +161,7 @@ class Traffic:
     def _is_still_there(self, leaf: Leaf, source: str, size: float) -> bool:
         """Whether what a scan has stored in an iteration of a loop around both is in a cache that could not keep all of
         the iteration: no more came between. Scans pass over it again and again."""
-        sites = self._stores.get(source, ())
+        sites = self._stores[source]
         if not sites or sites[-1] not in self.nests.chain(leaf) or not self._is_scanned(source):
             return False
         inside = self._inside[sites[-1]]
@@ -164,15 +169,11 @@ class Traffic:
         before = next((k for k in reversed(range(at)) if source in self.nests.facts.reads(inside[k]).sources), at)
         return before < at and sum(self._largest(inside[before : at + 1], sites[-1]).values()) <= size
 
-    def _stored(self, source: str, touched: Box) -> Box:
-        """The memory of a stage: of one that is stored in a loop, what it has there."""
-        return self.nests.stored(source) if source in self.nests.plan.stages else touched
-
     def _just_computed(self, leaf: Leaf, source: str, outside: Sequence[Site], size: float) -> float:
         """Bytes of a stage that was computed a little before, in the same iteration of these loops: they are in a cache
         still that could not keep all of the iteration."""
-        p = self.nests.plan.stages.get(source)
-        if p is None or p.compute is None or p.compute not in outside or source == leaf[0]:
+        p = self.nests.plan.stages[source]
+        if p.compute is None or p.compute not in outside or source == leaf[0]:
             return 0.0
         inside = self._inside[p.compute]
         at = inside.index(leaf)
@@ -209,26 +210,26 @@ class Traffic:
 
     def _largest(self, leaves: Iterable[Leaf], site: Site | None, crowded: bool = False) -> dict[str, float]:
         sizes: dict[str, float] = {}
-        stores, plans = self._stores, self.nests.plan.stages
+        stores, plans, nests = self._stores, self.nests.plan.stages, self.nests
+        bytes_of = self._crowded if crowded else self._bytes
         for leaf in leaves:
             most = self._scattered(leaf, site) if self._decided[leaf] else None
-            for source, box in (self.nests.touched(leaf, site) or {}).items():
+            for source, box in (nests.touched(leaf, site) or {}).items():
                 if source in plans and (site is None or site in stores[source]):
-                    box = self.nests.stored(source)  # of one that is stored in a loop, what it has there
-                touched = self._bytes(source, box)
-                if crowded:
-                    touched *= self._crowding(source, box)
+                    box = nests.stored(source)  # of one that is stored in a loop, what it has there
+                touched = bytes_of(source, box)
                 if most is not None and source in most:
                     touched = min(touched, most[source])
                 if source not in sizes or touched > sizes[source]:
                     sizes[source] = touched
         return sizes
 
-    def _crowding(self, source: str, box: Box) -> float:
-        """By what the first cache has less room for a box: see `sets`."""
-        if (source, box) not in self._crowds:
-            self._crowds[source, box] = self._find_crowding(source, box)
-        return self._crowds[source, box]
+    def _crowded(self, source: str, box: Box) -> float:
+        """The same as `_bytes`, with what the first cache has less room for a box: see `sets`."""
+        known = self._crowds.get((source, box))
+        if known is None:
+            known = self._crowds[source, box] = self._bytes(source, box) * self._find_crowding(source, box)
+        return known
 
     def _find_crowding(self, source: str, box: Box) -> float:
         p, l1 = self.nests.plan.stages.get(source), self.machine.l1

@@ -88,6 +88,7 @@ class _Inlining:
         self._inlined: set[str] = set()  # buffers
         self._forms: dict[str, dict[str, Expr]] = {}
         self._values: dict[Place, _Value] = {}
+        self._fixed: dict[str, set[int]] = {}  # by buffer
         self._plain: dict[str, _Value | None] = {}  # by buffer: values that are alike at all places
         self._indices: dict[tuple[object, ...], Expr] = {}
         self._concerned: dict[Place, set[str]] = defaultdict(set)  # stages that would make a consumer read a place
@@ -192,10 +193,17 @@ class _Inlining:
         form = self._form(stage)[load.buffer]
         nodes = list(evaluated([substitute(form, point_of(stage, load.indices))]))
         elsewhere = set(map(id, evaluated([load])))  # what finds the place
-        everywhere = set(map(id, _without(stage.dims, form)))
+        everywhere = self._everywhere(stage, load.buffer)
         own = sum(weight(e) for e in nodes if id(e) not in elsewhere and id(e) not in everywhere)
         invariant = sum(weight(e) for e in nodes if id(e) in everywhere)
         return _Value(own, _reads(nodes), invariant)
+
+    def _everywhere(self, stage: Stage, buffer: str) -> set[int]:
+        """The ids of the parts of a value that are the same at all points."""
+        if buffer not in self._fixed:
+            parts = evaluated([self._form(stage)[buffer]])
+            self._fixed[buffer] = {id(e) for e in parts if names(e).isdisjoint(stage.dims)}
+        return self._fixed[buffer]
 
     def _form(self, stage: Stage) -> dict[str, Expr]:
         """Its values as expressions, by buffer."""
@@ -239,11 +247,6 @@ class _Inlining:
                 e.inlined |= places
         for buffer in stage.buffers:
             e.reads.pop(buffer, None)
-
-
-def _without(dims: tuple[str, ...], form: Expr) -> list[Expr]:
-    """The parts of a value that are the same at all points."""
-    return [e for e in evaluated([form]) if names(e).isdisjoint(dims)]
 
 
 def _plain(dims: tuple[str, ...], form: Expr) -> _Value | None:
