@@ -183,7 +183,7 @@ class Accesses:
                 which = (buffer, family, flat // self._neighbours(a))
                 same[which] = max(share, same.get(which, 0.0))
                 continue
-            elif stride < 1 and self.anywhere:
+            if stride < 1 and self.anywhere:
                 self._gather([a], share * part, "loads")
             elif stride < 1:
                 spread = width

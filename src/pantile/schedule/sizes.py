@@ -57,9 +57,11 @@ class _Sizes:
     def check_inferred(self, s: StageDraft, nest: NestDraft) -> None:
         """All of a stage, as where it is computed at root, is as large as what is asked for makes it."""
         unknown = [x for x in nest.loops if x.kind in WRITTEN_OUT and x.extent is None and x.mark is not None]
-        if unknown and unknown[0].mark is not None and self.placement.compute(s.stage.name) is None:
-            if not any(isinstance(e, Const) for o in s.graph.outputs for e in o.shape):
-                raise unknown_extent(nest, unknown[0].mark, unknown[0])
+        if not unknown or self.placement.compute(s.stage.name) is not None:
+            return
+        mark, constant = unknown[0].mark, any(isinstance(e, Const) for o in s.graph.outputs for e in o.shape)
+        if mark is not None and not constant:
+            raise unknown_extent(nest, mark, unknown[0])
 
     def check_versions(self, s: StageDraft) -> None:
         if s.specialized is None:

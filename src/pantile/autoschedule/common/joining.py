@@ -29,10 +29,11 @@ class Needs:
     kept: Numbers = 0  # bytes: all that, and what members keep for each other
     redone: Numbers = 0.0  # operations of members other than the output
 
-    def plus(self, other: Needs, sign: int = 1) -> Needs:
-        return Needs(
-            self.loaded + sign * other.loaded, self.kept + sign * other.kept, self.redone + sign * other.redone
-        )
+    def plus(self, other: Needs) -> Needs:
+        return Needs(self.loaded + other.loaded, self.kept + other.kept, self.redone + other.redone)
+
+    def minus(self, other: Needs) -> Needs:
+        return Needs(self.loaded - other.loaded, self.kept - other.kept, self.redone - other.redone)
 
 
 class Joining:
@@ -69,7 +70,7 @@ class Joining:
         for name, box in changed.items():
             total = total.plus(self._needs(name, box, name in others))
             if name in self.terms:
-                total = total.plus(self.terms[name], -1)
+                total = total.minus(self.terms[name])
         return total, self.fills_vectors & self._fill_vectors(others, changed)
 
     def _needs(self, name: str, box: Box, is_member: bool) -> Needs:

@@ -64,5 +64,7 @@ class Overlaps:
         return self.footprint.shared.counted(box, self._strips_share)
 
     def _strips_share(self, box: Box) -> Numbers:
-        count = np.broadcast_to(self.footprint.shared.points(box), 2 * len(self.loops))
+        count = self.footprint.shared.points(box)
+        if not np.shape(count):
+            count = np.full(2 * len(self.loops), count)
         return np.maximum(0, 2 * count[::2] - count[1::2])

@@ -91,7 +91,8 @@ class Descent:
             for what, how in changes(state):
                 if self.is_over():
                     return state
-                found = self._priced(f"{state.candidate.name}, {what}", state.candidate.schedule, how, what in self.dear)
+                name, schedule = f"{state.candidate.name}, {what}", state.candidate.schedule
+                found = self._priced(name, schedule, how, what in self.dear)
                 worth = max(self.worth, self._of_short_rows(state)) if _cuts_rows(state.rolls, how) else self.worth
                 if found is not None and found.candidate.seconds < state.candidate.seconds * (1 - worth):
                     state, is_cheaper = found, True
