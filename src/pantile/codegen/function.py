@@ -10,9 +10,9 @@ frame (the program's argument slots or a kernel's closure), loaded once, on firs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from .names import readable
 
@@ -23,6 +23,9 @@ _UNROLLED_IF_SHORT = "!llvm.loop !2"
 _NEVER_UNROLLED = "!llvm.loop !4"
 SHORT = 8  # iterations
 _MANY_LOOPS = 64  # that are not certainly short, in one function; bodies of apps have up to 49
+
+
+T = TypeVar("T")
 
 
 class Frame(Protocol):
@@ -52,6 +55,8 @@ class Function:
         self._long_loops: list[int] = []  # lines that end them
         self._numbers: dict[str, str] = {}
         self._added: list[str] = []
+        self._written: dict[Hashable, Any] = {}  # see `once`, as what is numbered
+        self._asked: list[Hashable] = []
         self._loads: dict[str, dict[str, str]] = {}
         self._count = 0
 
@@ -72,6 +77,14 @@ class Function:
             self._numbers[instruction] = name
             self._added.append(instruction)
         return name
+
+    def once(self, asked: Hashable, write: Callable[[], T]) -> T:
+        """What `write` gives, whose instructions are without effects; no more are written where they are known."""
+        if asked not in self._written:
+            self._written[asked] = write()
+            self._asked.append(asked)
+        found: T = self._written[asked]
+        return found
 
     def load(self, buffer: str, instruction: str, note: str) -> str:
         """The name of a load; `note` (metadata) follows it in the text."""
@@ -157,12 +170,15 @@ class Function:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """What is numbered inside is not known after; nothing loaded before is trusted inside or after."""
-        mark = len(self._added)
+        mark, asked = len(self._added), len(self._asked)
         self._loads = {}
         yield
         for instruction in self._added[mark:]:
             del self._numbers[instruction]
         del self._added[mark:]
+        for name in self._asked[asked:]:
+            del self._written[name]
+        del self._asked[asked:]
         self._loads = {}
 
     # Names

@@ -12,15 +12,16 @@ of such parts is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
 from ..expr.nodes import Broadcast, Cast, Const, Expr, FromLane, Load, Op, Ramp, Shuffle, Var, const
 from ..expr.types import BOOL, INDEX, INT32, DType
 from ..expr.visit import each_once, names
+from ..expr.visit import walk as walk_expr
 from ..ir.nodes import Kernel, Let, Stmt
-from ..ir.visit import all_expressions, children, expressions, rebuild
+from ..ir.visit import children, expressions, rebuild, walk
 
 _NO, _OF_SCALARS, _OF_ANY = range(3)  # products in an index: of scalars that the kernel captures, of anything
 _Known = tuple[tuple[bool, bool], int]  # whether it fits, on both sides, and what products are in it
@@ -50,7 +51,7 @@ class _Narrowing:
     def __init__(self, kernel: Kernel) -> None:
         self._scalars = frozenset(v.name for v in kernel.scalars)
         self._wide: set[str] = set()  # names of 64 bits
-        self._as_data = {n for e in all_expressions(kernel.body) if _is_data(e) for n in names(e.value)}
+        self._as_data = {n for e in _all_nodes(kernel.body) if _is_data(e) for n in names(e.value)}
         self._narrow: dict[int, Expr] = {}
         self._exact: dict[int, Expr] = {}
         self._values: dict[int, Expr] = {}
@@ -182,6 +183,11 @@ class _Narrowing:
         if name == "mod":
             return (all(parts[1]),) * 2  # of the divisor's sign, and closer to 0
         return (all(below + above),) * 2
+
+
+def _all_nodes(s: Stmt) -> Iterator[Expr]:
+    """Of all statements, each once: unrolled iterations share them."""
+    return walk_expr(*(e for inner in walk(s) for e in expressions(inner)))
 
 
 def _is_data(e: Expr) -> TypeGuard[Cast]:

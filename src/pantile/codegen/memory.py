@@ -13,6 +13,7 @@ from ..errors import InternalError
 from ..expr.congruence import ANY, Class
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Shuffle
 from ..expr.types import UINT8, DType
+from ..expr.visit import loaded, names
 from ..ir.atomic import combined
 from ..ir.nodes import Manner, Prefetch, Store
 from ..target import Target
@@ -376,6 +377,15 @@ def _start(ctx: Context, buffer: str | None, rest: Expr | None) -> _Start:
 
 
 def _scalar_address(ctx: Context, buffer: str | None, index: Expr) -> _Place:
+    if not ctx.threads or loaded(index):
+        return _new_scalar_address(ctx, buffer, index)
+    # Unrolled iterations have many places in common: the same nodes, of names that stand for the same.
+    named = tuple([ctx.fn.names.get(n) for n in names(index)])
+    place, _ = ctx.fn.once((buffer, id(index), named), lambda: (_new_scalar_address(ctx, buffer, index), index))
+    return place
+
+
+def _new_scalar_address(ctx: Context, buffer: str | None, index: Expr) -> _Place:
     rest, offset = split_offset(index)
     return _start(ctx, buffer, rest), offset
 

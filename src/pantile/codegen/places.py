@@ -33,15 +33,24 @@ class Places:
     classes: dict[str, Class] = field(default_factory=dict)  # of scalars
     constant: frozenset[str] = frozenset()  # buffers that do not change while the kernel runs
     counts: set[str] = field(default_factory=set)  # scalars that are not negative
+    found: dict[int, Class] = field(default_factory=dict)  # of nodes, by their ids, as long as `classes` are the same
+    alive: list[Expr] = field(default_factory=list)  # those
 
     def of(self, buffer: str | None, index: Expr) -> Class:
         """What is known of an index."""
-        return congruence(index, self.classes) if buffer in self.alignments else ANY
+        if buffer not in self.alignments:
+            return ANY
+        self.alive.append(index)
+        return congruence(index, self.classes, self.found)
 
     def let(self, name: str, value: Expr) -> None:
         """A scalar is named."""
         if self.alignments and value.dtype.kind == INDEX.kind and value.lanes == 1:
-            self.classes[name] = congruence(value, self.classes)
+            known = congruence(value, self.classes)
+            if self.classes.get(name, known) != known:
+                self.found.clear()
+                self.alive.clear()
+            self.classes[name] = known
             if self.is_count(value):
                 self.counts.add(name)
 

@@ -24,11 +24,12 @@ def known_remainder(e: Expr, divisor: int, known: Mapping[str, Class]) -> int | 
     return r % divisor if modulus % divisor == 0 else None
 
 
-def congruence(e: Expr, known: Mapping[str, Class]) -> Class:
-    """The smallest class that an index expression is known to be in."""
+def congruence(e: Expr, known: Mapping[str, Class], memo: dict[int, Class] | None = None) -> Class:
+    """The smallest class that an index expression is known to be in. `memo`: by the ids of nodes, for calls with the
+    same `known`; it must not outlive the expressions."""
     if known.keys().isdisjoint(names(e)):
         return _class_of_any(e)
-    found: dict[int, Class] = {}
+    found = {} if memo is None else memo
     return each_once(e, found, lambda node: _node(node, known, lambda a: found[id(a)]), _deciding)
 
 

@@ -201,6 +201,7 @@ class Facts:
         self.classes: dict[str, Class] = {}
         self.simplified: dict[int, _Simplified] = {}
         self.rewritten: dict[Key, _Rewritten] = {}
+        self.versions: dict[tuple[object, ...], tuple[Expr, tuple[object, ...], Expr]] = {}
 
     def about(self, e: Expr) -> list[object]:
         """All that is known about the variables of an expression: what may decide how it is simplified."""
@@ -566,7 +567,17 @@ class _Remembering(_Sharing):
 
 class VersionsSimplifier(_Sharing):
     """For versions of the same code one after the other: a node like one before, with the same facts about its
-    variables, becomes the same, without another proof."""
+    variables, becomes the same, without another proof. Unrolled iterations share nodes: those are looked up as such."""
+
+    def node(self, e: Expr) -> Expr:
+        if not isinstance(e, Op) or e.dtype is not INDEX:
+            return super().node(e)
+        instead = tuple([self.names.get(n) for n in names(e)])
+        asked = (id(e), *map(id, instead), *self.facts.about(e))
+        found = self.facts.versions.get(asked)
+        if found is None:
+            found = self.facts.versions[asked] = (e, instead, super().node(e))  # alive, as their ids are
+        return found[2]
 
     def rewrite(self, e: Expr) -> Expr:
         if not isinstance(e, Op) or e.lanes > 1 or e.args[-1].dtype != INDEX:

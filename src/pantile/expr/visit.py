@@ -50,6 +50,8 @@ def each_once(
 
     `memo` must not outlive the expressions; no result is None. `operands`: those that `visit` asks for.
     """
+    if id(e) in memo:
+        return memo[id(e)]
     stack, opened = [e], set[int]()
     while stack:
         node = stack[-1]
@@ -61,9 +63,7 @@ def each_once(
             memo[known] = visit(node)
         else:
             opened.add(known)
-            for c in reversed(tuple(operands(node))):
-                if id(c) not in memo:
-                    stack.append(c)
+            stack += [c for c in operands(node) if id(c) not in memo][::-1]
     return memo[id(e)]
 
 

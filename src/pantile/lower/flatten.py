@@ -73,6 +73,7 @@ class _Flattener:
         self.facts = facts
         self.line = plan.target.line
         self.layouts: dict[str, _Layout] = {b.name: _argument(b) for b in buffers}
+        self.places: dict[tuple[int, ...], tuple[_Layout, tuple[Expr, ...], Expr]] = {}  # by the ids of what is there
         self.has_blocks = plan.target.has_blocks
         self.in_block = self.in_thread = False
         self.on_stack = 0  # bytes, in the function that is being made
@@ -227,7 +228,7 @@ class _Flattener:
         def access(n: Expr) -> Expr | None:
             return self.load(n) if isinstance(n, Load) else None
 
-        return transform(e, access, concerns=loaded)
+        return transform(e, access, concerns=loaded) if loaded(e) else e
 
     def load(self, e: Load) -> Load:
         known, like = self.layouts[e.buffer].loads, key(e)
@@ -238,14 +239,22 @@ class _Flattener:
         return found
 
     def index(self, buffer: str, indices: tuple[Expr, ...]) -> Expr:
-        """Offset in elements from the buffer's base pointer."""
+        """Offset in elements from the buffer's base pointer; accesses that share their indices share it, too."""
         layout = self.layouts[buffer]
-        total: Expr = const(0, INDEX)
-        for i, low, stride in zip(indices, layout.mins, layout.strides, strict=True):
-            term = i if low is None else combined("sub", i, low)
-            term = term if stride is None else combined("mul", term, stride)
-            total = combined("add", total, term)
-        return total
+        key = (id(layout), *map(id, indices))
+        known = self.places.get(key)
+        if known is None:
+            known = self.places[key] = layout, indices, _offset(layout, indices)
+        return known[2]
+
+
+def _offset(layout: _Layout, indices: tuple[Expr, ...]) -> Expr:
+    total: Expr = const(0, INDEX)
+    for i, low, stride in zip(indices, layout.mins, layout.strides, strict=True):
+        term = i if low is None else combined("sub", i, low)
+        term = term if stride is None else combined("mul", term, stride)
+        total = combined("add", total, term)
+    return total
 
 
 def _argument(b: BufferArg) -> _Layout:

@@ -16,7 +16,7 @@ one before, whose slot is the next to be filled. Which copies are asynchronous i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ...analysis.interval import Scope
@@ -24,9 +24,9 @@ from ...dataclass import dataclass
 from ...expr.linear import simplify
 from ...expr.nodes import Expr, Load, Ramp, Var, const, var
 from ...expr.types import INDEX
-from ...expr.visit import substitute, transform
+from ...expr.visit import loaded, substitute, transform
 from ...graph.nodes import Graph
-from ...ir.nodes import Barrier, Block, Commit, For, If, Let, Manner, Produce, Realize, Stmt, Store, Wait
+from ...ir.nodes import Barrier, Block, Commit, For, If, Manner, Produce, Realize, Stmt, Store, Wait
 from ...ir.visit import block, children, expressions, map_exprs, rebuild, walk
 from ...schedule.plan import Plan
 from ...target.kinds import Kind, Memory
@@ -35,8 +35,8 @@ from ..footprint import step
 from ..names import loop_name, of_loop
 from ..refuse import no_constant_size
 from ..vectorize import combined
+from .lets import Lets
 
-Values = Mapping[str, Expr]
 _NOTHING = Block(())
 
 
@@ -48,22 +48,16 @@ def computed_ahead(body: Stmt, graph: Graph, plan: Plan) -> Stmt:
             site = p.compute
             loop = loop_name(graph.stage[site.stage], site.definition, site.loop)
             stages.setdefault(loop, {})[p.name] = p.ahead
-    return _visit(body, graph, stages, {}, {}) if stages else body
+    return _visit(body, graph, stages, {}, Lets({})) if stages else body
 
 
-def _visit(s: Stmt, graph: Graph, stages: Mapping[str, Mapping[str, int]], scope: Scope, values: Values) -> Stmt:
-    """`values`: of the lets around."""
-    within = _inside(s, values)
+def _visit(s: Stmt, graph: Graph, stages: Mapping[str, Mapping[str, int]], scope: Scope, lets: Lets) -> Stmt:
+    """`lets`: those around."""
+    within = lets.inside(s)
     s = rebuild(s, expressions(s), tuple([_visit(c, graph, stages, inner, within) for c, inner in step(s, scope)]))
     if isinstance(s, For) and s.kind is Kind.SERIAL and s.var in stages:
-        return _Ahead(s, graph, stages[s.var], scope, values).loop()
+        return _Ahead(s, graph, stages[s.var], scope, lets).loop()
     return s
-
-
-def _inside(s: Stmt, values: Values) -> Values:
-    if isinstance(s, Let) and s.value.dtype == INDEX and s.value.lanes == 1:
-        return {**values, s.name: substitute(s.value, values)}
-    return values
 
 
 @dataclass(frozen=True)
@@ -77,11 +71,12 @@ class _Parts:
 class _Ahead:
     """One loop, and the stages computed ahead in it."""
 
-    def __init__(self, s: For, graph: Graph, stages: Mapping[str, int], scope: Scope, values: Values) -> None:
-        self.values = values
+    def __init__(self, s: For, graph: Graph, stages: Mapping[str, int], scope: Scope, lets: Lets) -> None:
+        self.lets = lets
         self.s, self.graph, self.stages, self.scope = s, graph, stages, scope
         self.distance = max(stages.values())
         self.slots = self.distance + 1
+        self.slot = simplify(Var(INDEX, 1, s.var) - s.min) % self.slots  # of an iteration
         self.found: dict[str, Realize] = {}  # by buffer, as the loop has it
         self.made: list[Realize] = []
 
@@ -90,7 +85,7 @@ class _Ahead:
         parts = self.parts(body, scope)
         if not self.found:
             return self.s
-        ahead, rest = self.in_slots(parts.ahead, self.values), self.in_slots(parts.rest, self.values)
+        ahead, rest = self.in_slots(parts.ahead, self.lets), self.in_slots(parts.rest, self.lets)
         v, end = var(self.s.var), self.s.min + self.s.extent
         later = self.at(ahead, v + self.distance)
         result = block(
@@ -149,15 +144,15 @@ class _Ahead:
 
     # Accesses
 
-    def in_slots(self, s: Stmt, values: Values) -> Stmt:
-        """Accesses in the slot of the iteration, counted from where its values begin. `values`: of lets around, in
-        which what threads have in common cancels out."""
-        inner = _inside(s, values)
-        s = rebuild(s, tuple([transform(e, lambda n: self.load(n, values)) for e in expressions(s)]),
+    def in_slots(self, s: Stmt, lets: Lets) -> Stmt:
+        """Accesses in the slot of the iteration, counted from where its values begin. `lets`: those around, in whose
+        values what threads have in common cancels out."""
+        inner = lets.inside(s)
+        s = rebuild(s, tuple([self.expression(e, lets) for e in expressions(s)]),
                     tuple([self.in_slots(c, inner) for c in children(s)]))  # fmt: skip
         if isinstance(s, Store) and s.buffer in self.found:
             manner = Manner.ASYNCHRONOUS if self.is_copied(s) else s.manner
-            return replace(s, indices=self.places(s.buffer, s.indices, values), manner=manner)
+            return replace(s, indices=self.places(s.buffer, s.indices, lets), manner=manner)
         return s
 
     def is_copied(self, s: Store) -> bool:
@@ -165,18 +160,23 @@ class _Ahead:
         is_plain = s.manner is Manner.PLAIN and s.mask is None
         return is_plain and isinstance(s.value, Load) and not self.graph.producer[s.buffer].updates
 
-    def load(self, e: Expr, values: Values) -> Expr | None:
-        if not (isinstance(e, Load) and e.buffer in self.found):
+    def expression(self, e: Expr, lets: Lets) -> Expr:
+        def load(n: Expr) -> Expr | None:
+            if isinstance(n, Load) and n.buffer in self.found:
+                return Load(n.dtype, n.lanes, n.buffer, self.places(n.buffer, n.indices, lets), n.mask)
             return None
-        return Load(e.dtype, e.lanes, e.buffer, self.places(e.buffer, e.indices, values), e.mask)
 
-    def places(self, buffer: str, indices: Iterable[Expr], values: Values) -> tuple[Expr, ...]:
-        slot = simplify(Var(INDEX, 1, self.s.var) - self.s.min) % self.slots
+        return transform(e, load, concerns=lambda n: not self.found.keys().isdisjoint(loaded(n)))
+
+    def places(self, buffer: str, indices: tuple[Expr, ...], lets: Lets) -> tuple[Expr, ...]:
         lows = (low for low, _ in self.found[buffer].box)
-        return (slot, *(_from(i, low, values) for i, low in zip(indices, lows, strict=True)))
+        return (self.slot, *(self.place(i, low, lets) for i, low in zip(indices, lows, strict=True)))
+
+    def place(self, index: Expr, low: Expr, lets: Lets) -> Expr:
+        return lets.once(id(low), index, lambda i: _from(i, low, lets.values))
 
 
-def _from(index: Expr, low: Expr, values: Values) -> Expr:
+def _from(index: Expr, low: Expr, values: Mapping[str, Expr]) -> Expr:
     """How far an index is from the first one."""
     if isinstance(index, Ramp):
         return replace(index, base=_from(index.base, low, values))

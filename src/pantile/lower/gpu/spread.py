@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from ...analysis.messages import readable
@@ -29,6 +30,7 @@ from ...ir.nodes import For, Let, Realize, Stmt, Store
 from ...ir.visit import children, expressions, rebuild, walk
 from ...target.kinds import Kind, Memory
 from ..names import of_loop
+from .lets import Lets
 
 Refuse = Callable[[Realize, str], UserError]  # of what, and why
 
@@ -90,23 +92,27 @@ class _At:
     """Where a statement is: thread loops around it by their variables, and lets that depend on them or on others."""
 
     threads: Mapping[str, tuple[int, int]]  # depth and extent
-    values: Mapping[str, Expr]
+    lets: Lets
     own: Mapping[str, Expr]  # how far loops are that begin elsewhere in each thread
 
+    @property
+    def values(self) -> Mapping[str, Expr]:
+        return self.lets.values
+
     def inside(self, s: Stmt) -> _At:
-        if isinstance(s, Let) and s.value.dtype == INDEX:
-            return replace(self, values={**self.values, s.name: substitute(s.value, self.values)})
+        if isinstance(s, Let):
+            return replace(self, lets=self.lets.inside(s))
         if isinstance(s, For) and s.kind is Kind.THREAD:
             extent = simplify(substitute(s.extent, self.values))
             count = int(extent.value) if isinstance(extent, Const) else 0
             number = Var(INDEX, 1, s.var)
             # The variable counts from its first value on: that moves with the block, not with the thread.
-            values = {**self.values, s.var: substitute(s.min, self.values) + number}
-            return _At({**self.threads, s.var: (len(self.threads), count)}, values, self.own)
+            lets = self.lets.having(s.var, substitute(s.min, self.values) + number)
+            return _At({**self.threads, s.var: (len(self.threads), count)}, lets, self.own)
         if isinstance(s, For) and depends(begin := substitute(s.min, self.values), self.threads):
             step = Var(INDEX, 1, of_loop(s.var, "turn"))
             own = {**self.own, step.name: Var(INDEX, 1, s.var) - s.min}
-            return _At(self.threads, {**self.values, s.var: begin + step}, own)
+            return _At(self.threads, self.lets.having(s.var, begin + step), own)
         return self
 
 
@@ -120,10 +126,10 @@ class _Spread:
     def __init__(self, s: Realize, refuse: Refuse, values: Mapping[str, Expr]) -> None:
         self.s, self.values = s, values
         self.refuse = refuse
-        self.steps: list[tuple[_Step, ...]] | None = None  # per dim, the same for all accesses
+        self.steps: dict[int, tuple[_Step, ...]] = {}  # per dim, the same for all accesses
 
     def result(self) -> Realize:
-        body = self.statement(self.s.body, _At({}, self.values, {}))
+        body = self.statement(self.s.body, _At({}, Lets(self.values), {}))
         box = tuple((const(0, INDEX), const(self.own(k), INDEX)) for k in range(len(self.s.box)))
         return Realize(self.s.buffer, self.s.dtype, box, self.s.memory, body)
 
@@ -132,7 +138,7 @@ class _Spread:
         extent = self.s.box[dim][1]
         if not isinstance(extent, Const):
             raise self.refuse(self.s, "its size there is not constant")
-        shared = math.prod(step.threads for step in (self.steps or [()] * len(self.s.box))[dim])
+        shared = math.prod(step.threads for step in self.steps.get(dim, ()))
         if int(extent.value) % max(shared, 1):
             raise self.refuse(self.s, f"{shared} threads do not share {extent.value} values evenly")
         return int(extent.value) // shared
@@ -154,23 +160,22 @@ class _Spread:
                 return Load(n.dtype, n.lanes, n.buffer, self.places(n.indices, at), n.mask)
             return None
 
-        return transform(e, change)
+        return transform(e, change, concerns=lambda n: self.s.buffer in loaded(n))
 
     def places(self, indices: tuple[Expr, ...], at: _At) -> tuple[Expr, ...]:
         """The indices among those of the thread."""
         if not at.threads:
             raise self.refuse(self.s, "it is used outside of threads")
-        forms = [
-            linear(simplify(substitute(_first_lane(i), at.values) - substitute(low, at.values)))
-            for i, (low, _) in zip(indices, self.s.box, strict=True)
-        ]
-        steps = [self.moves(f, at) for f in forms]
-        if self.steps is None:
-            self.steps = steps
-        elif self.steps != steps:
+        return tuple([at.lets.once(k, i, partial(self.along, k, at)) for k, i in enumerate(indices)])
+
+    def along(self, dim: int, at: _At, index: Expr) -> Expr:
+        """The same along one dim."""
+        low = self.s.box[dim][0]
+        form = linear(simplify(substitute(_first_lane(index), at.values) - substitute(low, at.values)))
+        steps = self.moves(form, at)
+        if self.steps.setdefault(dim, steps) != steps:
             raise self.refuse(self.s, "threads of one loop would read what those of another have computed")
-        pairs = enumerate(zip(indices, forms, strict=True))
-        return tuple(self.lanes(i, self.place(f, k, at), k) for k, (i, f) in pairs)
+        return self.lanes(index, self.place(form, dim, at), dim)
 
     def lanes(self, index: Expr, first: Expr, dim: int) -> Expr:
         """The places of all lanes, which are side by side as long as they are one thread's."""
@@ -178,7 +183,6 @@ class _Spread:
             return replace(index, value=first)
         if not isinstance(index, Ramp):
             return first
-        assert self.steps is not None
         beyond = any(step.distance % index.lanes for step in self.steps[dim])
         if not isinstance(index.stride, Const) or index.stride.value != 1 or beyond:
             raise self.refuse(self.s, "lanes of one vector would belong to several threads")
@@ -201,7 +205,6 @@ class _Spread:
             form.constant,
             {k: t for k, t in form.terms.items() if not (isinstance(t[0], Var) and t[0].name in at.threads)},
         )
-        assert self.steps is not None
         place: Expr = rest.expr()
         if depends(place, at.threads):
             raise self.refuse(self.s, "threads would read what others have computed")

@@ -1,0 +1,47 @@
+"""Values of the lets around a statement, and what was found of indices there.
+
+Iterations that were unrolled are many, and share most of their nodes: they have lets of the same values, and access the
+same places. What is found of one is looked up for the others, by the identity of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeVar
+
+from ...expr.nodes import Expr
+from ...expr.types import INDEX
+from ...expr.visit import names, substitute
+from ...ir.nodes import Let, Stmt
+
+T = TypeVar("T")
+_Found = dict[tuple[Hashable, ...], tuple[object, ...]]  # by nodes, which stay alive in it as their ids do
+
+
+class Lets:
+    """What names stand for."""
+
+    def __init__(self, values: Mapping[str, Expr], found: _Found | None = None) -> None:
+        self.values = values
+        self._found: _Found = {} if found is None else found
+
+    def inside(self, s: Stmt) -> Lets:
+        """Those around what is in a statement."""
+        if not isinstance(s, Let) or s.value.dtype != INDEX:
+            return self
+        value = self.once("let", s.value, lambda e: substitute(e, self.values))
+        return Lets({**self.values, s.name: value}, self._found)
+
+    def having(self, name: str, value: Expr) -> Lets:
+        """With one more, and nothing found."""
+        return Lets({**self.values, name: value})
+
+    def once(self, what: Hashable, e: Expr, find: Callable[[Expr], T]) -> T:
+        """What `find` makes of an expression and the values of its names, once for all that have the same."""
+        values = [self.values[n] for n in names(e) if n in self.values]
+        key = (what, id(e), *map(id, values))
+        known: Any = self._found.get(key)
+        if known is None:
+            known = self._found[key] = (find(e), e, values)
+        found: T = known[0]
+        return found
