@@ -55,8 +55,9 @@ def to_plan(graph: Graph, schedule: Schedule, options: Options) -> tuple[Graph, 
 def to_loops(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> Program:
     """Lower what was scheduled."""
     return lower(
-        graph, plan, dict(variant.strides), variant.facts(), trace, variant.small, options.strict, dict(variant.aligned)
-    )
+        graph, plan, dict(variant.strides), variant.facts(), trace, variant.small, options.strict,
+        dict(variant.aligned), variant.multiples,
+    )  # fmt: skip
 
 
 @on_deep_stack

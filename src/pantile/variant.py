@@ -40,6 +40,9 @@ class Variant:
     small: bool = False
     aligned: Aligned = ()  # bytes that addresses and strides of buffers are multiples of, on GPUs
     far: bool = False  # places have more bits than the target's usually do: some array has too many elements for those
+    # Extents of inputs, in the direction in which elements are neighbours, that are multiples of so many: rows of
+    # longest accesses, on GPUs.
+    multiples: tuple[tuple[str, int], ...] = ()
 
     def facts(self) -> Facts:
         """As bounds for proofs."""
@@ -50,6 +53,7 @@ class Variants:
     """The variants of a scheduled pipeline."""
 
     def __init__(self, graph: Graph, plan: Plan) -> None:
+        self._inputs = graph.inputs
         self._extents = [i.extent(k) for i in graph.inputs for k in range(i.ndim)]
         self._shapes = {i.name: [i.size(k) for k in range(i.ndim)] for i in graph.inputs}
         self._shapes |= {b: list(o.shape) for o in graph.outputs for b in graph.stage[o.stage].buffers}
@@ -65,14 +69,23 @@ class Variants:
         elements than 32 bits count."""
         small = any(extents[e] < large for e, large in self._large.items())
         least = tuple((e, self._least(e, extents[e])) for e in self._extents)
-        return Variant(strides, least, small, aligned, far and not self._counts_all)
+        whole = tuple((e, n) for e, n in self._rows(strides) if extents[e] % n == 0)
+        return Variant(strides, least, small, aligned, far and not self._counts_all, whole)
 
     @property
     def usual(self) -> Variant:
         """The one for large arrays in C order."""
         strides = tuple((name, _in_c_order(shape)) for name, shape in self._shapes.items())
         aligned = tuple((name, self._aligned) for name in self._shapes if self._aligned)
-        return Variant(strides, tuple((e, self._large.get(e, 1)) for e in self._extents), aligned=aligned)
+        least = tuple((e, self._large.get(e, 1)) for e in self._extents)
+        return Variant(strides, least, aligned=aligned, multiples=tuple(self._rows(strides)))
+
+    def _rows(self, strides: tuple[tuple[str, Strides], ...]) -> Iterator[tuple[str, int]]:
+        """Extents of inputs in the direction in which elements are neighbours, and elements of a longest access."""
+        for i in self._inputs:
+            elements = self._aligned // i.dtype.bytes
+            if elements > 1:
+                yield from ((i.extent(k), elements) for k, stride in enumerate(dict(strides)[i.name]) if stride == 1)
 
     def _least(self, name: str, extent: int) -> int:
         """What the code may rely on: large enough, or the power of two below."""

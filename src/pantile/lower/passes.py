@@ -107,6 +107,7 @@ class Asked:
     facts: Facts
     small: bool
     strict: bool
+    multiples: tuple[tuple[str, int], ...]  # extents and strides that are, and of what
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,11 @@ class Built:
     @property
     def facts(self) -> Facts:
         return self.asked.facts
+
+    def starts(self) -> gpu.Starts:
+        """What is known of where blocks of GPUs begin."""
+        slots = {b for s in self.graph.stages if self.plan.stages[s.name].ahead for b in s.buffers}
+        return gpu.Starts({b.name: b for b in self.asked.buffers}, dict(self.asked.multiples), slots)
 
 
 @dataclass(frozen=True)
@@ -165,7 +171,7 @@ LOOP_PASSES = (
     LoopPass("blocks", lambda body, of: gpu.make_blocks(body), on=GPU),
     LoopPass("edges", lambda body, of: gpu.decide_edges(
         body, of.facts, {loop for loop, mode in partition_modes(of.graph, of.plan).items() if mode == "never"},
-        of.no_room["partition"].append), on=GPU),
+        of.no_room["partition"].append, of.starts()), on=GPU),
     LoopPass("vectorize", lambda body, of: vectorize(body),
              gives=frozenset({Property.NO_VECTOR_LOOPS}), takes=frozenset({Property.SCALAR})),
     LoopPass("unroll", lambda body, of: unroll(body, of.no_room["unroll"].append),
@@ -209,12 +215,14 @@ GUARANTEED = {device: dict(_guaranteed(device)) for device in Device}  # by pass
 
 def lower(
     graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts, trace: Trace, small: bool = False,
-    strict: bool = False, aligned: Mapping[str, int] | None = None,
+    strict: bool = False, aligned: Mapping[str, int] | None = None, multiples: tuple[tuple[str, int], ...] = (),
 ) -> Program:  # fmt: skip
     """All passes. `strides`: what is known of those of each input and output, `aligned`: bytes that their addresses and
-    strides are multiples of; for the others see `Asked`."""
+    strides are multiples of, `multiples`: extents, and elements that they are multiples of; for the others see
+    `Asked`."""
     buffers, scalars = arguments(graph, strides, aligned or {})
-    asked, checked = Asked(buffers, facts, small, strict), graph
+    steps = tuple(_multiples(buffers))
+    asked, checked = Asked(buffers, facts, small, strict, (*multiples, *steps)), graph
     for step in GRAPH_PASSES:
         before = graph
         graph, plan = trace.run(step.name, step.run, graph, plan, asked)
@@ -232,7 +240,7 @@ def lower(
         if trace.check:
             trace.run("verify", verifier.check, body, guaranteed[change.name], change.name)
     trace.refused = {loop for verb, names in built.no_room.items() for loop in refused_loops(graph, plan, verb, names)}
-    return Program(graph.name, buffers, scalars, body, multiples=tuple(_multiples(buffers)))
+    return Program(graph.name, buffers, scalars, body, multiples=steps)
 
 
 def _multiples(buffers: tuple[BufferArg, ...]) -> Iterator[tuple[str, int]]:

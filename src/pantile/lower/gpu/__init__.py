@@ -2,6 +2,7 @@
 
     blocks      what runs on the device, in block loops, and what stays on the host
     edges       one decision per block: without clamps where all of it lies inside
+    starts      whether that is worth a version: where a block begins is no more than a number
     warps       warp and lane loops as thread loops, whose threads exchange what they have (`exchanged`)
     spread      registers of a block as those of its threads
     own         places in registers of threads as numbers
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 from ...later import imported_later
 
 if TYPE_CHECKING:
+    from .steps import Starts as Starts
     from .steps import collapse as collapse
     from .steps import compute_ahead as compute_ahead
     from .steps import copy_asynchronously as copy_asynchronously
@@ -37,6 +39,6 @@ if TYPE_CHECKING:
 else:
     _NAMES = (
         "collapse", "compute_ahead", "copy_asynchronously", "deal_out", "decide_edges", "load_ahead", "make_blocks",
-        "number_registers", "place_barriers", "share_among_lanes", "spread_out", "widen",
+        "number_registers", "place_barriers", "share_among_lanes", "spread_out", "widen", "Starts",
     )  # fmt: skip
     __getattr__, __dir__ = imported_later(__name__, **dict.fromkeys(_NAMES, "steps"))

@@ -10,41 +10,41 @@ As `partition` cuts loops of CPUs into a steady middle and edges. All threads of
 decision costs next to nothing, whereas kernels for edges would each be one more launch.
 
 Where it is only the last block that is moved inwards, nothing is decided: `min(8*yo, h - 8)` is computed once per
-block, too, and a second version would be as much code again. Only threads that access several elements side by side
-gain from knowing that a block begins at a multiple of something.
+block, too, and a second version would be as much code again (`starts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 
 from ...analysis.interval import Scope, interval
 from ...expr.build import logical_and
 from ...expr.linear import Facts, simplify
-from ...expr.nodes import Expr, Op, var
+from ...expr.nodes import Expr, var
 from ...expr.types import INDEX
-from ...expr.visit import depends, walk, walk_loads
-from ...ir.nodes import For, If, Let, Stmt, Store
+from ...expr.visit import depends
+from ...ir.nodes import For, If, Let, Stmt
 from ...ir.visit import children, expressions, rebuild
 from ...target.kinds import Kind
 from ..partition import Steady
 from ..settle import Decided, is_true
 from ..size import Room, size
 from .blocks import has_blocks
+from .starts import Starts
 
 _MOST_OF_ALL = 32_000  # added to a program
-_DIVIDE = ("floordiv", "mod")
-_WRITTEN_OUT = (Kind.UNROLL, Kind.VECTOR)
 
 
-def edges(body: Stmt, facts: Facts, never: Collection[str], refused: Callable[[str], None]) -> Stmt:
+def edges(body: Stmt, facts: Facts, never: Collection[str], refused: Callable[[str], None], starts: Starts) -> Stmt:
     """Decide per block what all its threads need not. `never`: block loops that nothing is decided for."""
-    return _Edges(facts, never, Room(_MOST_OF_ALL, larger=lambda: size(body)), refused).visit(body, (), {})
+    return _Edges(facts, never, Room(_MOST_OF_ALL, larger=lambda: size(body)), refused, starts).visit(body, (), {})
 
 
 class _Edges:
-    def __init__(self, facts: Facts, never: Collection[str], room: Room, refused: Callable[[str], None]) -> None:
-        self.facts, self.never, self.room, self.refused = facts, never, room, refused
+    def __init__(
+        self, facts: Facts, never: Collection[str], room: Room, refused: Callable[[str], None], starts: Starts
+    ) -> None:
+        self.facts, self.never, self.room, self.refused, self.starts = facts, never, room, refused, starts
 
     def visit(self, s: Stmt, around: tuple[str, ...], scope: Scope) -> Stmt:
         """`around`: the block loops that it is in; `scope`: what lets between them stand for."""
@@ -60,51 +60,23 @@ class _Edges:
         return rebuild(s, expressions(s), inside)
 
     def decided(self, s: Stmt, around: tuple[str, ...], scope: Scope) -> Stmt:
-        steady, conditions, choices = s, list[Expr](), dict[int, tuple[Expr, Expr]]()
+        steady, conditions = s, list[Expr]()
         for name in (n for n in reversed(around) if n not in self.never):
             found = Steady(name, self.facts)
             found.statement(steady, scope)
             if not found.choices or found.contradicted:
                 continue
-            choices |= found.choices
             steady = Decided(found.choices).statement(steady)
             conditions += [var(name) >= bound for bound in found.lower] + [var(name) < bound for bound in found.upper]
         conditions = [c for c in (simplify(c, self.facts) for c in conditions) if not is_true(c)]
         if not conditions:
             return steady
-        if _only_moves(s, choices):
-            return s
+        if (both := self.starts.one_version(s, steady)) is not None:
+            return both
         if not self.room.take(size(s)):
             self.refused(around[-1])
             return s
         return If(logical_and(*conditions), steady, s)
-
-
-def _only_moves(s: Stmt, choices: Mapping[int, tuple[Expr, Expr]]) -> bool:
-    """Whether the choices are no more than where blocks begin, and no thread's own elements lie along these dims."""
-    begins = set[str]()
-    while isinstance(s, Let):
-        if id(s.value) in choices:
-            begins.add(s.name)
-        s = s.body
-    return len(begins) == len(choices) and not _has_several(s, frozenset(begins), frozenset())
-
-
-def _has_several(s: Stmt, moved: frozenset[str], own: frozenset[str]) -> bool:
-    """Whether threads access elements side by side, as `own` names count them, at places along the last dim that
-    `moved` names decide; or whether such names are divided, which what they are multiples of makes simpler."""
-    places = [e.indices for e in walk_loads(*expressions(s))] + ([s.indices] if isinstance(s, Store) else [])
-    if any(indices and depends(indices[-1], moved) and depends(indices[-1], own) for indices in places):
-        return True
-    if any(isinstance(e, Op) and e.op in _DIVIDE and depends(e.args[0], moved) for e in walk(*expressions(s))):
-        return True
-    if isinstance(s, (Let, For)):
-        name, made = (s.name, [s.value]) if isinstance(s, Let) else (s.var, [s.min, s.extent])
-        if any(depends(e, moved) for e in made):
-            moved |= {name}
-        if isinstance(s, For) and s.kind in _WRITTEN_OUT or any(depends(e, own) for e in made):
-            own |= {name}
-    return any(_has_several(c, moved, own) for c in children(s))
 
 
 def _decides_blocks(s: Let) -> bool:

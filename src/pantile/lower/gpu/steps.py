@@ -9,11 +9,12 @@ from .edges import edges as decide_edges
 from .grid import grid as collapse
 from .own import own as number_registers
 from .spread import spread as spread_out
+from .starts import Starts
 from .threads import threads as deal_out
 from .warps import warps as share_among_lanes
 from .wide import wide as widen
 
 __all__ = [
     "collapse", "compute_ahead", "copy_asynchronously", "deal_out", "decide_edges", "load_ahead", "make_blocks",
-    "number_registers", "place_barriers", "share_among_lanes", "spread_out", "widen",
+    "number_registers", "place_barriers", "share_among_lanes", "spread_out", "widen", "Starts",
 ]  # fmt: skip

@@ -1,0 +1,58 @@
+"""Blocks that differ in nothing but where they begin have one version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pantile as pt
+from pantile.apps import APPS
+from pantile.compile import to_kernels, to_llvm, to_loops, trace_of
+from pantile.ir.nodes import If, Program
+from pantile.ir.visit import walk
+from pantile.lower.passes import Trace
+from pantile.variant import Variant
+
+from .simulated import agrees
+
+
+def product(target: str) -> pt.Pipeline:
+    app = APPS["matmul"]
+    assert app.on_gpu is not None
+    return app.build().with_options(target=target).with_schedule(app.on_gpu())
+
+
+def lowered(p: pt.Pipeline, change: Callable[[Variant], Variant] = lambda v: v) -> Program:
+    s = p._calls.general
+    return to_loops(s._resolved, s._plan, change(s.variants.usual), s.options, Trace())
+
+
+def decisions(program: Program) -> int:
+    return sum(isinstance(s, If) and s.otherwise is not None for s in walk(program.body))
+
+
+def test_the_last_block_is_moved_inwards_in_the_same_version() -> None:
+    assert decisions(lowered(product("sm_90"))) == 0
+
+
+def test_rows_of_any_length_have_a_version_for_blocks_inside_whose_accesses_are_long() -> None:
+    assert decisions(lowered(product("sm_90"), lambda v: replace(v, multiples=()))) == 1
+
+
+def test_accesses_of_the_one_version_are_as_long() -> None:
+    p = product("sm_90")
+    options, trace = p._calls.general.options, trace_of(p._calls.general.options)
+    text = to_llvm(to_kernels(lowered(p), options, trace), options, trace)
+    stores = [line for line in text.splitlines() if "store float" in line]
+    assert "cp.async.cg.shared.global.16" in text and "align 16" in stores[-16]
+
+
+@pytest.mark.parametrize("shape", [(129, 9, 516), (130, 8, 514), (64, 17, 512)])
+def test_sizes_around_those_of_blocks(shape: tuple[int, int, int]) -> None:
+    rows, inner, columns = shape
+    rng = np.random.default_rng(5)
+    a, b = (rng.random(s, dtype=np.float32) for s in ((rows, inner), (inner, columns)))
+    agrees(product("cuda-sim"), a=a, b=b)
