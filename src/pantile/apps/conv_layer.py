@@ -64,7 +64,7 @@ def on_gpu() -> pt.Schedule:
     return pt.Schedule(
         of_threads(out, "n", "yb", "xb", "cb", of="_in").block("n", "yb", "xb", "cb"),
         of_threads(
-            sums.update().split("r.c", "slice", "c", 8, tail="peel"), "n", "slice", inside=inside
+            sums.update().split("r.c", "slice", "c", 8), "n", "slice", inside=inside
         ).unroll("r.x"),
         pt.on("filter").copy_in("out_sums", "weights", "ci", "ky", "kx", "co"),
         pt.on("weights")
