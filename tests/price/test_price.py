@@ -115,6 +115,31 @@ def test_gathers_are_dearer_than_strides_and_these_than_rows() -> None:
     assert found.causes.gathers > 0 and found.seconds > seconds[1]
 
 
+def test_long_iterations_wait_for_the_chain_that_all_else_waits_for() -> None:
+    """Pixels around computed columns, the same in all rows: the more rows share these, the less each of them waits."""
+    img, out = pt.Input("img", "uint8", ndim=2), pt.Func("out")
+    first = pt.cast("int32", pt.floor((X + 2.5) / 1.5 - 0.5))
+    out[Y, X] = sum([w * img[Y, first + k] for k, w in enumerate((0.25, 0.5, 0.75, 1.0))])
+    enlarged = pt.Pipeline(out, shape=(img.shape[0], 3000))
+
+    def waiting(rows: int) -> float:
+        chain = pt.on("out").vectorize("x", 16).unroll("y", rows).reorder("y", "x", "y_u", "x_v")
+        return price(enlarged, chain).causes.waiting
+
+    assert waiting(4) > 1.8 * waiting(8) > 0
+
+
+def test_what_is_computed_before_all_else_is_waited_for() -> None:
+    """One exp that a long iteration begins with, beside the same in a loop of its own."""
+    img, scale, out = pt.Input("img", "float32", ndim=2), pt.Func("scale"), pt.Func("out")
+    scale[Y, X] = pt.exp(pt.exp(img[Y, X]))
+    out[Y, X] = sum([pt.pow(scale[Y, X] + k, 0.3) for k in range(1, 5)])
+    p = pt.Pipeline(out, shape=img.shape)
+    together = price(p, pt.on("out").vectorize("x", 8), pt.on("scale").compute_inline())
+    apart = price(p, pt.on("out").vectorize("x", 8), pt.on("scale").compute_at("out", "y").vectorize("x", 8))
+    assert together.causes.waiting > 1.5 * apart.causes.waiting
+
+
 def test_what_fits_a_cache_does_not_come_from_memory() -> None:
     chains = pt.on("down").vectorize("x", 8), pt.on("across").compute_root().vectorize("x", 8)
     small, large = (price(blur(), *chains, shape=(n, n)) for n in (48, 8192))

@@ -31,6 +31,7 @@ class Accesses:
         self.rows: set[tuple[object, ...]] = set()
         self.anywhere = nests.is_anywhere(leaf[0])  # or the first lane is known to be, say, even
         self.by_lane = 0  # vectors of which single lanes are multiplied by, copies that do not share any
+        self.by_element = False  # elements of vectors are loaded one by one
         self.chosen = False  # lanes are computed apart, where coordinates decide
         self._in_rows = True  # so far, all that moves with lanes is whole pixels of all channels
         self._moves: dict[tuple[object, ...], list[list[float]]] = {}
@@ -128,6 +129,7 @@ class Accesses:
             setattr(self, unit, getattr(self, unit) + count * every)
             self.instructions += count * every
         elif every == 1 or 1 < size < LEAST_OF_A_RUN:
+            self.by_element = True
             if size < LEAST_OF_A_RUN:
                 setattr(self, unit, getattr(self, unit) + count * every)
                 self.instructions += count * every * OF_A_SMALL_ONE

@@ -15,14 +15,15 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from ..machine.description import Machine
-from .accesses import Accesses
+from .accesses import OF_A_SMALL_ONE, Accesses
 from .inner import Inner
 from .nest import Loops, Nests
-from .operations import Tally
+from .operations import ANYWHERE, Tally
 from .sized import Leaf
 
 FORESEEN, LONG = 0.3, 32  # of what beginning a loop costs, for a short one; and iterations whose end is a surprise
 SPILLED = 0.9  # vectors that are loaded again at each step that registers have no room for, and cycles that sums wait
+LONG_WINDOWS = 2  # as many instructions as are under way, times this, begin beside others; twice as many, alone
 ALONE = 1.5  # operations on single elements, for each that is counted: these come with addresses and tests
 MOST_SPILLED = 0.7  # of all instructions: those of different lanes need not run side by side
 _FREE_ON_ARM = ("with_mul", "with_wide", "with_narrow", "with_round", "with_limit")  # as parts of other instructions
@@ -120,10 +121,29 @@ class Bodies:
         apart = min(1.0, traffic.together * every / self.machine.costs.window)  # short sums run side by side
         waiting = max(traffic.waiting * apart, self.nests.facts.depth(leaf) * self._alone(every))
         ends = traffic.ends + traffic.drained * apart + over * SPILLED
-        return Body(
+        found = Body(
             arithmetic, traffic.shuffles, traffic.loads + spilled, traffic.stores + spilled / 2, traffic.gathers, every,
             waiting, ends, 1.0, 1.0, Counter(str(row[0]) for row in traffic.rows),
         )  # fmt: skip
+        return found._replace(ends=ends + self._narrow(leaf, inner, found, traffic.by_element))
+
+    def _narrow(self, leaf: Leaf, inner: Inner, body: Body, by_element: bool) -> float:
+        """Cycles at the beginning of a long iteration in which little is done but a chain that all else waits for, as
+        far as the iteration before is not under way still."""
+        alone = min(1.0, body.instructions / self.machine.costs.window / LONG_WINDOWS - 1)
+        if alone <= 0 or inner.lanes == 1:
+            return 0.0
+        begun = [b for b in self.nests.facts.beginnings(leaf) if not b.loops.isdisjoint(inner.moving)]
+        width = inner.lanes * self.nests.facts.dtypes[leaf[0]][0].bits / self.machine.vector_bits
+        element = inner.lanes * OF_A_SMALL_ONE
+        counts = [inner.copies(b.loops) * (b.vectors * width + b.elements * element) for b in begun]
+        cycles, every = body.cycles(self.machine) - body.ends, max(1.0, sum(counts))
+        left, longest = 0.0, cycles
+        for b, count in zip(begun, counts, strict=True):  # the last ones first
+            left += count
+            one_chain = by_element and b.elements and inner.copies(b.places) < inner.copies(b.loops)
+            longest = max(longest, b.after + cycles * left / every + (ANYWHERE if one_chain else 0.0))
+        return alone * (longest - cycles)
 
     def _alone(self, instructions: float) -> float:
         """The part of its longest chain that an iteration of so many instructions takes from others: as many are under

@@ -15,7 +15,7 @@ from ..expr.nodes import Expr, Number
 from ..graph.nodes import Stage
 from .branches import Branches, Conditions
 from .copies import Copies
-from .operations import Executed, Tally, depth, live_bytes, roots
+from .operations import Begun, Executed, Tally, beginnings, depth, live_bytes, roots
 from .reads import Box, Reads
 
 UNLIMITED = 1 << 24  # what counts as the extent of a box that nothing limits
@@ -79,6 +79,11 @@ class Defined:
     def depth(self) -> float:
         """Cycles of its longest chain of operations."""
         return depth(self._roots)
+
+    @cached_property
+    def beginnings(self) -> tuple[Begun, ...]:
+        """When parts of it begin, at best."""
+        return beginnings(self._roots, self.variables)
 
     def domain(self, vectors: Collection[str] = ()) -> dict[str, int]:
         """The extents of its reduction loops; of one that depends on coordinates, the mean, unless it runs for vectors

@@ -29,6 +29,7 @@ _FUNCTION_LATENCY = {"exp": 46, "log": 60, "sin": 52, "cos": 55, "tan": 68, "tan
 # Cycles until the result of other instructions is there.
 _LATENCY = {"load": 5.0, "fma": 3.0, "int": 2.0, "shift": 2.0, "mul": 4.0, "widen": 2.0, "convert": 4.0,
             "convert_small": 3.0, "div": 10.0, "sqrt": 12.0, "idiv": 12.0}  # fmt: skip
+ANYWHERE = 25.0  # until elements are there whose places are computed, lane by lane
 _ROUNDED = frozenset({"floor", "ceil", "round", "trunc"})
 _SCALED = {"mul_shift": 3, "rounding_mul_shift": 3}
 _INDEX_BITS = 32  # of places that data decides, in vectors
@@ -120,6 +121,45 @@ def depth(evaluated: Iterable[Expr]) -> float:
         return before + (_LATENCY["load"] if isinstance(e, Load) else _own_latency(e))
 
     return max((each_once(e, found, visit, _computed) for e in evaluated), default=0.0)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """So many instructions on vectors, and so many elements that are loaded one by one, at places that differ as some
+    loops go on, all of which begin after so many cycles if nothing has to wait for a unit."""
+
+    after: float
+    loops: frozenset[str]  # that they differ by
+    places: frozenset[str]
+    vectors: float
+    elements: float
+
+
+def beginnings(evaluated: Iterable[Expr], loops: Collection[str]) -> tuple[Begun, ...]:
+    """When what is evaluated begins, what comes last first."""
+    done: dict[int, float] = {}
+    at: dict[tuple[float, frozenset[str], frozenset[str]], list[float]] = {}
+    own = frozenset(loops)
+
+    def visit(e: Expr) -> float:
+        after = max((done[id(c)] for c in _placed(e)), default=0.0)
+        if isinstance(e, Load):
+            places = own & frozenset[str]().union(*(names(i) for i in e.indices if done[id(i)]))
+            at.setdefault((after, own & names(e), places), [0.0, 0.0])[after > 0] += 1
+            return after + (ANYWHERE if after else _LATENCY["load"])
+        count = 0.0 if e.dtype is INDEX else sum(n for _, _, n in _instructions(e))
+        if count:
+            at.setdefault((after, own & names(e), frozenset()), [0.0, 0.0])[0] += count
+        return after + _own_latency(e)
+
+    for e in evaluated:
+        each_once(e, done, visit, _placed)
+    return tuple(Begun(*where, *counts) for where, counts in sorted(at.items(), key=lambda i: -i[0][0]))
+
+
+def _placed(e: Expr) -> tuple[Expr, ...]:
+    """The operands, and where what is loaded lies."""
+    return tuple(e.indices) if isinstance(e, Load) else children(e)
 
 
 def _own_latency(e: Expr) -> float:

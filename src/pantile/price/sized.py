@@ -20,7 +20,7 @@ from ..graph.nodes import Graph, Stage
 from .branches import Branches, Conditions
 from .copies import Copies
 from .defined import Defined, extent
-from .operations import Tally
+from .operations import Begun, Tally
 from .reads import Box, Reads
 
 Leaf = tuple[str, int]  # a stage and which of its definitions
@@ -78,6 +78,10 @@ class Sized:
     def depth(self, leaf: Leaf) -> float:
         """Cycles of the longest chain of operations of a definition."""
         return self.defined(leaf).depth
+
+    def beginnings(self, leaf: Leaf) -> tuple[Begun, ...]:
+        """When parts of a definition begin, at best."""
+        return self.defined(leaf).beginnings
 
     def domain(self, leaf: Leaf, vectors: Collection[str] = ()) -> dict[str, int]:
         """The extents of the reduction loops of a definition; of one that depends on coordinates, the mean, unless it
