@@ -10,7 +10,7 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 from pantile.autoschedule import STRATEGIES, Auto
-from pantile.autoschedule.auto import _SOURCES, AS_DEAR
+from pantile.autoschedule.auto import _SOURCES, AS_DEAR, _Search
 from pantile.autoschedule.search.bands import bands
 from pantile.autoschedule.search.cells import cells
 from pantile.autoschedule.search.crossing import cheaper_parts, crossings
@@ -98,6 +98,15 @@ def test_vectors_of_outputs_fill_lines() -> None:
     half = pt.Schedule(pt.on("f").vectorize("x", 8), pt.on("g").vectorize("x", 8), pt.on("h").vectorize("x", 16))
     assert filling_lines(problem, half, "g") == half.replace(pt.on("g").vectorize("x", 16))
     assert filling_lines(problem, half, "h") is None
+
+
+def test_what_is_all_that_is_computed_keeps_its_vectors() -> None:
+    img, masked, out = pt.Input("img", "uint32", ndim=2), pt.Input("masked", "uint32", ndim=2), pt.Func("out")
+    out[Y, X] = img[Y, X] & masked[Y, X]
+    problem = problem_of(pt.Pipeline(out, shape=img.shape), ORDINARY, img=(4096, 4096), masked=(4096, 4096))
+    search = _Search(problem, steps=0, worth=0.03)
+    half = search.priced.candidate("half", pt.Schedule(pt.on("out").vectorize("x", 8).parallel("y", 8)))
+    assert half is not None and search._by_lines(half) is half
 
 
 def test_much_code_for_few_stages_must_be_worth_it() -> None:

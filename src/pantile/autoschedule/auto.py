@@ -238,9 +238,10 @@ class _Search:
         return lambda names: sum(seconds.get(n, 0.0) for n in names) >= self.worth * best.price.seconds
 
     def _by_lines(self, best: Candidate) -> Candidate:
-        """With outputs that memory keeps waiting in vectors that fill its lines, where that is not dearer."""
-        before = best.name
-        waits = {s.name for s in best.price.stages if s.causes.traffic >= WAITING * s.causes.seconds}
+        """With outputs that memory keeps waiting in vectors that fill its lines, where that is not dearer. If nothing
+        else is computed, all wait for inputs, and longer vectors of these come later (`mask`: 2 %)."""
+        before, stages = best.name, best.price.stages
+        waits = {s.name for s in stages if s.causes.traffic >= WAITING * s.causes.seconds and len(stages) > 1}
         for name in [n for n in self.problem.graph.output if n in waits and "resizing" not in self.without]:
             schedule = filling_lines(self.problem, best.schedule, name)
             found = self.priced.candidate(f"{before}, {name} by lines", schedule) if schedule is not None else None
