@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import field
 from math import inf
+from weakref import WeakKeyDictionary
 
 from ..dataclass import dataclass
 from ..expr.nodes import Expr, Load
@@ -24,6 +25,9 @@ SHARING_ROWS = 4  # that are written out
 
 Dims = frozenset[str]
 Work = tuple[float, float]  # shared, own
+
+# Asked for again for each set of stages that are inlined.
+_DIFFERENT: WeakKeyDictionary[Definition, list[Expr]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +55,7 @@ class Alike:
         pending = [_Question(stage, planes, along)]
         while pending:
             asked = pending[-1]
-            first = [q for e in asked.different for q in self._inside(e, asked) if q.key not in self._known]
+            first = [q for e in asked.loads for q in self._inside(e, asked) if q.key not in self._known]
             if asked.key not in self._known and first:
                 pending += first
                 continue
@@ -98,13 +102,15 @@ class _Question:
         return self.stage.name, self.planes, self.along
 
     @property
-    def different(self) -> Iterator[Expr]:
-        return (e for d in self.stage.definitions for e in _different(d))
+    def loads(self) -> Iterator[Load]:
+        return (e for d in self.stage.definitions for e in _different(d) if isinstance(e, Load))
 
 
-def _different(d: Definition) -> Iterator[Expr]:
+def _different(d: Definition) -> list[Expr]:
     """What a definition computes, each once."""
-    return iter({key(e): e for e in walk(*d.values) if e.dtype not in (INDEX, BOOL)}.values())
+    if d not in _DIFFERENT:
+        _DIFFERENT[d] = list({key(e): e for e in walk(*d.values) if e.dtype not in (INDEX, BOOL)}.values())
+    return _DIFFERENT[d]
 
 
 def _told_apart(work: float, moving: frozenset[str], planes: Dims, along: Dims) -> Work:

@@ -36,12 +36,17 @@ def legal(problem: Problem, parts: Sequence[Part], inlined: Collection[str] = ()
     by itself, is so in parts: that is no matter of tiles."""
     whole = _reduced_in_parts(problem, inlined)
     alone = Alone(problem.graph, problem.target, inlined, problem.strict)
-    schedule = Schedule(*(chain for s in problem.graph.stages for chain in _alone(alone, s, whole)))
     parts = [whole.get(part[0].name, part) if len(part) == 1 else part for part in parts]
-    together = schedule.replace(*(chain for part in parts for chain in part))
+    asked = {chain.name: chain for part in parts for chain in part}
+    each = [
+        (asked[s.name],) if s.name in asked and s.name not in whole else _alone(alone, s, whole)
+        for s in problem.graph.stages
+    ]
+    together = Schedule(*(chain for part in each for chain in part)).replace(*asked.values())
     remarks = [f"reduced in parts, by threads and lanes: {', '.join(whole)}"] if whole else []
     if _refusal(problem, together) is None:
         return Legal(together, (True,) * len(parts), tuple(remarks))
+    schedule = Schedule(*(chain for s in problem.graph.stages for chain in _alone(alone, s, whole)))
     honoured = []
     for part in parts:
         extended = schedule.replace(*part)
