@@ -631,6 +631,20 @@ def refine(scope: Scope, condition: Expr, holds: bool, by: Evaluator | None = No
     return scope
 
 
+def narrowed_by(condition: Expr) -> frozenset[str]:
+    """The variables that `refine` may bound: of y % 2 == 0, none."""
+    found: set[str] = set()
+    stack = [condition]
+    while stack:
+        c = stack.pop()
+        if isinstance(c, Op) and c.op in ("not", "and", "or"):
+            stack += c.args
+        elif isinstance(c, Op) and c.op in COMPARISON and c.args[0].dtype is INDEX:
+            form = linear(c.args[0]).plus(linear(c.args[1]), -1)
+            found.update(_named(atom) for atom, _ in form.terms.values())
+    return frozenset(found)
+
+
 @once_per_node("_depth")
 def _depth(e: Expr) -> int:
     """How many conditions of selects lie inside each other."""

@@ -1,15 +1,16 @@
 """The reads of a stage, prepared so that the boxes they touch are found quickly, over and over, for many tiles.
 
 Of a stencil that reads f[y - 2 .. y + 2, x], only the first and the last index along y decide about the box. Conditions
-on other coordinates than those of the indices, such as on planes where f[y, x] is read, do not decide at all. An input
-that is mirrored or repeated beyond its edges counts as clamped: what few tiles read elsewhere says nothing of others.
+that bound no coordinate of the indices, such as on planes where f[y, x] is read, or on whether y is even, do not decide
+at all. An input that is mirrored or repeated beyond its edges counts as clamped: what few tiles read elsewhere says
+nothing of others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 
-from ...analysis.interval import Evaluator, Scope
+from ...analysis.interval import Evaluator, Scope, narrowed_by
 from ...analysis.regions import definition_scope
 from ...analysis.touched import Box
 from ...cached import cached_property
@@ -90,9 +91,10 @@ class Reads:
         always: Path = () if d.condition is None else ((d.condition, True),)
         loads |= dict.fromkeys(_loads([*d.indices, *d.values], always))
         by_path: dict[Path, dict[str, list[Load]]] = {}
+        bounded = {c: narrowed_by(c) for path in dict.fromkeys(path for path, _ in loads) for c, _ in path}
         for path, load in loads:
             if load.buffer not in self.stage.buffers:
-                by_path.setdefault(_deciding(path, load), {}).setdefault(load.buffer, []).append(load)
+                by_path.setdefault(_deciding(path, load, bounded), {}).setdefault(load.buffer, []).append(load)
         return [(path, {b: self._ends(b, ls) for b, ls in of.items()}) for path, of in by_path.items()]
 
     def _ends(self, buffer: str, loads: list[Load]) -> tuple[Ends, ...]:
@@ -126,11 +128,11 @@ def _loads(roots: Iterable[Expr], path: Path) -> Iterator[tuple[Path, Load]]:
             pending += [(c, at) for c in children(e)]
 
 
-def _deciding(path: Path, load: Load) -> Path:
-    """The conditions that may narrow what indices depend on, or what such conditions depend on."""
+def _deciding(path: Path, load: Load, bounded: Mapping[Expr, frozenset[str]]) -> Path:
+    """The conditions that may bound what indices depend on, or what such conditions depend on."""
     kept: set[int] = set()
     concerned = set().union(*map(names, load.indices)) if path else set[str]()
-    while new := [k for k, (c, _) in enumerate(path) if k not in kept and not concerned.isdisjoint(names(c))]:
+    while new := [k for k, (c, _) in enumerate(path) if k not in kept and not concerned.isdisjoint(bounded[c])]:
         kept.update(new)
         concerned.update(*(names(path[k][0]) for k in new))
     return path if len(kept) == len(path) else tuple([path[k] for k in sorted(kept)])
