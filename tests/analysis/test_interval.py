@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pantile as pt
 from pantile.analysis.bounds import ends_are_numbers
-from pantile.analysis.interval import Evaluator, Interval, Steps, interval, refine
+from pantile.analysis.interval import Evaluator, Interval, Steps, interval, narrowed_by, refine
 from pantile.analysis.point import value_at
 from pantile.expr import build
 from pantile.expr.build import cast, expr, select
@@ -33,6 +33,15 @@ def scope_of(box: Box) -> dict[str, Interval]:
 
 def holds(i: Interval, v: int) -> bool:
     return (i.low is None or i.low <= v) and (i.high is None or v <= i.high)
+
+
+@cases(100)
+@given(conditions(indices(COORDINATES, 1)), boxes(NAMES), st.booleans())
+def test_conditions_bound_no_other_variables_than_they_are_said_to(c: Expr, box: Box, wanted: bool) -> None:
+    scope = scope_of(box)
+    found = refine(scope, c, wanted)
+    changed = {n for n in scope if (found[n].low, found[n].high) != (scope[n].low, scope[n].high)}
+    assert changed <= narrowed_by(c)
 
 
 @cases(100)

@@ -46,6 +46,18 @@ def test_tiles_at_half_resolution() -> None:
     assert extents(needed["img"]) == [32, 64]
 
 
+def test_conditions_that_bound_no_index_do_not_count() -> None:
+    c, y, x = pt.vars("c y x")
+    img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
+    even = pt.select(y % 2 == 0, img[y, x], img[y + 1, x])
+    out[c, y, x] = pt.select(c == 0, even, pt.select(c == 1, img[y, x + 1], img[y + 2, x]))
+    problem = problem_of(pt.Pipeline(out, shape=(3, img.shape[0] - 2, img.shape[1] - 1)), img=(258, 257))
+    (reads,) = problem.facts.prepared_reads["out"]
+    assert len(reads.like_of(("img",))) == 1  # one way to all
+    needed = footprint.boxes(problem.facts, {"out"}, "out", {"c": 1, "y": 32, "x": 64})
+    assert extents(needed["img"]) == [34, 65]
+
+
 def test_parts_of_a_reduction() -> None:
     facts = problem_of(matrix_product(), a=(100, 200), b=(200, 300)).facts
     (loop,) = facts.reductions("c")
