@@ -171,6 +171,23 @@ def test_blocks_of_arrays_that_are_aligned_otherwise_have_kernels_of_their_own(a
     assert len(outline(Program("k", buffers, (), Block(tuple(loops)))).kernels) == count
 
 
+@pytest.mark.parametrize(("kind", "many", "count"), [(Kind.BLOCK, 3, 1), (Kind.BLOCK, 2, 2), (Kind.PARALLEL, 3, 3)])
+def test_what_is_made_of_scalars_alone_is_captured_by_many_blocks(kind: Kind, many: int, count: int) -> None:
+    """A chain's stages need more and more columns, and what is divided is written in several ways."""
+    w = var("w")
+    ends = [(w + 31) // 32, w // 32 + 1, (w + 1) // 32 * 2][:many]
+
+    def loop(k: int, end: Expr) -> For:
+        i = var(f"x{k}")
+        return For(i.name, i64(0), i64(9), kind, Store("b", (i,), op("select", op("lt", i, end), a(i), f32(0))))
+
+    program = outlined(Let("w", i64(99), Block(tuple(loop(k, end) for k, end in enumerate(ends)))))
+    assert len(program.kernels) == count
+    if count == 1:
+        assert [str(s.scalars[0]) for s in walk_program(program) if isinstance(s, Launch)] == list(map(str, ends))
+        assert "select(x0 < x0.constant.0, a[x0], 0)" in show_program(program)
+
+
 @pytest.mark.parametrize(("most", "count"), [(8, 1), (9, 2)])
 def test_there_are_at_most_eight_parameters(most: int, count: int) -> None:
     def body(i: Expr, k: int) -> Stmt:

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 from ..expr.nodes import COMPARISON, Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const
 from ..expr.types import FLOAT32, FLOAT64, INDEX, DType
-from ..expr.visit import Key, key
+from ..expr.visit import Key, key, loaded, names
+from ..expr.visit import walk as walk_expr
 from ..ir.nodes import Alloc, Barrier, Block, Commit, For, If, Launch, Let, Prefetch, Produce, Stmt, Store, Wait
 from ..ir.visit import expressions, walk
 from ..target.kinds import Kind
@@ -39,17 +40,19 @@ class Reading(NamedTuple):
     shape: tuple[object, ...]
     constants: tuple[Constant, ...]
     spots: tuple[Spot, ...]  # of these constants
-    captures: tuple[str, ...]  # at each place that has a scalar of those below
-    scalars: tuple[Var, ...]
+    captures: tuple[Key, ...]  # at each place that has a scalar of those below
+    scalars: tuple[Expr, ...]
     buffers: tuple[str, ...]
 
 
 def read(
-    loop: For, dtypes: Mapping[str, DType], overlaps: Mapping[str, Iterable[str]], loose: Mapping[str, int]
-) -> Reading:
+    loop: For, dtypes: Mapping[str, DType], overlaps: Mapping[str, Iterable[str]], loose: Mapping[str, int],
+    computes: bool = True,
+) -> Reading:  # fmt: skip
     """A parallel loop without others inside. `overlaps`: per buffer those that may share memory with it. `loose`:
-    arrays that are less aligned than others, from which threads of blocks load fewer bytes at once."""
-    reader = _Reader(loop, dtypes)
+    arrays that are less aligned than others, from which threads of blocks load fewer bytes at once. `computes`: whether
+    it computes what is made of captured scalars alone, or captures that."""
+    reader = _Reader(loop, dtypes, computes)
     for s in walk(loop.body):
         reader.statement(s)
     buffers = [b for b in reader.buffers if b not in reader.own_buffers]
@@ -76,14 +79,14 @@ def is_added(spot: Spot | Expr) -> bool:
 class _Reader:
     """The list, as far as it is read."""
 
-    def __init__(self, loop: For, dtypes: Mapping[str, DType]) -> None:
-        self.dtypes = dtypes
+    def __init__(self, loop: For, dtypes: Mapping[str, DType], computes: bool) -> None:
+        self.dtypes, self.computes = dtypes, computes
         self.tokens: list[object] = []
         self.constants: list[Constant] = []
         self.spots: list[Spot] = []
         self.own_scalars = {loop.var: 0}  # and their numbers
-        self.captures: list[str] = []
-        self.scalars: dict[str, Var] = {}  # that it captures
+        self.captures: list[Key] = []
+        self.scalars: dict[Key, Expr] = {}  # that it captures
         self.buffers: dict[str, int] = {}
         self.own_buffers: set[str] = set()
         self._met: dict[Key, int] = {}  # expressions, and their numbers
@@ -119,13 +122,16 @@ class _Reader:
             e = stack.pop()
             if isinstance(e, Var):
                 number = self.own_scalars.get(e.name)
-                if number is None:
-                    self.captures.append(e.name)
-                    self.scalars.setdefault(e.name, e)
                 add((Var, e.dtype, e.lanes, number))
+                if number is None:
+                    self._capture(e)
                 continue
             if isinstance(e, Const):
                 add((Const, e.lanes, _constant(e)))
+                continue
+            if not self.computes and self._is_of_captures(e):
+                add((Var, e.dtype, e.lanes, None))
+                self._capture(e)
                 continue
             known = key(e)
             if known in met:
@@ -138,6 +144,17 @@ class _Reader:
                 self._leave_gap(e, gap)
                 below = (below[0], *below[2:])
             stack += below[::-1]
+
+    def _capture(self, e: Expr) -> None:
+        self.captures.append(key(e))
+        self.scalars.setdefault(key(e), e)
+
+    def _is_of_captures(self, e: Expr) -> bool:
+        """Whether it is made of captured scalars alone. Products may need more bits than what is captured has."""
+        return (
+            isinstance(e, Op) and e.dtype is INDEX and e.lanes == 1 and not loaded(e)
+            and names(e).isdisjoint(self.own_scalars) and not any(map(_is_product, walk_expr(e)))
+        )  # fmt: skip
 
     def _leave_gap(self, spot: Any, constant: Any) -> None:
         self.constants.append(_constant(constant))
@@ -165,6 +182,10 @@ class _Reader:
 def _is_loop_of_known_extent(s: For) -> bool:
     """Of one iteration it is none."""
     return isinstance(s.extent, Const) and s.extent.value > 1 and s.kind is not Kind.THREAD
+
+
+def _is_product(e: Expr) -> bool:
+    return isinstance(e, Op) and e.op == "mul" and not any(isinstance(a, Const) for a in e.args)
 
 
 def _is_dense(index: Ramp) -> bool:
@@ -254,10 +275,10 @@ class Family:
         self._members.add(member)
         return True
 
-    def scalars(self, loop: Reading) -> tuple[Var, ...]:
+    def scalars(self, loop: Reading) -> tuple[Expr, ...]:
         """What a loop captures, in the order of the first."""
-        given, found = dict(zip(self.first.captures, loop.captures, strict=True)), {v.name: v for v in loop.scalars}
-        return tuple([found[given[v.name]] for v in self.first.scalars])
+        given, found = dict(zip(self.first.captures, loop.captures, strict=True)), {key(e): e for e in loop.scalars}
+        return tuple([found[given[key(e)]] for e in self.first.scalars])
 
     def parameters(self, loop: Reading) -> list[Constant]:
         """What a loop gives the kernel."""

@@ -17,7 +17,8 @@ Needs flat storage with scratch memory planned; nothing that looks for parallel 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from operator import is_
 
@@ -35,6 +36,7 @@ from .names import of_loop
 
 _KERNELS = (Kind.PARALLEL, Kind.BLOCK)
 _LONGEST_ACCESS = 16  # bytes
+_SEVERAL = 3  # kernels that become one
 
 
 def outline(program: Program, share: bool = True) -> Program:
@@ -49,6 +51,9 @@ def outline(program: Program, share: bool = True) -> Program:
         if not loops:
             return replace(program, body=body, kernels=tuple(kernels))
         readings = [read(loop, dtypes, meeting, loose) for loop in loops]
+        if share and loops[0].kind is Kind.BLOCK:
+            capturing = functools.partial(read, dtypes=dtypes, overlaps=meeting, loose=loose, computes=False)
+            readings = _capturing(loops, readings, capturing)
         launches: dict[int, Stmt] = {}
         for family, members in _families(readings, share):
             kernel = _kernel(loops[members[0]], family, len(kernels), dtypes)
@@ -61,6 +66,20 @@ def _innermost(s: Stmt) -> list[For]:
     """The parallel loops without others inside, in program order."""
     inside = [loop for c in children(s) for loop in _innermost(c)]
     return inside or ([s] if isinstance(s, For) and s.kind in _KERNELS else [])
+
+
+def _capturing(loops: list[For], readings: list[Reading], capturing: Callable[[For], Reading]) -> list[Reading]:
+    """Those of loops that are alike if they capture what is made of captured scalars alone, read so: how many blocks
+    there are is (h + 95)//64 in one, and h//64 + 2 in another. The host computes it. That is for chains of stages; two
+    kernels are not worth a third that is like neither."""
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for k, reading in enumerate(readings):
+        alike.setdefault(reading.shape, []).append(k)
+    groups: dict[tuple[object, ...], list[list[int]]] = {}
+    for members in alike.values() if len(alike) >= _SEVERAL else ():
+        groups.setdefault(capturing(loops[members[0]]).shape, []).append(members)
+    changed = {k for several in groups.values() if len(several) >= _SEVERAL for members in several for k in members}
+    return [capturing(loops[k]) if k in changed else reading for k, reading in enumerate(readings)]
 
 
 def _families(readings: list[Reading], share: bool) -> list[tuple[Family, list[int]]]:
@@ -85,12 +104,17 @@ def _kernel(loop: For, family: Family, number: int, dtypes: Mapping[str, DType])
     begin = const(0, INDEX) if starts_at_zero(loop) else var(of_loop(loop.var, "begin"))
     types = [t for t, _ in family.parameters(first)]
     parameters = tuple([var(of_loop(loop.var, "constant", k), t) for k, t in enumerate(types)])
-    body = _with_parameters(loop.body, family.places(), parameters) if parameters else loop.body
+    made = [e for e in first.scalars if not isinstance(e, Var)]
+    captured = {key(e): var(of_loop(loop.var, "constant", len(types) + k)) for k, e in enumerate(made)}
+    scalars = [e if isinstance(e, Var) else captured[key(e)] for e in first.scalars]
+    body = loop.body
+    if parameters or captured:
+        body = _with_parameters(loop.body, family.places(), parameters, captured)
     return Kernel(
         f"{loop.var}.{number}",
         loop.var,
         begin,
-        (*([begin] if isinstance(begin, Var) else []), *first.scalars, *parameters),
+        (*([begin] if isinstance(begin, Var) else []), *scalars, *parameters),
         tuple([CapturedBuffer(b, dtypes[b]) for b in first.buffers]),
         body,
         loop.threads,
@@ -125,22 +149,28 @@ def _with_launches(s: Stmt, launches: Mapping[int, Stmt]) -> Stmt:
 # Constants that become parameters
 
 
-def _with_parameters(body: Stmt, places: list[tuple[Spot, int]], parameters: tuple[Var, ...]) -> Stmt:
-    """With parameters where these constants are."""
+def _with_parameters(
+    body: Stmt, places: list[tuple[Spot, int]], parameters: tuple[Var, ...], captured: Mapping[Key, Var]
+) -> Stmt:
+    """With parameters where these constants are, and what is captured."""
     extents = {id(spot): parameters[k] for spot, k in places if isinstance(spot, For)}
     others = {key(spot): parameters[k] for spot, k in places if isinstance(spot, Op)}
-    return _changed(body, extents, others, {})
+    return _changed(body, extents, others, captured, {})
 
 
-def _changed(s: Stmt, extents: Mapping[int, Var], others: Mapping[Key, Var], memo: dict[int, Expr]) -> Stmt:
-    exprs = [_parameterized(e, others, memo) for e in expressions(s)]
+def _changed(
+    s: Stmt, extents: Mapping[int, Var], others: Mapping[Key, Var], captured: Mapping[Key, Var], memo: dict[int, Expr]
+) -> Stmt:
+    exprs = [_parameterized(e, others, captured, memo) for e in expressions(s)]
     if id(s) in extents:
         exprs[1] = extents[id(s)]
-    return rebuild(s, tuple(exprs), tuple([_changed(c, extents, others, memo) for c in children(s)]))
+    return rebuild(s, tuple(exprs), tuple([_changed(c, extents, others, captured, memo) for c in children(s)]))
 
 
-def _parameterized(e: Expr, spots: Mapping[Key, Var], memo: dict[int, Expr]) -> Expr:
+def _parameterized(e: Expr, spots: Mapping[Key, Var], captured: Mapping[Key, Var], memo: dict[int, Expr]) -> Expr:
     def visit(node: Expr) -> Expr:
+        if captured and isinstance(node, Op) and key(node) in captured:
+            return captured[key(node)]
         old = node.operands
         new = tuple([memo[id(c)] for c in old])
         if isinstance(node, Op) and key(node) in spots:
