@@ -49,6 +49,15 @@ def halved_rows() -> pt.Pipeline:
     return pt.Pipeline(out, shape=(IMG.shape[0] // 2 - 1, IMG.shape[1]))
 
 
+def read_twice() -> pt.Pipeline:
+    """Rows of f0 are read by f1, which slides as well, and a little later by out."""
+    f, g, out = pt.Func("f0"), pt.Func("f1"), pt.Func("out")
+    f[Y, X] = IMG[Y, X] * 2.0
+    g[Y, X] = f[Y, X] + 1.0
+    out[Y, X] = g[Y, X] + g[Y + 1, X] + g[Y + 2, X] + f[Y + 1, X]
+    return pt.Pipeline(out, shape=(IMG.shape[0] - 2, IMG.shape[1]))
+
+
 def by_rows(*stages: str) -> pt.Schedule:
     return pt.Schedule(pt.on("out"), *(pt.on(s).store_root().compute_at("out", "y") for s in stages))
 
@@ -57,6 +66,14 @@ def by_pairs(*stages: str) -> pt.Schedule:
     """Two rows at a time down strips of eight."""
     return pt.Schedule(
         pt.on("out").split("y", "strip", "yi", STRIP).split("yi", "yi", "row", 2),
+        *(pt.on(s).store_at("out", "strip").compute_at("out", "yi") for s in stages),
+    )
+
+
+def by_ones(*stages: str) -> pt.Schedule:
+    """One row at a time down strips of eight, as if there were several."""
+    return pt.Schedule(
+        pt.on("out").split("y", "strip", "yi", STRIP).split("yi", "yi", "row", 1),
         *(pt.on(s).store_at("out", "strip").compute_at("out", "yi") for s in stages),
     )
 
@@ -85,6 +102,8 @@ CASES = {
     "stages in pairs": Case(lambda: column((0, 1, 2), 2), by_pairs("f0", "f1"), 4, lambda a, b: (a, b + 4)),
     "rows in threes": Case(lambda: column((0, 1, 2)), by_threes("f0"), 5, lambda a, b: (a, b + 2)),
     "stages in threes": Case(lambda: column((0, 1, 2), 2), by_threes("f0", "f1"), 5, lambda a, b: (a, b + 4)),
+    "rows by themselves": Case(lambda: column((0, 1, 2)), by_ones("f0"), 3, lambda a, b: (a, b + 2)),
+    "read twice": Case(read_twice, by_ones("f0", "f1"), 2, lambda a, b: (a, b + 2)),
     "rows doubled": Case(doubled_rows, by_rows("f0"), 2, lambda a, b: (a // 2, b // 2 + 1)),
     "rows halved": Case(halved_rows, by_rows("f0"), 4, lambda a, b: (2 * a, 2 * b + 3)),
 }

@@ -36,14 +36,15 @@ class Reach:
         return Interval(first.low, interval(last if first.is_point else simplify(last), scope).high)
 
     def let(self, s: Let, scope: Scope) -> Interval:
-        """All values of a let; a coordinate made of fused or split loops never leaves its dim's range."""
+        """All values of a let; a coordinate made of fused or split loops never leaves its dim's range. A loop of one
+        iteration is a let, too, and is taken as any loop is: where others start early, limits hide by how much."""
         whole = self.covered.get(s.name)
         if whole is None:
             return interval(s.value, scope)
         if not whole.loops & self.around:
             return _range(whole, scope)
         found = interval(s.value, scope)
-        return found if found.is_point else found.meet(_range(whole, scope))
+        return found if found.is_point or s.name in whole.loops else found.meet(_range(whole, scope))
 
 
 def _range(whole: Covered, scope: Scope) -> Interval:
