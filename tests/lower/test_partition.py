@@ -72,6 +72,17 @@ def test_lanes_that_only_an_outer_loop_clamps_have_a_steady_middle() -> None:
     assert "x.edge" not in [s.var for s in walk(partition(lanes_around(True), facts, {}, ())) if isinstance(s, For)]
 
 
+def test_few_vectors_of_a_tile_have_a_steady_middle_where_lanes_are_clamped() -> None:
+    """Of two vectors of a row of a tile, those at no edge of the image are loaded, and not gathered lane by lane."""
+    x, lane = var("x"), var("lane")
+    place = maximum(minimum(var("tile") * 16 + 8 * x + lane - 1, N - 1), 0)
+    store = Store("g", (x, lane), Load(INT32, 1, "f", (place,)))
+    lanes = For("lane", const(0, INDEX), const(8, INDEX), Kind.VECTOR, store)
+    vectors = For("x", const(0, INDEX), const(2, INDEX), Kind.SERIAL, lanes)
+    loops = [s.var for s in walk(partition(vectors, Facts({"n": (64, None)}), {}, ())) if isinstance(s, For)]
+    assert loops == ["x", "lane", "x.edge", "lane"]
+
+
 def test_what_inner_loops_share_holds_in_all_of_them() -> None:
     """The loops over x, after each other, share a clamp: the middle of y is where it does nothing in either."""
     y, x = var("y"), var("x")

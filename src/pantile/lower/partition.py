@@ -34,6 +34,7 @@ from .size import Room, copies, size
 from .unswitch import branch
 
 _MOST_OF_A_LOOP = 16_000  # added by edges of loops in an outermost loop: those of loops in each other multiply
+_WORTH_A_MIDDLE = 3  # iterations; fewer, where lanes would be gathered otherwise: in tiles that are at no edge
 _MOST_OF_ALL = 32_000  # added to a program, or as much as it has itself
 
 
@@ -75,8 +76,10 @@ class _Partitioner:
 
     def wanted(self, s: For) -> bool:
         mode = self.modes.get(s.var, "auto")
-        if mode == "never" or s.kind is not Kind.SERIAL or isinstance(s.extent, Const) and int(s.extent.value) < 3:
+        if mode == "never" or s.kind is not Kind.SERIAL:
             return False
+        if isinstance(s.extent, Const) and int(s.extent.value) < _WORTH_A_MIDDLE:
+            return _clamps_lanes(s)
         innermost = not any(isinstance(i, For) and i.kind in ITERATED for i in ir.walk(s.body))
         return mode == "always" or innermost or _clamps_lanes(s)
 
