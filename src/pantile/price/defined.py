@@ -32,6 +32,7 @@ class Defined:
         self._source, self._whole, self._scalars, self._conditions = source, whole, scalars, conditions
         self._tallies: dict[Copies, tuple[Tally, ...]] = {}
         self._boxes: dict[tuple[tuple[str, int], ...], dict[str, Box]] = {}
+        self._filled: dict[tuple[tuple[str, int], ...], dict[str, float]] = {}
         self.answers: dict[Hashable, Any] = {}  # to what was asked before, of a schedule for it
 
     @cached_property
@@ -45,6 +46,15 @@ class Defined:
         if question not in self._boxes:
             self._boxes[question] = self.reads.boxes(extents, self._whole)
         return self._boxes[question]
+
+    def filled(self, extents: Mapping[str, int]) -> dict[str, float]:
+        """Of which sources it touches a part of that box, and which part."""
+        if not self.reads.stars:
+            return {}
+        question = tuple(extents.items())
+        if question not in self._filled:
+            self._filled[question] = {source: s.filled(extents) for source, s in self.reads.stars.items()}
+        return self._filled[question]
 
     @cached_property
     def variables(self) -> dict[str, int]:

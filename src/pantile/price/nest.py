@@ -390,3 +390,8 @@ class Nests:
         found = None if extents is None else self.facts.defined(leaf).boxes(extents)
         self._touched[asked] = found
         return found
+
+    def filled(self, leaf: Leaf, at: Site | None) -> dict[str, float]:
+        """Of which of these boxes it touches a part only, and which part."""
+        extents = self.extents(leaf, at)
+        return {} if extents is None else self.facts.defined(leaf).filled(extents)

@@ -18,6 +18,7 @@ from ..expr.visit import key, loaded, names, walk
 from ..graph.nodes import Definition, Stage
 from .branches import Branches, Conditions
 from .forms import NOTHING, Form, Slopes, index_form
+from .stars import Star, star
 
 Extents = Mapping[str, int]
 Box = tuple[int, ...]
@@ -134,6 +135,15 @@ class Reads:
                 count, variables = found.get(a.source, (0, frozenset()))
                 found[a.source] = (count + 1, variables | a.variables)
         return found
+
+    @cached_property
+    def stars(self) -> dict[str, Star]:
+        """Sources of which it does not read all of a box."""
+        read: dict[str, list[tuple[Form, ...]]] = {}
+        for a in self.loads:
+            read.setdefault(a.source, []).append(a.forms)
+        found = {source: star(forms) for source, forms in read.items() if source != self.stage.name}
+        return {source: s for source, s in found.items() if s is not None}
 
     @cached_property
     def _apart(self) -> dict[str, list[_Group]]:

@@ -69,6 +69,7 @@ class Traffic:
         self._steps: dict[tuple[Leaf, str], float] = {}
         self._copies: dict[Leaf, int] = {}
         self._decided = {leaf: nests.facts.reads(leaf).scattered for leaf in nests.leaves}  # sources, by data
+        self._stars = {leaf for leaf in nests.leaves if nests.facts.reads(leaf).stars}
         touched = dict.fromkeys(source for leaf in nests.leaves for source in nests.facts.reads(leaf).sources)
         self._layout = {name: layout(nests, name) for name in touched}
         self._whole = {name: whole_layout(nests, name) for name in touched}  # as far apart as rows of all of it are
@@ -142,9 +143,10 @@ class Traffic:
             outside = chain[depth - 1] if depth > 0 else None
             boxes = self.nests.touched(leaf, outside)
             most = self._scattered(leaf, outside)
+            filled = self.nests.filled(leaf, outside) if leaf in self._stars else {}
             times = self.nests.times(outside)
             for source, box in (boxes or {}).items():
-                size_of = self._bytes(source, box)
+                size_of = filled.get(source, 1.0) * self._bytes(source, box)
                 if source in plans:
                     if site in self._stores[source] or self._is_still_there(leaf, source, size):
                         continue
@@ -214,10 +216,12 @@ class Traffic:
         bytes_of = self._crowded if crowded else self._bytes
         for leaf in leaves:
             most = self._scattered(leaf, site) if self._decided[leaf] else None
+            filled = nests.filled(leaf, site) if leaf in self._stars else {}
             for source, box in (nests.touched(leaf, site) or {}).items():
+                part = filled.get(source, 1.0)
                 if source in plans and (site is None or site in stores[source]):
-                    box = nests.stored(source)  # of one that is stored in a loop, what it has there
-                touched = bytes_of(source, box)
+                    box, part = nests.stored(source), 1.0  # of one that is stored in a loop, what it has there
+                touched = part * bytes_of(source, box)
                 if most is not None and source in most:
                     touched = min(touched, most[source])
                 if source not in sizes or touched > sizes[source]:
