@@ -40,6 +40,13 @@ def test_channels_that_are_computed_alike_are_not_taken_apart() -> None:
     assert alike.causes.shuffles == 0 < mixed.causes.shuffles
 
 
+def test_few_channels_of_single_elements_are_written_out() -> None:
+    """LLVM leaves no loop over three or four channels: nothing begins for each pixel."""
+    p = pipeline(lambda img: img[Y, X, C] * 2, ndim=3)
+    channels, rows = price(p, pt.on("out")), price(p, pt.on("out").reorder("y", "c", "x"))
+    assert channels.causes.starting < 2 * rows.causes.starting
+
+
 def test_pixels_side_by_side_are_one_row_of_memory() -> None:
     def traffic(pixels: int) -> float:
         p = pipeline(lambda img: sum([img[Y, X + k, C] for k in range(1, pixels)]) + img[Y, X, C], ndim=3)

@@ -9,6 +9,8 @@ from ..target.kinds import ITERATED, Kind
 from .copies import MOST, Copies
 from .nest import Loops
 
+FEW = 4  # iterations of an innermost loop of single elements, all of which LLVM writes out
+
 
 class Inner:
     """The loops of a definition that one iteration of its innermost real loop consists of."""
@@ -17,15 +19,19 @@ class Inner:
         self.loops = loops
         names, kinds = loops.names, loops.kinds
         real = [k for k, n in enumerate(names) if kinds[n] in ITERATED and loops.trips(n) > 1]
+        short = None
+        if len(real) > 1 and loops.trips(names[real[-1]]) <= FEW and Kind.VECTOR not in kinds.values():
+            short = names[real.pop()]
         at = real[-1] if real else -1
         self.loop: str | None = names[at] if real else None
         self._real = [names[k] for k in real]
-        self.copied = [n for n in names[at + 1 :] if kinds[n] is Kind.UNROLL and loops.trips(n) > 1]
-        self.vectors = [n for n in names[at + 1 :] if kinds[n] is Kind.VECTOR]
+        inside = names[at + 1 :]
+        self.copied = [n for n in inside if (kinds[n] is Kind.UNROLL or n == short) and loops.trips(n) > 1]
+        self.vectors = [n for n in inside if kinds[n] is Kind.VECTOR]
         self.lanes = prod(map(loops.trips, self.vectors))
         self.across = frozenset().union(*(loops.of[n] for n in self.vectors)) if self.lanes > 1 else frozenset()
-        inside = [*self.copied, *self.vectors, *([self.loop] if self.loop else [])]
-        self.moving = frozenset().union(*(loops.of[n] for n in inside))
+        going = [*self.copied, *self.vectors, *([self.loop] if self.loop else [])]
+        self.moving = frozenset().union(*(loops.of[n] for n in going))
         self.written = frozenset().union(*(loops.of[n] for n in self.copied))  # variables of copies
         self.points = self.lanes * prod(map(loops.trips, self.copied))
 
