@@ -7,11 +7,12 @@ import random
 import pytest
 
 from pantile.analysis.interval import Interval, interval
-from pantile.expr.build import maximum, minimum
+from pantile.expr.build import maximum, minimum, select
 from pantile.expr.congruence import congruence
 from pantile.expr.linear import Facts, Linear, _Search, linear, simplify
-from pantile.expr.nodes import Expr, var
-from pantile.expr.visit import key, same
+from pantile.expr.nodes import Expr, Load, var
+from pantile.expr.types import INDEX, INT32
+from pantile.expr.visit import key, same, transform
 
 LEVELS = 40  # as trees, these have 2**40 leaves
 
@@ -46,6 +47,22 @@ def test_what_was_simplified_is_not_simplified_again() -> None:
     once = simplify(e, facts)
     assert simplify(e, facts) is once
     assert simplify(once, facts) is once
+
+
+def test_what_a_select_between_equal_ones_becomes_is_not_changed_again() -> None:
+    """Both loads become the same one, the select that one, which has its place already."""
+    made: dict[tuple[object, ...], Expr] = {}
+
+    def flat(e: Expr) -> Expr | None:
+        if not isinstance(e, Load):
+            return None
+        y, x = e.indices
+        return made.setdefault(key(e), Load(INT32, 1, e.buffer, (y * 100 + x,)))
+
+    first, second = (Load(INT32, 1, "f", (var("y", INDEX), var("x", INDEX))) for _ in range(2))
+    e = select(var("x", INDEX) < 3, first, second)
+    assert e is not first
+    assert transform(e, flat) is made[key(first)]
 
 
 def test_other_facts_are_noticed() -> None:

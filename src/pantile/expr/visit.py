@@ -187,7 +187,8 @@ def transform(
     e: Expr, change: Callable[[Expr], Expr | None], memo: dict[int, Expr] | None = None,
     concerns: Callable[[Expr], object] | None = None,
 ) -> Expr:  # fmt: skip
-    """Rewrite bottom-up: operands first, then `change` on the rebuilt node (None keeps it).
+    """Rewrite bottom-up: operands first, then `change` on the rebuilt node (None keeps it). Where that is one of its
+    operands, as a select between equal ones is, it has been changed already.
 
     `memo` maps id -> result and must not outlive the expressions; share one among calls with the same `change`.
     `concerns`: whether a node is one that `change` may not keep, or has such below it; others are not looked into.
@@ -211,7 +212,12 @@ def transform(
                 stack += waiting[::-1]
                 continue
             new = tuple([memo[id(c)] for c in old])
-            result = node if all(map(is_, new, old)) else rebuild(node, new)
+            if not all(map(is_, new, old)):
+                result = rebuild(node, new)
+                if any(result is c for c in new):
+                    memo[known] = result
+                    stack.pop()
+                    continue
         stack.pop()
         changed = change(result)
         memo[known] = result if changed is None else changed
