@@ -20,7 +20,10 @@ from .test_simulated import LEFT_OUT
 
 BY_HAND = [name for name, app in APPS.items() if app.on_gpu is not None and name not in LEFT_OUT]
 # Whose code is that of one GPU only, unless PANTILE_FUZZ=long.
-MANY_STAGES = {"stencil_chain", "interpolate_polymage", "lens_blur", "vdsr"}
+MANY_STAGES = {
+    "stencil_chain", "interpolate", "interpolate_polymage", "local_laplacian", "lens_blur", "pyramid_blend",
+    "pyramid_blend_polymage", "vdsr",
+}  # fmt: skip
 # What their inner loops load at once, where that is more than an element.
 WIDE = {
     "blur": "ld.global.nc.v2.b16", "matmul": "ld.shared.v4.b32", "matmul_half": "ld.shared.v4.b32",
