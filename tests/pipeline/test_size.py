@@ -239,9 +239,9 @@ def test_coordinates_compared_with_what_branches_share(width: int) -> None:
         np.testing.assert_array_equal(pipeline(img=img), pipeline.reference(img=img))
 
 
-def test_two_thousand_stages() -> None:
+def test_a_thousand_stages() -> None:
     def work() -> str:
-        return _stencils(2000).llvm()
+        return _stencils(1000).llvm()
 
     assert "define i32" in _in_a_small_thread(work)
 
