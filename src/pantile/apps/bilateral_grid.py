@@ -144,8 +144,8 @@ def expert(target: Target, cores: int) -> pt.Schedule:
 
 def on_gpu() -> pt.Schedule:
     """Two kernels. A thread counts a cell, in shared memory where it and its neighbours never want the same bank, and
-    blurs it along brightness. Then blocks of 32 by 32 pixels blur the cells that they lie between along x and y, in
-    shared memory, and each pixel finds sum and number side by side."""
+    blurs it along brightness. Then blocks of 32 by 32 pixels blur the cells that they lie between along x and y, blend
+    these for each of their rows, all in shared memory, and each pixel finds sum and number side by side."""
 
     def of_block(name: str) -> pt.StageSchedule:
         return pt.on(name).compute_at("out", "xo").store_in("shared")
@@ -156,13 +156,18 @@ def on_gpu() -> pt.Schedule:
     return pt.Schedule(
         pt.on("out")
         .split("y", "yo", "yi", 32, tail="guard")
-        .split("yi", "ty", "row", 8)
+        .split("yi", "ty", "row", 4)
         .split("x", "xo", "tx", 32, tail="guard")
         .reorder("yo", "xo", "ty", "tx", "row")
         .block("yo", "xo")
         .thread("ty", "tx")
         .unroll("row"),
         pt.on("column").compute_at("out", "tx").unroll("y").unroll("x").unroll("z").vectorize("c", 2),
+        of_block("row")
+        .split("y", "cells", "row", CELL, tail="guard")
+        .reorder("cells", "x", "z", "c", "row")
+        .thread("cells", "x", "z", "c")
+        .unroll("row"),
         of_block("blur_y")
         .split("y", "cells", "cell", 5, tail="guard")
         .reorder("cells", "x", "z", "c", "cell")
@@ -186,7 +191,7 @@ def on_gpu() -> pt.Schedule:
         .thread("y", "x")
         .unroll("r.x")
         .unroll("c"),
-        *inlined("pixel", "place", "row"),
+        *inlined("pixel", "place"),
     )
 
 
