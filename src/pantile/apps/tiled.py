@@ -20,7 +20,7 @@ from .packed import Factor
 WARPS, LANES = (2, 2), (4, 8)  # of a block, and of a warp, along rows and columns
 OWN = (8, 16)  # sums of a thread
 FOUR = 4
-SLICE, AHEAD = 8, 2  # indices of a slice, and slices that are on their way
+SLICE, AHEAD = 16, 2  # indices of a slice, and slices that are on their way
 # Columns of the left factor, which is turned, lie in different banks of shared memory.
 PADDING = 4
 
