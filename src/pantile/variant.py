@@ -45,8 +45,8 @@ class Variant:
     multiples: tuple[tuple[str, int], ...] = ()
 
     def facts(self) -> Facts:
-        """As bounds for proofs."""
-        return Facts({name: (n, None) for name, n in self.least})
+        """As bounds and classes for proofs."""
+        return Facts({name: (n, None) for name, n in self.least}, {name: (n, 0) for name, n in self.multiples})
 
 
 class Variants:

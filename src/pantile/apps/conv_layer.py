@@ -19,7 +19,7 @@ def build() -> pt.Pipeline:
     n, y, x, co = pt.vars("n y x co")
     img, filter = pt.Input("img", "float32", ndim=4), pt.Input("filter", "float32", ndim=4)
     bias = pt.Input("bias", "float32", ndim=1)
-    r = pt.RDom((0, 3), (0, 3), (0, filter.shape[0]), name="r", names="y x c")
+    r = pt.RDom((0, 3), (0, 3), (0, img.shape[3]), name="r", names="y x c")
     sums, out = pt.Func("out_sums"), pt.Func("out")
     sums[n, y, x, co] = bias[co]
     sums[n, y, x, co] += filter[r.c, r.y, r.x, co] * img[n, y + r.y, x + r.x, r.c]
@@ -64,7 +64,7 @@ def on_gpu() -> pt.Schedule:
     return pt.Schedule(
         of_threads(out, "n", "yb", "xb", "cb", of="_in").block("n", "yb", "xb", "cb"),
         of_threads(
-            sums.update().split("r.c", "slice", "c", 8), "n", "slice", inside=inside
+            sums.update().split("r.c", "slice", "c", 4), "n", "slice", inside=inside
         ).unroll("r.x"),
         pt.on("filter").copy_in("out_sums", "weights", "ci", "ky", "kx", "co"),
         pt.on("weights")

@@ -196,12 +196,19 @@ class _Rewritten(NamedTuple):
 class Facts:
     """Known bounds of variables, as integers: name -> (low, high), either may be None; and their classes modulo n."""
 
-    def __init__(self, bounds: Mapping[str, tuple[int | None, int | None]] | None = None) -> None:
+    def __init__(
+        self, bounds: Mapping[str, tuple[int | None, int | None]] | None = None,
+        classes: Mapping[str, Class] | None = None,
+    ) -> None:  # fmt: skip
         self.bounds = dict(bounds or {})
-        self.classes: dict[str, Class] = {}
+        self.classes = dict(classes or {})
         self.simplified: dict[int, _Simplified] = {}
         self.rewritten: dict[Key, _Rewritten] = {}
         self.versions: dict[tuple[object, ...], tuple[Expr, tuple[object, ...], Expr]] = {}
+
+    def copy(self) -> Facts:
+        """The same, which may become others."""
+        return Facts(self.bounds, self.classes)
 
     def about(self, e: Expr) -> list[object]:
         """All that is known about the variables of an expression: what may decide how it is simplified."""

@@ -33,7 +33,7 @@ def simplify_program(body: Stmt, facts: Facts) -> Stmt:
 
 class _Simplify:
     def __init__(self, facts: Facts, simplifier: type[Simplifier]) -> None:
-        self.facts = Facts(facts.bounds)
+        self.facts = facts.copy()
         self.simplifier = simplifier
         self.instead: dict[str, Expr] = {}  # what to write for some of the names around the statement
         self.holders: dict[Key, Var] = {}  # values that one of the names around it holds already

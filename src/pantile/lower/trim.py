@@ -31,7 +31,7 @@ def trim(body: Stmt, facts: Facts) -> Stmt:
     """Trim all serial and parallel loops, outer ones first."""
     if not any(isinstance(s, If) or isinstance(s, Store) and s.mask is not None for s in ir.walk(body)):
         return body
-    return _visit(body, Facts(facts.bounds), frozenset())
+    return _visit(body, facts.copy(), frozenset())
 
 
 def _visit(s: Stmt, facts: Facts, granted: frozenset[Key]) -> Stmt:

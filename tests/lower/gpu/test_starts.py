@@ -11,9 +11,10 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 from pantile.compile import to_kernels, to_llvm, to_loops, trace_of
-from pantile.ir.nodes import If, Program
+from pantile.ir.nodes import For, If, Program
 from pantile.ir.visit import walk
 from pantile.lower.passes import Trace
+from pantile.target.kinds import Kind
 from pantile.variant import Variant
 
 from .simulated import agrees
@@ -48,6 +49,29 @@ def test_accesses_of_the_one_version_are_as_long() -> None:
     text = to_llvm(to_kernels(lowered(p), options, trace), options, trace)
     stores = [line for line in text.splitlines() if "store float" in line]
     assert "cp.async.cg.shared.global.16" in text and "align 16" in stores[-16]
+
+
+def sums(target: str) -> pt.Pipeline:
+    """Of rows, four numbers at a time and the others one by one."""
+    y, r = pt.Var("y"), pt.RDom((0, (a := pt.Input("a", "float32", ndim=2)).shape[1]), name="r", names="k")
+    total = pt.Func("total")
+    total[y] = 0.0
+    total[y] += a[y, r.k]
+    s = pt.on("total").update().split("r.k", "four", "one", 4, tail="peel").block("y").unroll("one")
+    return pt.Pipeline(total, shape=(a.shape[0],), target=target).with_schedule(pt.Schedule(s))
+
+
+def test_nothing_is_left_over_of_rows_of_longest_accesses() -> None:
+    def loops(program: Program) -> int:
+        return sum(isinstance(s, For) and s.kind is Kind.SERIAL for s in walk(program.body))
+
+    any_length = lowered(sums("sm_90"), lambda v: replace(v, multiples=()))
+    assert loops(lowered(sums("sm_90"))) == loops(any_length) - 1
+
+
+@pytest.mark.parametrize("columns", [1, 3, 4, 5, 8])
+def test_sums_of_rows_of_any_length(columns: int) -> None:
+    agrees(sums("cuda-sim"), a=np.random.default_rng(6).random((3, columns), dtype=np.float32))
 
 
 @pytest.mark.parametrize("shape", [(129, 9, 516), (130, 8, 514), (64, 17, 512)])

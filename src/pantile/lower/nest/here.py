@@ -28,7 +28,7 @@ class Here:
     """One place, which moves as statements are built; `facts`: what all calls have in common."""
 
     def __init__(self, facts: Facts, required: Required) -> None:
-        self.facts = Facts(facts.bounds)
+        self.facts = facts.copy()
         self.required = required
         self.extents = Extents(self.facts)
         self.open: list[OpenLoop] = []  # outermost first

@@ -15,6 +15,7 @@ from dataclasses import field
 from ...dataclass import dataclass
 from ...errors import InternalError
 from ...expr.build import minimum
+from ...expr.congruence import known_remainder
 from ...expr.linear import Facts, simplify
 from ...expr.nodes import Const, Expr, Var, const, var
 from ...expr.types import INDEX
@@ -94,13 +95,16 @@ class _Split(_Step):
         self.set_ranges()
 
     def tail(self, at_least: Callable[[Expr, int], bool]) -> str:
-        divides = isinstance(self.extent, Const) and int(self.extent.value) % self.s.factor == 0
-        if divides:
+        if self.is_whole():
             return "whole"
         if self.s.tail == "shift" and at_least(self.extent, self.s.factor):
             return "shift"
         peel = self.s.tail == "peel" or rewrites.must_be_constant(self.draft.nest, self.s)
         return "peel" if peel else "clip"
+
+    def is_whole(self) -> bool:
+        """Whether it is known that no block sticks out."""
+        return known_remainder(self.extent, self.s.factor, self.facts.classes) == 0
 
     def set_ranges(self) -> None:
         s, ranges, zero = self.s, self.draft.ranges, const(0, INDEX)
@@ -126,7 +130,7 @@ class _Split(_Step):
             at = var(self.draft.of_loop(s.inner, "at"))  # inner names are unique, old ones may come again
             self.draft.lets.append((at.name, start + inner))
             values[s.old] = at
-            if not (isinstance(self.extent, Const) and int(self.extent.value) % s.factor == 0):
+            if not self.is_whole():
                 self.draft.guards.append(at <= self.old.high)
             return
         if self.style == "peel":

@@ -39,7 +39,7 @@ class Required:
         self.graph = graph
         self.checked = checked
         self.outputs = outputs = {name: output_box(graph, graph.stage[name]) for name in graph.output}
-        self.facts = Facts(facts.bounds)
+        self.facts = facts.copy()
         self._steps: list[Expr] = []  # from the first to the last value of an output's dims: not negative
         for side in _never_empty(outputs):
             low, high = _ends(side)
