@@ -29,7 +29,7 @@ OTHERS: list[object] = [
 ODD = [*NUMBERS, *OTHERS]
 
 
-def made_or_refused(make: Callable[[], T], file: str) -> T | None:
+def assert_made_or_refused(make: Callable[[], T], file: str) -> T | None:
     """What is made; None if it is refused, which must be at a line of `file` and in a few words."""
     try:
         return make()

@@ -11,7 +11,7 @@ from pantile.graph.verify import verify
 from pantile.reference import evaluate
 
 from ..autoschedule.problems import MODELS, TINY, problem_of
-from ..fuzz.harness import compare, pipeline_of, refused_call
+from ..fuzz.harness import assert_same, pipeline_of, refused_call
 from ..fuzz.isolate import isolated
 from ..fuzz.pipelines import Case, pipelines
 
@@ -21,12 +21,12 @@ def test_under_strategies(part: int) -> None:
     @seed(part)
     @given(pipelines("windows", most=2), st.sampled_from(MODELS))
     def run(case: Case, strategy: str) -> None:
-        isolated(lambda: scheduled(case, strategy))
+        isolated(lambda: assert_agrees(case, strategy))
 
     run()
 
 
-def scheduled(case: Case, strategy: str) -> None:
+def assert_agrees(case: Case, strategy: str) -> None:
     p = pipeline_of(case)
     verify(p.rewritten)
     inputs, params = case.values(p.graph)
@@ -37,4 +37,4 @@ def scheduled(case: Case, strategy: str) -> None:
         return
     problem = problem_of(p, TINY, **inputs, **params).with_graph(p.rewritten)
     found = p.with_schedule(STRATEGIES[strategy]().find(problem).schedule)(**inputs, **params)
-    compare(p, expected, list(found) if isinstance(found, tuple) else [found], case.slack)
+    assert_same(p, expected, list(found) if isinstance(found, tuple) else [found], case.slack)

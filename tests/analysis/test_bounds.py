@@ -74,7 +74,7 @@ def test_conditions_of_a_reduction_count() -> None:
     f[pt.Var("x")] = 0
     some = r.where(r[0] > 2)
     f[some[0]] += img[some[0] - 3]
-    check_regions(build(f, (10,)), {"f": (10,)}, {"img.shape.0": 10}, {"f"})
+    assert passes(build(f, (10,)), 10, 10)
 
 
 def test_scalars_that_decide_regions() -> None:

@@ -28,7 +28,7 @@ def func(value: Any, name: str = "g") -> pt.Func:
     return f
 
 
-def run(value: Any, root: str = "g", **params: Any) -> None:
+def assert_agrees(value: Any, root: str = "g", **params: Any) -> None:
     """Both computed at once and stored, compared with the reference (which checks that ranges hold)."""
     p = pt.Pipeline(func(value, "out"), shape=(60,))
     given = {i.name: ARRAYS[i.name] for i in p.graph.arguments} | params
@@ -60,14 +60,14 @@ BOUNDED: dict[str, Any] = {
 
 @pytest.mark.parametrize("make", BOUNDED.values(), ids=BOUNDED)
 def test_indices_read_from_funcs_have_the_range_of_their_values(make: Any) -> None:
-    run(make())
+    assert_agrees(make())
 
 
 def test_ranges_made_of_params_meet_numbers_that_no_index_has() -> None:
     k = pt.Param("k", "uint32")
     base = pt.cast("uint64", pt.clamp(pt.cast("int32", k), 0, 5))
-    run(LUT[pt.clamp(func(base + pt.cast("uint64", DATA[X]) // 2)[X], 0, 9)], k=3)
-    run(LUT[pt.clamp(func(pt.select(DATA[X] > 0, base, pt.cast("uint64", DATA[X])))[X], 0, 9)], k=2**32 - 1)
+    assert_agrees(LUT[pt.clamp(func(base + pt.cast("uint64", DATA[X]) // 2)[X], 0, 9)], k=3)
+    assert_agrees(LUT[pt.clamp(func(pt.select(DATA[X] > 0, base, pt.cast("uint64", DATA[X])))[X], 0, 9)], k=2**32 - 1)
 
 
 def test_a_shift_that_leaves_little_of_coordinates_and_data() -> None:
@@ -135,7 +135,7 @@ HIDDEN = {
 def test_a_float_index_that_a_param_scales(value: Any, params: dict[str, Any]) -> None:
     """An array that is there is read, and of a stage what is read is stored, not all of int32."""
     index = pt.cast("int32", value)
-    run(LUT[index], "out", **params)
+    assert_agrees(LUT[index], "out", **params)
     stored = pt.Schedule(pt.on("g").compute_root())
     for place in (index, pt.clamp(index, 0, 9)):
         p = pt.Pipeline(func(func(LUT[pt.clamp(X, 0, 9)])[place], "out"), (60,), schedule=stored)

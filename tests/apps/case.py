@@ -30,7 +30,7 @@ class Case:
     # So many stages that code for every size takes minutes to compile: fewer tests, unless PANTILE_FUZZ=long.
     slow: bool = False
 
-    def agree(self, inputs: Mapping[str, Array], found: Array | tuple[Array, ...]) -> None:
+    def assert_agrees(self, inputs: Mapping[str, Array], found: Array | tuple[Array, ...]) -> None:
         """Integers agree exactly, floats to what single precision leaves of the largest value."""
         expected = _tuple(self.formula(**inputs))
         assert len(_tuple(found)) == len(expected)

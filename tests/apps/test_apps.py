@@ -31,13 +31,13 @@ thoroughly = pytest.mark.parametrize(("name", "how"), THOROUGH, ids=map("-".join
 def test_reference_is_the_mathematics(name: str) -> None:
     for shapes in CASES[name].odd[: 1 if name in SLOW else 2]:
         inputs = APPS[name].random(shapes)
-        CASES[name].agree(inputs, pipeline(name, "plain").reference(**inputs))
+        CASES[name].assert_agrees(inputs, pipeline(name, "plain").reference(**inputs))
 
 
 @pytest.mark.parametrize(("name", "how", "shapes"), ODD, ids=lambda v: v if isinstance(v, str) else _text(v))
 def test_odd_sizes(name: str, how: str, shapes: Shapes) -> None:
     inputs = APPS[name].random(shapes)
-    CASES[name].agree(inputs, pipeline(name, how)(**inputs))
+    CASES[name].assert_agrees(inputs, pipeline(name, how)(**inputs))
 
 
 def _text(shapes: Shapes) -> str:
@@ -47,14 +47,14 @@ def _text(shapes: Shapes) -> str:
 @every_quick_app
 def test_small_size(name: str, how: str) -> None:
     inputs = APPS[name].inputs("small", seed=1)
-    CASES[name].agree(inputs, pipeline(name, how)(**inputs))
+    CASES[name].assert_agrees(inputs, pipeline(name, how)(**inputs))
 
 
 @every_app
 def test_threads(name: str, how: str) -> None:
     inputs = APPS[name].random(CASES[name].large)
     once = _tuple(pipeline(name, how)(**inputs, num_threads=1))
-    CASES[name].agree(inputs, once if len(once) > 1 else once[0])
+    CASES[name].assert_agrees(inputs, once if len(once) > 1 else once[0])
     for threads in (2, 3):
         for a, b in zip(_tuple(pipeline(name, how)(**inputs, num_threads=threads)), once, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -68,7 +68,7 @@ def test_no_access_leaves_its_buffer(name: str, how: str) -> None:
     def run() -> None:
         inputs = APPS[name].random(CASES[name].odd[-1])
         for at_end in (True, False):
-            CASES[name].agree(inputs, p(**{k: guarded(v, at_end) for k, v in inputs.items()}, num_threads=2))
+            CASES[name].assert_agrees(inputs, p(**{k: guarded(v, at_end) for k, v in inputs.items()}, num_threads=2))
 
     isolated(run)
 
@@ -82,7 +82,7 @@ def test_beside_an_unmapped_page(name: str, how: str, at_end: bool) -> None:
         for shapes in (*CASES[name].odd, CASES[name].large):
             inputs = APPS[name].random(shapes)
             out = guarded(np.zeros_like(p(**inputs)), at_end)
-            CASES[name].agree(inputs, p(img=guarded(inputs["img"], at_end), out=out, num_threads=2))
+            CASES[name].assert_agrees(inputs, p(img=guarded(inputs["img"], at_end), out=out, num_threads=2))
 
     isolated(run)
 
@@ -96,7 +96,7 @@ def test_strict_is_the_reference_bit_for_bit(name: str, how: str) -> None:
 @pytest.mark.parametrize("how", SCHEDULES)
 def test_16_bit_sums_wrap(how: str) -> None:
     img = np.random.default_rng(3).integers(0, 2**16, (71, 83), dtype=np.uint16)
-    CASES["blur"].agree({"img": img}, pipeline("blur", how)(img=img))
+    CASES["blur"].assert_agrees({"img": img}, pipeline("blur", how)(img=img))
 
 
 def interleaved(a: Array) -> Array:
@@ -134,7 +134,7 @@ def test_interleaved_channels(name: str, how: str) -> None:
     planar = p(**inputs)
     assert isinstance(planar, np.ndarray)
     out = interleaved(np.zeros_like(planar)) if planar.ndim == 3 else np.zeros_like(planar)
-    case.agree(inputs, p(**mixed, out=out))
+    case.assert_agrees(inputs, p(**mixed, out=out))
 
 
 @thoroughly
@@ -143,14 +143,14 @@ def test_strides(name: str, how: str, layout: Callable[[Array], Array]) -> None:
     inputs = APPS[name].random(CASES[name].large)
     out = layout(np.zeros_like(pipeline(name, how)(**inputs)))
     assert pipeline(name, how)(img=layout(inputs["img"]), out=out) is out
-    CASES[name].agree(inputs, out)
+    CASES[name].assert_agrees(inputs, out)
 
 
 def test_views_that_are_written_through_change_nothing_else() -> None:
     inputs = APPS["unsharp"].random({"img": (3, 17, 29)})  # of columns 4, 6, .. 60
     around = np.full((3, 21, 66), 7, np.float32)
     pipeline("unsharp", "plain")(**inputs, out=around[:, 2:19, 4:62:2])
-    CASES["unsharp"].agree(inputs, around[:, 2:19, 4:62:2])
+    CASES["unsharp"].assert_agrees(inputs, around[:, 2:19, 4:62:2])
     around[:, 2:19, 4:62:2] = 7
     assert (around == 7).all()
 

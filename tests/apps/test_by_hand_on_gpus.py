@@ -47,7 +47,7 @@ def test_results(name: str) -> None:
     p = app.build().with_options(target="cuda-sim").with_schedule(app.on_gpu())
     for shapes in case.odd[:1] if case.slow else case.odd[1:2] if name in MUCH_CODE else case.odd[:2]:
         inputs = app.random(shapes)
-        case.agree(inputs, p(**inputs))
+        case.assert_agrees(inputs, p(**inputs))
 
 
 @pytest.mark.parametrize("name", BY_HAND)

@@ -15,4 +15,4 @@ def test_plain_formulas(name: str) -> None:
     p = plain(name)
     for shapes in (*CASES[name].odd, CASES[name].large):
         inputs = APPS[name].random(shapes)
-        CASES[name].agree(inputs, p(**inputs))
+        CASES[name].assert_agrees(inputs, p(**inputs))

@@ -30,7 +30,7 @@ def test_results(name: str) -> None:
     with counting() as counts:
         found = APPS[name].build().with_options(target="cuda-sim")(**inputs)
     assert counts, "something ran"
-    CASES[name].agree(inputs, found)
+    CASES[name].assert_agrees(inputs, found)
 
 
 @pytest.mark.parametrize("target", ["sm_70", "sm_80", "sm_90"])

@@ -12,7 +12,7 @@ import pantile as pt
 from pantile.autoschedule import STRATEGIES, Problem, Strategy
 from pantile.machine import Cache, Issue, Machine
 
-from ..odd_values import ODD, made_or_refused
+from ..odd_values import ODD, assert_made_or_refused
 
 MACHINE = pt.machine.named("i7-6700")
 UNTUNED = [s for s in STRATEGIES.values() if not s.measures]
@@ -33,7 +33,7 @@ def pipeline(**options: Any) -> pt.Pipeline:
 GRAPH = pipeline().graph
 
 
-def try_out(strategy: Strategy, machine: Machine) -> None:
+def assert_finds(strategy: Strategy, machine: Machine) -> None:
     """Find a schedule, and let its legality be checked."""
     scalars = {"img.shape.0": 31, "img.shape.1": 41}
     found = strategy.find(Problem(GRAPH, {"product": (30, 40)}, scalars, machine, measure=lambda _: 1.0))
@@ -43,7 +43,7 @@ def try_out(strategy: Strategy, machine: Machine) -> None:
 
 def made(make: Callable[[], Any]) -> Any:
     """None if it is refused."""
-    return made_or_refused(make, __file__)
+    return assert_made_or_refused(make, __file__)
 
 
 PARAMETERS = [pytest.param(s, f, id=f"{s.name}.{f.name}") for s in STRATEGIES.values() for f in fields(s)]  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ def test_of_a_strategy(strategy: Callable[..., Strategy], field: Field[Any]) -> 
     for value in ODD:
         found = made(lambda value=value: strategy(**{field.name: value}))
         if found is not None:
-            try_out(found, MACHINE)
+            assert_finds(found, MACHINE)
             tried += 1
     assert tried > 0
     assert made(lambda: strategy(**{field.name: object()})) is None
@@ -93,7 +93,7 @@ def test_of_a_machine(make: Callable[[str, object], Machine], name: str) -> None
     for value in ODD:
         machine = made(lambda value=value: make(name, value))
         for strategy in UNTUNED if machine is not None else ():
-            try_out(strategy(), machine)
+            assert_finds(strategy(), machine)
     assert made(lambda: make(name, object())) is None
 
 
@@ -101,4 +101,4 @@ def test_of_a_machine(make: Callable[[str, object], Machine], name: str) -> None
 def test_machines_with_few_or_many_caches(caches: int) -> None:
     machine = replace(MACHINE, caches=(*MACHINE.caches, replace(MACHINE.last, size=1 << 30))[:caches])
     for strategy in UNTUNED:
-        try_out(strategy(), machine)
+        assert_finds(strategy(), machine)

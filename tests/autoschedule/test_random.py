@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pantile.autoschedule import STRATEGIES
 from pantile.errors import UserError
 from pantile.schedule.schedule import Schedule
-from tests.fuzz.harness import Trial, check, pipeline_of, refused_call
+from tests.fuzz.harness import Trial, assert_agrees, pipeline_of, refused_call
 from tests.fuzz.isolate import isolated
 from tests.fuzz.kinds import KINDS
 from tests.fuzz.pipelines import Case, pipelines
@@ -41,7 +41,7 @@ def test_legal_and_right(focus: str, name: str) -> None:
         if refused(case, found.schedule):
             assert refused(case, Schedule()), f"refused, though not always: {found.schedule}"
         else:
-            check(Trial(case, found.schedule, None, threads))
+            assert_agrees(Trial(case, found.schedule, None, threads))
 
     @seed(hash_of(focus, name))
     @settings(max_examples=EXAMPLES)

@@ -39,7 +39,7 @@ class Cases:
         return pytest.mark.parametrize(("case", "text"), self._cases, ids=[case.__name__ for case, _ in self._cases])
 
 
-def check(case: Case, text: str) -> None:
+def assert_refused(case: Case, text: str) -> None:
     """Make the mistake, and look at what is said."""
     with pytest.raises(pt.UserError) as caught:
         case()

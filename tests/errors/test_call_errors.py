@@ -9,7 +9,7 @@ import pytest
 
 import pantile as pt
 
-from .cases import HERE, Case, Cases, check
+from .cases import HERE, Case, Cases, assert_refused
 from .pipelines import X, Y, func, line, picture, pipeline, with_param
 
 CASES = Cases()
@@ -313,7 +313,7 @@ def two_outs_in_one_place() -> object:
 
 @CASES.each
 def test_message(case: Case, text: str) -> None:
-    check(case, text)
+    assert_refused(case, text)
 
 
 def test_nothing_is_written_when_a_call_is_refused() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pantile as pt
 from pantile.lang.build import build
 
-from .cases import HERE, Case, Cases, check
+from .cases import HERE, Case, Cases, assert_refused
 from .pipelines import ANY, IMG, C, R, X, Y, defined
 
 CASES = Cases()
@@ -311,4 +311,4 @@ def param_named_like_a_coordinate() -> object:
 
 @CASES.each
 def test_message(case: Case, text: str) -> None:
-    check(case, text)
+    assert_refused(case, text)

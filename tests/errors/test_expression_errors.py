@@ -9,7 +9,7 @@ import numpy as np
 import pantile as pt
 from pantile.lang.build import build
 
-from .cases import HERE, Case, Cases, check
+from .cases import HERE, Case, Cases, assert_refused
 from .pipelines import FLOATS, IMG, C, R, X, Y, defined
 
 CASES = Cases()
@@ -315,4 +315,4 @@ def float_as_index() -> object:
 
 @CASES.each
 def test_message(case: Case, text: str) -> None:
-    check(case, text)
+    assert_refused(case, text)

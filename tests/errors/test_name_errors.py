@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pantile as pt
 
-from .cases import Case, Cases, check
+from .cases import Case, Cases, assert_refused
 from .pipelines import FLOATS, IMG, X, Y
 
 CASES = Cases()
@@ -176,4 +176,4 @@ def param_default_of_another_type() -> object:
 
 @CASES.each
 def test_message(case: Case, text: str) -> None:
-    check(case, text)
+    assert_refused(case, text)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pantile as pt
 
-from .cases import Case, Cases, check
+from .cases import Case, Cases, assert_refused
 from .pipelines import func, picture, pipeline
 
 CASES = Cases()
@@ -137,4 +137,4 @@ def foreign_target() -> object:
 
 @CASES.each
 def test_message(case: Case, text: str) -> None:
-    check(case, text)
+    assert_refused(case, text)

@@ -6,7 +6,7 @@ import numpy as np
 
 import pantile as pt
 
-from .cases import HERE, Case, Cases, check
+from .cases import HERE, Case, Cases, assert_refused
 from .pipelines import X, Y, line, picture, pipeline
 
 CASES = Cases()
@@ -284,4 +284,4 @@ def compiling_for_a_number() -> object:
 
 @CASES.each
 def test_message(case: Case, text: str) -> None:
-    check(case, text)
+    assert_refused(case, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -52,7 +53,7 @@ SCALAR = Scope((), depth=2, reads=False)  # Params and numbers alone
 
 
 @dataclass
-class Grammar(Drawer):
+class Grammar(Drawer, ABC):
     """Draws expressions. `sources` and `params` grow as the pipeline does."""
 
     regime: Regime
@@ -64,17 +65,17 @@ class Grammar(Drawer):
     consumed: set[str] = field(default_factory=set)  # names of the sources that something reads
     _growth: int = 1  # of the definition being written: the largest of its reads
 
+    @abstractmethod
     def kinds(self) -> Sequence[Callable[[Grammar, Scope], Term]]:
         """What an expression may be; `read` among it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, scope: Scope) -> Term:
         """A read of a source."""
-        raise NotImplementedError
 
+    @abstractmethod
     def undone(self, scope: Scope) -> Term:
         """An integer that would be simple if nothing wrapped."""
-        raise NotImplementedError
 
     def source(self, least: int = 0) -> Source:
         """Something to read of at least so many dims, the latest more often, so that pipelines are deep rather than

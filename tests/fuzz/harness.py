@@ -108,7 +108,7 @@ _LATE = (
 )  # fmt: skip
 
 
-def check(trial: Trial, debug: bool = False, guard: str | None = None) -> None:
+def assert_agrees(trial: Trial, debug: bool = False, guard: str | None = None) -> None:
     """Run compiled code and compare. `guard` places all arrays before ("end") or behind ("start") an unmapped page."""
     pipeline = pipeline_of(trial.case, trial.schedule, debug, trial.target)
     inputs, params = trial.case.values(pipeline.graph)
@@ -125,10 +125,12 @@ def check(trial: Trial, debug: bool = False, guard: str | None = None) -> None:
         if refused_late(refusal):
             return
         raise
-    compare(pipeline, expected, list(found) if isinstance(found, tuple) else [found], trial.case.slack)
+    assert_same(pipeline, expected, list(found) if isinstance(found, tuple) else [found], trial.case.slack)
 
 
-def compare(pipeline: Pipeline, expected: list[np.ndarray], found: list[np.ndarray], slack: tuple[float, ...]) -> None:
+def assert_same(
+    pipeline: Pipeline, expected: list[np.ndarray], found: list[np.ndarray], slack: tuple[float, ...]
+) -> None:
     """Integers and strict floats bit for bit (any NaN for a NaN), other floats within their slack; of what is a minimum
     or maximum of two zeros, the sign is anybody's, unless strict."""
     graph, signs = pipeline.graph, pipeline.options.strict

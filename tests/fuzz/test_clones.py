@@ -10,7 +10,7 @@ from pantile.target import host
 
 from .copies import changed, copies, in_panels, with_copies
 from .draws import Draw, Drawer
-from .harness import Trial, check, pipeline_of
+from .harness import Trial, assert_agrees, pipeline_of
 from .isolate import isolated
 from .kinds import KINDS
 from .pipelines import Case, pipelines
@@ -39,6 +39,6 @@ def test_copies_change_no_values(focus: str, verbs: tuple[str, ...]) -> None:
     @settings(max_examples=EXAMPLES)
     @given(trials(focus, verbs))
     def each(trial: Trial) -> None:
-        isolated(lambda: check(trial))
+        isolated(lambda: assert_agrees(trial))
 
     each()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from .harness import Trial, check, trials
+from .harness import Trial, assert_agrees, trials
 from .interior import interior_pipelines
 from .isolate import isolated
 from .kinds import KINDS
@@ -24,7 +24,7 @@ def test_random_schedules(focus: str, floats: str, part: int) -> None:
     @seed(part)
     @given(trials(focus, floats))
     def run(trial: Trial) -> None:
-        isolated(lambda: check(trial))
+        isolated(lambda: assert_agrees(trial))
 
     run()
 
@@ -34,7 +34,7 @@ def test_default_schedules(focus: str) -> None:
     @seed(100)
     @given(trials(focus, scheduled=False))
     def run(trial: Trial) -> None:
-        isolated(lambda: check(trial))
+        isolated(lambda: assert_agrees(trial))
 
     run()
 
@@ -44,7 +44,7 @@ def test_interiors(part: int) -> None:
     @seed(200 + part)
     @given(trials(cases=interior_pipelines()))
     def run(trial: Trial) -> None:
-        isolated(lambda: check(trial))
+        isolated(lambda: assert_agrees(trial))
 
     run()
 
@@ -56,7 +56,7 @@ def test_checked_accesses(part: int) -> None:
     @seed(300 + part)
     @given(trials())
     def run(trial: Trial) -> None:
-        isolated(lambda: check(trial, debug=True))
+        isolated(lambda: assert_agrees(trial, debug=True))
 
     run()
 
@@ -68,7 +68,7 @@ def test_guarded_inputs(part: int) -> None:
     @seed(400 + part)
     @given(trials() | trials(cases=interior_pipelines()), st.booleans())
     def run(trial: Trial, at_end: bool) -> None:
-        isolated(lambda: check(trial, guard="end" if at_end else "start"))
+        isolated(lambda: assert_agrees(trial, guard="end" if at_end else "start"))
 
     run()
 

@@ -55,7 +55,7 @@ def arguments(p: pt.Pipeline, seed: int) -> dict[str, Any]:
     return given | {q.name: some_extreme(rng, q.dtype) for q in p.graph.params}
 
 
-def agrees(p: pt.Pipeline, seed: int) -> None:
+def assert_agrees(p: pt.Pipeline, seed: int) -> None:
     """Whatever is not refused equals the reference."""
     given = arguments(p, seed)
     for scheduled in schedules(p):
@@ -82,7 +82,7 @@ ARRAYS = {t: pt.Input(f"d_{t}", t, 1) for t in TYPES}
 @cases(30)
 @given(st.sampled_from(TYPES).flatmap(lambda t: integers(leaf, t, 3)), st.integers(0, 1 << 20))
 def test_random_arithmetic(e: Expr, seed: int) -> None:
-    isolated(lambda: agrees(pipeline(e), seed))
+    isolated(lambda: assert_agrees(pipeline(e), seed))
 
 
 A, U8, U32, B = (pt.Input(n, t, 1) for n, t in (("a", "int64"), ("u8", "uint8"), ("u32", "uint32"), ("b", "int32")))
@@ -123,7 +123,7 @@ EXAMPLES: dict[str, Expr] = {
 def test_examples(name: str) -> None:
     p = pipeline(EXAMPLES[name])
     for seed in range(4):
-        isolated(lambda seed=seed: agrees(p, seed))  # type: ignore[misc]
+        isolated(lambda seed=seed: assert_agrees(p, seed))  # type: ignore[misc]
 
 
 ENDS = (-(2**31), -1, 0, 1, 2**31 - 1)

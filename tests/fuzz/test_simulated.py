@@ -8,7 +8,7 @@ from hypothesis import given, seed, settings
 
 from pantile.errors import UserError
 
-from .harness import Trial, check, pipeline_of, refused_late, trials
+from .harness import Trial, assert_agrees, pipeline_of, refused_late, trials
 from .isolate import isolated
 from .kinds import KINDS
 from .pipelines import pipelines
@@ -24,7 +24,7 @@ def test_random_schedules(focus: str, part: int) -> None:
     @settings(max_examples=EXAMPLES)
     @given(trials(cases=pipelines(focus, most=3, sizes=SIZES), target="cuda-sim"))
     def run(trial: Trial) -> None:
-        isolated(lambda: check(trial))
+        isolated(lambda: assert_agrees(trial))
 
     run()
 
@@ -35,7 +35,7 @@ def test_default_schedules(focus: str) -> None:
     @settings(max_examples=EXAMPLES)
     @given(trials(cases=pipelines(focus, most=3, sizes=SIZES), scheduled=False, target="cuda-sim"))
     def run(trial: Trial) -> None:
-        isolated(lambda: check(trial))
+        isolated(lambda: assert_agrees(trial))
 
     run()
 
@@ -48,12 +48,12 @@ def test_ptx(part: int) -> None:
     @settings(max_examples=EXAMPLES)
     @given(trials(cases=pipelines(most=3), scheduled=part % 2 == 0, target="sm_80"))
     def run(trial: Trial) -> None:
-        isolated(lambda: assembled(trial))
+        isolated(lambda: assert_assembles(trial))
 
     run()
 
 
-def assembled(trial: Trial) -> None:
+def assert_assembles(trial: Trial) -> None:
     try:
         text = pipeline_of(trial.case, trial.schedule, target=trial.target).asm()
     except UserError as refusal:

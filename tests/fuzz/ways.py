@@ -26,7 +26,7 @@ from ..autoschedule.problems import MODELS, TINY, problem_of
 from .arrays import LAYOUTS, outputs_like
 from .draws import Draw
 from .guarded import guarded
-from .harness import beyond_reference, compare, pipeline_of, program, refused_call, refused_late, schedules_for
+from .harness import assert_same, beyond_reference, pipeline_of, program, refused_call, refused_late, schedules_for
 from .interior import interior_pipelines
 from .pipelines import Case, pipelines
 from .seeded import seeded
@@ -34,6 +34,7 @@ from .seeded import seeded
 # What became of a way. The first three are as it should be. A simulated thread that does alone what thousands could do
 # takes a tenth of a millisecond for each step: what it does may take long, once it is compiled, and is given up then.
 RIGHT, SAME, REFUSED, LONG, MISMATCH, EXCEPTION = "right", "same", "refused", "long", "mismatch", "exception"
+
 
 @dataclass(frozen=True)
 class Begun:
@@ -156,7 +157,7 @@ class _Prepared:
         out = [guarded(a, at_end) for a in outputs_like(self.expected, layouts)]
         inputs = {name: guarded(a, at_end) for name, a in self.inputs.items()}
         found = pipeline(**inputs, **self.params, num_threads=threads, out=out)
-        compare(pipeline, self.expected, list(found) if isinstance(found, tuple) else [found], self.case.slack)
+        assert_same(pipeline, self.expected, list(found) if isinstance(found, tuple) else [found], self.case.slack)
         for name, a in self.inputs.items():
             assert np.array_equal(a, inputs[name], equal_nan=a.dtype.kind == "f"), f"{name} was written to"
 

@@ -84,8 +84,13 @@ BROKEN: dict[str, tuple[Callable[[], Graph], str]] = {
 }
 
 
+def assert_sound(graph: Graph) -> None:
+    """It is accepted: nothing is raised."""
+    verify(graph)
+
+
 def test_sound() -> None:
-    verify(sound())
+    assert_sound(sound())
 
 
 @pytest.mark.parametrize("rule", BROKEN)

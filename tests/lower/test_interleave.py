@@ -73,7 +73,7 @@ def test_masked_stores_stay() -> None:
     assert len(joined(*masked)) == 3
 
 
-def check(p: pt.Pipeline, **arguments: Any) -> None:
+def assert_agrees(p: pt.Pipeline, **arguments: Any) -> None:
     found, expected = p(**arguments), p.reference(**arguments)
     pairs = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
     assert all((a == b).all() for a, b in pairs)
@@ -84,7 +84,7 @@ def test_several_values_of_each_channel() -> None:
     f[Y, X, C] = (img[Y, X, C] + 1, pt.cast("uint16", img[Y, X, 0]) * 2, img[Y, X, C] > 100)
     p = pt.Pipeline(f, img.shape)
     for channels in (2, 3, 4):
-        check(p, img=np.random.default_rng(0).integers(0, 256, (5, 70, channels), dtype=np.uint8))
+        assert_agrees(p, img=np.random.default_rng(0).integers(0, 256, (5, 70, channels), dtype=np.uint8))
 
 
 def test_updates_of_all_channels() -> None:
@@ -95,7 +95,7 @@ def test_updates_of_all_channels() -> None:
     f[Y, X, 0] = f[Y, X, 0] + f[Y, X, 1]
     p = pt.Pipeline(f, img.shape)
     for channels in (2, 3, 4):
-        check(p, img=np.random.default_rng(0).integers(0, 256, (5, 70, channels), dtype=np.uint8))
+        assert_agrees(p, img=np.random.default_rng(0).integers(0, 256, (5, 70, channels), dtype=np.uint8))
 
 
 def test_constants_of_each_channel() -> None:
@@ -103,7 +103,7 @@ def test_constants_of_each_channel() -> None:
     f[Y, X, C] = img[Y, X, C] * pt.case((C == 0, 0.5), (C == 1, 0.25), otherwise=2.0)
     p = pt.Pipeline(f)
     for channels in (2, 3, 4):
-        check(p, img=np.random.default_rng(0).integers(0, 256, (5, 70, channels)).astype(np.float32))
+        assert_agrees(p, img=np.random.default_rng(0).integers(0, 256, (5, 70, channels)).astype(np.float32))
 
 
 def test_tables_are_read_by_interleaved_pixels() -> None:
@@ -112,4 +112,4 @@ def test_tables_are_read_by_interleaved_pixels() -> None:
     p = pt.Pipeline(f, img.shape)
     for channels in (2, 3, 4):
         pixels = np.random.default_rng(0).integers(0, 256, (5, 70, channels), dtype=np.uint8)
-        check(p, img=pixels, lut=np.arange(256, dtype=np.uint16) * 7)
+        assert_agrees(p, img=pixels, lut=np.arange(256, dtype=np.uint16) * 7)

@@ -11,7 +11,7 @@ from pantile.schedule.directives import StageSchedule
 y, x = pt.vars("y x")
 
 
-def triangle(condition: pt.Expr, *schedule: StageSchedule, target: str | None = None) -> None:
+def assert_right_of_a_triangle(condition: pt.Expr, *schedule: StageSchedule, target: str | None = None) -> None:
     """Reads a stage where a condition holds; a debug build finds what is read outside of it."""
     row = pt.Input("row", "int32", ndim=1)
     doubled, out = pt.Func("doubled"), pt.Func("out")
@@ -27,18 +27,18 @@ def triangle(condition: pt.Expr, *schedule: StageSchedule, target: str | None = 
 
 @pytest.mark.parametrize("condition", [x > y - 1, ~(x < y), (y <= x) & (x >= 0), x * 2 >= y, (x == y) | (x < 0)])
 def test_what_a_condition_on_two_coordinates_leaves_of_a_stage_inside_of_a_loop(condition: pt.Expr) -> None:
-    triangle(condition, pt.on("doubled").compute_at("out", "y"))
+    assert_right_of_a_triangle(condition, pt.on("doubled").compute_at("out", "y"))
 
 
 @pytest.mark.parametrize("inner", [pt.on("out").update(0).vectorize("x", 2), pt.on("out").update(0).unroll("x", 3)])
 def test_in_vectors_and_copies(inner: StageSchedule) -> None:
-    triangle(x > y - 1, inner, pt.on("doubled").compute_at("out", "y"))
-    triangle(x > y - 1, inner, pt.on("doubled").compute_at("out", "x"))
+    assert_right_of_a_triangle(x > y - 1, inner, pt.on("doubled").compute_at("out", "y"))
+    assert_right_of_a_triangle(x > y - 1, inner, pt.on("doubled").compute_at("out", "x"))
 
 
 def test_on_a_gpu() -> None:
     blocks = pt.on("out").block("y").update(0).split("x", "xo", "xi", 4).block("y").thread("xi")
-    triangle(x > y - 1, blocks, pt.on("doubled").compute_at("out", "xo"), target="cuda-sim")
+    assert_right_of_a_triangle(x > y - 1, blocks, pt.on("doubled").compute_at("out", "xo"), target="cuda-sim")
 
 
 def test_a_stage_that_is_computed_before_all_loops_is_read_as_it_is() -> None:

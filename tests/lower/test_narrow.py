@@ -42,7 +42,7 @@ TOO_LARGE: dict[str, Value] = {
 }
 
 
-def check(p: pt.Pipeline, left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> None:
+def assert_agrees(p: pt.Pipeline, left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> None:
     a, b = (m.ravel() for m in np.meshgrid(left, right))
     assert (p(a=a, b=b) == p.reference(a=a, b=b)).all()
 
@@ -51,14 +51,14 @@ def check(p: pt.Pipeline, left: np.ndarray[Any, Any], right: np.ndarray[Any, Any
 def test_small_numbers(name: str) -> None:
     p = pipeline(FITTING[name])
     assert "int16" in p.loops()
-    check(p, BYTES, np.arange(256, dtype=np.uint8))
+    assert_agrees(p, BYTES, np.arange(256, dtype=np.uint8))
 
 
 @pytest.mark.parametrize("name", TOO_LARGE)
 def test_numbers_that_may_be_larger_stay(name: str) -> None:
     p = pipeline(TOO_LARGE[name])
     assert "int32" in p.loops()
-    check(p, BYTES, np.arange(256, dtype=np.uint8))
+    assert_agrees(p, BYTES, np.arange(256, dtype=np.uint8))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_other_types(name: str, dtype: str, wide: str) -> None:
     info = np.iinfo(dtype)
     ends = [info.min, info.min + 1, -129, -128, -1, 0, 1, 127, 128, 255, info.max - 1, info.max]
     values = np.array([v for v in ends if info.min <= v <= info.max] * 9, dtype)
-    check(p, values, values)
+    assert_agrees(p, values, values)
 
 
 def test_negative_numbers_of_an_unsigned_type_wrap() -> None:

@@ -24,7 +24,7 @@ def pipeline(term: Expr, start: Expr | int = 0, schedule: pt.Schedule | None = N
     return pt.Pipeline(out, (IMG.shape[0] - 4, IMG.shape[1] - 4, 3), schedule=schedule or pt.Schedule(PIXELS))
 
 
-def check(p: pt.Pipeline) -> None:
+def assert_agrees(p: pt.Pipeline) -> None:
     picture = np.random.default_rng(0).integers(0, 256, (9, 70, 3), dtype=np.uint8)
     assert (p(img=picture) == p.reference(img=picture)).all()
 
@@ -46,21 +46,21 @@ DIFFERENT: dict[str, Term] = {
 def test_channels_that_are_computed_alike_are_not_shuffled(name: str) -> None:
     p = pipeline(ALIKE[name]())
     assert ", 3, 8)" not in p.loops().split("out.held")[-1] and "shuffle(out.held" not in p.loops()
-    check(p)
+    assert_agrees(p)
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_others_stay_planes(name: str) -> None:
     p = pipeline(DIFFERENT[name]())
     assert "shuffle(out.held" in p.loops()
-    check(p)
+    assert_agrees(p)
 
 
 def test_sums_begin_with_what_is_there() -> None:
-    check(pipeline(ALIKE["down"](), start=IMG[Y, X, 2 - C]))
+    assert_agrees(pipeline(ALIKE["down"](), start=IMG[Y, X, 2 - C]))
 
 
 def test_several_rows_of_sums_at_once() -> None:
     rows = pt.on("out").update().vectorize("x", 8).unroll("c", 3).unroll("y", 2)
     p = pipeline(ALIKE["across"](), schedule=pt.Schedule(rows.reorder("y", "x", "c", "r.0", "y_u", "c_u", "x_v")))
-    check(p)
+    assert_agrees(p)

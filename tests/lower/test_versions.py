@@ -35,7 +35,7 @@ def smoothed() -> pt.Pipeline:
     return pt.Pipeline(q, shape=(img.shape[0] - 2, img.shape[1] - 1))
 
 
-def check(p: pt.Pipeline, schedule: pt.Schedule, sizes: Sequence[tuple[int, int]]) -> None:
+def assert_agrees(p: pt.Pipeline, schedule: pt.Schedule, sizes: Sequence[tuple[int, int]]) -> None:
     scheduled = p.with_schedule(schedule).with_options(debug=True)
     for size in sizes:
         img = np.arange(size[0] * size[1], dtype=np.float32).reshape(size)
@@ -54,7 +54,9 @@ def test_producers_in_what_blocks_leave_over(kind: str, tail: str, site: str) ->
     inner = {"unroll": "y_u", "vectorize": "y_v"}[kind] if site == "y_t" else site
     if kind == "vectorize" and site == "y_t":
         pytest.skip("nothing is computed at the lanes of a vector")
-    check(accumulated(), pt.Schedule(host, pt.on("b").compute_at("q", inner).split("y", "yo", "yi", 4, tail)), SIZES)
+    assert_agrees(
+        accumulated(), pt.Schedule(host, pt.on("b").compute_at("q", inner).split("y", "yo", "yi", 4, tail)), SIZES
+    )
 
 
 @pytest.mark.parametrize("site", ["yo", "yi", "x"])
@@ -62,7 +64,7 @@ def test_whole_blocks_apart_from_what_they_leave_over(site: str) -> None:
     """Loops of neither vectors nor copies, of which whole blocks have constant extents."""
     host = pt.on("q").split("y", "a", "b", 4, tail="peel").update(0).split("y", "yo", "yi", 8, tail="peel")
     p, schedule = accumulated(), pt.Schedule(host, pt.on("b").compute_at("q", site))
-    check(p, schedule, SIZES)
+    assert_agrees(p, schedule, SIZES)
     assert re.search(r"for q\.u1\.yi in (\S+)\.\.\1 \+ 8:", p.with_schedule(schedule).loops())
 
 
@@ -78,7 +80,7 @@ def test_what_blocks_leave_over_needs_no_more() -> None:
 def test_special_cases_with_blocks(condition: str) -> None:
     host = pt.on("q").split("y", "yo", "yi", 4, tail="guard").unroll("x", 3, tail="guard").specialize(condition)
     for b in (pt.on("b").compute_at("q", "yi"), pt.on("b").store_at("q", "yo").compute_at("q", "yi")):
-        check(smoothed(), pt.Schedule(host, b.split("y", "b1", "b2", 2).split("x", "c1", "c2", 4)), SIZES)
+        assert_agrees(smoothed(), pt.Schedule(host, b.split("y", "b1", "b2", 2).split("x", "c1", "c2", 4)), SIZES)
 
 
 def test_special_cases_that_never_are() -> None:
@@ -93,20 +95,20 @@ def test_special_cases_that_never_are() -> None:
         pt.on("c").store_at("q", "y").compute_at("q", "x1"),
         pt.on("b").compute_root(),
     )
-    check(pt.Pipeline(q, shape=(img.shape[0], img.shape[1] - 3)), schedule, [(8, 34), (4, 11), (3, 5)])
+    assert_agrees(pt.Pipeline(q, shape=(img.shape[0], img.shape[1] - 3)), schedule, [(8, 34), (4, 11), (3, 5)])
 
 
 @pytest.mark.parametrize("one", ["y3", "y2"])
 def test_stored_in_a_loop_of_one_iteration(one: str) -> None:
     host = pt.on("q").split("y", "y1", "y2", 5, tail="guard").split("y2", "y2", "y3", 1)
-    check(smoothed(), pt.Schedule(host, pt.on("b").store_at("q", one).compute_at("q", "x")), SIZES)
+    assert_agrees(smoothed(), pt.Schedule(host, pt.on("b").store_at("q", one).compute_at("q", "x")), SIZES)
 
 
 def test_stored_where_the_rest_has_no_loop() -> None:
     """In the rest of a block of 8, its parts of 4 have no loop; what is stored there is new in each iteration."""
     host = pt.on("q").split("y", "yo", "yi", 8, tail="guard").split("yi", "ym", "yl", 4).unroll("yl").unroll("ym")
     for site in ("yo", "ym", "yl"):
-        check(smoothed(), pt.Schedule(host, pt.on("b").store_at("q", site).compute_at("q", "x")), SIZES)
+        assert_agrees(smoothed(), pt.Schedule(host, pt.on("b").store_at("q", site).compute_at("q", "x")), SIZES)
 
 
 @pytest.mark.parametrize("size", [(1, 13), (2, 5), (7, 9)])
@@ -121,7 +123,7 @@ def test_loops_without_iterations_do_not_start_early(size: tuple[int, int]) -> N
         pt.on("v2"), pt.on("img_edge").compute_root(), pt.on("v0").compute_at("v1", "y1").store_root(),
         pt.on("v1").compute_at("v2", "x").store_root().split("y", "y1", "y2", 3).unroll("y1", 3),
     )  # fmt: skip
-    check(p, schedule, [size])
+    assert_agrees(p, schedule, [size])
 
 
 def test_indices_that_turn() -> None:
@@ -135,7 +137,7 @@ def test_indices_that_turn() -> None:
     p = pt.Pipeline(u, shape=(img.shape[0], 9))
     q_lanes = pt.on("q").compute_root().update(0).reorder("y", "r.0", "x").vectorize("x", 4)
     schedule = pt.Schedule(pt.on("u"), pt.on("s").compute_root(), q_lanes)
-    check(p, schedule, [(1, 1), (2, 5), (5, 17)])
+    assert_agrees(p, schedule, [(1, 1), (2, 5), (5, 17)])
 
 
 @pytest.mark.parametrize("fused", [False, True])
@@ -151,4 +153,4 @@ def test_constants_of_what_blocks_leave_over(fused: bool) -> None:
         pt.on("q").vectorize("x", 4, tail="guard"), d_loops.fuse("y", "x", "p") if fused else d_loops,
         pt.on("img_constant").compute_root(),
     )  # fmt: skip
-    check(p, schedule, SIZES)
+    assert_agrees(p, schedule, SIZES)

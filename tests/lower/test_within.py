@@ -31,7 +31,7 @@ def _at(f: Any, *place: Any) -> Any:
     return f[place]
 
 
-def check(p: pt.Pipeline, *shapes: tuple[int, ...], side: int, dtype: str) -> None:
+def assert_agrees(p: pt.Pipeline, *shapes: tuple[int, ...], side: int, dtype: str) -> None:
     kernel = RNG.integers(-3, 4, (side, side)).astype(np.float32)  # sums are exact in any order
     for shape in shapes:
         img = RNG.integers(0, 9, shape).astype(dtype)
@@ -42,7 +42,7 @@ def check(p: pt.Pipeline, *shapes: tuple[int, ...], side: int, dtype: str) -> No
 @pytest.mark.parametrize(("side", "channels"), [(3, 0), (3, 3), (9, 0), (9, 3)])
 def test_sums_by_default(side: int, channels: int, dtype: str) -> None:
     shapes = [(*s, channels) if channels else s for s in SIZES]
-    check(window(side, dtype, channels), *shapes, side=side, dtype=dtype)
+    assert_agrees(window(side, dtype, channels), *shapes, side=side, dtype=dtype)
 
 
 def test_a_window_of_many_rows_goes_down_strips() -> None:

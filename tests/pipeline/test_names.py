@@ -22,7 +22,7 @@ from tests.schedule.hostile import PLACES, TEXTS, filled
 PICTURE = np.arange(37 * 23, dtype=np.int32).reshape(37, 23)
 
 
-def right(pipeline: pt.Pipeline, *chains: Any, **arguments: Any) -> None:
+def assert_right(pipeline: pt.Pipeline, *chains: Any, **arguments: Any) -> None:
     """The pipeline computes what it means, under its own schedule or the one given."""
     p = pipeline.with_schedule(pt.Schedule(*chains)) if chains else pipeline
     assert np.array_equal(p(**arguments), p.reference(**arguments))
@@ -57,7 +57,7 @@ WORDS = ["out", "min", "u1", "max", "shape", "stride", "value", "held", "lo", "a
 def test_coordinates_may_have_any_name() -> None:
     def check() -> None:
         for a, b in itertools.pairwise(WORDS):
-            right(updated(a, b), pt.on("g"), pt.on("f").compute_at("g", "y"), img=PICTURE)
+            assert_right(updated(a, b), pt.on("g"), pt.on("f").compute_at("g", "y"), img=PICTURE)
 
     isolated(check)
 
@@ -66,9 +66,9 @@ def test_new_loops_may_have_any_name() -> None:
     def check() -> None:
         for a, b in zip(WORDS[::2], WORDS[1::2], strict=True):
             blocks = pt.on("f").split("x", a, b, 4, tail="guard").split(b, b, "lo2", 3).vectorize("lo2")
-            right(doubled(), blocks, img=PICTURE)
+            assert_right(doubled(), blocks, img=PICTURE)
             fused = pt.on("f").split("x", "xo", b, 4).fuse("y", "xo", a).parallel(a, 2)
-            right(doubled(), fused, img=PICTURE)
+            assert_right(doubled(), fused, img=PICTURE)
 
     isolated(check)
 
@@ -84,7 +84,7 @@ def test_loops_of_reductions_may_have_any_name(names: str) -> None:
             f[x] += img()[r[0], x + r[1]]
             first, second = (f"{domain}.{n}" for n in names.split())
             chain = pt.on("f").update().split(first, "a", domain, 2).unroll(second).vectorize("x", 4)
-            right(pt.Pipeline(f, shape=(20,)), chain.reorder("a", domain, "x", second, "x_v"), img=PICTURE)
+            assert_right(pt.Pipeline(f, shape=(20,)), chain.reorder("a", domain, "x", second, "x_v"), img=PICTURE)
 
     isolated(check)
 
@@ -95,8 +95,8 @@ def test_a_loop_may_be_fused_into_its_own_name_again_and_again() -> None:
         f = pt.Func("f")
         f[y, x, c] = img()[y, x] + c * 1000
         p = pt.Pipeline(f, shape=(37, 23, 5))
-        right(p, pt.on("f").fuse("y", "x", "y").fuse("y", "c", "y").parallel("y", 16), img=PICTURE)
-        right(p, pt.on("f").fuse("x", "c", "x").split("x", "x", "xi", 4).fuse("y", "x", "x"), img=PICTURE)
+        assert_right(p, pt.on("f").fuse("y", "x", "y").fuse("y", "c", "y").parallel("y", 16), img=PICTURE)
+        assert_right(p, pt.on("f").fuse("x", "c", "x").split("x", "x", "xi", 4).fuse("y", "x", "x"), img=PICTURE)
 
     isolated(check)
 
@@ -139,7 +139,7 @@ def total(param: str) -> pt.Pipeline:
 def test_loops_that_become_coordinates_are_not_called_like_params(param: str, chain: Any, why: str) -> None:
     with pytest.raises(pt.UserError, match=why):
         total(param).with_schedule(pt.Schedule(chain)).compile(img=PICTURE)
-    isolated(lambda: right(total("other"), chain, img=PICTURE))
+    isolated(lambda: assert_right(total("other"), chain, img=PICTURE))
 
 
 def test_dims_of_inner_reductions_give_way_to_params() -> None:
@@ -166,11 +166,11 @@ def test_everything_may_have_such_a_name(name: str) -> None:
         g[v, x] = f[v, x] + pt.edge(source)[v, x - 1] + pt.sum(f[v, x], over=pt.RDom((0, 2), name=name, names=name))
         p = pt.Pipeline(g, name=name)
         loops = pt.on(g).parallel(v, 4).vectorize("x", 4).specialize(f"{gain.name} > 1")
-        right(p, loops, pt.on(f).compute_at(g, v), **{name: PICTURE})
+        assert_right(p, loops, pt.on(f).compute_at(g, v), **{name: PICTURE})
         debug = p.with_schedule(pt.Schedule(loops, pt.on(f).compute_root())).with_options(debug=True)
         assert np.array_equal(debug(**{name: PICTURE}), p.reference(**{name: PICTURE}))
         for strategy in ("greedy", "posttile"):
-            right(p.with_schedule(strategy), **{name: PICTURE})
+            assert_right(p.with_schedule(strategy), **{name: PICTURE})
         assert pt.Schedule.from_json(p.schedule.to_json()) == p.schedule
 
     isolated(check)
@@ -186,13 +186,13 @@ def test_names_made_of_others_stay_short() -> None:
     g[y, x] = extended[y, x] + pt.wrap(f)[y, x] + pt.edge(f)[y, x + 1]
     p = pt.Pipeline(g, shape=(8, 8))
     assert sorted(map(len, p.graph.stage)) == [1, 200, 200, 200, 201]
-    isolated(lambda: right(p, img=PICTURE))
+    isolated(lambda: assert_right(p, img=PICTURE))
 
 
 # ---- any text in any place of a schedule
 
 
-def check_saved(text: str) -> None:
+def assert_refused_or_right(text: str) -> None:
     """The saved schedule is refused, or right."""
     y, x, k, r = pt.Var("y"), pt.Var("x"), pt.Param("k", "int32", 2), pt.RDom((0, 3), names="x")
     f, g = pt.Func("f"), pt.Func("g")
@@ -205,7 +205,7 @@ def check_saved(text: str) -> None:
         scheduled.loops()
     except pt.UserError:
         return
-    isolated(lambda: right(scheduled, img=PICTURE))
+    isolated(lambda: assert_right(scheduled, img=PICTURE))
 
 
 THERE = st.sampled_from(["f", "g", "y", "x", "r.x", "r.0", "img", "u1", "min", "lo", "xi", "größe", "f.out", "g.0"])
@@ -227,13 +227,13 @@ def any_fields(draw: st.DrawFn) -> str:
 @SETTINGS
 @given(any_fields())
 def test_any_field_is_refused_or_right(text: str) -> None:
-    check_saved(text)
+    assert_refused_or_right(text)
 
 
 @pytest.mark.parametrize("names", [("x_v", "x"), ("y", "y_u"), ("y", "y_p")])
 @pytest.mark.parametrize("how", ["plain", "greedy", "auto"])
 def test_dims_may_be_called_what_parts_of_others_would_be(names: tuple[str, str], how: str) -> None:
-    right(doubled(*names).with_schedule(how), img=PICTURE)
+    assert_right(doubled(*names).with_schedule(how), img=PICTURE)
 
 
 LETTERS = st.text(st.characters(max_codepoint=0x2FF, categories=["Lu", "Ll"]), min_size=1, max_size=4)
@@ -266,4 +266,4 @@ def any_names(draw: st.DrawFn) -> str:
 @SETTINGS
 @given(any_names())
 def test_any_new_name_is_refused_or_right(text: str) -> None:
-    check_saved(text)
+    assert_refused_or_right(text)

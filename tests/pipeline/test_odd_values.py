@@ -10,7 +10,7 @@ import pytest
 
 import pantile as pt
 
-from ..odd_values import ODD, made_or_refused
+from ..odd_values import ODD, assert_made_or_refused
 
 Y, X = pt.vars("y x")
 PIXELS = np.arange(20, dtype="float32").reshape(4, 5)
@@ -98,6 +98,6 @@ def test_works_or_is_refused_at_the_line(place: str) -> None:
     threads = pt.get_num_threads()
     try:
         for value in ODD:
-            made_or_refused(lambda value=value: PLACES[place](value), __file__)
+            assert_made_or_refused(lambda value=value: PLACES[place](value), __file__)
     finally:
         pt.set_num_threads(threads)

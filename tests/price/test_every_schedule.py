@@ -23,7 +23,7 @@ FEW_OF_MANY = [name for name in APPS if not name.startswith("multigrid")] + ["mu
 EXAMPLES = 5
 
 
-def check(found: Price) -> None:
+def assert_sound(found: Price) -> None:
     """A price is a time, and the sum of its parts."""
     assert math.isfinite(found.seconds) and found.seconds > 0
     assert all(s.seconds >= 0 and s.causes.seconds >= 0 and 0 <= s.redundant < 1 for s in found.stages)
@@ -36,14 +36,14 @@ def test_apps(app: str, how: str) -> None:
     found = APPS[app].build()
     for machine in MACHINES[:2]:
         chosen = found.with_schedule(APPS[app].schedule(how, NAMED["aarch64"], cores=2), machine=machine)
-        check(chosen.predict(**APPS[app].sizes["paper"]))
+        assert_sound(chosen.predict(**APPS[app].sizes["paper"]))
 
 
 @pytest.mark.parametrize("strategy", MODELS)
 @pytest.mark.parametrize("app", QUICK)
 def test_strategies(app: str, strategy: str) -> None:
     sizes = APPS[app].sizes["paper"]
-    check(APPS[app].build().with_schedule(strategy, estimates=sizes, machine=MACHINES[0]).predict(**sizes))
+    assert_sound(APPS[app].build().with_schedule(strategy, estimates=sizes, machine=MACHINES[0]).predict(**sizes))
 
 
 @pytest.mark.parametrize("focus", KINDS)
@@ -63,6 +63,6 @@ def test_random_schedules(focus: str) -> None:
             except pt.UserError:  # as a call is: this schedule needs more of the input
                 assert refused_call(chosen, inputs, params)
             else:
-                check(found)
+                assert_sound(found)
 
     each()

@@ -142,7 +142,7 @@ def test_float_sums_run_in_order() -> None:
 def test_reductions_over_a_small_domain(t: str, kind: str) -> None:
     value = cast(t, load("img", "uint8", clamp(Y + R, 0, HEIGHT - 1), X)) * const(1.25, t)
     combine = update((Y, X), op(kind, load("s", t, Y, X), value), over=(("r.0", -1, 3),))
-    run(over_image(stage("s", "y x", const(1, t), updates=(combine,)), out="s"), {"img": IMAGE})
+    assert run(over_image(stage("s", "y x", const(1, t), updates=(combine,)), out="s"), {"img": IMAGE})
 
 
 def test_histogram() -> None:
@@ -170,13 +170,13 @@ def test_scans_forward_and_backward(asked: int) -> None:
     place = 7 - R
     backward = update((place,), load("f", "int32", place + 1) + load("f", "int32", place), over=(("r.0", 0, 8),))
     f = stage("f", "x", X + 1, updates=(forward, backward))
-    run(graph(f, out=(("f", (asked,)),)))
+    assert run(graph(f, out=(("f", (asked,)),)))
 
 
 def test_scan_along_one_axis_of_two() -> None:
     fed = cast("float32", load("img", "uint8", R, X)) * 0.25 + load("f", "float32", R - 1, X) * 0.75
     f = stage("f", "y x", const(0, "float32"), updates=(update((R, X), fed, over=(("r.0", 1, HEIGHT - 1),)),))
-    run(over_image(f, out="f"), {"img": IMAGE})
+    assert run(over_image(f, out="f"), {"img": IMAGE})
 
 
 def test_several_updates_at_constant_places() -> None:
@@ -255,7 +255,7 @@ def test_unselected_reads_of_itself_outside_a_domain_are_harmless() -> None:
 def test_wide_types_stay_exact() -> None:
     f = stage("f", "x", load("img", "uint64", X) * const(3, "uint64"), cast("float64", load("img", "uint64", X)))
     g = graph(f, out=(("f", (2,)),), inputs={"img": ("uint64", 1)})
-    run(g, {"img": np.uint64([2**64 - 1, 2**63 + 12345])})
+    assert run(g, {"img": np.uint64([2**64 - 1, 2**63 + 12345])})
 
 
 def promised(low: int, high: int) -> Graph:

@@ -110,9 +110,7 @@ def run(body: int, counts: npt.NDArray[Any] | None, count: int, threads: int, sc
     return int(function(body, closure, count, scratch_bytes, threads))
 
 
-def run_python(
-    body: Callable[[int, int | None], int], count: int, threads: int, scratch_bytes: int = 0
-) -> int:
+def run_python(body: Callable[[int, int | None], int], count: int, threads: int, scratch_bytes: int = 0) -> int:
     """Run a Python body of (index, scratch address)."""
     callback = Body(lambda closure, index, scratch: body(index, scratch))
     return run(ctypes.cast(callback, ctypes.c_void_p).value or 0, None, count, threads, scratch_bytes)
@@ -147,7 +145,7 @@ def in_new_process(script: str, **environment: str) -> str:
     return done.stdout
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
+def assert_comes_true(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -231,7 +229,7 @@ def test_a_later_error_does_not_replace_the_first(native: dict[str, int]) -> Non
     caller = threading.get_native_id()
 
     def fail_later(closure: int | None, index: int, scratch: int | None) -> int:
-        wait_until(lambda: thread_state(caller) == "S")  # it has failed, and waits for this task
+        assert_comes_true(lambda: thread_state(caller) == "S")  # it has failed, and waits for this task
         return 22
 
     later = Body(fail_later)
@@ -368,7 +366,7 @@ def test_large_scratch_is_kept_up_to_the_limit(scratch_limit: Callable[[int], No
 def test_a_thread_that_ends_gives_its_scratch_back() -> None:
     before = pool().scratch_cached()
     in_new_thread(lambda: pop(push(4 * LARGE_BLOCK)))
-    wait_until(lambda: pool().scratch_cached() <= before)
+    assert_comes_true(lambda: pool().scratch_cached() <= before)
 
 
 # --- nesting and many callers
@@ -440,7 +438,7 @@ def test_idle_workers_sleep(native: dict[str, int]) -> None:
     assert run_python(meet, 3, 3) == 0
     workers = ids - {threading.get_native_id()}
 
-    wait_until(lambda: all(thread_state(worker) == "S" for worker in workers))
+    assert_comes_true(lambda: all(thread_state(worker) == "S" for worker in workers))
     assert run(native["count_one"], np.zeros(9, np.int32), 9, 3) == 0
 
 

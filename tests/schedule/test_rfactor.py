@@ -20,7 +20,7 @@ def image(t: str) -> np.ndarray[Any, np.dtype[Any]]:
     return np.random.default_rng(1).integers(0, 9, (13, 7)).astype(t)
 
 
-def check(graph: Graph, t: str, *asked: StageSchedule) -> Graph:
+def assert_agrees(graph: Graph, t: str, *asked: StageSchedule) -> Graph:
     changed, _ = resolve(graph, Schedule(*asked))
     verify(changed)
     (before,), (after,) = (evaluate(g, {"img": image(t)}, {}) for g in (graph, changed))
@@ -31,7 +31,7 @@ def check(graph: Graph, t: str, *asked: StageSchedule) -> Graph:
 @pytest.mark.parametrize("kind", ["add", "mul", "min", "max"])
 @pytest.mark.parametrize("loop", ["r.y", "r.x"])
 def test_totals(kind: str, loop: str) -> None:
-    changed = check(pipelines.total("int32", kind), "int32", pt.on("total").update().rfactor(loop, "u"))
+    changed = assert_agrees(pipelines.total("int32", kind), "int32", pt.on("total").update().rfactor(loop, "u"))
     assert [s.name for s in changed.stages] == ["total_u", "total"]
     partial, whole = changed.stages
     assert partial.dims == ("u",)
@@ -40,7 +40,7 @@ def test_totals(kind: str, loop: str) -> None:
 
 
 def test_partial_histograms_per_row() -> None:
-    changed = check(pipelines.histogram(), "uint8", pt.on("hist").update().rfactor("r.y", "u"))
+    changed = assert_agrees(pipelines.histogram(), "uint8", pt.on("hist").update().rfactor("r.y", "u"))
     assert changed.stage["hist_u"].dims == ("u", "i")
     assert str(changed.stage["hist"].updates[0].values[0]) == "hist[i] + hist_u[r.y, i]"
 
@@ -49,13 +49,13 @@ def test_partial_histograms_per_row() -> None:
 def test_a_loop_made_by_splits(factor: int) -> None:
     sums = pt.on("total").update().split("r.x", "xo", "xi", factor).rfactor("xi", "u")
     lanes = pt.on("total_u").update().vectorize("u", factor).reorder("r.y", "xo", "u", "u_v")
-    check(pipelines.total(), "int32", lanes, sums)
+    assert_agrees(pipelines.total(), "int32", lanes, sums)
 
 
 def test_a_partial_result_can_be_factored_again() -> None:
     rows = pt.on("total").update().rfactor("r.y", "u").unroll("r.y", 2)
     lanes = pt.on("total_u").update().rfactor("r.x", "v")
-    changed = check(pipelines.total(), "int32", lanes, rows, pt.on("total_u_v").vectorize("u", 4))
+    changed = assert_agrees(pipelines.total(), "int32", lanes, rows, pt.on("total_u_v").vectorize("u", 4))
     assert [s.name for s in changed.stages] == ["total_u_v", "total_u", "total"]
 
 
@@ -66,8 +66,8 @@ def test_several_values_a_condition_and_a_pure_dim() -> None:
     made = stage("f", "y", const(0, "int32"), const(1, "int32"), updates=(rows,))
     total = stage("out", "y", load("f.0", "int32", Y) - load("f.1", "int32", Y))
     g = graph(made, total, out=(("out", (13,)),), inputs={"img": ("int32", 2)})
-    check(g, "int32", pt.on("f").update().split("r.x", "o", "i", 2).rfactor("i", "u"))
-    check(g, "int32", pt.on("f").update().split("r.x", "o", "i", 2).rfactor("o", "u"))
+    assert_agrees(g, "int32", pt.on("f").update().split("r.x", "o", "i", 2).rfactor("i", "u"))
+    assert_agrees(g, "int32", pt.on("f").update().split("r.x", "o", "i", 2).rfactor("o", "u"))
 
 
 def test_what_follows_applies_to_the_combining_update() -> None:
@@ -78,7 +78,9 @@ def test_what_follows_applies_to_the_combining_update() -> None:
 
 @pytest.mark.parametrize("kind", ["add", "mul", "min", "max"])
 def test_two_loops_at_once(kind: str) -> None:
-    changed = check(pipelines.total("int32", kind), "int32", pt.on("total").update().rfactor("r.x", "r.y", "u", "v"))
+    changed = assert_agrees(
+        pipelines.total("int32", kind), "int32", pt.on("total").update().rfactor("r.x", "r.y", "u", "v")
+    )
     partial, whole = changed.stages
     assert (partial.name, partial.dims, partial.updates[0].domain) == ("total_u_v", ("u", "v"), ())
     assert [r.name for r in whole.updates[0].domain] == ["r.x", "r.y"]
@@ -87,9 +89,9 @@ def test_two_loops_at_once(kind: str) -> None:
 def test_blocks_and_lanes_at_once() -> None:
     sums = pt.on("total").update().split("r.y", "yo", "yi", 4).split("r.x", "xo", "xi", 2).rfactor("yo", "xi", "b", "u")
     lanes = pt.on("total_b_u").update().vectorize("u", 2).reorder("b", "yi", "xo", "u", "u_v").parallel("b")
-    check(pipelines.total(), "int32", lanes, sums)
+    assert_agrees(pipelines.total(), "int32", lanes, sums)
 
 
 def test_two_loops_of_a_histogram_at_once() -> None:
-    changed = check(pipelines.histogram(), "uint8", pt.on("hist").update().rfactor("r.y", "r.x", "u", "v"))
+    changed = assert_agrees(pipelines.histogram(), "uint8", pt.on("hist").update().rfactor("r.y", "r.x", "u", "v"))
     assert changed.stage["hist_u_v"].dims == ("u", "v", "i")

@@ -20,7 +20,7 @@ def saved(*directives: Any, stage: str = "f") -> str:
     return json.dumps({"format": 1, "stages": {stage: list(directives)}})
 
 
-def refusal(text: Any) -> str:
+def assert_refused(text: Any) -> str:
     with pytest.raises(UserError) as caught:
         Schedule.from_json(text)
     message = str(caught.value)
@@ -35,13 +35,13 @@ def test_every_field_refuses_what_is_no_name(place: tuple[object, ...]) -> None:
     for text in TEXTS.values():
         # Some are expressions, which the pipeline will refuse.
         if place[0] != "specialize" or text not in ("0", "\ufb01"):
-            refusal(saved(filled(place, text)))
+            assert_refused(saved(filled(place, text)))
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_stages_and_verbs_refuse_it_too(text: str) -> None:
-    refusal(saved(stage=text))
-    refusal(saved([text, "x"]))
+    assert_refused(saved(stage=text))
+    assert_refused(saved([text, "x"]))
 
 
 # Directives that are as good without what stands last in them.
@@ -57,7 +57,7 @@ WRONG: list[Any] = [None, True, False, 1.5, -1, 0.0, [], ["x"], {}, {"x": 1}, 10
 def test_every_field_refuses_what_is_of_another_type(place: tuple[object, ...]) -> None:
     for value in WRONG:
         if value != {} or place not in WITHOUT_THEIR_LAST:
-            refusal(saved(filled(place, value)))
+            assert_refused(saved(filled(place, value)))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,8 @@ def test_every_field_refuses_what_is_of_another_type(place: tuple[object, ...]) 
     ],
 )  # fmt: skip
 def test_what_is_no_saved_schedule_is_refused(text: Any, why: str) -> None:
-    assert why in refusal(text)
+    message = assert_refused(text)
+    assert why in message
 
 
 text = st.text(max_size=6)

@@ -30,7 +30,7 @@ def scan(step: Callable[[Any, Any], Any], up: bool = False, first: int = 0) -> p
     return pt.Pipeline(out, shape=img.shape)
 
 
-def agrees(p: pt.Pipeline, *asked: pt.StageSchedule, **arrays: Any) -> pt.Pipeline:
+def assert_agrees(p: pt.Pipeline, *asked: pt.StageSchedule, **arrays: Any) -> pt.Pipeline:
     scheduled = p.with_schedule(pt.Schedule(*asked))
     np.testing.assert_array_equal(scheduled(**arrays), p.reference(**arrays))
     return scheduled
@@ -44,13 +44,13 @@ IN_STRIPS = pt.on("f").update().strips("r.y", "s", 4)
 @pytest.mark.parametrize("rows", [1, 2, 4, 5, 16, 23])
 def test_down_and_up(rows: int, up: bool, target: str) -> None:
     p = scan(lambda before, at: 7 * before, up)
-    agrees(p if target == "host" else p.with_options(target=target), IN_STRIPS, img=picture(rows))
+    assert_agrees(p if target == "host" else p.with_options(target=target), IN_STRIPS, img=picture(rows))
 
 
 @pytest.mark.parametrize("up", [False, True])
 @pytest.mark.parametrize("first", [1, 3, 4, 6])
 def test_what_the_scan_does_not_reach_is_kept(first: int, up: bool) -> None:
-    agrees(scan(lambda before, at: 7 * before, up, first), IN_STRIPS, img=picture(21))
+    assert_agrees(scan(lambda before, at: 7 * before, up, first), IN_STRIPS, img=picture(21))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_the_scan_does_not_reach_is_kept(first: int, up: bool) -> None:
     ],
 )
 def test_linear_steps(step: Callable[[Any, Any], Any]) -> None:
-    agrees(scan(step), IN_STRIPS, img=picture(19))
+    assert_agrees(scan(step), IN_STRIPS, img=picture(19))
 
 
 def twice() -> pt.Pipeline:
@@ -84,18 +84,20 @@ def test_down_and_up_again(lengths: tuple[int | None, ...]) -> None:
     asked = pt.on("f")
     for k, length in enumerate(lengths):
         asked = asked if length is None else asked.update(k).strips("r.y", f"s{k}", length)
-    agrees(twice(), asked, img=picture(22))
+    assert_agrees(twice(), asked, img=picture(22))
 
 
 def test_the_other_update_keeps_its_directives() -> None:
-    p = agrees(twice(), pt.on("f").update(0).strips("r.y", "s", 4).update(1).reorder("r.y", "x"), img=picture(22))
+    p = assert_agrees(
+        twice(), pt.on("f").update(0).strips("r.y", "s", 4).update(1).reorder("r.y", "x"), img=picture(22)
+    )
     assert "for f.u1.r.y" in p.loops() and "f.u2" not in p.loops()
 
 
 def test_a_strip_of_both_in_registers() -> None:
     """Where both scans have the same strips, one strip is all that the second needs of the first."""
     strips = pt.on("f").compute_inline().update(0).strips("r.y", "down", 4).update(1).strips("r.y", "up", 4)
-    p = agrees(
+    p = assert_agrees(
         twice(),
         strips,
         pt.on("out").split("y", "strip", "row", 4, tail="guard").reorder("strip", "x", "row"),
@@ -119,6 +121,7 @@ def test_names_that_exist() -> None:
     out[y, x] = taken[y, x] + 1
     with pytest.raises(pt.UserError, match="a stage would be called 'f_s', which exists"):
         pt.Pipeline([out, scan_func()], shape=[img.shape] * 2).with_schedule(pt.Schedule(IN_STRIPS, pt.on("f_s")))
+
 
 def scan_func() -> pt.Func:
     f = pt.Func("f")

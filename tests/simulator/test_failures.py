@@ -17,7 +17,7 @@ from .hand_built import ZERO, B, K, T, index, kernel, load, number, registers, r
 from .test_kernels import blur_rows, floats
 
 
-def fails(k: Kernel, text: str, blocks: int = 2, img: int = 1000, out: int = 1000) -> SimulationError:
+def assert_fails(k: Kernel, text: str, blocks: int = 2, img: int = 1000, out: int = 1000) -> SimulationError:
     with pytest.raises(SimulationError) as caught:
         run(k, blocks, np.zeros(out, np.float32), floats(img))
     assert str(caught.value) == text
@@ -25,7 +25,7 @@ def fails(k: Kernel, text: str, blocks: int = 2, img: int = 1000, out: int = 100
 
 
 def test_a_barrier_is_missing() -> None:
-    fails(
+    assert_fails(
         blur_rows(barrier=False),
         "kernel k, block 0, thread 0: reads tile at element 1, written by thread 1 without a barrier in between",
     )
@@ -42,7 +42,7 @@ def test_a_barrier_is_missing_before_the_next_write() -> None:
             threads(64, store("out", (B * 3 + K) * 64 + T, neighbour)),
         ),
     )  # fmt: skip
-    fails(
+    assert_fails(
         kernel(body, bytes_shared=256),
         "kernel k, block 0, thread 0: writes s at element 0, read by thread 63 without a barrier in between",
     )
@@ -52,7 +52,7 @@ def test_a_barrier_is_missing_where_memory_is_shared() -> None:
     first = shared("f", 64, threads(64, store("f", T, number(1.0))), Barrier(),
                    threads(64, store("out", B * 64 + T, load("f", index(63) - T))))  # fmt: skip
     second = shared("g", 64, threads(64, store("g", T, number(2.0))))
-    fails(
+    assert_fails(
         kernel(first, second, bytes_shared=256),
         "kernel k, block 0, thread 0: writes g at element 0, read by thread 63 without a barrier in between",
     )
@@ -82,9 +82,9 @@ def test_asynchronous_copies_are_waited_for() -> None:
     run(copied_ahead(), 2, out, img)
     np.testing.assert_array_equal(out.reshape(2, 4, 64), [np.roll(img.reshape(4, 64), -1, axis=1)] * 2)
     early = "reads s at element 1, to which a copy is on its way that nobody has waited for"
-    fails(copied_ahead(waits=False), f"kernel k, block 0, thread 0: {early}")
-    fails(copied_ahead(commits=False), f"kernel k, block 0, thread 0: {early}")
-    fails(
+    assert_fails(copied_ahead(waits=False), f"kernel k, block 0, thread 0: {early}")
+    assert_fails(copied_ahead(commits=False), f"kernel k, block 0, thread 0: {early}")
+    assert_fails(
         copied_ahead(barrier=False),
         "kernel k, block 0, thread 0: reads s at element 1, written by thread 1 without a barrier in between",
     )
@@ -95,7 +95,7 @@ def test_a_barrier_comes_behind_the_wait() -> None:
     copy = threads(64, Store("s", (T,), load("img", T), manner=Manner.ASYNCHRONOUS))
     body = shared("s", 64, copy, Commit(), Barrier(), Wait(0),
                   threads(64, store("out", B * 64 + T, load("s", index(63) - T))))  # fmt: skip
-    fails(
+    assert_fails(
         kernel(body, bytes_shared=256),
         "kernel k, block 0, thread 0: reads s at element 63, written by thread 63 without a barrier in between",
     )
@@ -112,7 +112,7 @@ def test_all_but_the_last_groups_are_waited_for() -> None:
         return kernel(shared("s", 192, *copies, Wait(1), Barrier(), used), bytes_shared=768)
 
     run(read(1), 2, np.zeros(128, np.float32), floats(192))
-    fails(
+    assert_fails(
         read(2),
         "kernel k, block 0, thread 0: reads s at element 191, to which a copy is on its way that nobody has waited for",
     )
@@ -134,12 +134,14 @@ def test_threads_combine_one_place() -> None:
     run(made(begin, Barrier(), meet, meet, Barrier(), end), 1, out, img)
     np.testing.assert_allclose(out, 2 * img.reshape(32, 2).sum(axis=1), rtol=1e-6)
     combined = "kernel k, block 0, thread 1: combines s at element 0, written by thread 0 without a barrier in between"
-    fails(made(begin, meet, Barrier(), end), combined)
-    fails(
+    assert_fails(made(begin, meet, Barrier(), end), combined)
+    assert_fails(
         made(begin, Barrier(), meet, end),
         "kernel k, block 0, thread 0: reads s at element 0, written by several threads without a barrier in between",
     )
-    fails(made(meet), "kernel k, block 0, thread 0: s is read at element 0 of shared memory, which nobody has written")
+    assert_fails(
+        made(meet), "kernel k, block 0, thread 0: s is read at element 0 of shared memory, which nobody has written"
+    )
 
 
 def test_blocks_combine_one_place() -> None:
@@ -147,7 +149,7 @@ def test_blocks_combine_one_place() -> None:
     out, img = np.zeros(64, np.float32), floats(64)
     run(first, 2, out, img)
     meet = threads(64, combine("out", T // 2, load("img", T)))
-    fails(
+    assert_fails(
         kernel(meet, Barrier(), threads(32, store("out", T, number(1.0)))),
         "kernel k, block 0, thread 0: out is combined at element 0 of its memory, which nobody has written",
     )
@@ -156,49 +158,52 @@ def test_blocks_combine_one_place() -> None:
 def test_two_threads_write_one_place() -> None:
     text = "kernel k, block 0, thread 0: writes s at element 0, written by thread 1 without a barrier in between"
     values = load("img", T)
-    fails(kernel(shared("s", 32, threads(64, store("s", T // 2, values))), bytes_shared=128), text)
+    assert_fails(kernel(shared("s", 32, threads(64, store("s", T // 2, values))), bytes_shared=128), text)
     # One thread loop may write the same value twice, two may not.
     same = store("s", T // 2, load("img", T // 2))
     run(kernel(shared("s", 32, threads(64, same)), bytes_shared=128), 1, np.zeros(1, np.float32), floats(64))
     run(kernel(shared("s", 32, threads(64, same, same)), bytes_shared=128), 1, np.zeros(1, np.float32), floats(64))
     other = threads(64, store("s", index(31) - T // 2, load("img", index(31) - T // 2)))
-    fails(
+    assert_fails(
         kernel(shared("s", 32, threads(64, same), other), bytes_shared=128),
         "kernel k, block 0, thread 0: writes s at element 31, written by thread 63 without a barrier in between",
     )
 
 
 def test_bytes_of_one_word_are_different_places() -> None:
-    body = shared("s", 64, threads(64, store("s", T, load("img", T, UINT8))), t=UINT8)
-    run(kernel(body, buffers=(("img", UINT8),), bytes_shared=64), 1, np.zeros(64, np.uint8), written=())
+    each = threads(64, store("s", T, load("img", T, UINT8)))
+    body = shared("s", 64, each, Barrier(), threads(64, store("out", T, load("s", T, UINT8))), t=UINT8)
+    out, img = np.zeros(64, np.uint8), np.arange(64, dtype=np.uint8)
+    run(kernel(body, buffers=(("out", UINT8), ("img", UINT8)), bytes_shared=64), 1, out, img)
+    assert (out == img).all()
 
 
 def test_threads_race_in_global_memory() -> None:
     body = [threads(64, store("out", B * 64 + T, number(1.0))),
             threads(64, store("out", B * 64 + T, load("out", B * 64 + (T + 1) % 64) + number(1.0)))]  # fmt: skip
     text = "kernel k, block 0, thread 0: reads out at element 1, written by thread 1 without a barrier in between"
-    fails(kernel(*body), text)
+    assert_fails(kernel(*body), text)
     text = "kernel k, block 0, thread 0: writes out at element 0, read by thread 63 without a barrier in between"
-    fails(kernel(body[0], Barrier(), body[1]), text)
+    assert_fails(kernel(body[0], Barrier(), body[1]), text)
 
 
 def test_blocks_race() -> None:
     value = load("img", B)
-    fails(
+    assert_fails(
         kernel(threads(64, store("out", B * 63 + T, value))),
         "kernel k, block 0, thread 63: writes out at element 63, written by block 1 in the same launch",
     )
     run(kernel(threads(64, store("out", B * 63 + T, number(3.0)))), 2, np.zeros(127, np.float32), floats(1))
     next_block = load("out", (B * 64 + T + 64) % 128)
     own = threads(64, store("out", B * 64 + T, value))
-    fails(
+    assert_fails(
         kernel(own, Barrier(), threads(64, store("out", B * 64 + T, next_block))),
         "kernel k, block 0, thread 0: reads out at element 64, written by block 1 in the same launch",
     )
 
 
 def test_blocks_of_different_lots_race() -> None:
-    fails(
+    assert_fails(
         kernel(threads(64, store("out", B % 1025 * 64 + T, load("img", B)))),
         "kernel k, block 1025, thread 0: writes out at element 0, written by block 0 in the same launch",
         blocks=1026, img=1026, out=1025 * 64,
@@ -208,12 +213,12 @@ def test_blocks_of_different_lots_race() -> None:
 @pytest.mark.parametrize(("offset", "who"), [(0, "block 1, thread 36"), (-3, "block 0, thread 0")])
 def test_outside_of_global_memory(offset: int, who: str) -> None:
     at, element = B * 64 + T + offset, 100 if offset == 0 else offset
-    fails(
+    assert_fails(
         kernel(threads(64, store("out", B * 64 + T, load("img", at)))),
         f"kernel k, {who}: img is read at element {element} of its memory, which has elements 0 .. 99",
         img=100,
     )
-    fails(
+    assert_fails(
         kernel(threads(64, store("out", at, number(1.0)))),
         f"kernel k, {who}: out is written at element {element} of its memory, which has elements 0 .. 99",
         out=100,
@@ -237,15 +242,15 @@ def test_between_the_elements_of_an_array() -> None:
 
 
 def test_outside_of_shared_memory_and_registers() -> None:
-    fails(
+    assert_fails(
         kernel(shared("s", 60, threads(64, store("s", T, number(1.0)))), bytes_shared=240),
         "kernel k, block 0, thread 60: s is written at element 60 of shared memory, where it has 60",
     )
-    fails(
+    assert_fails(
         kernel(shared("s", 64, threads(64, store("s", T, number(1.0)))), bytes_shared=240),
         "kernel k, block 0: s is at bytes 0 .. 255 of shared memory, of which there are 240",
     )
-    fails(
+    assert_fails(
         kernel(threads(64, registers("r", 2, store("r", T // 16, number(1.0))))),
         "kernel k, block 0, thread 32: r is written at element 2 of registers, where it has 2",
     )
@@ -254,16 +259,16 @@ def test_outside_of_shared_memory_and_registers() -> None:
 def test_read_before_written() -> None:
     some = threads(63, store("s", T, number(1.0)))
     every = threads(64, store("out", B * 64 + T, load("s", T)))
-    fails(
+    assert_fails(
         kernel(shared("s", 64, some, Barrier(), every), bytes_shared=256),
         "kernel k, block 0, thread 63: s is read at element 63 of shared memory, which nobody has written",
     )
     once = If(op("eq", T, index(5)), store("r", ZERO, number(1.0)))
-    fails(
+    assert_fails(
         kernel(threads(64, registers("r", 1, once, store("out", B * 64 + T, load("r", ZERO))))),
         "kernel k, block 0, thread 0: r is read at element 0 of registers, which the thread has not written",
     )
-    fails(
+    assert_fails(
         kernel(threads(64, store("out", B * 64 + T, load("out", B * 64 + T)))),
         "kernel k, block 0, thread 0: out is read at element 0 of its memory, which nobody has written",
     )
@@ -272,7 +277,7 @@ def test_read_before_written() -> None:
 def test_values_do_not_outlive_a_buffer() -> None:
     first = If(op("eq", K, ZERO), threads(64, store("s", T, number(1.0))))
     every = threads(64, store("out", (B * 2 + K) * 64 + T, load("s", T)))
-    fails(
+    assert_fails(
         kernel(serial(2, shared("s", 64, first, Barrier(), every)), bytes_shared=256),
         "kernel k, block 0, thread 0: s is read at element 0 of shared memory, which nobody has written",
     )
@@ -282,7 +287,7 @@ def test_buffers_that_share_memory_live_one_after_the_other() -> None:
     inner = shared("g", 32, threads(32, store("g", T, number(2.0))), Barrier(), offset=128)
     body = shared("f", 64, threads(64, store("f", T, number(1.0))), Barrier(), inner,
                   threads(64, store("out", B * 64 + T, load("f", T))))  # fmt: skip
-    fails(
+    assert_fails(
         kernel(body, bytes_shared=256),
         "kernel k, block 0, thread 32: f is read at element 32 of shared memory, which holds a value of g",
     )
@@ -292,7 +297,7 @@ def test_threads_do_not_all_come_to_a_barrier() -> None:
     mine = registers(
         "r", 1, threads(64, store("r", ZERO, load("img", T))), If(op("lt", load("r", ZERO), number(0.5)), Barrier())
     )
-    found = fails(kernel(mine), "kernel k, block 0, thread 1: waits at a barrier that thread 0 does not come to")
+    found = assert_fails(kernel(mine), "kernel k, block 0, thread 1: waits at a barrier that thread 0 does not come to")
     assert (found.kernel, found.block, found.thread) == ("k", 0, 1)
     again = pickle.loads(pickle.dumps(found))
     assert str(again) == str(found)
@@ -301,16 +306,18 @@ def test_threads_do_not_all_come_to_a_barrier() -> None:
 def test_threads_leave_a_loop_with_a_barrier_apart() -> None:
     times = op("select", op("lt", load("r", ZERO), number(0.5)), index(2), index(1))
     bounds = registers("r", 1, threads(64, store("r", ZERO, load("img", T))), serial(times, Barrier()))
-    fails(kernel(bounds), "kernel k, block 0, thread 1: waits at a barrier that thread 0 does not come to")
+    assert_fails(kernel(bounds), "kernel k, block 0, thread 1: waits at a barrier that thread 0 does not come to")
 
 
 def test_no_barrier_in_a_thread_loop() -> None:
-    fails(kernel(threads(64, Barrier())), "kernel k, block 0: there is a barrier in loop t, which threads leave apart")
+    assert_fails(
+        kernel(threads(64, Barrier())), "kernel k, block 0: there is a barrier in loop t, which threads leave apart"
+    )
 
 
 def test_a_lane_that_is_not_active_is_asked() -> None:
     neighbour = FromLane(FLOAT32, 1, load("img", T), (T + 1) % 32)
-    fails(
+    assert_fails(
         kernel(threads(64, If(T < 40, store("out", B * 64 + T, neighbour)))),
         "kernel k, block 0, thread 32: takes part in a shuffle in which thread 40 of its warp is not active",
     )
@@ -318,7 +325,7 @@ def test_a_lane_that_is_not_active_is_asked() -> None:
 
 
 def test_a_lane_that_no_warp_has_is_asked() -> None:
-    fails(
+    assert_fails(
         kernel(threads(64, store("out", B * 64 + T, FromLane(FLOAT32, 1, load("img", T), T % 32 + 1)))),
         "kernel k, block 0, thread 31: asks for the value of lane 32; a warp has lanes 0 .. 31",
     )
@@ -327,7 +334,7 @@ def test_a_lane_that_no_warp_has_is_asked() -> None:
 def test_floats_of_equal_value_and_other_bits_are_not_the_same() -> None:
     zeros = op("mul", number(0.0), op("select", op("lt", T, index(1)), number(-1.0), number(1.0)))
     body = shared("s", 1, threads(64, store("s", ZERO, zeros)))
-    fails(
+    assert_fails(
         kernel(body, bytes_shared=4),
         "kernel k, block 0, thread 0: writes s at element 0, written by thread 63 without a barrier in between",
     )

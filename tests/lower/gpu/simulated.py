@@ -85,7 +85,7 @@ def order(s: Stmt) -> Iterator[str]:
             yield i.var
 
 
-def agrees(p: pt.Pipeline, **arguments: object) -> list[Counts]:
+def assert_agrees(p: pt.Pipeline, **arguments: object) -> list[Counts]:
     """Compare with the reference; what each launch did."""
     with counting() as counts:
         found = p(**arguments)

@@ -14,7 +14,7 @@ from pantile.ir.visit import block
 from pantile.lower.gpu.barriers import with_barriers
 from pantile.target.kinds import Kind, Memory
 
-from .simulated import agrees, barriers, blur, kernels, order, picture, x, y
+from .simulated import assert_agrees, barriers, blur, kernels, order, picture, x, y
 
 T = Var(INDEX, 1, "t")
 
@@ -107,7 +107,7 @@ def chain(stages: int) -> pt.Pipeline:
 
 def test_one_for_each_stage_of_a_block() -> None:
     for stages in (2, 3, 5):
-        (count,) = agrees(chain(stages), img=picture(9, 50))
+        (count,) = assert_agrees(chain(stages), img=picture(9, 50))
         assert count.barriers == (stages - 1) * count.blocks
 
 
@@ -117,5 +117,5 @@ def test_a_window_of_rows_in_a_serial_loop() -> None:
              pt.on("rows").compute_at("out", "yi").store_at("out", "xo").thread("x"))  # fmt: skip
     (kernel,) = kernels(p)
     assert barriers(kernel.body) >= 2
-    agrees(p, img=picture(20, 70))
+    assert_agrees(p, img=picture(20, 70))
     np.testing.assert_equal(p(img=picture(20, 70)).shape, (18, 68))

@@ -13,7 +13,7 @@ from pantile.ir.visit import children, walk
 from pantile.lower.gpu.blocks import blocks
 from pantile.target.kinds import Kind
 
-from .simulated import agrees, blur, kernels, loops, of_kind, picture, x, y
+from .simulated import assert_agrees, blur, kernels, loops, of_kind, picture, x, y
 
 
 def serial() -> pt.Pipeline:
@@ -24,7 +24,7 @@ def test_what_no_block_loop_was_asked_for_is_one_block() -> None:
     found = of_kind(loops(serial(), "blocks"), Kind.BLOCK)
     assert [s.var for s in found] == ["rows.block", "out.block"]
     assert all(isinstance(s.extent, Const) and s.extent.value == 1 for s in found)
-    counts = agrees(serial(), img=picture(7, 9))
+    counts = assert_agrees(serial(), img=picture(7, 9))
     assert [(c.blocks, c.threads) for c in counts] == [(1, 32), (1, 32)]
 
 
@@ -43,7 +43,7 @@ def test_all_stores_are_in_block_loops() -> None:
 
 def test_serial_loops_around_blocks_stay_on_the_host() -> None:
     p = blur(pt.on("out").split("x", "xo", "xi", 8).reorder("y", "xo", "xi").block("xo").thread("xi"))
-    counts = agrees(p, img=picture(6, 40))
+    counts = assert_agrees(p, img=picture(6, 40))
     assert [c.blocks for c in counts[-4:]] == [5] * 4, "a launch for each row"
 
 
@@ -58,7 +58,7 @@ def test_a_rest_is_on_its_own() -> None:
         inner = of_kind(s.body, Kind.BLOCK)
         assert not inner or _leads_to(s, inner[0])
     for shape in ((1, 1), (4, 8), (9, 21), (3, 30)):
-        agrees(p, img=picture(*shape))
+        assert_agrees(p, img=picture(*shape))
 
 
 def _leads_to(s: For, inner: For) -> bool:

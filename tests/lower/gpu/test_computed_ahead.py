@@ -13,7 +13,7 @@ from pantile.ir.nodes import Alloc, Barrier, For, Manner, Store, Wait
 from pantile.ir.visit import walk
 from pantile.target.kinds import Kind
 
-from .simulated import agrees, kernels
+from .simulated import assert_agrees, kernels
 
 i, j = pt.vars("i j")
 
@@ -52,16 +52,16 @@ def matrices(rows: int, inner: int, columns: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("ahead", [1, 2, 3])
 @pytest.mark.parametrize("size", [(16, 40, 32), (19, 37, 33), (8, 8, 16), (9, 5, 17), (9, 16, 17)], ids=str)
 def test_results(ahead: int, size: tuple[int, int, int]) -> None:
-    agrees(product(ahead), **matrices(*size))
+    assert_agrees(product(ahead), **matrices(*size))
 
 
 def test_results_of_vectors_and_of_what_is_computed() -> None:
-    agrees(product(2, factor=3, wide=True), **matrices(24, 50, 36))
+    assert_agrees(product(2, factor=3, wide=True), **matrices(24, 50, 36))
 
 
 def test_threads_wait_once_per_iteration() -> None:
     """Whole slices: 40/8. Without slots there are two barriers for each, one before and one behind the copies."""
-    (ahead,), (plain,) = (agrees(product(n), **matrices(16, 40, 32)) for n in (1, 0))
+    (ahead,), (plain,) = (assert_agrees(product(n), **matrices(16, 40, 32)) for n in (1, 0))
     blocks = 4
     assert ahead.barriers < plain.barriers
     assert plain.barriers - ahead.barriers == 5 * blocks
@@ -141,8 +141,10 @@ def test_what_is_computed_in_the_same_loop_is_not_read() -> None:
         p.with_schedule(pt.Schedule(host, at, pt.on("g").compute_at("out", "row").thread("x")))
     inlined = p.with_schedule(pt.Schedule(host, at, pt.on("g").compute_inline()))
     picture = np.random.default_rng(0).random((21, 70), dtype=np.float32)
-    agrees(inlined, img=picture)
-    agrees(p.with_schedule(pt.Schedule(host, at, pt.on("g").compute_at("out", "xo").thread("y", "x"))), img=picture)
+    assert_agrees(inlined, img=picture)
+    assert_agrees(
+        p.with_schedule(pt.Schedule(host, at, pt.on("g").compute_at("out", "xo").thread("y", "x"))), img=picture
+    )
 
 
 def test_what_updates_follow_is_not_copied_asynchronously() -> None:
@@ -155,4 +157,6 @@ def test_what_updates_follow_is_not_copied_asynchronously() -> None:
     p = pt.Pipeline(out, shape=(img.shape[0] - 1, img.shape[1]), target="cuda-sim")
     host = pt.on("out").tile("y", "x", "yo", "xo", "row", "xi", 4, 32).block("yo", "xo").thread("xi")
     at = pt.on("f").compute_at("out", "row").thread("x").update().thread("x").compute_ahead()
-    agrees(p.with_schedule(pt.Schedule(host, at)), img=np.random.default_rng(0).random((21, 70), dtype=np.float32))
+    assert_agrees(
+        p.with_schedule(pt.Schedule(host, at)), img=np.random.default_rng(0).random((21, 70), dtype=np.float32)
+    )

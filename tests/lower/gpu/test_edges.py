@@ -11,7 +11,7 @@ from pantile.ir.nodes import Stmt
 from pantile.ir.visit import all_expressions
 from pantile.target.kinds import Kind
 
-from .simulated import agrees, blur, branches, kernels, loops, of_kind, picture
+from .simulated import assert_agrees, blur, branches, kernels, loops, of_kind, picture
 
 TILES = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
 
@@ -45,25 +45,25 @@ def test_nothing_is_decided_for_loops_that_shall_not() -> None:
     never = TILES.partition("yo", "never").partition("xo", "never")
     p = blur(never, pt.on("rows").compute_at("out", "xo").thread("y", "x"), clamped=True)
     assert not branches(loops(p, "edges"))
-    agrees(p, img=picture(20, 70))
+    assert_agrees(p, img=picture(20, 70))
 
 
 def test_where_a_block_begins_is_no_reason_for_two_versions() -> None:
     """It is a minimum, computed once per block either way."""
     p = blur(TILES, pt.on("rows").compute_inline())
     assert not branches(loops(p, "edges"))
-    agrees(p, img=picture(22, 71))
+    assert_agrees(p, img=picture(22, 71))
 
 
 def test_but_for_threads_that_have_several_elements_side_by_side() -> None:
     wide = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 128).split("xi", "xi", "own", 4)
     p = blur(wide.vectorize("own").block("yo", "xo").thread("yi", "xi"), pt.on("rows").compute_inline())
     assert len(branches(loops(p, "edges"))) == 1
-    agrees(p, img=picture(22, 171))
+    assert_agrees(p, img=picture(22, 171))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (7, 31), (8, 32), (9, 33), (16, 64), (25, 100), (1, 97), (41, 1)])
 def test_sizes_smaller_and_larger_than_blocks(shape: tuple[int, int]) -> None:
-    agrees(one_kernel(), img=picture(*shape))
-    agrees(one_kernel(pt.on("rows").compute_at("out", "xi")), img=picture(*shape))
-    agrees(blur(clamped=True), img=picture(*shape))
+    assert_agrees(one_kernel(), img=picture(*shape))
+    assert_agrees(one_kernel(pt.on("rows").compute_at("out", "xi")), img=picture(*shape))
+    assert_agrees(blur(clamped=True), img=picture(*shape))

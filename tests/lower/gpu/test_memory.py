@@ -13,7 +13,7 @@ from pantile.ir.nodes import Alloc, Stmt, Store
 from pantile.ir.visit import all_loads, walk
 from pantile.target.kinds import Memory
 
-from .simulated import agrees, blur, kernels, loops, picture, x, y
+from .simulated import assert_agrees, blur, kernels, loops, picture, x, y
 
 TILES = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
 
@@ -47,7 +47,7 @@ def test_a_thread_keeps_its_own() -> None:
     p = blur(TILES, pt.on("rows").compute_at("out", "xi"))
     (kernel,) = kernels(p)
     assert allocated(kernel.body) == {"rows": (Memory.REGISTER, 3, None)} and kernel.shared == 0
-    agrees(p, img=picture(30, 70))
+    assert_agrees(p, img=picture(30, 70))
 
 
 def of_four() -> pt.Pipeline:
@@ -68,7 +68,7 @@ def test_lifetimes_that_overlap_have_places_apart() -> None:
     found = sorted((at, at + size * 4) for _, size, at in allocated(kernel.body).values() if at is not None)
     assert len(found) == 3
     assert kernel.shared >= max(end for _, end in found)
-    agrees(of_four(), img=picture(30, 70))
+    assert_agrees(of_four(), img=picture(30, 70))
 
 
 def test_lifetimes_that_do_not_share_a_place() -> None:
@@ -82,7 +82,7 @@ def test_lifetimes_that_do_not_share_a_place() -> None:
     inner = [pt.on(n).compute_at("out", "xo").thread("y", "x") for n in ("f", "g")]
     p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] - 1), target="cuda-sim")
     p = p.with_schedule(pt.Schedule(update, *inner))
-    agrees(p, img=picture(30, 70))
+    assert_agrees(p, img=picture(30, 70))
     for kernel in kernels(p):
         ((_, size, at),) = allocated(kernel.body).values()
         assert (size, at) == (8 * 33, 0)
@@ -105,7 +105,7 @@ def test_an_input_that_is_copied_into_the_block() -> None:
              pt.on("near").compute_at("out", "xo").thread("u", "v").store_in("shared"))  # fmt: skip
     (kernel,) = kernels(p)
     assert allocated(kernel.body)["near"] == (Memory.SHARED, 10 * 34, 0)
-    agrees(p, img=picture(30, 70))
+    assert_agrees(p, img=picture(30, 70))
     np.testing.assert_array_equal(p(img=np.ones((5, 5), np.float32)), np.full((3, 3), 9.0))
 
 

@@ -12,7 +12,7 @@ from pantile.expr.visit import walk_loads
 from pantile.ir.nodes import Store
 from pantile.ir.visit import all_loads, walk
 
-from .simulated import agrees, blur, loops, picture, realized, sizes
+from .simulated import assert_agrees, blur, loops, picture, realized, sizes
 
 ROWS = (
     pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 32, 32).split("yi", "ty", "row", 8)
@@ -29,7 +29,7 @@ def test_registers_are_numbered(clamped: bool) -> None:
     accesses += [s.indices for s in walk(made) if isinstance(s, Store) and s.buffer == "rows"]
     assert accesses and all(isinstance(i, Const) for indices in accesses for i in indices)
     assert not re.search(r"\.local", p.asm("sm_80"))
-    agrees(p, img=picture(50, 70))
+    assert_agrees(p, img=picture(50, 70))
 
 
 def test_rows_that_slide_along_unrolled_ones() -> None:
@@ -37,7 +37,7 @@ def test_rows_that_slide_along_unrolled_ones() -> None:
     assert all(sizes(r) == [3, 1] for r in realized(loops(p, "own"), "rows"))
     assert not re.search(r"\.local", p.asm("sm_80"))
     for size in ((50, 70), (34, 34), (33, 40), (9, 5), (3, 3)):
-        agrees(p, img=picture(*size))
+        assert_agrees(p, img=picture(*size))
 
 
 def test_rows_of_a_serial_loop_are_not_numbers() -> None:
@@ -46,4 +46,4 @@ def test_rows_of_a_serial_loop_are_not_numbers() -> None:
     made = loops(p, "own")
     (first, *_) = [e for s in walk(made) for e in walk_loads(*(s.indices if isinstance(s, Store) else ()))] or [None]
     assert first is None and any(not isinstance(e.indices[0], Const) for e in all_loads(made) if e.buffer == "rows")
-    agrees(p, img=picture(50, 70))
+    assert_agrees(p, img=picture(50, 70))

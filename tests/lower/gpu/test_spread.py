@@ -8,7 +8,7 @@ import pytest
 import pantile as pt
 from pantile.target.kinds import Memory
 
-from .simulated import agrees, blur, kernels, loops, picture, realized, sizes, x, y
+from .simulated import assert_agrees, blur, kernels, loops, picture, realized, sizes, x, y
 
 i, j = pt.vars("i j")
 TILES = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
@@ -29,6 +29,7 @@ def product(*schedule: pt.schedule.StageSchedule) -> pt.Pipeline:
 
 def in_registers() -> pt.Pipeline:
     """Blocks of 16 x 16 values, four threads along each side, each of which sums 4 x 4."""
+
     def shared(s: pt.schedule.StageSchedule, rows: str, columns: str) -> pt.schedule.StageSchedule:
         return s.split(rows, "it", "iu", 4).split(columns, "jt", "ju", 4)
 
@@ -49,13 +50,13 @@ def test_threads_keep_what_they_compute() -> None:
     assert kernels(p)[-1].shared == 0
     rng = np.random.default_rng(3)
     for n, k, m in ((16, 5, 16), (32, 9, 48), (33, 7, 50), (16, 1, 17)):
-        agrees(p, a=rng.random((n, k), np.float32), b=rng.random((k, m), np.float32))
+        assert_agrees(p, a=rng.random((n, k), np.float32), b=rng.random((k, m), np.float32))
 
 
 def test_one_value_of_each_thread() -> None:
     p = blur(TILES, OWN, height=0)
     assert all(sizes(r) == [1, 1] for r in realized(loops(p, "spread"), "rows"))
-    agrees(p, img=picture(40, 80))
+    assert_agrees(p, img=picture(40, 80))
 
 
 @pytest.mark.parametrize("memory", ["register", "stack"])
@@ -63,9 +64,8 @@ def test_a_neighbour_is_another_threads(memory: str) -> None:
     with pytest.raises(pt.errors.UserError) as caught:
         blur(TILES, OWN.store_in(memory), height=1)(img=picture(40, 80))
     assert f'store_in("{memory}"): the threads of a block cannot keep rows: ' in str(caught.value)
-    assert (
-        'cut all loops over rows alike and mark the same ones .thread(...), or use .store_in("shared")'
-        in str(caught.value)
+    assert 'cut all loops over rows alike and mark the same ones .thread(...), or use .store_in("shared")' in str(
+        caught.value
     )
 
 
@@ -86,7 +86,7 @@ def test_what_one_thread_does_is_its_own() -> None:
     """Nothing is shared out where there are no thread loops."""
     tiles = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 4, 4).block("yo", "xo")
     p = blur(tiles, pt.on("rows").compute_at("out", "xo").store_in("register"))
-    agrees(p, img=picture(12, 20))
+    assert_agrees(p, img=picture(12, 20))
 
 
 def test_sums_that_one_thread_holds() -> None:
@@ -97,7 +97,7 @@ def test_sums_that_one_thread_holds() -> None:
     s[()] += img[r[0], r[1]]
     out[x] = s[()] + x
     p = pt.Pipeline(out, shape=(5,), target="cuda-sim").with_schedule(pt.Schedule(pt.on("s").compute_root()))
-    agrees(p, img=picture(9, 11))
+    assert_agrees(p, img=picture(9, 11))
 
 
 def test_sums_that_are_held_while_threads_compute_terms() -> None:
@@ -109,4 +109,4 @@ def test_sums_that_are_held_while_threads_compute_terms() -> None:
     p = pt.Pipeline(s, shape=(), target="cuda-sim").with_schedule(
         pt.Schedule(pt.on("s").compute_root(), pt.on("g").compute_at("s", "r.0").thread("y", "x"))
     )
-    agrees(p, img=picture(9, 2))
+    assert_agrees(p, img=picture(9, 2))

@@ -17,7 +17,7 @@ from pantile.lower.passes import Trace
 from pantile.target.kinds import Kind
 from pantile.variant import Variant
 
-from .simulated import agrees
+from .simulated import assert_agrees
 
 
 def product(target: str) -> pt.Pipeline:
@@ -79,4 +79,4 @@ def test_sizes_around_those_of_blocks(shape: tuple[int, int, int]) -> None:
     rows, inner, columns = shape
     rng = np.random.default_rng(5)
     a, b = (rng.random(s, dtype=np.float32) for s in ((rows, inner), (inner, columns)))
-    agrees(product("cuda-sim"), a=a, b=b)
+    assert_agrees(product("cuda-sim"), a=a, b=b)

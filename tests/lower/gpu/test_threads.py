@@ -8,7 +8,7 @@ import pantile as pt
 from pantile.expr.nodes import Const
 from pantile.target.kinds import Kind
 
-from .simulated import agrees, blur, branches, kernels, loops, of_kind, picture, x, y
+from .simulated import assert_agrees, blur, branches, kernels, loops, of_kind, picture, x, y
 
 
 def extents(p: pt.Pipeline) -> dict[str, int]:
@@ -31,7 +31,7 @@ def test_stages_of_other_extents_share_the_threads_of_the_block() -> None:
     p = tiled(8, 32)
     assert extents(p) == {"rows.y.thread": 10 * 32, "out.yi.thread": 8 * 32}
     assert kernels(p)[0].threads == 256
-    (count,) = agrees(p, img=picture(30, 70))
+    (count,) = assert_agrees(p, img=picture(30, 70))
     assert count.threads == 256
 
 
@@ -40,14 +40,14 @@ def test_threads_are_whole_warps(rows: int, columns: int, threads: int) -> None:
     p = tiled(rows, columns)
     assert kernels(p)[0].threads == threads
     for shape in ((3, 3), (20, 45)):
-        agrees(p, img=picture(*shape))
+        assert_agrees(p, img=picture(*shape))
 
 
 def test_more_points_than_threads() -> None:
     """A loop inside of the block has more points than it has threads: each takes several."""
     p = tiled(2, 16, pt.on("rows").compute_at("out", "xo").thread("y", "x"))
     assert kernels(p)[0].threads == 32 < extents(p)["rows.y.thread"]
-    agrees(p, img=picture(11, 50))
+    assert_agrees(p, img=picture(11, 50))
 
 
 @pytest.mark.parametrize("tail", ["guard", "shift"])
@@ -55,7 +55,7 @@ def test_last_blocks(tail: str) -> None:
     """They are cut off, or moved inwards."""
     p = tiled(8, 16, tail=tail)
     for shape in ((3, 3), (10, 18), (11, 19), (17, 40), (25, 35)):
-        agrees(p, img=picture(*shape))
+        assert_agrees(p, img=picture(*shape))
 
 
 def test_what_is_cut_off_is_asked_by_each_thread() -> None:
@@ -69,17 +69,17 @@ def test_extents_without_a_bound() -> None:
     (outer, inner) = kernels(p)
     assert (outer.threads, inner.threads) == (1024, 256)
     for shape in ((3, 3), (4, 255), (5, 258), (3, 259), (6, 600)):
-        agrees(p, img=picture(*shape))
+        assert_agrees(p, img=picture(*shape))
 
 
 def test_what_is_in_no_thread_loop_is_done_by_one() -> None:
     p = blur(pt.on("out").split("y", "yo", "yi", 4).block("yo"), pt.on("rows").compute_at("out", "yo"), height=1)
     with pytest.raises(pt.errors.UserError, match="has no constant size there"):
-        agrees(p, img=picture(5, 7))
+        assert_agrees(p, img=picture(5, 7))
     p = blur(pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 4, 4).block("yo", "xo"),
              pt.on("rows").compute_at("out", "xo"))  # fmt: skip
     assert set(extents(p).values()) == {1}
-    agrees(p, img=picture(9, 14))
+    assert_agrees(p, img=picture(9, 14))
 
 
 def test_vectors_and_copies_in_threads() -> None:
@@ -87,7 +87,7 @@ def test_vectors_and_copies_in_threads() -> None:
     p = blur(chain.split("xi", "xt", "xv", 4).thread("yi", "xt").vectorize("xv"),
              pt.on("rows").compute_at("out", "xo").split("y", "yt", "yu", 2).unroll("yu").thread("yt"))  # fmt: skip
     for shape in ((3, 3), (12, 90)):
-        agrees(p, img=picture(*shape))
+        assert_agrees(p, img=picture(*shape))
 
 
 def test_several_values_of_a_stage() -> None:
@@ -100,9 +100,8 @@ def test_several_values_of_a_stage() -> None:
             pt.on("f").compute_at("g", "xo").thread("y", "x"),
         )
     )
-    agrees(p, img=picture(10, 21))
+    assert_agrees(p, img=picture(10, 21))
     assert loops(p, "threads") is not None
-
 
 
 @pytest.mark.parametrize("size", [(1, 1), (5, 27), (4, 20), (3, 9)], ids=str)
@@ -119,5 +118,5 @@ def test_what_blocks_leave_over_is_summed_once(size: tuple[int, int]) -> None:
         .update().split("x", "tx", "column", 8, tail="peel").reorder("y", "tx", "r.k", "column").thread("y", "tx"),
     )  # fmt: skip
     p = pt.Pipeline(out, shape=a.shape[:2], schedule=schedule, target="cuda-sim")
-    agrees(p, a=picture(*size, 3))
+    assert_agrees(p, a=picture(*size, 3))
     assert "if sums.u1.y.thread%2 < 1:" in p.loops()

@@ -15,7 +15,7 @@ from pantile.ir.visit import all_expressions
 from pantile.schedule.directives import StageSchedule
 from pantile.target.kinds import Kind
 
-from .simulated import agrees, blur, kernels, loops, of_kind, picture, realized, sizes, x, y
+from .simulated import assert_agrees, blur, kernels, loops, of_kind, picture, realized, sizes, x, y
 
 SIZES = ((40, 80), (19, 33), (18, 34), (7, 40), (5, 9), (3, 4), (64, 6))
 
@@ -58,25 +58,26 @@ def test_each_lane_has_its_part_and_copies_of_others() -> None:
     assert not of_kind(made, Kind.WARP) and not of_kind(made, Kind.LANE)
     assert kernels(p)[-1].threads == 128 and kernels(p)[-1].shared == 0
     for size in SIZES:
-        agrees(p, img=picture(*size))
-    (counts,) = agrees(p, img=picture(40, 82))
+        assert_agrees(p, img=picture(*size))
+    (counts,) = assert_agrees(p, img=picture(40, 82))
     assert counts.barriers == 0 and counts.operations["shuffle"] > 0
 
 
 def test_what_is_read_where_it_is_needs_no_shuffle() -> None:
     p = blur(tiles(32), beside("rows"))
     assert shuffles(loops(p, "warps")) == 0
-    assert agrees(p, img=picture(40, 80))[0].operations["shuffle"] == 0
+    (counts,) = assert_agrees(p, img=picture(40, 80))
+    assert counts.operations["shuffle"] == 0
 
 
 def test_rows_slide_in_registers() -> None:
     p = window(tiles(), beside("rows"))
     assert all(sizes(r) == [2, 1] for r in realized(loops(p, "own"), "rows"))
     img = picture(66, 92)
-    slid, again = (agrees(q, img=img)[0] for q in (p, window(tiles(), beside("rows", slides=False))))
+    slid, again = (assert_agrees(q, img=img)[0] for q in (p, window(tiles(), beside("rows", slides=False))))
     assert slid.traffic.global_bytes["load"] < again.traffic.global_bytes["load"]
     for size in SIZES:
-        agrees(p, img=picture(*size))
+        assert_agrees(p, img=picture(*size))
 
 
 @pytest.mark.parametrize("vectors", [True, False])
@@ -85,7 +86,7 @@ def test_several_columns_of_a_lane(dtype: str, vectors: bool) -> None:
     p = window(tiles(31, each=2), beside("rows", each=2, vectors=vectors), dtype=dtype)
     assert all(sizes(r)[1] == 2 for r in realized(loops(p, "warps"), "rows"))
     for size in SIZES:
-        agrees(p, img=(picture(*size) * 100).astype(dtype))
+        assert_agrees(p, img=(picture(*size) * 100).astype(dtype))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ def test_values_of_all_types_are_exchanged(dtype: str) -> None:
     out[y, x] = first + last * 2
     p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] - 1), target="cuda-sim")
     q = p.with_schedule(pt.Schedule(tiles(31), beside("made", slides=False)))
-    counts = agrees(q, img=picture(33, 50))
+    counts = assert_agrees(q, img=picture(33, 50))
     assert counts[0].operations["shuffle"]
     assert "shfl.sync.idx" in q.asm("sm_70")
 
@@ -112,7 +113,7 @@ def test_places_that_move_with_the_lane_by_more_than_one() -> None:
     p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] // 2), target="cuda-sim")
     q = p.with_schedule(pt.Schedule(tiles(16), beside("half", slides=False)))
     for size in SIZES:
-        agrees(q, img=picture(*size))
+        assert_agrees(q, img=picture(*size))
 
 
 def test_places_that_data_decide() -> None:
@@ -122,7 +123,7 @@ def test_places_that_data_decide() -> None:
     out[y, x] = row[y, pt.clamp(at[y, x], 0, 15)]
     p = pt.Pipeline(out, shape=at.shape, target="cuda-sim")
     q = p.with_schedule(pt.Schedule(tiles(32), beside("row", slides=False)))
-    agrees(q, img=picture(30, 16), at=np.random.default_rng(1).integers(-3, 20, (30, 40)).astype(np.int32))
+    assert_agrees(q, img=picture(30, 16), at=np.random.default_rng(1).integers(-3, 20, (30, 40)).astype(np.int32))
 
 
 def test_values_are_read_under_conditions() -> None:
@@ -132,7 +133,7 @@ def test_values_are_read_under_conditions() -> None:
     p = pt.Pipeline(out, shape=img.shape, target="cuda-sim")
     q = p.with_schedule(pt.Schedule(tiles(30), beside("rows", slides=False)))
     for size in SIZES:
-        agrees(q, img=picture(*size))
+        assert_agrees(q, img=picture(*size))
 
 
 # Sums
@@ -164,7 +165,7 @@ def test_lanes_combine_terms_in_pairs(kind: str, dtype: str) -> None:
     for schedule in ([ROWS, TERMS.rfactor("u", "u").lane("u"), PARTS], [ROWS, TERMS.lane("u")]):
         q = p.with_schedule(pt.Schedule(*schedule))
         for size in ((8, 64), (9, 100), (3, 31), (5, 1), (1, 33)):
-            agrees(q, img=(picture(*size) * 100).astype(dtype))
+            assert_agrees(q, img=(picture(*size) * 100).astype(dtype))
         words = 2 if dtype == "float64" else 1
         assert {len(re.findall(r"shfl\.sync", k)) for k in versions(q)} == {5 * words}
 
@@ -182,7 +183,7 @@ def test_a_sum_by_fewer_lanes() -> None:
     found[y] += img[y, r.x]
     out[y] = found[y] * 2
     p = pt.Pipeline(out, shape=(img.shape[0],), target="cuda-sim")
-    agrees(p.with_schedule(pt.Schedule(ROWS, pt.on("found").compute_at("out", "w").update().lane("r.x"))),
+    assert_agrees(p.with_schedule(pt.Schedule(ROWS, pt.on("found").compute_at("out", "w").update().lane("r.x"))),
            img=picture(9, 5))  # fmt: skip
 
 
@@ -194,7 +195,7 @@ def test_an_output_is_summed_up_by_the_first_lane() -> None:
     p = pt.Pipeline(out, shape=(img.shape[0],), target="cuda-sim")
     rows = pt.on("out").split("y", "yo", "w", 4).block("yo").warp("w")
     again = rows.update().split("y", "yo", "w", 4).block("yo").warp("w").lane("r.x")
-    agrees(p.with_schedule(pt.Schedule(again)), img=picture(10, 20))
+    assert_agrees(p.with_schedule(pt.Schedule(again)), img=picture(10, 20))
 
 
 # What cannot be

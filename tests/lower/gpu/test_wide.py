@@ -9,7 +9,7 @@ from pantile.expr.types import INT64
 from pantile.expr.visit import walk as walk_expressions
 from pantile.ir.visit import all_expressions
 
-from .simulated import agrees, blur, kernels, picture, x, y
+from .simulated import assert_agrees, blur, kernels, picture, x, y
 
 
 def is_wide(p: pt.Pipeline) -> bool:
@@ -31,12 +31,12 @@ def test_a_place_beyond_all() -> None:
     numbers = np.array([2**31 - 1, -(2**31), 5, -7, 2**31 - 2, 2**30, -(2**31) + 1, 3], np.int32)
     p = at_data("int32")
     assert is_wide(p)
-    agrees(p, lut=picture(50), at=numbers)
+    assert_agrees(p, lut=picture(50), at=numbers)
 
 
 def test_small_types_stay_near() -> None:
     assert not is_wide(at_data("uint8"))
-    agrees(at_data("uint8"), lut=picture(50), at=np.arange(0, 256, 3, dtype=np.uint8))
+    assert_agrees(at_data("uint8"), lut=picture(50), at=np.arange(0, 256, 3, dtype=np.uint8))
 
 
 def test_clamped_data_stays_near() -> None:
@@ -45,7 +45,7 @@ def test_clamped_data_stays_near() -> None:
     out[y, x] = table[pt.clamp(at[y], 0, 40), x]
     p = pt.Pipeline(out, shape=(at.shape[0], 8), target="cuda-sim")
     assert not is_wide(p)
-    agrees(p, table=picture(41, 8), at=np.array([2**31 - 1, -(2**31), 5, -7, 40, 41], np.int32))
+    assert_agrees(p, table=picture(41, 8), at=np.array([2**31 - 1, -(2**31), 5, -7, 40, 41], np.int32))
 
 
 def test_a_coordinate_beside_wide_data() -> None:
@@ -61,7 +61,7 @@ def test_a_wide_condition() -> None:
     a, out = pt.Input("a", "int64", ndim=1), pt.Func("out")
     out[x] = pt.select(a[x] > x, 1, 0)
     p = pt.Pipeline(out, shape=a.shape, target="cuda-sim")
-    agrees(p, a=np.array([2**62, -(2**62), 2**32, -(2**32), 5, 4, 2**33 + 1], np.int64))
+    assert_agrees(p, a=np.array([2**62, -(2**62), 2**32, -(2**32), 5, 4, 2**33 + 1], np.int64))
 
 
 def test_clamped_data_stay_near() -> None:
@@ -73,7 +73,7 @@ def test_clamped_data_stay_near() -> None:
     assert not is_wide(p)
     numbers = picture(5, 300)
     numbers[:, ::7] = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30])[:, None]
-    agrees(p, lut=picture(5, 11), at=numbers)
+    assert_agrees(p, lut=picture(5, 11), at=numbers)
 
 
 def test_floats_of_any_size_are_wide() -> None:
@@ -81,4 +81,4 @@ def test_floats_of_any_size_are_wide() -> None:
     out[x] = lut[pt.clamp(pt.cast("int64", at[x]) + x, 0, lut.shape[0] - 1)]
     p = pt.Pipeline(out, shape=at.shape, target="cuda-sim")
     assert is_wide(p)
-    agrees(p, lut=picture(50), at=np.array([1e18, -1e18, 3e9, 7, np.nan, np.inf], np.float32))
+    assert_agrees(p, lut=picture(50), at=np.array([1e18, -1e18, 3e9, 7, np.nan, np.inf], np.float32))
