@@ -71,7 +71,7 @@ def test_nothing_is_left_over_of_rows_of_longest_accesses() -> None:
 
 @pytest.mark.parametrize("columns", [1, 3, 4, 5, 8])
 def test_sums_of_rows_of_any_length(columns: int) -> None:
-    agrees(sums("cuda-sim"), a=np.random.default_rng(6).random((3, columns), dtype=np.float32))
+    assert_agrees(sums("cuda-sim"), a=np.random.default_rng(6).random((3, columns), dtype=np.float32))
 
 
 @pytest.mark.parametrize("shape", [(129, 9, 516), (130, 8, 514), (64, 17, 512)])
