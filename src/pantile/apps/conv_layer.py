@@ -51,7 +51,7 @@ def on_gpu() -> pt.Schedule:
             stage.split("x" + of, "tx", "pixel", 10)
             .split("co" + of, "half", "quarter", 64)
             .split("quarter", "tc", "channel", 4)
-            .reorder(*around, "y" + of, "tx", "tc", *inside, "pixel", "half", "channel")
+            .reorder(*around, "y" + of, "tx", "tc", *inside, "half", "pixel", "channel")
             .thread("y" + of, "tx", "tc")
             .unroll("pixel")
             .unroll("half")
