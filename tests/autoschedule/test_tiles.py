@@ -13,7 +13,7 @@ from pantile.autoschedule.common.tiles import Group, Style, scheduled
 from pantile.machine import named
 from pantile.schedule.resolve import resolve
 
-from .problems import problem_of
+from .problems import HASWELL, problem_of
 
 N1 = named("neoverse-n1")
 
@@ -55,6 +55,17 @@ def test_tiles_of_the_whole_are_none() -> None:
     chains = scheduled(problem, Group("blur_y", ("blur_x",), ({"y": 100, "x": 1000},)))
     assert all("compute_root" in repr(c) and "split" not in repr(c) for c in chains)
     assert [c.name for c in chains] == ["blur_y", "blur_x"]
+
+
+def test_neighbours_that_fill_half_of_a_register_are_a_vector() -> None:
+    """The eight levels of a stack on 256 bits; four would leave more of it empty than rows do."""
+    y, x, k = pt.vars("y x k")
+    img, f = pt.Input("img", "uint16", ndim=2), pt.Func("f")
+    f[y, x, k] = img[y, x] >> pt.cast("uint16", k)
+    for levels, loop, lanes in ((8, "k", 8), (4, "x", 16)):
+        p = pt.Pipeline(f, shape=(*img.shape, levels))
+        (chain,) = scheduled(problem_of(p, HASWELL, img=(1000, 1000)), Group("f", (), ({"y": 32},)))
+        assert f'.vectorize("{loop}", {lanes})' in repr(chain)
 
 
 def interleaved() -> pt.Pipeline:

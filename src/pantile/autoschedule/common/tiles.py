@@ -353,7 +353,11 @@ class _Nest:
 
     @cached_property
     def _lanes(self) -> int:
-        return register_lanes(self.stage, self.definition, self.problem.target)
+        """Those of a register, or of half of one where there are no more neighbours, such as the levels of a stack."""
+        lanes = register_lanes(self.stage, self.definition, self.problem.target)
+        neighbours = self.problem.facts.extents(self.stage.name)[-1]
+        is_half = FEWEST_LANES <= neighbours == lanes // 2 and self.stage.name not in self.problem.channels
+        return neighbours if is_half else lanes
 
     @property
     def _fewest_vectors(self) -> int:
