@@ -5,20 +5,42 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pantile.codegen import casts
+from pantile.codegen.compile import assembly
 from pantile.expr.build import bits, cast, ramp
 from pantile.expr.nodes import Expr, const, op, var
 from pantile.expr.types import ALL, BFLOAT16, DType, dtype
 from pantile.ir.nodes import Block, Program, Store
 from pantile.reference.floats import from_bfloat_bits
 from pantile.reference.operations import convert, reinterpret
+from pantile.target import named
 
-from .kernels import Kernel, argument, dense, i64, loop
+from .kernels import Kernel, argument, dense, emitted, i64, loop
 from .test_operations import N, same_values, samples, stored
 
 
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize("source", ALL, ids=str)
 def test_casts(source: DType, lanes: int) -> None:
+    assert_converts(source, lanes)
+
+
+@pytest.mark.parametrize("source", [t for t in ALL if t.is_float], ids=str)
+def test_casts_where_conversions_do_not_saturate(source: DType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As x86's, on any machine."""
+    monkeypatch.setattr(casts, "_converts_by_saturating", lambda ctx: False)
+    assert_converts(source, 8)
+
+
+def test_vectors_of_x86_are_converted_at_once() -> None:
+    value = cast("int32", dense("float32", "a", i64(0), 16))
+    body = Store("out", (ramp(i64(0), 1, 16),), value)
+    program = Program("k", (argument("a", "float32"), argument("out", "int32", writable=True)), (), body)
+    target = named("x86-64-v4")
+    assert "vcvttss2si" not in assembly(emitted(program, target), target)
+
+
+def assert_converts(source: DType, lanes: int) -> None:
     values = samples(source, 7)
     base = var("x") * lanes
     loaded = dense(source, "a", base, lanes)

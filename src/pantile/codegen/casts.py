@@ -71,7 +71,7 @@ def _float_to_int(ctx: Context, e: Cast, value: str) -> str:
         return _narrowed(ctx, t, to, lanes, value) if to.bits == 8 else _saturated(ctx, t, to, lanes, value)
     if to.bits <= 16 and _is_clamped(e.value, to):
         return _clamped_to_int(ctx, t, to, lanes, value)
-    return _saturated(ctx, t, to, lanes, value)
+    return _between_ends(ctx, source, to, lanes, value) if lanes > 1 else _saturated(ctx, t, to, lanes, value)
 
 
 def _converts_by_saturating(ctx: Context) -> bool:
@@ -124,6 +124,31 @@ def _clamped_to_int(ctx: Context, t: str, to: DType, lanes: int, value: str) -> 
     wide = integer_type(32, lanes)
     converted = ctx.fn.value(f"fptosi {t} {value} to {wide}")
     return ctx.fn.value(f"trunc {wide} {converted} to {value_type(to, lanes)}")
+
+
+def _between_ends(ctx: Context, source: DType, to: DType, lanes: int, value: str) -> str:
+    """A vector is limited to what the type holds, as LLVM (22) would do element by element. The lower limit is what it
+    makes of no number, too."""
+    fn, t, i = ctx.fn, value_type(source, lanes), value_type(to, lanes)
+
+    def chosen(condition: str, of: str, a: str, b: str) -> str:
+        return fn.value(f"select <{lanes} x i1> {fn.value(condition)}, {of} {a}, {of} {b}")
+
+    def limited(by: str, value: str, end: int) -> str:
+        limit = constant(source, lanes, float(end))
+        return chosen(f"fcmp {by} {t} {value}, {limit}", t, value, limit)
+
+    above = limited("ogt", value, to.min)
+    if to.bits <= source.bits // 2:  # both ends are floats
+        wide, sign = max(32, to.bits), "s" if to.is_signed or to.bits < 32 else "u"
+        whole = fn.value(f"fpto{sign}i {t} {limited('olt', above, to.max)} to {integer_type(wide, lanes)}")
+        result = _convert(ctx, "trunc", integer_type(wide, lanes), whole, i)
+    else:
+        whole = fn.value(f"fpto{'s' if to.is_signed else 'u'}i {t} {above} to {i}")
+        beyond = f"fcmp oge {t} {above}, {constant(source, lanes, float(to.max + 1))}"
+        result = chosen(beyond, i, constant(to, lanes, to.max), fn.value(f"freeze {i} {whole}"))
+    is_number = f"fcmp ord {t} {value}, {value}"
+    return chosen(is_number, i, result, constant(to, lanes, 0)) if to.is_signed else result
 
 
 def _is_clamped(e: Expr, to: DType) -> bool:
