@@ -17,7 +17,7 @@ from pantile.lower.passes import Trace
 from pantile.target.kinds import Kind
 from pantile.variant import Variant
 
-from .simulated import assert_agrees
+from .simulated import assert_agrees, blur, picture
 
 
 def product(target: str) -> pt.Pipeline:
@@ -80,3 +80,42 @@ def test_sizes_around_those_of_blocks(shape: tuple[int, int, int]) -> None:
     rng = np.random.default_rng(5)
     a, b = (rng.random(s, dtype=np.float32) for s in ((rows, inner), (inner, columns)))
     assert_agrees(product("cuda-sim"), a=a, b=b)
+
+
+def tiles(rows: pt.StageSchedule) -> pt.Pipeline:
+    """A blur in blocks of 8 by 32 pixels, with a tile of its rows."""
+    out = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
+    return blur(out, rows)
+
+
+def test_tiles_in_shared_memory_are_moved_with_their_block() -> None:
+    p = tiles(pt.on("rows").compute_at("out", "xo").thread("y", "x"))
+    assert decisions(lowered(p)) == 0
+    for shape in ((8 + 2, 32 + 2), (21, 75), (8 + 3, 32 + 3)):
+        assert_agrees(p, img=picture(*shape))
+
+
+def test_registers_that_slide_down_are_moved_with_their_block() -> None:
+    out = pt.on("out").tile("y", "x", "yo", "xo", "row", "xi", 4, 32).reorder("yo", "xo", "xi", "row")
+    rows = pt.on("rows").store_at("out", "xi").compute_at("out", "row").store_in("register")
+    p = blur(out.block("yo", "xo").thread("xi").unroll("row"), rows)
+    assert decisions(lowered(p)) == 0
+    assert_agrees(p, img=picture(21, 75))
+
+
+def striped(unit: int) -> pt.Pipeline:
+    """Rows that differ by their parity, in blocks of 8; as many of them as are a multiple of something."""
+    y, x = pt.vars("y x")
+    img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
+    out[y, x] = pt.select(y % 2 == 0, img[y, x], 1 - img[y, x])
+    tiles = pt.on("out").tile("y", "x", "yo", "xo", "row", "xi", 8, 32).reorder("yo", "xo", "xi", "row")
+    schedule = pt.Schedule(tiles.block("yo", "xo").thread("xi").unroll("row"))
+    shape = (img.shape[0] // unit * unit, img.shape[1])
+    return pt.Pipeline(out, shape=shape, target="cuda-sim").with_schedule(schedule)
+
+
+@pytest.mark.parametrize(("unit", "versions"), [(1, 2), (2, 1), (8, 1)])
+def test_remainders_of_rows_are_known_in_both_versions_or_in_one(unit: int, versions: int) -> None:
+    p = striped(unit)
+    assert decisions(lowered(p)) == versions - 1
+    assert_agrees(p, img=picture(21, 75))

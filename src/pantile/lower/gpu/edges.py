@@ -9,16 +9,17 @@ before:  block for yo, xo:                        after:  block for yo, xo:
 As `partition` cuts loops of CPUs into a steady middle and edges. All threads of a block go the same way, so that the
 decision costs next to nothing, whereas kernels for edges would each be one more launch.
 
-Where it is only the last block that is moved inwards, nothing is decided: `min(8*yo, h - 8)` is computed once per
-block, too, and a second version would be as much code again (`starts`).
+Where it is only the last block that is moved inwards, with its tiles in shared memory, nothing is decided:
+`min(8*yo, h - 8)` is computed once per block, too, and a second version would be as much code again (`starts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from ...analysis.interval import Scope, interval
 from ...expr.build import logical_and
+from ...expr.congruence import Class, congruence
 from ...expr.linear import Facts, simplify
 from ...expr.nodes import Expr, var
 from ...expr.types import INDEX
@@ -37,7 +38,9 @@ _MOST_OF_ALL = 32_000  # added to a program
 
 def edges(body: Stmt, facts: Facts, never: Collection[str], refused: Callable[[str], None], starts: Starts) -> Stmt:
     """Decide per block what all its threads need not. `never`: block loops that nothing is decided for."""
-    return _Edges(facts, never, Room(_MOST_OF_ALL, larger=lambda: size(body)), refused, starts).visit(body, (), {})
+    return _Edges(facts, never, Room(_MOST_OF_ALL, larger=lambda: size(body)), refused, starts).visit(
+        body, (), {}, starts.known()
+    )
 
 
 class _Edges:
@@ -46,20 +49,23 @@ class _Edges:
     ) -> None:
         self.facts, self.never, self.room, self.refused, self.starts = facts, never, room, refused, starts
 
-    def visit(self, s: Stmt, around: tuple[str, ...], scope: Scope) -> Stmt:
-        """`around`: the block loops that it is in; `scope`: what lets between them stand for."""
+    def visit(self, s: Stmt, around: tuple[str, ...], scope: Scope, classes: Mapping[str, Class]) -> Stmt:
+        """`around`: the block loops that it is in; `scope`: what lets between them stand for; `classes`: of what names
+        around it are multiples."""
         if isinstance(s, For) and s.kind is Kind.BLOCK:
             around = (*around, s.var)
         elif around and isinstance(s, Let) and s.value.dtype == INDEX and has_blocks(s.body):
             if not _decides_blocks(s):
-                return self.visit(_innermost(s, s.body), around, scope)
+                return self.visit(_innermost(s, s.body), around, scope, classes)
             scope = {**scope, s.name: interval(s.value, scope)}
         elif around:
-            return self.decided(s, around, scope)
-        inside = tuple([self.visit(c, around, scope) for c in children(s)])
+            return self.decided(s, around, scope, classes)
+        if isinstance(s, Let) and s.value.dtype == INDEX:
+            classes = {**classes, s.name: congruence(s.value, classes)}
+        inside = tuple([self.visit(c, around, scope, classes) for c in children(s)])
         return rebuild(s, expressions(s), inside)
 
-    def decided(self, s: Stmt, around: tuple[str, ...], scope: Scope) -> Stmt:
+    def decided(self, s: Stmt, around: tuple[str, ...], scope: Scope, classes: Mapping[str, Class]) -> Stmt:
         steady, conditions = s, list[Expr]()
         for name in (n for n in reversed(around) if n not in self.never):
             found = Steady(name, self.facts)
@@ -71,7 +77,7 @@ class _Edges:
         conditions = [c for c in (simplify(c, self.facts) for c in conditions) if not is_true(c)]
         if not conditions:
             return steady
-        if (both := self.starts.one_version(s, steady)) is not None:
+        if (both := self.starts.one_version(s, steady, classes)) is not None:
             return both
         if not self.room.take(size(s)):
             self.refused(around[-1])

@@ -3,9 +3,10 @@
     let x.lo = 128*xb                       a block inside
     let x.lo = min(128*xb, w - 128)         the last one, moved inwards
 
-All else being equal, one version computes both: what is decided once per block costs nothing. Unless threads access
-several elements side by side, whose places are multiples of something in blocks inside and need not be in the last one;
-or divide where a block begins, which is simpler there.
+All else being equal, one version computes both: what is decided once per block costs nothing. So it is where a tile in
+shared memory begins, which its places are counted from. Unless threads access several elements side by side, whose
+places are multiples of something in blocks inside and need not be in the last one; or divide where a block begins, and
+the remainder is known there alone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from math import gcd
 from typing import NamedTuple
 
 from ...expr.congruence import Class, congruence
-from ...expr.nodes import Expr, Op
+from ...expr.nodes import Const, Expr, Op
 from ...expr.types import INDEX
 from ...expr.visit import Key, depends, key, names, transform, walk_loads
 from ...expr.visit import walk as walk_expr
@@ -26,7 +27,13 @@ from ...target.kinds import Kind, Memory
 _LONGEST = 16  # bytes that a thread accesses at once
 _DIVIDE = ("floordiv", "mod")
 _WRITTEN_OUT = (Kind.UNROLL, Kind.VECTOR)
-_Lets = list[tuple[str, Expr, Expr]]
+
+
+class _Division(NamedTuple):
+    """By a number, of a place that lets decide; 0: by something else."""
+
+    divisor: int
+    starts: frozenset[str]
 
 
 class _Use(NamedTuple):
@@ -39,6 +46,26 @@ class _Use(NamedTuple):
     starts: frozenset[str]
 
 
+class _Differences(NamedTuple):
+    """Between versions of a block: lets by name, and where tiles in shared memory begin along their dims, each with
+    what it is in any block and in a steady one."""
+
+    lets: list[tuple[str, Expr, Expr]]
+    tiles: list[tuple[_Use, Expr, Expr]]
+
+    def takes_tile(self, a: Realize, b: Realize) -> bool:
+        """Whether it is a tile of the same size in both, which is noted."""
+        if a.memory is Memory.HEAP or any(x is not y for (_, x), (_, y) in zip(a.box, b.box, strict=True)):
+            return False
+        last = len(a.box) - 1
+        self.tiles.extend(
+            (_Use(a.buffer, k, k == last, a.dtype.bytes, frozenset()), low, steady)
+            for k, ((low, _), (steady, _)) in enumerate(zip(a.box, b.box, strict=True))
+            if low is not steady
+        )
+        return True
+
+
 class Starts(NamedTuple):
     """What decides whether accesses are as wide in one version as in the other. `slots`: buffers computed ahead."""
 
@@ -46,24 +73,33 @@ class Starts(NamedTuple):
     multiples: Mapping[str, int]
     slots: Collection[str]
 
-    def one_version(self, s: Stmt, steady: Stmt) -> Stmt | None:
-        """Both versions of a block as one, if they differ in nothing else that matters."""
-        lets: _Lets = []
-        if not self.differ_in_lets(s, steady, lets):
+    def known(self) -> dict[str, Class]:
+        """What names are known to be multiples of."""
+        return {name: (n, 0) for name, n in self.multiples.items()}
+
+    def one_version(self, s: Stmt, steady: Stmt, classes: Mapping[str, Class]) -> Stmt | None:
+        """Both versions of a block as one, if they differ in nothing else that matters. `classes`: of names around."""
+        differences = _Differences([], [])
+        if not self.differ_in_starts(s, steady, differences):
             return None
-        classes: dict[str, Class] = {name: (n, 0) for name, n in self.multiples.items()}
+        lets = differences.lets
         found = {name: (congruence(a, classes), congruence(b, classes)) for name, a, b in lets}
         relative = {i.buffer for i in walk(s) if isinstance(i, Realize) and self.is_relative(i)}
         of_lets = _Uses()
         of_lets.visit(s, {name: frozenset((name,)) for name in found}, frozenset())
         uses = [(use, name) for use in of_lets.places if use.buffer not in relative for name in use.starts]
+        beside = {use[:2] for use in of_lets.places}
+        tiles = [(use, congruence(a, classes), congruence(b, classes)) for use, a, b in differences.tiles]
         is_wider = any(self.is_wider(use, *found[name]) for use, name in uses)
+        is_wider |= any(self.is_wider(use, *ends) for use, *ends in tiles if use[:2] in beside)
+        divisions = [(d.divisor, name) for d in of_lets.divisions for name in d.starts]
+        is_simpler = any(_tells_more(divisor, *found[name]) for divisor, name in divisions)
         # What is known of extents, code is told by the way in which minima are written.
-        asked = {name for _, name in uses}
+        asked = {name for _, name in [*uses, *divisions]}
         unsaid = [a for name, a, _ in lets if name in asked and congruence(a, classes) != congruence(a, {})]
         said = {key(a): modulus for a in unsaid for modulus, rest in [congruence(a, classes)] if not rest}
         can_say = all(isinstance(a, Op) and a.op == "min" and key(a) in said for a in unsaid)
-        if of_lets.divided or is_wider or not can_say:
+        if is_wider or is_simpler or not can_say:
             return None
         return _as_multiples(s, said)
 
@@ -71,7 +107,7 @@ class Starts(NamedTuple):
         """Whether what threads have in common cancels out of its places."""
         return s.memory in (Memory.REGISTER, Memory.STACK) or s.buffer in self.slots
 
-    def differ_in_lets(self, a: Stmt, b: Stmt, lets: _Lets, in_loop: bool = False) -> bool:
+    def differ_in_starts(self, a: Stmt, b: Stmt, found: _Differences, in_loop: bool = False) -> bool:
         """Whether only values of lets differ that are in no loop, and places that are counted from them: these."""
         if a is b:
             return True
@@ -82,11 +118,14 @@ class Starts(NamedTuple):
         if isinstance(a, Let) and isinstance(b, Let) and differs:
             if in_loop or a.value.dtype != INDEX:
                 return False
-            lets.append((a.name, a.value, b.value))
-        elif differs and not (isinstance(a, Realize) and self.is_relative(a)):
+            found.lets.append((a.name, a.value, b.value))
+        elif isinstance(a, Realize) and isinstance(b, Realize) and differs:
+            if not self.is_relative(a) and not found.takes_tile(a, b):
+                return False
+        elif differs:
             return False
         in_loop = in_loop or isinstance(a, For)
-        return all(self.differ_in_lets(x, y, lets, in_loop) for x, y in zip(*inside, strict=True))
+        return all(self.differ_in_starts(x, y, found, in_loop) for x, y in zip(*inside, strict=True))
 
     def is_wider(self, use: _Use, any_block: Class, steady: Class) -> bool:
         """Whether places that begin there may be accessed at once with more of those beside them in the steady
@@ -100,6 +139,12 @@ class Starts(NamedTuple):
         return gcd(_LONGEST, any_block[0] * bytes_) != known or (any_block[1] - steady[1]) * bytes_ % known != 0
 
 
+def _tells_more(divisor: int, any_block: Class, steady: Class) -> bool:
+    """Whether remainders are known in the steady version that are not in any block."""
+    known = gcd(divisor, steady[0])
+    return divisor == 0 or gcd(divisor, any_block[0]) != known or (any_block[1] - steady[1]) % known != 0
+
+
 def _as_multiples(s: Stmt, moduli: Mapping[Key, int]) -> Stmt:
     """Minima, by their structure, said to be multiples of what they are."""
 
@@ -111,11 +156,11 @@ def _as_multiples(s: Stmt, moduli: Mapping[Key, int]) -> Stmt:
 
 
 class _Uses:
-    """Finds what becomes of lets: places that threads access side by side, and whether they are divided."""
+    """Finds what becomes of lets: places that threads access side by side, and what is divided."""
 
     def __init__(self) -> None:
         self.places: list[_Use] = []
-        self.divided = False
+        self.divisions: list[_Division] = []
 
     def visit(self, s: Stmt, from_: Mapping[str, frozenset[str]], own: frozenset[str]) -> None:
         """`from_`: by names, the lets that they depend on. `own`: names that count a thread's own elements."""
@@ -131,7 +176,9 @@ class _Uses:
             for k, i in enumerate(indices):
                 if depends(i, own) and (known := starts(i)):
                     self.places.append(_Use(buffer, k, k == len(indices) - 1, dtype.bytes, known))
-        self.divided |= any(isinstance(e, Op) and e.op in _DIVIDE and starts(e.args[0]) for e in walk_expr(*exprs))
+        for e in walk_expr(*exprs):
+            if isinstance(e, Op) and e.op in _DIVIDE and e.dtype == INDEX and (known := starts(e.args[0])):
+                self.divisions.append(_Division(int(e.args[1].value) if isinstance(e.args[1], Const) else 0, known))
         if isinstance(s, (Let, For)):
             name, made = (s.name, [s.value]) if isinstance(s, Let) else (s.var, [s.min, s.extent])
             if known := starts(*made):
