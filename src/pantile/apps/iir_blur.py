@@ -86,13 +86,13 @@ def on_gpu() -> pt.Schedule:
     def registers(name: str, consumer: str, loop: str) -> pt.StageSchedule:
         return pt.on(name).compute_at(consumer, loop).unroll("y").update().unroll("r.y")
 
-    def ends(name: str, along: str) -> list[pt.StageSchedule]:
-        """What strips end with, and then what they start with."""
+    def ends(name: str, along: str, rows: int) -> list[pt.StageSchedule]:
+        """What strips end with, so many rows at a time, and then what they start with."""
         stage = pt.on(f"{name}_ends").copy_out(f"{name}_end").split("x", "xo", "tx", 128)
         starts = pt.on(f"{name}_starts").split("x", "xo", "tx", 128).reorder("c", along, "xo", "tx")
         return [
             stage.reorder("c", along, "xo", "tx").block("c", along, "xo").thread("tx"),
-            pt.on(f"{name}_end").compute_at(f"{name}_ends", "tx").update().unroll("r.y"),
+            pt.on(f"{name}_end").compute_at(f"{name}_ends", "tx").update().unroll("r.y", rows),
             starts.block("c", along, "xo")
             .thread("tx")
             .update()
@@ -108,9 +108,9 @@ def on_gpu() -> pt.Schedule:
         down, up = f"{name}_down", f"{name}_up"
         return [
             pt.on(name).compute_inline().update(0).strips("r.y", "down", strip).update(1).strips("r.y", "up", strip),
-            *ends(down, "down"),
+            *ends(down, "down", 8),
             registers(f"{down}_first", f"{up}_ends", "tx"),
-            *ends(up, "up"),
+            *ends(up, "up", strip),
             registers(down, result, "ty").clone_in(f"{up}_end", f"{down}_first"),
             registers(up, result, "ty"),
             pt.on(result)
