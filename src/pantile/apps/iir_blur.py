@@ -86,12 +86,18 @@ def on_gpu() -> pt.Schedule:
     def registers(name: str, consumer: str, loop: str) -> pt.StageSchedule:
         return pt.on(name).compute_at(consumer, loop).unroll("y").update().unroll("r.y")
 
+    def one_version(stage: pt.StageSchedule, *loops: str) -> pt.StageSchedule:
+        """For blocks at edges as for all others: half of the code, for 4 % of the time."""
+        for loop in loops:
+            stage = stage.partition(loop, "never")
+        return stage
+
     def ends(name: str, along: str, rows: int) -> list[pt.StageSchedule]:
         """What strips end with, so many rows at a time, and then what they start with."""
         stage = pt.on(f"{name}_ends").copy_out(f"{name}_end").split("x", "xo", "tx", 128)
         starts = pt.on(f"{name}_starts").split("x", "xo", "tx", 128).reorder("c", along, "xo", "tx")
         return [
-            stage.reorder("c", along, "xo", "tx").block("c", along, "xo").thread("tx"),
+            one_version(stage.reorder("c", along, "xo", "tx").block("c", along, "xo").thread("tx"), along, "xo"),
             pt.on(f"{name}_end").compute_at(f"{name}_ends", "tx").update().unroll("r.y", rows),
             starts.block("c", along, "xo")
             .thread("tx")
@@ -113,13 +119,17 @@ def on_gpu() -> pt.Schedule:
             *ends(up, "up", strip),
             registers(down, result, "ty").clone_in(f"{up}_end", f"{down}_first"),
             registers(up, result, "ty"),
-            pt.on(result)
-            .split("y", "yo", "ty", threads)
-            .split("x", "xo", "xi", strip, tail="guard")
-            .reorder("c", "xo", "yo", "ty", "xi")
-            .block("c", "xo", "yo")
-            .thread("ty")
-            .unroll("xi"),
+            one_version(
+                pt.on(result)
+                .split("y", "yo", "ty", threads)
+                .split("x", "xo", "xi", strip, tail="guard")
+                .reorder("c", "xo", "yo", "ty", "xi")
+                .block("c", "xo", "yo")
+                .thread("ty")
+                .unroll("xi"),
+                "xo",
+                "yo",
+            ),
         ]
 
     return pt.Schedule(*scans("columns", "turned"), *scans("rows", "out"))
