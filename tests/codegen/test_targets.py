@@ -141,3 +141,25 @@ def test_a_core_keeps_its_instructions_in_the_order_of_another() -> None:
     a, b, c = inputs(FLOAT16)
     asm = assembly(emit(kernel(a * b + c, FLOAT16), core), core)
     assert re.search(r"fmla\s+v\d+\.8h", asm)
+
+
+MODULE = """define internal i32 @unused() {
+entry:
+  ret i32 0
+}
+
+define i32 @k(i32 %x) {
+entry:
+  %y = add i32 %x, 0
+  ret i32 %y
+}
+"""
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_modules_with_long_blocks_are_only_simplified(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Function by function: the passes that look at a whole module would leave out what nobody uses."""
+    monkeypatch.setattr("pantile.codegen.compile._LONG_TO_OPTIMIZE", limit)
+    found = optimized_text(MODULE, host())
+    assert "= add" not in found
+    assert ("@unused" in found) == (limit == 1)
