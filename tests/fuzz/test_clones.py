@@ -21,7 +21,7 @@ EXAMPLES = 4
 
 @st.composite
 def trials(draw: Draw, focus: str, verbs: tuple[str, ...]) -> Trial:
-    case: Case = draw(pipelines(focus, "any"))
+    case: Case = draw(pipelines(focus, "any", most=4))
     graph = pipeline_of(case).graph
     drawer = Drawer(draw)
     made = copies(drawer, graph, verbs[:1])
