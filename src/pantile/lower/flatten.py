@@ -48,7 +48,9 @@ class _Layout:
 
 def flatten(body: Stmt, graph: Graph, plan: Plan, buffers: tuple[BufferArg, ...], facts: Facts) -> Stmt:
     """Replace Realize by Alloc and give every access a single index."""
-    return _Flattener(graph, plan, buffers, facts).visit(body, {}, None)
+    flattener = _Flattener(graph, plan, buffers, facts)
+    flattener.note_realized(body)
+    return flattener.visit(body, {}, None)
 
 
 class _Arena:
@@ -77,6 +79,15 @@ class _Flattener:
         self.has_blocks = plan.target.has_blocks
         self.in_block = self.in_thread = False
         self.on_stack = 0  # bytes, in the function that is being made
+        self.around_memory: set[int] = set()  # ids of statements that something is realized in: scopes matter there
+
+    def note_realized(self, s: Stmt) -> bool:
+        """Whether something is realized in a statement."""
+        inside = [self.note_realized(c) for c in ir.children(s)]
+        if not isinstance(s, Realize) and not any(inside):
+            return False
+        self.around_memory.add(id(s))
+        return True
 
     def visit(self, s: Stmt, scope: Scope, arena: _Arena | None) -> Stmt:
         if isinstance(s, Realize):
@@ -86,8 +97,8 @@ class _Flattener:
         if isinstance(s, For) and s.kind is Kind.THREAD:
             return self.thread(s, scope, arena)
         new = tuple(self.expression(e) for e in ir.expressions(s))
-        inside = tuple([self.visit(c, inner, arena) for c, inner in step(s, scope)])
-        s = ir.rebuild(s, new, inside)
+        inner = step(s, scope) if id(s) in self.around_memory else [(c, scope) for c in ir.children(s)]
+        s = ir.rebuild(s, new, tuple([self.visit(c, around, arena) for c, around in inner]))
         if isinstance(s, Store):
             return Store(s.buffer, (self.index(s.buffer, s.indices),), s.value, s.mask, s.manner)
         if isinstance(s, Prefetch):
