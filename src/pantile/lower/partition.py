@@ -48,7 +48,7 @@ def partition(
     `ordered`: loops whose iterations must keep their order. `refused` is told of those that there is no room for.
     """
     room = Room(_MOST_OF_ALL, larger=lambda: size(body))
-    return _Partitioner(facts, modes, ordered, room, refused).outermost(body, {})
+    return _Partitioner(facts, modes, ordered, room, refused).outermost(body)
 
 
 class _Partitioner:
@@ -62,15 +62,15 @@ class _Partitioner:
         self.room = room
         self.refused = refused
 
-    def outermost(self, s: Stmt, scope: Scope) -> Stmt:
+    def outermost(self, s: Stmt) -> Stmt:
         if isinstance(s, For):
             room = Room(_MOST_OF_A_LOOP, self.room)
-            return _Partitioner(self.facts, self.modes, self.ordered, room, self.refused).visit(s, scope, 1)
-        return ir.rebuild(s, ir.expressions(s), tuple([self.outermost(c, inner) for c, inner in step(s, scope)]))
+            return _Partitioner(self.facts, self.modes, self.ordered, room, self.refused).visit(s, 1)
+        return ir.rebuild(s, ir.expressions(s), tuple(map(self.outermost, ir.children(s))))
 
-    def visit(self, s: Stmt, scope: Scope, repeated: int) -> Stmt:
+    def visit(self, s: Stmt, repeated: int) -> Stmt:
         """`repeated`: how often unrolled loops around will repeat the statement."""
-        inside = tuple([self.visit(c, inner, repeated * copies(s)) for c, inner in step(s, scope)])
+        inside = tuple([self.visit(c, repeated * copies(s)) for c in ir.children(s)])
         s = ir.rebuild(s, ir.expressions(s), inside)
         return self.loop(s, repeated) if isinstance(s, For) and self.wanted(s) else s
 
