@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,7 +12,7 @@ import pantile as pt
 from pantile.expr.nodes import Expr, Load, Op
 from pantile.expr.types import INDEX
 from pantile.expr.visit import walk as walk_expr
-from pantile.ir.nodes import For, Realize, Stmt
+from pantile.ir.nodes import For, If, Realize, Stmt, Store
 from pantile.ir.visit import all_expressions, walk
 from tests.lower.lowered import lowered
 
@@ -43,9 +46,20 @@ def test_windows_share_the_elements_of_their_rows() -> None:
     assert len(gathered(passes["unroll"])) == 15
     assert not gathered(passes["collect"])
     (rows,) = [s for s in walk(passes["collect"]) if isinstance(s, Realize)]
-    assert [str(extent) for _, extent in rows.box] == ["3", "20"]
+    assert [str(extent) for _, extent in rows.box] == ["3", str(16 + 20 + 16)]
     (fill,) = [s for s in walk(rows) if isinstance(s, For)]
     assert str(fill.extent) == "20"
+
+
+def test_rows_are_filled_by_vectors() -> None:
+    """Two that overlap for 20 elements, and one of the first and of the last element each; in narrow pictures, one
+    element after the other."""
+    (branch,) = [s for s in walk(lowered(window("uint8", 3, 5))["collect"]) if isinstance(s, If)]
+    stores = [s for s in walk(branch.then) if isinstance(s, Store)]
+    assert [s.value.lanes for s in stores] == [16] * 4 * 3
+    assert [str(s.indices[1]) for s in stores[:4]] == [f"ramp({at}, 1, 16)" for at in (16, 20, 0, 36)]
+    assert branch.otherwise is not None
+    assert {s.value.lanes for s in walk(branch.otherwise) if isinstance(s, Store)} == {1}
 
 
 def test_a_few_lanes_are_loaded_one_by_one() -> None:
@@ -56,6 +70,7 @@ def test_elements_further_apart_have_rows_of_their_own() -> None:
     """2x, 2x + 2 and 2x + 4 go over even elements, 2x + 1 and 2x + 3 over odd ones."""
     passes = lowered(window("uint8", 3, 5, step=2))
     assert not gathered(passes["collect"])
+    assert not any(isinstance(s, If) for s in walk(passes["collect"]))
     extents = sorted(str(s.box[1][1]) for s in walk(passes["collect"]) if isinstance(s, Realize))
     assert extents == ["17", "18"]
 
@@ -67,6 +82,24 @@ def test_results(dtype: str, step: int, shape: tuple[int, int]) -> None:
     p = window(dtype, 3, 5, step)
     img = np.random.default_rng(1).integers(0, 200, shape).astype(dtype)
     np.testing.assert_array_equal(p(img=img), p.reference(img=img))
+
+
+@pytest.mark.parametrize("width", [1, 15, 16, 17, 18, 31, 33, 49, 100])
+@pytest.mark.parametrize("offset", [-40, -17, -16, -15, -3, -1, 0, 1, 14, 16, 33])
+def test_clamps_to_either_side(offset: int, width: int) -> None:
+    """Also of a stage, and where rows begin far outside."""
+    img, out, twice = pt.Input("img", "int16", ndim=2), pt.Func("out"), pt.Func("twice")
+    twice[Y, X] = 2 * img[Y, X]
+
+    total: Any = 0
+    for k, source in product((-1, 0, 1), (img, twice)):
+        at = pt.clamp(Y + k, 0, img.shape[0] - 1), pt.clamp(X + offset + k, 0, img.shape[1] - 1)
+        total += source[at] * (k + 2)
+    out[Y, X] = total
+    schedule = pt.Schedule(pt.on("out").vectorize("x", 16), pt.on("twice").compute_root())
+    p = pt.Pipeline(out, shape=img.shape, schedule=schedule)
+    a = np.random.default_rng(2).integers(0, 99, (5, width)).astype("int16")
+    np.testing.assert_array_equal(p(img=a), p.reference(img=a))
 
 
 def test_an_update_that_stores_what_it_reads_is_left_alone() -> None:

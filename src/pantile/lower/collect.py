@@ -9,7 +9,7 @@ after:   realize f.lanes: [0..1, 0..10]
 Lanes that are clamped lie anywhere: each would be loaded by itself, for each vector again, in code that is many times
 as long as that of the steady loop beside it. So this is for the edges that `partition` leaves, once loops are unrolled:
 of statements that follow each other, all vectors that go over the same elements share a row. Where that is no less
-work, as with a few lanes, nothing changes.
+work, as with a few lanes, nothing changes. Rows of elements side by side are filled by vectors (`shifted`).
 """
 
 from __future__ import annotations
@@ -28,19 +28,23 @@ from ..ir import visit as ir
 from ..ir.nodes import Block, For, Realize, Stmt, Store
 from ..target.kinds import Kind, Memory
 from .names import of_buffer, of_loop
+from .shifted import Clamped, Inputs, Shifted
 
 _LEAST = 32  # lanes, of all vectors together
 _LANE, _STEP, _ELEMENT = 4, 4, 3  # instructions: to load a lane, of an iteration that fills rows, of an element there
+_VECTOR, _ENDS = 4, 8  # of a vector that fills rows, and of what lies around a row
+_WORTH = 3  # times as many instructions where elements fill rows as where vectors do
 _U = var("#lane")  # the number of a lane
 
 
-def collect(body: Stmt) -> Stmt:
+def collect(body: Stmt, inputs: Inputs) -> Stmt:
     """Fill rows before stores that follow each other and read many clamped lanes."""
-    return _Collector().visit(body)
+    return _Collector(inputs).visit(body)
 
 
 class _Collector:
-    def __init__(self) -> None:
+    def __init__(self, inputs: Inputs) -> None:
+        self.inputs = inputs
         self.numbers = count()
 
     def visit(self, s: Stmt) -> Stmt:
@@ -56,7 +60,7 @@ class _Collector:
 
     def stores(self, run: list[Store]) -> Stmt:
         """Stores that follow each other."""
-        found = {of_buffer(run[0].buffer, "lanes", next(self.numbers)): rows for rows in _rows(run)
+        found = {of_buffer(run[0].buffer, "lanes", next(self.numbers)): rows for rows in _rows(run, self.inputs)
                  if rows.are_less_work()}  # fmt: skip
         result = _reading(found, ir.block(*run)) if found else ir.block(*run)
         for name, rows in found.items():
@@ -71,6 +75,7 @@ class _Lanes:
     load: Load
     row: tuple[Expr, ...]  # places by the number of the element
     offset: int
+    clamped: Clamped | None  # if all but a clamp follow each other
 
     @property
     def of(self) -> tuple[object, ...]:
@@ -86,6 +91,7 @@ class _Rows:
     lanes: int
     first: int
     last: int
+    clamped: Clamped | None
     rows: list[list[_Lanes]]
 
     @property
@@ -94,26 +100,55 @@ class _Rows:
 
     def are_less_work(self) -> bool:
         lanes = self.lanes * sum(map(len, self.rows))
-        return lanes >= _LEAST and self.extent * (_STEP + _ELEMENT * len(self.rows)) <= _LANE * lanes
+        return lanes >= _LEAST and self._work <= _LANE * lanes
+
+    @property
+    def _work(self) -> float:
+        """Instructions that fill them."""
+        return self._by_vectors if self._are_vectors else self._by_elements
+
+    @property
+    def _by_elements(self) -> int:
+        return self.extent * (_STEP + _ELEMENT * len(self.rows))
+
+    @property
+    def _by_vectors(self) -> int:
+        return len(self.rows) * (_ENDS + _VECTOR * (-(-self.extent // self.lanes)))
+
+    @property
+    def _are_vectors(self) -> bool:
+        """Both ways are code, so that it must be worth it."""
+        return self.clamped is not None and _WORTH * self._by_vectors <= self._by_elements
 
     def around(self, name: str, s: Stmt) -> Stmt:
         """A statement that loads from rows, after these have been filled."""
         at = var(of_loop(name, "at"))
+        shifted = self._shifted(name)
+        begin = shifted.lanes if shifted is not None else 0
         filled = [self._element(row[0], at) for row in self.rows]
-        fill = For(at.name, const(0, INDEX), const(self.extent, INDEX), Kind.SERIAL,
-                   ir.block(*(Store(name, (const(k, INDEX), at), e) for k, e in enumerate(filled))))  # fmt: skip
-        box = tuple((const(0, INDEX), const(n, INDEX)) for n in (len(self.rows), self.extent))
-        return Realize(name, self.dtype, box, Memory.AUTO, ir.block(fill, s))
+        stores = [Store(name, (const(k, INDEX), at + begin), e) for k, e in enumerate(filled)]
+        fill = For(at.name, const(0, INDEX), const(self.extent, INDEX), Kind.SERIAL, ir.block(*stores))
+        width = self.extent if shifted is None else shifted.width
+        body = ir.block(fill, s) if shifted is None else shifted.around(filled, fill, s)
+        box = tuple((const(0, INDEX), const(n, INDEX)) for n in (len(self.rows), width))
+        return Realize(name, self.dtype, box, Memory.AUTO, body)
 
-    def _element(self, lanes: _Lanes, at: Expr) -> Expr:
+    def _shifted(self, name: str) -> Shifted | None:
+        if self.clamped is None or not self._are_vectors:
+            return None
+        return Shifted(name, self.clamped, self.first, self.extent, self.lanes)
+
+    def _element(self, lanes: _Lanes, at: Expr) -> Load:
         places = tuple(simplify(substitute(i, {_U.name: at + self.first})) for i in lanes.row)
         return Load(self.dtype, 1, lanes.load.buffer, places)
 
     def instead(self, name: str) -> dict[Key, Load]:
         """What is loaded from rows instead."""
+        shifted = self._shifted(name)
+        begin = const(0, INDEX) if shifted is None else shifted.begin
         return {
             key(lanes.load): Load(self.dtype, self.lanes, name, (
-                const(k, INDEX), ramp(const(lanes.offset - self.first, INDEX), 1, self.lanes),
+                const(k, INDEX), ramp(begin + (lanes.offset - self.first), 1, self.lanes),
             ))
             for k, row in enumerate(self.rows) for lanes in row
         }  # fmt: skip
@@ -130,7 +165,7 @@ def _reading(found: Mapping[str, _Rows], s: Stmt) -> Stmt:
     return ir.map_exprs(s, lambda e: transform(e, change, memo, loaded))
 
 
-def _rows(run: list[Store]) -> list[_Rows]:
+def _rows(run: list[Store], inputs: Inputs) -> list[_Rows]:
     """The rows that serve the clamped loads of some stores."""
     written = {s.buffer for s in run}
     clamped = [
@@ -139,17 +174,17 @@ def _rows(run: list[Store]) -> list[_Rows]:
     if sum(e.lanes for e in clamped) < _LEAST:
         return []
     rows: dict[tuple[object, ...], list[_Lanes]] = {}
-    for lanes in _followed({key(e): e for e in clamped if e.buffer not in written}.values()):
+    for lanes in _followed({key(e): e for e in clamped if e.buffer not in written}.values(), inputs):
         rows.setdefault(lanes.of, []).append(lanes)
-    found: dict[tuple[DType, int, int, int], _Rows] = {}
+    found: dict[tuple[object, ...], _Rows] = {}
     for row in rows.values():
-        offsets = [lanes.offset for lanes in row]
+        offsets, where = [lanes.offset for lanes in row], row[0].clamped
         like = row[0].load.dtype, row[0].load.lanes, min(offsets), max(offsets)
-        found.setdefault(like, _Rows(*like, [])).rows.append(row)
+        found.setdefault((*like, where and where.like), _Rows(*like, where, [])).rows.append(row)
     return list(found.values())
 
 
-def _followed(loads: Iterable[Load]) -> Iterator[_Lanes]:
+def _followed(loads: Iterable[Load], inputs: Inputs) -> Iterator[_Lanes]:
     """The loads at places that follow from the number of a lane."""
     of_one_lane: dict[Key, Expr] = {}  # indices are shared by many loads
     moved: dict[tuple[Key, int], Expr] = {}
@@ -163,7 +198,8 @@ def _followed(loads: Iterable[Load]) -> Iterator[_Lanes]:
             for i in places:
                 if (key(i), offset) not in moved:
                     moved[key(i), offset] = simplify(substitute(i, {_U.name: _U - offset}))
-            yield _Lanes(load, tuple(moved[key(i), offset] for i in places), offset)
+            row = tuple(moved[key(i), offset] for i in places)
+            yield _Lanes(load, row, offset, Clamped.of(load.buffer, row, _U, inputs))
 
 
 def _is_clamped(load: Load) -> bool:
