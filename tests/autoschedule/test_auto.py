@@ -109,6 +109,16 @@ def test_what_is_all_that_is_computed_keeps_its_vectors() -> None:
     assert half is not None and search._by_lines(half) is half
 
 
+def test_what_is_larger_than_all_that_it_reads_fills_lines() -> None:
+    img, out = pt.Input("img", "uint8", ndim=2), pt.Func("out")
+    out[Y, X] = pt.cast("int16", img[Y, X]) - 128
+    problem = problem_of(pt.Pipeline(out, shape=img.shape), ORDINARY, img=(4096, 4096))
+    search = _Search(problem, steps=0, worth=0.03)
+    half = search.priced.candidate("half", pt.Schedule(pt.on("out").vectorize("x", 16).parallel("y", 8)))
+    assert half is not None
+    assert search._by_lines(half).schedule == pt.Schedule(pt.on("out").vectorize("x", 32).parallel("y", 8))
+
+
 def test_much_code_for_few_stages_must_be_worth_it() -> None:
     """Four percent for a second; beyond what is usual for so many stages, three times as much."""
 
