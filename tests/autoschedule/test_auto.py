@@ -20,6 +20,7 @@ from pantile.autoschedule.search.priced import Candidate, Priced
 from pantile.autoschedule.search.resizing import WIDEST, filling_lines, resizings
 from pantile.autoschedule.search.rolling import INSIDE, WRITTEN_OUT, Roll, chains, columns, rolls, variations
 from pantile.autoschedule.search.siblings import MOST, siblings
+from pantile.autoschedule.search.strips import even_strips
 from pantile.autoschedule.search.turned import COLUMNS, ROWS, in_tiles
 from pantile.price.result import Causes, Price, StagePrice
 
@@ -117,6 +118,39 @@ def test_what_is_larger_than_all_that_it_reads_fills_lines() -> None:
     half = search.priced.candidate("half", pt.Schedule(pt.on("out").vectorize("x", 16).parallel("y", 8)))
     assert half is not None
     assert search._by_lines(half).schedule == pt.Schedule(pt.on("out").vectorize("x", 32).parallel("y", 8))
+
+
+def strips_of(rows: int, *chains: pt.StageSchedule, half: bool = False) -> list[int]:
+    """The lengths that are tried instead of those of `out`, which reads what is blurred down columns."""
+    img, blurred, out = pt.Input("img", "uint8", ndim=2), pt.Func("blurred"), pt.Func("out")
+    blurred[Y, X] = img[Y, X] + img[Y + 1, X]
+    out[Y, X] = blurred[Y // 2 if half else Y, X] + blurred[(Y // 2 if half else Y) + 1, X]
+    size = (rows + 4, 1024)
+    p = pt.Pipeline(out, shape=(rows, 1024))
+    schedule = pt.Schedule(*chains)
+    found = even_strips(problem_of(p, replace(ORDINARY, cores=4, threads=4), img=size), schedule, "out")
+    return [int(d.args[3]) for s in found for d in s.on("out").directives if d.verb == "split" and d.args[1] == "y_o"]
+
+
+def test_strips_become_even_and_longer() -> None:
+    """Four for each of four threads, of whole blocks, of 256 rows at most; in pairs of rows, or by themselves."""
+    out = pt.on("out").compute_root()
+    strips = out.split("y", "y_o", "y_i", 64).parallel("y_o")
+    assert strips_of(2000, strips) == [126]
+    assert strips_of(2000, strips.unroll("y_i", 4)) == [128]
+    assert strips_of(8192, strips) == [256]
+    assert strips_of(2000, out.split("y", "y", "y_r", 2).split("y", "y_o", "y_i", 32).parallel("y_o")) == [63]
+    assert strips_of(1000, out.split("y", "y_o", "y_i", 72).parallel("y_o")) == []
+
+
+def test_strips_that_are_computed_otherwise_stay() -> None:
+    out = pt.on("out").compute_root()
+    strips = out.split("y", "y_o", "y_i", 64).parallel("y_o")
+    inside = pt.on("blurred").compute_at("out", "y_i").store_at("out", "y_o")
+    assert strips_of(2000, strips, inside) == [126]
+    assert strips_of(2000, strips, inside, half=True) == []  # pictures of another size
+    assert strips_of(2000, out.parallel("y", 8)) == []
+    assert strips_of(2000, strips.parallel("x")) == []
 
 
 def test_much_code_for_few_stages_must_be_worth_it() -> None:

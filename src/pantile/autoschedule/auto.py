@@ -9,7 +9,8 @@
     4. Sums of cells at places that data decides go by blocks of these (`search.cells`), scans by columns
        (`search.bands`), sums of products by blocks that registers hold (`search.sums`), and sums of pictures in passes
        over tiles (`search.passes`).
-    5. Its factors are doubled and halved, while that is cheaper (`search.resizing`).
+    5. Its factors are doubled and halved, while that is cheaper (`search.resizing`), and strips become even
+       (`search.strips`).
     6. Stages of the same loops that read the same share them (`search.siblings`).
     7. Stages that turn pictures go by small tiles (`search.turned`), those that transpose them by tiles that are copied
        before (`search.transposed`), and groups that wait for memory ask for what they read next (`search.early`).
@@ -47,6 +48,7 @@ from .search.passes import passes
 from .search.priced import Candidate, Priced
 from .search.resizing import filling_lines, resizings
 from .search.siblings import siblings
+from .search.strips import even_strips
 from .search.sums import sums
 from .search.transposed import by_copies
 from .search.turned import in_tiles
@@ -66,7 +68,7 @@ MANY = 4  # dear stages of a kind
 LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes}
 # What can be left out.
 INGREDIENTS = (
-    "crossing", *LOOPS, "resizing", "siblings", "turned", "transposed", "early", "rolling", "descent",
+    "crossing", *LOOPS, "resizing", "strips", "siblings", "turned", "transposed", "early", "rolling", "descent",
     *(s.name for s, _ in _SOURCES),
 )  # fmt: skip
 Ingredient = Annotated[str, OneOf(*INGREDIENTS)]
@@ -138,7 +140,7 @@ class _Search:
         best = self._improved(best, partial(self._crossed, found))
         for kind in LOOPS:
             best = self._in_other_loops(best, kind)
-        best = self._by_lines(self._improved(best, self._resized))
+        best = self._by_lines(self._in_even_strips(self._improved(best, self._resized)))
         return self._early(self._by_copies(self._in_tiles(self._with_siblings(best))))
 
     def _rolled(self) -> Iterator[State]:
@@ -236,6 +238,15 @@ class _Search:
         """Whether a change of some stages can be worth it: if they took no time at all, would that be seen?"""
         seconds = _by_stage(best)
         return lambda names: sum(seconds.get(n, 0.0) for n in names) >= self.worth * best.price.seconds
+
+    def _in_even_strips(self, best: Candidate) -> Candidate:
+        """With dear stages in strips of other lengths, where that is cheaper at all: the same loops run less often."""
+        least = self.worth * best.price.seconds
+        for name in [s.name for s in best.price.stages if s.seconds > least and "strips" not in self.without]:
+            for schedule in even_strips(self.problem, best.schedule, name):
+                found = self.priced.candidate(f"{best.name}, {name} in even strips", schedule)
+                best = found if found is not None and found.seconds < best.seconds * (1 - AS_DEAR) else best
+        return best
 
     def _by_lines(self, best: Candidate) -> Candidate:
         """With outputs that memory keeps waiting in vectors that fill its lines, where that is not dearer. If nothing
