@@ -187,3 +187,18 @@ def test_what_lies_between_two_reads_is_computed() -> None:
     at_rows = pt.Schedule(pt.on("out").vectorize("x", 8), pt.on("f").compute_at("out", "y").vectorize("x", 8))
     found = p.with_schedule(at_rows, machine=N1).predict(img=(4, 256, 256), num_threads=1)
     assert next(s.points for s in found.stages if s.name == "f") == 3 * 3 * 256 * 256  # of four, three and two channels
+
+
+def test_copies_share_what_is_computed_of_elements_that_data_choose() -> None:
+    """One exp for three channels, wherever its operand is read."""
+    img, table = pt.Input("img", "uint8", ndim=2), pt.Input("table", "float32", ndim=1)
+
+    def arithmetic(at: Any) -> float:
+        out = pt.Func("out")
+        out[C, Y, X] = pt.exp(table[at]) * (C + 1)
+        p = pt.Pipeline(out, shape=(3, 1000, 1000), algebra=False)
+        chain = pt.on("out").vectorize("x", 8).reorder("y", "x", "c", "x_v").unroll("c")
+        q = p.with_schedule(pt.Schedule(chain), machine=N1)
+        return q.predict(**{i.name: (1000,) * i.ndim for i in p.graph.inputs}, num_threads=1).causes.arithmetic
+
+    assert arithmetic(img[Y, X]) < 1.5 * arithmetic(X)

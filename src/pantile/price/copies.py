@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from itertools import product
 
 from ..expr.nodes import Const, Expr, Load, Op, Var
-from ..expr.visit import children
+from ..expr.visit import children, names
 from .forms import Form
 
 Copies = tuple[tuple[str, int, int], ...]  # a variable, how far it goes from copy to copy, and how many there are
@@ -67,7 +67,8 @@ class Kinds:
     def _load(self, e: Load) -> tuple[int, Place]:
         forms = [self._form(i) for i in e.indices]
         if any(f.decided is not None for f in forms):
-            return self._numbered(("decided", id(e))), tuple([0.0 for _ in self._variables])
+            by = names(e)
+            return self._numbered(("decided", id(e))), tuple([0.0 if v in by else None for v in self._variables])
         base = tuple([next((f.low / f.slope(v) for f in forms if f.slope(v)), None) for v in self._variables])
         moved = [
             f.low - sum(f.slope(v) * at for v, at in zip(self._variables, base, strict=True) if at is not None)
