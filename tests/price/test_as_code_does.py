@@ -202,3 +202,9 @@ def test_copies_share_what_is_computed_of_elements_that_data_choose() -> None:
         return q.predict(**{i.name: (1000,) * i.ndim for i in p.graph.inputs}, num_threads=1).causes.arithmetic
 
     assert arithmetic(img[Y, X]) < 1.5 * arithmetic(X)
+
+
+def test_lanes_that_read_different_rows_wait_together() -> None:
+    p = pipeline(lambda img: img[X, Y])
+    two, eight = (price(p, pt.on("out").vectorize("x", lanes)).causes.traffic for lanes in (2, 8))
+    assert two > 1.5 * eight

@@ -15,7 +15,7 @@ from math import inf, prod
 from ..dataclass import dataclass
 from ..machine.description import Machine
 from ..schedule.plan import Site
-from ..target.kinds import WRITTEN_OUT
+from ..target.kinds import WRITTEN_OUT, Kind
 from .layout import Part, far_runs, layout, run, whole_layout
 from .nest import Nests
 from .reads import Box
@@ -120,12 +120,13 @@ class Traffic:
         return leaf[1] == 0 and any(self.nests.facts.source(p.buffer) == source for p in asked)
 
     def _at_once(self, leaf: Leaf, source: str) -> float:
-        """Runs that one iteration of the innermost loop asks for: they come together. Of a scan, one comes and one
-        goes, each on its own."""
+        """Runs that one iteration of the innermost loop asks for, and all lanes of a vector: they come together. Of a
+        scan, one comes and one goes, each on its own."""
         if source == leaf[0]:
             return 1 / BOTH_WAYS
         chain = self.nests.chain(leaf)
-        box = self._box(leaf, source, chain[-1] if chain else None)
+        innermost = next((site for site in reversed(chain) if self.nests.kind(site) is not Kind.VECTOR), None)
+        box = self._box(leaf, source, innermost)
         return max(1.0, min(AT_ONCE, prod(box) / run(self._layout[source], box)))
 
     def _missed(self, size: float, first: bool) -> dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]]:
