@@ -208,3 +208,15 @@ def test_lanes_that_read_different_rows_wait_together() -> None:
     p = pipeline(lambda img: img[X, Y])
     two, eight = (price(p, pt.on("out").vectorize("x", lanes)).causes.traffic for lanes in (2, 8))
     assert two > 1.5 * eight
+
+
+def test_counts_at_places_that_are_computed_on_the_way_wait() -> None:
+    """A later load waits until it is known where an earlier count goes, which takes longer if it is converted first."""
+    img, level, histogram = pt.Input("img", "float32", ndim=2), pt.Func("level"), pt.Func("histogram")
+    r = pt.RDom((0, img.shape[0]), (0, img.shape[1]), names="y x")
+    level[Y, X] = pt.cast("int32", img[Y, X] * 255)
+    histogram[X] = 0
+    histogram[pt.within(level[r.y, r.x], 0, 255)] += 1
+    p = pt.Pipeline(histogram, shape=(256,))
+    stored, inlined = pt.on("level").compute_root().vectorize("x", 4), pt.on("level").compute_inline()
+    assert price(p, inlined).causes.waiting > 1.5 * price(p, stored).causes.waiting

@@ -9,13 +9,15 @@ from ..machine.description import Machine
 from .inner import Inner
 from .layout import memory_strides
 from .nest import Nests
-from .reads import Access, Box
+from .reads import Access, Box, Reads
 from .sized import Leaf
 
 RUN_BYTES = 16  # of neighbours that one load of an element brings along
 LEAST_OF_A_RUN = 4  # bytes of elements of which several are loaded at once, but for the bytes of a pixel
 OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: to find, load and put a small element to others, or to load a run
 MOST_CHANNELS = 8  # elements of a pixel, at most
+SAME_PLACE = 1.5  # times what a sum waits for itself: where data decide which one, it may be the one before
+LATE_PLACE = 3.5  # the same, where that is computed on the way: loads wait until it is known where others store
 DRAINED = 30.0  # cycles from the last product of a sum to the first of the next one
 NEAR = 4  # the largest stride of loads that are wide ones and shuffles
 # A buffer, for what data decides how it does, and an index along each dim.
@@ -58,20 +60,21 @@ class Accesses:
             self.instructions += self._apart
         self.together: float = inf  # iterations that wait for each other, and not for those that come before them
         if own and leaf[1]:
-            self.waiting = self._chain(own, reads.stores)
+            self.waiting = self._chain(own, reads)
 
     def _stays(self, stores: Sequence[Access]) -> float:
         """How much of loading and storing sums is left, if they stay in registers while the innermost loops run."""
         unknown = any(f.decided is not None for f in stores[0].forms)
         return 1.0 if unknown else 1 / self.inner.standing_still(stores[0].variables)
 
-    def _chain(self, own: Sequence[Access], stores: Sequence[Access]) -> float:
+    def _chain(self, own: Sequence[Access], reads: Reads) -> float:
         """Cycles until an iteration has what the one before computed, for sums and scans."""
+        stores = reads.stores
         moved = stores[0].variables
         unknown = any(f.decided is not None for a in (*own, *stores) for f in a.forms)
         latency = self.machine.costs.latency
         if unknown:
-            return 1.5 * latency
+            return (SAME_PLACE if reads.is_place_read else LATE_PLACE) * latency
         carried = any(
             f.slope(v) and f.low != g.low
             for a in own for f, g in zip(a.forms, stores[0].forms, strict=True) for v in self.inner.along

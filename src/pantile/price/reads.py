@@ -12,9 +12,9 @@ from math import ceil
 from ..cached import cached_property
 from ..dataclass import dataclass
 from ..expr.linear import linear
-from ..expr.nodes import Expr, Load, Number, Op
+from ..expr.nodes import Cast, Expr, Load, Number, Op
 from ..expr.types import DType
-from ..expr.visit import key, loaded, names, walk
+from ..expr.visit import key, loaded, names, walk, walk_values
 from ..graph.nodes import Definition, Stage
 from .branches import Branches, Conditions
 from .forms import NOTHING, Form, Slopes, index_form
@@ -124,6 +124,12 @@ class Reads:
         """Whether it reads its own stage elsewhere than it writes."""
         written = self.stores[0].forms
         return any(a.source == self.stage.name and a.forms != written for a in self.loads)
+
+    @cached_property
+    def is_place_read(self) -> bool:
+        """Whether data say where it writes as they are, and nothing is converted to say it."""
+        made_of = walk_values(*self.definition.indices)
+        return not any(isinstance(e, Cast) and e.value.dtype.is_float for e in made_of)
 
     @cached_property
     def scattered(self) -> dict[str, tuple[int, frozenset[str]]]:
