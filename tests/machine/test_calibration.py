@@ -12,8 +12,9 @@ import pytest
 from pantile.cli import main
 from pantile.machine import Costs, Issue, calibrate, detect, host, measure
 from pantile.machine.calibration import calibrated
-from pantile.machine.costs import USUAL
+from pantile.machine.costs import USUAL, of_core
 from pantile.machine.measure import Rates
+from pantile.target import Target
 
 RATES = Rates(2.0, Issue(2, 2, 2, 1), (64e9, 32e9), 10e9, 15e9)
 FOUND = replace(USUAL, gather=3.5)
@@ -41,12 +42,21 @@ def test_instructions_cost_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_costs_are_usual_until_they_are_measured_and_then_kept(system: Path) -> None:
-    assert detect().costs == USUAL
-    assert calibrate().costs == FOUND
+    bits = detect().vector_bits
+    assert detect().costs == of_core(USUAL, bits)
+    assert calibrate().costs == of_core(FOUND, bits)
     detect.cache_clear()
-    assert detect().costs == FOUND
+    assert detect().costs == of_core(FOUND, bits)
     ((_, kept),) = json.loads(system.read_text()).items()
     assert kept["costs"] == {"gather": 3.5}  # the others are those of whatever version reads it
+
+
+def test_one_unit_shuffles_the_longest_vectors(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "host", lambda: Target("x86", 512, 32))
+    large = detect().costs
+    assert large.shuffle > USUAL.shuffle
+    assert calibrate().costs == replace(large, gather=3.5)
+    assert of_core(replace(USUAL, shuffle=0.7), 512).shuffle == 0.7  # as measured
 
 
 def test_files_from_before_there_were_costs(system: Path) -> None:

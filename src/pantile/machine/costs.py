@@ -6,6 +6,8 @@ Neoverse N1, which differ little from those of other cores of its decade.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..dataclass import dataclass
 from ..parameters import Rate, check_fields
 
@@ -44,3 +46,10 @@ class Costs:
 
 
 USUAL = Costs()
+_LARGE = {"shuffle": 1.0}  # of cores with the longest vectors, which one unit shuffles
+
+
+def of_core(costs: Costs, vector_bits: int) -> Costs:
+    """With what was not measured as it is on a core with such vectors."""
+    usual = {name: cost for name, cost in _LARGE.items() if getattr(costs, name) == getattr(USUAL, name)}
+    return replace(costs, **usual) if vector_bits >= 512 else costs

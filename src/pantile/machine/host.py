@@ -17,7 +17,7 @@ from .. import folder
 from ..errors import UserError
 from ..target import host
 from .calibration import calibrated
-from .costs import USUAL, Costs
+from .costs import USUAL, Costs, of_core
 from .description import Cache, Issue, Machine
 from .measure import Rates, measure
 
@@ -48,7 +48,7 @@ def detect() -> Machine:
         caches=tuple(replace(c, bandwidth=b) for c, b in zip(caches, rates.caches, strict=True)),
         core_bandwidth=rates.core_bandwidth,
         bandwidth=rates.bandwidth,
-        costs=rates.costs,
+        costs=of_core(rates.costs, bits),
     )
 
 
