@@ -220,3 +220,17 @@ def test_counts_at_places_that_are_computed_on_the_way_wait() -> None:
     p = pt.Pipeline(histogram, shape=(256,))
     stored, inlined = pt.on("level").compute_root().vectorize("x", 4), pt.on("level").compute_inline()
     assert price(p, inlined).causes.waiting > 1.5 * price(p, stored).causes.waiting
+
+
+def test_scans_along_the_innermost_loop_have_the_row_before_in_registers() -> None:
+    img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
+    r = pt.RDom((1, 999), name="r", names="y")
+    out[Y, X] = img[Y, X]
+    out[r.y, X] = out[r.y, X] + out[r.y - 1, X] / 2
+    p = pt.Pipeline(out, shape=(1000, 1000), algebra=False)
+
+    def loads(*loops: str) -> float:
+        scan = pt.on("out").vectorize("x", 32).update(0).vectorize("x", 32).unroll("r.y", 4)
+        return price(p, scan.reorder(*loops, "r.y_u", "x_v")).causes.loads
+
+    assert loads("x", "r.y") < 0.7 * loads("r.y", "x")

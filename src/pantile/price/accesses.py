@@ -47,7 +47,9 @@ class Accesses:
         kept = self._stays(reads.stores) if leaf[1] else 1.0
         self._add(others, "loads", 1.0)
         before = self.loads, self.stores
-        self._add(own, "loads", kept)
+        again = [a for a in own if not leaf[1] or not self._is_carried(a, reads.stores[0])]
+        self.carried = len(again) < len(own)  # a scan goes along the innermost loop: it has one row in registers
+        self._add(again, "loads", kept)
         self._add(reads.stores, "stores", kept)
         self.ends = self.drained = 0.0  # cycles before and after a sum, in which nothing is summed
         if kept < 1:
@@ -75,16 +77,17 @@ class Accesses:
         latency = self.machine.costs.latency
         if unknown:
             return (SAME_PLACE if reads.is_place_read else LATE_PLACE) * latency
-        carried = any(
-            f.slope(v) and f.low != g.low
-            for a in own for f, g in zip(a.forms, stores[0].forms, strict=True) for v in self.inner.along
-        )  # fmt: skip
-        if self.inner.along.isdisjoint(moved) or carried:
-            if not carried:
+        if self.inner.along.isdisjoint(moved) or self.carried:
+            if not self.carried:
                 self.together = self.inner.standing_still(moved)
-            again = [n for n in self.inner.copied if self.inner.loops.of[n].isdisjoint(moved) or carried]
-            return latency * prod(map(self.inner.loops.trips, again)) * (2 if carried else 1)
+            again = [n for n in self.inner.copied if self.inner.loops.of[n].isdisjoint(moved) or self.carried]
+            return latency * prod(map(self.inner.loops.trips, again)) * (2 if self.carried else 1)
         return 0.0
+
+    def _is_carried(self, load: Access, store: Access) -> bool:
+        """Whether an iteration of the innermost loop a little before stored what is loaded: it is in registers."""
+        forms = zip(load.forms, store.forms, strict=True)
+        return any(f.slope(v) and f.low != g.low for f, g in forms for v in self.inner.along)
 
     def _add(self, accesses: Sequence[Access], unit: str, part: float) -> None:
         dense: dict[_Place, tuple[Access, float]] = {}

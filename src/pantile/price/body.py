@@ -115,8 +115,10 @@ class Bodies:
         traffic = Accesses(self.nests, self.machine, leaf, inner)
         decided = inner.written | inner.across if traffic.chosen else inner.written
         arithmetic, instructions = self._arithmetic(leaf, inner, decided)
-        over = self._over(leaf, inner, traffic.by_lane) if leaf[1] else 0.0
-        spilled = min(self._spilled(leaf, inner), MOST_SPILLED * instructions)
+        alone = traffic.carried or not leaf[1]
+        rows = 1 if alone else inner.copies(self.nests.facts.reads(leaf).stores[0].variables)
+        over = self._over(leaf, inner, rows, traffic.by_lane) if leaf[1] else 0.0
+        spilled = min(self._spilled(leaf, inner, rows), MOST_SPILLED * instructions)
         every = instructions + traffic.instructions + 1.5 * (spilled + over)
         apart = min(1.0, traffic.together * every / self.machine.costs.window)  # short sums run side by side
         waiting = max(traffic.waiting * apart, self.nests.facts.depth(leaf) * self._alone(every))
@@ -151,26 +153,26 @@ class Bodies:
         window = self.machine.costs.window
         return min(instructions / window, instructions / (instructions + window / 2))
 
-    def _over(self, leaf: Leaf, inner: Inner, by_lane: int) -> float:
-        """Vectors of sums that registers have no room for, once for each term that is added: besides those, registers
-        hold a row of what is multiplied, and by what, so many vectors of which single lanes are taken."""
+    def _over(self, leaf: Leaf, inner: Inner, copies: int, by_lane: int) -> float:
+        """Vectors of so many rows of sums that registers have no room for, once for each term that is added: besides
+        those, registers hold a row of what is multiplied, and by what, so many vectors of which single lanes are
+        taken."""
         if inner.lanes == 1:
             return 0.0
         each = self.machine.vector_bits // 8
         row = inner.lanes * sum(t.bytes for t in self.nests.facts.dtypes[leaf[0]]) / each
-        copies = inner.copies(self.nests.facts.reads(leaf).stores[0].variables)
         over = row * copies + min(row, row * copies / 2) + max(1, by_lane) - self.machine.registers
         return max(0.0, over) * inner.points / inner.lanes / copies
 
-    def _spilled(self, leaf: Leaf, inner: Inner) -> float:
-        """Vectors per iteration that registers have no room for, and that are loaded again."""
+    def _spilled(self, leaf: Leaf, inner: Inner, copies: int) -> float:
+        """Vectors per iteration that registers have no room for beside so many rows of sums, and that are loaded
+        again."""
         if inner.lanes == 1:
             return 0.0
         room = self.machine.registers * (self.machine.vector_bits // 8)
         held = 0.0
         if leaf[1]:
-            sums = inner.lanes * inner.copies(self.nests.facts.reads(leaf).stores[0].variables)
-            held = sums * sum(t.bytes for t in self.nests.facts.dtypes[leaf[0]])
+            held = inner.lanes * copies * sum(t.bytes for t in self.nests.facts.dtypes[leaf[0]])
         again = 0
         for live in self.nests.facts.live(leaf):
             if live * inner.lanes <= room - min(held, room / 2):
