@@ -85,11 +85,18 @@ def test_steady_loops_have_no_scalar_arithmetic_and_no_calls(name: str, how: str
         assert not loop.like(loop.dialect.call), str(loop)
 
 
+def come_back(on_stack: list[str]) -> list[str]:
+    """Without what is only written there, by x86: rows of clamped elements, which vectors load from elsewhere."""
+    stores = {i: m[1] for i in on_stack if (m := re.fullmatch(r"vmov\S+ %[xyz]mm\d+, (-?\d*\(%rsp\))", i))}
+    places = [re.sub(r".*?(-?\d*\(%rsp\)).*", r"\1", i) for i in on_stack]
+    return [i for i in on_stack if i not in stores or places.count(stores[i]) > 1]
+
+
 @every_app
 @every_target
 def test_steady_loops_keep_their_values_in_registers(name: str, how: str, to: str) -> None:
     for loop in loops(name, how, to):
-        kept, vectors = (len(loop.like(p)) for p in (loop.dialect.stack, loop.dialect.vector_stack))
+        kept, vectors = (len(come_back(loop.like(p))) for p in (loop.dialect.stack, loop.dialect.vector_stack))
         assert 7 * vectors <= len(loop.instructions), f"{vectors} vectors on the stack in\n{loop}"
         assert 4 * kept <= len(loop.instructions), f"{kept} registers on the stack in\n{loop}"
 
