@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -12,6 +11,8 @@ from hypothesis import strategies as st
 from pantile.expr.build import binary, cast, select, unary
 from pantile.expr.nodes import Cast, Const, Expr, Load, Op, Var, const
 from pantile.expr.types import INDEX, INT16, INT32
+
+from ..long import LONG
 
 Point = Mapping[str, int]
 Exprs = st.SearchStrategy[Expr]
@@ -24,9 +25,8 @@ def clamp(value: Expr, low: Expr, high: Expr) -> Expr:
 
 def cases(n: int) -> settings:
     """So many examples, the same in every run; PANTILE_FUZZ=long searches anew and longer."""
-    long = os.environ.get("PANTILE_FUZZ") == "long"
     return settings(
-        max_examples=30 * n if long else n, derandomize=not long, database=None, deadline=None,
+        max_examples=30 * n if LONG else n, derandomize=not LONG, database=None, deadline=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
 

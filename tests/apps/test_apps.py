@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import numpy as np
@@ -11,18 +10,19 @@ import pytest
 from pantile.apps import APPS
 from tests.fuzz.guarded import guarded
 from tests.fuzz.isolate import isolated
+from tests.long import LONG
 
 from .case import Array, Shapes
 from .cases import CASES
 from .pipelines import EVERY, SCHEDULES, pipeline
 
-SLOW = {name for name in APPS if CASES[name].slow and os.environ.get("PANTILE_FUZZ") != "long"}
+SLOW = {name for name in APPS if CASES[name].slow and not LONG}
 QUICK = [(name, how) for name, how in EVERY if name not in SLOW]
 ONCE = [(name, how) for name, how in EVERY if name not in SLOW or how == ("expert" if APPS[name].expert else "plain")]
 every_app = pytest.mark.parametrize(("name", "how"), ONCE, ids=map("-".join, ONCE))
 every_quick_app = pytest.mark.parametrize(("name", "how"), QUICK, ids=map("-".join, QUICK))
 # With each access checked, guided_filter takes ten times as long to compile as others; box_filter has windows like its.
-CHECKED = [(name, how) for name, how in QUICK if name != "guided_filter" or os.environ.get("PANTILE_FUZZ") == "long"]
+CHECKED = [(name, how) for name, how in QUICK if name != "guided_filter" or LONG]
 ODD = [(name, how, s) for name, how in EVERY for s in CASES[name].odd[-1 if name in SLOW else 0 :]]
 # Small pipelines whose results are also compared bit by bit, and through unusual strides.
 THOROUGH = [(name, how) for name in ("blur", "unsharp", "harris") for how in SCHEDULES]

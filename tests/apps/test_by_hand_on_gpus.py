@@ -5,7 +5,6 @@ Machine code is looked at where NVIDIA's assembler is there: nothing is kept in 
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pantile.apps import APPS
 from pantile.target import GPUS
 
 from ..codegen.nvptx.hand_built import assembled, has_assembler, spilled
+from ..long import LONG
 from .cases import CASES
 from .test_simulated import LEFT_OUT
 
@@ -23,7 +23,7 @@ BY_HAND = [name for name, app in APPS.items() if app.on_gpu is not None and name
 MUCH_CODE = {
     "iir_blur", "stencil_chain", "interpolate", "interpolate_polymage", "local_laplacian", "lens_blur", "pyramid_blend",
     "pyramid_blend_polymage", "syrk", "vdsr",
-} if os.environ.get("PANTILE_FUZZ") != "long" else set[str]()  # fmt: skip
+} if not LONG else set[str]()  # fmt: skip
 # What their inner loops load at once, where that is more than an element.
 WIDE = {
     "blur": "ld.global.nc.v2.b16", "matmul": "ld.shared.v4.b32", "matmul_half": "ld.shared.v4.b32",
@@ -31,7 +31,7 @@ WIDE = {
     "camera_pipe": "ld.shared.v2.b8",
 }  # fmt: skip
 # Others are compiled for the newest GPU only, unless PANTILE_FUZZ=long.
-EVERY_GPU = set(BY_HAND) if os.environ.get("PANTILE_FUZZ") == "long" else set(WIDE) - MUCH_CODE
+EVERY_GPU = set(BY_HAND) if LONG else set(WIDE) - MUCH_CODE
 # Whose places are computed in 32 bits. Others have products of coordinates that are limited before they are used.
 IN_32_BITS = {"blur", "unsharp", "harris", "interpolate", "matmul", "nl_means", "hist_eq"}
 # Parts of these, such as what whole blocks leave over, have places that are known only as they run.

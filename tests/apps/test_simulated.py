@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from pantile.apps import APPS
 from pantile.simulator import counting
 
+from ..long import LONG
 from .case import Shapes
 from .cases import CASES
 
 # Millions of terms at any size: minutes.
-LEFT_OUT = {"vgg16"} if os.environ.get("PANTILE_FUZZ") != "long" else set[str]()
+LEFT_OUT = {"vgg16"} if not LONG else set[str]()
 # The same stages, in the same cycle or with as many steps, are in another one of the multigrids.
-ALIKE = {f"multigrid_{d}_w444" for d in ("2d", "3d")} if os.environ.get("PANTILE_FUZZ") != "long" else set[str]()
+ALIKE = {f"multigrid_{d}_w444" for d in ("2d", "3d")} if not LONG else set[str]()
 # Sums that no two threads share: seconds at more than a few pixels.
 FEW = {"syrk", "syr2k", "covariance", "chamfer", "trmm"}
 PTX = ("blur", "harris", "camera_pipe", "bilateral_grid", "matmul_half", "hist_eq")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -15,6 +14,8 @@ from pantile.bench.contender import Unavailable
 from pantile.bench.rivals import halide
 from pantile.bench.rivals.process import programs
 from pantile.bench.rivals.rival import Task
+
+from ..long import LONG
 
 PROGRAMS = Path(__file__).with_name("halide_programs")
 OTHER_PROGRAMS = f"""\
@@ -36,7 +37,7 @@ def _installed() -> None:
 
 
 # Half a minute to compile; `pantile bench` compares it, as all, before it times it.
-SLOW = {"lens_blur"} if os.environ.get("PANTILE_FUZZ") != "long" else set[str]()
+SLOW = {"lens_blur"} if not LONG else set[str]()
 
 
 @pytest.mark.parametrize("app", sorted((programs("halide") & APPS.keys()) - SLOW))

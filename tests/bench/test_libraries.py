@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import pytest
@@ -12,9 +11,11 @@ from pantile.bench import main
 from pantile.bench.contender import Unavailable
 from pantile.bench.rivals.registry import RIVALS
 
+from ..long import LONG
+
 PROGRAMS = [(system, app) for system in RIVALS if system != "halide" for app in sorted(RIVALS[system].apps)]
 # Evaluating the reference of filters that OpenCV is compared on, too, takes longer than it tells.
-if os.environ.get("PANTILE_FUZZ") != "long":
+if not LONG:
     PROGRAMS = [(system, app) for system, app in PROGRAMS if system != "scipy" or app == "sobel"]
 
 

@@ -37,11 +37,8 @@ class _Uniform(PrimitiveProvider):
         assert min_value is not None and max_value is not None, "integers need bounds here"
         return self.random.randint(min_value, max_value)
 
-    def draw_float(self, **bounds: Any) -> float:
-        raise NotImplementedError("floats are picked from lists")
+    def _refuse(self, *args: Any, **more: Any) -> Any:
+        """Nothing of ours draws these: they would need a distribution."""
+        raise TypeError("floats, strings and bytes are picked from lists here: use sampled_from")
 
-    def draw_string(self, intervals: Any, **sizes: Any) -> str:
-        raise NotImplementedError("strings are picked from lists")
-
-    def draw_bytes(self, *sizes: Any, **more: Any) -> bytes:
-        raise NotImplementedError("bytes are picked from lists")
+    draw_float = draw_string = draw_bytes = _refuse

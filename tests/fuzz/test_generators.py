@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from pantile.graph.verify import verify
 from pantile.reference import evaluate
@@ -13,6 +14,7 @@ from ..reference.oracle import brute_force
 from .harness import pipeline_of, refused_call
 from .kinds import KINDS
 from .pipelines import Case, pipelines
+from .seeded import seeded
 
 
 @pytest.mark.parametrize("floats", ["wild", "tame"])
@@ -30,3 +32,9 @@ def test_reference_agrees_with_the_oracle(focus: str, floats: str) -> None:
             np.testing.assert_array_equal(a, b)
 
     run()
+
+
+@pytest.mark.parametrize("kind", [st.floats(), st.text(min_size=1), st.binary(min_size=1)], ids=str)
+def test_what_is_drawn_from_no_list_is_refused(kind: st.SearchStrategy[object]) -> None:
+    with pytest.raises(TypeError, match="use sampled_from"):
+        seeded(1)(kind)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
@@ -11,9 +9,9 @@ import pantile as pt
 from pantile.apps import App
 from pantile.bench.agreement import disagreement
 
+from ..long import LONG
 from .pipelines import OUTSIDE
 
-LONG = os.environ.get("PANTILE_FUZZ") == "long"
 SLOW = ("pyramid", "guided_filter", "lucas_kanade", "demosaic")  # to compile; and these run elsewhere, too
 
 

@@ -89,7 +89,7 @@ def expert(target: Target, cores: int) -> pt.Schedule:
 
 def on_gpu() -> pt.Schedule:
     """For each offset in turn, the sums of columns go into shared memory; each thread keeps its totals in registers.
-    All blocks clamp: one of seven is at an edge, and a second version would be as much code again for 8 % of the time.
+    All blocks clamp: one of six is at an edge, and a second version would be as much code again for 8 % of the time.
     """
     total = (
         pt.on("total")
