@@ -7,8 +7,8 @@
     3. The cheapest of all takes parts of the others, all that cost less there, then group by group, while that is
        cheaper (`search.crossing`).
     4. Sums of cells at places that data decides go by blocks of these (`search.cells`), scans by columns
-       (`search.bands`), sums of products by blocks that registers hold (`search.sums`), and sums of pictures in passes
-       over tiles (`search.passes`).
+       (`search.bands`), sums of products by blocks that registers hold (`search.sums`), sums of pictures in passes
+       over tiles (`search.passes`), and volumes of several quantities by boxes (`search.boxes`).
     5. Its factors are doubled and halved, while that is cheaper (`search.resizing`), and strips become even
        (`search.strips`).
     6. Stages of the same loops that read the same share them (`search.siblings`).
@@ -39,6 +39,7 @@ from .report import Report
 from .reuse import Reuse
 from .search.alternatives import alternatives, together
 from .search.bands import bands
+from .search.boxes import boxes
 from .search.cells import cells
 from .search.crossing import cheaper_parts, crossings
 from .search.descent import Descent, State
@@ -65,7 +66,7 @@ _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
 )  # fmt: skip
 SMALL = 1.5  # times as long as a call that does nothing: what takes no longer is not searched for
 MANY = 4  # dear stages of a kind
-LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes}
+LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes, "boxes": boxes}
 # What can be left out.
 INGREDIENTS = (
     "crossing", *LOOPS, "resizing", "strips", "siblings", "turned", "transposed", "early", "rolling", "descent",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...dataclass import dataclass
-from ...graph.nodes import Graph
+from ...graph.nodes import Graph, Stage
 from ...schedule.groups import is_inlined
 from ...schedule.schedule import Schedule
 
@@ -33,6 +33,15 @@ def groups(graph: Graph, schedule: Schedule) -> list[Group]:
         if owner is not None:
             owned[owner].append(s.name)
     return [_group(schedule, root, of) for root, of in owned.items()]
+
+
+def needed_by(graph: Graph, stage: Stage) -> list[Stage]:
+    """What is computed for a stage alone, producers first."""
+    inside = {stage.name}
+    for s in reversed(graph.stages):
+        if graph.consumers[s.name] and inside.issuperset(graph.consumers[s.name]):
+            inside.add(s.name)
+    return [s for s in graph.stages if s.name in inside and s is not stage]
 
 
 def _group(schedule: Schedule, root: str, of: list[str]) -> Group:

@@ -21,6 +21,7 @@ from ...schedule.groups import is_inlined
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
 from .block import is_at
+from .groups import needed_by
 from .rolling import Roll, RolledLoops, can_roll, is_used_again
 
 STRIP, TILE = 32, 256  # rows and columns of a tile
@@ -48,12 +49,7 @@ def _adds_pictures(problem: Problem, stage: Stage, members: list[Stage]) -> bool
 
 def _members(problem: Problem, schedule: Schedule, stage: Stage) -> list[Stage]:
     """What is computed for the sum alone, and stored, producers first."""
-    inside = {stage.name}
-    for s in reversed(problem.graph.stages):
-        if problem.graph.consumers[s.name] and inside.issuperset(problem.graph.consumers[s.name]):
-            inside.add(s.name)
-    inside.remove(stage.name)
-    return [s for s in problem.graph.stages if s.name in inside and not is_inlined(schedule.on(s.name))]
+    return [s for s in needed_by(problem.graph, stage) if not is_inlined(schedule.on(s.name))]
 
 
 def _reader(problem: Problem, stage: Stage) -> Stage | None:
