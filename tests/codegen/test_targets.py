@@ -10,8 +10,8 @@ from pantile.codegen.compile import assembly, compile_object, optimized_text
 from pantile.codegen.emit import emit
 from pantile.errors import InternalError
 from pantile.expr.build import cast, ramp
-from pantile.expr.nodes import Expr, Load, Shuffle, const, op, var
-from pantile.expr.types import FLOAT16, FLOAT32, INDEX, INT32, UINT8, UINT16, DType
+from pantile.expr.nodes import Broadcast, Expr, Load, Shuffle, const, op, var
+from pantile.expr.types import FLOAT16, FLOAT32, FLOAT64, INDEX, INT32, UINT8, UINT16, DType
 from pantile.ir.nodes import BufferArg, Program, Store
 from pantile.target import CPUS, host
 from pantile.target.kinds import Kind
@@ -83,6 +83,14 @@ def test_clamps_to_the_range_of_a_type_come_with_the_cast() -> None:
 def test_strict_does_not_contract() -> None:
     value, t, _ = CASES["contracted"]
     assert "fmla" not in code(value, t, "aarch64", strict=True)
+
+
+@pytest.mark.parametrize("t", [FLOAT32, FLOAT64], ids=str)
+def test_a_number_that_vectors_are_multiplied_by_stays_in_one_lane(t: DType) -> None:
+    a, _, c = inputs(t)
+    text = code(a * Broadcast(t, LANES, dense(t, "in1", x)) + c, t, "aarch64")
+    assert re.search(r"fmla\s+v\d+\.\w+, v\d+\.\w+, v\d+\.[sd]\[0\]", text)
+    assert not re.search(r"\b(ld1r|dup)\b", text)
 
 
 def test_interleaved_loads_and_stores() -> None:

@@ -13,6 +13,7 @@ from . import math
 from .arithmetic import WRITERS, write
 from .casts import cast_operand, write_bits, write_cast
 from .context import Context
+from .lanes import apart, is_multiplied_by
 from .mantissa import round_to_small, rounded_operand
 from .memory import load_lane, write_load
 from .nesting import hidden
@@ -69,11 +70,13 @@ def _bits(ctx: Context, e: Bits) -> str:
 
 
 def _broadcast(ctx: Context, e: Broadcast) -> str:
-    if isinstance(e.value, Load) and ctx.module.target.multiplies_by_lane:
-        run = ctx.neighbours.run(e.value)
+    value, element = e.value, scalar_type(e.dtype)
+    if isinstance(value, Load) and ctx.module.target.multiplies_by_lane and is_multiplied_by(value.dtype):
+        run = ctx.neighbours.run(value)
         if run is not None:
-            return load_lane(ctx, e.value, run, e.lanes)
-    return spread(ctx.fn, write_expression(ctx, e.value), scalar_type(e.dtype), e.lanes)
+            return load_lane(ctx, value, run, e.lanes)
+        return spread(ctx.fn, apart(ctx.fn, write_expression(ctx, value), element), element, e.lanes)
+    return spread(ctx.fn, write_expression(ctx, value), element, e.lanes)
 
 
 def _ramp(ctx: Context, e: Ramp) -> str:

@@ -1,21 +1,31 @@
-"""Which broadcast scalars lie side by side in memory, so that one vector load holds them all.
+"""Broadcast scalars on a target whose multiply-add takes a lane of a register as its operand.
 
-`a[k]`, `a[k + 1]`, `a[k + 2]` and `a[k + 3]`, each multiplied with a vector, are one load on a target whose
-multiply-add takes a lane of a register as its operand. Apart, each would be a load that broadcasts, which takes as much
-of the vector unit as the multiplication itself.
+`a[k]`, `a[k + 1]`, `a[k + 2]` and `a[k + 3]`, each multiplied with a vector, are one load of a vector. One of them by
+itself is loaded as a scalar, into the first lane: a load that broadcasts takes as long as two products (Neoverse N1).
 """
 
 from __future__ import annotations
 
 from ..cached import cached_property
 from ..expr.nodes import Broadcast, Load
-from ..expr.types import DType
+from ..expr.types import FLOAT32, DType
 from ..expr.visit import key
 from ..ir.nodes import Stmt
+from .function import Function
 from .strided import certain, split_offset
 
 _REGISTER_BITS = 128
 _Family = tuple[object, ...]
+
+
+def is_multiplied_by(t: DType) -> bool:
+    """Whether products with a lane are worth a load of their own."""
+    return t.is_float and t.bits >= FLOAT32.bits
+
+
+def apart(fn: Function, value: str, element: str) -> str:
+    """A scalar that LLVM does not load and broadcast at once: what is frozen is a value of its own, at no cost."""
+    return fn.value(f"freeze {element} {value}")
 
 
 class Neighbours:
@@ -26,8 +36,6 @@ class Neighbours:
 
     def run(self, load: Load) -> range | None:
         """The offsets of a register full of loads that this one belongs to."""
-        if not (load.dtype.is_float and load.dtype.bits >= 32):
-            return None
         return self._runs.get(_family(load), {}).get(split_offset(load.indices[0])[1])
 
     @cached_property
