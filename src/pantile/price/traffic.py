@@ -272,11 +272,13 @@ class Traffic:
         return total
 
     def _runs(self, leaf: Leaf, source: str, box: Box, level: int) -> float:
-        """In how many runs that a cache foresees a box is walked through."""
+        """In how many runs that a cache foresees a box is walked through: in the first one, rows that push each other
+        out do so before they are used."""
         points = prod(box)
+        together: float = min(points, run(self._layout[source], box))
         if level:
-            together: float = min(points, self._walked(leaf, source), run(self._layout[source], box))
-        else:
+            together = min(together, self._walked(leaf, source))
+        elif self._crowded(source, box) == self._bytes(source, box):
             together = min(points, self._followed(leaf, source))
         return points / together * len(self.nests.facts.dtypes[source])
 
