@@ -18,6 +18,8 @@ OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: to find, load and put a sma
 MOST_CHANNELS = 8  # elements of a pixel, at most
 SAME_PLACE = 1.5  # times what a sum waits for itself: where data decide which one, it may be the one before
 LATE_PLACE = 3.5  # the same, where that is computed on the way: loads wait until it is known where others store
+FIRST = 0.7  # of the time to load sums that the iteration before has not, in which nothing is summed
+FEW_STORES = 16  # of sums and their terms in one iteration, of which LLVM sees that the last ones are enough
 DRAINED = 30.0  # cycles from the last product of a sum to the first of the next one
 NEAR = 4  # the largest stride of loads that are wide ones and shuffles
 # A buffer, for what data decides how it does, and an index along each dim.
@@ -57,6 +59,14 @@ class Accesses:
             self.loads, self.stores = before
             self.ends = loads / machine.issue.load + stores / machine.issue.store
             self.drained = DRAINED * kept
+        elif leaf[1] and inner.lanes > 1 and self._are_sums(own, reads.stores):
+            more = (self.stores - before[1]) * (self._stored_each(reads.stores[0]) - 1)
+            self.stores += more
+            self.instructions += more
+            if machine.target.stores_by_arithmetic:
+                loads, stores = self.loads - before[0], self.stores - before[1]
+                self.loads, self.stores = before
+                self.ends = FIRST * loads / machine.issue.load + stores / machine.issue.fma
         if not self._in_rows:  # channels that are computed alike stay as they lie in memory
             self.shuffles += self._apart * machine.costs.shuffle
             self.instructions += self._apart
@@ -68,6 +78,16 @@ class Accesses:
         """How much of loading and storing sums is left, if they stay in registers while the innermost loops run."""
         unknown = any(f.decided is not None for f in stores[0].forms)
         return 1.0 if unknown else 1 / self.inner.standing_still(stores[0].variables)
+
+    def _are_sums(self, own: Sequence[Access], stores: Sequence[Access]) -> bool:
+        """Whether what is stored was loaded before from the same places."""
+        places = {tuple(a.forms) for a in stores}
+        return bool(own) and not self.carried and all(tuple(a.forms) in places and not a.decided for a in own)
+
+    def _stored_each(self, store: Access) -> int:
+        """How often an iteration stores each sum: once, or for each of its terms if that is much code."""
+        every = prod(map(self.inner.loops.trips, self.inner.copied))
+        return 1 if every <= FEW_STORES else every // self.inner.copies(store.variables)
 
     def _chain(self, own: Sequence[Access], reads: Reads) -> float:
         """Cycles until an iteration has what the one before computed, for sums and scans."""

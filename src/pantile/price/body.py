@@ -24,6 +24,7 @@ from .sized import Leaf
 FORESEEN, LONG = 0.3, 32  # of what beginning a loop costs, for a short one; and iterations whose end is a surprise
 SPILLED = 0.9  # vectors that are loaded again at each step that registers have no room for, and cycles that sums wait
 LONG_WINDOWS = 2  # as many instructions as are under way, times this, begin beside others; twice as many, alone
+CUT = 2.9  # cycles of a lane that is computed by itself, or not at all, since a condition cuts through its block
 ALONE = 1.5  # operations on single elements, for each that is counted: these come with addresses and tests
 MOST_SPILLED = 0.7  # of all instructions: those of different lanes need not run side by side
 _FREE_ON_ARM = ("with_mul", "with_wide", "with_narrow", "with_round", "with_limit")  # as parts of other instructions
@@ -87,7 +88,7 @@ class Bodies:
 
     def bodies(self, leaf: Leaf) -> list[Body]:
         """Of the whole blocks, and of what splits leave over."""
-        times = self.nests.computed(leaf[0]).times
+        times = self.nests.computed(leaf[0]).times * self.nests.facts.part(leaf)
         return [self._body(leaf, loops).times(times) for loops in self.nests.versions(leaf)]
 
     def _body(self, leaf: Leaf, loops: Loops) -> Body:
@@ -104,7 +105,10 @@ class Bodies:
         touched = [plan.stages[s] for s in (leaf[0], *facts.reads(leaf).sources) if s in plan.stages]
         stored = [(p.storage, p.storage_splits) for p in touched]
         held = inner.standing_still(facts.reads(leaf).stores[0].variables) if leaf[1] else 1
-        question = (inner.like, held, self.nests.is_anywhere(leaf[0]), *stored, facts.dtypes[leaf[0]], self.machine)
+        apart = inner.apart if facts.triangle(leaf).conditions else None
+        question = (
+            inner.like, apart, held, self.nests.is_anywhere(leaf[0]), *stored, facts.dtypes[leaf[0]], self.machine
+        )  # fmt: skip
         answers = facts.defined(leaf).answers
         if question not in answers:
             answers[question] = self._iteration(leaf, inner)
@@ -122,7 +126,7 @@ class Bodies:
         every = instructions + traffic.instructions + 1.5 * (spilled + over)
         apart = min(1.0, traffic.together * every / self.machine.costs.window)  # short sums run side by side
         waiting = max(traffic.waiting * apart, self.nests.facts.depth(leaf) * self._alone(every))
-        ends = traffic.ends + traffic.drained * apart + over * SPILLED
+        ends = traffic.ends + traffic.drained * apart + over * SPILLED + self._by_lane(leaf, inner)
         found = Body(
             arithmetic, traffic.shuffles, traffic.loads + spilled, traffic.stores + spilled / 2, traffic.gathers, every,
             waiting, ends, 1.0, 1.0, Counter(str(row[0]) for row in traffic.rows),
@@ -201,6 +205,18 @@ class Bodies:
                 any_unit += cycles / max(1.0, self.machine.issue.int) if t.kind in self._one_unit else cycles
                 instructions += times
         return max(one, any_unit), instructions
+
+    def _by_lane(self, leaf: Leaf, inner: Inner) -> float:
+        """Cycles of an iteration, in the mean, for lanes that are computed one by one since a condition holds in some
+        of them only: in all iterations, unless some loop has code of its own for those that it cuts through."""
+        triangle, loops = self.nests.facts.triangle(leaf), inner.loops
+        masked = {v for s in triangle.slopes if not inner.across.isdisjoint(s.times) for v in s.times}
+        if not masked:
+            return 0.0
+        whole = masked.isdisjoint(inner.apart)
+        box = {loops.fastest[n]: loops.trips(n) * loops.step[n] for n in (*inner.copied, *inner.vectors)}
+        part = 1.0 if whole else triangle.cut(box, inner.across) / max(1e-9, self.nests.facts.part(leaf))
+        return part * inner.points * CUT
 
     def _scalar(self, t: Tally) -> float:
         of_vector = self._cycles[t.kind]

@@ -7,16 +7,19 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from math import prod
 from typing import Any
 
-from ..analysis.interval import Interval
+from ..analysis.bounding import bounding
+from ..analysis.interval import Interval, Scope
 from ..analysis.ragged import ragged
 from ..analysis.regions import definition_scope
 from ..cached import cached_property
 from ..expr.nodes import Expr, Number
+from ..expr.visit import names
 from ..graph.nodes import Stage
 from .branches import Branches, Conditions
 from .copies import Copies
 from .operations import Begun, Executed, Tally, beginnings, depth, live_bytes, roots
 from .reads import Box, Reads
+from .triangles import Triangle
 
 UNLIMITED = 1 << 24  # what counts as the extent of a box that nothing limits
 
@@ -95,6 +98,18 @@ class Defined:
         """When parts of it begin, at best."""
         return beginnings(self._roots, self.variables)
 
+    @cached_property
+    def triangle(self) -> Triangle:
+        """Where its condition holds, as far as that bounds loops. The stage begins at 0, as far as is known here."""
+        ranges = {v: (self._first.get(v, 0), n) for v, n in self.variables.items() if n != UNLIMITED}
+        known = ranges.keys() | self._scalars.keys()
+        return Triangle([c for c in bounding(self.definition.condition) if names(c) <= known], ranges, self._scalars)
+
+    @cached_property
+    def part(self) -> float:
+        """Of its points, at which it is computed."""
+        return self.triangle.part() if self.triangle.conditions else 1.0
+
     def domain(self, vectors: Collection[str] = ()) -> dict[str, int]:
         """The extents of its reduction loops; of one that depends on coordinates, the mean, unless it runs for vectors
         along these."""
@@ -111,12 +126,20 @@ class Defined:
     @cached_property
     def _ranges(self) -> dict[str, int]:
         """The same as far as sizes tell."""
-        if not self.definition.domain:
-            return {}
+        return {r.name: extent(self._scope[r.name]) for r in self.definition.domain}
+
+    @property
+    def _first(self) -> dict[str, int]:
+        """Where reduction loops begin, as far as sizes tell."""
+        lows = {r.name: self._scope[r.name].low for r in self.definition.domain}
+        return {name: int(low) for name, low in lows.items() if low is not None}
+
+    @cached_property
+    def _scope(self) -> Scope:
+        """The reduction loops, in the middle of the stage."""
         box = tuple(Interval(n // 2, n // 2) for n in self._whole[self.stage.name])
         known = {name: Interval.point(value) for name, value in self._scalars.items()}
-        scope = definition_scope(self.stage, self.definition, box, known)
-        return {r.name: extent(scope[r.name]) for r in self.definition.domain}
+        return definition_scope(self.stage, self.definition, box, known) if self.definition.domain else {}
 
     def _likely(self, loop: str) -> int:
         """The extent of a reduction loop that data decide, as of the row of a sparse matrix: all rows together read

@@ -40,6 +40,13 @@ class Inner:
         """The variables of the innermost real loop."""
         return self.loops.of[self.loop] if self.loop else frozenset()
 
+    @property
+    def apart(self) -> frozenset[str]:
+        """The variables of loops that have code of their own for where conditions on these do not hold everywhere."""
+        loops = self.loops
+        named = [x.name for x in loops.nest.loops if x.partition == "always" and loops.trips(x.name) > 1]
+        return self.along.union(*(loops.of[name] for name in named))
+
     def standing_still(self, variables: frozenset[str]) -> int:
         """Iterations of the innermost loops that do not move any of some variables."""
         count = 1

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
+from ..analysis.bounding import bounding
 from ..analysis.narrowed import narrowed_values
 from ..cached import cached_property
 from ..dataclass import dataclass
 from ..expr.nodes import COMPARISON, Cast, Const, Expr, Load, Op, Var
 from ..expr.types import INDEX
-from ..expr.visit import children, each_once, loaded, names
+from ..expr.visit import children, conjuncts, each_once, loaded, names
 from ..graph.nodes import Definition
 from .branches import Branches
 from .copies import Copies, Instances, Kinds, long_sums
@@ -48,9 +49,12 @@ class Tally:
 
 
 def roots(definition: Definition) -> list[Expr]:
-    """What is evaluated: its values, those of its indices that data decides, and its condition."""
+    """What is evaluated: its values, those of its indices that data decides, and its condition, but for what bounds
+    loops."""
     decided = [i for i in definition.indices if loaded(i)]
-    return [*narrowed_values(definition), *decided, *([] if definition.condition is None else [definition.condition])]
+    bounds = set(map(id, bounding(definition.condition)))
+    tested = [] if definition.condition is None else [c for c in conjuncts(definition.condition) if id(c) not in bounds]
+    return [*narrowed_values(definition), *decided, *tested]
 
 
 class Executed:

@@ -28,6 +28,7 @@ from .result import Causes, Price, StagePrice
 from .sized import Leaf, Shapes, Sized, sized
 from .together import groups, question
 from .traffic import Moved, Traffic, rooms
+from .triangles import slowest
 
 T = TypeVar("T")
 
@@ -37,6 +38,7 @@ STREAM_POWER = 0.4  # how much more so many of them take from a cache that cores
 PAGE_BYTES, PAGES = 4096, 40  # and on how many of them rows side by side are found at once
 AHEAD = 1.5  # times as fast as `measure` finds it, since loads from the next cache are sent off early
 OF_A_COPY = 0.85  # of the bandwidth that copying whole arrays has, which `measure` does: loops have less
+MOST_TASKS = 256  # more of them are even, whatever each does
 HIDDEN = 0.45  # the part of the shorter one, of computing and of moving bytes, that happens while the other does
 
 
@@ -150,8 +152,20 @@ class _Pricing:
         causes = starting + self._leaf(bodies, moved, most)
         causes += Causes(starting=regions * (costs.region_s + tasks * costs.task_s))
         shared = causes.seconds / most
-        slowest = shared * ceil(tasks / most) * most / tasks
-        return slowest, causes + Causes(imbalance=(slowest - shared) * most)
+        ends = shared * self._uneven(leaf, tasks, most)
+        return ends, causes + Causes(imbalance=(ends - shared) * most)
+
+    def _uneven(self, leaf: Leaf, tasks: int, cores: int) -> float:
+        """How much longer the core takes that is done last than each would if all took the same."""
+        triangle = self.nests.facts.triangle(leaf)
+        own = [s for s in self.nests.own(leaf) if self.nests.kind(s) is Kind.PARALLEL and s[:2] == leaf]
+        if triangle.conditions and cores > 1 and tasks <= MOST_TASKS and own:
+            loops, name = self.nests.loops(leaf), own[0].loop
+            count, v = loops.trips(name), loops.fastest[name]
+            if triangle.decides(v) and len(loops.of[name]) == 1 and count * loops.step[name] >= loops.extents[v]:
+                parts = triangle.tasks(v, count, loops.step[name])
+                return slowest([p * count / tasks for p in parts for _ in range(tasks // count)], cores) * cores
+        return ceil(tasks / cores) * cores / tasks
 
     def _tasks(self, leaf: Leaf) -> tuple[int, float]:
         """How many parts of a definition run in parallel, and how often such a loop of its own begins."""

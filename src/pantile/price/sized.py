@@ -22,6 +22,7 @@ from .copies import Copies
 from .defined import Defined, extent
 from .operations import Begun, Tally
 from .reads import Box, Reads
+from .triangles import Triangle
 
 Leaf = tuple[str, int]  # a stage and which of its definitions
 Shapes = Mapping[str, tuple[int, ...]]
@@ -82,6 +83,14 @@ class Sized:
     def beginnings(self, leaf: Leaf) -> tuple[Begun, ...]:
         """When parts of a definition begin, at best."""
         return self.defined(leaf).beginnings
+
+    def triangle(self, leaf: Leaf) -> Triangle:
+        """Where the condition of a definition holds, as far as that bounds loops."""
+        return self.defined(leaf).triangle
+
+    def part(self, leaf: Leaf) -> float:
+        """Of the points of a definition, at which it is computed."""
+        return self.defined(leaf).part
 
     def domain(self, leaf: Leaf, vectors: Collection[str] = ()) -> dict[str, int]:
         """The extents of the reduction loops of a definition; of one that depends on coordinates, the mean, unless it

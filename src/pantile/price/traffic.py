@@ -42,6 +42,10 @@ class Moved:
     stored: float = 0.0
     begun: float = 0.0
 
+    def times(self, part: float) -> Moved:
+        """For a part of it."""
+        return self if part == 1 else Moved([n * part for n in self.bytes], self.stored * part, self.begun * part)
+
 
 def rooms(machine: Machine, threads: int, touched: float) -> tuple[float, ...]:
     """Bytes that each cache has room for, for one thread; no end of it, if there is room for all that the call touches:
@@ -100,7 +104,7 @@ class Traffic:
                     found[leaf].stored += 0.0 if level else here
                     here *= WRITTEN + self._is_read(leaf, source)
                 found[leaf].bytes[level] += here
-        return found
+        return {leaf: moved.times(self.nests.facts.part(leaf)) for leaf, moved in found.items()}
 
     def _to_begin(self, level: int, length: float) -> float:
         """Cycles until a run of so many bytes comes that a cache does not have, beyond those that it takes from the

@@ -66,6 +66,11 @@ class Target:
         return self.architecture == "aarch64"
 
     @property
+    def stores_by_arithmetic(self) -> bool:
+        """Whether a vector that is stored passes through the units that compute vectors."""
+        return self.architecture == "aarch64"
+
+    @property
     def stores_past_caches(self) -> bool:
         """Whether there are non-temporal stores of vectors."""
         return self.architecture != "armv7"

@@ -1,0 +1,127 @@
+"""Which part of its loops a definition runs whose condition bounds them, which blocks that cuts through, and how long
+tasks take then.
+
+    for p in parallel 0..2:                            half of the n*n points, and
+        for i in 0..n:                                 the first task has three
+            for j in p*n/2..min((p + 1)*n/2, i + 1)    quarters of them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from heapq import heapreplace
+from math import floor, gcd
+from typing import Any
+
+import numpy as np
+
+from ..cached import cached_property
+from ..dataclass import dataclass
+from ..expr.linear import linear
+from ..expr.nodes import Number, Op, Var
+
+TRIED = 16  # values of each variable
+OF_A_TASK = 4  # values of the one that tasks share
+_Values = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Slope:
+    """constant + the sum of times * variable > 0."""
+
+    constant: float
+    times: Mapping[str, int]
+
+    def reach(self, box: Mapping[str, int]) -> float:
+        """How far from 0 it is at most, in the middle of a box of such extents that has points where it holds and
+        others where it does not. Boxes lie side by side: of squares along a diagonal, nothing cuts through others."""
+        step = gcd(*(n * box.get(v, 1) for v, n in self.times.items()))
+        below, above = (sum(max(0, way * n) * (box.get(v, 1) - 1) for v, n in self.times.items()) for way in (-1, 1))
+        return step * (floor((below - self.constant) / step) - floor((-above - self.constant) / step)) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Triangle:
+    """The points at which all of some linear conditions hold. `ranges`: the first value of each variable of loops, and
+    how many it has; others are `scalars`."""
+
+    conditions: Sequence[Op]
+    ranges: Mapping[str, tuple[int, int]]
+    scalars: Mapping[str, Number]
+
+    @cached_property
+    def slopes(self) -> list[Slope]:
+        """The conditions."""
+        return [self._slope(c) for c in self.conditions]
+
+    def part(self) -> float:
+        """Of all points."""
+        return float(self._held({}).mean())
+
+    def cut(self, box: Mapping[str, int], names: Collection[str]) -> float:
+        """The part of boxes of such extents through which a condition cuts that has some variables in it."""
+        reach = [s.reach(box) if not s.times.keys().isdisjoint(names) else 0.0 for s in self.slopes]
+        some, every = (self._held({}, [way * r for r in reach]) for way in (1, -1))
+        return float((some - every).mean())
+
+    def tasks(self, variable: str, count: int, each: int) -> list[float]:
+        """Of all that is done, what each of so many tasks does, which have so many values of a variable one after the
+        other."""
+        first, n = self.ranges[variable]
+        at = (np.arange(count * OF_A_TASK) + 0.5) * each / OF_A_TASK
+        held = self._held({variable: first + np.floor(at)}).reshape(len(at), -1).mean(axis=1) * (at < n)
+        of_each = held.reshape(count, -1).sum(axis=1)
+        parts: list[float] = (of_each / max(1e-9, of_each.sum())).tolist()
+        return parts
+
+    def decides(self, variable: str) -> bool:
+        """Whether a variable takes part."""
+        return any(variable in s.times for s in self.slopes)
+
+    def _slope(self, c: Op) -> Slope:
+        low, high = map(linear, c.args if c.op in ("lt", "le") else c.args[::-1])
+        constant = high.constant - low.constant + (-0.5 if c.op in ("lt", "gt") else 0.5)
+        times: dict[str, int] = {}
+        for form, sign in ((high, 1), (low, -1)):
+            for atom, n in form.terms.values():
+                assert isinstance(atom, Var)
+                if atom.name in self.ranges:
+                    times[atom.name] = times.get(atom.name, 0) + sign * n
+                else:
+                    constant += sign * n * self.scalars[atom.name]
+        return Slope(constant, {v: n for v, n in times.items() if n})
+
+    def _held(self, tried: Mapping[str, _Values], add: Sequence[float] = ()) -> _Values:
+        """At which part of the longest loop the conditions hold, for values of all others, one axis for each: first
+        those whose values are given. `add`: to each condition."""
+        lengths = {v: n for v, (_, n) in self.ranges.items() if v not in tried and self.decides(v)}
+        along = max(lengths, key=lengths.__getitem__, default=None)
+        values = dict(tried) | {v: _middles(*self.ranges[v]) for v in lengths if v != along}
+        grid = dict(zip(values, np.meshgrid(*values.values(), indexing="ij", sparse=True), strict=True))
+        first, n = (0, 1) if along is None else self.ranges[along]
+        low, high = (np.full([len(of) for of in values.values()], end) for end in (first - 0.5, first + n - 0.5))
+        for s, more in zip(self.slopes, add or [0.0] * len(self.slopes), strict=True):
+            rest = s.constant + more + sum(k * grid[v] for v, k in s.times.items() if v != along)
+            step = s.times.get(along, 0) if along is not None else 0
+            if step > 0:
+                low = np.maximum(low, -rest / step)
+            elif step < 0:
+                high = np.minimum(high, -rest / step)
+            else:
+                high = np.where(rest > 0, high, low)
+        held: _Values = np.maximum(high - low, 0.0) / n
+        return held
+
+
+def slowest(tasks: Sequence[float], cores: int) -> float:
+    """When the last of some tasks ends that cores take one after the other."""
+    busy = [0.0] * cores
+    for seconds in tasks:
+        heapreplace(busy, busy[0] + seconds)
+    return max(busy)
+
+
+def _middles(first: int, n: int) -> _Values:
+    """Some of the values of a variable, evenly."""
+    count = min(n, TRIED)
+    return first + np.floor((np.arange(count) + 0.5) * n / count)
