@@ -69,7 +69,8 @@ def test_they_are_right_and_cheaper(name: str) -> None:
     problem = problem_of(p, ORDINARY, **large)
     start = STRATEGIES["kernel"]().find(problem).schedule
     found = list(sums(problem, start, stage))
-    assert len(found) == (3 if name == "transposed" else 2)  # columns side by side, and around the only reader
+    ways = {"transposed": 3, "triangle": 4}  # columns side by side, and around the only reader, or in wider blocks
+    assert len(found) == ways.get(name, 2)
     rng = np.random.default_rng(0)
     inputs = {n: rng.random(shape, np.float32) for n, shape in small.items()}
     for schedule in found[1:]:
@@ -179,3 +180,43 @@ def test_a_scan_of_products_is_left_alone() -> None:
     problem = problem_of(pt.Pipeline(f, shape=(a.shape[0], a.shape[1])), ORDINARY, a=(300, 300), b=(300, 300))
     start = STRATEGIES["naive"]().find(problem).schedule
     assert list(sums(problem, start, "f")) == []
+
+
+def in_panels(dtype: str, condition: bool) -> pt.Pipeline:
+    """a times its transpose, whose columns are laid out in panels, in and below the diagonal or everywhere."""
+    k, p, lane = pt.vars("k p lane")
+    width = 64 // np.dtype(dtype).itemsize
+    a, rows, panels, out = pt.Input("a", dtype, ndim=2), pt.Func("rows"), pt.Func("panels"), pt.Func("out")
+    r = pt.RDom((0, a.shape[1]), name="r", names="k")
+    rows[i, k] = a[i, k]
+    panels[p, k, lane] = pt.constant(a, 0, axes=(0,))[width * p + lane, k]
+    below = r.where(width * p + lane <= i) if condition else r
+    out[p, i, lane] = pt.sum(rows[i, r.k] * panels[p, r.k, lane], over=below)
+    return pt.Pipeline(out, shape=((a.shape[0] + width - 1) // width, a.shape[0], width))
+
+
+def ways(dtype: str, condition: bool) -> list[str]:
+    problem = problem_of(in_panels(dtype, condition), ORDINARY, a=(1024, 1024))
+    start = STRATEGIES["kernel"]().find(problem).schedule
+    return [repr(found) for found in sums(problem, start, "out")]
+
+
+@pytest.mark.parametrize(("dtype", "lanes", "rows"), [("float32", 16, 5), ("float64", 8, 5)])
+def test_blocks_are_as_large_as_registers_hold(dtype: str, lanes: int, rows: int) -> None:
+    """Of doubles as many vectors, of half as many lanes."""
+    for text in ways(dtype, condition=False):
+        assert f'.split("lane", "lane_o", "lane_i", {lanes})' in text and f'.split("i", "i_o", "i_i", {rows})' in text
+
+
+def test_the_other_factor_is_stored_or_not() -> None:
+    found = ways("float32", condition=False)
+    assert len({'pt.on("rows").compute_inline()' in text for text in found}) == 2
+
+
+def test_columns_of_panels_are_side_by_side_in_squares_too() -> None:
+    """What cuts through blocks is decided along a loop of several iterations."""
+    found = ways("float32", condition=True)
+    square = [text for text in found if '"lane_i", 8)' in text and "p_b" in text]
+    wide = [text for text in found if '"lane_i", 16)' in text and "p_b" in text]
+    assert square and all('.partition("lane_o", "always")' in text for text in square)
+    assert wide and all('.partition("p_c", "always")' in text for text in wide)

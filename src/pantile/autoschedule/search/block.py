@@ -3,7 +3,7 @@
     for i, j, k: C[i, j] += a[i, k] * b[k, j]    ->    for j by 16, i by 5: for k by 4: 4 times 5 rows of 16 products
 
 A condition such as j <= i becomes a bound of these loops. Blocks that it cuts through lane by lane have code of their
-own, and are squares.
+own, and are squares, of which it cuts through the fewest, or as wide as others.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
+from ...analysis.bounding import only_bounds
 from ...cached import cached_property
 from ...dataclass import dataclass
-from ...expr.linear import linear
-from ...expr.nodes import Expr, Op, Var
-from ...expr.visit import conjuncts, loaded, variables
+from ...expr.nodes import Expr, Var
+from ...expr.visit import loaded, variables
 from ...graph.nodes import Stage
+from ...schedule.alone import register_lanes
 from ...schedule.directives import StageSchedule, on
 from ...schedule.names import fresh
 from ...schedule.sums import power_of_two
@@ -29,14 +30,13 @@ MOST_ROWS = 12  # of a block
 MANY_REGISTERS = 32
 TASKS = 4  # for each thread
 PART = 0.5  # of the second cache, for columns that are gone through side by side
-ORDERED = ("lt", "le", "gt", "ge")
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
     """Of sums: so many rows by a vector, or several. `wide` is read in vectors; along `term`, numbers of the other
     factor, `narrow`, lie side by side, or will once that is turned. So many `columns` of blocks are computed for the
-    same rows, one after the other."""
+    same rows, one after the other. `is_square`: nearly as wide as high, where a condition cuts through blocks."""
 
     s: Statement
     wide: Reference
@@ -44,12 +44,13 @@ class Block:
     rows: str
     term: str
     columns: int = 1
+    is_square: bool = False
 
     @staticmethod
     def of(s: Statement) -> Block | None:
         """None if the statement is no sum of products, or one whose order may not change."""
         update, domain = s.definition, [r.name for r in s.definition.domain]
-        one_value = len(s.stage.dtypes) == 1 and (update.condition is None or _bounds_loops(update.condition))
+        one_value = len(s.stage.dtypes) == 1 and (update.condition is None or only_bounds(update.condition))
         if not domain or not one_value or not is_at(update.indices, s.stage.dims) or not s.is_tileable:
             return None
         if any(loaded(i) for e in update.loads for i in e.indices):  # places that data decides
@@ -63,7 +64,7 @@ class Block:
                 terms.sort(key=lambda n: s.extents[n] < TERMS)
                 along = [n for n in terms if n in narrow[0].column] or (terms if rows in narrow[0].column else [])
                 if along and (along[0] == domain[-1] or along[0] in s.tileable):
-                    return Block(s, wide[0], narrow[0], rows, along[0])
+                    return Block(s, wide[0], narrow[0], rows, along[0], is_square=s.has_masked_lanes)
         return None
 
     @property
@@ -74,22 +75,30 @@ class Block:
     # ---- sizes
 
     @cached_property
+    def vector(self) -> int:
+        """Lanes of a register."""
+        return register_lanes(self.s.stage, self.s.definition, self.s.problem.target)
+
+    @cached_property
     def lanes(self) -> int:
         """Of a row of a block: a line of memory, and two vectors at least, or four where there are registers for some
-        rows of so many: the wider a row is, the fewer numbers of the other factor are loaded. Two where a condition
-        cuts through blocks, whose sums are computed one by one there: squares have the fewest that are cut."""
+        rows of so many: the wider a row is, the fewer numbers of the other factor are loaded. Two of a square that a
+        condition cuts through: its sums are computed one by one there."""
+        if self.is_square:
+            return min(2 * self.vector, self.s.extents[self.s.vector])
+        return min(self._line, self.s.extents[self.s.vector])
+
+    @cached_property
+    def _line(self) -> int:
         machine = self.s.problem.machine
-        if self.s.has_masked_lanes:
-            return min(2 * self.s.lanes, self.s.extents[self.s.vector])
-        line = machine.l1.line // self.s.stage.dtypes[0].bytes
         vectors = 4 if machine.registers >= MANY_REGISTERS else 2
-        return min(max(line, vectors * self.s.lanes), self.s.extents[self.s.vector])
+        return max(machine.l1.line // self.s.stage.dtypes[0].bytes, vectors * self.vector)
 
     @cached_property
     def height(self) -> int:
         """As many rows as leave registers for a row of the wide factor and what it is multiplied by: where instructions
         take a lane of a vector, one such vector for each row."""
-        machine, vectors = self.s.problem.machine, -(-self.lanes // self.s.lanes)
+        machine, vectors = self.s.problem.machine, -(-self.lanes // self.vector)
         by_lane = machine.target.multiplies_by_lane
         most = (machine.registers - vectors - (not by_lane)) // (vectors + by_lane)
         most = max(1, min(most, MOST_ROWS, self.s.extents[self.rows]))
@@ -100,10 +109,17 @@ class Block:
         """That are written out: all of a few, such as the channels of a picture."""
         return min(TERMS, self.s.extents[self.term])
 
+    def shapes(self) -> Iterator[Block]:
+        """This block, and where it is a square, a wider one."""
+        yield self
+        if self.is_square:
+            yield replace(self, is_square=False)
+
     def side_by_side(self) -> Iterator[Block]:
         """With as many columns as the second cache has room for, if these are several."""
         terms = prod(self.s.extents[r.name] for r in self.s.definition.domain if r.name in self.wide.loops)
-        room = PART * self.s.problem.machine.l2.size / (terms * self.lanes * self.wide.bytes)
+        wide = self.lanes if self.column == self.loops[self.s.vector][0] else self.s.extents[self.s.vector]
+        room = PART * self.s.problem.machine.l2.size / (terms * wide * self.wide.bytes)
         columns = int(min(room, self._count(self.column) / 2))
         if columns > 1:
             yield replace(self, columns=power_of_two(columns))
@@ -114,8 +130,7 @@ class Block:
     def column(self) -> str:
         """The loop over columns of blocks, before some of them are side by side."""
         moved = [d for d in self.s.stage.dims if d in self.wide.loops and d not in (self.s.vector, self.rows)]
-        whole = self.s.extents[self.s.vector] <= self.lanes
-        return moved[-1] if whole and moved else self.loops[self.s.vector][0]
+        return moved[-1] if self.s.extents[self.s.vector] <= self._line and moved else self.loops[self.s.vector][0]
 
     def _count(self, loop: str) -> int:
         """Iterations of a loop around blocks."""
@@ -188,13 +203,14 @@ class Block:
 
     def _apart(self, chain: StageSchedule) -> StageSchedule:
         """With code of their own for blocks that a condition cuts through: along the last loop around blocks that
-        decides whether it does."""
+        decides whether it does, if that has several iterations."""
         if not self.s.has_masked_lanes or self.s.definition.condition is None:
             return chain
         dims = {name: dim for dim, pair in self.loops.items() for name in pair}
         dims |= {name: dims.get(self.column, self.column) for name in self.of_columns}
         decides = variables(self.s.definition.condition)
-        return chain.partition([n for n in self._around() if dims.get(n, n) in decides][-1], "always")
+        one = self.loops[self.s.vector][0] if self.lanes >= self.s.extents[self.s.vector] else None
+        return chain.partition([n for n in self._around() if n != one and dims.get(n, n) in decides][-1], "always")
 
     def inside(self, reader: Stage) -> Iterator[StageSchedule]:
         """The sums around which their reader goes block by block, and that one."""
@@ -215,16 +231,6 @@ class Block:
 def is_at(indices: Sequence[Expr], dims: Sequence[str]) -> bool:
     """Whether a place is that of the point which is computed."""
     return [isinstance(i, Var) and i.name for i in indices] == [*dims]
-
-
-def _bounds_loops(condition: Expr) -> bool:
-    """Whether a condition holds from some iteration on, or up to one, along each loop."""
-    return all(isinstance(c, Op) and c.op in ORDERED and _is_linear(c) for c in conjuncts(condition))
-
-
-def _is_linear(e: Op) -> bool:
-    parts = [linear(a) for a in e.args if a.dtype.is_int]
-    return len(parts) == len(e.args) and all(isinstance(atom, Var) for p in parts for atom, _ in p.terms.values())
 
 
 def fresh_name(loop: str, suffix: str, taken: set[str]) -> str:

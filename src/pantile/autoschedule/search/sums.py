@@ -31,13 +31,26 @@ def sums(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
     stage = problem.graph.stage[name]
     block = Block.of(Statement.of(problem, stage, 1)) if len(stage.updates) == 1 else None
     if block is not None:
-        free = _freed(problem, schedule, stage)
-        for b in (block, *block.side_by_side()):
-            yield free.replace(b.alone(_start(problem, stage, schedule)), *copied(b, free, stage.name))
         reader = _value_by_value(problem, stage)
-        if reader is not None and not block.s.has_masked_lanes:
-            free = _freed(problem, schedule, reader)
-            yield free.replace(*block.inside(reader), *copied(block, free, reader.name))
+        for start in (schedule, *_otherwise(problem, schedule, block)):
+            free = _freed(problem, start, stage)
+            for b in (b for shape in block.shapes() for b in (shape, *shape.side_by_side())):
+                yield free.replace(b.alone(_start(problem, stage, schedule)), *copied(b, free, stage.name))
+            if reader is not None and not block.s.has_masked_lanes:
+                free = _freed(problem, start, reader)
+                yield free.replace(*block.inside(reader), *copied(block, free, reader.name))
+
+
+def _otherwise(problem: Problem, schedule: Schedule, block: Block) -> Iterator[Schedule]:
+    """The schedule with the other factor at root, where that is a stage which is computed for each of its reads, and
+    the other way round: its rows may lie otherwise in what it is computed of, or not."""
+    source = problem.graph.producer.get(block.narrow.array)
+    if source is None or problem.graph.consumers[source.name] != (block.s.stage.name,):
+        return
+    if "compute_inline" in schedule.on(source.name).verbs:
+        yield schedule.replace(problem.alone.at_root(source))
+    elif "compute_root" in schedule.on(source.name).verbs and problem.facts.can_be_inlined(source.name):
+        yield schedule.replace(on(source.name).compute_inline())
 
 
 def _freed(problem: Problem, schedule: Schedule, stage: Stage) -> Schedule:
