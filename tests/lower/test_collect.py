@@ -102,6 +102,61 @@ def test_clamps_to_either_side(offset: int, width: int) -> None:
     np.testing.assert_array_equal(p(img=a), p.reference(img=a))
 
 
+BEYOND = {"mirror": pt.mirror, "reflect": pt.reflect, "wrap": pt.wrap}
+
+
+def dividing(e: Stmt) -> list[Expr]:
+    """The remainders of vectors."""
+    return [x for x in all_expressions(e) if isinstance(x, Op) and x.op == "mod" and x.lanes > 1]
+
+
+def folded(kind: str, dtype: str, offset: int = 0) -> pt.Pipeline:
+    """A sum of the pixels around each, with what lies beyond the edges."""
+    img, out = pt.Input("img", dtype, ndim=2), pt.Func("out")
+    src, total = BEYOND[kind](img), pt.cast("int32", 0)
+    for i, j in product((-1, 0, 1), (-2, -1, 0, 1, 2)):
+        total = total + (3 * i + j + 7) * pt.cast("int32", src[Y + i, X + offset + j])
+    out[Y, X] = total
+    return pt.Pipeline(out, shape=img.shape, schedule=pt.Schedule(pt.on("out").vectorize("x", 16)))
+
+
+@pytest.mark.parametrize("kind", BEYOND)
+def test_what_is_folded_at_the_edges_is_copied_where_it_lies_inside(kind: str) -> None:
+    """No lane divides: elements outside do, one after the other."""
+    body = lowered(folded(kind, "uint8"))["collect"]
+    assert dividing(lowered(folded(kind, "uint8"))["unroll"])
+    assert not dividing(body)
+    rows = {s.buffer for s in walk(body) if isinstance(s, Realize)}
+    stores = [s.value for s in walk(body) if isinstance(s, Store) and s.buffer in rows]
+    assert {s.lanes for s in stores} == {1, 8}
+
+
+@pytest.mark.parametrize("kind", BEYOND)
+@pytest.mark.parametrize("offset", [-40, -8, 0, 33])
+@pytest.mark.parametrize("width", [1, 7, 16, 17, 33, 100])
+def test_folded_edges(kind: str, offset: int, width: int) -> None:
+    """Also where all of a row, or nothing of it, lies inside."""
+    p = folded(kind, "uint8", offset)
+    img = np.random.default_rng(3).integers(0, 200, (4, width)).astype("uint8")
+    np.testing.assert_array_equal(p(img=img), p.reference(img=img))
+
+
+@pytest.mark.parametrize(
+    "inside", [lambda x, w: x < w, lambda x, w: x <= w - 1, lambda x, w: w > x, lambda x, w: w - 1 >= x]
+)
+def test_ends_are_found_in_any_comparison(inside: Any) -> None:
+    img, out = pt.Input("img", "int16", ndim=1), pt.Func("out")
+    w, total = img.shape[0], pt.cast("int16", 0)
+    for k in range(3):
+        total = total + (k + 1) * img[pt.select(inside(X + k, w), X + k, (X + k) % w)]
+    out[X] = total
+    p = pt.Pipeline(out, shape=img.shape, schedule=pt.Schedule(pt.on("out").vectorize("x", 16)))
+    assert not dividing(lowered(p)["collect"])
+    for n in (1, 16, 40):
+        a = np.arange(n).astype("int16")
+        np.testing.assert_array_equal(p(img=a), p.reference(img=a))
+
+
 def test_an_update_that_stores_what_it_reads_is_left_alone() -> None:
     img, out = pt.Input("img", "uint8", ndim=1), pt.Func("out")
     last = img.shape[0] - 1

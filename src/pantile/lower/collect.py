@@ -9,7 +9,8 @@ after:   realize f.lanes: [0..1, 0..10]
 Lanes that are clamped lie anywhere: each would be loaded by itself, for each vector again, in code that is many times
 as long as that of the steady loop beside it. So this is for the edges that `partition` leaves, once loops are unrolled:
 of statements that follow each other, all vectors that go over the same elements share a row. Where that is no less
-work, as with a few lanes, nothing changes. Rows of elements side by side are filled by vectors (`shifted`).
+work, as with a few lanes, nothing changes. Rows of elements side by side are filled by vectors (`shifted`), those that
+are mirrored or repeated where they lie inside (`folded`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ..expr.visit import walk as walk_expr
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, Realize, Stmt, Store
 from ..target.kinds import Kind, Memory
+from .folded import Folded, FoldedRows
 from .names import of_buffer, of_loop
 from .shifted import Clamped, Inputs, Shifted
 
@@ -75,7 +77,7 @@ class _Lanes:
     load: Load
     row: tuple[Expr, ...]  # places by the number of the element
     offset: int
-    clamped: Clamped | None  # if all but a clamp follow each other
+    along: Clamped | Folded | None  # if they follow each other but at the ends
 
     @property
     def of(self) -> tuple[object, ...]:
@@ -91,7 +93,7 @@ class _Rows:
     lanes: int
     first: int
     last: int
-    clamped: Clamped | None
+    along: Clamped | Folded | None
     rows: list[list[_Lanes]]
 
     @property
@@ -118,25 +120,27 @@ class _Rows:
     @property
     def _are_vectors(self) -> bool:
         """Both ways are code, so that it must be worth it."""
-        return self.clamped is not None and _WORTH * self._by_vectors <= self._by_elements
+        return self.along is not None and _WORTH * self._by_vectors <= self._by_elements
 
     def around(self, name: str, s: Stmt) -> Stmt:
         """A statement that loads from rows, after these have been filled."""
         at = var(of_loop(name, "at"))
-        shifted = self._shifted(name)
-        begin = shifted.lanes if shifted is not None else 0
+        rows = self._by_vector(name)
+        begin = rows.lanes if isinstance(rows, Shifted) else 0
         filled = [self._element(row[0], at) for row in self.rows]
         stores = [Store(name, (const(k, INDEX), at + begin), e) for k, e in enumerate(filled)]
         fill = For(at.name, const(0, INDEX), const(self.extent, INDEX), Kind.SERIAL, ir.block(*stores))
-        width = self.extent if shifted is None else shifted.width
-        body = ir.block(fill, s) if shifted is None else shifted.around(filled, fill, s)
+        width = self.extent if rows is None else rows.width
+        body = ir.block(fill, s) if rows is None else rows.around(filled, fill, s)
         box = tuple((const(0, INDEX), const(n, INDEX)) for n in (len(self.rows), width))
         return Realize(name, self.dtype, box, Memory.AUTO, body)
 
-    def _shifted(self, name: str) -> Shifted | None:
-        if self.clamped is None or not self._are_vectors:
+    def _by_vector(self, name: str) -> Shifted | FoldedRows | None:
+        if self.along is None or not self._are_vectors:
             return None
-        return Shifted(name, self.clamped, self.first, self.extent, self.lanes)
+        if isinstance(self.along, Folded):
+            return FoldedRows(name, self.along, self.first, self.extent, self.lanes)
+        return Shifted(name, self.along, self.first, self.extent, self.lanes)
 
     def _element(self, lanes: _Lanes, at: Expr) -> Load:
         places = tuple(simplify(substitute(i, {_U.name: at + self.first})) for i in lanes.row)
@@ -144,8 +148,8 @@ class _Rows:
 
     def instead(self, name: str) -> dict[Key, Load]:
         """What is loaded from rows instead."""
-        shifted = self._shifted(name)
-        begin = const(0, INDEX) if shifted is None else shifted.begin
+        rows = self._by_vector(name)
+        begin = const(0, INDEX) if rows is None else rows.begin
         return {
             key(lanes.load): Load(self.dtype, self.lanes, name, (
                 const(k, INDEX), ramp(begin + (lanes.offset - self.first), 1, self.lanes),
@@ -178,7 +182,7 @@ def _rows(run: list[Store], inputs: Inputs) -> list[_Rows]:
         rows.setdefault(lanes.of, []).append(lanes)
     found: dict[tuple[object, ...], _Rows] = {}
     for row in rows.values():
-        offsets, where = [lanes.offset for lanes in row], row[0].clamped
+        offsets, where = [lanes.offset for lanes in row], row[0].along
         like = row[0].load.dtype, row[0].load.lanes, min(offsets), max(offsets)
         found.setdefault((*like, where and where.like), _Rows(*like, where, [])).rows.append(row)
     return list(found.values())
@@ -199,19 +203,24 @@ def _followed(loads: Iterable[Load], inputs: Inputs) -> Iterator[_Lanes]:
                 if (key(i), offset) not in moved:
                     moved[key(i), offset] = simplify(substitute(i, {_U.name: _U - offset}))
             row = tuple(moved[key(i), offset] for i in places)
-            yield _Lanes(load, row, offset, Clamped.of(load.buffer, row, _U, inputs))
+            yield _Lanes(load, row, offset, Folded.of(row, _U) or Clamped.of(load.buffer, row, _U, inputs))
 
 
 def _is_clamped(load: Load) -> bool:
-    """Whether clamps, and nothing that is loaded, move its lanes."""
+    """Whether clamps and remainders, and nothing that is loaded, move its lanes."""
     moved = [i for i in load.indices if i.lanes > 1 and not isinstance(i, (Ramp, Broadcast, Const, Shuffle))]
     if not moved or load.mask is not None or any(map(loaded, load.indices)):
         return False
-    return any(_is_clamp(e) and e.lanes > 1 for e in walk_expr(*moved))
+    return any(e.lanes > 1 and _moved(e) for e in walk_expr(*moved))
 
 
-def _is_clamp(e: Expr) -> bool:
-    return isinstance(e, Op) and e.op in ("min", "max") and e.dtype == INDEX
+def _moved(e: Expr) -> tuple[Expr, ...]:
+    """The places that a clamp, or a remainder by an extent, moves."""
+    if not isinstance(e, Op) or e.dtype != INDEX:
+        return ()
+    if e.op == "mod" and not isinstance(e.args[1], Const):
+        return e.args[:1]
+    return e.args if e.op in ("min", "max") else ()
 
 
 def _of_one_lane(e: Expr) -> Expr | None:
@@ -225,7 +234,7 @@ def _of_one_lane(e: Expr) -> Expr | None:
 def _offset(places: tuple[Expr, ...]) -> int | None:
     """By how many lanes clamped places are ahead of those that no constant is added to."""
     for e in walk_expr(*places):
-        for side in e.args if isinstance(e, Op) and _is_clamp(e) else ():
+        for side in _moved(e):
             form = linear(side)
             if form.coefficient(_U.name) > 0:
                 return form.constant // form.coefficient(_U.name)

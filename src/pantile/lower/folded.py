@@ -1,0 +1,128 @@
+"""Folded: rows of elements whose places are mirrored or repeated beyond the ends of a picture, filled by vectors where
+they lie inside.
+
+    img[select(0 <= x + u < w, x + u, (x + u)%w)] for u in 0..20, where x = -3:
+
+        img[w - 3], img[w - 2], img[w - 1] | img[0], ..., img[16]
+        one by one                         | by vectors, of which the last begins where it still is inside
+
+One element outside takes a division, which few targets have for vectors. Nearly a vector lies inside, so that halves
+are copied. Where less than one of these does, all elements are loaded one after the other.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from ..dataclass import dataclass
+from ..expr.build import maximum, minimum, ramp, select
+from ..expr.linear import linear, simplify
+from ..expr.nodes import Expr, Load, Op, Var, const, var
+from ..expr.types import INDEX
+from ..expr.visit import Key, key, names, substitute
+from ..ir import visit as ir
+from ..ir.nodes import For, Let, Stmt, Store
+from ..target.kinds import Kind
+from .names import of_loop
+
+
+@dataclass(frozen=True)
+class Folded:
+    """The place of element 0 along a row, and the numbers of elements that follow it inside: from `first` up to
+    `end`."""
+
+    begin: Expr
+    first: tuple[Expr, ...]  # the largest of them
+    end: tuple[Expr, ...]  # the least
+
+    @staticmethod
+    def of(places: tuple[Expr, ...], number: Var) -> Folded | None:
+        """Of a row whose elements lie side by side where conditions on their number hold."""
+        *others, place = places
+        if any(number.name in names(i) for i in others) or not (isinstance(place, Op) and place.op == "select"):
+            return None
+        holds, inside, _ = place.args
+        begin = simplify(substitute(inside, {number.name: const(0, INDEX)}))
+        if linear(inside).coefficient(number.name) != 1 or number.name in names(begin):
+            return None
+        ends: dict[bool, list[Expr]] = {True: [], False: []}
+        for condition in _conditions(holds):
+            bound = _bound(condition, number)
+            if bound is None:
+                return None
+            ends[bound[0]].append(bound[1])
+        return Folded(begin, tuple(ends[True]), tuple(ends[False]))
+
+    @property
+    def like(self) -> tuple[Key, ...]:
+        """Equal where all that differs is what is read."""
+        return key(self.begin), *map(key, self.first), *map(key, self.end)
+
+
+@dataclass(frozen=True)
+class FoldedRows:
+    """Rows of a buffer of their own: `extent` elements from number `first` on."""
+
+    name: str
+    folded: Folded
+    first: int
+    extent: int
+    lanes: int
+
+    @property
+    def half(self) -> int:
+        return max(self.lanes // 2, 2)
+
+    @property
+    def width(self) -> int:
+        return self.extent
+
+    @property
+    def begin(self) -> Expr:
+        """Where element `first` is in the rows."""
+        return const(0, INDEX)
+
+    def around(self, rows: list[Load], by_element: For, s: Stmt) -> Stmt:
+        """A statement that loads from rows, after these have been filled; `rows`: an element of each."""
+        none: Expr = const(0, INDEX)
+        all_of: Expr = const(self.extent, INDEX)
+        first, whole, piece, rest = (var(of_loop(by_element.var, w)) for w in ("first", "whole", "piece", "rest"))
+        low = reduce(maximum, [e - self.first for e in self.folded.first], none)
+        high = reduce(minimum, [e - self.first for e in self.folded.end], all_of)
+        many = simplify(high) - first
+        at = minimum(first + piece * self.half, first + whole - self.half)
+        vectors = [
+            Store(self.name, (const(k, INDEX), ramp(at, 1, self.half)), self._load(row, at))
+            for k, row in enumerate(rows)
+        ]
+        outside = Let(by_element.var, rest + select(rest < first, none, whole), by_element.body)
+        pieces = simplify((whole + (self.half - 1)) // self.half)
+        filled = ir.block(
+            For(piece.name, none, pieces, Kind.SERIAL, ir.block(*vectors)),
+            For(rest.name, none, all_of - whole, Kind.SERIAL, outside),
+        )
+        kept = Let(whole.name, select(many >= self.half, many, none), ir.block(filled, s))
+        return Let(first.name, simplify(low), kept)
+
+    def _load(self, row: Load, at: Expr) -> Load:
+        place = ramp(simplify(self.folded.begin + self.first) + at, 1, self.half)
+        return Load(row.dtype, self.half, row.buffer, (*row.indices[:-1], place))
+
+
+def _conditions(e: Expr) -> list[Expr]:
+    """Those that all hold where one does."""
+    return [c for a in e.args for c in _conditions(a)] if isinstance(e, Op) and e.op == "and" else [e]
+
+
+def _bound(e: Expr, number: Var) -> tuple[bool, Expr] | None:
+    """What a comparison says of a number: (True, b) for number >= b, (False, b) for number < b."""
+    if not isinstance(e, Op) or e.op not in ("lt", "le", "gt", "ge"):
+        return None
+    less, more = e.args if e.op in ("lt", "le") else e.args[::-1]
+    gap = linear(more - less)  # > 0, or >= 0
+    rest = simplify(substitute(gap.expr(), {number.name: const(0, INDEX)}))
+    times = gap.coefficient(number.name)
+    if abs(times) != 1 or number.name in names(rest):
+        return None
+    strict = e.op in ("lt", "gt")
+    return (True, simplify(int(strict) - rest)) if times > 0 else (False, simplify(rest + int(not strict)))
