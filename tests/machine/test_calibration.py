@@ -35,18 +35,19 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_instructions_cost_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "REPEATS", 1)
     told: list[str] = []
-    found = calibrated(128, 2.5, 2.0, told.append)
+    found = calibrated(host.host(), 2.5, 2.0, told.append)
     assert isinstance(found, Costs)
     assert all(0.05 <= getattr(found, name) <= 100 for name in ("mul", "div", "sqrt", "gather", "shuffle", "latency"))
     assert told[0] == "compiling loops" and "measuring gather" in told
+    assert (found.lookup is not None) == host.host().gathers
 
 
 def test_costs_are_usual_until_they_are_measured_and_then_kept(system: Path) -> None:
     bits = detect().vector_bits
-    assert detect().costs == of_core(USUAL, bits)
-    assert calibrate().costs == of_core(FOUND, bits)
+    assert detect().costs == of_core(USUAL, bits, host.host().gathers)
+    assert calibrate().costs == of_core(FOUND, bits, host.host().gathers)
     detect.cache_clear()
-    assert detect().costs == of_core(FOUND, bits)
+    assert detect().costs == of_core(FOUND, bits, host.host().gathers)
     ((_, kept),) = json.loads(system.read_text()).items()
     assert kept["costs"] == {"gather": 3.5}  # the others are those of whatever version reads it
 
@@ -57,6 +58,12 @@ def test_one_unit_shuffles_the_longest_vectors(system: Path, monkeypatch: pytest
     assert large.shuffle > USUAL.shuffle
     assert calibrate().costs == replace(large, gather=3.5)
     assert of_core(replace(USUAL, shuffle=0.7), 512).shuffle == 0.7  # as measured
+
+
+def test_some_cores_look_up_by_one_instruction() -> None:
+    assert of_core(USUAL, 512).lookup is None
+    assert of_core(USUAL, 512, gathers=True).lookup < USUAL.gather  # type: ignore[operator]
+    assert of_core(replace(USUAL, lookup=0.6), 512, gathers=True).lookup == 0.6  # as measured
 
 
 def test_files_from_before_there_were_costs(system: Path) -> None:

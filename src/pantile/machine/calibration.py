@@ -12,6 +12,7 @@ from dataclasses import replace
 import llvmlite.binding as llvm
 
 from ..dataclass import dataclass
+from ..target import Target
 from .costs import USUAL, Costs
 from .measure import CHAINS, STEPS, best, chained, chains, compiled
 
@@ -32,10 +33,10 @@ class _Loop:
     count: int = CHAINS
 
 
-def calibrated(vector_bits: int, ghz: float, plain: float, told: Callable[[str], None]) -> Costs:
+def calibrated(target: Target, ghz: float, plain: float, told: Callable[[str], None]) -> Costs:
     """Takes a few seconds. `plain`: instructions of plain integer arithmetic per cycle; `told`: what is measured."""
-    lanes = vector_bits // 32
-    loops = _loops(lanes)
+    lanes = target.lanes(32)
+    loops = _loops(lanes, target.gathers)
     told("compiling loops")
     engine = compiled(_text(lanes, loops))
     found: dict[str, float] = {}
@@ -52,7 +53,7 @@ def _seconds(engine: llvm.ExecutionEngine, loop: _Loop) -> float:
     return best([chains(engine, f"cost.{loop.cost}")])
 
 
-def _loops(lanes: int) -> list[_Loop]:
+def _loops(lanes: int, gathers: bool) -> list[_Loop]:
     floats, ints, shorts = f"<{lanes} x float>", f"<{lanes} x i32>", f"<{lanes} x i16>"
     turned = ", ".join(f"i32 {(k + 1) % lanes}" for k in range(lanes))
     threes = ", ".join(["i32 3"] * lanes)
@@ -80,6 +81,7 @@ def _loops(lanes: int) -> list[_Loop]:
             "shuffle", "ints", f"%n{{k}} = shufflevector {ints} %a{{k}}, {ints} %i, <{lanes} x i32> <{turned}>"
         ),
         _Loop("gather", "ints", _gather(lanes), counted=lanes, count=_GATHERS),
+        *([_Loop("lookup", "ints", _lookup(lanes), counted=lanes, count=_GATHERS)] if gathers else []),
         _Loop("scalar", "scalar", "%m{k} = add i32 %a{k}, %one.i\n  %n{k} = xor i32 %m{k}, %one.i", counted=2),
         _Loop("latency", "floats", f"%n{{k}} = call {floats} @llvm.fma.v{lanes}f32({floats} %f, {floats} %f, "
               f"{floats} %a{{k}})", count=1),
@@ -104,6 +106,19 @@ def _gather(lanes: int) -> str:
     return "\n  ".join(lines)
 
 
+def _lookup(lanes: int) -> str:
+    """The same by one instruction, of which chains start anew: what it loads is added to what says where."""
+    ints, most = f"<{lanes} x i32>", ", ".join([f"i32 {_TABLE - 1}"] * lanes)
+    every = f"<{', '.join(['i1 true'] * lanes)}>"
+    return "\n  ".join([
+        f"%w{{k}} = and {ints} %a{{k}}, <{most}>",
+        f"%y{{k}} = getelementptr i32, ptr @table, {ints} %w{{k}}",
+        f"%z{{k}} = call {ints} @llvm.masked.gather.v{lanes}i32.v{lanes}p0(<{lanes} x ptr> align 4 %y{{k}}, "
+        f"<{lanes} x i1> {every}, {ints} zeroinitializer)",
+        f"%n{{k}} = xor {ints} %z{{k}}, %a{{k}}",
+    ])  # fmt: skip
+
+
 def _text(lanes: int, loops: list[_Loop]) -> str:
     floats, ints = f"<{lanes} x float>", f"<{lanes} x i32>"
     operands = (
@@ -122,6 +137,7 @@ def _text(lanes: int, loops: list[_Loop]) -> str:
     return f"""
 declare {floats} @llvm.fma.v{lanes}f32({floats}, {floats}, {floats})
 declare {floats} @llvm.sqrt.v{lanes}f32({floats})
+declare {ints} @llvm.masked.gather.v{lanes}i32.v{lanes}p0(<{lanes} x ptr>, <{lanes} x i1>, {ints})
 @one = global float 1.0
 @table = global [{_TABLE} x i32] zeroinitializer
 {"".join(parts)}

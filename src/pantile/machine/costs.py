@@ -24,7 +24,8 @@ class Costs:
     sqrt: Rate = 6.0
     idiv: Rate = 5.5  # of integers, per element
     shuffle: Rate = 0.5
-    gather: Rate = 1.8  # per element
+    gather: Rate = 1.8  # per element, one by one
+    lookup: Rate | None = None  # the same at places that data decide, if one instruction loads all of a vector
     scalar: Rate = 0.36  # an operation on one element
     latency: Rate = 2.0  # until a sum can be added to
     iteration: Rate = 2.5  # instructions of an innermost loop that count and go on
@@ -47,9 +48,11 @@ class Costs:
 
 USUAL = Costs()
 _LARGE = {"shuffle": 1.0}  # of cores with the longest vectors, which one unit shuffles
+_GATHERING = {"lookup": 0.8}  # of those that load such elements by one instruction
 
 
-def of_core(costs: Costs, vector_bits: int) -> Costs:
-    """With what was not measured as it is on a core with such vectors."""
-    usual = {name: cost for name, cost in _LARGE.items() if getattr(costs, name) == getattr(USUAL, name)}
-    return replace(costs, **usual) if vector_bits >= 512 else costs
+def of_core(costs: Costs, vector_bits: int, gathers: bool = False) -> Costs:
+    """With what was not measured as it is on a core with such vectors, and with such instructions."""
+    known = (_LARGE if vector_bits >= 512 else {}) | (_GATHERING if gathers else {})
+    usual = {name: cost for name, cost in known.items() if getattr(costs, name) == getattr(USUAL, name)}
+    return replace(costs, **usual)

@@ -48,7 +48,7 @@ def detect() -> Machine:
         caches=tuple(replace(c, bandwidth=b) for c, b in zip(caches, rates.caches, strict=True)),
         core_bandwidth=rates.core_bandwidth,
         bandwidth=rates.bandwidth,
-        costs=of_core(rates.costs, bits),
+        costs=of_core(rates.costs, bits, host().gathers),
     )
 
 
@@ -61,7 +61,7 @@ def calibrate(told: Callable[[str], None] = lambda _: None) -> Machine:
     bits = host().vector_bits
     told("measuring clock, units and bandwidths")
     rates = measure([c.size for c in caches], cores, bits)
-    costs = calibrated(bits, rates.ghz, rates.issue.int, told)
+    costs = calibrated(host(), rates.ghz, rates.issue.int, told)
     _keep(folder.directory(), _key(caches, cores, bits), replace(rates, costs=costs))
     detect.cache_clear()
     return detect()

@@ -79,7 +79,7 @@ NAMED = {
                 Cache(2 * _M, 64, 16, 1, 64 * 2.0 * _G),
                 Cache(105 * _M, 64, 15, 56, 16 * 2.0 * _G),
             ),
-            14 * _G, 307 * _G, of_core(USUAL, 512),
+            14 * _G, 307 * _G, of_core(USUAL, 512, gathers=True),
         ),
     )
 }  # fmt: skip

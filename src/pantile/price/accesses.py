@@ -13,8 +13,10 @@ from .reads import Access, Box, Reads
 from .sized import Leaf
 
 RUN_BYTES = 16  # of neighbours that one load of an element brings along
+GATHERED_BYTES = 8  # the same, if one instruction loads all lanes
 LEAST_OF_A_RUN = 4  # bytes of elements of which several are loaded at once, but for the bytes of a pixel
 OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: to find, load and put a small element to others, or to load a run
+OF_A_LOOKUP = 1.7  # the same, per lane of an instruction that loads all
 MOST_CHANNELS = 8  # elements of a pixel, at most
 SAME_PLACE = 1.5  # times what a sum waits for itself: where data decide which one, it may be the one before
 LATE_PLACE = 3.5  # the same, where that is computed on the way: loads wait until it is known where others store
@@ -125,7 +127,8 @@ class Accesses:
                 dense[at] = (a, max(share, dense[at][1]) if at in dense else share)
         for family in families.values():
             self._in_rows = False
-            self._gather(family, part * max(a.part(written) for a in family), unit)
+            looked_up = unit == "loads" and not family[0].decided.isdisjoint(across)
+            self._gather(family, part * max(a.part(written) for a in family), unit, looked_up)
         found = self._wide(dense, part)
         total: float = getattr(self, unit)
         for vectors, shuffles in found:
@@ -146,27 +149,32 @@ class Accesses:
         slopes = [f.slope(v) for f in a.forms if f.rounded for v in self.inner.across]
         return any(s and not (1 / s).is_integer() and not s.is_integer() for s in slopes)
 
-    def _gather(self, family: Sequence[Access], part: float, unit: str) -> None:
+    def _gather(self, family: Sequence[Access], part: float, unit: str, looked_up: bool = False) -> None:
         """Neighbours at places that data decides, lane by lane: each lane's run at once, transposed in registers, or
         one by one; of small ones, words are put together in general registers, while vectors do other things."""
+        costs = self.machine.costs
         count = self.inner.lanes * self.inner.copies(frozenset(v for a in family for v in a.variables)) * part
         size, every = family[0].dtype.bytes, len(family)
         if self.inner.lanes == 1:
             setattr(self, unit, getattr(self, unit) + count * every)
             self.instructions += count * every
+        elif costs.lookup and looked_up and LEAST_OF_A_RUN <= size <= every * size <= GATHERED_BYTES:
+            self.gathers += count * costs.lookup
+            self.instructions += count * OF_A_LOOKUP
+            self.shuffles += count * (every - 1) / self.inner.lanes * every * costs.shuffle
         elif every == 1 or 1 < size < LEAST_OF_A_RUN:
             self.by_element = True
             if size < LEAST_OF_A_RUN:
                 setattr(self, unit, getattr(self, unit) + count * every)
                 self.instructions += count * every * OF_A_SMALL_ONE
             else:
-                self.gathers += count * every * self.machine.costs.gather
+                self.gathers += count * every * costs.gather
                 self.instructions += 3 * count * every
         else:
             runs = ceil(every * size / RUN_BYTES)
             setattr(self, unit, getattr(self, unit) + count * runs)
             self.instructions += count * (runs * OF_A_RUN + every / 2)
-            self.shuffles += count * every / 2 * self.machine.costs.shuffle
+            self.shuffles += count * every / 2 * costs.shuffle
 
     def _places(self, a: Access) -> list[tuple[float, ...]]:
         """Where the copies of an unrolled loop read or write; nowhere, if that does not change in the loop."""

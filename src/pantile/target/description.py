@@ -11,11 +11,15 @@ MANY, FEW = 32, 16  # registers
 _MANY_OF = ("aarch64", "riscv")  # which have many whatever their width
 
 _ARCHITECTURES = {"x86_64": "x86", "amd64": "x86", "arm64": "aarch64", "riscv64": "riscv"}
+# Cores that load lanes from anywhere by one instruction in less time than one after the other. Those of Intel before
+# these wait for what a gather loads since their microcode was mended (Downfall), and AMD's take gathers apart.
+_GATHERING = ("sapphirerapids", "emeraldrapids", "graniterapids")
 _V3 = frozenset({"avx2"})
 _V4 = frozenset({"avx2", "avx512f"})
 _IMPLIED: tuple[tuple[str, frozenset[str]], ...] = (
     ("x86-64-v4", _V4),
     ("x86-64-v3", _V3),
+    *((core, _V4) for core in _GATHERING),
     ("neoverse", frozenset({"fullfp16"})),
     ("apple", frozenset({"fullfp16"})),
 )
@@ -69,6 +73,11 @@ class Target:
     def stores_by_arithmetic(self) -> bool:
         """Whether a vector that is stored passes through the units that compute vectors."""
         return self.architecture == "aarch64"
+
+    @property
+    def gathers(self) -> bool:
+        """Whether lanes at places that data decide are best loaded by one instruction."""
+        return self.cpu.startswith(_GATHERING)
 
     @property
     def stores_past_caches(self) -> bool:
