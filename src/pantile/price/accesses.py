@@ -18,8 +18,9 @@ LEAST_OF_A_RUN = 4  # bytes of elements of which several are loaded at once, but
 OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: to find, load and put a small element to others, or to load a run
 OF_A_LOOKUP = 1.7  # the same, per lane of an instruction that loads all
 MOST_CHANNELS = 8  # elements of a pixel, at most
-SAME_PLACE = 1.5  # times what a sum waits for itself: where data decide which one, it may be the one before
-LATE_PLACE = 3.5  # the same, where that is computed on the way: loads wait until it is known where others store
+# Cycles that a sum waits where data decide which one: it may be the one before, which is stored and loaded again.
+SAME_PLACE = 3.0
+LATE_PLACE = 7.0  # the same, where that is computed on the way: loads wait until it is known where others store
 FIRST = 0.7  # of the time to load sums that the iteration before has not, in which nothing is summed
 FEW_STORES = 16  # of sums and their terms in one iteration, of which LLVM sees that the last ones are enough
 DRAINED = 30.0  # cycles from the last product of a sum to the first of the next one
@@ -98,7 +99,7 @@ class Accesses:
         unknown = any(f.decided is not None for a in (*own, *stores) for f in a.forms)
         latency = self.machine.costs.latency
         if unknown:
-            return (SAME_PLACE if reads.is_place_read else LATE_PLACE) * latency
+            return SAME_PLACE if reads.is_place_read else LATE_PLACE
         if self.inner.along.isdisjoint(moved) or self.carried:
             if not self.carried:
                 self.together = self.inner.standing_still(moved)
