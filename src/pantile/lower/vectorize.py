@@ -5,8 +5,8 @@ after:   out[y, ramp(b, 1, 8)] = f[y, ramp(b + 1, 1, 8)] * x8(2)
 
 x // 2 and x % 2 of a ramp whose start is known modulo 2 become shuffles of short ramps, so that an upsampling read is
 one short load and a shuffle. Values that know x only as x // 2 and x % 2 are computed for even and for odd lanes, each
-with dense loads, and interleaved. A loop with a branch or an inner loop that differs between lanes runs serially
-instead.
+with dense loads, and interleaved; reads, wherever the ramp starts: (x + 2*i) // 2 is x // 2 + i. A loop with a branch
+or an inner loop that differs between lanes runs serially instead.
 """
 
 from __future__ import annotations
@@ -128,11 +128,12 @@ class _Vectorizer:
 
     @cached_property
     def halves(self) -> tuple[_Vectorizer, _Vectorizer] | None:
-        """The same for the even and for the odd lanes, if it is known which coordinates are even."""
+        """The same for the even and for the odd lanes, which are at regular distances, also where it is not known which
+        coordinates are even: (x + 2*i) // 2 is x // 2 + i."""
         lanes = self.values[self.name]
         if not (isinstance(lanes, Ramp) and isinstance(lanes.stride, Const) and lanes.stride.value == 1):
             return None
-        if self.width < 4 or self.width % 2 or known_remainder(lanes.base, 2, self.lets) is None:
+        if self.width < 4 or self.width % 2:
             return None
         even, odd = (ramp(lanes.base + k, 2, self.width // 2) for k in (0, 1))
         return _Vectorizer(self.name, even, self.lets), _Vectorizer(self.name, odd, self.lets)
@@ -160,9 +161,18 @@ class _Vectorizer:
         """The operands that decide whether a node is halved: none if it is in any case."""
         return () if self.name not in names(e) or _is_half(e) else children(e)
 
+    @cached_property
+    def chooses_halves(self) -> bool:
+        """Whether it is known which lanes are even. Else, what x % 2 chooses would be computed both ways for each half
+        (measured on a Neoverse N1: 2 % slower)."""
+        lanes = self.values[self.name]
+        return isinstance(lanes, Ramp) and known_remainder(lanes.base, 2, self.lets) is not None
+
     def node_is_halved(self, e: Expr) -> bool:
         if isinstance(e, Var):
             return e.name != self.name
+        if isinstance(e, Op) and e.op == "select" and self.name in names(e.args[0]) and not self.chooses_halves:
+            return False
         return all(self.halved[id(c)] for c in self.deciding(e))
 
     def interleaved(self, e: Expr, even: _Vectorizer, odd: _Vectorizer) -> Expr:
@@ -276,13 +286,15 @@ def _stepped(base: Expr, steps: list[int]) -> Expr:
 
 
 def _fold_division(name: str, a: Ramp, d: int, lets: Classes) -> Expr | None:
-    """(base + i*stride) // d or % d where base is known modulo d."""
+    """(base + i*stride) // d or % d where base is known modulo d, or steps are multiples of d."""
     if not isinstance(a.stride, Const):
         return None
     stride = int(a.stride.value)
     phase = known_remainder(a.base, d, lets)
     if phase is None:
-        return None
+        if stride % d:
+            return None
+        return ramp(a.base // d, stride // d, a.lanes) if name == "floordiv" else broadcast(a.base % d, a.lanes)
     if name == "floordiv":
         base = (a.base - phase) // d if phase else a.base // d
         if stride % d == 0:
