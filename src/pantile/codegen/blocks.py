@@ -11,7 +11,7 @@ Loads, stores and arithmetic are written as for CPUs, by generic pointers: LLVM 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 
 from ..errors import InternalError
 from ..expr.nodes import Const, Expr, Var
@@ -35,10 +35,10 @@ _OF_A_THREAD = 128  # registers, where blocks take turns
 _BLOCKS = (1 << 31) - 1  # that a launch may have
 
 
-def begin_block(module: Module, kernel: Kernel, symbol: str, counts: Collection[str]) -> Function:
+def begin_block(module: Module, kernel: Kernel, symbol: str, lows: Mapping[str, int]) -> Function:
     """The function of a kernel, with its variable and what it captures bound; to be filled with its body.
 
-    `counts`: scalars that are not negative, which LLVM divides faster."""
+    `lows`: what scalars are not below; LLVM divides faster what is not negative."""
     frame = Frame(kernel)
     takes = f"ptr byval([{frame.size} x i8]) align 8 %frame"
     attributes = f'"nvvm.reqntid"="{kernel.threads}"'
@@ -53,7 +53,7 @@ def begin_block(module: Module, kernel: Kernel, symbol: str, counts: Collection[
     for v in kernel.scalars:
         if v.dtype.kind == "bfloat":
             fn.bind(v.name, bfloat_from_bits(fn, fn.resolve(v.name, "i16"), 1))
-        elif v.name in counts:
+        elif lows.get(v.name, -1) >= 0:
             fn.resolve(v.name, module.index)
             fn.entry[-1] += f", !range !{{{module.index} 0, {module.index} {v.dtype.min}}}"  # up to the largest
     index = _number(module, fn, "ctaid", _BLOCKS)
@@ -121,7 +121,7 @@ def shared_memory(ctx: Context, byte: int) -> str:
 def write_thread_loop(ctx: Context, s: For, write: Callable[[Context, Stmt], None]) -> None:
     """for p in 0..600 by 256 threads: at t, at t + 256, and, where t < 88, at t + 512."""
     whole, rest = divmod(int_of(s.extent), ctx.threads)
-    ctx.places.counts_from(s.var, s.min)
+    ctx.places.begins(s.var, s.min)
     if whole > _COPIES:
         _loop(ctx, s, whole, write)
     else:

@@ -48,7 +48,10 @@ class _Division:
     def __init__(self, ctx: Context, e: Op) -> None:
         self.fn = ctx.fn
         self.bits, self.lanes = e.dtype.bits, e.lanes
-        self.signed = e.dtype.is_signed and not (ctx.threads and all(map(ctx.places.is_count, e.args)))
+        lows = [ctx.places.least(a) for a in e.args]
+        self.signed = e.dtype.is_signed and not all(low is not None and low >= 0 for low in lows)
+        self.low = lows[0]  # what is divided is not below that
+        self.shift = "ashr" if self.signed or e.dtype.is_signed and not ctx.threads else "lshr"
         self.type = integer_type(self.bits, self.lanes)
         self.bools = integer_type(1, self.lanes)
 
@@ -65,7 +68,7 @@ class _Division:
         if b == 0:
             return self.number(0)
         if b & (b - 1) == 0:
-            return self.do("ashr" if self.signed else "lshr", a, self.number(b.bit_length() - 1))
+            return self.do(self.shift, a, self.number(b.bit_length() - 1))
         if not self.signed:
             return self.do("udiv", a, self.number(b))
         # floor(a / b) == ~(~a / b) for negative a, and ~a is not negative: one unsigned division serves both.
@@ -80,6 +83,9 @@ class _Division:
             return self.do("and", a, self.number(b - 1))
         if not self.signed:
             return self.do("urem", a, self.number(b))
+        # Some multiples of the divisor on, nothing is negative, and remainders are the same.
+        if self.low is not None and max(-self.low, b) < 1 << (self.bits - 2):
+            return self.do("urem", self.do("add", a, self.number(-(self.low // b) * b)), self.number(b))
         return self.do("sub", a, self.do("mul", self.quotient_by_constant(a, b), self.number(b)))
 
     def quotient(self, a: str, b: str) -> str:

@@ -23,10 +23,11 @@ from .entry import Entry, entries
 from .expressions import write_expression
 from .function import Function
 from .indices import narrowed
+from .least import least_of_arguments, least_of_kernels
 from .memory import buffer_pointer
 from .names import symbol
 from .parallel import THREADS, begin_kernel
-from .places import places_of
+from .places import Places, places_of
 from .rounding import bfloat_from_bits
 from .statements import write_run
 
@@ -93,10 +94,13 @@ def emit(program: Program, target: Target, *, strict: bool = False, debug: bool 
     ordinals = {name: k for k, name in enumerate(names)}
     kernels = {k.name: k for k in program.kernels}
     module = Module(program.name, target, strict, debug, dtypes, ordinals, alias.notes, kernels)
+    lows = least_of_kernels(program)
     if target.has_blocks:
-        functions = [_block(k, entry.symbol, program, module) for k, entry in _entries(program, target)]
+        functions = [
+            _block(k, entry.symbol, program, module, lows.get(k.name, {})) for k, entry in _entries(program, target)
+        ]
         return "\n".join([*functions, SHARED_MEMORY, _METADATA, *alias.lines, ""])
-    functions = [*(_kernel(k, module) for k in program.kernels), _host(program, module)]
+    functions = [*(_kernel(k, module, lows.get(k.name, {})) for k in program.kernels), _host(program, module)]
     attributes = _PREFETCHING_ATTRIBUTES if _prefetches(program) else _ATTRIBUTES
     return "\n".join([*functions, attributes, _DECLARATIONS + _METADATA, *alias.lines, ""])
 
@@ -109,19 +113,21 @@ def _prefetches(program: Program) -> bool:
     return any(isinstance(s, Prefetch) for s in walk_program(program))
 
 
-def _kernel(kernel: Kernel, module: Module) -> str:
+def _kernel(kernel: Kernel, module: Module, lows: dict[str, int]) -> str:
     fn = begin_kernel(module, kernel)
-    write_run(Context(module, fn, write_expression), kernel.body)
+    places = Places(lows=lows)
+    places.begins(kernel.var, kernel.min)
+    write_run(Context(module, fn, write_expression, places=places), kernel.body)
     fn.leave("0")
     return fn.text()
 
 
-def _block(kernel: Kernel, symbol: str, program: Program, module: Module) -> str:
-    places = places_of(kernel, program)
+def _block(kernel: Kernel, symbol: str, program: Program, module: Module, lows: dict[str, int]) -> str:
+    places = places_of(kernel, program, lows)
     if module.index == "i32":
         kernel = narrowed(kernel)
-    fn = begin_block(module, kernel, symbol, places.counts)
-    places.counts_from(kernel.var, kernel.min)
+    fn = begin_block(module, kernel, symbol, lows)
+    places.begins(kernel.var, kernel.min)
     ctx = Context(module, fn, write_expression, places=places, threads=kernel.threads)
     write_run(ctx, kernel.body)
     fn.effect("ret void")
@@ -132,7 +138,7 @@ def _host(program: Program, module: Module) -> str:
     head = f"define i32 {symbol(program.name)}(ptr noalias readonly %args, i64 %num_threads) #0"
     fn = Function(head, Arguments(program), "%args")
     fn.bind(THREADS, "%num_threads")
-    ctx = Context(module, fn, write_expression)
+    ctx = Context(module, fn, write_expression, places=Places(lows=least_of_arguments(program)))
     _bind_bfloat_scalars(program, fn)
     if module.debug:
         for b in program.buffers:

@@ -9,18 +9,19 @@ of arrays, and which strides are multiples of something. CPUs need none of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import field
 from functools import reduce
 from math import gcd
 
 from ..dataclass import dataclass
 from ..expr.congruence import ANY, Class, congruence, either
-from ..expr.nodes import Const, Expr, Op, Var
+from ..expr.nodes import Expr
 from ..expr.types import INDEX
 from ..ir.nodes import Alloc, Kernel, Launch, Let, Program, Store
 from ..ir.visit import walk, walk_program
 from ..target.kinds import Memory
+from .least import least
 
 LONGEST = 16  # bytes that a thread accesses at once
 
@@ -32,7 +33,7 @@ class Places:
     alignments: dict[str, int] = field(default_factory=dict)  # bytes that a buffer's address is a multiple of
     classes: dict[str, Class] = field(default_factory=dict)  # of scalars
     constant: frozenset[str] = frozenset()  # buffers that do not change while the kernel runs
-    counts: set[str] = field(default_factory=set)  # scalars that are not negative
+    lows: dict[str, int] = field(default_factory=dict)  # what scalars are not below
     found: dict[int, Class] = field(default_factory=dict)  # of nodes, by their ids, as long as `classes` are the same
     alive: list[Expr] = field(default_factory=list)  # those
 
@@ -45,23 +46,27 @@ class Places:
 
     def let(self, name: str, value: Expr) -> None:
         """A scalar is named."""
-        if self.alignments and value.dtype.kind == INDEX.kind and value.lanes == 1:
+        if value.dtype.kind != INDEX.kind or value.lanes != 1:
+            return
+        if self.alignments:
             known = congruence(value, self.classes)
             if self.classes.get(name, known) != known:
                 self.found.clear()
                 self.alive.clear()
             self.classes[name] = known
-            if self.is_count(value):
-                self.counts.add(name)
+        self.begins(name, value)
 
-    def is_count(self, e: Expr) -> bool:
-        """Whether this is an index that is known not to be negative."""
-        return e.dtype.kind == INDEX.kind and is_count(e, self.counts)
+    def least(self, e: Expr) -> int | None:
+        """What an index is known not to be below."""
+        return least(e, self.lows) if e.dtype.kind == INDEX.kind else None
 
-    def counts_from(self, name: str, low: Expr) -> None:
-        """A loop begins."""
-        if self.alignments and self.is_count(low):
-            self.counts.add(name)
+    def begins(self, name: str, low: Expr) -> None:
+        """A scalar is not below that: a loop begins, or it is named."""
+        known = self.least(low)
+        if known is None:
+            self.lows.pop(name, None)
+        else:
+            self.lows[name] = known
 
     def alignment(self, buffer: str, index: Class, element: int) -> int:
         """Bytes that the address of an element is a multiple of, elements being of so many bytes."""
@@ -73,8 +78,8 @@ class Places:
         return max(element, bytes_ & -bytes_)
 
 
-def places_of(kernel: Kernel, program: Program) -> Places:
-    """What all launches of a kernel tell about it."""
+def places_of(kernel: Kernel, program: Program, lows: dict[str, int]) -> Places:
+    """What all launches of a kernel tell about it. `lows`: what its scalars are not below."""
     launches = [s for s in walk_program(program) if isinstance(s, Launch) and s.kernel == kernel.name]
     arrays, numbers = _alignments(program), _classes(program)
     alignments = {
@@ -86,36 +91,7 @@ def places_of(kernel: Kernel, program: Program) -> Places:
         for k, v in enumerate(kernel.scalars)
         if v.dtype is INDEX and launches
     }
-    known = _counts(program)
-    counts = {
-        v.name
-        for k, v in enumerate(kernel.scalars)
-        if v.dtype is INDEX and all(is_count(launch.scalars[k], known) for launch in launches)
-    }
-    return Places(alignments, classes, _constant(kernel, launches), counts)
-
-
-_KEEPS_SIGN = frozenset({"add", "mul", "min", "floordiv", "mod", "shr"})
-
-
-def is_count(e: Expr, counts: Collection[str]) -> bool:
-    """Whether an index is not negative if these variables are not."""
-    if isinstance(e, Const):
-        return int(e.value) >= 0
-    if isinstance(e, Var):
-        return e.name in counts
-    if isinstance(e, Op) and e.op == "max":
-        return any(is_count(a, counts) for a in e.args)
-    return isinstance(e, Op) and e.op in _KEEPS_SIGN and all(is_count(a, counts) for a in e.args)
-
-
-def _counts(program: Program) -> set[str]:
-    """Scalars of the host part that are not negative."""
-    found = {b.extent(axis) for b in program.buffers for axis in range(b.ndim)}
-    for s in walk(program.body):
-        if isinstance(s, Let) and s.value.dtype is INDEX and is_count(s.value, found):
-            found.add(s.name)
-    return found
+    return Places(alignments, classes, _constant(kernel, launches), lows)
 
 
 def _alignments(program: Program) -> dict[str, int]:

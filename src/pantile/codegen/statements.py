@@ -113,7 +113,7 @@ def _serial_for(ctx: Context, s: For) -> None:
         fn.branch_if(fn.value(f"icmp sgt {index} {extent}, 0"), first, after)
         fn.start(first)
     variable = fn.fresh(readable(s.var))
-    ctx.places.counts_from(s.var, s.min)
+    ctx.places.begins(s.var, s.min)
     with fn.scope():
         around, ctx.rows = ctx.rows, _rows(ctx, s)
         fn.branch(body)
