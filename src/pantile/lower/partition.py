@@ -22,7 +22,7 @@ from ..expr.build import expr, maximum, minimum, select
 from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Op, Var, const, var
 from ..expr.types import BOOL, INDEX
-from ..expr.visit import children, depends, key, names, same, walk
+from ..expr.visit import children, depends, key, loaded, names, same, walk
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Let, Stmt, Store
 from ..target.kinds import ITERATED, Kind
@@ -35,6 +35,7 @@ from .unswitch import branch
 
 _MOST_OF_A_LOOP = 16_000  # added by edges of loops in an outermost loop: those of loops in each other multiply
 _WORTH_A_MIDDLE = 3  # iterations; fewer, where lanes would be gathered otherwise: in tiles that are at no edge
+_MOST_GATHERED = 256  # lanes that an edge reads one by one as vectors: some four lines of LLVM text each
 _MOST_OF_ALL = 32_000  # added to a program, or as much as it has itself
 
 
@@ -128,14 +129,15 @@ class _Partitioner:
 def _edge(body: Stmt, room: Room) -> Stmt:
     """The body at an edge: little code, rarely used.
 
-    Lanes that load under conditions of their own run one after the other, and loops around them are not unrolled.
+    Lanes that load under conditions of their own run one after the other, and loops around them are not unrolled. So do
+    those that find much of what they load by data: their loads are as many as they are, and vectors gain little.
     """
     one_by_one: set[str] = set()
 
     def change(s: Stmt) -> Stmt | None:
         if not isinstance(s, For):
             return None
-        if s.kind is Kind.VECTOR and _masked_by(s.var, s.body):
+        if s.kind is Kind.VECTOR and (_masked_by(s.var, s.body) or _gathered(s) > _MOST_GATHERED):
             one_by_one.add(s.var)
             branches = ir.transform(s.body, lambda i: branch(i, room) if isinstance(i, Store) else None)
             return For(s.var, s.min, s.extent, Kind.SERIAL, branches)
@@ -149,6 +151,12 @@ def _edge(body: Stmt, room: Room) -> Stmt:
 def _masked_by(lane: str, body: Stmt) -> bool:
     """Whether lanes load under conditions of their own."""
     return any(e.mask is not None and depends(e.mask, [lane]) for e in ir.all_loads(body))
+
+
+def _gathered(lanes: For) -> int:
+    """How many elements are loaded at places that data decide."""
+    count = int(lanes.extent.value) if isinstance(lanes.extent, Const) else 0
+    return count * len({key(e) for e in ir.all_loads(lanes.body) if any(map(loaded, e.indices))})
 
 
 def _clamps_lanes(loop: For) -> bool:
