@@ -52,10 +52,14 @@ def accesses(stage: Stage, definition: Definition) -> list[Access]:
     return [a for of in _by_buffer(stage, definition).values() for a in of]
 
 
+def accesses_by_buffer(stage: Stage) -> list[dict[str, list[Access]]]:
+    """Every read of a stage, definition by definition."""
+    return [_by_buffer(stage, d) for d in stage.definitions]
+
+
 def accesses_of(producer: Stage, consumer: Stage) -> list[Access]:
     """Every read of one stage by another."""
-    found = [_by_buffer(consumer, d) for d in consumer.definitions]
-    return [a for by_buffer in found for b in producer.buffers for a in by_buffer.get(b, ())]
+    return [a for by_buffer in accesses_by_buffer(consumer) for b in producer.buffers for a in by_buffer.get(b, ())]
 
 
 def _by_buffer(stage: Stage, definition: Definition) -> dict[str, list[Access]]:

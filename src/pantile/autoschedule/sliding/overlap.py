@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import ceil
 from weakref import WeakKeyDictionary
 
-from ...analysis.access import Access, accesses_of
+from ...analysis.access import Access, accesses_by_buffer, accesses_of
 from ...dataclass import dataclass
 from ...expr.nodes import Cast, Const, Expr, Load, Op, Var
 from ...expr.visit import variables
@@ -34,6 +34,12 @@ def overlaps(producer: Stage, consumer: Stage) -> dict[str, int]:
         shared = {dim: _shared(dim, reads) for dim in consumer.dims}
         known[producer.buffers] = {dim: count for dim, count in shared.items() if count > 0}
     return known[producer.buffers]
+
+
+def shares_reads(consumer: Stage, dim: str) -> bool:
+    """Whether an iteration along a dim reads some value of a stage or an input that the next one reads, too, as far as
+    is known."""
+    return any(_shared(dim, reads) > 0 for of in accesses_by_buffer(consumer) for reads in of.values())
 
 
 def _shared(dim: str, reads: Iterable[Access]) -> int:

@@ -1,0 +1,31 @@
+"""Groups that roll down strips: how they start."""
+
+from __future__ import annotations
+
+import pytest
+
+import pantile as pt
+from pantile.autoschedule.search.groups import Group
+from pantile.autoschedule.search.rolling import Roll
+
+from .problems import ORDINARY, problem_of
+
+y, x = pt.vars("y x")
+img = pt.Input("img", "float32", ndim=2)
+CASES = {
+    "enlarged": (img[y, x // 2] + 1.0, (1, 4)),
+    "reduced": (img[y, 2 * x] + img[y, 2 * x + 1], (1, 4)),
+    "enlarged both ways": (img[y // 2, x // 2] + 1.0, (2, 2)),  # two rows have a row in common
+    "summed": (img[y, x] + img[y + 1, x], (2, 2)),
+    "copied": (img[y, x] + 1.0, (2, 2)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rows_that_are_resized_go_one_by_one_in_whole_lines(case: str) -> None:
+    value, expected = CASES[case]
+    out = pt.Func("out")
+    out[y, x] = value
+    p = pt.Pipeline(out, shape=(img.shape[0] // 2, img.shape[1] // 2))
+    roll = Roll.of(problem_of(p, ORDINARY, img=(2000, 3000)), Group("out", (), ()))
+    assert (roll.rows, roll.vectors) == expected
