@@ -135,7 +135,7 @@ def test_gathers_of_neighbours_share_loads(t: str, lanes: int, offsets: list[int
     assert all(np.array_equal(outs[f"out{k}"], table[where + 1 + k]) for k in offsets)
     arguments = [argument("where", dtype("int32")), argument("table", dtype(t))]
     arguments += [argument(n, dtype(t), writable=True) for n in outs]
-    text = emit(Program("k", tuple(arguments), (), body), host())
+    text = emit(Program("k", tuple(arguments), (), body), CPUS["x86-64-v4"])  # which has no fast instruction for it
     assert {load: text.count(f"load {load}, ptr") for load in loads} == loads
 
 
