@@ -6,7 +6,7 @@ import pytest
 
 import pantile as pt
 from pantile.autoschedule.search.groups import Group
-from pantile.autoschedule.search.rolling import Roll
+from pantile.autoschedule.search.rolling import Roll, variations
 
 from .problems import ORDINARY, problem_of
 
@@ -29,3 +29,13 @@ def test_rows_that_are_resized_go_one_by_one_in_whole_lines(case: str) -> None:
     p = pt.Pipeline(out, shape=(img.shape[0] // 2, img.shape[1] // 2))
     roll = Roll.of(problem_of(p, ORDINARY, img=(2000, 3000)), Group("out", (), ()))
     assert (roll.rows, roll.vectors) == expected
+
+
+def test_rows_go_one_after_the_other_before_there_is_one_at_a_time() -> None:
+    """Both may be cheaper; what is found first is taken, and leads elsewhere."""
+    out = pt.Func("out")
+    out[y, x] = img[y, x] + img[y + 1, x]
+    p = pt.Pipeline(out, shape=(img.shape[0] - 1, img.shape[1]))
+    problem = problem_of(p, ORDINARY, img=(2000, 3000))
+    named = [name for name, _ in variations(problem, Roll.of(problem, Group("out", (), ())))]
+    assert named.index("row by row") < named.index("1 rows at a time")

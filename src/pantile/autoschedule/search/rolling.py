@@ -124,10 +124,10 @@ def chains(problem: Problem, roll: Roll) -> Iterator[StageSchedule]:
 def variations(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
     """Rolls that differ in one thing, and in what."""
     loops = RolledLoops.of(problem, problem.graph.stage[roll.output])
-    for rows in (roll.rows * 2, roll.rows // 2):
+    yield "rows together" if not roll.together else "row by row", replace(roll, together=not roll.together)
+    for rows in (roll.rows * 2, roll.rows // 2):  # after that, which one row at a time has no use for
         if 1 <= rows <= min(MOST_ROWS, roll.strip):
             yield f"{rows} rows at a time", replace(roll, rows=rows)
-    yield "rows together" if not roll.together else "row by row", replace(roll, together=not roll.together)
     for tile in (roll.tile * 2, roll.tile // 2) if roll.tile else (256,):
         if tile < loops.extents[loops.x]:
             yield f"tiles of {tile} columns", replace(roll, tile=tile if tile >= LEAST_TILE else 0)
