@@ -213,7 +213,8 @@ class _Search:
             ways = [self.priced.candidate(f"{before.name}, {some[0]} in {kind}", schedule)
                     for schedule in self._alike(LOOPS[kind], best.schedule, some)]  # fmt: skip
             cheapest = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
-            of_these = sum(map(_by_stage(best).__getitem__, some))
+            seconds = _by_stage(best)
+            of_these = sum(seconds.get(name, 0.0) for name in some)  # what a change before has inlined takes none
             if best.seconds - cheapest.seconds > max(self.worth * of_these, AS_DEAR * best.seconds):
                 best = cheapest
         return best

@@ -69,7 +69,7 @@ def rolls(problem: Problem, roll: Roll) -> bool:
 
 def _resizes_rows(problem: Problem, roll: Roll) -> bool:
     """Whether rows are made twice or half as long, each of its own: one at a time is best, a line of memory after the
-    other (measured on a Neoverse N1: two at a time take 5 to 50 % longer, in halves of lines the more)."""
+    other (measured on a Neoverse N1: two at a time take up to half as long again, in halves of lines the more)."""
     stages = [problem.graph.stage[n] for n in (roll.output, *roll.inlined)]
     if roll.members or any(shares_reads(s, RolledLoops.of(problem, s).y) for s in stages if s.ndim > 1):
         return False
