@@ -82,7 +82,7 @@ class Auto(Strategy):
 
     name: ClassVar[str] = "auto"
     by_size: ClassVar[bool] = True
-    steps: Annotated[int, Between(0, 1 << 20)] = 250
+    steps: Annotated[int, Between(0, 1 << 20)] = 320
     worth: Annotated[float, Between(0, 1)] = 0.03
     without: tuple[Ingredient, ...] | None = None
 
@@ -214,7 +214,7 @@ class _Search:
                     for schedule in self._alike(LOOPS[kind], best.schedule, some)]  # fmt: skip
             cheapest = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
             seconds = _by_stage(best)
-            of_these = sum(seconds.get(name, 0.0) for name in some)  # what a change before has inlined takes none
+            of_these = sum(seconds[name] for name in some)  # changes before inline only what comes before these
             if best.seconds - cheapest.seconds > max(self.worth * of_these, AS_DEAR * best.seconds):
                 best = cheapest
         return best

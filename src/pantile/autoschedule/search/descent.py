@@ -1,8 +1,8 @@
 """Descent: from a schedule whose groups roll to the cheapest that changes of single things lead to.
 
-Groups take in others that they alone read, are cut in two, and vary one thing after the other (`rolling`). What is
-cheaper is taken at once, and all is tried again from there, but for variations that were much dearer: after a change of
-something else they are so still.
+Groups take in others that they alone read, are cut in two, and vary one thing after the other (`rolling`). What gains
+much is taken at once; of what gains less, the best is taken when all was tried, and the rest on top of it. Then all is
+tried again from there, but for changes that were much dearer: after a change of something else they are so still.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from .rolling import INSIDE, Roll, can_roll, chains, columns, rolls, variations
 # By what tiles of columns must be cheaper than whole rows, for each part of the time that memory is busy: what it
 # sends in many short rows takes longer than its price says.
 CUT_ROWS = 0.8
-DEAR = 1.05  # times as dear as before: a variation that is not tried again
+MUCH = 0.1  # the part that a change gains that is made before others are looked at
+DEAR = 1.05  # times as dear as before: a change that is not tried again
 FEW, STRIP = 3, 32  # stages that strips of so many rows are for, at least
 TILE, HIGHER = 256, 4  # columns of a tile, and how many times the rows of a strip it has
 
@@ -47,7 +48,7 @@ class Descent:
     is_over: Callable[[], bool]  # whether enough schedules were looked at
     worth: float
     known: dict[Roll, tuple[StageSchedule, ...]] = field(default_factory=dict)
-    dear: set[str] = field(default_factory=set)  # variations
+    dear: set[str] = field(default_factory=set)  # changes
     passed: set[Schedule] = field(default_factory=set)  # what was looked at, and not priced for that
 
     def rolling(self, start: Candidate) -> State | None:
@@ -78,28 +79,41 @@ class Descent:
 
     def descended(self, state: State) -> State:
         """Groups, the dearest first: those that are cheap change nothing that could be seen."""
-        state = self._improved(state, self._mergers, varies=False)
+        state = self._improved(state, self._mergers)
         for output in sorted(state.rolls, key=lambda name: -_cost(state, name)):
             if output in state.rolls and _cost(state, output) >= self.worth * state.candidate.price.seconds:
                 state = self._improved(state, partial(self._varied, output))
         return state
 
-    def _improved(self, state: State, changes: Callable[[State], Changes], varies: bool = True) -> State:
-        is_cheaper = True
-        while is_cheaper:
-            is_cheaper = False
-            for what, how in changes(state):
-                if self.is_over():
-                    return state
-                name, schedule = f"{state.candidate.name}, {what}", state.candidate.schedule
-                found = self._priced(name, schedule, how, what in self.dear)
-                worth = max(self.worth, self._of_short_rows(state)) if _cuts_rows(state.rolls, how) else self.worth
-                if found is not None and found.candidate.seconds < state.candidate.seconds * (1 - worth):
-                    state, is_cheaper = found, True
-                    break
-                if found is not None and found.candidate.seconds > state.candidate.seconds * DEAR and varies:
-                    self.dear.add(what)
+    def _improved(self, state: State, changes: Callable[[State], Changes]) -> State:
+        """With the best of changes, then with others that were cheaper, too, if they still are: so which of them is
+        looked at first decides little."""
+        while found := self._cheaper(state, changes(state)):
+            best, *others = sorted(found, key=lambda what: found[what].candidate.seconds)
+            state = found[best]
+            for what in others:
+                again = ((w, how) for w, how in changes(state) if w == what)
+                state = self._cheaper(state, again).get(what, state)
         return state
+
+    def _cheaper(self, state: State, changes: Changes) -> dict[str, State]:
+        """What changes lead to that are cheaper: all of them, or the first that gains much."""
+        found, seconds = {}, state.candidate.seconds
+        for what, how in changes:
+            if self.is_over():
+                break
+            after = self._priced(f"{state.candidate.name}, {what}", state.candidate.schedule, how, what in self.dear)
+            if after is None:
+                continue
+            worth = max(self.worth, self._of_short_rows(state)) if _cuts_rows(state.rolls, how) else self.worth
+            gained = 1 - after.candidate.seconds / seconds
+            if gained > max(worth, MUCH):
+                return {what: after}
+            if gained > worth:
+                found[what] = after
+            elif gained < 1 - DEAR:
+                self.dear.add(what)
+        return found
 
     def _of_short_rows(self, state: State) -> float:
         """The part of the time by which prices of short rows are too low."""

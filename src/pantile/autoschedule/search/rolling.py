@@ -135,7 +135,7 @@ def variations(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
         if max(LEAST_STRIP, roll.rows) <= strip < loops.extents[loops.y]:
             yield f"strips of {strip} rows", replace(roll, strip=strip)
     for vectors in (roll.vectors * 2, roll.vectors // 2):
-        if 1 <= vectors <= MOST_VECTORS:
+        if 1 <= vectors <= MOST_VECTORS and not (vectors < roll.vectors and loops.falls_apart(problem, vectors)):
             yield f"{vectors} vectors at a time", replace(roll, vectors=vectors)
     for planes in (OUTSIDE, INSIDE, WRITTEN_OUT) if loops.planes else ():
         if planes != roll.planes:
@@ -243,6 +243,12 @@ class RolledLoops:
         while vectors > 1 and lanes * vectors > min(WIDEST, self.extents[self.x]):
             vectors //= 2
         return lanes * vectors
+
+    def falls_apart(self, problem: Problem, vectors: int) -> bool:
+        """Whether the smallest elements would be less than half of a register: those are computed one by one, and wait
+        in memory (measured on a Neoverse N1: `bilateral` takes a third longer)."""
+        least = min(8 * t.bytes for t in (*self.stage.dtypes, *(e.dtype for e in self.stage.pure.loads)))
+        return 2 * least * self.width(problem, vectors) < problem.machine.vector_bits
 
 
 def _output(problem: Problem, roll: Roll, loops: RolledLoops) -> StageSchedule:
