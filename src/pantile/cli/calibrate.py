@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pantile as pt
 
-from ..machine.costs import USUAL, of_core
+from ..machine.costs import of_core
 from ..machine.quiet import NOTICEABLE, busy_cores
 from ..target import host
 
@@ -26,7 +26,7 @@ def calibrate() -> int:
     rates = [f"L{k} {c.bandwidth / 1e9:.0f}" for k, c in enumerate(machine.caches, 1)]
     memory = f"memory {machine.core_bandwidth / 1e9:.0f} by one core, {machine.bandwidth / 1e9:.0f} by all"
     print(f"GB/s: {', '.join([*rates, memory])}")
-    usual = of_core(USUAL, machine.vector_bits, host().gathers)
+    usual = of_core({}, machine.vector_bits, host().gathers)
     measured = [f.name for f in fields(usual) if getattr(machine.costs, f.name) != getattr(usual, f.name)]
     print("cycles:", ", ".join(f"{name} {getattr(machine.costs, name):.2f}" for name in measured))
     return 0

@@ -7,13 +7,11 @@ followed by plain arithmetic, whose time is subtracted. What a beginning costs i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import llvmlite.binding as llvm
 
 from ..dataclass import dataclass
 from ..target import Target
-from .costs import USUAL, Costs
 from .measure import CHAINS, STEPS, best, chained, chains, compiled
 
 _GATHERS = 12  # chains of them: enough that none waits for another
@@ -33,8 +31,9 @@ class _Loop:
     count: int = CHAINS
 
 
-def calibrated(target: Target, ghz: float, plain: float, told: Callable[[str], None]) -> Costs:
-    """Takes a few seconds. `plain`: instructions of plain integer arithmetic per cycle; `told`: what is measured."""
+def calibrated(target: Target, ghz: float, plain: float, told: Callable[[str], None]) -> dict[str, float]:
+    """By fields of Costs; it takes a few seconds. `plain`: instructions of plain integer arithmetic per cycle; `told`:
+    what is measured."""
     lanes = target.lanes(32)
     loops = _loops(lanes, target.gathers)
     told("compiling loops")
@@ -46,7 +45,7 @@ def calibrated(target: Target, ghz: float, plain: float, told: Callable[[str], N
         cycles = (cycles - loop.plain / plain) / loop.counted
         if _LEAST <= cycles <= _MOST:
             found[loop.cost] = round(cycles, 3)
-    return replace(USUAL, **found)
+    return found
 
 
 def _seconds(engine: llvm.ExecutionEngine, loop: _Loop) -> float:

@@ -6,7 +6,7 @@ Neoverse N1, which differ little from those of other cores of its decade.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 
 from ..dataclass import dataclass
 from ..parameters import Rate, check_fields
@@ -51,8 +51,7 @@ _LARGE = {"shuffle": 1.0}  # of cores with the longest vectors, which one unit s
 _GATHERING = {"lookup": 0.8}  # of those that load such elements by one instruction
 
 
-def of_core(costs: Costs, vector_bits: int, gathers: bool = False) -> Costs:
-    """With what was not measured as it is on a core with such vectors, and with such instructions."""
-    known = (_LARGE if vector_bits >= 512 else {}) | (_GATHERING if gathers else {})
-    usual = {name: cost for name, cost in known.items() if getattr(costs, name) == getattr(USUAL, name)}
-    return replace(costs, **usual)
+def of_core(measured: Mapping[str, float], vector_bits: int, gathers: bool = False) -> Costs:
+    """What was measured, by names of fields, and all else as usual on a core with such vectors and instructions."""
+    usual = (_LARGE if vector_bits >= 512 else {}) | (_GATHERING if gathers else {})
+    return Costs(**{**usual, **measured})

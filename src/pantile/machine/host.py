@@ -17,7 +17,7 @@ from .. import folder
 from ..errors import UserError
 from ..target import host
 from .calibration import calibrated
-from .costs import USUAL, Costs, of_core
+from .costs import of_core
 from .description import Cache, Issue, Machine
 from .measure import Rates, measure
 
@@ -85,15 +85,9 @@ def _key(caches: tuple[Cache, ...], cores: int, bits: int) -> str:
 def _keep(kept: Path | None, key: str, found: Rates) -> None:
     """Write it to disk, if there is a place for it."""
     if kept is not None:
-        text = json.dumps({k: _written(r) for k, r in {**_read(kept), key: found}.items()}, indent=2)
+        text = json.dumps({k: asdict(r) for k, r in {**_read(kept), key: found}.items()}, indent=2)
         with contextlib.suppress(OSError):
             folder.write(kept / FILE_NAME, f"{text}\n".encode())
-
-
-def _written(rates: Rates) -> dict[str, object]:
-    """As JSON has it. Costs that were not measured are not kept: another version may know better."""
-    costs = {name: cost for name, cost in asdict(rates.costs).items() if cost != getattr(USUAL, name)}
-    return {**asdict(rates), "costs": costs}
 
 
 def _read(kept: Path | None) -> dict[str, Rates]:
@@ -102,11 +96,8 @@ def _read(kept: Path | None) -> dict[str, Rates]:
     try:
         found = json.loads(text or b"{}")
         return {
-            key: Rates(**{
-                **r, "issue": Issue(**r["issue"]), "caches": tuple(r["caches"]), "costs": Costs(**r.get("costs", {})),
-            })
-            for key, r in found.items()
-        }  # fmt: skip
+            key: Rates(**{**r, "issue": Issue(**r["issue"]), "caches": tuple(r["caches"])}) for key, r in found.items()
+        }
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError, UserError):
         return {}
 

@@ -8,7 +8,7 @@ carry, those of memory what its channels do at peak.
 from __future__ import annotations
 
 from ..errors import UserError, shown
-from .costs import USUAL, of_core
+from .costs import of_core
 from .description import Cache, Issue, Machine
 
 _K, _M, _G = 1 << 10, 1 << 20, 1e9
@@ -79,7 +79,7 @@ NAMED = {
                 Cache(2 * _M, 64, 16, 1, 64 * 2.0 * _G),
                 Cache(105 * _M, 64, 15, 56, 16 * 2.0 * _G),
             ),
-            14 * _G, 307 * _G, of_core(USUAL, 512, gathers=True),
+            14 * _G, 307 * _G, of_core({}, 512, gathers=True),
         ),
     )
 }  # fmt: skip

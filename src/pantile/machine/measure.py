@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import field
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -18,7 +19,7 @@ import numpy as np
 from ..dataclass import dataclass
 from ..native import loaded, object_code
 from ..parameters import Rate, check_fields
-from .costs import USUAL, Costs
+from .costs import Costs
 from .description import Issue
 
 COPIED_BYTES = 64 << 20, 256 << 20  # bytes, from and to as many others: the fewest and the most
@@ -41,10 +42,11 @@ class Rates:
     caches: tuple[Rate, ...]
     core_bandwidth: Rate
     bandwidth: Rate
-    costs: Costs = USUAL  # unless they were measured, too (`calibration`)
+    costs: Mapping[str, float] = field(default_factory=dict)  # those that were measured, too (`calibration`)
 
     def __post_init__(self) -> None:
         check_fields(self)
+        Costs(**self.costs)  # checks them
 
 
 def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int) -> Rates:
