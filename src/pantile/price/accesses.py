@@ -128,8 +128,7 @@ class Accesses:
                 dense[at] = (a, max(share, dense[at][1]) if at in dense else share)
         for family in families.values():
             self._in_rows = False
-            looked_up = unit == "loads" and not family[0].decided.isdisjoint(across)
-            self._gather(family, part * max(a.part(written) for a in family), unit, looked_up)
+            self._gather(family, part * max(a.part(written) for a in family), unit)
         found = self._wide(dense, part)
         total: float = getattr(self, unit)
         for vectors, shuffles in found:
@@ -150,12 +149,13 @@ class Accesses:
         slopes = [f.slope(v) for f in a.forms if f.rounded for v in self.inner.across]
         return any(s and not (1 / s).is_integer() and not s.is_integer() for s in slopes)
 
-    def _gather(self, family: Sequence[Access], part: float, unit: str, looked_up: bool = False) -> None:
+    def _gather(self, family: Sequence[Access], part: float, unit: str) -> None:
         """Neighbours at places that data decides, lane by lane: each lane's run at once, transposed in registers, or
         one by one; of small ones, words are put together in general registers, while vectors do other things."""
         costs = self.machine.costs
         count = self.inner.lanes * self.inner.copies(frozenset(v for a in family for v in a.variables)) * part
         size, every = family[0].dtype.bytes, len(family)
+        looked_up = unit == "loads" and not family[0].decided.isdisjoint(self.inner.across)  # not by rounding alone
         if self.inner.lanes == 1:
             setattr(self, unit, getattr(self, unit) + count * every)
             self.instructions += count * every
