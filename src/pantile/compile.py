@@ -56,7 +56,7 @@ def to_loops(graph: Graph, plan: Plan, variant: Variant, options: Options, trace
     """Lower what was scheduled."""
     return lower(
         graph, plan, dict(variant.strides), variant.facts(), trace, variant.small, options.strict,
-        dict(variant.aligned), variant.multiples,
+        dict(variant.aligned),
     )  # fmt: skip
 
 

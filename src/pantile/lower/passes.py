@@ -107,7 +107,7 @@ class Asked:
     facts: Facts
     small: bool
     strict: bool
-    multiples: tuple[tuple[str, int], ...]  # extents and strides that are, and of what
+    multiples: tuple[tuple[str, int], ...]  # strides that are, and of what
 
 
 @dataclass(frozen=True)
@@ -215,14 +215,12 @@ GUARANTEED = {device: dict(_guaranteed(device)) for device in Device}  # by pass
 
 def lower(
     graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts, trace: Trace, small: bool = False,
-    strict: bool = False, aligned: Mapping[str, int] | None = None, multiples: tuple[tuple[str, int], ...] = (),
+    strict: bool = False, aligned: Mapping[str, int] | None = None,
 ) -> Program:  # fmt: skip
     """All passes. `strides`: what is known of those of each input and output, `aligned`: bytes that their addresses and
-    strides are multiples of, `multiples`: extents, and elements that they are multiples of; for the others see
-    `Asked`."""
+    strides are multiples of; for the others see `Asked`."""
     buffers, scalars = arguments(graph, strides, aligned or {})
-    steps = tuple(_multiples(buffers))
-    asked, checked = Asked(buffers, facts, small, strict, (*multiples, *steps)), graph
+    asked, checked = Asked(buffers, facts, small, strict, tuple(_multiples(buffers))), graph
     for step in GRAPH_PASSES:
         before = graph
         graph, plan = trace.run(step.name, step.run, graph, plan, asked)
@@ -240,7 +238,7 @@ def lower(
         if trace.check:
             trace.run("verify", verifier.check, body, guaranteed[change.name], change.name)
     trace.refused = {loop for verb, names in built.no_room.items() for loop in refused_loops(graph, plan, verb, names)}
-    return Program(graph.name, buffers, scalars, body, multiples=steps)
+    return Program(graph.name, buffers, scalars, body, multiples=asked.multiples)
 
 
 def _multiples(buffers: tuple[BufferArg, ...]) -> Iterator[tuple[str, int]]:

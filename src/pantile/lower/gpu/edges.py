@@ -39,7 +39,7 @@ _MOST_OF_ALL = 32_000  # added to a program
 def edges(body: Stmt, facts: Facts, never: Collection[str], refused: Callable[[str], None], starts: Starts) -> Stmt:
     """Decide per block what all its threads need not. `never`: block loops that nothing is decided for."""
     return _Edges(facts, never, Room(_MOST_OF_ALL, larger=lambda: size(body)), refused, starts).visit(
-        body, (), {}, starts.known()
+        body, (), {}, facts.classes
     )
 
 

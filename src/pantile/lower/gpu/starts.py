@@ -70,12 +70,8 @@ class Starts(NamedTuple):
     """What decides whether accesses are as wide in one version as in the other. `slots`: buffers computed ahead."""
 
     buffers: Mapping[str, BufferArg]
-    multiples: Mapping[str, int]
+    multiples: Mapping[str, int]  # strides that are, and of what
     slots: Collection[str]
-
-    def known(self) -> dict[str, Class]:
-        """What names are known to be multiples of."""
-        return {name: (n, 0) for name, n in self.multiples.items()}
 
     def one_version(self, s: Stmt, steady: Stmt, classes: Mapping[str, Class]) -> Stmt | None:
         """Both versions of a block as one, if they differ in nothing else that matters. `classes`: of names around."""
