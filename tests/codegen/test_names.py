@@ -8,7 +8,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from pantile.codegen.compile import optimized_text
+from pantile.codegen.compile import optimized
 from pantile.codegen.names import readable, symbol
 from pantile.errors import InternalError
 from pantile.expr.build import cast
@@ -46,11 +46,11 @@ def test_names_define_nothing(name: str) -> None:
     assert text.isascii()
     if "\0" in name:
         with pytest.raises(InternalError, match="NUL character is not allowed in names"):
-            optimized_text(text, host())
+            optimized(text, host())
         return
     module = llvm.parse_assembly(text, llvm.create_context())
     assert sum(not f.is_declaration for f in module.functions) == 2
-    optimized_text(text, host())
+    optimized(text, host())
 
 
 @pytest.mark.parametrize("name", ["größe", "a@b(c)", 'x"\n', "x" * 10_000])

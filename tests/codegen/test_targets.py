@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pantile.codegen.compile import assembly, compile_object, optimized_text
+from pantile.codegen.compile import assembly, compile_object, optimized
 from pantile.codegen.emit import emit
 from pantile.errors import InternalError
 from pantile.expr.build import cast, ramp
@@ -115,7 +115,7 @@ def test_no_vectorizing_or_run_time_unrolling_by_llvm() -> None:
     scalar = Store("out", (x,), dense("float32", "in0", x) * 2.0)
     program = Program("k", (argument("in0", FLOAT32), argument("out", FLOAT32, writable=True)), (),
                       loop("x", var("out.shape.0"), scalar))  # fmt: skip
-    text = optimized_text(emit(program, host()), host())
+    text = str(optimized(emit(program, host()), host()))
     assert " x float>" not in text and text.count("fmul") == 1
 
 
@@ -168,6 +168,6 @@ entry:
 def test_modules_with_long_blocks_are_only_simplified(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Function by function: the passes that look at a whole module would leave out what nobody uses."""
     monkeypatch.setattr("pantile.codegen.compile._LONG_TO_OPTIMIZE", limit)
-    found = optimized_text(MODULE, host())
+    found = str(optimized(MODULE, host()))
     assert "= add" not in found
     assert ("@unused" in found) == (limit == 1)

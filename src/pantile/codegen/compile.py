@@ -73,12 +73,12 @@ def _of_part(text: str, target: Target, make: Callable[[str, Target], T]) -> T:
 
 def compile_object(text: str, target: Target) -> bytes:
     """The same of a module as a whole."""
-    return bytes(_emitter(text, target).emit_object(optimized(text, target_machine(target))))
+    return bytes(_emitter(text, target).emit_object(optimized(text, target)))
 
 
 def assembly(text: str, target: Target) -> str:
     """What `compile_object` produces, readable."""
-    return str(_emitter(text, target).emit_assembly(optimized(text, target_machine(target))))
+    return str(_emitter(text, target).emit_assembly(optimized(text, target)))
 
 
 def _emitter(text: str, target: Target) -> llvm.TargetMachine:
@@ -86,11 +86,6 @@ def _emitter(text: str, target: Target) -> llvm.TargetMachine:
     ordered = replace(target, cpu=_ORDERED_AS.get(target.cpu, target.cpu))
     quickly = target.has_blocks or _has_long_block(text, _LONG)  # of GPUs, drivers order instructions: PTX is the same
     return target_machine(ordered, _SELECT_LONG if quickly else _SELECT)
-
-
-def optimized_text(text: str, target: Target) -> str:
-    """The module after optimization, as LLVM text."""
-    return str(optimized(text, target_machine(target)))
 
 
 def _has_long_block(text: str, long: int) -> bool:
@@ -117,8 +112,9 @@ def target_machine(target: Target, level: int = _SELECT) -> llvm.TargetMachine:
     )
 
 
-def optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
+def optimized(text: str, target: Target) -> llvm.ModuleRef:
     """Parse, verify and optimize in a context of its own."""
+    machine = target_machine(target)
     header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
     try:
         module = llvm.parse_assembly(header + text, llvm.create_context())
@@ -130,8 +126,7 @@ def optimized(text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     options.slp_vectorization = False
     options.loop_interleaving = False
     builder = llvm.create_pass_builder(machine, options)
-    on_gpu = machine.triple.startswith("nvptx")
-    if _has_long_function(text) or _has_long_block(text, _LONG if on_gpu else _LONG_TO_OPTIMIZE):
+    if _has_long_function(text) or _has_long_block(text, _LONG if target.has_blocks else _LONG_TO_OPTIMIZE):
         simplifying = builder.getFunctionPassManager()
         for function in module.functions:
             if not function.is_declaration:
