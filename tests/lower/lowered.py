@@ -1,15 +1,17 @@
-"""Pipelines lowered pass by pass, each result verified; and a count of what a loop nest stores."""
+"""Pipelines lowered pass by pass, each result verified; and what a loop nest computes and stores."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pantile as pt
 from pantile.compile import Options, to_loops
+from pantile.expr.nodes import Expr
+from pantile.expr.visit import walk as walk_expr
 from pantile.ir.nodes import Block, For, If, Let, Produce, Realize, Stmt, Store
-from pantile.ir.visit import children
+from pantile.ir.visit import children, expressions, walk
 from pantile.lower.nest import LoopNest
 from pantile.lower.passes import Trace
 from pantile.schedule.resolve import resolve
@@ -46,6 +48,12 @@ def lowered(p: pt.Pipeline, large: bool = True, target: Target = TARGET) -> dict
     trace = Recorder()
     to_loops(graph, plan, variant, options, trace)
     return trace.results
+
+
+def all_expressions(s: Stmt) -> Iterator[Expr]:
+    """Every expression node inside the statement; a node shared within one statement is visited once."""
+    for inside in walk(s):
+        yield from walk_expr(*expressions(inside))
 
 
 def stores(s: Stmt, scalars: Mapping[str, int]) -> Counter[tuple[str, tuple[int, ...]]]:

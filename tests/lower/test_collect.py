@@ -13,8 +13,8 @@ from pantile.expr.nodes import Expr, Load, Op
 from pantile.expr.types import INDEX
 from pantile.expr.visit import walk as walk_expr
 from pantile.ir.nodes import For, If, Realize, Stmt, Store
-from pantile.ir.visit import all_expressions, walk
-from tests.lower.lowered import lowered
+from pantile.ir.visit import walk
+from tests.lower.lowered import all_expressions, lowered
 
 Y, X = pt.vars("y x")
 

@@ -13,10 +13,10 @@ import pantile as pt
 from pantile.expr.nodes import Op
 from pantile.expr.visit import key
 from pantile.ir.nodes import Realize, Stmt
-from pantile.ir.visit import all_expressions, walk
+from pantile.ir.visit import walk
 from tests.analysis.indices import value
 
-from .lowered import lowered, stores
+from .lowered import all_expressions, lowered, stores
 
 Y, X = pt.vars("y x")
 IMG = pt.Input("img", "float32", ndim=2)

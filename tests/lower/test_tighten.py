@@ -14,11 +14,10 @@ from pantile.expr.nodes import Cast, Expr, Op, const, op, var
 from pantile.expr.types import FLOAT32, INDEX
 from pantile.expr.visit import walk
 from pantile.ir.nodes import For, Let, Stmt, Store
-from pantile.ir.visit import all_expressions
 from pantile.lower.tighten import _Tightener, tighten
 from pantile.target.kinds import Kind
 
-from .lowered import lowered
+from .lowered import all_expressions, lowered
 
 X = pt.Var("x")
 ODD = [0, 1, -1, 5, 99, 100, 101, -100, 2**31 - 1, 2**31 - 2, -(2**31), -(2**31) + 1]

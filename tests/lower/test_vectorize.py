@@ -10,8 +10,7 @@ import pytest
 import pantile as pt
 from pantile.expr.nodes import Load, Op, Ramp
 from pantile.expr.visit import walk as walk_expr
-from pantile.ir.visit import all_expressions
-from tests.lower.lowered import lowered
+from tests.lower.lowered import all_expressions, lowered
 
 X = pt.Var("x")
 PLACES: dict[str, Any] = {

@@ -21,7 +21,7 @@ import pytest
 
 from pantile.runtime.pool_ir import pool_ir
 from pantile.runtime.pool_ir.arena import LARGE_BLOCK
-from pantile.runtime.pool_ir.platform import SLOTS
+from pantile.runtime.pool_ir.platform import CACHE_LIMIT, SLOTS
 from pantile.runtime.threads import MAX_THREADS, OUT_OF_MEMORY, ThreadPool, pool
 
 Body = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
@@ -123,6 +123,11 @@ def push(size: int) -> int | None:
 
 def pop(address: int | None) -> None:
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(pool().symbols["pantile_scratch_pop"])(address)
+
+
+def cached() -> int:
+    """Bytes in large scratch blocks, in use or kept, of all threads."""
+    return int(ctypes.CFUNCTYPE(ctypes.c_int64)(pool().symbols["pantile_scratch_cached"])())
 
 
 def in_new_thread(work: Callable[[], None]) -> None:
@@ -341,32 +346,32 @@ def test_pushing_nothing_and_too_much() -> None:
 
 @pytest.fixture
 def scratch_limit() -> Iterator[Callable[[int], None]]:
-    before = pool().get_scratch_limit()
-    yield pool().set_scratch_limit
-    pool().set_scratch_limit(before)
+    set_limit = ctypes.CFUNCTYPE(None, ctypes.c_int64)(pool().symbols["pantile_scratch_set_limit"])
+    yield set_limit
+    set_limit(CACHE_LIMIT)
 
 
 def test_large_scratch_is_kept_up_to_the_limit(scratch_limit: Callable[[int], None]) -> None:
     size = 4 * LARGE_BLOCK
 
     def work() -> None:
-        before = pool().scratch_cached()
+        before = cached()
         first = push(size)
         pop(first)
-        assert pool().scratch_cached() >= before + size
+        assert cached() >= before + size
         assert push(size) == first
         pop(first)
         scratch_limit(0)
         pop(push(size))
-        assert pool().scratch_cached() <= before
+        assert cached() <= before
 
     in_new_thread(work)
 
 
 def test_a_thread_that_ends_gives_its_scratch_back() -> None:
-    before = pool().scratch_cached()
+    before = cached()
     in_new_thread(lambda: pop(push(4 * LARGE_BLOCK)))
-    assert_comes_true(lambda: pool().scratch_cached() <= before)
+    assert_comes_true(lambda: cached() <= before)
 
 
 # --- nesting and many callers
@@ -602,8 +607,6 @@ def test_the_number_of_threads_can_be_set(restored: ThreadPool) -> None:
     assert restored.get_num_threads() == 5
     with pytest.raises(ValueError, match="set_num_threads needs 1 to 256 threads, not 0"):
         restored.set_num_threads(0)
-    with pytest.raises(ValueError, match="set_scratch_limit needs zero or more bytes, not -1"):
-        restored.set_scratch_limit(-1)
     assert restored.get_num_threads() == 5
 
 

@@ -86,14 +86,6 @@ def rectangular(relation: isl.Map) -> isl.Map:
 _FROM, _TO = isl.Map("{ [low] -> [v] : low <= v }"), isl.Map("{ [high] -> [v] : v <= high }")
 
 
-def bounding_box(points: isl.Set) -> tuple[range, ...]:
-    """The smallest box around a bounded set; of empty ranges, if it has no points."""
-    rank = points.dim(isl.dim_type.set)
-    if points.is_empty():
-        return (range(0),) * rank
-    return tuple(range(points.dim_min_val(k).to_python(), points.dim_max_val(k).to_python() + 1) for k in range(rank))
-
-
 def box_set(name: str, ranges: tuple[range, ...]) -> isl.Set:
     """All points of a box, as a set of that name."""
     space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(ranges)).set_tuple_name(isl.dim_type.set, name)

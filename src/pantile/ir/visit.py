@@ -7,7 +7,6 @@ from operator import is_
 from typing import Any, NamedTuple
 
 from ..expr.nodes import Expr, Load
-from ..expr.visit import walk as walk_expr
 from ..expr.visit import walk_loads
 from .nodes import (
     Alloc,
@@ -134,14 +133,8 @@ def walk_program(program: Program) -> Iterator[Stmt]:
         stack.extend(reversed(children(node)))
 
 
-def all_expressions(s: Stmt) -> Iterator[Expr]:
-    """Every expression node inside the statement; a node shared within one statement is visited once."""
-    for node in walk(s):
-        yield from walk_expr(*expressions(node))
-
-
 def all_loads(s: Stmt) -> Iterator[Load]:
-    """Every load inside the statement, likewise."""
+    """Every load inside the statement; one that is shared within one statement is visited once."""
     for node in walk(s):
         yield from walk_loads(*expressions(node))
 

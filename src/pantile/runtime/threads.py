@@ -28,7 +28,7 @@ from pantile.forks import Lock
 from pantile.machine.host import usable_cores
 from pantile.native import loaded, object_code
 from pantile.runtime.pool_ir import EXPORTS, pool_ir
-from pantile.runtime.pool_ir.platform import CACHE_LIMIT, MAX_THREADS, OUT_OF_MEMORY
+from pantile.runtime.pool_ir.platform import MAX_THREADS, OUT_OF_MEMORY
 
 __all__ = ["MAX_THREADS", "OUT_OF_MEMORY", "ThreadPool", "compile_pool", "pool"]
 
@@ -41,7 +41,6 @@ class ThreadPool:
     def __init__(self, code: bytes) -> None:
         self.symbols: Mapping[str, int] = MappingProxyType(_load(code))
         self._num_threads = _default_num_threads()
-        self._scratch_limit = CACHE_LIMIT
         self._start()
         for name, address in self.symbols.items():
             llvm.add_symbol(name, address)
@@ -58,20 +57,6 @@ class ThreadPool:
 
     def set_num_threads(self, count: int) -> None:
         self._num_threads = _checked_num_threads(count, "set_num_threads")
-
-    def get_scratch_limit(self) -> int:
-        return self._scratch_limit
-
-    def set_scratch_limit(self, limit_bytes: int) -> None:
-        """How many bytes of large blocks the process keeps between calls; beyond it, freed ones go back."""
-        if limit_bytes < 0:
-            raise ValueError(f"set_scratch_limit needs zero or more bytes, not {limit_bytes}")
-        self._scratch_limit = limit_bytes
-        ctypes.CFUNCTYPE(None, ctypes.c_int64)(self.symbols["pantile_scratch_set_limit"])(limit_bytes)
-
-    def scratch_cached(self) -> int:
-        """Bytes in large scratch blocks, in use or kept, of all threads."""
-        return _read_count(self.symbols["pantile_scratch_cached"])
 
     def workers(self) -> int:
         """Native threads started so far. They start when first needed, and never end."""

@@ -8,9 +8,9 @@ import pantile as pt
 from pantile.expr.nodes import Load, Op
 from pantile.expr.visit import walk as walk_expressions
 from pantile.ir.nodes import Stmt
-from pantile.ir.visit import all_expressions
 from pantile.target.kinds import Kind
 
+from ..lowered import all_expressions
 from .simulated import assert_agrees, blur, branches, kernels, loops, of_kind, picture
 
 TILES = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
@@ -22,7 +22,7 @@ def one_kernel(*more: pt.schedule.StageSchedule) -> pt.Pipeline:
 
 def clamps(s: Stmt) -> int:
     """Minima and maxima in places that are read."""
-    loads = [n for e in all_expressions(s) for n in walk_expressions(e) if isinstance(n, Load) and n.buffer == "img"]
+    loads = [e for e in all_expressions(s) if isinstance(e, Load) and e.buffer == "img"]
     return sum(isinstance(n, Op) and n.op in ("min", "max") for e in loads for n in walk_expressions(*e.indices))
 
 

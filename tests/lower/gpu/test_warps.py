@@ -11,10 +11,10 @@ import pantile as pt
 from pantile.errors import UserError
 from pantile.expr.nodes import FromLane
 from pantile.ir.nodes import Stmt
-from pantile.ir.visit import all_expressions
 from pantile.schedule.directives import StageSchedule
 from pantile.target.kinds import Kind
 
+from ..lowered import all_expressions
 from .simulated import assert_agrees, blur, kernels, loops, of_kind, picture, realized, sizes, x, y
 
 SIZES = ((40, 80), (19, 33), (18, 34), (7, 40), (5, 9), (3, 4), (64, 6))

@@ -55,10 +55,6 @@ class Dag:
                     order.append(s)
         return order
 
-    @property
-    def is_acyclic(self) -> bool:
-        return len(self._order()) == self.count
-
     def after(self, group: Group) -> Group:
         """SUCC(H): the direct successors outside of it."""
         if group not in self._after:
