@@ -38,6 +38,7 @@ def clamped(e: Expr, high: Expr) -> Expr:
         (n // 4 * 2 - (n + 3) // 8 * 4, 2),
         (n // 16 - n // 64 * 4, 3),
         (3 * (n // 2) - n // 10 * 15 + 1, 13),
+        ((n + 3) // 4 * 3 - n // 8 * 6, 6),
         ((minimum(t + 19, n) - t + 1) // 10, 2),
         (maximum(minimum(t + 7, n) - t + 1, 0), 8),
         # As in camera_pipe at the size of one block.

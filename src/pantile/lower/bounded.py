@@ -10,7 +10,7 @@ from math import floor
 from ..analysis.interval import Scope, interval
 from ..expr.linear import Linear, linear, simplify
 from ..expr.nodes import Const, Expr, Op, var
-from ..expr.visit import Key, key, names, same, substitute, variables
+from ..expr.visit import Key, key, names, substitute, variables
 from ..ir.nodes import Let
 from .footprint import bound_by
 
@@ -58,7 +58,7 @@ class _Search:
         asked = key(form.expr())
         if asked not in self.known and len(self.known) < _MOST_FORMS:
             self.known[asked] = None
-            found = [*_without_floors(form), *_apart(form), *_left_over_of_parts(form), *self.in_each_case(form)]
+            found = [*_without_floors(form), *_apart(form), *self.in_each_case(form)]
             self.known[asked] = min(found, default=None)
         return self.known.get(asked)
 
@@ -142,24 +142,14 @@ def _without_floors(form: Linear) -> Iterator[int]:
 
 
 def _apart(form: Linear) -> Iterator[int]:
-    """(x + d)//n - x//n is d/n at most, rounded up."""
-    quotients = [(k, atom, c) for k, (atom, c) in form.terms.items() if _divisor(atom)]
-    for k, atom, coefficient in quotients:
-        for j, other, less in quotients:
-            if coefficient > 0 and less == -coefficient and _divisor(atom) == _divisor(other):
-                assert isinstance(atom, Op) and isinstance(other, Op)
-                rest, gap = form.without(k).without(j), linear(atom.args[0]).plus(linear(other.args[0]), -1)
-                if not rest.terms and not gap.terms:
-                    yield rest.constant - (-gap.constant // _divisor(atom)) * coefficient
-
-
-def _left_over_of_parts(form: Linear) -> Iterator[int]:
-    """m*(x//p) - m*n*(x//(p*n)) is less than m*n: what whole blocks leave over of a part."""
-    divided = [(k, atom, c) for k, (atom, c) in form.terms.items() if isinstance(atom, Op) and atom.op == "floordiv"]
-    for (k, whole, less), (j, part, times) in permutations(divided, 2):
-        (x, p), (y, q) = part.args, whole.args
-        if same(x, y) and isinstance(p, Const) and isinstance(q, Const) and int(p.value) > 0 < times:
-            n, rest = divmod(int(q.value), int(p.value))
-            others = form.without(k).without(j)
-            if n > 0 and not rest and less == -times * n and not others.terms:
-                yield others.constant + times * (n - 1)
+    """m*((x + d)//p) - m*n*(x//(p*n)) is m times (p*n - 1 + d)//p at most: d/p rounded up where n is 1, and n - 1 where
+    d is 0, what whole blocks leave over of a part."""
+    if len(form.terms) != 2:
+        return
+    for (part, times), (whole, less) in permutations(form.terms.values()):
+        p, q = _divisor(part), _divisor(whole)
+        if p and q and times > 0 and q % p == 0 and less == -times * (q // p):
+            assert isinstance(part, Op) and isinstance(whole, Op)
+            gap = linear(part.args[0]).plus(linear(whole.args[0]), -1)
+            if not gap.terms:
+                yield form.constant + times * ((q - 1 + gap.constant) // p)
