@@ -1,7 +1,7 @@
 """Depth from two views, and a lens that is in focus at one depth."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import halide as hl
 
@@ -12,6 +12,21 @@ RADIUS = int(max(SLICES - FOCUS, FOCUS) * BLUR_PER_SLICE)  # of the largest circ
 GPU_TILE, GPU_BOX = (32, 4), (16, 8, 1)
 
 X, Y, Z, C = hl.Var("x"), hl.Var("y"), hl.Var("z"), hl.Var("c")
+
+
+class _Stages(NamedTuple):
+    """All that a schedule names."""
+
+    matching: list[hl.Func]
+    pushed: list[hl.Func]
+    pulled: list[hl.Func]
+    depth: hl.Func
+    worst: list[hl.Func]
+    rgba: hl.Func
+    sampling: list[hl.Func]
+    sums: hl.Func
+    sample: hl.RDom
+    output: hl.Func
 
 
 def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: bool) -> hl.Func:
@@ -63,8 +78,8 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
 
     if manual:
         schedule = gpu_expert if target.has_gpu_feature() else _schedule
-        around_depth, sampling = [worst_y, worst], [places, seen]
-        schedule([cost, confidence], pushed, pulled, depth, around_depth, rgba, sampling, sums, sample, output)
+        matching, around_depth, sampling = [cost, confidence], [worst_y, worst], [places, seen]
+        schedule(_Stages(matching, pushed, pulled, depth, around_depth, rgba, sampling, sums, sample, output))
     return output
 
 
@@ -123,64 +138,42 @@ def _mixed(h: hl.Expr) -> hl.Expr:
     return h ^ (h >> bits(16))
 
 
-def gpu_expert(
-    matching: list[hl.Func],
-    pushed: list[hl.Func],
-    pulled: list[hl.Func],
-    depth: hl.Func,
-    worst: list[hl.Func],
-    rgba: hl.Func,
-    sampling: list[hl.Func],
-    sums: hl.Func,
-    sample: hl.RDom,
-    output: hl.Func,
-) -> None:
+def gpu_expert(of: _Stages) -> None:
     """A kernel per level of each pyramid, and per stage around them; a thread takes all samples of a pixel."""
     xi, yi, zi = hl.Var("xi"), hl.Var("yi"), hl.Var("zi")
-    pushed[0].compute_root().reorder(C, Z, X, Y).bound(C, 0, 2).unroll(C).gpu_tile(X, Y, xi, yi, *GPU_TILE)
-    for stage in matching:
-        stage.compute_at(pushed[0], xi)
-    for level in [*pushed[1:], *pulled[1:-1]]:  # the coarsest is both
+    of.pushed[0].compute_root().reorder(C, Z, X, Y).bound(C, 0, 2).unroll(C).gpu_tile(X, Y, xi, yi, *GPU_TILE)
+    for stage in of.matching:
+        stage.compute_at(of.pushed[0], xi)
+    for level in [*of.pushed[1:], *of.pulled[1:-1]]:  # the coarsest is both
         x, y, z = level.args()[:3]
         level.compute_root().gpu_tile(x, y, z, xi, yi, zi, *GPU_BOX)
-    for stage in (depth, *worst):
+    for stage in (of.depth, *of.worst):
         stage.compute_root().gpu_tile(X, Y, xi, yi, *GPU_TILE)
-    rgba.compute_root().reorder(C, X, Y).bound(C, 0, 4).unroll(C).gpu_tile(X, Y, xi, yi, *GPU_TILE)
-    output.compute_root().reorder(C, X, Y).bound(C, 0, 3).unroll(C).gpu_tile(X, Y, xi, yi, *GPU_TILE)
-    sums.compute_at(output, xi).bound(C, 0, 4)
-    sums.update().reorder(C, X, sample.x).unroll(C)
-    for stage in sampling:
-        stage.compute_at(sums, X)
+    of.rgba.compute_root().reorder(C, X, Y).bound(C, 0, 4).unroll(C).gpu_tile(X, Y, xi, yi, *GPU_TILE)
+    of.output.compute_root().reorder(C, X, Y).bound(C, 0, 3).unroll(C).gpu_tile(X, Y, xi, yi, *GPU_TILE)
+    of.sums.compute_at(of.output, xi).bound(C, 0, 4)
+    of.sums.update().reorder(C, X, of.sample.x).unroll(C)
+    for stage in of.sampling:
+        stage.compute_at(of.sums, X)
 
 
-def _schedule(
-    matching: list[hl.Func],
-    pushed: list[hl.Func],
-    pulled: list[hl.Func],
-    depth: hl.Func,
-    worst: list[hl.Func],
-    rgba: hl.Func,
-    sampling: list[hl.Func],
-    sums: hl.Func,
-    sample: hl.RDom,
-    output: hl.Func,
-) -> None:
+def _schedule(of: _Stages) -> None:
     xi, yi, task = hl.Var("xi"), hl.Var("yi"), hl.Var("task")
-    pushed[0].compute_root().reorder(C, Z, X, Y).bound(C, 0, 2).unroll(C).vectorize(X, 16).parallel(Y, 4)
-    for stage in matching:
-        stage.compute_at(pushed[0], X).vectorize(X)
-    for level in pushed[1:]:
-        level.compute_at(pulled[1], task).vectorize(level.args()[0], 8)
-    for level in pulled[2:-1]:
-        level.compute_at(pulled[1], task).tile(X, Y, xi, yi, 8, 2).vectorize(xi).unroll(yi)
-    pulled[1].compute_root().fuse(Z, C, task).parallel(task).tile(X, Y, xi, yi, 8, 2).vectorize(xi).unroll(yi)
-    depth.compute_root().tile(X, Y, xi, yi, 8, 2).vectorize(xi).unroll(yi).parallel(Y, 8)
-    rgba.compute_root().reorder(C, X, Y).bound(C, 0, 4).unroll(C).vectorize(X, 8).parallel(Y, 8)
-    output.compute_root().reorder(C, X, Y).bound(C, 0, 3).unroll(C).vectorize(X, 8).parallel(Y)
-    for stage in worst:
-        stage.compute_at(output, Y).vectorize(X, 8)
-    sums.compute_at(output, X).bound(C, 0, 4).vectorize(X)
-    sums.update().reorder(C, X, sample.x).vectorize(X).unroll(C)
-    places, seen = sampling
-    places.compute_at(sums, X).vectorize(X)
-    seen.compute_at(sums, X).unroll(X)
+    of.pushed[0].compute_root().reorder(C, Z, X, Y).bound(C, 0, 2).unroll(C).vectorize(X, 16).parallel(Y, 4)
+    for stage in of.matching:
+        stage.compute_at(of.pushed[0], X).vectorize(X)
+    for level in of.pushed[1:]:
+        level.compute_at(of.pulled[1], task).vectorize(level.args()[0], 8)
+    for level in of.pulled[2:-1]:
+        level.compute_at(of.pulled[1], task).tile(X, Y, xi, yi, 8, 2).vectorize(xi).unroll(yi)
+    of.pulled[1].compute_root().fuse(Z, C, task).parallel(task).tile(X, Y, xi, yi, 8, 2).vectorize(xi).unroll(yi)
+    of.depth.compute_root().tile(X, Y, xi, yi, 8, 2).vectorize(xi).unroll(yi).parallel(Y, 8)
+    of.rgba.compute_root().reorder(C, X, Y).bound(C, 0, 4).unroll(C).vectorize(X, 8).parallel(Y, 8)
+    of.output.compute_root().reorder(C, X, Y).bound(C, 0, 3).unroll(C).vectorize(X, 8).parallel(Y)
+    for stage in of.worst:
+        stage.compute_at(of.output, Y).vectorize(X, 8)
+    of.sums.compute_at(of.output, X).bound(C, 0, 4).vectorize(X)
+    of.sums.update().reorder(C, X, of.sample.x).vectorize(X).unroll(C)
+    places, seen = of.sampling
+    places.compute_at(of.sums, X).vectorize(X)
+    seen.compute_at(of.sums, X).unroll(X)
