@@ -16,7 +16,7 @@ from ..cached import cached_property
 from ..graph.nodes import Definition, Graph, Stage
 from .directives import StageSchedule, on
 from .names import fresh
-from .partial import free_name, is_shared_out
+from .partial import Parts
 from .updates import is_independent, pure_dims
 
 ROWS, COLUMNS = 8, 32  # of a block of a picture
@@ -75,19 +75,13 @@ def _names(loops: Sequence[str], word: str, used: set[str]) -> list[str]:
 
 def in_parts(graph: Graph, stage: Stage, strict: bool, named: Collection[str]) -> tuple[StageSchedule, ...]:
     """The schedules of a reduction to one value and of its partial results; () if it is better whole."""
-    if not is_shared_out(stage, strict):
+    p = Parts.of(graph, stage, strict, named, SUMMED, SUMMED * POINTS)
+    if p is None:
         return ()
-    update = stage.updates[0]
-    taken = {*named, *graph.stage, *graph.input, *(p.name for p in graph.params), *(r.name for r in update.domain)}
-    blocks, rows, steps, lanes = (free_name(n, stage.name, taken) for n in ("blocks", "rows", "steps", "lanes"))
-    first, last = update.domain[0].name, update.domain[-1].name
-    along, between = (rows, ()) if len(update.domain) == 1 else (last, (rows,))
-    per_block, per_lane = f"{stage.name}_{blocks}", f"{stage.name}_{blocks}_{lanes}"
-    share = SUMMED * POINTS if len(update.domain) == 1 else SUMMED
     return (
-        on(stage.name).compute_root().update(0).split(first, blocks, rows, share).rfactor(blocks, blocks),
-        on(per_block).compute_root().block(blocks)
-        .update(0).split(along, steps, lanes, POINTS).rfactor(lanes, lanes).block(blocks),
-        on(per_lane).compute_at(per_block, blocks).reorder(blocks, lanes).thread(lanes)
-        .update(0).reorder(blocks, lanes, *between, steps).thread(lanes),
+        p.whole,
+        on(p.per_block).compute_root().block(p.blocks)
+        .update(0).split(p.along, p.steps, p.lanes, POINTS).rfactor(p.lanes, p.lanes).block(p.blocks),
+        on(p.per_lane).compute_at(p.per_block, p.blocks).reorder(p.blocks, p.lanes).thread(p.lanes)
+        .update(0).reorder(p.blocks, p.lanes, *p.between, p.steps).thread(p.lanes),
     )  # fmt: skip

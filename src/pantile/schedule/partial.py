@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from typing import NamedTuple
 
 from ..graph.nodes import Graph, ReductionDim, Stage
 from ..target.description import Target
@@ -28,25 +29,49 @@ def in_parts(
     graph: Graph, stage: Stage, target: Target, strict: bool, named: Collection[str]
 ) -> tuple[StageSchedule, ...]:
     """The schedules of a stage and its partial results, which get none of the names; () if it is better whole."""
-    if not is_shared_out(stage, strict):
+    p = Parts.of(graph, stage, strict, named, ROWS, ELEMENTS)
+    if p is None:
         return ()
-    update = stage.updates[0]
-    taken = {*named, *graph.stage, *graph.input, *(p.name for p in graph.params), *(r.name for r in update.domain)}
-    blocks, rows, steps, lanes = (free_name(n, stage.name, taken) for n in ("blocks", "rows", "steps", "lanes"))
-    first, last = update.domain[0].name, update.domain[-1].name
-    along, between = (rows, ()) if len(update.domain) == 1 else (last, (rows,))
-    per_block, per_lane = f"{stage.name}_{blocks}", f"{stage.name}_{blocks}_{lanes}"
     width = _ACCUMULATORS * target.lanes(32)
-    share = ELEMENTS if len(update.domain) == 1 else ROWS
     return (
-        on(stage.name).compute_root().update(0).split(first, blocks, rows, share).rfactor(blocks, blocks),
-        on(per_block).compute_root().update(0).split(along, steps, lanes, width).rfactor(lanes, lanes).parallel(blocks),
-        on(per_lane).compute_at(per_block, blocks).reorder(blocks, lanes).vectorize(lanes, width)
-        .update(0).reorder(blocks, *between, steps, lanes).vectorize(lanes, width),
+        p.whole,
+        on(p.per_block).compute_root()
+        .update(0).split(p.along, p.steps, p.lanes, width).rfactor(p.lanes, p.lanes).parallel(p.blocks),
+        on(p.per_lane).compute_at(p.per_block, p.blocks).reorder(p.blocks, p.lanes).vectorize(p.lanes, width)
+        .update(0).reorder(p.blocks, *p.between, p.steps, p.lanes).vectorize(p.lanes, width),
     )  # fmt: skip
 
 
-def is_shared_out(stage: Stage, strict: bool) -> bool:
+class Parts(NamedTuple):
+    """A reduction cut into blocks, and the names of its partial results and of their loops."""
+
+    whole: StageSchedule
+    per_block: str
+    per_lane: str
+    blocks: str
+    between: tuple[str, ...]  # loops of a block around the one that lanes share
+    along: str  # that one, which becomes steps of lanes
+    steps: str
+    lanes: str
+
+    @staticmethod
+    def of(
+        graph: Graph, stage: Stage, strict: bool, named: Collection[str], most_rows: int, most_elements: int
+    ) -> Parts | None:
+        """Blocks of so many rows, or elements where there is but one loop; None if it is better whole."""
+        if not _is_shared_out(stage, strict):
+            return None
+        domain = [r.name for r in stage.updates[0].domain]
+        taken = {*named, *graph.stage, *graph.input, *(p.name for p in graph.params), *domain}
+        blocks, rows, steps, lanes = (free_name(n, stage.name, taken) for n in ("blocks", "rows", "steps", "lanes"))
+        *between, along = [rows, *domain[1:]]
+        share = most_rows if between else most_elements
+        whole = on(stage.name).compute_root().update(0).split(domain[0], blocks, rows, share).rfactor(blocks, blocks)
+        per_block = f"{stage.name}_{blocks}"
+        return Parts(whole, per_block, f"{per_block}_{lanes}", blocks, tuple(between), along, steps, lanes)
+
+
+def _is_shared_out(stage: Stage, strict: bool) -> bool:
     """Whether a stage is a reduction to one value that can be made in parts, and large enough for that."""
     if stage.dims or len(stage.updates) != 1:
         return False
