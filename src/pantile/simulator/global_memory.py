@@ -61,12 +61,7 @@ class GlobalInLaunch:
         place = self._checked(access, "read")
         if not len(m.data):
             return np.zeros(access.shape, held(m.dtype))
-        if m.written is not None:
-            missing = access.first(~m.written.take(place, mode="clip"))
-            if missing is not None:
-                block, thread, index = missing
-                text = f"{m.name} is read at element {index} of its memory, which nobody has written"
-                raise failure(self._around, block, thread, text)
+        self._check_written(access, place, "read")
         if self._traffic is not None:
             self._traffic.of_global("load", access, m.dtype.bytes)
         if self._accesses is not None:
@@ -97,12 +92,7 @@ class GlobalInLaunch:
     def combine(self, access: Access, value: Array, name: str) -> None:
         m = self._memory
         places = self._checked(access, "combined")
-        if m.written is not None:
-            missing = access.first(~m.written.take(places, mode="clip"))
-            if missing is not None:
-                block, thread, index = missing
-                text = f"{m.name} is combined at element {index} of its memory, which nobody has written"
-                raise failure(self._around, block, thread, text)
+        self._check_written(access, places, "combined")
         if self._traffic is not None:
             self._traffic.of_global("store", access, m.dtype.bytes)
         by = access.touch()
@@ -129,3 +119,11 @@ class GlobalInLaunch:
             text = f"{m.name} is {action} at element {index} of its memory, which has {has}{gaps}"
             raise failure(self._around, block, thread, text)
         return place
+
+    def _check_written(self, access: Access, place: Array, action: str) -> None:
+        m = self._memory
+        missing = None if m.written is None else access.first(~m.written.take(place, mode="clip"))
+        if missing is not None:
+            block, thread, index = missing
+            text = f"{m.name} is {action} at element {index} of its memory, which nobody has written"
+            raise failure(self._around, block, thread, text)
