@@ -115,6 +115,20 @@ def test_gathers_are_dearer_than_strides_and_these_than_rows() -> None:
     assert found.causes.gathers > 0 and found.seconds > seconds[1]
 
 
+def test_one_instruction_gathers_what_data_decide_not_what_is_rounded() -> None:
+    table = pt.table(np.arange(4096, dtype=np.int32) % 97)
+    gathered = pointwise(lambda img: img[Y, pt.within(table[X], 0, 97)] + 1)
+    enlarged = pointwise(lambda img: img[Y, 2 * X // 3] + 1)
+    gathering = replace(N1, costs=replace(N1.costs, lookup=0.5))
+
+    def gathers(p: pt.Pipeline, machine: pt.machine.Machine) -> float:
+        schedule = pt.Schedule(pt.on("out").vectorize("x", 8))
+        return p.with_schedule(schedule, machine=machine).predict(img=SHAPE, num_threads=1).causes.gathers
+
+    assert gathers(gathered, gathering) < gathers(gathered, N1)
+    assert gathers(enlarged, gathering) == gathers(enlarged, N1) > 0
+
+
 def test_long_iterations_wait_for_the_chain_that_all_else_waits_for() -> None:
     """Pixels around computed columns, the same in all rows: the more rows share these, the less each of them waits."""
     img, out = pt.Input("img", "uint8", ndim=2), pt.Func("out")
