@@ -32,10 +32,19 @@ def test_rows_that_are_resized_go_one_by_one_in_whole_lines(case: str) -> None:
 
 
 def test_rows_go_one_after_the_other_before_there_is_one_at_a_time() -> None:
-    """Both may be cheaper; what is found first is taken, and leads elsewhere."""
+    """Both may be cheaper by much; what is found first is then taken, and leads elsewhere."""
     out = pt.Func("out")
     out[y, x] = img[y, x] + img[y + 1, x]
     p = pt.Pipeline(out, shape=(img.shape[0] - 1, img.shape[1]))
     problem = problem_of(p, ORDINARY, img=(2000, 3000))
     named = [name for name, _ in variations(problem, Roll.of(problem, Group("out", (), ())))]
     assert named.index("row by row") < named.index("1 rows at a time")
+
+
+@pytest.mark.parametrize(("dtype", "fewest"), [("float32", True), ("uint8", False)])
+def test_vectors_do_not_get_so_short_that_small_elements_fall_apart(dtype: str, fewest: bool) -> None:
+    small, out = pt.Input("small", dtype, ndim=2), pt.Func("out")
+    out[y, x] = pt.cast("float32", small[y, x]) + 1.0
+    problem = problem_of(pt.Pipeline(out, shape=small.shape), ORDINARY, small=(2000, 3000))
+    named = [name for name, _ in variations(problem, Roll.of(problem, Group("out", (), ())))]
+    assert ("1 vectors at a time" in named) == fewest

@@ -69,7 +69,8 @@ def test_they_are_right_and_cheaper(name: str) -> None:
     problem = problem_of(p, ORDINARY, **large)
     start = STRATEGIES["kernel"]().find(problem).schedule
     found = list(sums(problem, start, stage))
-    ways = {"transposed": 3, "triangle": 4}  # columns side by side, and around the only reader, or in wider blocks
+    # columns side by side, and around the only reader, in wider blocks, or in lower ones that leave no rows over
+    ways = {"transposed": 3, "triangle": 4, "convolution": 4}
     assert len(found) == ways.get(name, 2)
     rng = np.random.default_rng(0)
     inputs = {n: rng.random(shape, np.float32) for n, shape in small.items()}
@@ -92,7 +93,7 @@ def test_what_a_sum_needs_leaves_the_loops_that_become_blocks() -> None:
     scale[c] = pt.sqrt(bias[c])
     out[n, y, x, c] = scale[c] * total[n, y, x, c]
     p = pt.Pipeline(out, shape=(*img.shape[:3], taps.shape[3]))
-    problem = problem_of(p, ORDINARY, img=(4, 112, 112, 3), taps=(3, 3, 3, 64), bias=(64,))
+    problem = problem_of(p, ORDINARY, img=(4, 110, 110, 3), taps=(3, 3, 3, 64), bias=(64,))
     inside = STRATEGIES["naive"]().find(problem).schedule.replace(
         pt.on("out").compute_root().split("y", "strip", "row", 8).parallel("strip"),
         *(pt.on(name).compute_at("out", "strip") for name in ("around", "total", "scale")),
@@ -195,8 +196,8 @@ def in_panels(dtype: str, condition: bool) -> pt.Pipeline:
     return pt.Pipeline(out, shape=((a.shape[0] + width - 1) // width, a.shape[0], width))
 
 
-def ways(dtype: str, condition: bool) -> list[str]:
-    problem = problem_of(in_panels(dtype, condition), ORDINARY, a=(1024, 1024))
+def ways(dtype: str, condition: bool, rows: int = 1000) -> list[str]:
+    problem = problem_of(in_panels(dtype, condition), ORDINARY, a=(rows, 1024))
     start = STRATEGIES["kernel"]().find(problem).schedule
     return [repr(found) for found in sums(problem, start, "out")]
 
@@ -208,6 +209,13 @@ def test_blocks_are_as_large_as_registers_hold(dtype: str, lanes: int, rows: int
         assert f'.split("lane", "lane_o", "lane_i", {lanes})' in text and f'.split("i", "i_o", "i_i", {rows})' in text
 
 
+@pytest.mark.parametrize(("height", "rows"), [(1000, {5}), (1024, {5, 4}), (1023, {5})])
+def test_blocks_of_fewer_rows_that_leave_none_over_are_looked_at(height: int, rows: set[int]) -> None:
+    """Of 1023 rows, there would be three in a block, which are too few."""
+    found = ways("float32", condition=False, rows=height)
+    assert {n for n in range(1, 9) for text in found if f'.split("i", "i_o", "i_i", {n})' in text} == rows
+
+
 def test_the_other_factor_is_stored_or_not() -> None:
     found = ways("float32", condition=False)
     assert len({'pt.on("rows").compute_inline()' in text for text in found}) == 2
@@ -215,7 +223,7 @@ def test_the_other_factor_is_stored_or_not() -> None:
 
 def test_columns_of_panels_are_side_by_side_in_squares_too() -> None:
     """What cuts through blocks is decided along a loop of several iterations."""
-    found = ways("float32", condition=True)
+    found = ways("float32", condition=True, rows=1024)
     square = [text for text in found if '"lane_i", 8)' in text and "p_b" in text]
     wide = [text for text in found if '"lane_i", 16)' in text and "p_b" in text]
     assert square and all('.partition("lane_o", "always")' in text for text in square)

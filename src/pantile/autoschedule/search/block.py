@@ -28,6 +28,7 @@ from ..nest.statement import Statement
 TERMS = 4  # of a sum that are written out: one load brings as many numbers
 MOST_ROWS = 12  # of a block
 MANY_REGISTERS = 32
+NEARLY = 0.75  # of the rows that registers have room for, at least
 TASKS = 4  # for each thread
 PART = 0.5  # of the second cache, for columns that are gone through side by side
 
@@ -36,7 +37,8 @@ PART = 0.5  # of the second cache, for columns that are gone through side by sid
 class Block:
     """Of sums: so many rows by a vector, or several. `wide` is read in vectors; along `term`, numbers of the other
     factor, `narrow`, lie side by side, or will once that is turned. So many `columns` of blocks are computed for the
-    same rows, one after the other. `is_square`: nearly as wide as high, where a condition cuts through blocks."""
+    same rows, one after the other. `is_square`: nearly as wide as high, where a condition cuts through blocks.
+    `is_even`: of fewer rows, so that blocks leave none over."""
 
     s: Statement
     wide: Reference
@@ -45,6 +47,7 @@ class Block:
     term: str
     columns: int = 1
     is_square: bool = False
+    is_even: bool = False
 
     @staticmethod
     def of(s: Statement) -> Block | None:
@@ -102,6 +105,8 @@ class Block:
         by_lane = machine.target.multiplies_by_lane
         most = (machine.registers - vectors - (not by_lane)) // (vectors + by_lane)
         most = max(1, min(most, MOST_ROWS, self.s.extents[self.rows]))
+        if self.is_even:
+            return max(n for n in range(1, most + 1) if self.s.extents[self.rows] % n == 0)
         return power_of_two(min(most, self.lanes)) if self.s.has_masked_lanes else most
 
     @property
@@ -110,10 +115,13 @@ class Block:
         return min(TERMS, self.s.extents[self.term])
 
     def shapes(self) -> Iterator[Block]:
-        """This block, and where it is a square, a wider one."""
+        """This block, and where it is a square, a wider one, or a little lower one that leaves no rows over."""
         yield self
+        even = replace(self, is_even=True)
         if self.is_square:
             yield replace(self, is_square=False)
+        elif not self.s.has_masked_lanes and NEARLY * self.height <= even.height < self.height:
+            yield even
 
     def side_by_side(self) -> Iterator[Block]:
         """With as many columns as the second cache has room for, if these are several."""

@@ -38,7 +38,8 @@ def sums(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
                 yield free.replace(b.alone(_start(problem, stage, schedule)), *copied(b, free, stage.name))
             if reader is not None and not block.s.has_masked_lanes:
                 free = _freed(problem, start, reader)
-                yield free.replace(*block.inside(reader), *copied(block, free, reader.name))
+                for b in block.shapes():
+                    yield free.replace(*b.inside(reader), *copied(b, free, reader.name))
 
 
 def _otherwise(problem: Problem, schedule: Schedule, block: Block) -> Iterator[Schedule]:
