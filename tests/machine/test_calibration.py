@@ -33,9 +33,8 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_instructions_cost_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "REPEATS", 1)
     told: list[str] = []
-    found = calibrated(host.host(), 2.5, 2.0, told.append)
+    found = calibrated(host.host(), 2.5, 2.0, told.append, rounds=1)
     assert all(0.05 <= found[name] <= 100 for name in ("mul", "div", "sqrt", "gather", "shuffle", "latency"))
     assert told[0] == "compiling loops" and "measuring gather" in told
     assert ("lookup" in found) == host.host().gathers
@@ -87,3 +86,14 @@ def test_the_command_says_what_it_found(system: Path, capsys: pytest.CaptureFixt
     out = capsys.readouterr().out
     assert "2.00 GHz" in out and "gather 3.50" in out
     assert all(f.name not in out for f in fields(Costs) if f.name in ("widen", "convert"))
+
+
+def test_loops_run_in_turn_and_the_quickest_of_each_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What else a core does lasts longer than one loop."""
+    ran: list[str] = []
+    times = iter([3.0, 1.0, 2.0, 5.0])
+    monkeypatch.setattr(measure, "_processor_time", lambda part: part() or next(times))
+    told: list[str] = []
+    loops = {"one": [lambda: ran.append("one")], "other": [lambda: ran.append("other")]}
+    assert measure.quickest(loops, 2, told.append) == {"one": 2.0, "other": 1.0}
+    assert ran == ["one", "other"] * 2 and told == ["one", "other"]

@@ -124,10 +124,10 @@ def again() -> Machine:
 
 
 def test_the_measurement_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = {"STEPS": 100, "COPIED_BYTES": (1 << 16, 1 << 17), "TOUCHED_BYTES": 1 << 16, "REPEATS": 1}
+    small = {"STEPS": 100, "COPIED_BYTES": (1 << 16, 1 << 17), "TOUCHED_BYTES": 1 << 16}
     for name, value in small.items():
         monkeypatch.setattr(measure, name, value)
-    found = measure.measure([1 << 14, 1 << 16], cores=2, vector_bits=128)
+    found = measure.measure([1 << 14, 1 << 16], cores=2, vector_bits=128, rounds=1)
     issue = found.issue
     rates = (found.ghz, issue.fma, issue.int, issue.load, issue.store, *found.caches)
     assert 0 < found.core_bandwidth <= found.bandwidth

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import llvmlite.binding as llvm
-
 from ..dataclass import dataclass
 from ..target import Target
-from .measure import CHAINS, STEPS, best, chained, chains, compiled
+from .measure import CHAINS, ROUNDS, STEPS, chained, chains, compiled, quickest
 
 _GATHERS = 12  # chains of them: enough that none waits for another
 _TABLE = 1024  # elements that are gathered: a cache holds them
@@ -31,25 +29,23 @@ class _Loop:
     count: int = CHAINS
 
 
-def calibrated(target: Target, ghz: float, plain: float, told: Callable[[str], None]) -> dict[str, float]:
+def calibrated(
+    target: Target, ghz: float, plain: float, told: Callable[[str], None], rounds: int = ROUNDS
+) -> dict[str, float]:  # fmt: skip
     """By fields of Costs; it takes a few seconds. `plain`: instructions of plain integer arithmetic per cycle; `told`:
     what is measured."""
     lanes = target.lanes(32)
-    loops = _loops(lanes, target.gathers)
+    loops = {loop.cost: loop for loop in _loops(lanes, target.gathers)}
     told("compiling loops")
-    engine = compiled(_text(lanes, loops))
+    engine = compiled(_text(lanes, [*loops.values()]))
+    run = {cost: [chains(engine, f"cost.{cost}")] for cost in loops}
     found: dict[str, float] = {}
-    for loop in loops:
-        told(f"measuring {loop.cost}")
-        cycles = _seconds(engine, loop) * ghz * 1e9 / (STEPS * loop.count)
-        cycles = (cycles - loop.plain / plain) / loop.counted
+    for cost, seconds in quickest(run, rounds, lambda cost: told(f"measuring {cost}")).items():
+        loop = loops[cost]
+        cycles = (seconds * ghz * 1e9 / (STEPS * loop.count) - loop.plain / plain) / loop.counted
         if _LEAST <= cycles <= _MOST:
-            found[loop.cost] = round(cycles, 3)
+            found[cost] = round(cycles, 3)
     return found
-
-
-def _seconds(engine: llvm.ExecutionEngine, loop: _Loop) -> float:
-    return best([chains(engine, f"cost.{loop.cost}")])
 
 
 def _loops(lanes: int, gathers: bool) -> list[_Loop]:

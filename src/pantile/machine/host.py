@@ -25,6 +25,7 @@ CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
 CPU_INFO = Path("/proc/cpuinfo")
 FILE_NAME = "machine.json"
 _LARGEST_FILE = 1 << 20
+CAREFULLY = 24  # rounds
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 # Of a system that tells nothing about its caches.
@@ -60,8 +61,8 @@ def calibrate(told: Callable[[str], None] = lambda _: None) -> Machine:
     cores, caches = usable_cores(), data_caches() or _USUAL_CACHES
     bits = host().vector_bits
     told("measuring clock, units and bandwidths")
-    rates = measure([c.size for c in caches], cores, bits)
-    costs = calibrated(host(), rates.ghz, rates.issue.int, told)
+    rates = measure([c.size for c in caches], cores, bits, CAREFULLY)
+    costs = calibrated(host(), rates.ghz, rates.issue.int, told, CAREFULLY)
     _keep(folder.directory(), _key(caches, cores, bits), replace(rates, costs=costs))
     detect.cache_clear()
     return detect()

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
+from math import inf
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -26,7 +27,7 @@ COPIED_BYTES = 64 << 20, 256 << 20  # bytes, from and to as many others: the few
 TOUCHED_BYTES = 64 << 20  # read or written by one measurement of a cache, over and over
 CHAINS = 12  # of operations that depend on each other: enough to keep all units busy, and they fit the registers
 STEPS = 1 << 18
-REPEATS, COPIES = 4, 3  # of which the quickest counts
+ROUNDS = 4  # in which all loops run in turn; of each the quickest counts, as what else a core does lasts a while
 _BLOCK = 8  # vectors read or written per iteration
 _SERIAL = 4  # steps of the one chain that tells the clock, per iteration
 
@@ -49,25 +50,28 @@ class Rates:
         Costs(**self.costs)  # checks them
 
 
-def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int) -> Rates:
-    """Takes about a tenth of a second, and the whole machine."""
-    lanes = vector_bits // 32
+def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int, rounds: int = ROUNDS) -> Rates:
+    """Takes a few tenths of a second, and the whole machine."""
+    lanes, vector = vector_bits // 32, vector_bits // 8
     engine = compiled(_kernels(lanes))
-    ghz = 2 * _SERIAL * STEPS / best([chains(engine, "clock")]) / 1e9
-    cycle = 1e-9 / ghz
-    vector = vector_bits // 8
-    reads = [_bandwidth(engine, "reads", size // 2, vector) for size in cache_sizes]
-    writes = _bandwidth(engine, "writes", cache_sizes[0] // 2, vector)
     source, target = _beyond_caches(cache_sizes, cores)
-    of_one = 2 * source.size / best(_copies(source, target, 1), COPIES)
-    of_all = 2 * source.size / best(_copies(source, target, cores), COPIES)
+    sweeps = {size: _sweeps(engine, "reads", size // 2, vector) for size in cache_sizes}
+    written, write = _sweeps(engine, "writes", cache_sizes[0] // 2, vector)
+    took = quickest({
+        **{name: [chains(engine, name)] for name in ("clock", "fmas", "ints")},
+        **{f"reads {size}": [read] for size, (_, read) in sweeps.items()},
+        "writes": [write], "copies": _copies(source, target, 1), "all copies": _copies(source, target, cores),
+    }, rounds)  # fmt: skip
+    cycle = took["clock"] / (2 * _SERIAL * STEPS)
+    reads = [count / took[f"reads {size}"] for size, (count, _) in sweeps.items()]
+    of_one, of_all = (2 * source.size / took[name] for name in ("copies", "all copies"))
     return Rates(
-        ghz=ghz,
+        ghz=1e-9 / cycle,
         issue=Issue(
-            fma=CHAINS * STEPS * cycle / best([chains(engine, "fmas")]),
-            int=2 * CHAINS * STEPS * cycle / best([chains(engine, "ints")]),
+            fma=CHAINS * STEPS * cycle / took["fmas"],
+            int=2 * CHAINS * STEPS * cycle / took["ints"],
             load=reads[0] * cycle / vector,
-            store=writes * cycle / vector,
+            store=written / took["writes"] * cycle / vector,
         ),
         caches=tuple([max(r, of_one) for r in reads]),  # what memory sends comes through; others may have emptied one
         core_bandwidth=of_one,
@@ -75,14 +79,25 @@ def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int) -> Rates:
     )
 
 
-def best(parts: Sequence[Callable[[], object]], repeats: int | None = None) -> float:
-    """The fewest seconds that running all parts at once takes: those of the processor of the part that takes longest,
-    so that other processes disturb less."""
-    rounds = range(REPEATS if repeats is None else repeats)
+def quickest(
+    loops: Mapping[str, Sequence[Callable[[], object]]], rounds: int, told: Callable[[str], None] = lambda _: None
+) -> dict[str, float]:
+    """The fewest seconds that each takes, whose parts run at once: those of the processor of the part that takes
+    longest, so that other processes disturb less. `told` is called with the name of each, the first time."""
+    found = dict.fromkeys(loops, inf)
+    for number in range(rounds):
+        for name, parts in loops.items():
+            if number == 0:
+                told(name)
+            found[name] = min(found[name], _seconds(parts))
+    return found
+
+
+def _seconds(parts: Sequence[Callable[[], object]]) -> float:
     if len(parts) == 1:
-        return min(_processor_time(parts[0]) for _ in rounds)
+        return _processor_time(parts[0])
     with ThreadPoolExecutor(len(parts)) as pool:
-        return min(max(pool.map(_processor_time, parts)) for _ in rounds)
+        return max(pool.map(_processor_time, parts))
 
 
 def _processor_time(part: Callable[[], object]) -> float:
@@ -104,14 +119,14 @@ def _copies(source: _Bytes, target: _Bytes, threads: int) -> list[Callable[[], o
     return [lambda s=s, t=t: np.copyto(t, s) for s, t in pairs]  # type: ignore[misc]
 
 
-def _bandwidth(engine: llvm.ExecutionEngine, name: str, size: int, vector: int) -> float:
-    """Bytes per second of going over a buffer of about `size` bytes again and again."""
+def _sweeps(engine: llvm.ExecutionEngine, name: str, size: int, vector: int) -> tuple[int, Callable[[], object]]:
+    """Going over a buffer of about `size` bytes again and again: how many bytes that is, and how to do it."""
     steps = max(1, size // (_BLOCK * vector))
     rounds = max(1, TOUCHED_BYTES // (steps * _BLOCK * vector))
     buffer = np.ones(steps * _BLOCK * vector + vector, np.uint8)  # pages of zeros may all be the same one
-    start = -buffer.ctypes.data % vector + buffer.ctypes.data
+    start = -buffer.ctypes.data % vector
     call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(engine.get_function_address(name))
-    return rounds * steps * _BLOCK * vector / best([lambda: call(start, steps, rounds)])
+    return rounds * steps * _BLOCK * vector, lambda: call(buffer.ctypes.data + start, steps, rounds)
 
 
 def chains(engine: llvm.ExecutionEngine, name: str) -> Callable[[], object]:
