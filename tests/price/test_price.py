@@ -115,6 +115,16 @@ def test_gathers_are_dearer_than_strides_and_these_than_rows() -> None:
     assert found.causes.gathers > 0 and found.seconds > seconds[1]
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_small_elements_are_gathered_by_words_where_there_is_an_instruction(dtype: type) -> None:
+    table = pt.table(np.arange(97, dtype=dtype))
+    looked_up = pointwise(lambda img: pt.cast("float32", table[pt.clamp(pt.cast("int32", img[Y, X]), 0, 96)]))
+    schedule = pt.Schedule(pt.on("out").vectorize("x", 8))
+    p = looked_up.with_schedule(schedule, machine=replace(N1, costs=replace(N1.costs, lookup=0.5)))
+    assert p.predict(img=SHAPE, num_threads=1).causes.gathers > 0
+    assert looked_up.with_schedule(schedule, machine=N1).predict(img=SHAPE, num_threads=1).causes.gathers == 0
+
+
 def test_one_instruction_gathers_what_data_decide_not_what_is_rounded() -> None:
     table = pt.table(np.arange(4096, dtype=np.int32) % 97)
     gathered = pointwise(lambda img: img[Y, pt.within(table[X], 0, 97)] + 1)

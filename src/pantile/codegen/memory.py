@@ -1,6 +1,7 @@
 """Loads and stores of every shape: dense, reversed, strided, lane by lane, masked.
 
-An access touches exactly the elements that its lanes address: no load reads beyond the last of them.
+An access touches exactly the elements that its lanes address: no load reads beyond the last of them, but for bytes of
+the same word, where lanes are gathered by words.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from .vectors import column, gather, gather_pairs, pick, pick_bytes, pick_intege
 _NONTEMPORAL = ", !nontemporal !1"
 _LEAST_COPIED = 4  # bytes, asynchronously
 _GATHERED = (4, 8)  # bytes that one lane of a gather may be of, if an instruction does it
+_WORD = 4  # the fewest of them
 _INVARIANT = ", !invariant.load !0"
 
 
@@ -144,14 +146,54 @@ def _load_runs(ctx: Context, e: Load) -> str:
 def _is_gathered(ctx: Context, e: Load, width: int = 1) -> bool:
     """Whether one instruction loads all lanes. Where coordinates decide the places, lanes are nearly side by side, and
     single loads are as fast or faster (measured: 15 % for those of x // 2)."""
-    return ctx.module.target.gathers and width * e.dtype.bytes in _GATHERED and bool(loaded(e.indices[0]))
+    is_possible = width * e.dtype.bytes in _GATHERED or width == 1 and e.dtype.bytes < _WORD
+    return ctx.module.target.gathers and is_possible and bool(loaded(e.indices[0]))
 
 
 def _gathered(ctx: Context, e: Load, run: Run, mask: str) -> str:
     """All lanes at once: one element of each, or two side by side, which are taken apart. Lanes that a mask leaves out
     read nothing."""
-    fn, lanes, index, element = ctx.fn, e.lanes, ctx.module.index, memory_type(e.dtype)
-    word = element if run.width == 1 else integer_type(8 * run.width * e.dtype.bytes)
+    lanes, size, element = e.lanes, e.dtype.bytes, memory_type(e.dtype)
+    pointer, moves = _apart(ctx, e, run)
+    if size < _WORD and run.width == 1:
+        return _gathered_words(ctx, e, pointer, moves, mask)
+    word = element if run.width == 1 else integer_type(8 * run.width * size)
+    words = _gather(ctx, e, word, size, f"getelementptr {element}, ptr {pointer}, {moves}", mask)
+    if run.width == 1:
+        return words
+    apart = ctx.fn.value(f"bitcast <{lanes} x {word}> {words} to <{lanes * run.width} x {element}>")
+    order = range(places(e).constant - run.first, lanes * run.width, run.width)
+    return shuffle(ctx.fn, [apart], element, lanes * run.width, order)
+
+
+def _gathered_words(ctx: Context, e: Load, pointer: str, moves: str, mask: str) -> str:
+    """Small elements: of each the word that it lies in, none of which is on two pages, shifted until it comes first."""
+    fn, lanes, index, moved = ctx.fn, e.lanes, ctx.module.index, moves.rpartition(" ")[0]
+    word, words, part = integer_type(8 * _WORD), integer_type(8 * _WORD, lanes), integer_type(8 * e.dtype.bytes, lanes)
+    first = fn.value(f"call ptr @llvm.ptrmask.p0.{index}(ptr {pointer}, {index} {-_WORD})")
+    beyond = fn.value(f"and {index} {fn.value(f'ptrtoint ptr {pointer} to {index}')}, {_WORD - 1}")
+    at = fn.value(f"mul {moves}, splat ({index} {e.dtype.bytes})") if e.dtype.bytes > 1 else moves.rpartition(" ")[2]
+    at = fn.value(f"add {moved} {at}, {spread(fn, beyond, index, lanes)}")
+    which = fn.value(f"ashr {moved} {at}, splat ({index} {_WORD.bit_length() - 1})")
+    found = _gather(ctx, e, word, _WORD, f"getelementptr {word}, ptr {first}, {moved} {which}", mask)
+    by = fn.value(f"trunc {moved} {fn.value(f'shl {moved} {at}, splat ({index} 3)')} to {words}")
+    by = fn.value(f"and {words} {by}, splat ({word} {8 * _WORD - 1})")
+    cut = fn.value(f"trunc {words} {fn.value(f'lshr {words} {found}, {by}')} to {part}")
+    vector = memory_type(e.dtype, lanes)
+    return cut if vector == part else fn.value(f"bitcast {part} {cut} to {vector}")
+
+
+def _gather(ctx: Context, e: Load, word: str, align: int, addresses: str, mask: str) -> str:
+    """The instruction itself."""
+    vector, where = f"<{e.lanes} x {word}>", f"<{e.lanes} x ptr> align {align} {ctx.fn.value(addresses)}"
+    operands = f"{where}, {integer_type(1, e.lanes)} {mask}, {vector} zeroinitializer"
+    call = f"call {vector} @llvm.masked.gather.{mangled(vector)}.v{e.lanes}p0({operands})"
+    return ctx.fn.load(e.buffer, call, _load_note(ctx, e.buffer))
+
+
+def _apart(ctx: Context, e: Load, run: Run) -> tuple[str, str]:
+    """A pointer that all lanes share, and a vector of elements by which each is farther, with its type."""
+    fn, lanes, index = ctx.fn, e.lanes, ctx.module.index
     found = places(e)
     shared, steps, moved = Linear(0), [0] * lanes, f"<{lanes} x {index}>"
     total: str | None = None
@@ -169,16 +211,7 @@ def _gathered(ctx: Context, e: Load, run: Run, mask: str) -> str:
         total = numbers if total is None else fn.value(f"add {moved} {total}, {numbers}")
     start = _start(ctx, e.buffer, Linear(0, shared.terms).expr() if shared.terms else None)
     pointer = _pointer(ctx, e.buffer, e.dtype, start, run.first + shared.constant)
-    addresses = fn.value(f"getelementptr {element}, ptr {pointer}, {moved} {total or 'zeroinitializer'}")
-    vector, where = f"<{lanes} x {word}>", f"<{lanes} x ptr> align {e.dtype.bytes} {addresses}"
-    operands = f"{where}, {integer_type(1, lanes)} {mask}, {vector} zeroinitializer"
-    call = f"call {vector} @llvm.masked.gather.{mangled(vector)}.v{lanes}p0({operands})"
-    words = fn.load(e.buffer, call, _load_note(ctx, e.buffer))
-    if run.width == 1:
-        return words
-    apart = fn.value(f"bitcast {vector} {words} to <{lanes * run.width} x {element}>")
-    order = range(found.constant - run.first, lanes * run.width, run.width)
-    return shuffle(fn, [apart], element, lanes * run.width, order)
+    return pointer, f"{moved} {total or 'zeroinitializer'}"
 
 
 def _in_line(e: Expr) -> tuple[Expr | None, list[int]] | None:

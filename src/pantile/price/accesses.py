@@ -17,6 +17,7 @@ GATHERED_BYTES = 8  # the same, if one instruction loads all lanes
 LEAST_OF_A_RUN = 4  # bytes of elements of which several are loaded at once, but for the bytes of a pixel
 OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: to find, load and put a small element to others, or to load a run
 OF_A_LOOKUP = 1.7  # the same, per lane of an instruction that loads all
+OF_A_PART = 4  # more of them, per vector of words of which small elements are a part
 MOST_CHANNELS = 8  # elements of a pixel, at most
 # Cycles that a sum waits where data decide which one: it may be the one before, which is stored and loaded again.
 SAME_PLACE = 3.0
@@ -159,10 +160,16 @@ class Accesses:
         if self.inner.lanes == 1:
             setattr(self, unit, getattr(self, unit) + count * every)
             self.instructions += count * every
-        elif costs.lookup and looked_up and LEAST_OF_A_RUN <= size <= every * size <= GATHERED_BYTES:
+        elif costs.lookup and looked_up and max(size, LEAST_OF_A_RUN) * every <= GATHERED_BYTES and (
+            size >= LEAST_OF_A_RUN or every == 1
+        ):
             self.gathers += count * costs.lookup
             self.instructions += count * OF_A_LOOKUP
             self.shuffles += count * (every - 1) / self.inner.lanes * every * costs.shuffle
+            if size < LEAST_OF_A_RUN:  # a word, of which they are a part
+                vectors = count * 8 * LEAST_OF_A_RUN / self.machine.vector_bits
+                self.shuffles += vectors * OF_A_PART * costs.shuffle
+                self.instructions += vectors * OF_A_PART
         elif every == 1 or 1 < size < LEAST_OF_A_RUN:
             self.by_element = True
             if size < LEAST_OF_A_RUN:
