@@ -12,14 +12,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import ceil, floor
 
-from ..dataclass import dataclass
+from ..dataclass import value
 from ..expr.nodes import Cast, Const, Expr, Load, Number, Op, Var
 from ..expr.visit import each_once, names
 
 Slopes = tuple[tuple[str, float], ...]
 
 
-@dataclass(frozen=True)
+@value()
 class Form:
     """The sum of slope * variable, plus something from `low` to `high`, or anything that depends on `decided`."""
 
@@ -35,7 +35,10 @@ class Form:
         known where a division leaves nothing over: blocks begin at multiples of their sizes."""
         if self.decided is not None:
             return UNKNOWN
-        span = self.high - self.low + sum([abs(s) * (extents.get(v, 1) - 1) for v, s in self.slopes])
+        moved = 0.0
+        for v, s in self.slopes:
+            moved += abs(s) * (extents.get(v, 1) - 1)
+        span = self.high - self.low + moved
         if not self.rounded:
             return ceil(span - NOTHING) + 1
         if all((s * extents.get(v, 1)).is_integer() for v, s in self.slopes):

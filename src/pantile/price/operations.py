@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterable
 from ..analysis.bounding import bounding
 from ..analysis.narrowed import narrowed_values
 from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import value
 from ..expr.nodes import COMPARISON, Cast, Const, Expr, Load, Op, Var
 from ..expr.types import INDEX
-from ..expr.visit import children, conjuncts, each_once, loaded, names
+from ..expr.visit import conjuncts, each_once, loaded, names
 from ..graph.nodes import Definition
 from .branches import Branches
 from .copies import Copies, Instances, Kinds, long_sums
@@ -36,7 +36,7 @@ _SCALED = {"mul_shift": 3, "rounding_mul_shift": 3}
 _INDEX_BITS = 32  # of places that data decides, in vectors
 
 
-@dataclass(frozen=True)
+@value()
 class Tally:
     """So many instructions of a kind on elements of so many bits, which differ as these loops go on, where coordinates
     decide so (see `branches`)."""
@@ -127,7 +127,7 @@ def depth(evaluated: Iterable[Expr]) -> float:
     return max((each_once(e, found, visit, _computed) for e in evaluated), default=0.0)
 
 
-@dataclass(frozen=True)
+@value()
 class Begun:
     """So many instructions on vectors, and so many elements that are loaded one by one, at places that differ as some
     loops go on, all of which begin after so many cycles if nothing has to wait for a unit."""
@@ -163,7 +163,7 @@ def beginnings(evaluated: Iterable[Expr], loops: Collection[str]) -> tuple[Begun
 
 def _placed(e: Expr) -> tuple[Expr, ...]:
     """The operands, and where what is loaded lies."""
-    return tuple(e.indices) if isinstance(e, Load) else children(e)
+    return e.indices if isinstance(e, Load) else e.operands
 
 
 def _own_latency(e: Expr) -> float:
@@ -176,7 +176,7 @@ def _own_latency(e: Expr) -> float:
 
 def _computed(e: Expr) -> tuple[Expr, ...]:
     """The operands that are in registers: what is loaded is, where it lies is not."""
-    return tuple(i for i in e.indices if loaded(i)) if isinstance(e, Load) else children(e)
+    return tuple([i for i in e.indices if loaded(i)]) if isinstance(e, Load) else e.operands
 
 
 def _instructions(e: Expr) -> list[tuple[str, int, float]]:

@@ -10,7 +10,7 @@ from functools import partial
 from math import ceil
 
 from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import value
 from ..expr.linear import linear
 from ..expr.nodes import Cast, Expr, Load, Number, Op
 from ..expr.types import DType
@@ -24,7 +24,7 @@ Extents = Mapping[str, int]
 Box = tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@value(eq=False)
 class Access:
     """One load or store: its buffer, the stage or input that this belongs to, and its indices."""
 
@@ -45,7 +45,7 @@ class Access:
         return 1.0 if self.share is None else self.share(written & self.variables)
 
 
-@dataclass(frozen=True, eq=False)
+@value(eq=False)
 class _Group:
     """Accesses of one source with the same slopes: per dim the hull of their forms."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import NamedTuple
 
-from ..dataclass import dataclass, hashed_once
+from ..dataclass import dataclass, hashed_once, value
 from ..expr.nodes import Expr
 from ..target.description import Target
 from ..target.kinds import Kind, Memory
@@ -19,7 +19,7 @@ from .directives import Directive
 ONCE = frozenset({"guard", "peel"})  # tails of splits that compute no point twice
 
 
-@dataclass(frozen=True)
+@value()
 class Split:
     """old becomes outer*factor + inner. tail, where factor does not divide the extent:
     shift   the last block starts earlier and recomputes (pure definitions only; as guard where that is too small)
@@ -43,7 +43,7 @@ class Fuse:
     fused: str
 
 
-@dataclass(frozen=True)
+@value()
 class Loop:
     """A loop by name and how it runs."""
 
@@ -92,7 +92,7 @@ class PrefetchPlan:
     distance: int
 
 
-@dataclass(frozen=True, eq=False)
+@value(eq=False)
 class StagePlan:
     """Everything about one stage that is computed on its own."""
 
