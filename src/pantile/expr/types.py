@@ -9,7 +9,8 @@ a cast alone.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,54 +27,42 @@ class DType:
 
     kind: str
     bits: int
+    if TYPE_CHECKING:  # found when a type is made: a property takes three times as long to ask, and these are all asked
+        name: str = field(init=False)
+        is_float: bool = field(init=False)
+        is_int: bool = field(init=False)  # signed or unsigned (not bool)
+        is_signed: bool = field(init=False)
+        is_bool: bool = field(init=False)
+        bytes: int = field(init=False)  # in memory; a bool is a byte
+        min: int = field(init=False)  # the smallest value of an integer (or bool) type
+        max: int = field(init=False)  # the largest one
 
     def __new__(cls, kind: str, bits: int) -> DType:
         return _made.setdefault((kind, bits), super().__new__(cls))
 
+    def __post_init__(self) -> None:
+        is_signed = self.kind in ("int", "index")
+        found = {
+            "name": self.kind if self.kind in ("bool", "index") else f"{self.kind}{self.bits}",
+            "is_float": self.kind in ("float", "bfloat"),
+            "is_int": is_signed or self.kind == "uint",
+            "is_signed": is_signed,
+            "is_bool": self.kind == "bool",
+            "bytes": max(1, self.bits // 8),
+            "min": -(1 << (self.bits - 1)) if is_signed else 0,
+            "max": (1 << (self.bits - is_signed)) - 1,
+        }
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
     def __reduce__(self) -> tuple[type[DType], tuple[str, int]]:
         return DType, (self.kind, self.bits)
-
-    @cached_property
-    def name(self) -> str:
-        return self.kind if self.kind in ("bool", "index") else f"{self.kind}{self.bits}"
 
     def __str__(self) -> str:
         return self.name
 
     def __repr__(self) -> str:
         return f"dtype({self.name})"
-
-    @cached_property
-    def is_float(self) -> bool:
-        return self.kind in ("float", "bfloat")
-
-    @cached_property
-    def is_int(self) -> bool:
-        """Signed or unsigned integer (not bool)."""
-        return self.kind in ("int", "uint", "index")
-
-    @cached_property
-    def is_signed(self) -> bool:
-        return self.kind in ("int", "index")
-
-    @cached_property
-    def is_bool(self) -> bool:
-        return self.kind == "bool"
-
-    @cached_property
-    def bytes(self) -> int:
-        """Size in memory; a bool is a byte."""
-        return max(1, self.bits // 8)
-
-    @cached_property
-    def min(self) -> int:
-        """Smallest value of an integer (or bool) type."""
-        return -(1 << (self.bits - 1)) if self.is_signed else 0
-
-    @cached_property
-    def max(self) -> int:
-        """Largest value of an integer (or bool) type."""
-        return (1 << (self.bits - 1)) - 1 if self.is_signed else (1 << self.bits) - 1
 
     @cached_property
     def epsilon(self) -> float:
