@@ -255,11 +255,13 @@ class _Search:
         self._met: dict[tuple[object, ...], tuple[int | None, int]] = {}  # form and side -> its bound, effort
 
     def bound(self, form: Linear, side: int) -> int | None:
+        if self._effort <= 0:
+            return None
         for atom, _ in form.terms.values():
             if isinstance(atom, Op):
                 return self._met_before(form, side)
         self._effort -= 1
-        return None if self._effort < 0 else self._bound_sum(form, side)
+        return self._bound_sum(form, side)
 
     def _met_before(self, form: Linear, side: int) -> int | None:
         asked = side, form.constant, *form.terms, *[c for _, c in form.terms.values()]
@@ -275,11 +277,9 @@ class _Search:
 
     def _bound(self, form: Linear, side: int) -> int | None:
         self._effort -= 1
-        if self._effort < 0:
-            return None
         # Opaque atoms first: replacing one by a bound of itself may cancel against the others.
         for k, (atom, c) in form.terms.items():
-            if isinstance(atom, Op):
+            if isinstance(atom, Op) and self._effort > 0:
                 found = self._bound_op(form, k, atom, c, side)
                 if found is not None:
                     return found

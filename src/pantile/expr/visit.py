@@ -58,12 +58,15 @@ def each_once(
         known = id(node)
         if known in memo:
             stack.pop()
-        elif known in opened:
-            stack.pop()
-            memo[known] = visit(node)
-        else:
-            opened.add(known)
-            stack += [c for c in operands(node) if id(c) not in memo][::-1]
+            continue
+        if known not in opened:
+            below = [c for c in operands(node) if id(c) not in memo]
+            if below:
+                opened.add(known)
+                stack += below[::-1]
+                continue
+        stack.pop()
+        memo[known] = visit(node)
     return memo[id(e)]
 
 
@@ -267,8 +270,17 @@ def _walk(roots: tuple[Expr, ...], into_places: bool) -> Iterator[Expr]:
 
 
 def walk_loads(*roots: Expr) -> Iterator[Load]:
-    """Every load once, parents before children."""
-    return (e for e in walk(*roots) if isinstance(e, Load))
+    """Every load once, parents before children. What has no loads below it is not looked into."""
+    seen: set[int] = set()
+    stack = [e for e in reversed(roots) if loaded(e)]
+    while stack:
+        e = stack.pop()
+        known = id(e)
+        if known not in seen:
+            seen.add(known)
+            if isinstance(e, Load):
+                yield e
+            stack += [c for c in reversed(e.operands) if c._loaded]
 
 
 def variables(*roots: Expr) -> dict[str, Var]:

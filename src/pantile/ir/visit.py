@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Any
 
+from ..dataclass import value
 from ..expr.nodes import Expr, Load
 from ..expr.visit import walk_loads
 from .nodes import (
@@ -27,7 +28,8 @@ from .nodes import (
 )
 
 
-class _Shape(NamedTuple):
+@value(eq=False)
+class _Shape:
     """What a kind of statement consists of, and how to make it again from such parts."""
 
     exprs: Callable[[Any], tuple[Expr, ...]]
@@ -100,8 +102,12 @@ def _identical(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
 
 def transform(s: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt:
     """Rewrite bottom-up: inner statements first, then `change` on the rebuilt one (None keeps it)."""
-    inside = tuple([transform(c, change) for c in children(s)])
-    result = rebuild(s, expressions(s), inside)
+    shape = _SHAPES[type(s)]
+    result, old = s, shape.stmts(s)
+    if old:
+        inside = tuple([transform(c, change) for c in old])
+        if not all(map(is_, inside, old)):
+            result = shape.make(s, shape.exprs(s), inside)
     changed = change(result)
     return result if changed is None else changed
 
@@ -118,7 +124,7 @@ def walk(s: Stmt) -> Iterator[Stmt]:
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(reversed(children(node)))
+        stack += _SHAPES[type(node)].stmts(node)[::-1]
 
 
 def walk_program(program: Program) -> Iterator[Stmt]:

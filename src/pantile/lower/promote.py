@@ -135,7 +135,10 @@ class _Held:
             kept = Load(place.dtype, place.lanes, self.name, (place.held(),))
             return Store(self.name, (place.held(),), t.value if t.mask is None else select(t.mask, t.value, kept))
 
-        return ir.map_exprs(ir.transform(s, store), lambda e: transform(e, load, memo))
+        return ir.map_exprs(ir.transform(s, store), lambda e: transform(e, load, memo, self._is_in))
+
+    def _is_in(self, e: Expr) -> bool:
+        return self.buffer in loaded(e)
 
     def around(self, loop: Stmt) -> Stmt:
         """From memory to registers, the loop, and back."""
