@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil, floor, inf, prod
+from operator import add, itemgetter
 
 from ..machine.description import Machine
 from .inner import Inner
@@ -45,7 +46,7 @@ class Accesses:
         self._moves: dict[tuple[object, ...], list[list[float]]] = {}
         self._alike: dict[int, tuple[Box, float, int]] = {}
         self._jammed: dict[frozenset[str], list[str]] = {}
-        self._axes: dict[str, list[int]] = {}
+        self._row_of: dict[str, Callable[[tuple[float, ...]], object]] = {}
         self._apart = 0.0  # shuffles that take pixels apart or put them together
         reads = nests.facts.reads(leaf)
         own = [a for a in reads.loads if a.source == leaf[0]]
@@ -124,9 +125,10 @@ class Accesses:
                 continue
             far, buffer, decided = self._far(a.source), a.buffer, a.family if a.decided else ()
             for place in self._places(a):
-                self.rows.add((buffer, *[place[axis] for axis in far]))
+                self.rows.add((buffer, far(place)))
                 at = (buffer, decided, place)
-                dense[at] = (a, max(share, dense[at][1]) if at in dense else share)
+                before = dense.get(at)
+                dense[at] = (a, share if before is None else max(share, before[1]))
         for family in families.values():
             self._in_rows = False
             self._gather(family, part * max(a.part(written) for a in family), unit)
@@ -138,12 +140,13 @@ class Accesses:
             self.instructions += (vectors + shuffles) * part
         setattr(self, unit, total)
 
-    def _far(self, name: str) -> list[int]:
-        """Along which axes neighbours are in other rows of memory: not those of channels or of pixels."""
-        if name not in self._axes:
-            strides = memory_strides(self.nests, name)
-            self._axes[name] = [axis for axis, n in enumerate(strides) if n > MOST_CHANNELS]
-        return self._axes[name]
+    def _far(self, name: str) -> Callable[[tuple[float, ...]], object]:
+        """Of a place, where it is along axes whose neighbours are in other rows of memory: not those of channels or of
+        pixels."""
+        if name not in self._row_of:
+            axes = [axis for axis, n in enumerate(memory_strides(self.nests, name)) if n > MOST_CHANNELS]
+            self._row_of[name] = itemgetter(*axes) if axes else lambda place: ()
+        return self._row_of[name]
 
     def _is_uneven(self, a: Access) -> bool:
         """Whether lanes are not at regular distances, as those of an image that is enlarged by 3/2."""
@@ -200,7 +203,7 @@ class Accesses:
         alike = (a.alike, *jammed)
         if alike not in self._moves:
             self._moves[alike] = self._moved(a, jammed)
-        return [tuple([floor(x + by) for x, by in zip(at, move, strict=True)]) for move in self._moves[alike]]
+        return [tuple(map(floor, map(add, at, move))) for move in self._moves[alike]]
 
     def _moved(self, a: Access, jammed: Sequence[str]) -> list[list[float]]:
         """How far each copy is from the first, along each dim."""

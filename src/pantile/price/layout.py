@@ -62,10 +62,10 @@ def _memory_strides(nests: Nests, name: str) -> Box:
 def run(parts: list[Part], box: Box) -> int:
     """Consecutive elements of a box in memory."""
     length = 1
-    for part in reversed(parts):
-        inside = min(part.extent, -(-box[part.axis] // part.step))
+    for axis, extent, step in reversed(parts):
+        inside = min(extent, -(-box[axis] // step))
         length *= inside
-        if inside < part.extent:
+        if inside < extent:
             break
     return length
 
@@ -73,8 +73,8 @@ def run(parts: list[Part], box: Box) -> int:
 def far_runs(parts: list[Part], box: Box, near: float) -> int:
     """In how many places, farther apart than so many elements, the runs of a box are."""
     distance, count = 1, 1
-    for part in reversed(parts):
+    for axis, extent, step in reversed(parts):
         if distance > near:
-            count *= min(part.extent, -(-box[part.axis] // part.step))
-        distance *= part.extent
+            count *= min(extent, -(-box[axis] // step))
+        distance *= extent
     return count

@@ -16,7 +16,7 @@ from itertools import chain, product
 from typing import Any
 
 from ..cached import cached_property
-from ..dataclass import dataclass
+from ..dataclass import value
 from ..schedule.plan import ONCE, Fuse, Nest, Plan, Site, Split
 from ..target.kinds import WRITTEN_OUT, Kind
 from .forms import Form
@@ -27,7 +27,7 @@ Chain = tuple[Site, ...]
 MOST_PARTS = 3  # splits of one definition whose last blocks are looked at apart
 
 
-@dataclass(frozen=True, eq=False)
+@value(eq=False)
 class Computed:
     """A box that is computed so many times; `slides` is the dim along which earlier ones leave a part of it, if any."""
 
@@ -139,7 +139,7 @@ class Nests:
         self.layouts: dict[str, Any] = {}  # of memory, and strides in it: what `layout` has found
         self.strides: dict[str, Box] = {}
         self._computed: dict[str, Computed] = {}
-        self._needed: dict[tuple[str, Site | None], Box] = {}
+        self._needed: dict[tuple[str, Site], Box] = {}
         self._loops: dict[Leaf, Loops] = {}
         self._extents: dict[tuple[Leaf, Site | None], dict[str, int] | None] = {}
         self._touched: dict[tuple[Leaf, Site | None], dict[str, Box] | None] = {}
@@ -151,6 +151,7 @@ class Nests:
         self._kinds: dict[Site, Kind] = {}
         self._to: dict[Site, Chain] = {}
         self._stored: dict[str, Box] = {}
+        self._cut: dict[Site, bool] = {}
         self._around: dict[str, Chain] = {}
         for name in reversed(names):  # consumers first: nothing then waits for a long chain of others
             for site in self.around(name):
@@ -195,9 +196,10 @@ class Nests:
 
     def chain(self, leaf: Leaf) -> Chain:
         """All loops around the innermost statement of a definition."""
-        if leaf not in self._chains:
-            self._chains[leaf] = (*self.around(leaf[0]), *self.own(leaf))
-        return self._chains[leaf]
+        found = self._chains.get(leaf)
+        if found is None:
+            found = self._chains[leaf] = (*self.around(leaf[0]), *self.own(leaf))
+        return found
 
     def trips(self, site: Site) -> int:
         return self.loops((site.stage, site.definition)).trips(site.loop)
@@ -206,9 +208,10 @@ class Nests:
 
     def computed(self, name: str) -> Computed:
         """What is computed of a stage at a time, and how often."""
-        if name not in self._computed:
-            self._computed[name] = self._find_computed(name)
-        return self._computed[name]
+        found = self._computed.get(name)
+        if found is None:
+            found = self._computed[name] = self._find_computed(name)
+        return found
 
     def _find_computed(self, name: str) -> Computed:
         p = self.plan.stages[name]
@@ -261,9 +264,15 @@ class Nests:
     def is_anywhere(self, name: str) -> bool:
         """Whether a stage begins at a column of which nothing is known, such as whether it is even: in tiles, the last
         of which is cut down."""
-        return any(self._cuts_columns(site) for site in self.around(name))
+        return any(map(self._cuts_columns, self.around(name)))
 
     def _cuts_columns(self, site: Site) -> bool:
+        found = self._cut.get(site)
+        if found is None:
+            found = self._cut[site] = self._find_cut(site)
+        return found
+
+    def _find_cut(self, site: Site) -> bool:
         rewrites = self.plan.stages[site.stage].nests[site.definition].rewrites
         columns = {self.facts.graph.stage[site.stage].dims[-1]}
         for r in rewrites:
@@ -316,16 +325,20 @@ class Nests:
         return tuple(min(n, used) if k == slides else n for k, n in enumerate(box))
 
     def kind(self, site: Site) -> Kind:
-        if site not in self._kinds:
+        found = self._kinds.get(site)
+        if found is None:
             nest = self.plan.stages[site.stage].nests[site.definition]
-            self._kinds[site] = next(loop.kind for loop in nest.loops if loop.name == site.loop)
-        return self._kinds[site]
+            found = self._kinds[site] = next(loop.kind for loop in nest.loops if loop.name == site.loop)
+        return found
 
     def needed(self, name: str, at: Site | None) -> Box:
         """What is read of a stage in one iteration of a loop, or in all."""
-        if (name, at) not in self._needed:
-            self._needed[name, at] = self.facts.whole[name] if at is None else self._find_needed(name, at)
-        return self._needed[name, at]
+        if at is None:
+            return self.facts.whole[name]
+        found = self._needed.get((name, at))
+        if found is None:
+            found = self._needed[name, at] = self._find_needed(name, at)
+        return found
 
     def _find_needed(self, name: str, at: Site) -> Box:
         stage = self.facts.graph.stage[name]
@@ -343,10 +356,11 @@ class Nests:
 
     def loops(self, leaf: Leaf) -> Loops:
         """The loops of a definition."""
-        if leaf not in self._loops:
+        found = self._loops.get(leaf)
+        if found is None:
             extents = self._variables(leaf, self.computed(leaf[0]).box)
-            self._loops[leaf] = Loops(self.plan.stages[leaf[0]].nests[leaf[1]], extents)
-        return self._loops[leaf]
+            found = self._loops[leaf] = Loops(self.plan.stages[leaf[0]].nests[leaf[1]], extents)
+        return found
 
     def _variables(self, leaf: Leaf, box: Box) -> dict[str, int]:
         found = dict(zip(self.facts.graph.stage[leaf[0]].dims, box, strict=True))
@@ -363,9 +377,11 @@ class Nests:
 
     def extents(self, leaf: Leaf, at: Site | None) -> dict[str, int] | None:
         """How many values the variables of a definition take in one iteration of a loop; None if it is not in it."""
-        if (leaf, at) not in self._extents:
-            self._extents[leaf, at] = self._find_extents(leaf, at)
-        return self._extents[leaf, at]
+        asked = (leaf, at)
+        if asked in self._extents:
+            return self._extents[asked]
+        found = self._extents[asked] = self._find_extents(leaf, at)
+        return found
 
     def _find_extents(self, leaf: Leaf, at: Site | None) -> dict[str, int] | None:
         name = leaf[0]

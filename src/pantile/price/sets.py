@@ -35,12 +35,12 @@ def crowding(cache: Cache, parts: list[Part], box: Box, each: int, padding: int)
 def _steps(parts: list[Part], box: Box, each: int, line: int, padding: int) -> Iterator[tuple[int, int]]:
     """Along which distances rows follow each other, in lines, and how many do."""
     distance, inside_run = each, True
-    for part in reversed(parts):
-        inside = min(part.extent, -(-box[part.axis] // part.step))
+    for axis, extent, step in reversed(parts):
+        inside = min(extent, -(-box[axis] // step))
         if not inside_run and inside > 1:
             yield distance // line if distance % line == 0 else 1, inside
-        inside_run = inside_run and inside == part.extent
+        inside_run = inside_run and inside == extent
         is_row = distance < line
-        distance *= part.extent
+        distance *= extent
         if is_row and distance >= line:
             distance += padding

@@ -9,7 +9,6 @@ stays there. What fits altogether was left there by the call before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from math import inf, prod
 
 from ..dataclass import dataclass
@@ -61,7 +60,7 @@ class Traffic:
     """Of the definitions of a group of stages."""
 
     def __init__(self, nests: Nests, machine: Machine) -> None:
-        self.nests, self.machine = nests, machine
+        self.nests, self.machine, self._line = nests, machine, machine.l1.line
         self._iteration: dict[tuple[Site, bool], float] = {}
         self._inside: dict[Site, list[Leaf]] = {}
         for leaf in nests.leaves:
@@ -79,6 +78,10 @@ class Traffic:
         self._whole = {name: whole_layout(nests, name) for name in touched}  # as far apart as rows of all of it are
         stages = {name: nests.plan.stages[name] for name in touched if name in nests.plan.stages}
         self._stores = {name: nests.to(p.store) for name, p in stages.items()}
+        self._stored_in: dict[Site | None, set[str]] = {None: set(stages)}  # what outlives an iteration of a loop
+        for name, sites in self._stores.items():
+            for site in sites:
+                self._stored_in.setdefault(site, set()).add(name)
 
     def touched(self) -> dict[str, float]:
         """The most bytes of each source, in the whole call."""
@@ -93,7 +96,7 @@ class Traffic:
                 amounts = beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))
                 amounts[level] += missed
                 if self._is_read(leaf, source):
-                    runs = min(times * self._runs(leaf, source, box, level), missed / self.machine.l1.line)
+                    runs = min(times * self._runs(leaf, source, box, level), missed / self._line)
                     waits = self._to_begin(level, missed / runs) / self._at_once(leaf, source)
                     found[leaf].begun += runs * waits * (ASKED_FOR if self._asked_for(leaf, source) else 1)
         for (source, leaf), amounts in beyond.items():
@@ -217,17 +220,17 @@ class Traffic:
 
     def _largest(self, leaves: Iterable[Leaf], site: Site | None, crowded: bool = False) -> dict[str, float]:
         sizes: dict[str, float] = {}
-        stores, plans, nests = self._stores, self.nests.plan.stages, self.nests
+        nests, outlive = self.nests, self._stored_in.get(site, ())
         bytes_of = self._crowded if crowded else self._bytes
         for leaf in leaves:
-            most = self._scattered(leaf, site) if self._decided[leaf] else None
+            most = self._scattered(leaf, site) if self._decided[leaf] else {}
             filled = nests.filled(leaf, site) if leaf in self._stars else {}
             for source, box in (nests.touched(leaf, site) or {}).items():
-                part = filled.get(source, 1.0)
-                if source in plans and (site is None or site in stores[source]):
-                    box, part = nests.stored(source), 1.0  # of one that is stored in a loop, what it has there
-                touched = part * bytes_of(source, box)
-                if most is not None and source in most:
+                if source in outlive:  # of one that is stored in a loop, what it has there
+                    touched = bytes_of(source, nests.stored(source))
+                else:
+                    touched = filled.get(source, 1.0) * bytes_of(source, box)
+                if source in most:
                     touched = min(touched, most[source])
                 if source not in sizes or touched > sizes[source]:
                     sizes[source] = touched
@@ -251,7 +254,7 @@ class Traffic:
         extents = self.nests.extents(leaf, site) if places else None
         if extents is None:
             return {}
-        line = self.machine.l1.line
+        line = self._line
         return {
             source: line * count * prod(extents.get(v, 1) for v in variables)
             for source, (count, variables) in places.items()
@@ -265,8 +268,7 @@ class Traffic:
         return known
 
     def _find_bytes(self, source: str, box: Box) -> float:
-        line = self.machine.l1.line
-        points = prod(box)
+        line, points = self._line, prod(box)
         together = min(points, run(self._layout[source], box))
         total = 0.0
         for t in self.nests.facts.dtypes[source]:
@@ -309,17 +311,18 @@ class Traffic:
 
     def _find_followed(self, leaf: Leaf, source: str) -> float:
         length, side_by_side = 1.0, 0
-        for runs, box in islice(self._far_runs(leaf, source, self._layout[source]), self._written_out(leaf), None):
+        for runs, box in self._far_runs(leaf, source, self._layout[source], self._written_out(leaf)):
             side_by_side = side_by_side or runs  # of one iteration
             if runs > side_by_side:
                 break
             length = prod(box) / runs
         return length
 
-    def _far_runs(self, leaf: Leaf, source: str, parts: list[Part]) -> Iterator[tuple[int, Box]]:
-        """In how many places that are far apart the iterations of each loop are, the innermost first, and their box."""
+    def _far_runs(self, leaf: Leaf, source: str, parts: list[Part], inside: int = 0) -> Iterator[tuple[int, Box]]:
+        """In how many places that are far apart the iterations of each loop are, and their box, the innermost first but
+        for so many loops."""
         near = NEAR_BYTES / self.nests.facts.bytes_per_point(source)
-        for site in (*reversed(self.nests.chain(leaf)), None):
+        for site in (*reversed(self.nests.chain(leaf)), None)[inside:]:
             box = self._box(leaf, source, site)
             yield far_runs(parts, box, near), box
 
