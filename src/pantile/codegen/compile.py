@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TypeVar
 
 import llvmlite.binding as llvm
@@ -26,6 +25,7 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 from ..errors import InternalError
 from ..expr.depth import side_by_side
 from ..forks import check_llvm, in_team, llvm_for_a_team
+from ..machine.host import usable_cores
 from ..native import set_up_gpus, set_up_llvm
 from ..target import Target
 from ..target.description import CUDA
@@ -58,17 +58,23 @@ def assemblies(text: str, target: Target) -> tuple[str, ...]:
 
 
 def _of_parts(text: str, target: Target, make: Callable[[str, Target], T]) -> tuple[T, ...]:
+    """The longest parts first, and no more at once than there are cores: else short ones take time from those that are
+    waited for in the end."""
     modules = parts(text)
     if len(modules) == 1:
         return (make(text, target),)
     check_llvm()
+    made: dict[int, T] = {}
+    waiting = iter(sorted(range(len(modules)), key=lambda k: -len(modules[k])))
+
+    def work() -> None:
+        with in_team():
+            for k in waiting:
+                made[k] = make(modules[k], target)
+
     with llvm_for_a_team():
-        return tuple(side_by_side([partial(_of_part, module, target, make) for module in modules]))
-
-
-def _of_part(text: str, target: Target, make: Callable[[str, Target], T]) -> T:
-    with in_team():
-        return make(text, target)
+        side_by_side([work] * min(len(modules), usable_cores()))
+    return tuple(made[k] for k in range(len(modules)))
 
 
 def compile_object(text: str, target: Target) -> bytes:
