@@ -113,6 +113,8 @@ def smax(a: Scalar, b: Scalar) -> Scalar:
 
 def _pick(a: Scalar, b: Scalar, python: Callable[..., Scalar], numpy: Callable[..., Scalar],
           symbolic: Callable[..., Scalar]) -> Scalar:  # fmt: skip
+    if type(a) is type(b) is int:
+        return python(a, b)
     if a is b:
         return a
     if isinstance(a, Expr) or isinstance(b, Expr):
@@ -228,7 +230,7 @@ class Evaluator:
             return [(by.of(c), c) for by, c in sides]
         if isinstance(e, Op) and e.op not in (_FLOAT_OPS if e.dtype.is_float else _OPS):
             return []
-        return [(self.of(c), c) for c in children(e)]
+        return [(self.of(c), c) for c in e.operands]
 
     def known(self, e: Expr) -> Interval:
         """Of an operand."""
@@ -268,7 +270,7 @@ class Evaluator:
         Floats may be rounded otherwise at the next place, and uint64 has numbers that no index has.
         """
         own = names(e)
-        if not own or any(name in self.scope for name in own) or not e.dtype.is_int or e.dtype is UINT64 or e.lanes > 1:
+        if not own or not self.scope.keys().isdisjoint(own) or not e.dtype.is_int or e.dtype is UINT64 or e.lanes > 1:
             return False
         return not loaded(e) and (e.dtype is INDEX or not has_floats(e))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from ..expr.nodes import Expr, Load, Op
-from ..expr.visit import children, loaded
+from ..expr.visit import loaded
 from .interval import Evaluator, Interval, Scope
 
 Box = tuple[Interval, ...]
@@ -66,7 +66,7 @@ def each_load(
 def _inside(e: Expr, evaluator: Evaluator) -> list[tuple[Expr, Evaluator]]:
     """The operands, each with the evaluator for the scope that it is read in."""
     if not (isinstance(e, Op) and e.op == "select"):
-        return [(c, evaluator) for c in children(e)]
+        return [(c, evaluator) for c in e.operands]
     condition, then, otherwise = e.args
     branches = (then, evaluator.within(condition, True)), (otherwise, evaluator.within(condition, False))
     return [(condition, evaluator), *branches]

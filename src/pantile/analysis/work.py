@@ -16,7 +16,7 @@ from types import MappingProxyType
 from ..dataclass import dataclass
 from ..expr.nodes import Const, Expr, Load, Number, Op, Var
 from ..expr.types import DType
-from ..expr.visit import children, loaded
+from ..expr.visit import loaded
 from ..graph.nodes import Definition, Graph, Stage
 from .interval import Interval, Scope
 from .point import AtPoints, value_at
@@ -127,10 +127,10 @@ def evaluated(roots: Iterable[Expr], way: _Way = MappingProxyType({})) -> Iterat
             continue
         seen.add(id(e))
         yield e
-        if (branch := _decided(e, way)) is not None:
+        if way and (branch := _decided(e, way)) is not None:
             pending.append(branch)
         else:
-            pending += [i for i in e.indices if _reads(i)] if isinstance(e, Load) else children(e)
+            pending += [i for i in e.indices if loaded(i)] if isinstance(e, Load) else e.operands
 
 
 def _reads(e: Expr) -> bool:

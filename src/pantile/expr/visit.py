@@ -59,8 +59,8 @@ def each_once(
         if known in memo:
             stack.pop()
             continue
-        if known not in opened:
-            below = [c for c in operands(node) if id(c) not in memo]
+        if known not in opened and (parts := operands(node)):
+            below = [c for c in parts if id(c) not in memo]
             if below:
                 opened.add(known)
                 stack += below[::-1]
