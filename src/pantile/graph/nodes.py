@@ -115,7 +115,7 @@ class Stage:
             return (self.name,)
         return tuple(f"{self.name}.{k}" for k in range(len(self.dtypes)))
 
-    @property
+    @cached_property
     def definitions(self) -> tuple[Definition, ...]:
         """The pure definition, then the updates in order."""
         return (self.pure, *self.updates)

@@ -33,6 +33,7 @@ class Placement:
         self._loops: dict[Reader, Chain] = {}
         self._around: dict[Site, Chain] = {}
         self._stores: dict[str, Site | None] = {}
+        self._kinds: dict[Site, Kind] = {}
 
     def check(self) -> None:
         """Every rule about places, consumers first so that the first error is the one nearest to the outputs."""
@@ -131,8 +132,11 @@ class Placement:
         return (*shared, *[Site(name, k, loop) for loop in names[len(shared) :]])
 
     def kind(self, site: Site) -> Kind:
-        nest = self.drafts[site.stage].nests[site.definition]
-        return nest.loops[nest.names.index(site.loop)].kind
+        found = self._kinds.get(site)
+        if found is None:
+            nest = self.drafts[site.stage].nests[site.definition]
+            found = self._kinds[site] = nest.loops[nest.names.index(site.loop)].kind
+        return found
 
     # ---- compute_at
 

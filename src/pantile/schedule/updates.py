@@ -22,6 +22,8 @@ ASSOCIATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 
 def pure_dims(stage: Stage, definition: Definition) -> tuple[str, ...]:
     """The dims that a definition runs over as they are: those that stand alone at their own place of its indices."""
+    if definition is stage.pure:
+        return stage.dims
     return tuple(d for d, i in zip(stage.dims, definition.indices, strict=True) if isinstance(i, Var) and i.name == d)
 
 
@@ -32,8 +34,8 @@ def loop_names(stage: Stage, definition: Definition) -> tuple[str, ...]:
 
 def is_independent(stage: Stage, definition: Definition, loop: str) -> bool:
     """Whether different iterations of a loop touch disjoint elements of the stage."""
-    loops = set(loop_names(stage, definition))
-    own = [e for e in definition.loads if e.buffer in stage.buffers]
+    loops, buffers = set(loop_names(stage, definition)), stage.buffers
+    own = [] if definition is stage.pure else [e for e in definition.loads if e.buffer in buffers]
     return any(
         _steps_with(index, loop, loops) and all(same(read.indices[axis], index) for read in own)
         for axis, index in enumerate(definition.indices)
