@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -87,18 +88,19 @@ class _Unwritten:
 def hashed_once(cls: C) -> C:
     """The frozen dataclass, with values that remember their hashes: for large ones that are looked up often. Copies for
     other processes do not, since these hash text otherwise."""
-    cls.__hash__ = _hash_once  # type: ignore[method-assign,assignment]
+    compared = attrgetter(*(f.name for f in dataclasses.fields(cls) if f.compare))
+
+    def hash_once(self: Any) -> int:
+        try:
+            known: int = self._hash
+        except AttributeError:
+            known = hash(compared(self))
+            object.__setattr__(self, "_hash", known)
+        return known
+
+    cls.__hash__ = hash_once  # type: ignore[method-assign,assignment]
     cls.__getstate__ = _without_hash  # type: ignore[attr-defined]
     return cls
-
-
-def _hash_once(self: Any) -> int:
-    try:
-        known: int = self._hash
-    except AttributeError:
-        known = hash(tuple([getattr(self, f.name) for f in dataclasses.fields(self) if f.compare]))
-        object.__setattr__(self, "_hash", known)
-    return known
 
 
 def _without_hash(self: Any) -> dict[str, Any]:

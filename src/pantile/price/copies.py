@@ -54,7 +54,7 @@ class Kinds:
         if isinstance(e, Var):
             place = tuple([0.0 if e.name == v else None for v in self._variables])
             return self._numbered(("var", None if any(p is not None for p in place) else e.name)), place
-        parts = [self._known[id(c)] for c in children(e)]
+        parts = [self._known[id(c)] for c in e.operands]
         base = self._joined(parts)
         detail = e.op if isinstance(e, Op) else e.value if isinstance(e, Const) else None
         relative = tuple([(kind, _less(place, base)) for kind, place in parts])
@@ -85,7 +85,6 @@ class Instances:
 
     def __init__(self, copies: Copies, kinds: Kinds) -> None:
         self._copies, self._of = copies, kinds.of
-        self._shifts = list(product(*(range(n) for _, _, n in copies)))
         self._places: dict[Place, list[Place]] = {}
         self._seen: dict[int, set[Place]] = {}
 
@@ -107,11 +106,11 @@ class Instances:
     def _shifted(self, place: Place) -> list[Place]:
         """Where each copy does it that is so many steps farther along each loop."""
         if place not in self._places:
-            steps = [(at, step) for at, (_, step, _) in zip(place, self._copies, strict=True)]
-            self._places[place] = [
-                tuple([None if at is None else at + step * k for (at, step), k in zip(steps, shift, strict=True)])
-                for shift in self._shifts
+            along = [
+                [None] * n if at is None else [at + step * k for k in range(n)]
+                for at, (_, step, n) in zip(place, self._copies, strict=True)
             ]
+            self._places[place] = list(product(*along))
         return self._places[place]
 
 

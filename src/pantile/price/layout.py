@@ -18,11 +18,7 @@ class Part(NamedTuple):
 
 def layout(nests: Nests, name: str) -> list[Part]:
     """The contiguous part last; of a stage that is stored in a loop, what it has there."""
-    if name not in nests.layouts:
-        box = nests.stored(name) if name in nests.plan.stages else nests.facts.whole[name]
-        nests.layouts[name] = _layout(nests, name, box)
-    found: list[Part] = nests.layouts[name]
-    return found
+    return _layout(nests, name, nests.stored(name) if name in nests.plan.stages else nests.facts.whole[name])
 
 
 def whole_layout(nests: Nests, name: str) -> list[Part]:
@@ -30,7 +26,14 @@ def whole_layout(nests: Nests, name: str) -> list[Part]:
     return _layout(nests, name, nests.facts.whole[name])
 
 
-def _layout(nests: Nests, name: str, whole: Box) -> list[Part]:
+def _layout(nests: Nests, name: str, box: Box) -> list[Part]:
+    if (name, box) not in nests.layouts:
+        nests.layouts[name, box] = _find_layout(nests, name, box)
+    found: list[Part] = nests.layouts[name, box]
+    return found
+
+
+def _find_layout(nests: Nests, name: str, whole: Box) -> list[Part]:
     p = nests.plan.stages.get(name)
     if p is None:
         return [Part(axis, n, 1) for axis, n in enumerate(whole)]

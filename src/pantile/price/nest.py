@@ -136,7 +136,7 @@ class Nests:
     def __init__(self, facts: Sized, plan: Plan, names: Sequence[str]) -> None:
         self.facts, self.plan = facts, plan
         self.leaves = [(name, k) for name in names for k in range(len(facts.graph.stage[name].definitions))]
-        self.layouts: dict[str, Any] = {}  # of memory, and strides in it: what `layout` has found
+        self.layouts: dict[tuple[str, Box], Any] = {}  # of memory, and strides in it: what `layout` has found
         self.strides: dict[str, Box] = {}
         self._computed: dict[str, Computed] = {}
         self._needed: dict[tuple[str, Site], Box] = {}

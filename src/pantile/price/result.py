@@ -24,7 +24,7 @@ class Causes(NamedTuple):
     imbalance: float = 0.0
 
     def __add__(self, other: Causes) -> Causes:  # type: ignore[override]
-        return Causes(*map(add, self, other))
+        return Causes._make(map(add, self, other))
 
     @property
     def seconds(self) -> float:
