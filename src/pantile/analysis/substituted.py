@@ -16,7 +16,7 @@ from ..errors import InternalError
 from ..expr.build import select
 from ..expr.nodes import Const, Expr, Load, const
 from ..expr.types import INDEX
-from ..expr.visit import key, loaded, substitute, transform
+from ..expr.visit import key, loaded, substitute, transform, walk_loads
 from ..graph.nodes import Definition, Graph, Stage
 from .regions import expressions
 
@@ -111,11 +111,15 @@ class _Inlined:
             if not isinstance(e, Load) or e.buffer not in self.stages or any(map(self._reads, e.indices)):
                 return None
             use = (e.buffer, *map(key, e.indices))
-            if use not in self.uses:
+            if use not in self.uses and use not in missing:
                 stage, value = self.stages[e.buffer]
                 missing[use] = substitute(value, point_of(stage, e.indices))
             return self.uses.get(use)
 
+        for e in walk_loads(*wanted):  # before anything is made
+            change(e)
+        if missing:
+            return [], missing
         memo: dict[int, Expr] = {}
         return [transform(e, change, memo, self._reads) for e in wanted], missing
 

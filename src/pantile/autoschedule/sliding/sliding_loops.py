@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...analysis.touched import Box
 from ...cached import cached_property
 from ...dataclass import dataclass
 from ...graph.nodes import Stage
@@ -60,7 +61,9 @@ class _Loops:
         return TiledLoops(extents, self.t.tile, self.t.inter, (*self.intra, *reductions, *self.short))
 
     def chains(self) -> Part:
-        return (self._output(), *(self._member(n) for n in self.t.stored))
+        levels = {name: self.t.levels[name].compute for name in self.t.stored}
+        boxes = {level: self._boxes(level) for level in dict.fromkeys(levels.values())}
+        return (self._output(), *(self._member(name, boxes[level][name]) for name, level in levels.items()))
 
     def _output(self) -> StageSchedule:
         chain = on(self.t.output).compute_root()
@@ -83,17 +86,20 @@ class _Loops:
         vectors = min(wanted, self.t.tile[innermost] // s.lanes) if innermost in self.tiled.inner else 0
         return self.tiled.applied(chain, own, innermost if vectors else None, vectors * s.lanes, short)
 
-    def _member(self, name: str) -> StageSchedule:
+    def _boxes(self, level: int) -> dict[str, Box]:
+        """What an iteration of the loop of a level needs of each stage."""
+        inside = {*self.short, *self.intra[len(self.intra) - max(0, level - len(self.short)) :]}
+        width = lanes(self.output, self.output.definitions[-1], self.problem.target)
+        tile = {d: n if d in inside else min(n, width) if d == self.intra[-1] else 1 for d, n in self.t.tile.items()}
+        return footprint.boxes(self.problem.facts, (*self.t.members, self.t.output), self.t.output, tile)
+
+    def _member(self, name: str, box: Box) -> StageSchedule:
         level = self.t.levels[name]
         at, kept = self._loop(level.compute), self._loop(level.store)
         chain = on(name).compute_root() if at is None else on(name).compute_at(self.t.output, at)
         if kept != at:
             chain = chain.store_root() if kept is None else chain.store_at(self.t.output, kept)
         stage = self.problem.graph.stage[name]
-        inside = {*self.short, *self.intra[len(self.intra) - max(0, level.compute - len(self.short)) :]}
-        width = lanes(self.output, self.output.definitions[-1], self.problem.target)
-        tile = {d: n if d in inside else min(n, width) if d == self.intra[-1] else 1 for d, n in self.t.tile.items()}
-        box = footprint.boxes(self.problem.facts, (*self.t.members, self.t.output), self.t.output, tile)[name]
         extents = {d: int(r.high - r.low + 1) for d, r in zip(stage.dims, box, strict=True)}
         return marked_inside(self.problem, stage, chain, extents, PAIRS)
 
