@@ -14,6 +14,7 @@ from ..analysis.conversions import conversions
 from ..analysis.interval import Interval
 from ..analysis.regions import required
 from ..analysis.substituted import closed_form, rewritten
+from ..analysis.touched import Box as Region
 from ..cached import cached_property
 from ..expr.nodes import Number
 from ..graph.nodes import Graph, Stage
@@ -103,11 +104,20 @@ def sized(
 ) -> Sized:
     """The pipeline at these sizes, found once: `inlined` stages are written into what reads them, sums `written_out`
     are expressions."""
+    return _at_sizes(graph, shapes, scalars).without(inlined, written_out)
+
+
+def regions(graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> dict[str, Region]:
+    """What is needed of every stage and input, found once."""
+    return _at_sizes(graph, shapes, scalars).regions
+
+
+def _at_sizes(graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> _AtSizes:
     known = _KNOWN.setdefault(graph, {})
     sizes = (tuple(sorted(shapes.items())), tuple(sorted(scalars.items())))
     if sizes not in known:
         known[sizes] = _AtSizes(graph, shapes, scalars)
-    return known[sizes].without(inlined, written_out)
+    return known[sizes]
 
 
 class _AtSizes:
@@ -116,7 +126,9 @@ class _AtSizes:
     def __init__(self, graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> None:
         self._graph, self.scalars = replace(graph), scalars  # its own, since this goes when the other does
         self._conditions = Conditions(scalars)
-        self.whole = _whole(graph, shapes, scalars)
+        outputs = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in shapes.items()}
+        self.regions = required(graph, outputs, {name: Interval.point(value) for name, value in scalars.items()})
+        self.whole = _whole(graph, self.regions, scalars)
         self.answers: dict[Hashable, dict[Hashable, Any]] = {}  # to what was asked of a schedule for some of the stages
         self._source = {b: s.name for s in graph.stages for b in s.buffers}
         self._left: dict[tuple[frozenset[str], frozenset[str]], Sized] = {}
@@ -172,10 +184,8 @@ class _AtSizes:
         return self._written_out[stage]
 
 
-def _whole(graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> dict[str, Box]:
+def _whole(graph: Graph, regions: Mapping[str, Region], scalars: Mapping[str, Number]) -> dict[str, Box]:
     """The extents of all that is needed of each stage and input, at least 1 each."""
-    outputs = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in shapes.items()}
-    boxes = required(graph, outputs, {name: Interval.point(value) for name, value in scalars.items()})
     found = {s.name: (1,) * s.ndim for s in graph.stages}
-    found |= {name: tuple(map(extent, box)) for name, box in boxes.items()}
+    found |= {name: tuple(map(extent, region)) for name, region in regions.items()}
     return found | {i.name: tuple(max(1, int(scalars[i.extent(k)])) for k in range(i.ndim)) for i in graph.inputs}

@@ -13,7 +13,7 @@ from ...analysis.channels import channels
 from ...analysis.conversions import worth_storing
 from ...analysis.cost import arithmetic
 from ...analysis.interval import Interval
-from ...analysis.regions import definition_scope, required
+from ...analysis.regions import definition_scope
 from ...analysis.touched import Box
 from ...analysis.work import evaluated
 from ...cached import cached_property
@@ -21,6 +21,7 @@ from ...expr.nodes import Cast, Expr, Load, Number, Op
 from ...expr.types import INDEX
 from ...expr.visit import children, key, names, variables, walk
 from ...graph.nodes import Definition, Graph, Stage
+from ...price.sized import regions
 from ...schedule.updates import accumulation, constant, has_closed_form, is_independent, loop_names, pure_dims
 from .reads import Reads
 
@@ -51,7 +52,7 @@ class Facts:
 
     def __init__(self, graph: Graph, shapes: Mapping[str, tuple[int, ...]], scalars: Mapping[str, Number]) -> None:
         self.graph = graph
-        self.shapes = shapes
+        self.shapes, self.scalars = shapes, scalars
         self.scope = {name: Interval.point(value) for name, value in scalars.items()}
         self.known: dict[tuple[object, ...], Any] = {}
         self._inputs = {i.name: tuple(int(scalars[i.extent(k)]) for k in range(i.ndim)) for i in graph.inputs}
@@ -67,8 +68,7 @@ class Facts:
     @cached_property
     def boxes(self) -> dict[str, Box]:
         """What is needed of every stage and input, in ints; None for a stage of which nothing limits what is read."""
-        outputs = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in self.shapes.items()}
-        found = required(self.graph, outputs, self.scope)
+        found = regions(self.graph, self.shapes, self.scalars)
         return {name: self._within_input(name, box) for name, box in found.items()}
 
     def _within_input(self, name: str, box: Box) -> Box:
