@@ -7,12 +7,13 @@ import threading
 
 import pytest
 
+from pantile.codegen import compile as compiling
 from pantile.codegen import parts
 from pantile.codegen.compile import compile_object, compile_objects
 from pantile.codegen.engine import load
 from pantile.errors import InternalError
 from pantile.forks import is_in_llvm
-from pantile.target import host
+from pantile.target import Target, host
 
 LINES = 500
 COMMON = """attributes #0 = { nounwind }
@@ -80,6 +81,23 @@ def test_what_they_compute_together_is_what_the_module_does() -> None:
     objects = compile_objects(text, host())
     assert len(objects) == 3 and objects == compile_objects(text, host())
     assert _result(objects, 7) == _result((compile_object(text, host()),), 7) == 3 + 7 * 6 * LINES
+
+
+@pytest.mark.parametrize("cores", [1, 2, 9])
+def test_no_more_parts_are_compiled_at_once_than_there_are_cores(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, at_once, most = _module(LINES, 2 * LINES, 3 * LINES), threading.Semaphore(cores), list[int]()
+
+    def make(module: str, target: Target) -> bytes:
+        assert at_once.acquire(blocking=False)
+        most.append(len(module))
+        try:
+            return compile_object(module, target)
+        finally:
+            at_once.release()
+
+    monkeypatch.setattr(compiling, "usable_cores", lambda: cores)
+    assert compiling._of_parts(text, host(), make) == compile_objects(text, host())
+    assert most[0] == max(most) and len(most) == 3
 
 
 def test_a_part_that_llvm_refuses_is_an_error_and_leaves_llvm_to_others() -> None:

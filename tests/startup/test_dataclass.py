@@ -138,3 +138,24 @@ def test_hashes_that_are_remembered_stay_in_their_process() -> None:
     assert "_hash" in vars(one)
     for again in (pickle.loads(pickle.dumps(one)), copy.copy(one), dataclasses.replace(one)):
         assert again == one and "_hash" not in vars(again) and hash(again) == hash(one)
+
+
+@ours.value()
+class Many:
+    """Frozen for the type checker alone."""
+
+    lo: int
+    hi: int = 7
+
+
+@ours.value(eq=False)
+class Same:
+    """Compared by identity."""
+
+    lo: int
+
+
+def test_values_of_which_there_are_many_are_dataclasses_too() -> None:
+    assert Many(1) == Many(lo=1, hi=7) != Many(1, 8) and {Many(1): 2}[Many(1)] == 2
+    assert repr(dataclasses.replace(Many(1), hi=3)) == "Many(lo=1, hi=3)"
+    assert Same(1) != Same(1) and dataclasses.asdict(Same(1)) == {"lo": 1}

@@ -74,6 +74,7 @@ class Bodies:
 
     def __init__(self, nests: Nests, machine: Machine) -> None:
         self.nests, self.machine = nests, machine
+        self._inner: dict[Loops, Inner] = {}
         issue, costs = machine.issue, machine.costs
         self._cycles = {
             "int": 1 / issue.int, "fma": 1 / issue.fma, "mul": costs.mul, "shift": costs.shift, "widen": costs.widen,
@@ -91,9 +92,16 @@ class Bodies:
         times = self.nests.computed(leaf[0]).times * self.nests.facts.part(leaf)
         return [self._body(leaf, loops).times(times) for loops in self.nests.versions(leaf)]
 
+    def inner(self, loops: Loops) -> Inner:
+        """What one iteration of an innermost loop consists of."""
+        found = self._inner.get(loops)
+        if found is None:
+            found = self._inner[loops] = Inner(loops)
+        return found
+
     def _body(self, leaf: Leaf, loops: Loops) -> Body:
         """For one time that the stage is computed."""
-        inner = Inner(loops)
+        inner = self.inner(loops)
         iterations = prod(map(loops.trips, loops.names)) * loops.part / inner.points
         trips = loops.trips(inner.loop) if inner.loop else 0
         starts = iterations / trips * (FORESEEN + (1 - FORESEEN) * min(1.0, trips / LONG)) if trips else 0.0

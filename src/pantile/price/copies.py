@@ -69,7 +69,7 @@ class Kinds:
         if any(f.decided is not None for f in forms):
             by = names(e)
             return self._numbered(("decided", id(e))), tuple([0.0 if v in by else None for v in self._variables])
-        base = tuple([next((f.low / f.slope(v) for f in forms if f.slope(v)), None) for v in self._variables])
+        base = tuple([next((f.low / s for f in forms if (s := f.slope(v))), None) for v in self._variables])
         moved = [
             f.low - sum(f.slope(v) * at for v, at in zip(self._variables, base, strict=True) if at is not None)
             for f in forms

@@ -22,7 +22,6 @@ from ..schedule.resolve import resolve
 from ..schedule.schedule import Schedule
 from ..target.kinds import Kind
 from .body import Bodies, Body
-from .inner import Inner
 from .nest import Nests
 from .result import Causes, Price, StagePrice
 from .sized import Leaf, Shapes, Sized, sized
@@ -128,7 +127,7 @@ class _Pricing:
         for leaf in self.nests.leaves:
             parts.setdefault(leaf[0], []).append((leaf, bodies.bodies(leaf)))
         return [
-            (self._stage(name, of, moved), sum(int(self._code(leaf, found)) for leaf, found in of))
+            (self._stage(name, of, moved), sum(int(self._code(leaf, found, bodies)) for leaf, found in of))
             for name, of in parts.items()
         ]
 
@@ -231,12 +230,12 @@ class _Pricing:
         of_memory = OF_A_COPY * self.machine.memory_bandwidth(cores) / cores
         return [*(c.bandwidth for c in self.machine.caches[1:]), of_memory]
 
-    def _code(self, leaf: Leaf, bodies: list[Body]) -> float:
+    def _code(self, leaf: Leaf, found: list[Body], bodies: Bodies) -> float:
         """Instructions of the code of a definition: its innermost loops, as often as they are written out."""
         loops = self.nests.loops(leaf)
         written = prod(loops.trips(n) for n in loops.names if loops.kinds[n] is Kind.UNROLL)
-        inside = prod(map(loops.trips, Inner(loops).copied))
-        return sum(body.instructions + 20 for body in bodies) * written / inside
+        inside = prod(map(loops.trips, bodies.inner(loops).copied))
+        return sum(body.instructions + 20 for body in found) * written / inside
 
 
 def _hidden(near: float, far: float, computing: float) -> float:

@@ -24,12 +24,15 @@ def crowding(cache: Cache, parts: list[Part], box: Box, each: int, padding: int)
     sets = max(1, cache.size // (cache.ways * cache.line))
     length = max(1, run(parts, box) * each // cache.line)  # lines of a row
     steps = list(_steps(parts, box, each, cache.line, padding))
+    lines = length * prod([n for _, n in steps])
+    if not steps or lines <= cache.ways:
+        return 1.0
     reached, apart = 1, sets
     for distance, rows in sorted(steps, key=lambda s: -gcd(sets, s[0])):
         apart = gcd(apart, distance)
         reached = min(reached * rows, sets // apart)
     reached = min(sets, reached * length)
-    return sets / reached if length * prod(n for _, n in steps) > cache.ways * reached else 1.0
+    return sets / reached if lines > cache.ways * reached else 1.0
 
 
 def _steps(parts: list[Part], box: Box, each: int, line: int, padding: int) -> Iterator[tuple[int, int]]:
