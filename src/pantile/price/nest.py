@@ -287,8 +287,8 @@ class Nests:
         several at different rates, nor for a stage that pauses. Else lowering cannot tell what is new each time."""
         if (name, axis, site) not in self._rates:
             inside = [leaf for leaf in self.facts.readers[name] if site in self.chain(leaf)]
-            forms = {(leaf, a.forms[axis]) for leaf in inside for a in self.facts.reads(leaf).loads if a.source == name}
-            found = {self._rate_of(form, leaf, site) for leaf, form in forms}
+            reads = self.facts.reads
+            found = {self._rate_of(form, leaf, site) for leaf in inside for form in reads(leaf).along(name, axis)}
             self._rates[name, axis, site] = found.pop() if len(found) == 1 else None
         return self._rates[name, axis, site]
 

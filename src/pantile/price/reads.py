@@ -68,6 +68,7 @@ class Reads:
         self._source, self._scalars, self._conditions = source, scalars, conditions
         self._forms: dict[Expr, Form] = {}
         self._alike: dict[tuple[object, ...], int] = {}
+        self._along: dict[tuple[str, int], frozenset[Form]] = {}
 
     def form(self, index: Expr) -> Form:
         """The form of an index, found once."""
@@ -113,6 +114,13 @@ class Reads:
     @cached_property
     def _groups(self) -> tuple[_Group, ...]:
         return _grouped((*self.loads, *self.stores[:1]))
+
+    def along(self, source: str, axis: int) -> frozenset[Form]:
+        """The different indices at which a source is read along an axis."""
+        found = self._along.get((source, axis))
+        if found is None:
+            found = self._along[source, axis] = frozenset(a.forms[axis] for a in self.loads if a.source == source)
+        return found
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
