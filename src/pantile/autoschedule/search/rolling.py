@@ -52,13 +52,18 @@ class Roll:
 
     @staticmethod
     def of(problem: Problem, group: Group) -> Roll:
-        planes = RolledLoops.of(problem, problem.graph.stage[group.output]).planes
-        shared = any(not set(planes) <= set(problem.graph.stage[name].dims) for name in group.members)
-        roll = Roll(group.output, group.members, group.inlined, planes=INSIDE if shared else OUTSIDE)
+        roll = Roll(group.output, group.members, group.inlined)
+        roll = replace(roll, planes=INSIDE) if _planes_share(problem, roll) else roll
         if _resizes_rows(problem, roll):
             line = 8 * problem.machine.l1.line // problem.machine.vector_bits
             roll = replace(roll, rows=1, vectors=max(roll.vectors, line))
         return roll if _rolls_several(problem, roll) else replace(roll, rows=1)
+
+
+def _planes_share(problem: Problem, roll: Roll) -> bool:
+    """Whether planes of the output need the same of some stage: outside, it would be computed for each of them."""
+    planes = set(RolledLoops.of(problem, problem.graph.stage[roll.output]).planes)
+    return any(not planes <= set(problem.graph.stage[name].dims) for name in roll.members)
 
 
 def rolls(problem: Problem, roll: Roll) -> bool:
@@ -138,7 +143,7 @@ def variations(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
         if 1 <= vectors <= MOST_VECTORS and not (vectors < roll.vectors and loops.falls_apart(problem, vectors)):
             yield f"{vectors} vectors at a time", replace(roll, vectors=vectors)
     for planes in (OUTSIDE, INSIDE, WRITTEN_OUT) if loops.planes else ():
-        if planes != roll.planes:
+        if planes != roll.planes and not (planes == OUTSIDE and _planes_share(problem, roll)):
             yield f"planes {planes}", replace(roll, planes=planes)
     yield from _other_places(problem, roll)
 
