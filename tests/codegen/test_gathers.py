@@ -107,3 +107,17 @@ def test_results_of_pairs(dtype: str, width: int) -> None:
     for at_end in (False, True):
         levels = guarded(random.integers(0, 90, (4, width, 8)).astype(dtype), at_end)
         np.testing.assert_array_equal(p(at=at, levels=levels), p.reference(at=at, levels=levels))
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_lanes_that_differ_by_constants_from_a_place_that_data_decide(dtype: str) -> None:
+    at, rows, out = pt.Input("at", "int16", ndim=1), pt.Input("rows", dtype, ndim=1), pt.Func("out")
+    first = pt.clamp(pt.cast("int32", at[Y]), 0, 9)
+    out[Y, X] = rows[first + X // 3] + rows[first + 2]
+    schedule = pt.Schedule(pt.on("out").vectorize("x", 16))
+    p = pt.Pipeline(out, shape=(at.shape[0], 48), schedule=schedule)
+    assert "masked.gather" in p.llvm()
+    places = np.array([3, -4, 8, 70], np.int16)
+    values = guarded(np.random.default_rng(0).integers(0, 90, 25).astype(dtype), True)
+    np.testing.assert_array_equal(p(at=places, rows=values), p.reference(at=places, rows=values))

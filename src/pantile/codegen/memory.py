@@ -154,11 +154,12 @@ def _gathered(ctx: Context, e: Load, run: Run, mask: str) -> str:
     """All lanes at once: one element of each, or two side by side, which are taken apart. Lanes that a mask leaves out
     read nothing."""
     lanes, size, element = e.lanes, e.dtype.bytes, memory_type(e.dtype)
-    pointer, moves = _apart(ctx, e, run)
+    pointer, by = _apart(ctx, e, run)
     if size < _WORD and run.width == 1:
-        return _gathered_words(ctx, e, pointer, moves, mask)
+        return _gathered_words(ctx, e, pointer, by, mask)
     word = element if run.width == 1 else integer_type(8 * run.width * size)
-    words = _gather(ctx, e, word, size, f"getelementptr {element}, ptr {pointer}, {moves}", mask)
+    addresses = f"getelementptr {element}, ptr {pointer}, <{lanes} x {ctx.module.index}> {by}"
+    words = _gather(ctx, e, word, size, addresses, mask)
     if run.width == 1:
         return words
     apart = ctx.fn.value(f"bitcast <{lanes} x {word}> {words} to <{lanes * run.width} x {element}>")
@@ -166,19 +167,20 @@ def _gathered(ctx: Context, e: Load, run: Run, mask: str) -> str:
     return shuffle(ctx.fn, [apart], element, lanes * run.width, order)
 
 
-def _gathered_words(ctx: Context, e: Load, pointer: str, moves: str, mask: str) -> str:
+def _gathered_words(ctx: Context, e: Load, pointer: str, by: str, mask: str) -> str:
     """Small elements: of each the word that it lies in, none of which is on two pages, shifted until it comes first."""
-    fn, lanes, index, moved = ctx.fn, e.lanes, ctx.module.index, moves.rpartition(" ")[0]
-    word, words, part = integer_type(8 * _WORD), integer_type(8 * _WORD, lanes), integer_type(8 * e.dtype.bytes, lanes)
+    fn, lanes, index, size = ctx.fn, e.lanes, ctx.module.index, e.dtype.bytes
+    word, words, part = integer_type(8 * _WORD), integer_type(8 * _WORD, lanes), integer_type(8 * size, lanes)
+    moved = f"<{lanes} x {index}>"
     first = fn.value(f"call ptr @llvm.ptrmask.p0.{index}(ptr {pointer}, {index} {-_WORD})")
     beyond = fn.value(f"and {index} {fn.value(f'ptrtoint ptr {pointer} to {index}')}, {_WORD - 1}")
-    at = fn.value(f"mul {moves}, splat ({index} {e.dtype.bytes})") if e.dtype.bytes > 1 else moves.rpartition(" ")[2]
+    at = fn.value(f"mul {moved} {by}, splat ({index} {size})") if size > 1 else by
     at = fn.value(f"add {moved} {at}, {spread(fn, beyond, index, lanes)}")
     which = fn.value(f"ashr {moved} {at}, splat ({index} {_WORD.bit_length() - 1})")
     found = _gather(ctx, e, word, _WORD, f"getelementptr {word}, ptr {first}, {moved} {which}", mask)
-    by = fn.value(f"trunc {moved} {fn.value(f'shl {moved} {at}, splat ({index} 3)')} to {words}")
-    by = fn.value(f"and {words} {by}, splat ({word} {8 * _WORD - 1})")
-    cut = fn.value(f"trunc {words} {fn.value(f'lshr {words} {found}, {by}')} to {part}")
+    bits = fn.value(f"trunc {moved} {fn.value(f'shl {moved} {at}, splat ({index} 3)')} to {words}")
+    bits = fn.value(f"and {words} {bits}, splat ({word} {8 * _WORD - 1})")
+    cut = fn.value(f"trunc {words} {fn.value(f'lshr {words} {found}, {bits}')} to {part}")
     vector = memory_type(e.dtype, lanes)
     return cut if vector == part else fn.value(f"bitcast {part} {cut} to {vector}")
 
@@ -192,7 +194,7 @@ def _gather(ctx: Context, e: Load, word: str, align: int, addresses: str, mask: 
 
 
 def _apart(ctx: Context, e: Load, run: Run) -> tuple[str, str]:
-    """A pointer that all lanes share, and a vector of elements by which each is farther, with its type."""
+    """A pointer that all lanes share, and by how many elements each is farther."""
     fn, lanes, index = ctx.fn, e.lanes, ctx.module.index
     found = places(e)
     shared, steps, moved = Linear(0), [0] * lanes, f"<{lanes} x {index}>"
@@ -211,7 +213,7 @@ def _apart(ctx: Context, e: Load, run: Run) -> tuple[str, str]:
         total = numbers if total is None else fn.value(f"add {moved} {total}, {numbers}")
     start = _start(ctx, e.buffer, Linear(0, shared.terms).expr() if shared.terms else None)
     pointer = _pointer(ctx, e.buffer, e.dtype, start, run.first + shared.constant)
-    return pointer, f"{moved} {total or 'zeroinitializer'}"
+    return pointer, total or "zeroinitializer"
 
 
 def _in_line(e: Expr) -> tuple[Expr | None, list[int]] | None:
