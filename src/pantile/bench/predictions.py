@@ -27,6 +27,7 @@ ROUNDS = 3  # in which all schedules of an app run in turn, so that what else ha
 RUNS, MOST_RUNS = 2, 8  # of each schedule in a round
 ENOUGH_S = 0.06  # of running it
 FAR = 2.0  # a prediction is near that is off by less than this factor
+WIDE = 50.0  # times as long as the shortest: times that only powers of ten are marked for
 
 
 Results = np.ndarray | tuple[np.ndarray, ...] | None
@@ -136,7 +137,7 @@ def to_json(results: Sequence[Compared]) -> list[dict[str, object]]:
 def draw(path: Path, results: Sequence[Compared], caption: str) -> None:
     """A point per schedule, a panel per app; between the dashed lines a prediction is near."""
     try:
-        pyplot = import_module("matplotlib.pyplot")
+        pyplot, ticker = import_module("matplotlib.pyplot"), import_module("matplotlib.ticker")
     except ImportError:
         raise Unavailable("matplotlib draws it; install it with `pip install matplotlib`") from None
     apps = list(dict.fromkeys(r.app for r in results))
@@ -154,6 +155,11 @@ def draw(path: Path, results: Sequence[Compared], caption: str) -> None:
             panel.plot(ends, [factor * e for e in ends], color="#999999", linewidth=0.8, linestyle="--")
         panel.scatter([r.measured_ms for r in mine], [r.predicted_ms for r in mine], s=9, color="#c1440e")
         panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+        steps = (1, 2, 5) if high < WIDE * low else (1,)  # of ten, as many as there is room for
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.set_major_locator(ticker.LogLocator(subs=steps))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_locator(ticker.NullLocator())
         panel.set_title(f"{app}: {_row(app, mine)[2]}", fontsize=9)
     for panel in panels.flat[len(apps) :]:
         panel.axis("off")
