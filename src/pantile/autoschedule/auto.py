@@ -82,7 +82,7 @@ class Auto(Strategy):
 
     name: ClassVar[str] = "auto"
     by_size: ClassVar[bool] = True
-    steps: Annotated[int, Between(0, 1 << 20)] = 320
+    steps: Annotated[int, Between(0, 1 << 20)] = 250
     worth: Annotated[float, Between(0, 1)] = 0.03
     without: tuple[Ingredient, ...] | None = None
 
@@ -125,8 +125,9 @@ class _Search:
         return proposed.price.seconds <= SMALL * self.problem.machine.costs.call_s
 
     def is_over(self) -> bool:
-        """A graph of more stages than steps has what was proposed for it."""
-        looked_at = len(self.priced.known) + len(self.descent.passed) - self.besides
+        """A graph of more stages than steps has what was proposed for it. What is not legal was hardly looked at."""
+        priced = sum(c is not None for c in self.priced.known.values())
+        looked_at = priced + len(self.descent.passed) - self.besides
         each = len(self.problem.graph.stages)
         return each > self.steps or looked_at * each >= self.steps
 
