@@ -55,15 +55,15 @@ def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int, rounds: in
     lanes, vector = vector_bits // 32, vector_bits // 8
     engine = compiled(_kernels(lanes))
     source, target = _beyond_caches(cache_sizes, cores)
-    sweeps = {size: _sweeps(engine, "reads", size // 2, vector) for size in cache_sizes}
+    sweeps = {f"reads of L{k}": _sweeps(engine, "reads", size // 2, vector) for k, size in enumerate(cache_sizes, 1)}
     written, write = _sweeps(engine, "writes", cache_sizes[0] // 2, vector)
     took = quickest({
         **{name: [chains(engine, name)] for name in ("clock", "fmas", "ints")},
-        **{f"reads {size}": [read] for size, (_, read) in sweeps.items()},
+        **{name: [read] for name, (_, read) in sweeps.items()},
         "writes": [write], "copies": _copies(source, target, 1), "all copies": _copies(source, target, cores),
     }, rounds)  # fmt: skip
     cycle = took["clock"] / (2 * _SERIAL * STEPS)
-    reads = [count / took[f"reads {size}"] for size, (count, _) in sweeps.items()]
+    reads = [count / took[name] for name, (count, _) in sweeps.items()]
     of_one, of_all = (2 * source.size / took[name] for name in ("copies", "all copies"))
     return Rates(
         ghz=1e-9 / cycle,
