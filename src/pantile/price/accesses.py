@@ -163,9 +163,7 @@ class Accesses:
         if self.inner.lanes == 1:
             setattr(self, unit, getattr(self, unit) + count * every)
             self.instructions += count * every
-        elif costs.lookup and looked_up and max(size, LEAST_OF_A_RUN) * every <= GATHERED_BYTES and (
-            size >= LEAST_OF_A_RUN or every == 1
-        ):
+        elif costs.lookup and looked_up and (every * size <= GATHERED_BYTES if size >= LEAST_OF_A_RUN else every == 1):
             self.gathers += count * costs.lookup
             self.instructions += count * OF_A_LOOKUP
             self.shuffles += count * (every - 1) / self.inner.lanes * every * costs.shuffle
