@@ -7,11 +7,14 @@ anew, and shrinks.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import providers
+
+from .long import LONG
 
 # Hypothesis draws now and then from the constants it finds in the modules that are loaded: the cases would change with
 # every edit anywhere, and with the tests that are run beside.
@@ -46,3 +49,11 @@ os.environ["PANTILE_VERIFY"] = "1"
 def _own_compile_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Code compiled by another run must not hide what this one would compile."""
     os.environ["PANTILE_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+
+
+if LONG:
+
+    @pytest.fixture(autouse=True)
+    def _no_time_limit() -> None:
+        """A test that searches for hours is not one that hangs; its cases have limits of their own."""
+        faulthandler.cancel_dump_traceback_later()

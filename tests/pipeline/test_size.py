@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -359,6 +359,15 @@ def test_settings_that_others_change_meanwhile_are_kept(monkeypatch: pytest.Monk
         threading.stack_size(usual)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, also where it is ignored (with `nohup`, in the background of a script)."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, usual)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("together", [1, 3])
 def test_an_interrupt_ends_the_work(together: int) -> None:
     started, ended = threading.Barrier(together + 1), threading.Semaphore(0)
