@@ -6,14 +6,13 @@ Machine code is looked at where NVIDIA's assembler is there: nothing is kept in 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from pantile.apps import APPS
 from pantile.target import GPUS
 
-from ..codegen.nvptx.hand_built import assembled, has_assembler, spilled
+from ..codegen.nvptx.assembler import assembled, has_assembler, spilled
 from ..long import LONG
 from .cases import CASES
 from .test_simulated import LEFT_OUT
@@ -53,7 +52,7 @@ def test_results(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_code(name: str, tmp_path: Path) -> None:
+def test_code(name: str) -> None:
     app = APPS[name]
     assert app.on_gpu is not None
     p = app.build()
@@ -65,4 +64,4 @@ def test_code(name: str, tmp_path: Path) -> None:
         if capability == "sm_90":
             assert name in WITH_MEMORY_OF_THREADS or not re.search(r"\.local\b", ptx)
             if has_assembler:
-                assert name in WITH_MEMORY_OF_THREADS or spilled(assembled(ptx, target, tmp_path)) == {"0"}
+                assert name in WITH_MEMORY_OF_THREADS or spilled(assembled(ptx, target)) == {"0"}

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-
-import pytest
 
 from pantile.codegen.compile import assembly
 from pantile.codegen.emit import emit
@@ -23,8 +18,6 @@ from pantile.target.kinds import Kind, Memory
 SM_90 = GPUS["sm_90"]
 STRIDE = "img.stride.0"
 b, p, w = var("b"), var("p"), var("w")
-_ASSEMBLER = shutil.which("ptxas")
-_OLDEST = {"sm_70": "sm_75"}  # what recent assemblers know at least; it runs older PTX, too
 
 
 def i(value: int) -> Const:
@@ -85,23 +78,3 @@ def loops(text: str) -> list[str]:
         back = [m.end() for m in re.finditer(rf"bra(\.uni)? \t?{re.escape(label)};", text) if m.start() > begin]
         found += [text[begin : max(back)]] if back else []
     return found
-
-
-has_assembler = _ASSEMBLER is not None
-needs_assembler = pytest.mark.skipif(not has_assembler, reason="there is no ptxas here")
-
-
-def assembled(text: str, target: Target, folder: Path) -> str:
-    """What NVIDIA's assembler says of the code; it takes all of it."""
-    assert _ASSEMBLER is not None
-    path = folder / "code.ptx"
-    path.write_text(text)
-    options = ["-v", "-arch", _OLDEST.get(target.cpu, target.cpu), str(path), "-o", str(folder / "code.cubin")]
-    done = subprocess.run([_ASSEMBLER, *options], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
-def spilled(said: str) -> set[str]:
-    """What the assembler keeps in memory of threads, in bytes: of code that needs none, 0."""
-    return set(re.findall(r"(\d+) bytes (?:stack frame|spill stores)", said))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from pathlib import Path
 
 import pytest
 
 from pantile.apps import APPS
 from pantile.target import named
 
-from .hand_built import assembled, loops, needs_assembler, spilled
+from .assembler import assembled, needs_assembler, spilled
+from .hand_built import loops
 
 
 @lru_cache
@@ -57,8 +57,8 @@ def test_convolution() -> None:
 
 @needs_assembler
 @pytest.mark.parametrize(("name", "registers"), [("matmul", 255), ("conv_layer", 128)])
-def test_registers(name: str, registers: int, tmp_path: Path) -> None:
+def test_registers(name: str, registers: int) -> None:
     """As many as leave room for two blocks; what the convolution spills are addresses, outside of its hot loop."""
-    said = assembled(code(name), named("sm_90"), tmp_path)
+    said = assembled(code(name), named("sm_90"))
     assert all(int(n) <= registers for n in re.findall(r"Used (\d+) registers", said))
     assert max(map(int, spilled(said))) <= (0 if name == "matmul" else 256)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +13,9 @@ from pantile.expr.types import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64,
 from pantile.ir.nodes import Program
 from pantile.target import GPUS
 
+from .assembler import assembled, needs_assembler, spilled
 from .emulated import run
-from .hand_built import assembled, load, needs_assembler, p, program, ptx, spilled, store, threads
+from .hand_built import load, p, program, ptx, store, threads
 
 
 def moved(t: DType, lanes: int = 1) -> Program:
@@ -53,7 +53,7 @@ def test_equal_shuffles_are_one() -> None:
 
 
 @needs_assembler
-def test_corners_march_down_in_registers(tmp_path: Path) -> None:
+def test_corners_march_down_in_registers() -> None:
     """Harris: loads, shuffles and arithmetic; no memory of threads or blocks, no 64-bit products. Blocks inside of the
     picture have code of their own, which is as long as that of the others."""
     app = APPS["harris"]
@@ -64,4 +64,4 @@ def test_corners_march_down_in_registers(tmp_path: Path) -> None:
     gray, slopes = 2 * (rows + 4), 4 * (rows + 2)
     assert text.count("shfl.sync.idx.b32") == versions * (gray + slopes), "from two other lanes"
     assert not re.search(r"\.local|\.shared|bar\.sync|mul\S*64", text)
-    assert spilled(assembled(text, GPUS["sm_90"], tmp_path)) == {"0"}
+    assert spilled(assembled(text, GPUS["sm_90"])) == {"0"}
