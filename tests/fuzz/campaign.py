@@ -2,6 +2,8 @@
 
     python -m tests.fuzz.campaign --cases 20000 --jobs 16 --seed 7000000 --out failures
     python -m tests.fuzz.campaign --case 7001234                 (one of them again)
+    python -m tests.fuzz.campaign --target cuda-sim              (simulated, and compiled to PTX)
+    python -m tests.fuzz.campaign --target cuda                  (on the GPU at hand)
 
 Case i has the seed S + i and depends on nothing else. Prints what was run and writes each failure to the folder as a
 program that shows it. The exit status is 1 if there were any.
@@ -25,12 +27,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pantile as pt
+from pantile.target import named
 from pantile.target.description import SIMULATED
+from pantile.target.known import CUDA_GPU
 
 from ..autoschedule.problems import MODELS
+from .device_code import compiled_for_devices
 from .isolate import ended, forked
 from .ways import EXCEPTION, LONG, MISMATCH, Begun, Ended, run_case
 
+_TARGETS = ("host", SIMULATED, CUDA_GPU)
 FAILURES = (MISMATCH, EXCEPTION, "crash", "timeout")
 
 
@@ -108,22 +114,24 @@ class Campaign:
         self.count(child, *ended(child.process))
 
     def count(self, child: _Child, end: str, death: str | None) -> None:
-        """Count what a child said; go on behind the step that ended it."""
+        """Count what a child said; another goes on behind the step that ended it, or was its last."""
         begun: Begun | None = None
+        last: Ended | None = None
         for message in child.messages():
             if isinstance(message, Begun):
                 begun = message
                 continue
             assert begun is not None
             self.tally(child.seed, begun, message)
-            begun = None
+            begun, last = None, message
         if end != "normal" and begun is not None:
             end = LONG if end == "timeout" and begun.simulates else end
-            self.tally(child.seed, begun, Ended(begun.step, begun.label, end, death or ""))
-            if begun.step > 0:
-                self.start(child.seed, begun.step + 1)
-                return
-        self.cases += 1
+            last = Ended(begun.step, begun.label, end, death or "", is_last=begun.step > 0)
+            self.tally(child.seed, begun, last)
+        if last is not None and last.is_last:
+            self.start(child.seed, last.step + 1)
+        else:
+            self.cases += 1
 
     def tally(self, seed: int, begun: Begun, end: Ended) -> None:
         self.outcomes[end.label, end.outcome] += 1
@@ -166,12 +174,12 @@ def main() -> int:
         "--strategies", type=int, choices=range(len(MODELS) + 1), default=2, metavar="N",
         help=f"strategies per case, by turns (%(default)s; {len(MODELS)} are all)",
     )  # fmt: skip
-    parser.add_argument("--target", choices=["host", SIMULATED], default="host", help="what to run on (%(default)s)")
+    parser.add_argument("--target", choices=_TARGETS, default="host", help="what to run on (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("failures"), help="folder for failures (%(default)s)")
     parser.add_argument("--case", type=int, help="run the case of this seed only, and show how each way ended")
     given = parser.parse_args()
     os.environ["PANTILE_CACHE_DIR"] = os.devnull  # each case is new
-    _warm_up()
+    warm_up(given.target)
     seeds = range(given.seed, given.seed + given.cases) if given.case is None else [given.case]
     campaign = Campaign(given)
     try:
@@ -184,12 +192,13 @@ def main() -> int:
     return 1 if campaign.failed() else 0
 
 
-def _warm_up() -> None:
-    """What every child would do once: load the compiler."""
+def warm_up(target: str) -> None:
+    """What every child would do once: load the compiler. The driver of GPUs is left alone: no child could use it."""
     x = pt.Var("x")
     f = pt.Func("f")
     f[x] = x
-    pt.Pipeline(f, shape=(1,))(num_threads=1)
+    with compiled_for_devices():
+        pt.Pipeline(f, shape=(1,), target=SIMULATED if named(target).has_blocks else target)(num_threads=1)
 
 
 if __name__ == "__main__":

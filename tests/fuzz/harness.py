@@ -19,6 +19,7 @@ from pantile.schedule.schedule import Schedule
 from pantile.target import named
 
 from .arrays import LAYOUTS, outputs_like
+from .device_code import compiled_for_devices
 from .draws import Draw
 from .grids import grids
 from .guarded import guarded
@@ -57,6 +58,11 @@ def program(case: Case, graph: Graph, schedule: str, threads: int, debug: bool =
     ])  # fmt: skip
 
 
+def unscheduled_program(case: Case, repeat: str) -> str:
+    """The pipeline of a case whose schedule is not known, and the command that runs the case again."""
+    return "\n".join([case.source, f"# What schedule it was to have is not known; run it again by: {repeat}", ""])
+
+
 @st.composite
 def trials(
     draw: Draw, focus: str = "all", floats: str = "any", scheduled: bool = True,
@@ -80,6 +86,15 @@ def pipeline_of(case: Case, schedule: Schedule | None = None, debug: bool = Fals
     """The case as a compiled pipeline."""
     funcs, shape = case.funcs(case.defined())
     return Pipeline(funcs, shape=shape, schedule=schedule, strict=case.strict, debug=debug, target=target)
+
+
+def compile_call(
+    pipeline: Pipeline, inputs: dict[str, np.ndarray], params: dict[str, Any], out: list[np.ndarray]
+) -> None:
+    """Compile the variant that runs a call with such arrays, as the first such call would."""
+    calls = pipeline._calls
+    arrays, numbers = calls.arguments.match({**inputs, **params})
+    calls._call(arrays, numbers, calls.arrays.outputs(calls.outputs, out))
 
 
 def refused_call(pipeline: Pipeline, inputs: dict[str, np.ndarray], params: dict[str, Any]) -> bool:
@@ -109,7 +124,8 @@ _LATE = (
 
 
 def assert_agrees(trial: Trial, debug: bool = False, guard: str | None = None) -> None:
-    """Run compiled code and compare. `guard` places all arrays before ("end") or behind ("start") an unmapped page."""
+    """Run compiled code and compare; simulated kernels become code of a device, too. `guard` places all arrays before
+    ("end") or behind ("start") an unmapped page."""
     pipeline = pipeline_of(trial.case, trial.schedule, debug, trial.target)
     inputs, params = trial.case.values(pipeline.graph)
     if refused_call(pipeline, inputs, params):
@@ -120,7 +136,8 @@ def assert_agrees(trial: Trial, debug: bool = False, guard: str | None = None) -
         inputs = {name: guarded(a, guard == "end") for name, a in inputs.items()}
         out = [guarded(a, guard == "end") for a in out or [np.zeros_like(a) for a in expected]]
     try:
-        found = pipeline(**inputs, **params, num_threads=trial.threads, out=out)
+        with compiled_for_devices():
+            found = pipeline(**inputs, **params, num_threads=trial.threads, out=out)
     except UserError as refusal:
         if refused_late(refusal):
             return

@@ -9,18 +9,30 @@ from pathlib import Path
 
 import pytest
 
-from . import campaign
+import pantile as pt
+from pantile.backends.cuda import Cuda
+from pantile.backends.cuda_sim import ReadyForSimulator
+from pantile.errors import InternalError, RunError
+from pantile.graph.nodes import Graph
+from pantile.ir.nodes import Program
+from pantile.runtime.cuda import driver
+from pantile.runtime.cuda.failures import Crashed
+from pantile.target import GPUS, Target
+
+from ..codegen.nvptx.assembler import assembled, needs_assembler
+from . import campaign, ways
 from .campaign import Campaign
 from .harness import pipeline_of
 from .reduce import outcome, reduced
 from .schedules import schedules
 from .seeded import seeded
-from .ways import LONG, MISMATCH, REFUSED, RIGHT, SAME, Begun, Ended, Tell, cases
+from .ways import EXCEPTION, LONG, MISMATCH, REFUSED, RIGHT, SAME, Begun, Ended, Tell, cases
 
 
 def run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, work: object, seeds: list[int], target: str = "host"
 ) -> Campaign:
+    monkeypatch.setenv("PANTILE_CACHE_DIR", os.devnull)  # as in campaigns: each case is new
     if work is not None:
         monkeypatch.setattr(campaign, "run_case", work)
     found = Campaign(Namespace(jobs=2, limit=60, out=tmp_path, case=None, schedules=1, strategies=1, target=target))
@@ -55,6 +67,62 @@ def test_on_the_simulated_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert found.cases == 2
     assert {label for label, _ in found.outcomes} == {"prepare", "default", "random 1"}, "strategies are for CPUs"
     assert {outcome for _, outcome in found.outcomes} <= {RIGHT, SAME, REFUSED}
+
+
+def test_simulated_cases_become_code_of_a_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What LLVM or NVIDIA's assembler refuses is a failure, even if the simulator runs it."""
+
+    def refuses(self: Cuda, program: Program, text: str, target: Target, debug: bool) -> bytes:
+        raise InternalError("LLVM refuses the generated code")
+
+    monkeypatch.setattr(Cuda, "artifact", refuses)
+    found = run(monkeypatch, tmp_path, None, [4007], "cuda-sim")
+    assert found.outcomes == {("prepare", RIGHT): 1, ("default", EXCEPTION): 1, ("random 1", EXCEPTION): 1}
+    assert "LLVM refuses the generated code" in (tmp_path / "4007-default-exception.py").read_text()
+
+
+@needs_assembler
+def test_the_assembler_refuses_what_llvm_does_not_know() -> None:
+    with pytest.raises(InternalError, match="ptxas refuses the generated code"):
+        assembled(".version 8.0\n.target sm_90\n.address_size 64\n.func f() { no.such.instruction; }", GPUS["sm_90"])
+
+
+def test_children_find_the_driver_untouched() -> None:
+    """A process that was forked from one that has used the driver cannot use it."""
+    for target in ("cuda", "cuda-sim"):
+        campaign.warm_up(target)
+    assert driver._found is None
+
+
+def test_behind_a_lost_context_the_other_ways_are_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A kernel that fails takes the context of its process with it: another process goes on."""
+    calls: list[int] = []
+
+    def crashes(self: ReadyForSimulator, arrays: object, numbers: object, threads: int) -> bool:
+        calls.append(threads)
+        raise Crashed("the context is lost") if len(calls) == 1 else RunError("the context was lost before")
+
+    monkeypatch.setattr(ReadyForSimulator, "run", crashes)
+    found = run(monkeypatch, tmp_path, None, [4007], "cuda-sim")
+    assert found.cases == 1
+    assert found.outcomes["default", EXCEPTION] == found.outcomes["random 1", EXCEPTION] == found.failed() / 2 == 1
+    assert all("Crashed: the context is lost" in p.read_text() for p in tmp_path.iterdir())
+
+
+def test_what_fails_while_schedules_are_drawn_is_a_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It has the pipeline, and says how to run the case again."""
+
+    def fails(target: str, graph: Graph, strict: bool) -> object:
+        raise IndexError("tuple index out of range")
+
+    monkeypatch.setattr(ways, "schedules_for", fails)
+    found = run(monkeypatch, tmp_path, None, [4007], "cuda-sim")
+    assert found.outcomes["random 1", EXCEPTION] == 1
+    text = (tmp_path / "4007-random1-exception.py").read_text()
+    assert "python -m tests.fuzz.campaign --target cuda-sim --case 4007" in text
+    names: dict[str, object] = {}
+    exec(compile(text, "<program>", "exec"), names)
+    assert isinstance(names["pipeline"], pt.Pipeline)
 
 
 def test_behind_a_crash_the_other_ways_are_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 """Random pipelines under random schedules of GPUs: the simulator, which checks what threads do, against the reference;
-and their PTX, which LLVM verifies."""
+and their PTX, which LLVM verifies, and NVIDIA's assembler where there is one."""
 
 from __future__ import annotations
 

@@ -18,15 +18,28 @@ from pantile.autoschedule import STRATEGIES
 from pantile.errors import UserError
 from pantile.pipeline import Pipeline
 from pantile.reference import evaluate
+from pantile.runtime.cuda.failures import Crashed
 from pantile.schedule.schedule import Schedule
 from pantile.target import named
 from pantile.target.description import SIMULATED
+from pantile.target.known import CUDA_GPU
 
 from ..autoschedule.problems import MODELS, TINY, problem_of
 from .arrays import LAYOUTS, outputs_like
+from .device_code import compiled_for_devices
 from .draws import Draw
 from .guarded import guarded
-from .harness import assert_same, beyond_reference, pipeline_of, program, refused_call, refused_late, schedules_for
+from .harness import (
+    assert_same,
+    beyond_reference,
+    compile_call,
+    pipeline_of,
+    program,
+    refused_call,
+    refused_late,
+    schedules_for,
+    unscheduled_program,
+)
 from .interior import interior_pipelines
 from .pipelines import Case, pipelines
 from .seeded import seeded
@@ -52,6 +65,7 @@ class Ended:
     label: str
     outcome: str
     detail: str = ""
+    is_last: bool = False  # whether the process can do no more steps: it has lost its context of a GPU
 
 
 Tell = Callable[[Begun | Ended], None]
@@ -90,7 +104,10 @@ def run_case(seed: int, schedules: int, strategies: int, target: str, skip: int,
     tell(Ended(0, "prepare", REFUSED if prepared.refused else RIGHT))
     for step, (label, find) in enumerate(_ways(prepared, schedules, strategies), 1):
         if step >= skip:
-            prepared.run(step, label, find, tell)
+            end = prepared.run(step, label, find, tell)
+            tell(end)
+            if end.is_last:
+                return
 
 
 class _Prepared:
@@ -109,35 +126,34 @@ class _Prepared:
         """Choices of a way are its own: skipping others does not change them."""
         return seeded(f"{self.seed} {label}")
 
-    def run(self, step: int, label: str, find: Callable[[_Prepared], Schedule], tell: Tell) -> None:
+    def run(self, step: int, label: str, find: Callable[[_Prepared], Schedule], tell: Tell) -> Ended:
         draw = self.draw(f"{label} arrays")
         threads, debug = draw(st.sampled_from([1, 2, 3])), draw(st.integers(0, 7)) == 7
-        shown = f"# {label}, to be found"
-        tell(Begun(step, label, self.program(f"None {shown}", threads, debug)))
+        debug &= self.target != CUDA_GPU  # whose code checks nothing
+        tell(Begun(step, label, unscheduled_program(self.case, self.repeat)))
         try:
             schedule = find(self)
-            tell(Begun(step, label, self.program(repr(schedule), threads, debug)))
+            source = program(self.case, self.pipeline.graph, repr(schedule), threads, debug, self.target)
+            tell(Begun(step, label, source))
             scheduled = self.pipeline.with_schedule(schedule).with_options(debug=debug)
             if repr(scheduled.schedule) in self.tried:
-                tell(Ended(step, label, SAME))
-                return
+                return Ended(step, label, SAME)
             self.tried.add(repr(scheduled.schedule))
-            if self.target == SIMULATED and not self.refused:
-                scheduled.compile(**self.inputs, **self.params)
-                tell(Begun(step, label, self.program(repr(schedule), threads, debug), simulates=True))
-            self.compared(scheduled, threads, draw)
+            self.compared(scheduled, threads, draw, lambda: tell(Begun(step, label, source, simulates=True)))
         except AssertionError as wrong:
-            tell(Ended(step, label, MISMATCH, str(wrong) or _trace()))
+            return Ended(step, label, MISMATCH, str(wrong) or _trace())
         except UserError as refusal:
             expected = self.refused or (refused_late(refusal) and self.may_refuse(label))
-            tell(Ended(step, label, REFUSED if expected else EXCEPTION, "" if expected else _trace()))
-        except Exception:
-            tell(Ended(step, label, EXCEPTION, _trace()))
-        else:
-            tell(Ended(step, label, RIGHT))
+            return Ended(step, label, REFUSED if expected else EXCEPTION, "" if expected else _trace())
+        except Exception as error:
+            return Ended(step, label, EXCEPTION, _trace(), is_last=isinstance(error, Crashed))
+        return Ended(step, label, RIGHT)
 
-    def program(self, schedule: str, threads: int, debug: bool) -> str:
-        return program(self.case, self.pipeline.graph, schedule, threads, debug, self.target)
+    @property
+    def repeat(self) -> str:
+        """The command that runs this case again."""
+        target = f" --target {self.target}" if self.target != "host" else ""
+        return f"python -m tests.fuzz.campaign{target} --case {self.seed}"
 
     def may_refuse(self, label: str) -> bool:
         """Whether only lowering may find out that a schedule cannot be honoured: one that a strategy found can be,
@@ -147,8 +163,8 @@ class _Prepared:
         self.default_refused |= label == "default"
         return True
 
-    def compared(self, pipeline: Pipeline, threads: int, draw: Draw) -> None:
-        """Run against unmapped pages and compare."""
+    def compared(self, pipeline: Pipeline, threads: int, draw: Draw, simulates: Callable[[], None]) -> None:
+        """Run against unmapped pages and compare. `simulates` is told when only simulating is left to be done."""
         if self.refused:
             pipeline(**self.inputs, **self.params)
             return
@@ -156,7 +172,11 @@ class _Prepared:
         layouts = [draw(st.sampled_from([0, *LAYOUTS])) for _ in self.expected]
         out = [guarded(a, at_end) for a in outputs_like(self.expected, layouts)]
         inputs = {name: guarded(a, at_end) for name, a in self.inputs.items()}
-        found = pipeline(**inputs, **self.params, num_threads=threads, out=out)
+        with compiled_for_devices():
+            if self.target == SIMULATED:
+                compile_call(pipeline, inputs, self.params, out)
+                simulates()
+            found = pipeline(**inputs, **self.params, num_threads=threads, out=out)
         assert_same(pipeline, self.expected, list(found) if isinstance(found, tuple) else [found], self.case.slack)
         for name, a in self.inputs.items():
             assert np.array_equal(a, inputs[name], equal_nan=a.dtype.kind == "f"), f"{name} was written to"

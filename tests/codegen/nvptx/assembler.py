@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from pantile.errors import InternalError
 from pantile.target import Target
 
 _ASSEMBLER = shutil.which("ptxas")
@@ -23,7 +24,8 @@ def assembled(text: str, target: Target, *options: str) -> str:
     assert _ASSEMBLER is not None
     command = [_ASSEMBLER, "-v", "-arch", _OLDEST.get(target.cpu, target.cpu), *options, "-o", "/dev/null", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=_SECONDS)
-    assert done.returncode == 0, f"ptxas refuses the generated code: {done.stdout}{done.stderr}"
+    if done.returncode != 0:
+        raise InternalError(f"ptxas refuses the generated code: {done.stdout}{done.stderr}")
     return done.stdout + done.stderr
 
 

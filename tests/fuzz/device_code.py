@@ -1,0 +1,38 @@
+"""Simulated kernels become code of a device, too: what code generation gets wrong, no simulator sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from unittest.mock import patch
+
+from pantile.backends.cuda import Cuda
+from pantile.backends.cuda_sim import SimulatedCuda
+from pantile.ir.nodes import Program
+from pantile.runtime.cuda.code import CudaCode
+from pantile.target import Target
+from pantile.target.description import CUDA
+
+from ..codegen.nvptx.assembler import assembled, has_assembler
+
+_QUICKLY = "-O1"  # nobody runs it: what is refused is refused at every level
+_simulated = SimulatedCuda.artifact
+_taken: set[str] = set()  # PTX that the assembler has taken in this process
+
+
+@contextmanager
+def compiled_for_devices() -> Iterator[None]:
+    """Inside, what is compiled for the simulator is compiled to PTX from the same kernels, for the same variant, and
+    assembled where there is an assembler."""
+    with patch.object(SimulatedCuda, "artifact", _artifact):
+        yield
+
+
+def _artifact(self: SimulatedCuda, program: Program, text: str, target: Target, debug: bool) -> bytes:
+    device = replace(target, architecture=CUDA)
+    for ptx in CudaCode.from_bytes(Cuda().artifact(program, text, device, debug)).ptx:
+        if has_assembler and ptx not in _taken:
+            assembled(ptx, device, _QUICKLY)
+            _taken.add(ptx)
+    return _simulated(self, program, text, target, debug)
