@@ -41,6 +41,8 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 
 # Nearly all tests are about other things than how `auto` schedules: what names no schedule is computed plainly.
 os.environ["PANTILE_SCHEDULE"] = "plain"
+# A warning is an error in processes that tests start, too, such as that of a search which failed.
+os.environ["PYTHONWARNINGS"] = "error::UserWarning"
 # Each pass is held to what it guarantees.
 os.environ["PANTILE_VERIFY"] = "1"
 

@@ -109,6 +109,42 @@ def test_what_a_sum_needs_leaves_the_loops_that_become_blocks() -> None:
         np.testing.assert_allclose(p.with_schedule(schedule)(**arrays), p.reference(**arrays), rtol=1e-5)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(4, 131), (5, 131), (8, 512)])
+def test_flat_products_whose_columns_side_by_side_are_tasks(rows: int, columns: int) -> None:
+    """Few rows give threads too few tasks, so that the loops over columns are parallel, too."""
+    p, two = matrix_product(), replace(ORDINARY, cores=2, threads=2)
+    problem = problem_of(p, two, a=(rows, 64), b=(64, columns))
+    found = list(sums(problem, STRATEGIES["kernel"]().find(problem).schedule, "c"))
+    assert '.parallel("j_o_c")' in repr(found[-1].on("c"))
+    a, b = np.ones((rows, 64), np.float32), np.arange(64 * columns, dtype=np.float32).reshape(64, columns)
+    assert (p.with_schedule(found[-1])(a=a, b=b) == a @ b).all()
+    assert Auto().find(problem).schedule
+
+
+def test_copies_inside_loops_in_strips_are_no_stages_of_the_pipeline() -> None:
+    """What goes by strips in parallel may copy a factor for each: that has dims, and no extents of its own."""
+    one = replace(ORDINARY, cores=1, threads=1)
+    found = Auto().find(problem_of(transposed(), one, a=(64, 131), b=(512, 131))).schedule
+    assert "b_near" in found and ".parallel(" in repr(found.on("out"))
+
+
+@pytest.mark.parametrize("dims", ["n y x", "j_o i_i j_i"])
+def test_a_reader_around_blocks_has_dims_of_its_own(dims: str) -> None:
+    """Also where these are called as loops over blocks would be."""
+    n, y, x = pt.vars(dims)
+    p_dim = pt.Var("p")
+    a, b, ab, out = pt.Input("a", "float32", ndim=3), pt.Input("b", "float32", ndim=2), pt.Func("ab"), pt.Func("out")
+    k = pt.RDom((0, b.shape[0]), name="k")
+    ab[p_dim, i, j] = pt.sum(a[p_dim, i, k[0]] * b[k[0], j], over=k)
+    out[n, y, x] = pt.maximum(ab[n, y, x], 0)
+    p = pt.Pipeline(out, shape=(*a.shape[:2], b.shape[1]))
+    problem = problem_of(p, ORDINARY, a=(3, 100, 64), b=(64, 48))
+    inside = list(sums(problem, STRATEGIES["naive"]().find(problem).schedule, "ab"))[-1]
+    assert "compute_at" in inside.on("ab").verbs and f'.parallel("{n.name}")' in repr(inside.on("out"))
+    arrays = {"a": np.ones((2, 9, 7), np.float32), "b": np.ones((7, 37), np.float32)}
+    assert (p.with_schedule(inside)(**arrays) == 7).all()
+
+
 def test_a_product_of_matrices_as_a_person_would_schedule_it() -> None:
     two = replace(ORDINARY, cores=2, threads=2)
     problem = problem_of(matrix_product(), two, a=(1024, 1024), b=(1024, 1024))

@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable
 from typing import BinaryIO
 
+from pantile.kept import NotFound
+
 _SECONDS = 60
 _PATIENCE = 4  # times as long by the clock, for what waits and what runs beside others
 
@@ -44,6 +46,7 @@ def forked(work: Callable[[BinaryIO], None], seconds: int) -> tuple[int, int]:
             signal.signal(limit, signal.SIG_DFL)  # whatever whoever started the tests makes of them
         signal.setitimer(signal.ITIMER_PROF, seconds)
         signal.alarm(_PATIENCE * seconds)
+        warnings.simplefilter("error", NotFound)  # a search that fails is no reason to compute plainly here
         with os.fdopen(writer, "wb") as pipe:
             work(pipe)
     finally:

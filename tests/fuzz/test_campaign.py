@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import warnings
 from argparse import Namespace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from pantile.backends.cuda_sim import ReadyForSimulator
 from pantile.errors import InternalError, RunError
 from pantile.graph.nodes import Graph
 from pantile.ir.nodes import Program
+from pantile.kept import NotFound
 from pantile.runtime.cuda import driver
 from pantile.runtime.cuda.failures import Crashed
 from pantile.target import GPUS, Target
@@ -123,6 +125,23 @@ def test_what_fails_while_schedules_are_drawn_is_a_program(monkeypatch: pytest.M
     names: dict[str, object] = {}
     exec(compile(text, "<program>", "exec"), names)
     assert isinstance(names["pipeline"], pt.Pipeline)
+
+
+def test_a_search_that_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its warning, that a pipeline runs plainly instead, is an error in campaigns."""
+
+    def falls_back(seed: int, schedules: int, strategies: int, target: str, skip: int, tell: Tell) -> None:
+        tell(Begun(0, "prepare", "# seed"))
+        try:
+            warnings.warn("it runs plainly", NotFound, stacklevel=1)
+        except NotFound:
+            tell(Ended(0, "prepare", EXCEPTION))
+        else:
+            tell(Ended(0, "prepare", RIGHT))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as outside of tests
+        assert run(monkeypatch, tmp_path, falls_back, [1]).outcomes == {("prepare", EXCEPTION): 1}
 
 
 def test_behind_a_crash_the_other_ways_are_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -207,9 +207,7 @@ class _Search:
         """With dear stages of a kind in other loops, one after the other, or where there are many, all alike: few
         pipelines have any, so that no step is kept for them. What a change must promise is a part of what these take:
         one of three products that are alike is a third of the time."""
-        before, least = best, self.worth * best.price.seconds
-        dear = {s.name for s in best.price.stages if s.seconds > least and kind not in self.without}
-        names = [s.name for s in self.problem.graph.stages if s.name in dear]
+        before, names = best, self._dear(best, kind)
         for some in [names] if len(names) > MANY else [[name] for name in names]:
             ways = [self.priced.candidate(f"{before.name}, {some[0]} in {kind}", schedule)
                     for schedule in self._alike(LOOPS[kind], best.schedule, some)]  # fmt: skip
@@ -239,6 +237,13 @@ class _Search:
             if may_matter(together.get(stage, (stage,))):
                 yield f"{best.name}, {stage} resized", schedule
 
+    def _dear(self, best: Candidate, ingredient: str) -> list[str]:
+        """Stages of the pipeline, not copies that a schedule makes, that an ingredient is tried on, producers first."""
+        if ingredient in self.without:
+            return []
+        dear = {s.name for s in best.price.stages if s.seconds > self.worth * best.price.seconds}
+        return [s.name for s in self.problem.graph.stages if s.name in dear]
+
     def _may_matter(self, best: Candidate) -> Callable[[Collection[str]], bool]:
         """Whether a change of some stages can be worth it: if they took no time at all, would that be seen?"""
         seconds = _by_stage(best)
@@ -246,8 +251,7 @@ class _Search:
 
     def _in_even_strips(self, best: Candidate) -> Candidate:
         """With dear stages in strips of other lengths, where that is cheaper at all: the same loops run less often."""
-        least = self.worth * best.price.seconds
-        for name in [s.name for s in best.price.stages if s.seconds > least and "strips" not in self.without]:
+        for name in self._dear(best, "strips"):
             for schedule in even_strips(self.problem, best.schedule, name):
                 found = self.priced.candidate(f"{best.name}, {name} in even strips", schedule)
                 best = found if found is not None and found.seconds < best.seconds * (1 - AS_DEAR) else best
@@ -276,8 +280,7 @@ class _Search:
 
     def _in_tiles(self, best: Candidate) -> Candidate:
         """With dear stages that turn pictures in tiles, where these are not much more work: what moves is not known."""
-        least = self.worth * best.price.seconds
-        for name in [s.name for s in best.price.stages if s.seconds > least and "turned" not in self.without]:
+        for name in self._dear(best, "turned"):
             schedule = in_tiles(self.problem, best.schedule, name)
             found = self.priced.candidate(f"{best.name}, {name} in tiles", schedule) if schedule is not None else None
             if found is not None and _work(found) <= _work(best) * (1 + MORE_WORK):
@@ -286,9 +289,8 @@ class _Search:
 
     def _by_copies(self, best: Candidate) -> Candidate:
         """With dear stages that transpose pictures in tiles of copies: what that spares is not in the price."""
-        least = self.worth * best.price.seconds
-        for name in [s.name for s in best.price.stages if s.seconds > least and "transposed" not in self.without]:
-            schedule = by_copies(self.problem, best.schedule, name) if name in self.problem.graph.stage else None
+        for name in self._dear(best, "transposed"):
+            schedule = by_copies(self.problem, best.schedule, name)
             if schedule is not None:
                 best = self.priced.candidate(f"{best.name}, {name} by copies", schedule) or best
         return best

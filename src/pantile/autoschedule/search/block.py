@@ -8,7 +8,7 @@ own, and are squares, of which it cuts through the fewest, or as wide as others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -144,8 +144,9 @@ class Block:
         """Iterations of a loop around blocks."""
         cut = {self.s.vector: self.lanes, self.rows: self.height}
         sizes = {self.loops[n][0]: -(-self.s.extents[n] // size) for n, size in cut.items()}
-        if self.columns > 1 and loop == self.of_columns[0]:
-            return -(-self._count(self.column) // self.columns)
+        if self.columns > 1 and loop in self.of_columns:
+            blocks = sizes.get(self.column) or self.s.extents[self.column]
+            return -(-blocks // self.columns) if loop == self.of_columns[0] else self.columns
         return sizes.get(loop) or self.s.extents[loop]
 
     @cached_property
@@ -156,8 +157,10 @@ class Block:
 
     @cached_property
     def loops(self) -> dict[str, tuple[str, str]]:
-        """The two loops that each one becomes that is cut into blocks."""
-        taken = {*self.s.extents, *self.s.stage.dims}
+        """The two loops that each one becomes that is cut into blocks, here and in what reads the sums."""
+        graph = self.s.problem.graph
+        readers = [graph.stage[name] for name in graph.consumers[self.s.stage.name]]
+        taken = {*self.s.extents, *(d for stage in (self.s.stage, *readers) for d in stage.dims)}
         found = {}
         for loop in (self.s.vector, self.rows, self.term):
             found[loop] = (fresh_name(loop, "_o", taken), fresh_name(loop, "_i", taken))
@@ -184,13 +187,13 @@ class Block:
         domain = [r.name for r in self.s.definition.domain if r.name != self.term]
         return [*domain, *self.loops[self.term]]
 
-    def _parallel(self, chain: StageSchedule) -> StageSchedule:
-        """The outermost loops, as many as give each thread some tasks."""
+    def _parallel(self, chain: StageSchedule, names: Mapping[str, str] | None = None) -> StageSchedule:
+        """The outermost loops, as many as give each thread some tasks, by the names that they have in the chain."""
         tasks = 1
         for name in self._around():
             if tasks < TASKS * self.s.problem.machine.threads:
                 tasks *= self._count(name)
-                chain = chain.parallel(name)
+                chain = chain.parallel((names or {}).get(name, name))
         return chain
 
     def _cut(self, chain: StageSchedule, vector: str, rows: str) -> StageSchedule:
@@ -227,7 +230,7 @@ class Block:
         around = [names.get(n, n) for n in self._around()]
         chain = self._cut(on(reader.name).compute_root(), names[s.vector], names[self.rows])
         chain = chain.reorder(*around, row, lane).vectorize(lane).unroll(row)
-        yield self._parallel(chain)
+        yield self._parallel(chain, names)
         found = on(s.stage.name).compute_at(reader.name, around[-1])
         found = found.vectorize(s.vector, self.lanes).unroll(self.rows, self.height).update(0)
         found = found.split(self.term, *self.loops[self.term], self.terms)

@@ -30,7 +30,7 @@ def even_strips(problem: Problem, schedule: Schedule, name: str) -> Iterator[Sch
     if found is None:
         return
     k, rows, step, dim = found
-    if any(_is_scaled(problem, name, other, dim) for other in _inside(schedule, name)):
+    if any(_is_scaled(problem, name, other, dim) for other in _inside(problem, schedule, name)):
         return
     _, inner, length = chain.directives[k].args[1:]
     unit = lcm(prod(_factors(chain.directives[k + 1 :], str(inner))), 1 + step % 2)
@@ -64,8 +64,9 @@ def _split(problem: Problem, chain: StageSchedule, name: str) -> tuple[int, int,
     return None
 
 
-def _inside(schedule: Schedule, name: str) -> Iterator[str]:
-    return (n for g in groups(schedule) if g.root == name for n in g.members)
+def _inside(problem: Problem, schedule: Schedule, name: str) -> Iterator[str]:
+    """The stages that are computed in the loops of another one. Copies are none: they have dims of their own."""
+    return (n for g in groups(schedule) if g.root == name for n in g.members if n in problem.graph.stage)
 
 
 def _is_scaled(problem: Problem, name: str, other: str, dim: str) -> bool:
