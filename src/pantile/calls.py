@@ -144,7 +144,7 @@ class Calls:
             if has_waited:
                 call.clock.note(threads, perf_counter() - start)
             self.latest = call  # for `explain`
-        return self._results(filled)
+        return self._results(self.outputs, filled, out)
 
     def known(self, given: Mapping[str, Any]) -> Known:
         """What calls of this kind know of extents: how many channels a pixel has, where there are a few, or how many

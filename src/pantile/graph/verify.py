@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import numpy as np
+
 from .. import verifying
 from ..errors import InternalError
 from ..expr.nodes import Bits, Cast, Const, Expr, Load, Op, Var
@@ -63,6 +65,8 @@ class _Verifier:
         self.require(not options, f"options of every call are the names of arguments: {sorted(options)}")
         for i in graph.inputs:
             self.require(len(i.known) in (0, i.ndim), f"known extents of {i.name} are of another rank than {i.ndim}")
+            plain = i.table is None or type(i.table) is np.ndarray
+            self.require(plain, f"the table {i.name} is not a plain NumPy array, but {type(i.table).__name__}")
             fits = i.table is None or (i.table.dtype == i.dtype.numpy and i.table.shape == i.known)
             self.require(fits, f"the table {i.name} is of another kind")
 

@@ -108,16 +108,19 @@ class Arguments:
 
 
 def as_array(wanted: Array, given: Any) -> NDArray:
-    """What was given, as a NumPy array; other array types are viewed through their own protocols."""
+    """What was given, as an array of NumPy's own class, whose attributes say where its memory is; those of subclasses
+    may say anything. Other array types are viewed through their own protocols."""
     if type(given) is np.ndarray:
         return given
-    check_unmasked(wanted, given)
     if given is None:
         raise UserError(f"{wanted.label} is missing; pass {wanted.name}=<array of {wanted.dtype.numpy}>")
     try:
+        check_unmasked(wanted, given)
         if hasattr(given, "__dlpack__") and not hasattr(given, "__array__"):
             return np.from_dlpack(given)
         return np.asarray(given)
+    except UserError:
+        raise
     except Exception as error:
         raise not_an_array(wanted, given, error) from error
 
@@ -216,13 +219,28 @@ def as_number(wanted: Number, given: Any) -> bool | int | float:
     """The number in its param's type: checked for range, rounded."""
     if given is None:
         raise UserError(f"{wanted.label} is missing; pass {wanted.name}=<{wanted.dtype}>")
-    is_scalar = isinstance(given, (np.generic, np.ndarray)) and given.ndim == 0 and given is not np.ma.masked
-    value = given.item() if is_scalar and given.dtype.kind not in "mM" else given
-    if not isinstance(value, (bool, int, float)):
+    value = _plain_number(given)
+    if value is None:
         raise UserError(f"{wanted.label} is given {shown(given)}, which is not a number of {wanted.dtype}")
     if wanted.dtype.is_float:
         return _as_float(wanted, value)
     return _as_bool(wanted, value) if wanted.dtype.is_bool else _as_int(wanted, value)
+
+
+def _plain_number(given: Any) -> bool | int | float | None:
+    """A number of Python's own classes, since those of subclasses may compare and convert as they like; None if it is
+    none."""
+    kind = type(given)
+    if issubclass(kind, (np.generic, np.ndarray)) and given is not np.ma.masked:
+        scalar = np.asarray(given)
+        given = scalar.item() if not scalar.ndim and scalar.dtype.kind not in "mM" else None
+        kind = type(given)
+    if kind is float or kind is int or kind is bool:
+        number: bool | int | float = given
+        return number
+    if issubclass(kind, int):
+        return int.__int__(given)
+    return float.__float__(given) if issubclass(kind, float) else None
 
 
 def _as_bool(wanted: Number, value: bool | int | float) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from .arguments import AnyArray, Array, NDArray, as_array, layout_of
-from .outputs import Shape, check_apart, given_outputs, new_array
+from .outputs import Shape, check_apart, given_outputs, new_array, returned
 
 
 class Arrays(Protocol):
@@ -43,8 +43,8 @@ class Arrays(Protocol):
     ) -> list[AnyArray]:  # fmt: skip
         """New arrays in the place of None."""
 
-    def results(self, filled: list[AnyArray]) -> list[Any]:
-        """What callers get."""
+    def results(self, wanted: Sequence[Array], filled: list[AnyArray], out: Any) -> list[Any]:
+        """What callers get: what they gave as `out=`, and new arrays."""
 
     def on_host(self, a: AnyArray) -> NDArray:
         """To be read by NumPy."""
@@ -83,8 +83,8 @@ class NumpyArrays:
         ]
 
     @staticmethod
-    def results(filled: list[Any]) -> list[Any]:
-        return filled
+    def results(wanted: Sequence[Array], filled: list[Any], out: Any) -> list[Any]:
+        return filled if out is None else returned(wanted, filled, out)
 
     @staticmethod
     def on_host(a: Any) -> NDArray:

@@ -23,11 +23,7 @@ def given_outputs(wanted: Sequence[Array], out: Any) -> list[Any]:
     """`out=` as one entry per output; None stands for a new array."""
     if out is None:
         return [None] * len(wanted)
-    given = one_each(wanted, out)
-    for a, o in zip(wanted, given, strict=True):
-        if type(o) is not np.ndarray:
-            check_is_numpy(a, o, "a NumPy array")
-    return given
+    return [as_output(a, o, "a NumPy array") for a, o in zip(wanted, one_each(wanted, out), strict=True)]
 
 
 def one_each(wanted: Sequence[Array], out: Any) -> list[Any]:
@@ -39,11 +35,20 @@ def one_each(wanted: Sequence[Array], out: Any) -> list[Any]:
     return given
 
 
-def check_is_numpy(wanted: Array, given: Any, instead: str) -> None:
-    """Refuse what is neither None nor an array of NumPy's; `instead`: what could be given."""
-    if given is not None and not isinstance(given, np.ndarray):
-        raise UserError(f"{wanted.label} cannot be written into {type(given).__name__}; pass {instead} as out=")
+def as_output(wanted: Array, given: Any, instead: str) -> NDArray | None:
+    """The memory of what is given as an array of NumPy's own class, whose attributes say where that is; None for None.
+    `instead`: what could be given."""
+    if given is None or type(given) is np.ndarray:
+        return given
     check_unmasked(wanted, given)
+    if not issubclass(type(given), np.ndarray):
+        raise UserError(f"{wanted.label} cannot be written into {type(given).__name__}; pass {instead} as out=")
+    return np.asarray(given)
+
+
+def returned(wanted: Sequence[Array], filled: Sequence[Any], out: Any) -> list[Any]:
+    """What was given as `out=`, and new arrays where nothing was."""
+    return [a if o is None else o for a, o in zip(filled, one_each(wanted, out), strict=True)]
 
 
 def stated_shape(wanted: Array, shape: tuple[Any, ...]) -> Shape:

@@ -50,6 +50,9 @@ class Tensor:
         self.seen, self._address, self.dtype, self._ordinal, self.shape = seen, address, kind, ordinal, seen.shape
         self._torch = torch
 
+    def as_subclass(self, kind: type) -> Any:
+        return kind(self._torch, self.seen, self._address, self.dtype, self._ordinal)
+
     def stride(self) -> tuple[int, ...]:
         return tuple(s // self.seen.itemsize for s in self.seen.strides)
 

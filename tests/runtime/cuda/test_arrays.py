@@ -213,3 +213,64 @@ def test_a_read_only_array_is_no_output(fake: FakeDriver) -> None:
 def test_a_masked_array_is_refused(fake: FakeDriver) -> None:
     with pytest.raises(pt.UserError, match="it has a mask, which would be ignored"):
         doubled()(img=Interfaced(fake, A, mask=object()))
+
+
+# ---- arrays that say what is not true
+
+
+def test_a_tensor_of_another_class_is_as_large_as_its_memory(fake: FakeDriver, torch: FakeTorch) -> None:
+    class Boasting(Tensor):
+        shape = property(lambda self: (99, 99), lambda self, value: None)
+        is_cuda = property(lambda self: False)  # type: ignore[assignment]
+
+        def stride(self) -> tuple[int, ...]:
+            return (99, 1)
+
+        def data_ptr(self) -> int:
+            return 16
+
+    made = torch.tensor(A)
+    given, out = (Boasting(torch, t.seen, t._address, t.dtype) for t in (made, torch.tensor(np.zeros_like(A))))
+    assert (doubled()(img=given).seen == 2 * A).all()
+    assert doubled()(img=made, out=out) is out and (out.seen == 2 * A).all()
+
+
+def test_an_array_of_a_class_derived_from_cupys_exports_its_memory(fake: FakeDriver, cupy: FakeCupy) -> None:
+    packed = Packed(fake, A, 2)
+
+    class Boasting(cupy.ndarray):
+        __dlpack__, __dlpack_device__ = packed.__dlpack__, packed.__dlpack_device__
+
+    given = Boasting(packed.seen, 16)
+    given.shape, given.strides = (99, 99), (396, 4)
+    result = doubled()(img=given)
+    assert type(result) is cupy.ndarray and (result.seen == 2 * A).all()
+
+
+def test_results_keep_their_extents(fake: FakeDriver) -> None:
+    result = doubled()(img=Interfaced(fake, A))
+    for name, value in (("shape", (99, 99)), ("strides", (396, 4)), ("address", 16), ("dtype", None)):
+        with pytest.raises(AttributeError, match=f"the {name} of an array on a GPU cannot be changed"):
+            setattr(result, name, value)
+    assert (doubled()(img=result).numpy() == 4 * A).all()
+
+
+@pytest.mark.parametrize("changed", [{"shape": (33, -66)}, {"strides": (4,)}, {"shape": (33.5, 66)}, {"shape": None}])
+def test_an_array_that_says_nonsense_of_itself(fake: FakeDriver, changed: dict[str, Any]) -> None:
+    with pytest.raises(pt.UserError, match="is given Interfaced, which is not an array: "):
+        doubled()(img=Interfaced(fake, A, **changed))
+
+
+def test_an_output_of_a_class_derived_from_numpys_is_as_large_as_its_memory(fake: FakeDriver) -> None:
+    class Boasting(np.ndarray[Any, Any]):
+        shape = property(lambda self: A.shape)  # type: ignore[assignment]
+        strides = property(lambda self: A.strides)  # type: ignore[assignment]
+
+        def __dlpack_device__(self) -> Any:
+            raise AssertionError("nobody needs to ask")
+
+    out = np.zeros((2, 2), np.float32).view(Boasting)
+    with pytest.raises(pt.UserError, match=r"but out= is an array of shape \(2, 2\)"):
+        doubled()(img=A, out=out)
+    whole = np.zeros_like(A).view(Boasting)
+    assert doubled()(img=A, out=whole) is whole and (np.asarray(whole) == 2 * A).all()

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import UserError
 from ..arguments import AnyArray, Array, NDArray, as_array, known_strides, layout_of
-from ..outputs import Shape, check_apart, check_is_numpy, one_each
+from ..outputs import Shape, as_output, check_apart, one_each, returned
 from .device import device
 from .libraries import view_of
 from .memory import host_array
@@ -83,8 +83,9 @@ class CudaArrays:
         ]
 
     @staticmethod
-    def results(filled: list[Any]) -> list[Any]:
-        return [a.given if type(a) is View else a for a in filled]
+    def results(wanted: Sequence[Array], filled: list[Any], out: Any) -> list[Any]:
+        made = [a.given if type(a) is View else a for a in filled]
+        return made if out is None else returned(wanted, made, out)
 
     @staticmethod
     def on_host(a: Any) -> NDArray:
@@ -102,10 +103,7 @@ def _alignment(a: Any) -> int:
 
 def _output(wanted: Array, given: Any) -> Any:
     seen = view_of(wanted, given)
-    if seen is not None:
-        return seen
-    check_is_numpy(wanted, given, "a NumPy array, or one on the GPU,")
-    return given
+    return as_output(wanted, given, "a NumPy array, or one on the GPU,") if seen is None else seen
 
 
 def _layout_of(a: Any) -> object:

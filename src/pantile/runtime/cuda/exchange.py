@@ -6,6 +6,7 @@ A DLPack capsule is read and kept, never consumed: whoever made it frees its arr
 from __future__ import annotations
 
 import ctypes
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,7 @@ def by_dlpack(given: Any) -> Exchanged:
     kind, shape = _KINDS[t.code], tuple(t.shape[: t.ndim])
     size = t.bits // 8
     strides = tuple(s * size for s in t.strides[: t.ndim]) if t.strides else in_c_order(shape, size)
+    _check_extents(shape, strides)
     name = kind if kind == "bool" else f"{kind}{t.bits}"
     return Exchanged(t.device_id, (t.data or 0) + t.byte_offset, shape, strides, name, True, 0, capsule)
 
@@ -84,6 +86,11 @@ def in_c_order(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(reversed(strides[: len(shape)]))
 
 
+def _check_extents(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    if len(strides) != len(shape) or min(shape, default=0) < 0:
+        raise TypeError(f"it says that it has the shape {shape} and the strides {strides}")
+
+
 # ---- the CUDA array interface
 
 
@@ -92,15 +99,17 @@ def by_interface(given: Any) -> Exchanged:
     said = given.__cuda_array_interface__
     if said.get("mask") is not None:
         raise TypeError("it has a mask, which would be ignored")
-    dtype, shape = np.dtype(said["typestr"]), tuple(said["shape"])
+    dtype, shape = np.dtype(said["typestr"]), tuple(map(operator.index, said["shape"]))
     address, read_only = said["data"]
     strides = said.get("strides")
-    strides = in_c_order(shape, dtype.itemsize) if strides is None else tuple(strides)
+    strides = in_c_order(shape, dtype.itemsize) if strides is None else tuple(map(operator.index, strides))
+    _check_extents(shape, strides)
     stream = said.get("stream")
     # Numba and others leave bfloat16 without a type of NumPy's.
     name = "bfloat16" if dtype.kind == "V" and dtype.itemsize == 2 else dtype.str
     running = 0 if stream in (None, LEGACY_STREAM) else int(stream)
-    return Exchanged(_device_of(address or 0), address or 0, shape, strides, name, not read_only, running, given)
+    place = operator.index(address or 0)
+    return Exchanged(_device_of(place), place, shape, strides, name, not read_only, running, given)
 
 
 def _device_of(address: int) -> int:

@@ -52,12 +52,14 @@ viewers: dict[type, Viewer] = dict.fromkeys((np.ndarray, list, tuple, type(None)
 
 
 def _found(given: Any) -> Library | None:
-    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
-    if torch is not None and isinstance(given, getattr(torch, "Tensor", ())):
-        return _torch(torch)
-    if cupy is not None and isinstance(given, getattr(cupy, "ndarray", ())):
-        return _cupy(cupy)
     kind = type(given)
+    if issubclass(kind, np.ndarray):
+        return None
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if torch is not None and issubclass(kind, getattr(torch, "Tensor", ())):
+        return _torch(torch)
+    if cupy is not None and issubclass(kind, getattr(cupy, "ndarray", ())):
+        return _cupy(cupy)
     return OTHERS if hasattr(kind, "__dlpack_device__") or hasattr(given, "__cuda_array_interface__") else None
 
 
@@ -99,7 +101,7 @@ class Torch:
     """Tensors."""
 
     def __init__(self, torch: Any) -> None:
-        self._torch = torch
+        self._torch, self._tensor = torch, torch.Tensor
         # What compiled PyTorch itself asks; the public ways take longer to find out about their arguments.
         raw = getattr(torch, "_C", None)
         of_stream = getattr(raw, "_cuda_getCurrentRawStream", None)
@@ -113,6 +115,7 @@ class Torch:
         self._strides: dict[Shape, tuple[int, ...]] = {}  # of arrays in C order, by shape
 
     def view(self, wanted: Array, given: Any) -> View | None:
+        given = self._plain(given)
         if not given.is_cuda:
             return None
         if given.requires_grad:
@@ -124,6 +127,10 @@ class Torch:
             seen_as(wanted, str(kind).removeprefix("torch."))
         key = kind, given.shape, given.stride(), given.get_device(), address % LONGEST_ACCESS
         return View(given, self, self._layouts.get(key) or self._layout(*key, wanted.dtype), address)
+
+    def _plain(self, given: Any) -> Any:
+        """A subclass may say anything of itself; PyTorch's own class says where the memory is."""
+        return given if type(given) is self._tensor else self._tensor.as_subclass(given, self._tensor)
 
     def new(self, wanted: DType, shape: Shape, ordinal: int, stream: int) -> View:
         kind = self._types[wanted.name]
@@ -179,6 +186,8 @@ class Cupy:
         return int(self._cupy.cuda.get_current_stream().ptr)
 
     def view(self, wanted: Array, given: Any) -> View | None:
+        if type(given) is not self._cupy.ndarray:  # a subclass may say anything of itself, but exports its memory
+            return _by_protocol(self, wanted, given)
         held = seen_as(wanted, "bfloat16") if given.dtype.name == "bfloat16" else given.dtype
         address = given.data.ptr
         return View(given, self, layout(given.device.id, address, given.shape, given.strides, held), address)
@@ -203,21 +212,11 @@ class Others:
     """Who speaks DLPack or the CUDA array interface; results are arrays of ours."""
 
     def view(self, wanted: Array, given: Any) -> View | None:
-        if isinstance(given, DeviceArray):
+        if type(given) is DeviceArray:
             held = seen_as(wanted, given.dtype.name)
             laid_out = layout(given.device, given.address, given.shape, given.strides, held)
             return View(given, self, laid_out, given.address, given.stream)
-        try:
-            said = _exchanged(given)
-            if said is None:
-                return None
-            held = seen_as(wanted, said.type_name)
-        except UserError:
-            raise
-        except Exception as error:
-            raise not_an_array(wanted, given, error) from error
-        laid_out = layout(said.ordinal, said.address, said.shape, said.strides, held, said.writeable)
-        return View(given, self, laid_out, said.address, said.stream, said.keeps)
+        return _by_protocol(self, wanted, given)
 
     def new(self, wanted: DType, shape: Shape, ordinal: int, stream: int) -> View:
         made = DeviceArray(device(ordinal), shape, wanted, stream)
@@ -232,6 +231,21 @@ class Others:
 
     def contiguous(self, name: str) -> str:
         return f"a contiguous copy of {name}"
+
+
+def _by_protocol(library: Library, wanted: Array, given: Any) -> View | None:
+    """Of an array that says where it is; None if that is not on a GPU."""
+    try:
+        said = _exchanged(given)
+        if said is None:
+            return None
+        held = seen_as(wanted, said.type_name)
+    except UserError:
+        raise
+    except Exception as error:
+        raise not_an_array(wanted, given, error) from error
+    laid_out = layout(said.ordinal, said.address, said.shape, said.strides, held, said.writeable)
+    return View(given, library, laid_out, said.address, said.stream, said.keeps)
 
 
 def _exchanged(given: Any) -> Exchanged | None:

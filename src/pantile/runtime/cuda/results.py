@@ -31,16 +31,30 @@ _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_
 class DeviceArray:
     """A C-ordered array on a GPU. `numpy()` copies it to the host."""
 
+    shape: Shape
+    strides: tuple[int, ...]
+    dtype: DType
+    device: int
+    stream: int
+    nbytes: int
+    address: int
+    _device: Device
+
     def __init__(self, device: Device, shape: Shape, dtype: DType, stream: int) -> None:
-        self.shape, self.dtype, self.device, self.stream = tuple(shape), dtype, device.ordinal, stream
-        self.strides = in_c_order(self.shape, dtype.bytes)
-        self.nbytes = prod(self.shape) * dtype.bytes
-        self._device = device
+        shape, nbytes = tuple(shape), prod(shape) * dtype.bytes
+        self.__dict__.update(
+            shape=shape, strides=in_c_order(shape, dtype.bytes), dtype=dtype, device=device.ordinal, stream=stream,
+            nbytes=nbytes, _device=device,
+        )  # fmt: skip
         entered = device.enter()
         try:
-            self.address = pool(device).take(self.nbytes, stream) if self.nbytes else 0
+            self.__dict__["address"] = pool(device).take(nbytes, stream) if nbytes else 0
         finally:
             device.leave(entered)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Calls rely on what it says of its memory."""
+        raise AttributeError(f"the {name} of an array on a GPU cannot be changed")
 
     def __del__(self) -> None:
         if getattr(self, "address", 0):
