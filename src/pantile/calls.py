@@ -6,10 +6,9 @@ regions. All checks of a kind happen before its first call; only the overlap of 
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import inf, prod
+from math import inf
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -53,6 +52,7 @@ from .scheduled import Known, Scheduled, Sort, Timings
 
 _MOST_KINDS = 256  # remembered; a param that decides regions may make any number of them
 Kind = tuple[object, ...]
+Find = Callable[[Mapping[str, Any]], None]
 
 
 class Timed(NamedTuple):
@@ -105,12 +105,10 @@ class Calls:
             self.arrays.given,
         )
         self.outputs = _outputs(graph)
-        self._names = [i.name for i in graph.inputs]
         self.timings: Timings = {} if timings is None else timings
         self._asked, self._by_hand, self._by_size = asked, by_hand, by_size
         self.rewritten = self._rewritten()
         self._scheduled: dict[Sort, Scheduled] = {}
-        self._pictures = [i for i in graph.arguments if i.ndim >= LEAST_AXES]
         self.general = self.adopt(((), 0), asked, by_hand=by_hand)
         deciding = region_scalars(graph)
         self._deciding = [k for k, p in enumerate(graph.params) if p.name in deciding]
@@ -124,12 +122,19 @@ class Calls:
         for_users_stages = self._by_hand and self._asked and found.made.isdisjoint(self._asked)
         return Rewritten(self.graph) if for_users_stages else found
 
-    def run(self, given: Mapping[str, Any], out: Any, num_threads: int | None) -> list[Any]:
-        """Run compiled code; the output arrays."""
+    def run(
+        self, given: Mapping[str, Any], out: Any, num_threads: int | None, find: Find | None = None
+    ) -> list[Any]:
+        """Run compiled code; the output arrays. `find`: has a schedule found for calls of a kind that is new."""
         threads = get_num_threads() if num_threads is None else checked_num_threads(num_threads)
         inputs, numbers = self.arguments.match(given)
         outputs = self._given_outputs(self.outputs, out)
-        call = self._call(inputs, numbers, outputs)
+        kind = self._kind(inputs, numbers, outputs)
+        call = self._kinds.get(kind)
+        if call is None:
+            if find is not None:
+                find(self._by_name(inputs, numbers))
+            call = self._noted(kind, self._prepared(inputs, numbers, outputs))
         if out is not None:
             self._check_apart(self.outputs, outputs, self.arguments.arrays, inputs)
         filled = self._filled(self.outputs, call.shapes, outputs, inputs)
@@ -138,7 +143,7 @@ class Calls:
             try:
                 has_waited = call.ready.run([*inputs, *filled], numbers, threads)
             except Far:
-                call = self._call(inputs, numbers, outputs, far=True)
+                call = self._noted(kind, self._prepared(inputs, numbers, outputs, far=True))
                 assert call.ready is not None
                 has_waited = call.ready.run([*inputs, *filled], numbers, threads)
             if has_waited:
@@ -146,25 +151,36 @@ class Calls:
             self.latest = call  # for `explain`
         return self._results(self.outputs, filled, out)
 
+    def _by_name(self, inputs: Sequence[AnyArray], numbers: Values) -> dict[str, Any]:
+        """The arguments of a call."""
+        arrays = zip(self.arguments.arrays, inputs, strict=True)
+        given = {wanted.name: a for wanted, a in arrays if wanted.table is None}
+        return given | {n.name: v for n, v in zip(self.arguments.numbers, numbers, strict=True)}
+
     def known(self, given: Mapping[str, Any]) -> Known:
         """What calls of this kind know of extents: how many channels a pixel has, where there are a few, or how many
-        planes there are.
+        planes there are. A shape may stand for an array."""
+        return self._known(self.arguments.arrays_of(self._with_stand_ins(given)))
 
-        A shape may stand for an array. What is no array at all is refused later.
-        """
-        found = []
-        for i in self._pictures:
-            shape: Any = getattr(given.get(i.name), "shape", given.get(i.name))
-            axis = few_along(shape) if isinstance(shape, tuple) and len(shape) == i.ndim else None
+    def _known(self, inputs: Sequence[AnyArray]) -> Known:
+        known = []
+        for i, a in zip(self.graph.inputs, inputs, strict=True):
+            if i.table is not None or i.ndim < LEAST_AXES or a.ndim != i.ndim:
+                continue
+            axis = few_along(a.shape)
             if axis is not None and not (i.known and i.known[axis]):
-                found.append((i.extent(i.ndim + axis), shape[axis]))
-        return tuple(found)
+                known.append((i.extent(i.ndim + axis), a.shape[axis]))
+        return tuple(known)
 
     def sort(self, given: Mapping[str, Any]) -> Sort:
         """Which calls are scheduled alike: those that know the same of extents and, where schedules are by size, whose
-        inputs are of the same size class."""
-        elements = sum(_elements(given.get(i.name)) for i in self.graph.arguments) if self._by_size else 0
-        return self.known(given), size_class(elements)
+        inputs are of the same size class. A shape may stand for an array."""
+        return self._sort(self.arguments.arrays_of(self._with_stand_ins(given)))
+
+    def _sort(self, inputs: Sequence[AnyArray]) -> Sort:
+        given = zip(self.graph.inputs, inputs, strict=True)
+        elements = sum(a.size for i, a in given if i.table is None) if self._by_size else 0
+        return self._known(inputs), size_class(elements)
 
     def adopt(
         self, sort: Sort, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False
@@ -185,7 +201,7 @@ class Calls:
         return self.adopt(sort, self._asked, like, by_hand=self._by_hand)
 
     def _for(self, inputs: Sequence[AnyArray]) -> Scheduled:
-        return self.scheduled(self.sort(dict(zip(self._names, inputs, strict=True))))
+        return self.scheduled(self._sort(inputs))
 
     def check(self, given: Mapping[str, Any]) -> tuple[dict[str, NDArray], dict[str, Any]]:
         """All that is checked before code runs; the arguments by name."""
@@ -200,7 +216,10 @@ class Calls:
     def compile(self, given: Mapping[str, Any]) -> None:
         """Compile for calls of this kind; a shape may stand for an array in C order."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
-        self._call(inputs, numbers, [None] * len(self.outputs))
+        outputs = [None] * len(self.outputs)
+        kind = self._kind(inputs, numbers, outputs)
+        if kind not in self._kinds:
+            self._noted(kind, self._prepared(inputs, numbers, outputs))
 
     def sizes(self, given: Mapping[str, Any]) -> tuple[dict[str, Shape], dict[str, bool | int | float]]:
         """The shapes of such a call's outputs by stage; its params and input extents. Shapes may stand for arrays."""
@@ -223,9 +242,7 @@ class Calls:
         return self._like(inputs, numbers)
 
     def _like(self, inputs: Sequence[AnyArray], numbers: Values) -> dict[str, Any]:
-        arrays = zip(self.arguments.arrays, inputs, strict=True)
-        shapes = {wanted.name: a.shape for wanted, a in arrays if wanted.table is None}
-        return shapes | {n.name: v for n, v in zip(self.arguments.numbers, numbers, strict=True)}
+        return {name: getattr(value, "shape", value) for name, value in self._by_name(inputs, numbers).items()}
 
     def work(self, given: Mapping[str, Any], graph: Graph | None = None) -> Work:
         """How much work such a call is, of the user's stages or of others; a shape may stand for an array."""
@@ -245,22 +262,19 @@ class Calls:
 
     # ---- one kind of call
 
-    def _call(
-        self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None], far: bool = False
-    ) -> Call:
+    def _kind(self, inputs: Sequence[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None]) -> Kind:
+        """What tells kinds of calls apart."""
         kind: Kind = tuple(self._layouts(inputs, outputs))
-        if self._deciding:
-            kind += tuple([numbers[k] for k in self._deciding])
-        call = self._kinds.get(kind)
-        if call is None or far:
-            call = self._prepared(inputs, numbers, outputs, far)
-            if len(self._kinds) >= _MOST_KINDS:
-                self._kinds.clear()
-            self._kinds[kind] = call
+        return kind + tuple([numbers[k] for k in self._deciding]) if self._deciding else kind
+
+    def _noted(self, kind: Kind, call: Call) -> Call:
+        if len(self._kinds) >= _MOST_KINDS:
+            self._kinds.clear()
+        self._kinds[kind] = call
         return call
 
     def _prepared(
-        self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None], far: bool
+        self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None], far: bool = False
     ) -> Call:
         """Check everything, then compile. `far`: memory between stages has more elements than 32 bits count."""
         scheduled = self._for(inputs)
@@ -304,7 +318,7 @@ class Calls:
                 return self._as_written._checked_by(inputs, numbers, self._as_written._for(inputs))
             if not isinstance(refusal, WrittenOutside):
                 raise
-            sort = self.sort(dict(zip(self._names, inputs, strict=True)))
+            sort = self._sort(inputs)
             if sort not in self._cropped:
                 whole = with_crops(self.graph)
                 self._cropped[sort] = Calls(whole, scheduled.asked, self.options, self._by_hand, self.timings)
@@ -375,15 +389,6 @@ def _outputs(graph: Graph) -> tuple[Array, ...]:
     return tuple(
         Array(b, t, s.ndim, s.where, "output") for s in stages for b, t in zip(s.buffers, s.dtypes, strict=True)
     )
-
-
-def _elements(value: Any) -> int:
-    """Of an array, or of what a shape or nested lists stand for; what is no array at all is refused later."""
-    try:
-        shape = getattr(value, "shape", value) if hasattr(value, "shape") or _is_shape(value) else np.shape(value)
-        return prod(map(operator.index, shape))
-    except (TypeError, ValueError, Warning):
-        return 0
 
 
 def _is_shape(value: Any) -> bool:

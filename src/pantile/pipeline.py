@@ -136,8 +136,7 @@ class Pipeline:
         """
         if positional:
             _by_name(positional)
-        self._finding.find(arguments)
-        results = self._calls.run(arguments, out, num_threads)
+        results = self._calls.run(arguments, out, num_threads, self._finding.find)
         return results[0] if len(results) == 1 else tuple(results)
 
     def reference(self, /, *positional: Any, **arguments: Any) -> Any:

@@ -82,13 +82,56 @@ def no_array() -> object:
     return pipeline()(img=object())
 
 
+class Broken:
+    """Cannot be read."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("on another device")
+
+
+class Shapeless(Broken):
+    """Does not even say how large it is."""
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError("nobody knows")
+
+
+class Silent:
+    """Says nothing of itself."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise KeyError(name)
+
+
 @must_fail("is given Broken, which is not an array: on another device")
 def array_that_cannot_be_read() -> object:
-    class Broken:
-        def __array__(self, *_: Any, **__: Any) -> Any:
-            raise TypeError("on another device")
-
     return pipeline()(img=Broken())
+
+
+@must_fail("is given Broken, which is not an array: on another device")
+def array_that_cannot_be_read_by_default() -> object:
+    return pipeline(schedule="auto")(img=Broken())
+
+
+@must_fail("is given Shapeless, which is not an array: on another device")
+def array_without_a_shape() -> object:
+    return pipeline()(img=Shapeless())
+
+
+@must_fail("is given Shapeless, which is not an array: on another device")
+def array_without_a_shape_by_default() -> object:
+    return pipeline(schedule="auto")(img=Shapeless())
+
+
+@must_fail("is given Silent, which is not an array: '__")
+def object_without_attributes() -> object:
+    return pipeline()(img=Silent())
+
+
+@must_fail("is given Silent, which is not an array: '__")
+def object_without_attributes_by_default() -> object:
+    return pipeline(schedule="auto")(img=Silent())
 
 
 @must_fail(r"given an array of >u2, in another byte order than this machine's; pass img.astype\('uint16'\)")

@@ -92,11 +92,15 @@ class Arguments:
 
     def match(self, given: Mapping[str, Any]) -> tuple[list[AnyArray], list[bool | int | float]]:
         """The arrays and numbers of a call, in order. Numbers are checked; `check_array` checks arrays."""
+        arrays, get = self.arrays_of(given), given.get
+        return arrays, [as_number(n, get(n.name, n.default)) for n in self.numbers] if self.numbers else []
+
+    def arrays_of(self, given: Mapping[str, Any]) -> list[AnyArray]:
+        """The arrays alone, of what may lack numbers."""
         if not self._known.issuperset(given):
             raise self._unknown(next(name for name in given if name not in self._known))
         as_array, get = self._as_array, given.get
-        arrays = [as_array(a, get(name)) if table is None else table for a, name, table in self._each]
-        return arrays, [as_number(n, get(n.name, n.default)) for n in self.numbers] if self.numbers else []
+        return [as_array(a, get(name)) if table is None else table for a, name, table in self._each]
 
     def _unknown(self, name: str) -> UserError:
         close = get_close_matches(name, self._names, n=1)
