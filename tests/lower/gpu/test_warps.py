@@ -136,6 +136,31 @@ def test_values_are_read_under_conditions() -> None:
         assert_agrees(q, img=picture(*size))
 
 
+@pytest.mark.parametrize("of_lane", [True, False])
+def test_values_are_asked_for_only_where_there_are_some(of_lane: bool) -> None:
+    """Where the condition fails, no rows are computed, and there is no place that others could read."""
+    img, rows, out = pt.Input("img", "float32", ndim=2), pt.Func("rows"), pt.Func("out")
+    rows[y, x] = img[y, x] * 2
+    condition = (y >= 4) & (x % 2 > 0) if of_lane else y >= 4
+    out[y, x] = pt.select(condition, rows[y - 4, pt.clamp(x * x, 0, 15)], 7.0)
+    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim")
+    q = p.with_schedule(pt.Schedule(tiles(16, rows=1), beside("rows", slides=False)))
+    for size in ((9, 16), (2, 16)):
+        assert_agrees(q, img=picture(*size))
+
+
+def test_vectors_of_values_that_one_lane_has() -> None:
+    img, rows, out = pt.Input("img", "float32", ndim=2), pt.Func("rows"), pt.Func("out")
+    rows[y, x] = img[y, x] * 2
+    out[y, x] = rows[y, x + 1] - rows[y, x]
+    p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] - 1), target="cuda-sim")
+    stage = pt.on("out").split("y", "yo", "yi", 16).split("yi", "w", "row", 4).split("x", "xo", "lane", 30)
+    stage = stage.reorder("yo", "xo", "w", "lane", "row").block("yo", "xo").warp("w").lane("lane").vectorize("row")
+    q = p.with_schedule(pt.Schedule(stage, pt.on("rows").compute_at("out", "w").lane("x")))
+    for size in SIZES:
+        assert_agrees(q, img=picture(*size))
+
+
 # Sums
 
 
@@ -214,6 +239,16 @@ def test_more_values_than_lanes() -> None:
 def test_values_that_are_not_side_by_side() -> None:
     far = pt.on("rows").compute_at("out", "w").split("x", "xo", "lane", 4).reorder("y", "lane", "xo").lane("lane")
     assert "the lanes of a warp cannot share rows" in refused(window(), tiles(30), far)
+
+
+def test_values_of_other_lanes_at_places_that_differ() -> None:
+    img, at = pt.Input("img", "float32", ndim=2), pt.Input("at", "int32", ndim=2)
+    rows, out = pt.Func("rows"), pt.Func("out")
+    rows[y, x] = img[y, x] * 2
+    out[y, x] = rows[y + x % 2, pt.clamp(at[y, x], 0, 15)]
+    p = pt.Pipeline(out, shape=at.shape, target="cuda-sim")
+    assert "lanes ask each other for values at places that differ" in refused(
+        p, tiles(32), beside("rows", slides=False))  # fmt: skip
 
 
 def test_one_lane_reads_what_another_has_stored_in_memory() -> None:

@@ -20,11 +20,11 @@ from typing import NamedTuple
 from ...analysis.interval import Scope
 from ...dataclass import dataclass
 from ...errors import UserError
-from ...expr.build import broadcast, minimum, select
+from ...expr.build import broadcast, logical_and, minimum, select
 from ...expr.linear import Linear, linear, simplify
 from ...expr.nodes import Broadcast, Const, Expr, FromLane, Load, Ramp, Shuffle, Var, const, var
 from ...expr.types import INDEX
-from ...expr.visit import depends, loaded, names, same
+from ...expr.visit import conjuncts, depends, loaded, names, same
 from ...ir.nodes import For, If, Realize, Stmt, Store
 from ...ir.visit import block, expressions
 from ...schedule.limits import WARP
@@ -86,6 +86,24 @@ def first_lane(index: Expr) -> Expr:
     return index.value if isinstance(index, Broadcast) else index
 
 
+def _is_alike(e: Expr) -> bool:
+    """Whether all lanes of a vector are the same."""
+    return e.lanes == 1 or isinstance(e, Broadcast)
+
+
+def _nth(e: Expr, k: int) -> Expr:
+    """One lane of a vector."""
+    if _is_alike(e):
+        return first_lane(e)
+    return simplify(e.base + e.stride * k) if isinstance(e, Ramp) else Shuffle(e.dtype, 1, (e,), (k,))
+
+
+def _element(e: Load, k: int) -> Load:
+    """What one lane of a vector reads."""
+    mask = None if e.mask is None else _nth(e.mask, k)
+    return Load(e.dtype, 1, e.buffer, tuple([_nth(i, k) for i in e.indices]), mask)
+
+
 @dataclass(frozen=True)
 class _Shared:
     """How lanes share a buffer: along which dim, and how many elements each has."""
@@ -125,8 +143,8 @@ class Exchanged:
             why = "a condition that is not the same for all lanes decides about it"
             raise self.refuse(self.s.buffer, why)
         for a in self.accesses:
-            for k in self.elements(a.indices[self.how.dim]) if not a.is_store else ():
-                far = self.distance(self.form(a.indices, a.at), k, a.at)
+            for indices in self.elements(a.indices) if not a.is_store else ():
+                far = self.distance(self.form(indices, a.at), a.at)
                 if far:
                     self.distances[far] = of_buffer(self.s.buffer, "from", far)
 
@@ -159,8 +177,8 @@ class Exchanged:
     def store(self, s: Store, at: At) -> Stmt:
         place = simplify(without(self.form(s.indices, at), at.number))
         index = s.indices[self.shared.dim]
-        last = index.lanes - 1 if isinstance(index, Ramp) else 0
-        if not isinstance(place, Const) or not 0 <= int(place.value) <= self.shared.each - 1 - last:
+        last = simplify(place + index.stride * (index.lanes - 1)) if isinstance(index, Ramp) else place
+        if not all(isinstance(i, Const) and 0 <= int(i.value) < self.shared.each for i in (place, last)):
             raise self.refuse(self.s.buffer, f"a lane has {self.shared.each} values of it, and computes others")
         indices = self.replaced(s.indices, replace(index, base=place) if isinstance(index, Ramp) else place)
         mine = Load(s.value.dtype, s.value.lanes, s.buffer, indices)
@@ -180,20 +198,23 @@ class Exchanged:
         return select(broadcast(self.lane < at.loop.extent, value.lanes), value, before)
 
     def load(self, e: Load, at: At, is_place: bool) -> Expr:
-        index, form = e.indices[self.shared.dim], self.form(e.indices, at)
-        elements = self.elements(index)
-        parts = [self.element(e, form, k, at, is_place) for k in elements]
-        if len(parts) == 1:
-            return parts[0] if e.lanes == 1 else Broadcast(e.dtype, e.lanes, parts[0])
+        if all(map(_is_alike, e.operands)):
+            return broadcast(self.element(_element(e, 0), at, is_place), e.lanes)
+        if self.is_of_one_lane(e.indices) and (e.mask is None or _is_alike(e.mask)):
+            return self.element(e, at, is_place)
+        parts = [self.element(_element(e, k), at, is_place) for k in range(e.lanes)]
         whole = self.side_by_side(parts)
         return Shuffle(e.dtype, len(parts), tuple(parts), tuple(range(len(parts)))) if whole is None else whole
 
-    def elements(self, index: Expr) -> range:
-        if not isinstance(index, Ramp):
-            return range(1)
-        if not isinstance(index.stride, Const) or index.stride.value != 1:
-            raise self.refuse(self.s.buffer, "it is read in steps")
-        return range(index.lanes)
+    def is_of_one_lane(self, indices: _Indices) -> bool:
+        """Whether one lane has all that a vector is made of."""
+        return _is_alike(indices[self.shared.dim])
+
+    def elements(self, indices: _Indices) -> list[_Indices]:
+        """The places of what lanes have, one lane's after the other's."""
+        if self.is_of_one_lane(indices):
+            return [indices]
+        return [tuple([_nth(i, k) for i in indices]) for k in range(indices[self.shared.dim].lanes)]
 
     def side_by_side(self, parts: list[Expr]) -> Expr | None:
         """All of one lane, as one load."""
@@ -209,29 +230,47 @@ class Exchanged:
         index = Ramp(INDEX, len(parts), start, const(1, INDEX))
         return Load(first.dtype, len(parts), first.buffer, self.replaced(first.indices, index))
 
-    def element(self, e: Load, form: Linear, k: int, at: At, is_place: bool) -> Expr:
-        """One element: the lane's own, one that came from another lane, or one that is asked for now."""
+    def element(self, e: Load, at: At, is_place: bool) -> Expr:
+        """What one lane has: this one's own, what came from another lane, or what is asked for now."""
+        form = self.form(e.indices, at)
         if form.coefficient(at.number) % self.shared.each:
             raise self.refuse(self.s.buffer, "neighbouring lanes read it at distances that are no lane's")
-        rest = simplify(without(form, at.number) + k)
+        rest = simplify(without(form, at.number))
         place = simplify(rest % self.shared.each)
         if not isinstance(place, Const) and self.shared.each > 1:
             why = f"which of {self.shared.each} values of a lane is read is not constant"
             raise self.refuse(self.s.buffer, why)
-        indices = tuple([first_lane(i) for i in self.replaced(e.indices, place)])
-        far = self.distance(form, k, at)
+        indices = self.replaced(e.indices, place)
+        far = self.distance(form, at)
         if far is not None and not (is_place and not at.all_lanes_work):
-            buffer = self.distances[far] if far else self.s.buffer
-            return Load(e.dtype, 1, buffer, indices)
+            return replace(e, buffer=self.distances[far] if far else self.s.buffer, indices=indices)
         lane = simplify((var(at.number) * (form.coefficient(at.number) // self.shared.each) if at.number else _ZERO)
                         + rest // self.shared.each)  # fmt: skip
-        if e.mask is not None:
-            lane = select(e.mask, lane, self.lane)
-        return FromLane(e.dtype, 1, Load(e.dtype, 1, self.s.buffer, indices), lane)
+        return self.asked(replace(e, indices=indices), lane, at)
 
-    def distance(self, form: Linear, k: int, at: At) -> int | None:
+    def asked(self, e: Load, lane: Expr, at: At) -> Expr:
+        """What another lane has, at a place that is the same in all lanes: each reads it for those that ask for it."""
+        if any(at.differs(i) for k, i in enumerate(e.indices) if k != self.shared.dim):
+            raise self.refuse(self.s.buffer, "lanes ask each other for values at places that differ")
+        if e.mask is None:
+            return FromLane(e.dtype, e.lanes, e, lane)
+        asks = first_lane(e.mask)
+        mine = replace(e, mask=broadcast(self.is_there(e, asks, at), e.lanes))
+        return FromLane(e.dtype, e.lanes, mine, select(asks, lane, self.lane))
+
+    def is_there(self, e: Load, asks: Expr, at: At) -> Expr:
+        """Whether any lane may ask for a value, which is the same in all lanes. `asks`: whether this one does."""
+        conditions = conjuncts(asks)
+        alike = [c for c in conditions if not at.differs(c)]
+        if len(alike) < len(conditions):
+            for k, (low, n) in enumerate(self.s.box):
+                ends = [_nth(e.indices[k], lane) for lane in {0, e.lanes - 1}] if k != self.shared.dim else []
+                alike += [c for i in ends for c in (i >= low, i < low + n)]
+        return logical_and(*alike)
+
+    def distance(self, form: Linear, at: At) -> int | None:
         """How many lanes away an element is, if that is constant."""
-        rest = simplify(without(form, at.number) + k)
+        rest = simplify(without(form, at.number))
         alike = bool(at.number) and form.coefficient(at.number) == self.shared.each and isinstance(rest, Const)
         return int(rest.value) // self.shared.each if alike and isinstance(rest, Const) else None
 
