@@ -161,6 +161,24 @@ def test_vectors_of_values_that_one_lane_has() -> None:
         assert_agrees(q, img=picture(*size))
 
 
+def test_a_lane_goes_over_its_columns_one_by_one() -> None:
+    img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
+    r = pt.RDom((0, 3))
+    out[y, x] = 1.0
+    out[y, x] += img[y, x] * r[0]
+    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim")
+
+    def in_lanes(stage: StageSchedule, *terms: str) -> StageSchedule:
+        stage = stage.split("y", "yo", "w", 4).split("x", "xo", "xi", 16).split("xi", "lane", "column", 2)
+        stage = stage.reorder("yo", "xo", "w", *terms, "lane", "column").block("yo", "xo")
+        return stage.warp("w").lane("lane")
+
+    both = in_lanes(in_lanes(pt.on("out")).update(), "r.0")
+    for stage in (in_lanes(pt.on("out").update(), "r.0"), both, both.compute_with("out", "w")):
+        for size in SIZES:
+            assert_agrees(p.with_schedule(pt.Schedule(stage)), img=picture(*size))
+
+
 # Sums
 
 
@@ -239,6 +257,24 @@ def test_more_values_than_lanes() -> None:
 def test_values_that_are_not_side_by_side() -> None:
     far = pt.on("rows").compute_at("out", "w").split("x", "xo", "lane", 4).reorder("y", "lane", "xo").lane("lane")
     assert "the lanes of a warp cannot share rows" in refused(window(), tiles(30), far)
+
+
+def test_values_that_a_lane_computes_one_by_one() -> None:
+    one_by_one = pt.on("rows").compute_at("out", "w").split("x", "lane", "column", 2).reorder("y", "lane", "column")
+    assert "a lane has 2 values of it, and computes others" in refused(
+        window(), tiles(30), one_by_one.lane("lane"))  # fmt: skip
+
+
+def test_a_sum_of_what_some_lanes_have() -> None:
+    img, found, out = pt.Input("img", "float32", ndim=2), pt.Func("found"), pt.Func("out")
+    r = pt.RDom((0, 8), names="x")
+    positive = r.where(img[0, r.x] > 0)
+    found[y] = 0.0
+    found[y] += img[y, positive.x]
+    out[y] = found[y] * 2
+    p = pt.Pipeline(out, shape=(img.shape[0],), target="cuda-sim")
+    terms = pt.on("found").compute_at("out", "w").update().lane("r.x")
+    assert "a condition that is not the same for all lanes" in refused(p, ROWS, terms)
 
 
 def test_values_of_other_lanes_at_places_that_differ() -> None:

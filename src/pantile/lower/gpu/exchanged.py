@@ -13,8 +13,8 @@ lanes that only data, or a loop, tells are asked for where they are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from ...analysis.interval import Scope
@@ -24,17 +24,25 @@ from ...expr.build import broadcast, logical_and, minimum, select
 from ...expr.linear import Linear, linear, simplify
 from ...expr.nodes import Broadcast, Const, Expr, FromLane, Load, Ramp, Shuffle, Var, const, var
 from ...expr.types import INDEX
-from ...expr.visit import conjuncts, depends, loaded, names, same
+from ...expr.visit import conjuncts, depends, loaded, names, same, substitute
 from ...ir.nodes import For, If, Realize, Stmt, Store
-from ...ir.visit import block, expressions
+from ...ir.visit import block
 from ...schedule.limits import WARP
 from ...target.kinds import Kind
+from ..bounded import most
 from ..names import of_buffer, of_loop
 from .named import Named
 
 Refuse = Callable[[str, str], UserError]  # of which buffer, and why
 _ZERO = const(0, INDEX)
 _Indices = tuple[Expr, ...]
+
+
+class Turn(NamedTuple):
+    """How far a loop is that begins elsewhere in each lane."""
+
+    value: Expr
+    most: int | None  # iterations, if that is known
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,7 @@ class At:
     scope: Scope
     loop: For | None = None  # of lanes, that it is in
     alike: bool = True  # whether all lanes come here
+    turns: Mapping[str, Turn] = field(default_factory=dict)  # of loops that begin elsewhere in each lane
 
     @property
     def number(self) -> str:
@@ -60,10 +69,19 @@ class At:
         if isinstance(s, For) and s.kind is Kind.LANE:
             number = var(of_loop(s.var, "lane"))
             at = self.named.form(s.min).plus(linear(number))
-            return At(self.named.where(s.var, at), scope, s, self.alike)
-        decides = expressions(s) if isinstance(s, (If, For)) else ()
-        alike = self.alike and not any(self.differs(e) for e in decides)
+            return At(self.named.where(s.var, at), scope, s, self.alike, self.turns)
+        alike = self.alike and self.decides_alike(s)
+        if isinstance(s, For) and self.differs(s.min):
+            turn = var(of_loop(s.var, "turn"))
+            named = self.named.where(s.var, self.named.form(s.min).plus(linear(turn)))
+            turns = {**self.turns, turn.name: Turn(var(s.var) - s.min, most(s.extent, self.scope))}
+            return replace(self, named=named, scope=scope, alike=alike, turns=turns)
         return replace(self, named=self.named.inside(s), scope=scope, alike=alike)
+
+    def decides_alike(self, s: Stmt) -> bool:
+        """Whether all lanes take the same branch of a statement, or go through it as often as the others."""
+        decides = s.condition if isinstance(s, If) else s.extent if isinstance(s, For) else None
+        return decides is None or not self.differs(decides)
 
     def differs(self, e: Expr) -> bool:
         """Whether a value may be another one in each lane."""
@@ -112,8 +130,8 @@ class _Shared:
     each: int
 
 
-def without(form: Linear, name: str) -> Expr:
-    terms = {k: t for k, t in form.terms.items() if not (isinstance(t[0], Var) and t[0].name == name)}
+def without(form: Linear, *left_out: str) -> Expr:
+    terms = {k: t for k, t in form.terms.items() if not (isinstance(t[0], Var) and t[0].name in left_out)}
     return Linear(form.constant, terms).expr()
 
 
@@ -246,6 +264,7 @@ class Exchanged:
             return replace(e, buffer=self.distances[far] if far else self.s.buffer, indices=indices)
         lane = simplify((var(at.number) * (form.coefficient(at.number) // self.shared.each) if at.number else _ZERO)
                         + rest // self.shared.each)  # fmt: skip
+        lane = substitute(lane, {name: turn.value for name, turn in at.turns.items()})
         return self.asked(replace(e, indices=indices), lane, at)
 
     def asked(self, e: Load, lane: Expr, at: At) -> Expr:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from ...analysis.interval import Scope
 from ...expr.build import minimum, select
-from ...expr.linear import simplify
+from ...expr.linear import Linear, simplify
 from ...expr.nodes import Const, Expr, FromLane, Load, Op, Var, const, neutral, op, var
 from ...expr.types import INDEX
 from ...expr.visit import loaded, same, transform, walk, walk_loads
@@ -105,10 +105,17 @@ class _Warp:
                 raise self.refuse(buffer, "one lane would read what another has stored in memory")
 
     def moved(self, a: Access) -> tuple[tuple[int, str], ...]:
-        """Which element of each dim a lane accesses, as far as that depends on its number."""
+        """Which elements of each dim a lane accesses, as far as that depends on its number: so many side by side."""
         forms = [a.at.named.form(first_lane(i)) for i in a.indices]
         steps = [(f, f.coefficient(a.at.number)) for f in forms]
-        return tuple((n, str(simplify(without(f, a.at.number)))) if n else (0, "") for f, n in steps)
+        return tuple((n, str(simplify(self.begin(f, n, a.at)))) if n else (0, "") for f, n in steps)
+
+    def begin(self, form: Linear, step: int, at: At) -> Expr:
+        """Where what a lane accesses begins, without its number: loops of a lane that go over no more than its elements
+        do not count."""
+        turns = [(name, form.coefficient(name), turn.most) for name, turn in at.turns.items()]
+        far = sum(n * (most - 1) if most is not None and n >= 0 else step for _, n, most in turns if n)
+        return without(form, at.number, *(at.turns if far < step else ()))
 
     # Registers of lanes
 
@@ -158,12 +165,12 @@ class _Warp:
         """What one lane does."""
         if isinstance(s, Store):
             return self.store(s, at)
-        if isinstance(s, If) and not at.inside(s, at.scope).alike and _has_shuffles(s):
-            buffer = next(i.buffer for i in statements(s) if isinstance(i, Store))
-            raise self.refuse(buffer, "a condition that is not the same for all lanes decides about what they exchange")
         if isinstance(s, Realize) and at.loop is not None:
             self.parts.add(s.buffer)
         inside = tuple([self.lanes(c, at.inside(s, scope)) for c, scope in step(s, at.scope)])
+        if not at.decides_alike(s) and any(map(_has_shuffles, inside)):
+            buffer = next(i.buffer for i in statements(s) if isinstance(i, Store))
+            raise self.refuse(buffer, "a condition that is not the same for all lanes decides about what they exchange")
         if not (isinstance(s, For) and s.kind is Kind.LANE):
             return rebuild(s, expressions(s), inside)
         return self.dissolved(s, at, inside[0])
