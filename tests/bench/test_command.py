@@ -36,7 +36,7 @@ def bench(tmp_path: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:
     file = tmp_path / "results.json"
     status = main([*QUICK, *options, "--json", str(file)])
     document = json.loads(file.read_text())
-    assert list(document) == ["machine", "results"]
+    assert list(document) == ["run", "machine", "results"]
     return status, document["results"]
 
 

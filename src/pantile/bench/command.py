@@ -154,7 +154,7 @@ def _schedule_only(args: argparse.Namespace, host: dict[str, object], console: C
         print(f"{host['cpu']}; size: {args.size}; seconds of one core to find a schedule (as published, where it is)\n")
         print("\n".join(scheduling.table(results)))
     if args.json:
-        write_document(args.json, {"machine": host, "scheduling": [r.to_json() for r in results]})
+        write_document(args.json, host, "scheduling", [r.to_json() for r in results])
     return 1 if console.errors else 0
 
 
@@ -167,7 +167,7 @@ def _predictions_only(args: argparse.Namespace, host: dict[str, object], console
         print(f"{host['cpu']}; one thread; predicted and measured times of schedules\n")
         print("\n".join(predictions.table(results)))
     if args.json:
-        write_document(args.json, {"machine": host, "predictions": predictions.to_json(results)})
+        write_document(args.json, host, "predictions", predictions.to_json(results))
     if args.plot and results:
         try:
             predictions.draw(args.plot, results, f"{host['cpu']}, one thread; rank correlation per app")
@@ -186,7 +186,7 @@ def _ablation_only(args: argparse.Namespace, host: dict[str, object], console: C
         print(f"{host['cpu']}; size: {args.size}; {_number(threads, 'thread')}; what auto's ingredients contribute\n")
         print("\n".join(ablation.table(results)))
     if args.json:
-        write_document(args.json, {"machine": host, "ablation": ablation.to_json(results)})
+        write_document(args.json, host, "ablation", ablation.to_json(results))
     return 1 if console.errors else 0
 
 

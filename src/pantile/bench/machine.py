@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import platform
+import shlex
 import subprocess
+import sys
 from dataclasses import asdict
+from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import pantile as pt
 
@@ -27,6 +31,26 @@ def describe(on_gpu: bool = False) -> dict[str, object]:
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},
     }
+
+
+def run() -> dict[str, object]:
+    """When, from which commit and by which command something is measured. The commit is None outside a checkout."""
+    return {
+        "date": datetime.now(timezone.utc).date().isoformat(),
+        "commit": _commit(),
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+    }
+
+
+def _commit() -> str | None:
+    """The commit of the checkout that this package runs from, marked if files differ from it."""
+    describe = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(
+            describe, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def gpu() -> dict[str, object]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .contender import Label
+from .machine import run
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,11 @@ def ratio(results: Sequence[Result], app: str, over: Label, under: Label) -> flo
 
 
 def write_json(path: Path, machine: Mapping[str, object], results: Sequence[Result]) -> None:
-    """Write `{"machine": ..., "results": [...]}`."""
-    write_document(path, {"machine": machine, "results": [r.to_json() for r in results]})
+    """Write `{"run": ..., "machine": ..., "results": [...]}`."""
+    write_document(path, machine, "results", [r.to_json() for r in results])
 
 
-def write_document(path: Path, document: Mapping[str, object]) -> None:
-    """Write a JSON file that people can read, too."""
+def write_document(path: Path, machine: Mapping[str, object], kind: str, results: Sequence[object]) -> None:
+    """Write results of one kind, with what they were measured on, as indented JSON."""
+    document = {"run": run(), "machine": machine, kind: results}
     path.write_text(json.dumps(document, indent=2) + "\n")
