@@ -156,6 +156,15 @@ def test_six_points_are_measured(app: str, different: int) -> None:
     assert found.schedule == schedules[-1]
 
 
+def test_the_full_search_has_the_points_of_the_paper() -> None:
+    """§5.1 lists four thresholds, sixteen load costs, three widths and six sizes of caches."""
+    points = TunedGreedy.full().points
+    assert len(set(points)) == 1152
+    assert points[0] == Greedy(vector_width=4, parallelism_threshold=6, cache_size=16 << 10, load_cost=5.0)
+    assert points[-1] == Greedy(vector_width=16, parallelism_threshold=24, cache_size=512 << 10, load_cost=80.0)
+    assert len(TunedGreedy().points) == 6
+
+
 def test_tuning_runs_the_pipeline() -> None:
     app = APPS["blur"]
     pipeline = app.build().with_schedule("greedy_tuned", machine=XEON)
