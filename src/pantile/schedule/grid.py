@@ -152,7 +152,7 @@ def _check_ahead(s: StageDraft, placement: Placement) -> None:
     name, site = s.stage.name, placement.compute(s.stage.name)
     chain = placement.around(site)
     kinds = [placement.kind(x) for x in chain]
-    if site is None or Kind.BLOCK not in kinds or Kind.THREAD in kinds or kinds[-1] is not Kind.SERIAL:
+    if site is None or Kind.BLOCK not in kinds or {Kind.THREAD, Kind.WARP} & {*kinds} or kinds[-1] is not Kind.SERIAL:
         raise s.no(s.ahead, f"{name} is not computed at a serial loop between blocks and threads",
                    "compute it at such a loop, or leave this out")  # fmt: skip
     if len(placement.sites(name)) > 1 or placement.store(name) != site:

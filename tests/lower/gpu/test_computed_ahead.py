@@ -90,6 +90,22 @@ def test_one_barrier_in_the_loop() -> None:
     assert all(s.kind is Kind.SERIAL for s in loops)
 
 
+def test_what_one_thread_computes_and_uses() -> None:
+    x = pt.Var("x")
+    img, copied, row, out = pt.Input("img", "float32", ndim=1), *(pt.Func(n) for n in ("copied", "row", "out"))
+    copied[x] = img[x]
+    row[x] = copied[x] + copied[x + 1]
+    out[x] = row[x] * 2
+    p = pt.Pipeline(out, shape=(img.shape[0] - 1,), target="cuda-sim")
+    schedule = pt.Schedule(
+        pt.on("out").split("x", "xo", "xi", 8).block("xo").thread("xi"),
+        pt.on("row").compute_at("out", "xo"),
+        pt.on("copied").compute_at("row", "x").compute_ahead(),
+    )
+    for size in (33, 5):
+        assert_agrees(p.with_schedule(schedule), img=np.arange(size, dtype=np.float32))
+
+
 @pytest.mark.parametrize("capability", ["sm_70", "sm_80", "sm_90"])
 def test_code(capability: str) -> None:
     code = product(wide=True).asm(capability)
@@ -121,6 +137,14 @@ def test_refused(case: str) -> None:
     stage, why = REFUSED[case]
     with pytest.raises(UserError, match=re.escape(why)):
         pairs("cuda-sim").with_schedule(pt.Schedule(host, stage()))
+
+
+def test_refused_in_a_warp() -> None:
+    host = pt.on("out").split("y", "yo", "row", 4).split("x", "w", "lane", 32)
+    host = host.reorder("yo", "w", "row", "lane").block("yo").warp("w").lane("lane")
+    ahead = pt.on("f").compute_at("out", "row").lane("x").compute_ahead()
+    with pytest.raises(UserError, match="f is not computed at a serial loop between blocks and threads"):
+        pairs("cuda-sim").with_schedule(pt.Schedule(host, ahead))
 
 
 def test_refused_on_a_cpu() -> None:

@@ -23,7 +23,7 @@ from ...dataclass import dataclass
 from ...expr.nodes import Const, Expr, const, var
 from ...expr.types import INDEX
 from ...graph.nodes import Graph
-from ...ir.nodes import Alloc, For, If, Let, Realize, Stmt, Store
+from ...ir.nodes import Alloc, For, If, Let, Produce, Realize, Stmt, Store
 from ...ir.visit import children, expressions, rebuild, walk
 from ...schedule.limits import MOST_THREADS, WARP
 from ...schedule.plan import Plan
@@ -42,7 +42,16 @@ _Depths = list[int | None]  # the most iterations of loops inside each other, No
 
 def threads(body: Stmt, graph: Graph, plan: Plan, scope: Scope) -> Stmt:
     """Thread loops that count from 0 to constants, and how many threads each block has."""
-    return _on_host(body, _owners(graph, plan), scope)
+    ahead = frozenset(p.name for p in plan.stages.values() if p.ahead)
+    return _on_host(body, _Plan(_owners(graph, plan), ahead), scope)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a schedule says of threads."""
+
+    owners: Mapping[str, frozenset[str]]  # block loop -> the thread or warp loops of the same definition
+    ahead: frozenset[str]  # stages that are computed ahead of what uses them
 
 
 def _owners(graph: Graph, plan: Plan) -> dict[str, frozenset[str]]:
@@ -55,18 +64,19 @@ def _owners(graph: Graph, plan: Plan) -> dict[str, frozenset[str]]:
     return found
 
 
-def _on_host(s: Stmt, owners: Mapping[str, frozenset[str]], scope: Scope) -> Stmt:
+def _on_host(s: Stmt, plan: _Plan, scope: Scope) -> Stmt:
     if isinstance(s, For) and s.kind is Kind.BLOCK:
-        return _in_block(s, owners, scope)
-    return rebuild(s, expressions(s), tuple([_on_host(c, owners, inner) for c, inner in step(s, scope)]))
+        return _in_block(s, plan, scope)
+    return rebuild(s, expressions(s), tuple([_on_host(c, plan, inner) for c, inner in step(s, scope)]))
 
 
-def _in_block(s: For, owners: Mapping[str, frozenset[str]], scope: Scope) -> Stmt:
+def _in_block(s: For, plan: _Plan, scope: Scope) -> Stmt:
     """The outermost of block loops that are directly inside each other."""
     loops = list(_outermost(s, scope))
-    count = _count(loops, owners.get(s.var, frozenset()))
+    count = _count(loops, plan.owners.get(s.var, frozenset()))
     ((body, inner),) = step(s, scope)
-    return replace(s, body=_Dealer(count, (depths for _, depths in loops)).visit(body, inner), threads=count)
+    dealer = _Dealer(count, (depths for _, depths in loops), plan.ahead)
+    return replace(s, body=dealer.visit(body, inner), threads=count)
 
 
 def _count(loops: Iterable[tuple[str, _Depths]], own: frozenset[str]) -> int:
@@ -109,18 +119,24 @@ class _Shared:
 
 
 class _Dealer:
-    """Deals out what is in a block. `depths`: of its thread loops, as they come."""
+    """Deals out what is in a block. `depths`: of its thread loops, as they come. `ahead`: stages computed ahead."""
 
-    def __init__(self, count: int, depths: Iterator[_Depths]) -> None:
-        self.count, self.depths = count, depths
+    def __init__(self, count: int, depths: Iterator[_Depths], ahead: frozenset[str]) -> None:
+        self.count, self.depths, self.ahead = count, depths, ahead
 
     def visit(self, s: Stmt, scope: Scope) -> Stmt:
         if isinstance(s, For) and s.kind is Kind.THREAD:
             return self.dealt(s, next(self.depths))
-        if not any(isinstance(i, For) and i.kind in (Kind.THREAD, Kind.BLOCK) for i in walk(s)) and _is_one_piece(s):
+        if self.is_for_one_thread(s):
             stored = [i.buffer for i in walk(s) if isinstance(i, Store)]
             return For(of_buffer(stored[0], "thread"), _ZERO, _ONE, Kind.THREAD, s) if stored else s
         return rebuild(s, expressions(s), tuple([self.visit(c, inner) for c, inner in step(s, scope)]))
+
+    def is_for_one_thread(self, s: Stmt) -> bool:
+        """Whether one thread does all of it, and none of it apart from the rest, as what is computed ahead is."""
+        if any(isinstance(i, For) and i.kind in (Kind.THREAD, Kind.BLOCK) for i in walk(s)):
+            return False
+        return _is_one_piece(s) and not any(isinstance(i, Produce) and i.stage in self.ahead for i in walk(s))
 
     def dealt(self, s: For, depths: _Depths) -> Stmt:
         known = tuple(n for n in depths if n is not None)
