@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import pantile as pt
 from pantile.expr.types import INT64
@@ -60,6 +61,17 @@ def test_a_wide_condition() -> None:
     out[x] = pt.select(a[x] > x, 1, 0)
     p = pt.Pipeline(out, shape=a.shape, target="cuda-sim")
     assert_agrees(p, a=np.array([2**62, -(2**62), 2**32, -(2**32), 5, 4, 2**33 + 1], np.int64))
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_vectors_of_wide_numbers(step: int) -> None:
+    k, lut, out = pt.Param("k", "int64"), pt.Input("lut", "float32", ndim=1), pt.Func("out")
+    far = pt.select(x >= 5, -2, k) + x * step
+    out[x] = lut[pt.clamp(far, 0, 15)] + pt.select(far < 7, 10, 0)
+    p = pt.Pipeline(out, shape=(16,), target="cuda-sim")
+    q = p.with_schedule(pt.Schedule(pt.on("out").split("x", "xo", "xi", 4).block("xo").vectorize("xi")))
+    for number in (2**62, -(2**62), 2**32, 2**31 - 3, 3):
+        assert_agrees(q, lut=picture(16), k=number)
 
 
 def test_clamped_data_stay_near() -> None:

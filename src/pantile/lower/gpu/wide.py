@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ...analysis.float_ends import is_number
 from ...analysis.interval import interval
 from ...expr.build import cast
-from ...expr.nodes import COMPARISON, Cast, Const, Expr, Op, Var, const
+from ...expr.nodes import COMPARISON, Broadcast, Cast, Const, Expr, Op, Ramp, Shuffle, Var, const
 from ...expr.types import INDEX, INT32, INT64
 from ...expr.visit import children as operands
 from ...expr.visit import rebuild as rebuilt
@@ -114,9 +114,19 @@ class _Expressions:
         parts = [self.made(c) for c in operands(e)]
         if isinstance(e, Cast):
             return _of_cast(e, parts[0].e)
+        if isinstance(e, (Broadcast, Ramp, Shuffle)):
+            return self.of_lanes(e, parts)
         if not isinstance(e, Op):
             return self.as_it_is(e, parts)
         return self.of_operation(e, parts[1:] if e.op == "select" else parts, parts)
+
+    def of_lanes(self, e: Broadcast | Ramp | Shuffle, parts: list[_Made]) -> _Made:
+        """A vector made of scalars, or of other vectors."""
+        found = _range_of_steps(e.lanes, *parts) if isinstance(e, Ramp) else _range_of_any(parts)
+        if found is None or all(p.e.dtype is INDEX for p in parts) and _Made(e, found).fits:
+            return _Made(self.as_it_is(e, parts).e, found)
+        wider = tuple([cast(INT64, p.e) for p in parts])
+        return _Made(Shuffle(INT64, e.lanes, wider, e.order) if isinstance(e, Shuffle) else rebuilt(e, wider), found)
 
     def of_operation(self, e: Op, values: list[_Made], parts: list[_Made]) -> _Made:
         if all(v.range is None for v in values):
@@ -155,6 +165,19 @@ def _range(name: str, values: list[_Made]) -> _Range | None:
         return None
     low, high = _ANY if rule is None else rule(*[v.numbers for v in values])
     return max(low, _ANY[0]), min(high, _ANY[1])
+
+
+def _range_of_any(parts: list[_Made]) -> _Range | None:
+    """Where what is one of several is."""
+    if any(p.range is None for p in parts) and all(p.is_near for p in parts):
+        return None
+    return min(p.numbers[0] for p in parts), max(p.numbers[1] for p in parts)
+
+
+def _range_of_steps(lanes: int, base: _Made, stride: _Made) -> _Range | None:
+    """Where the lanes of a ramp are."""
+    far = None if stride.range is None else _times(stride.range, (0, lanes - 1))
+    return _range("add", [base, _Made(stride.e, far)])
 
 
 def _times(a: _Range, b: _Range) -> _Range:
