@@ -14,6 +14,7 @@ from ..expr.visit import Key, key, names, substitute, variables
 from ..ir.nodes import Let
 from .footprint import bound_by
 
+_FAR = 1 << 31  # what is no nearer has only the limits of data that is compared with it, and there is no such memory
 _MOST_FORMS = 2_000  # that are looked at for one extent
 _MOST_KEPT = 1 << 14
 _kept: dict[Key, int | None] = {}  # bounds of whole extents, by what they are but for names
@@ -31,7 +32,7 @@ def most(e: Expr, scope: Scope) -> int | None:
     for way in (simplify(_written_out(e, scope)), *([simplify(high)] if isinstance(high, Expr) else [])):
         bound = _found(way)
         found += [] if bound is None else [bound]
-    return min(found, default=None)
+    return min((n for n in found if n < _FAR), default=None)
 
 
 def _found(e: Expr) -> int | None:

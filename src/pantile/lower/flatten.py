@@ -187,7 +187,7 @@ class _Flattener:
         """Memory that the function has as long as it runs. What lowering itself holds in registers is little."""
         stage = self.graph.producer.get(s.buffer)
         if stage is not None and self.on_stack + number > STACK_ROOM:
-            raise too_large_for_the_stack(stage, memory, number, self.on_stack, STACK_ROOM)
+            raise too_large_for_the_stack(stage, s.memory, number, self.on_stack, STACK_ROOM)
         self.on_stack += number
         return memory
 

@@ -62,10 +62,13 @@ def no_constant_size(stage: Stage, memory: Memory) -> UserError:
 
 def too_large_for_the_stack(stage: Stage, memory: Memory, size: int, others: int, room: int) -> UserError:
     """A thread's stack holds little."""
+    asked, otherwise = f'.store_in("{memory.value}")', "leave store_in out"
+    if memory is Memory.AUTO:  # that of a thread of a GPU, which nobody named
+        asked, otherwise = "", "compute it outside of threads"
     return UserError(
-        f'pt.on("{stage.name}").store_in("{memory.value}"): {size} bytes of {stage.name} would be on the '
+        f'pt.on("{stage.name}"){asked}: {size} bytes of {stage.name} would be on the '
         f"stack, with {others} of other buffers, and there is room for {room}; compute it in "
-        f"smaller blocks, or leave store_in out",
+        f"smaller blocks, or {otherwise}",
         stage.where,
     )
 

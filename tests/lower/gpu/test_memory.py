@@ -99,6 +99,35 @@ def test_a_size_that_nobody_knows() -> None:
         p(img=picture(9, 9))
 
 
+def test_a_size_that_only_data_limits() -> None:
+    """The condition says that a thread needs no more values than its param, which may be any number."""
+    k, img, f, out = pt.Param("k", "int64"), pt.Input("img", "float32", ndim=1), pt.Func("f"), pt.Func("out")
+    r = pt.RDom((0, 4))
+    f[x] = pt.select(x <= k, x, img[x])
+    f[r[0]] = f[r[0]] + 1
+    out[x] = f[x]
+    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim").with_schedule(pt.Schedule(
+        pt.on("out").split("x", "xo", "xi", 8).block("xo").thread("xi"), pt.on("f").compute_at("out", "xi")
+    ))  # fmt: skip
+    with pytest.raises(UserError, match=r'pt.on\("f"\): the region of f that is kept has no constant size there'):
+        p(img=picture(20), k=2)
+
+
+def test_more_than_a_thread_has_is_refused() -> None:
+    img, f, out = pt.Input("img", "float32", ndim=1), pt.Func("f"), pt.Func("out")
+    f[x] = img[x] * 2
+    out[x] = f[x] + f[x + 100_000]
+    p = pt.Pipeline(out, shape=(img.shape[0] - 100_000,), target="cuda-sim").with_schedule(pt.Schedule(
+        pt.on("out").split("x", "xo", "xi", 8).block("xo").thread("xi"), pt.on("f").compute_at("out", "xi")
+    ))  # fmt: skip
+    text = (
+        r'pt.on\("f"\): 400004 bytes of f would be on the stack, with 0 of other buffers, and there is room for '
+        "262144; compute it in smaller blocks, or compute it outside of threads"
+    )
+    with pytest.raises(UserError, match=text):
+        p.loops()
+
+
 def test_an_input_that_is_copied_into_the_block() -> None:
     staged = pt.on("img").copy_in("rows", "near", "u", "v")
     p = blur(TILES, pt.on("rows").compute_at("out", "xi"), staged,
