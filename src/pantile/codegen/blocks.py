@@ -121,7 +121,7 @@ def shared_memory(ctx: Context, byte: int) -> str:
 def write_thread_loop(ctx: Context, s: For, write: Callable[[Context, Stmt], None]) -> None:
     """for p in 0..600 by 256 threads: at t, at t + 256, and, where t < 88, at t + 512."""
     whole, rest = divmod(int_of(s.extent), ctx.threads)
-    ctx.places.begins(s.var, s.min)
+    ctx.places.loop(s.var, s.min)
     if whole > _COPIES:
         _loop(ctx, s, whole, write)
     else:

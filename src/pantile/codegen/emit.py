@@ -116,7 +116,7 @@ def _prefetches(program: Program) -> bool:
 def _kernel(kernel: Kernel, module: Module, lows: dict[str, int]) -> str:
     fn = begin_kernel(module, kernel)
     places = Places(lows=lows)
-    places.begins(kernel.var, kernel.min)
+    places.loop(kernel.var, kernel.min)
     write_run(Context(module, fn, write_expression, places=places), kernel.body)
     fn.leave("0")
     return fn.text()
@@ -127,7 +127,7 @@ def _block(kernel: Kernel, symbol: str, program: Program, module: Module, lows: 
     if module.index == "i32":
         kernel = narrowed(kernel)
     fn = begin_block(module, kernel, symbol, lows)
-    places.begins(kernel.var, kernel.min)
+    places.loop(kernel.var, kernel.min)
     ctx = Context(module, fn, write_expression, places=places, threads=kernel.threads)
     write_run(ctx, kernel.body)
     fn.effect("ret void")

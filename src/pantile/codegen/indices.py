@@ -20,7 +20,7 @@ from ..expr.nodes import Broadcast, Cast, Const, Expr, FromLane, Load, Op, Ramp,
 from ..expr.types import BOOL, INDEX, INT32, DType
 from ..expr.visit import each_once, names
 from ..expr.visit import walk as walk_expr
-from ..ir.nodes import Kernel, Let, Stmt
+from ..ir.nodes import For, Kernel, Let, Stmt
 from ..ir.visit import children, expressions, rebuild, walk
 
 _NO, _OF_SCALARS, _OF_ANY = range(3)  # products in an index: of scalars that the kernel captures, of anything
@@ -50,7 +50,7 @@ class _Narrowing:
 
     def __init__(self, kernel: Kernel) -> None:
         self._scalars = frozenset(v.name for v in kernel.scalars)
-        self._wide: set[str] = set()  # names of 64 bits
+        self._width: dict[str, int] = {}  # in bits, of the names that lets and loops around have given so far
         self._as_data = {n for e in _all_nodes(kernel.body) if _is_data(e) for n in names(e.value)}
         self._narrow: dict[int, Expr] = {}
         self._exact: dict[int, Expr] = {}
@@ -62,15 +62,30 @@ class _Narrowing:
 
     def statement(self, s: Stmt) -> Stmt:
         self._alive += expressions(s)
+        if isinstance(s, For):
+            self._bind(s.var, NARROW.bits)
         exprs = (self._named(s),) if isinstance(s, Let) else tuple([self.value(e) for e in expressions(s)])
         return rebuild(s, exprs, tuple([self.statement(c) for c in children(s)]))
 
     def _named(self, s: Let) -> Expr:
         e = s.value
-        if e.dtype is INDEX and not self._is_narrow(e, _NO if s.name in self._as_data else _OF_ANY):
-            self._wide.add(s.name)
-            return self.exact(e)
-        return self.value(e)
+        if e.dtype is not INDEX:
+            return self.value(e)
+        is_narrow = self._is_narrow(e, _NO if s.name in self._as_data else _OF_ANY)
+        made = self.narrow(e) if is_narrow else self.exact(e)
+        self._bind(s.name, made.dtype.bits)
+        return made
+
+    def _bind(self, name: str, bits: int) -> None:
+        """Name an index of so many bits. Versions of the same code give the same names and share nodes, of which
+        nothing is known any more where a name has another width than in the version before."""
+        if self._width.get(name, bits) != bits:
+            for known in (self._narrow, self._exact, self._values, self._found):
+                known.clear()
+        self._width[name] = bits
+
+    def _is_wide(self, v: Var) -> bool:
+        return self._width.get(v.name) == INDEX.bits
 
     # Expressions
 
@@ -112,7 +127,7 @@ class _Narrowing:
         if isinstance(e, Const):
             return const(e.value, NARROW, e.lanes)
         if isinstance(e, Var):
-            return Cast(NARROW, e.lanes, e) if e.name in self._wide else self.variable(e)
+            return Cast(NARROW, e.lanes, e) if self._is_wide(e) else self.variable(e)
         if isinstance(e, Cast):
             inner = self.value(e.value)
             return Cast(NARROW, e.lanes, Cast(INDEX, e.lanes, inner) if inner.dtype.is_float else inner)
@@ -136,7 +151,7 @@ class _Narrowing:
         return found
 
     def _exactly(self, e: Expr) -> Expr:
-        if isinstance(e, Const) or (isinstance(e, Var) and e.name in self._wide):
+        if isinstance(e, Const) or (isinstance(e, Var) and self._is_wide(e)):
             return e
         if self._is_narrow(e):
             return Cast(INDEX, e.lanes, self.narrow(e))
@@ -171,7 +186,7 @@ class _Narrowing:
         if isinstance(e, Const):
             return int(e.value) >= NARROW.min, int(e.value) <= NARROW.max
         if isinstance(e, Var):
-            return (e.name not in self._wide,) * 2
+            return (not self._is_wide(e),) * 2
         if isinstance(e, Cast):
             return _holds(e.value.dtype)
         below, above = [p[0] for p in parts], [p[1] for p in parts]

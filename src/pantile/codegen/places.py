@@ -49,19 +49,28 @@ class Places:
         if value.dtype.kind != INDEX.kind or value.lanes != 1:
             return
         if self.alignments:
-            known = congruence(value, self.classes)
-            if self.classes.get(name, known) != known:
-                self.found.clear()
-                self.alive.clear()
-            self.classes[name] = known
-        self.begins(name, value)
+            self._classify(name, congruence(value, self.classes))
+        self._begin(name, value)
+
+    def loop(self, name: str, low: Expr) -> None:
+        """A scalar counts up from there."""
+        if name in self.classes:
+            self._classify(name, ANY)
+        self._begin(name, low)
+
+    def _classify(self, name: str, known: Class) -> None:
+        """Versions of the same code give the same names, and share nodes."""
+        if self.classes.get(name, known) != known:
+            self.found.clear()
+            self.alive.clear()
+        self.classes[name] = known
 
     def least(self, e: Expr) -> int | None:
         """What an index is known not to be below."""
         return least(e, self.lows) if e.dtype.kind == INDEX.kind else None
 
-    def begins(self, name: str, low: Expr) -> None:
-        """A scalar is not below that: a loop begins, or it is named."""
+    def _begin(self, name: str, low: Expr) -> None:
+        """A scalar is not below that."""
         known = self.least(low)
         if known is None:
             self.lows.pop(name, None)

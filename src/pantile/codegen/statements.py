@@ -98,6 +98,7 @@ def _for(ctx: Context, s: For) -> None:
 
 
 def _single_iteration(ctx: Context, s: For) -> None:
+    ctx.places.let(s.var, s.min)
     ctx.fn.bind(s.var, ctx.value(s.min))
     write_statement(ctx, s.body)
 
@@ -113,7 +114,7 @@ def _serial_for(ctx: Context, s: For) -> None:
         fn.branch_if(fn.value(f"icmp sgt {index} {extent}, 0"), first, after)
         fn.start(first)
     variable = fn.fresh(readable(s.var))
-    ctx.places.begins(s.var, s.min)
+    ctx.places.loop(s.var, s.min)
     with fn.scope():
         around, ctx.rows = ctx.rows, _rows(ctx, s)
         fn.branch(body)

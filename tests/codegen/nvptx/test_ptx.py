@@ -10,8 +10,9 @@ import pytest
 from pantile.expr.build import cast
 from pantile.expr.nodes import Cast, Expr, const, op, var
 from pantile.expr.types import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT8, UINT16, DType
-from pantile.ir.nodes import Barrier, Block, If, Launch, Let, Program, ScalarArg, Stmt
+from pantile.ir.nodes import Barrier, Block, For, If, Launch, Let, Program, ScalarArg, Stmt
 from pantile.target import GPUS
+from pantile.target.kinds import Kind
 
 from .assembler import assembled, needs_assembler, spilled
 from .hand_built import (
@@ -66,6 +67,21 @@ def test_places_are_known_through_lets_and_limits() -> None:
     row = Let("row", op("min", b * 8, w - 8) * w, threads("p", 64, store("out", var("row") + p * 4, four("row"))))
     assert "ld.global.nc.v4" in ptx(program(row, 64, multiples=[(STRIDE, 4)]))
     assert "v4" not in ptx(program(row, 64, multiples=[(STRIDE, 3)]))
+
+
+@pytest.mark.parametrize("extent", [1, 4])
+def test_places_of_a_loop_are_not_those_of_an_equal_name(extent: int) -> None:
+    """One version of some code has a let where the other has a loop, of one iteration or of several."""
+    use = threads("p", 64, store("out", b * 256 + p * 4, four("row")))
+    versions = If(b < 1, Let("row", b * 4, use), For("row", b, i(extent), Kind.SERIAL, use))
+    assert ptx(program(versions, 64)).count("ld.global.nc.b32") == 4, "which may lie anywhere"
+
+
+@pytest.mark.parametrize("extent", [1, 4])
+def test_signs_in_a_loop_are_not_those_of_an_equal_name(extent: int) -> None:
+    use = threads("p", 64, store("out", b * 64 + p, load("img", var("row") // op("max", w, i(1)))))
+    versions = If(b < 1, Let("row", b, use), For("row", b - w, i(extent), Kind.SERIAL, use))
+    assert "div.s32" in ptx(program(versions, 64))
 
 
 def four(row: str) -> Expr:

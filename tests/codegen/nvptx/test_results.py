@@ -158,6 +158,27 @@ def test_what_is_cut_off_of_an_address_does_not_matter() -> None:
     assert arrays["out"].tolist() == [3, 0, 2, 1]
 
 
+@both_widths
+def test_versions_of_code_name_indices_of_different_widths(index_bits: int) -> None:
+    """Blocks inside of an array and at its edges share nodes and names: `low` is a coordinate in one version, and data
+    of 64 bits in the other."""
+    low, q = var("low"), var("q")
+    use = Let("q", low + p, store("out", b * 4 + p, load("img", q)))
+    data = Cast(INDEX, 1, Load(INT64, 1, "places", (b,))) - Const(INDEX, 1, 2**40)
+    inside, edge = (Let("low", first, use) for first in (b * 4, data))
+    for versions in (If(b < 1, inside, edge), If(b > 0, edge, inside)):
+        arrays = {
+            "places": np.array([0, 2**40 + 1]),
+            "img": np.arange(8, dtype=np.float32),
+            "out": np.zeros(8, np.float32),
+        }
+        made = program(
+            threads("p", 4, versions), THREADS, buffers={"places": INT64, "img": FLOAT32, "out": FLOAT32}, scalars=()
+        )
+        run(made, arrays, [], 2, index_bits=index_bits)
+        assert arrays["out"].tolist() == [0, 1, 2, 3, 1, 2, 3, 4]
+
+
 def test_branches_and_loops() -> None:
     """Triangles: each thread goes through as many iterations as its number says."""
     k = var("k")

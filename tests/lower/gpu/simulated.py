@@ -19,6 +19,7 @@ from pantile.target import named
 from pantile.target.kinds import Kind
 from pantile.variant import Variants
 
+from ...fuzz.device_code import compiled_for_devices
 from ..lowered import lowered
 
 GPU = named("cuda-sim")
@@ -86,8 +87,8 @@ def order(s: Stmt) -> Iterator[str]:
 
 
 def assert_agrees(p: pt.Pipeline, **arguments: object) -> list[Counts]:
-    """Compare with the reference; what each launch did."""
-    with counting() as counts:
+    """Compare with the reference; what each launch did. Its kernels become code of a device, too."""
+    with counting() as counts, compiled_for_devices():
         found = p(**arguments)
     expected = p.reference(**arguments)
     pairs = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
