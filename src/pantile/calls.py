@@ -213,10 +213,10 @@ class Calls:
             {n.name: number for n, number in zip(names.numbers, numbers, strict=True)},
         )
 
-    def compile(self, given: Mapping[str, Any]) -> None:
-        """Compile for calls of this kind; a shape may stand for an array in C order."""
+    def compile(self, given: Mapping[str, Any], out: Any = None) -> None:
+        """Compile for calls of this kind, with results to `out`; a shape may stand for an array in C order."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
-        outputs = [None] * len(self.outputs)
+        outputs = self._given_outputs(self.outputs, out)
         kind = self._kind(inputs, numbers, outputs)
         if kind not in self._kinds:
             self._noted(kind, self._prepared(inputs, numbers, outputs))

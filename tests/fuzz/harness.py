@@ -88,15 +88,6 @@ def pipeline_of(case: Case, schedule: Schedule | None = None, debug: bool = Fals
     return Pipeline(funcs, shape=shape, schedule=schedule, strict=case.strict, debug=debug, target=target)
 
 
-def compile_call(
-    pipeline: Pipeline, inputs: dict[str, np.ndarray], params: dict[str, Any], out: list[np.ndarray]
-) -> None:
-    """Compile the variant that runs a call with such arrays, as the first such call would."""
-    calls = pipeline._calls
-    arrays, numbers = calls.arguments.match({**inputs, **params})
-    calls._call(arrays, numbers, calls.arrays.outputs(calls.outputs, out))
-
-
 def refused_call(pipeline: Pipeline, inputs: dict[str, np.ndarray], params: dict[str, Any]) -> bool:
     """Whether such arguments are refused before anything runs, as empty arrays often are."""
     try:

@@ -32,7 +32,6 @@ from .guarded import guarded
 from .harness import (
     assert_same,
     beyond_reference,
-    compile_call,
     pipeline_of,
     program,
     refused_call,
@@ -174,7 +173,7 @@ class _Prepared:
         inputs = {name: guarded(a, at_end) for name, a in self.inputs.items()}
         with compiled_for_devices():
             if self.target == SIMULATED:
-                compile_call(pipeline, inputs, self.params, out)
+                pipeline._calls.compile({**inputs, **self.params}, out)
                 simulates()
             found = pipeline(**inputs, **self.params, num_threads=threads, out=out)
         assert_same(pipeline, self.expected, list(found) if isinstance(found, tuple) else [found], self.case.slack)
