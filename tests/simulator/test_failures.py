@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from operator import mul
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from pantile.expr.nodes import Expr, FromLane, op
 from pantile.expr.types import FLOAT32, UINT8
 from pantile.ir.nodes import Alloc, Barrier, Block, Commit, If, Kernel, Manner, Stmt, Store, Wait
-from pantile.simulator import SimulationError
+from pantile.simulator import Global, SimulationError
 from pantile.target.kinds import Memory
 
 from .hand_built import ZERO, B, K, T, index, kernel, load, number, registers, run, serial, shared, store, threads
@@ -338,3 +339,15 @@ def test_floats_of_equal_value_and_other_bits_are_not_the_same() -> None:
         kernel(body, bytes_shared=4),
         "kernel k, block 0, thread 0: writes s at element 0, written by thread 63 without a barrier in between",
     )
+
+
+@pytest.mark.parametrize("shape", [(2**31 - 1, 2**31 - 1), (3, 2), (2, 2, 2)])
+def test_arrays_that_come_to_their_elements_again(shape: tuple[int, ...]) -> None:
+    """They may have more places than memory has; which elements are theirs does not follow from how many they have."""
+    steps = {(2**31 - 1, 2**31 - 1): (0, 0), (3, 2): (0, 5), (2, 2, 2): (1, 1, 5)}[shape]
+    memory = np.arange(8, dtype=np.uint8)
+    array = np.lib.stride_tricks.as_strided(memory, shape, steps)
+    found = Global.of_array("img", UINT8, array, writable=False)
+    own = {sum(map(mul, place, steps)) for place in np.ndindex(*(min(n, 9) for n in shape))}
+    assert found.legal is None or set(np.flatnonzero(found.legal)) == own
+    assert found.legal is not None or own == set(range(len(found.data)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..dataclass import dataclass
@@ -39,15 +41,27 @@ class Global:
         size = array.itemsize
         turned = tuple([slice(None, None, -1 if s < 0 else 1) for s in array.strides])
         rising = array[turned] if turned else array  # without dims that would be a number, and no view
-        reach = [(n - 1) * s // size for n, s in zip(array.shape, array.strides, strict=True)]
+        steps = [s // size for s in array.strides]
+        reach = [(n - 1) * s for n, s in zip(array.shape, steps, strict=True)]
         span = sum(map(abs, reach)) + 1
-        legal = None
-        if span != array.size:
-            legal = np.zeros(span, np.bool_)
-            _strided(legal, array.shape, [s // size for s in rising.strides])[...] = True
+        legal = None if rising.flags.c_contiguous else _touched(span, array.shape, list(map(abs, steps)))
         data = _strided(rising, (span,), (size,), writeable=writable)
         low = sum(n for n in reach if n < 0)
         return Global(name, dtype, data, low, legal, np.zeros(span, np.bool_) if writable else None)
+
+
+def _touched(span: int, shape: Sequence[int], steps: Sequence[int]) -> Array:
+    """Which of so many elements are an array's own. Dims may repeat elements, and have more of them than memory has:
+    each is gone through by doubling what there is."""
+    own = np.zeros(span, np.bool_)
+    own[0] = True
+    for n, step in zip(shape, steps, strict=True):
+        done = 1 if step else n
+        while done < n:
+            shift = min(done, n - done) * step
+            own[shift:] |= own[:-shift].copy()
+            done = min(2 * done, n)
+    return own
 
 
 class GlobalInLaunch:
