@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pantile
 from pantile import schedule as pt
+from pantile.errors import UserError
 from pantile.graph.nodes import Graph
 from pantile.graph.verify import verify
 from pantile.reference.evaluate import evaluate
@@ -95,3 +97,55 @@ def test_blocks_and_lanes_at_once() -> None:
 def test_two_loops_of_a_histogram_at_once() -> None:
     changed = assert_agrees(pipelines.histogram(), "uint8", pt.on("hist").update().rfactor("r.y", "r.x", "u", "v"))
     assert changed.stage["hist_u_v"].dims == ("u", "v", "i")
+
+
+def search(kind: str, t: str, low: int = 0) -> pantile.Pipeline:
+    """Where an image has its best value, and that value."""
+    img = pantile.Input("img", t, 2)
+    r = pantile.RDom((low, img.shape[0] - low), (0, img.shape[1]), name="r", names="y x")
+    out = pantile.Func("out")
+    row, column, value = getattr(pantile, kind)(img[r.y, r.x], over=r)
+    out[()] = (row, column, value)
+    return pantile.Pipeline(out, shape=())
+
+
+SEARCHES = {
+    "rows": [pt.on("out").update().rfactor("r.y", "u")],
+    "columns": [pt.on("out").update().rfactor("r.x", "u")],
+    "lanes": [pt.on("out").update().split("r.x", "o", "i", 4).rfactor("i", "u")],
+    "both": [pt.on("out").update().split("r.y", "o", "i", 3).rfactor("i", "r.x", "u", "v")],
+    "exchanged": [pt.on("out").update().split("r.y", "o", "i", 3).rfactor("o", "i", "i", "o")],
+    "again": [
+        pt.on("out").update().split("r.y", "o", "i", 3).rfactor("i", "u"),
+        pt.on("out_u").update().split("r.x", "p", "q", 4).rfactor("q", "v"),
+    ],
+}
+
+
+@pytest.mark.parametrize("parts", SEARCHES)
+@pytest.mark.parametrize("t", ["uint8", "float32"])
+@pytest.mark.parametrize("kind", ["argmin", "argmax"])
+def test_searches_find_the_first_of_equals(kind: str, t: str, parts: str) -> None:
+    """In parts as one after the other: many values are equal, some are the worst one or NaN, and none may win."""
+    for low in (0, 2):
+        p = search(kind, t, low)
+        changed, _ = resolve(p.graph, Schedule(*SEARCHES[parts]))
+        rng = np.random.default_rng(5)
+        pictures = [rng.integers(0, 3, (13, 7)) * 7 % 5, np.zeros((9, 5)), np.full((4, 4), 255)]
+        if t == "float32":
+            pictures += [np.where(pictures[0] == n, odd, pictures[0]) for n, odd in ((0, np.nan), (4, -np.inf))]
+        for img in pictures:
+            before, after = (evaluate(g, {"img": img.astype(t)}, {}) for g in (p.graph, changed))
+            for a, b in zip(before, after, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def test_searches_that_do_not_go_in_order_stay_whole() -> None:
+    img, f = pantile.Input("img", "int32", 2), pantile.Func("f")
+    r = pantile.RDom((0, 13), (0, 7), name="r", names="y x")
+    least = np.iinfo(np.int32).max
+    f[()] = (0, pantile.cast("int32", least))
+    better = img[r.y, r.x] < f[()][1]
+    f[()] = (pantile.select(better, r.x, f[()][0]), pantile.select(better, img[r.y, r.x], f[()][1]))
+    with pytest.raises(UserError, match=r"nor is it pt\.argmin or pt\.argmax"):
+        pantile.Pipeline(f, shape=()).with_schedule(Schedule(pt.on("f").update().rfactor("r.y", "u")))

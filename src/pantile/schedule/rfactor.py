@@ -19,14 +19,15 @@ from weakref import WeakKeyDictionary
 from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr import build
-from ..expr.nodes import Expr, Load, const, coordinate, neutral, op
+from ..expr.nodes import Expr, Load, const, coordinate, op
 from ..expr.types import INDEX
 from ..expr.visit import substitute
 from ..graph.nodes import Definition, Graph, ReductionDim, Stage
+from .associative import Associative, associative
 from .directives import KINDS, Directive, StageSchedule
 from .refuse import did_you_mean, refuse
 from .schedule import Schedule
-from .updates import Accumulation, accumulation, constant
+from .updates import constant
 
 
 def factor_reductions(graph: Graph, schedule: Schedule, strict: bool) -> tuple[Graph, Schedule]:
@@ -104,10 +105,10 @@ class _Rfactor:
         for given in (loops, new):
             if len(set(given)) < len(given):
                 raise self.no("a loop is named twice", "name each loop once")
-        terms = self._terms(update)
-        partial = self._partial_stage(update, dims, new, terms)
+        parts = self._parts(update)
+        partial = self._partial_stage(update, dims, new, parts)
         updates = list(self.stage.updates)
-        updates[self.index - 1] = self._combining_update(update, dims, partial, terms)
+        updates[self.index - 1] = self._combining_update(update, dims, partial, parts)
         whole = replace(self.stage, updates=tuple(updates))
         stages = [t for s in self.graph.stages for t in ((partial, whole) if s is self.stage else (s,))]
         return replace(self.graph, stages=tuple(stages))
@@ -127,15 +128,16 @@ class _Rfactor:
         known = did_you_mean(loop, [r.name for r in update.domain])
         raise refuse(self.stage, d, f"update {self.index - 1} has no reduction loop {loop!r}", known)
 
-    def _terms(self, update: Definition) -> tuple[Accumulation, ...]:
-        terms = accumulation(self.stage, update)
-        if terms is None:
+    def _parts(self, update: Definition) -> Associative:
+        parts = associative(self.stage, update)
+        if parts is None:
             raise self.no(f"update {self.index - 1} does not combine each value with a new one by +, *, minimum, "
-                          "maximum, &, | or ^, so it cannot be cut into parts", "leave it whole")  # fmt: skip
-        if self.strict and not all(t.is_exact for t in terms):
+                          "maximum, &, | or ^, nor is it pt.argmin or pt.argmax, so it cannot be cut into parts",
+                          "leave it whole")  # fmt: skip
+        if self.strict and not parts.is_exact:
             raise self.no("partial sums of floats round differently, and strict=True forbids that",
                           "drop rfactor, or compile without strict")  # fmt: skip
-        return terms
+        return parts
 
     def _take_split(self, update: Definition, d: Directive) -> Definition:
         """The update with a reduction dim split in two."""
@@ -150,7 +152,7 @@ class _Rfactor:
         return split_domain(update, dim, outer, inner, factor)
 
     def _partial_stage(
-        self, update: Definition, factored: list[ReductionDim], new: list[str], terms: tuple[Accumulation, ...]
+        self, update: Definition, factored: list[ReductionDim], new: list[str], parts: Associative
     ) -> Stage:
         """The stage of partial results, one for each value of the factored loops, which are its first dims."""
         stage = self.stage
@@ -158,14 +160,12 @@ class _Rfactor:
         name = self._partial_name(new, {*stage.dims, *(r.name for r in rest)})
         dims = (*new, *stage.dims)
         point = tuple(map(coordinate, dims))
-        zeros = tuple(neutral(t.op, t.dtype) for t in terms)
-        result = Stage(name, dims, stage.dtypes, Definition(point, zeros, (), None, update.where), (), stage.where)
+        pure = Definition(point, parts.start, (), None, update.where)
+        result = Stage(name, dims, stage.dtypes, pure, (), stage.where)
         rename = {r.name: coordinate(v) for r, v in zip(factored, new, strict=True)}
         indices = (*point[: len(new)], *(substitute(i, rename) for i in update.indices))
-        values = tuple(
-            build.binary(t.op, Load(t.dtype, 1, b, indices), substitute(t.term, rename))
-            for t, b in zip(terms, result.buffers, strict=True)
-        )
+        own = tuple(Load(t, 1, b, indices) for t, b in zip(stage.dtypes, result.buffers, strict=True))
+        values = parts.step(own, rename)
         condition = None if update.condition is None else substitute(update.condition, rename)
         return replace(result, updates=(Definition(indices, values, rest, condition, update.where),))
 
@@ -182,14 +182,15 @@ class _Rfactor:
         return name
 
     def _combining_update(
-        self, update: Definition, factored: list[ReductionDim], partial: Stage, terms: tuple[Accumulation, ...]
+        self, update: Definition, factored: list[ReductionDim], partial: Stage, parts: Associative
     ) -> Definition:
-        point = tuple(map(coordinate, self.stage.dims))
-        parts = (*(coordinate(r.name) for r in factored), *point)
-        values = tuple(
-            op(t.op, Load(t.dtype, 1, b, point), Load(t.dtype, 1, p, parts))
-            for t, b, p in zip(terms, self.stage.buffers, partial.buffers, strict=True)
+        stage, point = self.stage, tuple(map(coordinate, self.stage.dims))
+        place = (*(coordinate(r.name) for r in factored), *point)
+        whole, part = (
+            tuple(Load(t, 1, b, indices) for t, b in zip(stage.dtypes, buffers, strict=True))
+            for buffers, indices in ((stage.buffers, point), (partial.buffers, place))
         )
+        values = parts.combine(whole, part)
         return Definition(point, values, tuple(factored), None, update.where)
 
 
