@@ -40,15 +40,19 @@ from .runtime.arguments import (
     NDArray,
     Number,
     check_array,
+    element_strides,
     is_far,
     known_strides,
 )
 from .runtime.arrays import Arrays
-from .runtime.launches import Far
+from .runtime.launched import Launched, launched
+from .runtime.launches import Far, Plan, check_near, launches, scalars_of
 from .runtime.outputs import Shape, check_output, check_shape, stated_shape
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled import Known, Scheduled, Sort, Timings
+from .target import Target
+from .variant import Variant
 
 _MOST_KINDS = 256  # remembered; a param that decides regions may make any number of them
 Kind = tuple[object, ...]
@@ -260,6 +264,34 @@ class Calls:
         strict = self.options.strict
         return price(scheduled.graph, scheduled.schedule, sizes, machine, strict=strict, threads=threads)
 
+    def launched(self, given: Mapping[str, Any]) -> Launched:
+        """What such a call launches on a GPU; a shape may stand for an array."""
+        inputs, numbers = self.arguments.match(self._with_stand_ins(given))
+        by, shapes = self._checked_by(inputs, numbers, self._for(inputs))
+        scheduled, outputs = by._for(inputs), [_stand_in(o, s) for o, s in zip(by.outputs, shapes, strict=True)]
+        arrays = self.arrays.seen([*inputs, *outputs])
+        plan = Plan((), ())
+        if not all(0 in shape for shape in shapes):
+            try:
+                plan = by._plan(scheduled, inputs, arrays, numbers, far=False)
+            except Far:
+                plan = by._plan(scheduled, inputs, arrays, numbers, far=True)
+        names = [a.name for a in (*by.arguments.arrays, *by.outputs)]
+        sizes = {name: a.size * a.dtype.itemsize for name, a in zip(names, arrays, strict=True)}
+        return launched(self.graph.name, _described(self.options.target), plan, sizes)
+
+    def _plan(
+        self, scheduled: Scheduled, inputs: Sequence[AnyArray], arrays: Sequence[AnyArray], numbers: Values, far: bool
+    ) -> Plan:
+        """What the host's part of the code for such a call does."""
+        variant = self._variant(scheduled, inputs, arrays, far)
+        program = scheduled.kernels(variant)
+        strides = [element_strides(a) for a in arrays]
+        plan = launches(program, scalars_of(program, [a.shape for a in arrays], strides, numbers))
+        if not variant.far:
+            check_near(plan)
+        return plan
+
     # ---- one kind of call
 
     def _kind(self, inputs: Sequence[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None]) -> Kind:
@@ -291,14 +323,19 @@ class Calls:
         arrays = self.arrays.seen([*inputs, *filled])
         if all(0 in shape for shape in shapes):
             return Call(shapes, None, {}, Clock())
+        variant = self._variant(scheduled, inputs, arrays, far)
+        ready = scheduled.kernel(variant).ready(arrays, [n.dtype for n in self.arguments.numbers], self._labels)
+        return Call(shapes, ready, self._like(inputs, numbers), Clock())
+
+    def _variant(
+        self, scheduled: Scheduled, inputs: Sequence[AnyArray], arrays: Sequence[AnyArray], far: bool
+    ) -> Variant:
+        """The kind of code that is for such arrays, as code will see them."""
         names = [a.name for a in (*self.arguments.arrays, *self.outputs)]
         strides = tuple((name, known_strides(a)) for name, a in zip(names, arrays, strict=True))
         aligned = self.arrays.aligned(arrays)
         multiples = tuple((name, n) for name, n in zip(names, aligned, strict=False) if n > 1)
-        far = far or any(map(is_far, arrays))
-        variant = scheduled.variants.of(strides, self._extents(inputs), multiples, far)
-        ready = scheduled.kernel(variant).ready(arrays, [n.dtype for n in self.arguments.numbers], self._labels)
-        return Call(shapes, ready, self._like(inputs, numbers), Clock())
+        return scheduled.variants.of(strides, self._extents(inputs), multiples, far or any(map(is_far, arrays)))
 
     def _extents(self, inputs: Sequence[AnyArray]) -> dict[str, int]:
         infos = zip(self.graph.inputs, inputs, strict=True)
@@ -376,6 +413,10 @@ class Calls:
         """How messages name buffers."""
         stages = {b: describe(s) for s in self.rewritten.graph.stages for b in s.buffers}
         return stages | {a.name: a.label for a in self.arguments.arrays}
+
+
+def _described(target: Target) -> str:
+    return f"{target.architecture} ({target.cpu})"
 
 
 def _argument(i: InputInfo, arrays: Arrays) -> Array:

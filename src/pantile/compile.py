@@ -93,11 +93,22 @@ def to_assembly(text: str, options: Options) -> str:
 @rare_collections()
 def compile_kernel(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> bytes:
     """All the way from there: what is loaded and run for one variant of a pipeline."""
-    if variant.far:
-        options = replace(options, target=replace(options.target, index_bits=INDEX_BITS))
-        plan = replace(plan, target=options.target)
-    program = to_kernels(to_loops(graph, plan, variant, options, trace), options, trace)
+    options = _indexed(options, variant)
+    program = lowered(graph, plan, variant, options, trace)
     return to_artifact(program, to_llvm(program, options, trace), options, trace)
+
+
+def lowered(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> Program:
+    """The loops of one variant of a pipeline, in kernels."""
+    options = _indexed(options, variant)
+    return to_kernels(to_loops(graph, replace(plan, target=options.target), variant, options, trace), options, trace)
+
+
+def _indexed(options: Options, variant: Variant) -> Options:
+    """With as many bits of places as a variant needs."""
+    if not variant.far:
+        return options
+    return replace(options, target=replace(options.target, index_bits=INDEX_BITS))
 
 
 def kernel_key(graph: Graph, schedule: Schedule, variant: Variant, options: Options) -> str:

@@ -29,10 +29,12 @@ from .lang.func import Func
 from .machine import Machine
 from .price import Price, limits
 from .reference.evaluate import evaluate
+from .runtime.launched import Launched
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
 from .scheduled import Scheduled, Sort
 from .target import Target, host
+from .target.description import CUDA
 
 
 class Pipeline:
@@ -166,13 +168,16 @@ class Pipeline:
         """
         return self._calls.work(arguments)
 
-    def predict(self, /, num_threads: int | None = None, **arguments: Any) -> Price:
+    def predict(self, /, num_threads: int | None = None, **arguments: Any) -> Price | Launched:
         """How long such a call is predicted to take under the pipeline's schedule, and why; nothing is compiled or run.
 
         `p.predict(img=(1080, 1920, 3), gain=1.0).seconds`: a shape stands for an array. It is printed with its causes.
         It is of the machine that the pipeline is scheduled for, this one by default, and of all of its threads unless
-        `num_threads=` says otherwise.
+        `num_threads=` says otherwise. Of GPUs no time is predicted: the result says which kernels are launched, with
+        how many blocks and threads, and what memory they have.
         """
+        if self.options.target.has_blocks:
+            return self._calls.launched(arguments)
         self._finding.find(arguments)
         machine = self._finding.for_machine
         threads = machine.threads if num_threads is None else checked_num_threads(num_threads)
@@ -225,6 +230,8 @@ class Pipeline:
         about such a call, as `predict` takes it. What bounds it is what takes longest if all else were free.
         `html=FILE` writes it as a page, too, with pictures of the stages, tiles and windows, and the loops.
         """
+        if self.options.target.has_blocks:
+            return self._explained(self._on_gpu(arguments), html)
         if arguments:
             self._finding.find(arguments)
         elif self._looked_at is not self:
@@ -233,10 +240,23 @@ class Pipeline:
         sort = None if timing is None else self._calls.sort(timing.arguments)
         if sort in self._finding.found:  # calls of other sizes may have another schedule
             shown, report = self._calls.scheduled(sort), self._finding.found[sort].report
-        found = Explanation(self.graph.name, shown, report, self._calls.rewritten, timing)
+        return self._explained(Explanation(self.graph.name, shown, report, self._calls.rewritten, timing), html)
+
+    def _explained(self, found: Explanation, html: str | os.PathLike[str] | None) -> str:
         if html is not None:
-            explain.write_page(html, explain.as_page(found, on_deep_stack(show_program)(shown.program())))
+            explain.write_page(html, explain.as_page(found, on_deep_stack(show_program)(found.scheduled.program())))
         return explain.as_text(found)
+
+    def _on_gpu(self, arguments: Mapping[str, Any]) -> Explanation:
+        """What is known of calls on a GPU: all but the time. How long the simulator takes says nothing."""
+        latest = None if arguments else self._calls.latest
+        given = arguments if latest is None else latest.like
+        given = given or self._finding.estimates or {}
+        launched = None if not given and latest is None else self._calls.launched(given)
+        shown = self._calls.general if launched is None else self._calls.scheduled(self._calls.sort(given))
+        measured = None if latest is None or self.options.target.architecture != CUDA else latest.clock.timed
+        measured = measured if measured is not None and measured.calls else None
+        return Explanation(self.graph.name, shown, None, self._calls.rewritten, None, launched, measured)
 
     def _timing(self, arguments: Mapping[str, Any]) -> Timing | None:
         """Of such calls, of the latest one, or of what is expected; None if nothing is."""

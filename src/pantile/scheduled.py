@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from .backends import Loaded, backend_of
 from .cached import cached_property
-from .compile import Options, compile_kernel, kernel_key, to_loops, to_plan, trace_of
+from .compile import Options, compile_kernel, kernel_key, lowered, to_loops, to_plan, trace_of
 from .graph.nodes import Graph
 from .ir.nodes import Program
 from .progress import doing
@@ -66,6 +66,10 @@ class Scheduled:
     def program(self) -> Program:
         """The loops for large arrays in C order."""
         return to_loops(self._resolved, self._plan, self.variants.usual, self.options, trace_of(self.options))
+
+    def kernels(self, variant: Variant) -> Program:
+        """The host's part and the kernels of a variant, before they become code."""
+        return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options))
 
     def _compiled(self, variant: Variant) -> Loaded:
         backend = backend_of(self.options.target)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,3 +118,46 @@ def test_groups_are_what_is_computed_together() -> None:
         pt.on("e").compute_root().compute_at("d", "yi").compute_root(),
     )
     assert groups(s) == [Group("d", ("b", "c"), (("y", 16), ("x", 64))), Group("e", (), ())]
+
+
+def summed(target: str) -> pt.Pipeline:
+    """A picture minus its mean, times `gain`: of blocks that share memory, and of one block."""
+    y, x = pt.vars("y x")
+    img, gain, out = pt.Input("img", "uint8", 2), pt.Param("gain", "float32"), pt.Func("out")
+    r = pt.RDom((0, img.shape[0]), (0, img.shape[1]))
+    out[y, x] = (img[y, x] - pt.mean(img[r[0], r[1]], over=r)) * gain
+    return pt.Pipeline(out, target=target)
+
+
+@pytest.mark.parametrize("target", ["cuda-sim", "cuda", "sm_90"])
+def test_of_gpus_no_time_is_predicted(target: str) -> None:
+    """Nor is there a need of one: what is launched follows from sizes alone."""
+    p = summed(target)
+    found = p.predict(img=(100, 200), gain=1.0)
+    assert math.isnan(found.seconds)
+    first, titles, *kernels, memory = str(found).splitlines()
+    assert re.fullmatch(rf"out, target {target if target != 'sm_90' else 'cuda'} \(sm_\d+\): \d+ kernels; "
+                        "no time is predicted for GPUs", first)  # fmt: skip
+    assert titles.split() == ["kernel", "blocks", "threads", "shared", "bytes", "bytes", "of", "its", "arrays"]
+    assert kernels[-1].split()[1:4] == [str(13 * 7), "256", "0"]  # blocks of 8 by 32 pixels
+    assert any(int(line.split()[3].replace(",", "")) > 0 for line in kernels)
+    assert memory.startswith("  arrays of the call have 0.1 MB, memory between kernels ")
+    assert p.explain(img=(100, 200), gain=1.0).startswith(str(found))
+    assert p.explain().startswith("out is scheduled as asked, by hand or by default:")
+    assert str(p.predict(img=(0, 5), gain=1.0)).startswith(f"{first.split(':')[0]}: 0 kernels;")
+
+
+def test_a_simulated_call_is_explained_without_a_time(tmp_path: Path) -> None:
+    p = summed("cuda-sim")
+    p(img=np.ones((40, 50), np.uint8), gain=2.0)
+    text = p.explain(html=tmp_path / "page.html")
+    assert text.startswith(str(p.predict(img=(40, 50), gain=2.0))) and "took" not in text
+    page = (tmp_path / "page.html").read_text()
+    assert "<h2>Kernels</h2>" in page and "no time is predicted for GPUs" in page
+
+
+def test_sizes_that_are_expected_on_a_gpu() -> None:
+    p = summed("cuda").with_schedule(pt.Schedule(), estimates={"img": (64, 64), "gain": 1.0})
+    assert "no time is predicted for GPUs" in p.explain()
+    with pytest.raises(pt.UserError, match="img"):
+        p.predict(gain=1.0)

@@ -11,6 +11,7 @@ from ..calls import Timed
 from ..dataclass import dataclass
 from ..expr.nodes import Number
 from ..price import Limits, Price
+from ..runtime.launched import Launched
 from ..scheduled import Scheduled
 
 
@@ -34,10 +35,13 @@ class Timing:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`report` is None where nobody searched; `timing` where nothing is known of sizes."""
+    """`report` is None where nobody searched; `timing` where nothing is known of sizes, and on GPUs: of these it is
+    known what a call launches, and how long calls took that waited for their results."""
 
     name: str
     scheduled: Scheduled
     report: Report | None
     rewritten: Rewritten
     timing: Timing | None
+    launched: Launched | None = None
+    measured: Timed | None = None

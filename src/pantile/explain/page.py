@@ -12,6 +12,7 @@ from ..analysis.regions import required
 from ..errors import UserError, shown
 from ..price import Causes, StagePrice
 from ..price.result import named, time
+from ..runtime.launched import Launched
 from ..schedule.groups import Group, groups
 from .diagram import Look, diagram
 from .differences import differences
@@ -19,7 +20,7 @@ from .explanation import Explanation, Timing
 from .listing import listing
 from .markup import Markup, tag
 from .style import STYLE
-from .text import bound, sizes
+from .text import bound, sizes, waited
 from .windows import picture, tiles
 
 MOST_BARS, MOST_PICTURES = 14, 6
@@ -30,7 +31,7 @@ def as_page(e: Explanation, loops: str) -> str:
     """The whole page."""
     found = groups(e.scheduled.schedule)
     hues: dict[str, int | None] = {n: k * _HUE % 360 for k, g in enumerate(found) for n in (g.root, *g.members)}
-    parts = [_head(e), *_times(e.timing, hues), _graph(e, found, hues)]
+    parts = [_head(e), *_times(e.timing, hues), *_kernels(e.launched), _graph(e, found, hues)]
     parts += [*_pictures(e, found, hues), *_losers(e), _loops(e, loops, hues), *_words(e)]
     title = f"{e.name} explained"
     head = tag(
@@ -63,7 +64,19 @@ def _head(e: Explanation) -> Markup:
         figures.append((f"bound by {t.limits.by}", time(t.limits.least)))
         each = [tag("div", tag("b", value), tag("span", what)) for what, value in figures]
         parts += [tag("div", *each, class_="figures"), tag("p", bound(t))]
+    if e.launched is not None:
+        parts += [tag("p", e.launched.head), *([] if e.measured is None else [tag("p", waited(e.measured))])]
     return tag("header", *parts)
+
+
+def _kernels(launched: Launched | None) -> Iterator[Markup]:
+    """What a call launches on a GPU."""
+    if launched is not None:
+        head, *others = launched.rows
+        rows = [tag("tr", *(tag("td", cell) for cell in row)) for row in others]
+        yield tag("h2", "Kernels")
+        yield tag("div", tag("table", tag("tr", *(tag("th", h) for h in head)), *rows, class_="plain"), class_="scroll")
+        yield tag("p", launched.memory)
 
 
 # ---- bars

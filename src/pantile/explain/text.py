@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..autoschedule import Alternative
+from ..calls import Timed
 from ..price.result import levels, named, time
 from ..schedule.schedule import Schedule
 from .differences import differences
@@ -19,6 +20,8 @@ _BAR = 20  # characters of a bar that is as long as the whole
 
 def as_text(e: Explanation) -> str:
     parts = [] if e.timing is None else [_timing(e.name, e.timing)]
+    if e.launched is not None:
+        parts.append("\n".join([str(e.launched), *([] if e.measured is None else [f"  {waited(e.measured)}"])]))
     if e.report is None:
         parts.append(f"{e.name} is scheduled as asked, by hand or by default:\n{e.scheduled.schedule}")
     else:
@@ -34,12 +37,20 @@ def _timing(name: str, t: Timing) -> str:
     threads = f"{t.threads} thread{'' if t.threads == 1 else 's'}"
     took = f"{time(t.price.seconds)} predicted"
     if t.measured is not None:
-        calls = "one call" if t.measured.calls == 1 else f"best of {t.measured.calls} calls"
-        took = f"{time(t.measured.seconds)} measured ({calls}), {took}"
+        took = f"{time(t.measured.seconds)} measured ({_calls(t.measured)}), {took}"
     lines = [f"{name}, {sizes(t.arguments)}, {threads}: {took}"]
     for cause, share in shares(t):
         lines.append(f"  {cause:<10} {100 * share:3.0f} %  {'#' * max(1, round(_BAR * share))}")
     return "\n".join([*lines, f"  {bound(t)}"])
+
+
+def _calls(t: Timed) -> str:
+    return "one call" if t.calls == 1 else f"best of {t.calls} calls"
+
+
+def waited(t: Timed) -> str:
+    """How long a call took that waited for its result from a GPU."""
+    return f"calls with NumPy's arrays took {time(t.seconds)} ({_calls(t)}), copies to the GPU and back included"
 
 
 def sizes(arguments: Mapping[str, Any]) -> str:
