@@ -14,7 +14,7 @@ Indices are in NumPy's order, the last one contiguous. Some names are those of P
 """
 
 from . import autoschedule, machine
-from .errors import InternalError, PantileError, RunError, UserError
+from .errors import DefinitionWarning, InternalError, PantileError, RunError, UserError
 from .expr.nodes import Expr
 from .lang.boundary import constant, edge, mirror, reflect, wrap
 from .lang.func import Func
@@ -93,5 +93,5 @@ __all__ = [
     "Pipeline", "Schedule", "StageSchedule", "autoschedule", "cache", "get_num_threads", "machine", "on",
     "set_num_threads",
     # errors
-    "InternalError", "PantileError", "RunError", "UserError",
+    "DefinitionWarning", "InternalError", "PantileError", "RunError", "UserError",
 ]  # fmt: skip

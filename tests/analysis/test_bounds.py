@@ -80,7 +80,7 @@ def test_conditions_of_a_reduction_count() -> None:
 def test_scalars_that_decide_regions() -> None:
     a, b, c, d, e = (pt.Param(n, "int32") for n in "abcde")
     r = pt.RDom((0, d), name="r")
-    value = pt.sum(pt.select(pt.Var("x") < c, pt.cast("int32", 1), e), over=r)
+    value = pt.sum(pt.select(pt.Var("x") < c, pt.cast("int32", 1), e), over=r, dtype="int32")
     graph = graph_of(lambda img: img[pt.Var("x") + a] + value * e, (b,))
     assert region_scalars(graph) & set("abcde") == set("abcd")
 

@@ -63,14 +63,15 @@ def _plus_one(w: Writer, e: Term) -> Term:
     return w.regime.combined(text, e.dtype, e.size + 1, e.slack) if e.dtype.is_float else integer(text, e.dtype)
 
 
-def reduced(w: Writer, kind: str, value: Term, domain: str, points: int) -> Term:
-    """A sum, a product, the smallest or the largest of at most so many values."""
+def reduced(w: Writer, kind: str, value: Term, domain: str, points: int, may_wrap: bool = False) -> Term:
+    """A sum, a product, the smallest or the largest of at most so many values. What may wrap states its type."""
     t = value.dtype
     if kind in ("min", "max"):
         return replace(value, text=f"pt.{kind}({value.text}, over={domain})")
     if not t.is_float:
         wide = INT32 if t.is_bool else DType(t.kind, max(32, t.bits))
-        return integer(f"pt.{kind}({value.text}, over={domain})", wide)
+        stated = f", dtype='{wide}'" if may_wrap and kind == "sum" else ""
+        return integer(f"pt.{kind}({value.text}, over={domain}{stated})", wide)
     value = small_enough(w, value, kind, points)
     text = f"pt.{kind}({value.text}, over={domain})"
     size = 1.0 if kind == "prod" else value.size * points
@@ -132,7 +133,7 @@ def over_image(w: Writer) -> None:
     value = w.term(Scope(dims, loops, depth=1, extra=(own,) * 2))
     target = w.func("g")
     kinds = ["sum"] if value.dtype.is_float and w.regime.tame else ["sum", "sum", "max", "min"]
-    result = reduced(w, w.pick(kinds), value, name, _MOST_POINTS)
+    result = reduced(w, w.pick(kinds), value, name, _MOST_POINTS, may_wrap=True)
     w.lines.append(f"{target}[{', '.join(dims) or '()'}] = {result.text}")
     w.add(target, result, ndim=len(dims))
     w.outputs[target] = None

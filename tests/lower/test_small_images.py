@@ -422,7 +422,7 @@ def test_one_value_is_loaded_for_the_lanes_that_want_it(debug: bool) -> None:
     img, k = pt.Input("img", "int32", ndim=2), pt.Param("k", "int32")
     total, f = pt.Func("total"), pt.Func("f")
     r = pt.RDom((0, img.shape[0]), (0, img.shape[1]))
-    total[()] = pt.sum(img[r[0], r[1]], over=r)
+    total[()] = pt.sum(img[r[0], r[1]], over=r, dtype="int32")
     f[y, x] = pt.select(x == k, total[()] % 100, -2)
     p = pt.Pipeline(f, shape=(img.shape[0] + 3, img.shape[1])).with_options(debug=debug)
     picture = np.arange(40 * 16, dtype=np.int32).reshape(40, 16)

@@ -4,6 +4,8 @@
 `RunError`       a failure while compiled code ran (out of memory, a checked access out of bounds), or that a forked
                  process cannot compile any.
 `InternalError`  a bug of ours: an invariant between two passes does not hold.
+
+`DefinitionWarning` is a warning: of a definition that is legal, and probably not what was meant.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import dataclasses
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -69,6 +72,16 @@ class RunError(PantileError):
 
 class InternalError(PantileError):
     """A bug in Pantile itself."""
+
+
+class DefinitionWarning(UserWarning):
+    """A definition that is legal, and probably not what was meant."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn on the user's own line."""
+    where = here()
+    warnings.warn_explicit(message, category, where.file, where.line)
 
 
 def shown(value: object) -> str:
