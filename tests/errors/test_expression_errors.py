@@ -125,6 +125,31 @@ def length_of_an_expression() -> object:
     return len(FLOATS[Y, X])
 
 
+@must_fail(r"a NumPy array cannot be read at r.0; make it a table first: pt.table\(array\)\[r.0\]")
+def array_at_a_reduction_variable() -> object:
+    return np.ones((3, 3))[R[0], 0]
+
+
+@must_fail(r"a NumPy array cannot be read at img\[y, x\]; make it a table first: pt.table\(array\)\[img\[y, x\]\]")
+def array_at_a_pixel() -> object:
+    return np.arange(256)[IMG[Y, X]]
+
+
+@must_fail(r"r is a whole domain, at which no NumPy array .* pick coordinates: pt.table\(array\)\[r\[0\], r\[1\]\]")
+def array_at_a_domain() -> object:
+    return np.ones((3, 3))[pt.RDom((0, 3), (0, 3))]
+
+
+@must_fail(r"Func 'f' is read in brackets: write f\[y, x \+ 1\]")
+def func_that_is_called() -> object:
+    return defined()(Y, X + 1)
+
+
+@must_fail(r"Input 'img' is read in brackets: write img\[y, x\]")
+def input_that_is_called() -> object:
+    return IMG(Y, X)
+
+
 @must_fail(r"Table 'table' is read at 3 along axis 0, which has the indices 0 .. 2")
 def table_at_a_constant_outside() -> object:
     return pt.table(np.ones((3, 4)))[3, X]

@@ -43,6 +43,15 @@ def read_by_a_reduction() -> object:
     return line(lambda img: pt.sum(img[X + r[0]], over=r) + pt.cast("uint8", 1))(img=picture(10))
 
 
+@must_fail(
+    r"reads lut\[img\[x\]\], which leaves Table 'lut' .* needs lut\[255\], but axis 0 has indices 0 .. 99; make the "
+    r"array of lut as large as its indices need, or limit the index with pt.clamp$"
+)
+def read_of_a_table_that_is_too_short() -> object:
+    lut = pt.table(np.arange(100), name="lut")
+    return line(lambda img: lut[img[X]])(img=picture(10))
+
+
 @must_fail(r"reads img\[select\(x < 5, x, 2\*x\)\], .*: f\[9\] needs img\[18\]")
 def read_at_a_selected_place() -> object:
     return line(lambda img: img[pt.select(X < 5, X, 2 * X)])(img=picture(10))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,7 +56,9 @@ class Case:
     def defined(self) -> dict[str, Any]:
         """The names that the definition makes."""
         names: dict[str, Any] = {"np": np, "pt": pt}
-        exec("\n".join(self.definition), names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pt.DefinitionWarning)  # whatever is probably not meant is tested, too
+            exec("\n".join(self.definition), names)
         return names
 
     def funcs(self, names: dict[str, Any]) -> tuple[list[pt.Func], Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import pantile as pt
 from pantile.errors import here
@@ -52,7 +53,7 @@ def test_updates_take_the_type_of_the_func() -> None:
     img = pt.Input("img", "uint8", 1)
     f[X] = 0.5
     f[X] += img[X]
-    f[X] = 3
+    f[X] *= 3
     assert [e.values[0].dtype.name for e in f.equations] == ["float32"] * 3
 
 
@@ -125,3 +126,25 @@ def test_long_chains() -> None:
         return v
 
     assert len(build(pt.iterate(f, step, times=3000), (3,)).stages) == 3001
+
+
+def test_a_definition_that_ignores_the_one_before_it_warns_on_its_line() -> None:
+    f, img = pt.Func("f"), pt.Input("img", "uint8", 2)
+    f[Y, X] = img[Y, X]
+    text = (
+        r"this definition of Func 'f' ignores the one before it \(at .*\.py:\d+\), which nobody reads; read that, "
+        r"as in f\[y, x\] = f\[y, x\] \+ ..., or give one of them a Func of its own"
+    )
+    with pytest.warns(pt.DefinitionWarning, match=text) as caught:
+        f[Y, X] = img[Y, X + 1]
+    assert caught[0].filename == __file__
+
+
+def test_definitions_that_keep_something_of_the_one_before_them_do_not_warn() -> None:
+    f, g, img, r = pt.Func("f"), pt.Func("g"), pt.Input("img", "uint8", 2), pt.RDom((0, 3))
+    f[Y, X] = img[Y, X]
+    f[Y, 0] = 3  # elsewhere it is as it was
+    f[Y, X] = pt.select(f[Y, X] > 3, 1, img[Y, X])
+    f[Y, X] = pt.cast("uint8", r[0])  # over no points if r has none
+    g[Y, X] = (0, 1)
+    g[Y, X] = (g[Y, X][1], 2)

@@ -17,7 +17,7 @@ def assert_right_of_a_triangle(condition: pt.Expr, *schedule: StageSchedule, tar
     doubled, out = pt.Func("doubled"), pt.Func("out")
     doubled[x] = 2 * row[x]
     out[y, x] = 0
-    out[y, x] = pt.select(condition, doubled[x], -1)
+    out[y, x] += pt.select(condition, doubled[x], -1)
     p = pt.Pipeline(out, shape=(row.shape[0], row.shape[0]), target=target, debug=True)
     p = p.with_schedule(pt.Schedule(*schedule))
     for n in (1, 2, 7):

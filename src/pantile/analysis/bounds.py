@@ -15,7 +15,7 @@ from ..expr.magnitude import COORDINATE, MAY_OVERFLOW
 from ..expr.nodes import Expr, Load, Number, Op, coordinate
 from ..expr.types import INDEX
 from ..expr.visit import has_floats, loaded, names, variables, walk
-from ..graph.nodes import Definition, Graph, Stage
+from ..graph.nodes import Definition, Graph, InputInfo, Stage
 from . import messages
 from .empty import how_to_fill
 from .float_ends import is_finite
@@ -71,6 +71,13 @@ def _deciding(e: Expr) -> tuple[Expr, ...]:
     return e.args[:1] if isinstance(e, Op) and e.op == "select" else ()
 
 
+def _remedy(i: InputInfo) -> str:
+    """What to do about reads outside of an input."""
+    if i.table is not None:
+        return f"make the array of {i.name} as large as its indices need, or limit the index with pt.clamp"
+    return f"read it through a boundary condition, such as pt.edge({i.name}), or ask for a smaller shape="
+
+
 @dataclass(frozen=True)
 class _Place:
     """A definition, the scope it runs in, and the conditions under which it does."""
@@ -92,9 +99,8 @@ class _Check:
     def _inputs(self, graph: Graph) -> Iterable[Room]:
         for i in graph.inputs:
             limits = tuple((0, int(self.scope[i.extent(k)].low) - 1) for k in range(i.ndim))
-            remedy = f"read it through a boundary condition, such as pt.edge({i.name}), or ask for a smaller shape="
             kind = "Input" if i.table is None else "Table"
-            yield Room(i.name, f"{kind} {i.name!r} (from {i.where})", limits, remedy)
+            yield Room(i.name, f"{kind} {i.name!r} (from {i.where})", limits, _remedy(i))
 
     def _domains(self, graph: Graph) -> Iterable[Room]:
         sizes = {i.extent(k) for i in graph.inputs for k in range(i.ndim)}

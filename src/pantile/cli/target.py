@@ -73,7 +73,7 @@ def _of_file(text: str) -> pt.Pipeline:
         there = f"; its pipelines are {', '.join(pipelines)}" if pipelines else "; it has no pipelines"
         raise WrongArgument(f"{file} has no {name!r}{meant(name, pipelines)}{there}")
     value = getattr(module, name)
-    if callable(value) and not isinstance(value, (pt.Pipeline, type)):
+    if callable(value) and not isinstance(value, (pt.Pipeline, pt.Func, type)):
         value = _made(file, name, value)
     if not isinstance(value, pt.Pipeline):
         kind = type(value).__name__

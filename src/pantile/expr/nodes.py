@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from ..dataclass import dataclass
 from ..errors import UserError
+from .indexed_array import as_object, is_index, note_index
 from .types import BOOL, INDEX, DType
 
 Number = bool | int | float
@@ -223,9 +224,15 @@ class Expr(_Notes):
         )
 
     def __index__(self) -> NoReturn:
+        note_index(self)
         raise UserError(
             _not_a_number(self, "to read an array there write pt.table(array)[...], to repeat something use a pt.RDom")
         )
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if is_index(self):
+            raise UserError(f"a NumPy array cannot be read at {self}; make it a table first: pt.table(array)[{self}]")
+        return as_object(self)
 
     def __len__(self) -> NoReturn:
         raise UserError(f"{self} is a single value and has no length; the extents of an Input are its .shape")

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..dataclass import dataclass
-from ..errors import Location, UserError, here
+from ..errors import DefinitionWarning, Location, UserError, here, warn
 from ..expr.build import cast, expr
 from ..expr.nodes import Expr, ExprLike, Read
 from ..expr.types import DType, promote
@@ -125,6 +125,8 @@ class Func(Source):
         equation = _update(self, indices, values) if self.defined else _pure(self, indices, values)
         if not self.defined:
             self.where = equation.where
+        else:
+            _warn_if_forgotten(self, equation)
         self.equations.append(equation)
         for read in equation.mentions.all_reads():
             if isinstance(read.source, Func) and read.source is not self and read.source.used_by is None:
@@ -217,6 +219,18 @@ def _update(func: Func, indices: tuple[Expr, ...], given: tuple[Any, ...]) -> Eq
     _check_free(func, mentions, pure)
     _check_self_reads(func, mentions, pure)
     return Equation(indices, values, domain, mentions, here())
+
+
+def _warn_if_forgotten(func: Func, update: Equation) -> None:
+    """A word on an update of every point that reads nothing of what was there."""
+    everywhere = len(_update_dims(func, update.indices)) == func.ndim and update.domain is None
+    if everywhere and not any(read.source is func for read in update.mentions.all_reads()):
+        at = f"{func.name}[{', '.join(func.dims)}]"
+        warn(
+            f"this definition of {func} ignores the one before it (at {func.equations[-1].where}), which nobody reads; "
+            f"read that, as in {at} = {at} + ..., or give one of them a Func of its own",
+            DefinitionWarning,
+        )
 
 
 def _coerced(func: Func, given: tuple[Any, ...]) -> tuple[Expr, ...]:

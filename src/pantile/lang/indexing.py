@@ -45,6 +45,10 @@ class Source(NotAValue):
     def as_expr(self) -> NoReturn:
         raise UserError(f"{self} is a function of coordinates, not a value; read it at a point, like {self.name}[y, x]")
 
+    def __call__(self, *place: object, **_: object) -> NoReturn:
+        at = ", ".join(map(str, place)) or "y, x"
+        raise UserError(f"{self} is read in brackets: write {self.name}[{at}]")
+
     def __iter__(self) -> NoReturn:
         raise UserError(f"{self} cannot be iterated over or unpacked; read it at a point, like {self.name}[y, x]")
 

@@ -73,6 +73,13 @@ class RDom(NotAValue):
     def as_expr(self) -> NoReturn:
         raise UserError(f"{self} is a whole domain; pick one of its coordinates, like {self}[0]")
 
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        place = ", ".join(f"{self}[{k}]" for k in range(len(self)))
+        raise UserError(
+            f"{self} is a whole domain, at which no NumPy array can be read; make it a table, and pick coordinates: "
+            f"pt.table(array)[{place}]"
+        )
+
     def __len__(self) -> int:
         return len(self.loops.names)
 
