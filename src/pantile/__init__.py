@@ -14,6 +14,7 @@ Indices are in NumPy's order, the last one contiguous. Some names are those of P
 """
 
 from . import autoschedule, machine
+from .analysis.rounding import Rounding
 from .errors import DefinitionWarning, InternalError, PantileError, RunError, UserError
 from .expr.nodes import Expr
 from .lang.boundary import constant, edge, mirror, reflect, wrap
@@ -90,8 +91,8 @@ __all__ = [
     # reductions
     "all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "sum",
     # how it runs
-    "Pipeline", "Schedule", "StageSchedule", "autoschedule", "cache", "get_num_threads", "machine", "on",
-    "set_num_threads",
+    "Pipeline", "Rounding", "Schedule", "StageSchedule", "autoschedule", "cache", "get_num_threads", "machine",
+    "on", "set_num_threads",
     # errors
     "DefinitionWarning", "InternalError", "PantileError", "RunError", "UserError",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 from . import explain
 from .analysis.messages import readable
 from .analysis.ranges import with_ranges
+from .analysis.rounding import EXACT, Rounding, roundings
 from .analysis.work import Work
 from .autoschedule import Found, Problem, Report, Strategy
 from .backends.targets import target_named
@@ -203,6 +204,13 @@ class Pipeline:
     def options(self) -> Options:
         """The target, and whether code is strict, checked, and of formulas that algebra may change."""
         return self._calls.options
+
+    @property
+    def rounding(self) -> tuple[Rounding, ...]:
+        """What rounding may do to each array that a call returns, and so what schedules may make it differ by."""
+        graph = self.graph
+        found = {} if self.options.strict else roundings(graph)
+        return tuple(found.get(o.stage, EXACT) for o in graph.outputs for _ in graph.stage[o.stage].dtypes)
 
     @property
     def schedule(self) -> Schedule:

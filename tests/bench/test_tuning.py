@@ -76,6 +76,32 @@ def test_wrong_results_cannot_win(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(found.trials) > 1 and all(t.wrong == "differs" for t in found.trials[1:])
 
 
+def test_pixels_that_rounding_takes_to_the_other_side_of_a_step_are_not_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipeline from bytes to bytes by floats in between, none of which is stored."""
+    y, x = pt.vars("y x")
+    img, f = pt.Input("img", "uint8", 2), pt.Func("f")
+    f[y, x] = pt.cast("uint8", img[y, x] * 0.1 + 0.5)
+    p = pt.Pipeline(f, machine=pt.machine.named("neoverse-n1"))
+    monkeypatch.setattr(Trial, "time", lambda self, budget: setattr(self, "seconds", 1.0))
+    found = Tuning(p, {"img": np.full((200, 300), 50, np.uint8)}, 10, 1, clock=Clock())
+
+    class Rounded:
+        rounding = p.rounding
+
+        def __init__(self, off_by: int) -> None:
+            self.off_by = off_by
+
+        def __call__(self, **arguments: Any) -> np.ndarray:
+            result = p(**arguments)
+            result[3, 4:14] += self.off_by
+            return result
+
+    for off_by in (0, 1, 2):
+        found._measure(str(off_by), pt.Schedule(), Rounded(off_by))
+    wrong = "7 instead of 5 at [3, 4]; 10 of 60000 elements differ"
+    assert [t.wrong for t in found.trials] == [None, None, wrong]
+
+
 def test_the_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = [len(tuned(monkeypatch, lambda t: 1.0, seconds).trials) for seconds in (1, 9)]
     assert tried[0] == 2 < tried[1] < 6

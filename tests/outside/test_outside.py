@@ -23,7 +23,7 @@ def test_under_auto(app: App) -> None:
     shapes = {name: (34, 41, *shape[2:]) for name, shape in app.sizes["small"].items()}
     inputs = app.random(shapes)
     expected = p.reference(**inputs)
-    assert disagreement([p(**inputs)], [expected], app.tolerance, app.off_by) is None
+    assert disagreement([p(**inputs)], [expected], p.rounding, app.tolerance, app.off_by) is None
 
 
 def test_tone_mapping_keeps_the_order_of_greys() -> None:

@@ -30,8 +30,9 @@ class App:
     expert: Expert | None
     sizes: Mapping[str, Mapping[str, tuple[int, ...]]]  # size name -> input name -> shape
     make: Callable[[str, tuple[int, ...], np.random.Generator], np.ndarray[Any, Any]]  # input name, shape -> data
-    # What results of other systems and schedules may differ by: floats relative to the largest, integers absolutely.
-    tolerance: float = 1e-5
+    # What results of other systems and schedules may differ by, where rounding does more than usual (bench/agreement):
+    # floats relative to the largest, integers absolutely.
+    tolerance: float | None = None
     off_by: int = 0
     margin: int = 0  # rows and columns of pixels at every edge where rivals follow rules of their own
     photo: Photo | None = None  # for an app that works on pictures

@@ -66,7 +66,8 @@ def _app(app: App, inputs: Mapping[str, Array], threads: int, limit: Limit, cons
         if first is not None and pipeline.schedule == first.pipeline.schedule:
             continue
         ready = _contender(pipeline, name, threads, inputs)
-        wrong = first and disagreement(ready.results, first.results, app.tolerance, app.off_by)
+        rounding = pipeline.rounding
+        wrong = first and disagreement(ready.results, first.results, rounding, app.tolerance, app.off_by)
         if wrong:
             console.error(f"{app.name}: without {name} results differ: {wrong}")
             continue

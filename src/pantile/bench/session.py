@@ -181,7 +181,7 @@ class Session:
         margin = 0 if isinstance(contender, Ours) else self.app.margin
         try:
             got, wanted = inner(contender.outputs(), margin), inner(expected, margin)
-            difference = disagreement(got, wanted, self.app.tolerance, self.app.off_by)
+            difference = disagreement(got, wanted, self._pipeline.rounding, self.app.tolerance, self.app.off_by)
         except Unavailable as reason:
             self._skip(contender.label, reason)
             return False

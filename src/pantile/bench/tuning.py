@@ -60,7 +60,7 @@ class Tuning:
     threads: int
     trying: Callable[[str], AbstractContextManager[object]] = nullcontext
     clock: Callable[[], float] = time.monotonic
-    tolerance: float = 1e-4
+    tolerance: float | None = None
     off_by: int = 0
 
     def __post_init__(self) -> None:
@@ -178,7 +178,7 @@ class Tuning:
         trial = Trial(name, schedule, lambda: pipeline(num_threads=self.threads, out=results, **self.arguments))
         if not self.trials:
             self.expected = [a.copy() for a in results]
-        trial.wrong = disagreement(results, self.expected, self.tolerance, self.off_by)
+        trial.wrong = disagreement(results, self.expected, pipeline.rounding, self.tolerance, self.off_by)
         rivals = {id(t): t for t in (self.trials[0], self.best)} if self.trials else {}
         self.trials.append(trial)
         if trial.wrong is None:

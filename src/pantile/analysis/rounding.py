@@ -1,0 +1,56 @@
+"""What rounding may do to each stage: nothing, the last digits of floats, or steps that are taken at another place.
+
+    a = img[x] * 3                          exact: no float takes part
+    b = sqrt(img[x] * 0.1)                  rounded: another order of operations changes the last digits
+    c = cast("uint8", b[x])                 rounded, with steps: where b is 7.0000001 or 6.9999999, c is 7 or 6
+    d = select(b[x] > 0.5, 1.0, lut[c[x]])  likewise: a condition or a place that is made of floats is a step, too
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..dataclass import dataclass
+from ..expr.nodes import Expr, Op
+from ..expr.visit import walk
+from ..graph.nodes import Graph, Stage
+
+_STEPS = frozenset({"floor", "ceil", "round", "trunc", "floordiv", "mod"})
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """`epsilon`: of the coarsest floating type that takes part, 0 if none does. `has_steps`: whether a float becomes an
+    integer, a condition or a place on the way, or is rounded to a whole number."""
+
+    epsilon: float = 0.0
+    has_steps: bool = False
+
+
+EXACT = Rounding()
+
+
+def roundings(graph: Graph) -> dict[str, Rounding]:
+    """By stage, with all that it is computed of."""
+    found: dict[str, Rounding] = {}
+    for s in graph.stages:
+        sources = {graph.producer[e.buffer].name for d in s.definitions for e in d.loads if e.buffer in graph.producer}
+        found[s.name] = _joined([_own(s), *(found[name] for name in sources if name != s.name)])
+    return found
+
+
+def _own(stage: Stage) -> Rounding:
+    nodes = list(walk(*(e for d in stage.definitions for e in d.expressions)))
+    epsilon = max((e.dtype.epsilon for e in nodes if e.dtype.is_float), default=0.0)
+    return Rounding(epsilon, any(map(_is_step, nodes)))
+
+
+def _is_step(e: Expr) -> bool:
+    if e.dtype.is_float:
+        return isinstance(e, Op) and e.op in _STEPS
+    return any(operand.dtype.is_float for operand in e.operands)
+
+
+def _joined(parts: Iterable[Rounding]) -> Rounding:
+    parts = list(parts)
+    return Rounding(max(p.epsilon for p in parts), any(p.has_steps for p in parts))
