@@ -272,6 +272,10 @@ STRIPS: list[Case] = [
      "this scan runs in strips already; drop one of the two"),
     (pipelines.scan, (pt.on("f").update().strips("r.x", "s", 8).unroll("r.x", 2),),
      'update 0 runs in strips, as stage f_s; write it on("f_s")'),
+    (lambda: scans(3), (pt.on("f").update(0).unroll("r.x", 2).update(1).strips("r.x", "s", 8),),
+     'update 0 comes before a scan in strips, as stage f_s_given; write it on("f_s_given")'),
+    (lambda: scans(3), (pt.on("f").update(1).strips("r.x", "s", 8).update(2).strips("r.y", "t", 8),),
+     "update 2 has no reduction loop 'r.y'"),
     (lambda: scan_by(2), (pt.on("f").update().strips("r.x", "s", 8),),
      "x does not go up or down by 1 with loop r.x; leave it whole"),
     (lambda: scan_by(1, 2), (pt.on("f").update().strips("r.x", "s", 8),),
@@ -281,12 +285,17 @@ STRIPS: list[Case] = [
 ]  # fmt: skip
 
 
-def scan_by(step: int, back: int = 1, kind: str = "add") -> Graph:
-    """f[y, step*r.x] from f[y, step*r.x - back] and img."""
+def scans(count: int) -> Graph:
+    """One after the other."""
+    return scan_by(1, count=count)
+
+
+def scan_by(step: int, back: int = 1, kind: str = "add", count: int = 1) -> Graph:
+    """f[y, step*r.x] from f[y, step*r.x - back] and img, so many times."""
     r = pipelines.RX
     value = op(kind, load("f", "float32", pipelines.Y, r * step - back), load("img", "float32", pipelines.Y, r))
     up = update((pipelines.Y, r * step), value, over=(("r.x", 2, 20),))
-    made = stage("f", "y x", load("img", "float32", pipelines.Y, pipelines.X), updates=(up,))
+    made = stage("f", "y x", load("img", "float32", pipelines.Y, pipelines.X), updates=(up,) * count)
     return graph(made, out=(("f", (64, 64)),), inputs=pipelines.FLOATS)
 
 

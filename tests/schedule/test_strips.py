@@ -87,6 +87,21 @@ def test_down_and_up_again(lengths: tuple[int | None, ...]) -> None:
     assert_agrees(twice(), asked, img=picture(22))
 
 
+@pytest.mark.parametrize("lengths", [(None, 4, 4), (None, 4, None), (4, None, 4), (None, None, 4), (4, 4, 4)])
+def test_updates_before_scans_and_between_them(lengths: tuple[int | None, ...]) -> None:
+    """Those before a scan are computed first, whatever runs in strips after it."""
+    height, f, out = img.shape[0], pt.Func("f"), pt.Func("out")
+    r = pt.RDom((1, height - 1), name="r", names="y")
+    f[y, x] = img[y, x]
+    for factor in (2, 3, 5):
+        f[r.y, x] = factor * f[r.y - 1, x] + f[r.y, x]
+    out[y, x] = f[y, x]
+    asked = pt.on("f")
+    for k, length in enumerate(lengths):
+        asked = asked if length is None else asked.update(k).strips("r.y", f"s{k}", length)
+    assert_agrees(pt.Pipeline(out, shape=img.shape), asked, img=picture(22))
+
+
 def test_the_other_update_keeps_its_directives() -> None:
     p = assert_agrees(
         twice(), pt.on("f").update(0).strips("r.y", "s", 4).update(1).reorder("r.y", "x"), img=picture(22)

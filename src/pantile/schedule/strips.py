@@ -52,7 +52,8 @@ def cut_scans(graph: Graph, schedule: Schedule, strict: bool) -> tuple[Graph, Sc
 
 
 def _cut_stage(graph: Graph, asked: StageSchedule, strict: bool) -> tuple[Graph, StageSchedule]:
-    """One stage's scans, in their order; the updates that are left move up."""
+    """One stage's scans, in their order; updates before them become stages of their own, and those after the last one
+    are left."""
     wanted = dict[int, Directive]()
     current = 0
     for d in asked.directives:
@@ -62,9 +63,10 @@ def _cut_stage(graph: Graph, asked: StageSchedule, strict: bool) -> tuple[Graph,
                 raise refuse(graph.stage[asked.name], d, "this scan runs in strips already", "drop one of the two")
             wanted[current] = d
     last: _Scan | None = None
-    for gone, (k, d) in enumerate(sorted(wanted.items())):
-        last = _Scan(graph, graph.stage[asked.name], k - gone, d, strict, last)
-        graph = last.in_strips()
+    gone = 0
+    for k, d in sorted(wanted.items()):
+        last = _Scan(graph, graph.stage[asked.name], k - gone, d, strict, last, k - 1)
+        graph, gone = last.in_strips(), k
     return graph, StageSchedule(asked.name, tuple(_kept(graph.stage[asked.name], asked.directives, wanted)))
 
 
@@ -75,21 +77,24 @@ def _definition(d: Directive, current: int) -> int:
 
 def _kept(stage: Stage, directives: tuple[Directive, ...], wanted: dict[int, Directive]) -> list[Directive]:
     """The others, with the numbers that updates have now."""
-    kept, current = list[Directive](), 0
+    kept, current, gone = list[Directive](), 0, max(wanted, default=0)
     for d in directives:
         current = _definition(d, current)
-        if current not in wanted:
-            gone = sum(k < current for k in wanted)
+        if current == 0 or current > gone:
             kept.append(replace(d, args=(current - 1 - gone,)) if d.verb == "update" else d)
-        elif d is not wanted[current] and d.verb != "update":
-            name = f"{stage.name}_{wanted[current].args[1]}"
-            raise refuse(stage, d, f"update {current - 1} runs in strips, as stage {name}", f'write it on("{name}")')
+        elif d is not wanted.get(current) and d.verb != "update":
+            scan = min(k for k in wanted if k >= current)
+            name, why = f"{stage.name}_{wanted[scan].args[1]}", "runs in strips"
+            if scan > current:
+                name, why = f"{name}_given", "comes before a scan in strips"
+            raise refuse(stage, d, f"update {current - 1} {why}, as stage {name}", f'write it on("{name}")')
     return kept
 
 
 @dataclass(frozen=True, eq=False)
 class _Scan:
-    """Update `index` (1 is the first) of `stage`, in strips. `last`: the scan of the same stage that was cut before."""
+    """Update `index` (1 is the first) of `stage`, in strips. `last`: the scan of the same stage that was cut before.
+    `number`: of the update, as the user counts."""
 
     graph: Graph
     stage: Stage
@@ -97,6 +102,7 @@ class _Scan:
     asked: Directive
     strict: bool
     last: _Scan | None
+    number: int
 
     def no(self, why: str, remedy: str) -> UserError:
         return refuse(self.stage, self.asked, why, remedy)
@@ -122,7 +128,7 @@ class _Scan:
             if r.name == str(self.asked.args[0]):
                 return r
         known = did_you_mean(str(self.asked.args[0]), [r.name for r in self.update.domain])
-        raise self.no(f"update {self.index - 1} has no reduction loop {str(self.asked.args[0])!r}", known)
+        raise self.no(f"update {self.number} has no reduction loop {str(self.asked.args[0])!r}", known)
 
     @cached_property
     def strip(self) -> str:
