@@ -1,6 +1,7 @@
 """Atomic stores: what a place is combined with.
 
     f[i] = f[i] + a + b, atomic    ->    "add", a + b
+    f[i] = 0, atomic, which was f[i] & 0    ->    "xchg", 0
 """
 
 from __future__ import annotations
@@ -12,12 +13,23 @@ from .nodes import Store
 
 
 def combined(s: Store) -> tuple[str, Expr]:
-    """The operation, and the value that the place is combined with."""
+    """The operation, as LLVM calls it, and the value that the place is combined with."""
     value = s.value
+    if s.buffer not in loaded(value) and s.mask is None and value.lanes == 1:
+        return "xchg", value
     term = _without(value, value.op, s) if isinstance(value, Op) else None
     if term is None or not isinstance(value, Op) or s.mask is not None or value.lanes != 1:
         raise InternalError(f"what is stored to {s.buffer} is not what was there, combined with something else")
     return value.op, term
+
+
+def is_there(s: Store) -> bool:
+    """Whether a place would be combined with what changes nothing, such as 0 in a sum: the value is what is there."""
+    return _is_place(s.value, s)
+
+
+def _is_place(e: Expr, s: Store) -> bool:
+    return isinstance(e, Load) and e.buffer == s.buffer and all(map(same, e.indices, s.indices))
 
 
 def _without(e: Expr, name: str, s: Store) -> Expr | None:
@@ -27,7 +39,7 @@ def _without(e: Expr, name: str, s: Store) -> Expr | None:
     for mine, other in (e.args, e.args[::-1]):
         if s.buffer in loaded(other):
             continue
-        if isinstance(mine, Load) and mine.buffer == s.buffer and same(mine.indices[0], s.indices[0]):
+        if _is_place(mine, s):
             return other
         inner = _without(mine, name, s)
         if inner is not None:

@@ -14,7 +14,8 @@ from ..expr.nodes import Const, Expr, Var, var
 from ..expr.types import INDEX
 from ..expr.visit import Key, key, names
 from ..ir import visit as ir
-from ..ir.nodes import Block, For, If, Let, Stmt, Store
+from ..ir.atomic import is_there
+from ..ir.nodes import Block, For, If, Let, Manner, Stmt, Store
 from ..target.kinds import AT_ONCE
 
 
@@ -65,7 +66,7 @@ class _Simplify:
             return self.loop(s, new)
         inside = tuple([self.statement(c) for c in ir.children(s)])
         simpler = ir.rebuild(s, new, inside)
-        return Block(()) if isinstance(simpler, Store) and _is_false(simpler.mask) else self.using(simpler, new)
+        return Block(()) if isinstance(simpler, Store) and _stores_nothing(simpler) else self.using(simpler, new)
 
     def using(self, s: Stmt, own: Iterable[Expr]) -> Stmt:
         """The statement, the names in its own expressions noted: lets that nobody uses are left out."""
@@ -132,6 +133,11 @@ class _Simplify:
         self.facts.classes.pop(s.var, None)
         body = self.statement(s.body)
         return Block(()) if _is_nothing(body) else self.using(ir.rebuild(s, bounds, (body,)), bounds)
+
+
+def _stores_nothing(s: Store) -> bool:
+    """Whether it stores nowhere, or, atomically, what is there anyhow."""
+    return _is_false(s.mask) or (s.manner is Manner.ATOMIC and is_there(s))
 
 
 def _is_offset(e: Expr) -> bool:

@@ -217,7 +217,7 @@ def _check_mark(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
         raise unknown_extent(nest, d, loop)
     kind, is_atomic = KINDS[d.verb], nest.atomic is not None
     if is_atomic and kind is Kind.VECTOR:
-        raise nest.no(d, f"{nest.title} is atomic, and combines one value at a time", "leave the loop serial")
+        raise _one_at_a_time(nest, d)
     if kind is Kind.LANE and loop.ordered:
         _check_combined(nest, d, loop)
     elif loop.ordered and kind is not Kind.UNROLL and not (is_atomic and kind in (Kind.BLOCK, Kind.THREAD)):
@@ -245,7 +245,14 @@ def atomic(nest: NestDraft, d: Directive) -> None:
     if nest.strict and not all(t.is_exact for t in terms):
         raise nest.no(d, "sums of floats in any order round differently, and strict=True forbids that",
                       "drop atomic, or compile without strict")  # fmt: skip
+    vector = next((loop for loop in nest.loops if loop.kind is Kind.VECTOR), None)
+    if vector is not None:
+        raise _one_at_a_time(nest, vector.mark or d)
     nest.atomic = d
+
+
+def _one_at_a_time(nest: NestDraft, d: Directive) -> UserError:
+    return nest.no(d, f"{nest.title} is atomic, and combines one value at a time", "leave the loop serial")
 
 
 def _is_one_instruction(name: str, t: DType) -> bool:

@@ -116,7 +116,7 @@ class GlobalInLaunch:
         clash = self._accesses.combine(place, by, *who(self._around, by))
         if clash is not None:
             raise race(self._around, m.name, by, clash, "combines")
-        COMBINE[name].at(m.data, place, to_memory(by.values(value), m.dtype))
+        COMBINE[name](m.data, place, to_memory(by.values(value), m.dtype))
 
     def _checked(self, access: Access, action: str) -> Array:
         """Where its elements are in memory, once they are known to be its own."""

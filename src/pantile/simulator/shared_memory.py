@@ -94,7 +94,7 @@ class Shared:
             clash = self._memory.accesses.combine(place, touch, *by)
             if clash is not None:
                 raise race(self._around, self._name, touch, clash, "combines")
-        COMBINE[name].at(self._data, (touch.block, touch.element), to_memory(touch.values(value), self._dtype))
+        COMBINE[name](self._data, (touch.block, touch.element), to_memory(touch.values(value), self._dtype))
         if self._traffic is not None:
             self._traffic.of_shared("store", access, self._offset, self._dtype.bytes)
 

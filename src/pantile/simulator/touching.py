@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -88,9 +89,14 @@ def race(around: Around, name: str, touch: Touch, clash: Clash, verb: str) -> Si
     return failure(around, block, thread, f"{done} {other} without a barrier in between")
 
 
-COMBINE = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
+def _exchange(data: Array, place: Any, values: Array) -> None:
+    data[place] = values
+
+
+# What atomic operations do to places of an array.
+COMBINE: dict[str, Callable[[Array, Any, Array], None]] = {
+    "add": np.add.at, "min": np.minimum.at, "max": np.maximum.at, "and": np.bitwise_and.at, "or": np.bitwise_or.at,
+    "xor": np.bitwise_xor.at, "xchg": _exchange,
 }  # fmt: skip
 
 

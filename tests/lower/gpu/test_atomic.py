@@ -13,7 +13,7 @@ import pantile as pt
 from pantile.ir.nodes import Manner, Store
 from pantile.ir.visit import walk
 
-from .simulated import kernels
+from .simulated import assert_agrees, kernels
 
 i = pt.Var("i")
 img = pt.Input("img", "uint8", ndim=2)
@@ -49,6 +49,49 @@ GLOBAL = pt.on("hist").thread("i").update().atomic().split("r.x", "xo", "xi", 32
 def test_operations(combine: Combine, start: int, dtype: str) -> None:
     p = histogram(combine, start, dtype).with_schedule(pt.Schedule(GLOBAL))
     np.testing.assert_array_equal(p(img=PICTURE), p.reference(img=PICTURE))
+
+
+def swept(combine: Combine, otherwise: int) -> pt.Pipeline:
+    """Sixteen values, each combined with those of a column, all of which are the same number in the end."""
+    hist, r = pt.Func("hist"), pt.RDom((0, img.shape[0]), name="r", names="y")
+    hist[i] = pt.cast("uint32", i)
+    hist[i] = combine(hist[i], pt.select(r.y < 0, pt.cast("uint32", img[r.y, 0]), pt.cast("uint32", otherwise)))
+    return pt.Pipeline(hist, shape=(16,), target="cuda-sim")
+
+
+ALL = 2**32 - 1
+
+
+@pytest.mark.parametrize(
+    ("combine", "number"),
+    [
+        (lambda old, new: old + new, 0),
+        (lambda old, new: old | new, 0),
+        (lambda old, new: old ^ new, 0),
+        (lambda old, new: old & new, ALL),
+        (lambda old, new: pt.maximum(old, new), 0),
+        (lambda old, new: pt.minimum(old, new), ALL),
+        (lambda old, new: old & new, 0),
+        (lambda old, new: old | new, ALL),
+        (lambda old, new: pt.minimum(old, new), 0),
+        (lambda old, new: pt.maximum(old, new), ALL),
+    ],
+)
+def test_what_lowering_makes_of_nothing_and_all(combine: Combine, number: int) -> None:
+    """Where it turns out that values stay as they are, or become one number whatever they are."""
+    threads = pt.on("hist").thread("i").update().atomic().reorder("r.y", "i").block("r.y").thread("i")
+    assert_agrees(swept(combine, number).with_schedule(pt.Schedule(threads)), img=PICTURE)
+
+
+@pytest.mark.parametrize("asked", [
+    pt.on("hist").update().atomic().reorder("r.y", "i").vectorize("i", 4),
+    pt.on("hist").update().reorder("r.y", "i").vectorize("i", 4).atomic(),
+])  # fmt: skip
+def test_vectors_are_refused_whatever_comes_first(asked: pt.StageSchedule) -> None:
+    with pytest.raises(
+        pt.UserError, match="update 0 is atomic, and combines one value at a time; leave the loop serial"
+    ):
+        swept(lambda old, new: old + new, 1).with_schedule(pt.Schedule(asked))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
