@@ -75,6 +75,8 @@ FITS = [
         {"float32": 6}),
     Fit("LOG_ERFC", lambda t: mp.log(mp.erfc(t)) / t, lambda t: t * mp.erfc(t) / mp.erf(t), 1 / WIDEN, mpf(6),
         {"float64": 18}),
+    # The first guess of one over the cube root, which steps of Newton's improve.
+    Fit("RCBRT", lambda m: 1 / mp.cbrt(m), mp.cbrt, 1 / WIDEN, 2 * WIDEN, {"float32": 5, "float64": 6}),
 ]  # fmt: skip
 
 # Constants as sums of numbers of a format: name, value, how many, formats.

@@ -31,6 +31,7 @@ from .lang.math import (
     bits,
     case,
     cast,
+    cbrt,
     ceil,
     clamp,
     clip,
@@ -44,6 +45,7 @@ from .lang.math import (
     maximum,
     minimum,
     mul_shift,
+    popcount,
     pow,
     round,
     rounding_cast,
@@ -83,8 +85,8 @@ __all__ = [
     # choices and ranges
     "case", "clamp", "clip", "lerp", "maximum", "minimum", "pixel", "select", "where", "within",
     # math
-    "abs", "acos", "asin", "atan", "atan2", "ceil", "cos", "erf", "exp", "floor", "log", "pow", "round", "rsqrt", "sin",
-    "sqrt", "tan", "tanh", "trunc",
+    "abs", "acos", "asin", "atan", "atan2", "cbrt", "ceil", "cos", "erf", "exp", "floor", "log", "popcount",
+    "pow", "round", "rsqrt", "sin", "sqrt", "tan", "tanh", "trunc",
     # fixed point
     "absd", "halving_add", "mul_shift", "rounding_halving_add", "rounding_mul_shift", "saturating_add",
     "saturating_sub",

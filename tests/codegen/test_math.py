@@ -51,7 +51,7 @@ def erf(x: Array) -> Array:
 
 REFERENCE: dict[str, Function] = {
     "exp": np.exp, "log": np.log, "pow": np.power, "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh,
-    "asin": np.arcsin, "acos": np.arccos, "erf": erf, "atan2": np.arctan2,
+    "asin": np.arcsin, "acos": np.arccos, "erf": erf, "cbrt": np.cbrt, "atan2": np.arctan2,
 }  # fmt: skip
 LARGEST_ANGLE = 1e12
 PERIODIC = ("sin", "cos", "tan")

@@ -140,6 +140,11 @@ def array_at_a_domain() -> object:
     return np.ones((3, 3))[pt.RDom((0, 3), (0, 3))]
 
 
+@must_fail(r"pt.popcount counts the bits of an integer, not of float32; see pt.bits and pt.cast")
+def bits_of_a_float() -> object:
+    return pt.popcount(FLOATS[Y, X])
+
+
 @must_fail(r"Func 'f' is read in brackets: write f\[y, x \+ 1\]")
 def func_that_is_called() -> object:
     return defined()(Y, X + 1)

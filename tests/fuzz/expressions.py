@@ -110,6 +110,11 @@ def _shift(g: Grammar, scope: Scope) -> Term:
     return integer(f"({a.text} {g.pick(['<<', '>>'])} {amount})", a.dtype)
 
 
+def _popcount(g: Grammar, scope: Scope) -> Term:
+    a = g.exact_int(scope)
+    return integer(f"pt.popcount({a.text})", a.dtype)
+
+
 def _fixed_point(g: Grammar, scope: Scope) -> Term:
     a, b, t = g.unified(g.exact_int(scope), g.exact_int(scope), scope)
     name = g.pick(list(FIXED_POINT))
@@ -199,6 +204,7 @@ _MATH = [
     ("acos", "pt.clamp({a}, -0.9, 0.9)", 2.7, 2.3),
     ("erf", "{a}", 1.0, 1.2),
     ("rsqrt", "pt.abs({a}) + 1", 1.0, 0.5),
+    ("cbrt", "pt.abs({a}) + 1", 100.0, 0.4),
 ]
 
 
@@ -221,7 +227,7 @@ def _transcendental(g: Grammar, scope: Scope) -> Term:
 
 KINDS: list[Callable[[Grammar, Scope], Term]] = [
     *[_arithmetic] * 6, *[_with_number] * 2, _divide, _floor_divide, *[_floor_divide_number] * 2, *[_extremum] * 2,
-    *[_clamp] * 2, _unary, _bitwise, _shift, *[_fixed_point] * 2, *[undone] * 3, *[_conversion] * 3, condition,
-    *[_select] * 4, _rounding, _root, _lerp, _bits, _promise,
+    *[_clamp] * 2, _unary, _bitwise, _shift, _popcount, *[_fixed_point] * 2, *[undone] * 3, *[_conversion] * 3,
+    condition, *[_select] * 4, _rounding, _root, _lerp, _bits, _promise,
 ]  # fmt: skip
 KINDS_WITH_MATH = [*KINDS, *[_transcendental] * 6]

@@ -33,6 +33,7 @@ def value(e: Any, **arrays: np.ndarray) -> np.ndarray:
         (U8 + 1, "uint8"), (U8 + 1.5, "float32"), (F16 * 2, "float16"), (F16 + U16, "float16"), (F64 * 0.5, "float64"),
         (U8 / 2, "float32"), (U8 + I8, "int16"), (U8 + U16, "uint16"), (I32 // 2, "int32"), (U8 > 3, "bool"),
         (np.float32(2) * F16, "float16"), (np.int16(2) * U8, "uint8"), (2 * F64, "float64"), (X + 1, "int32"),
+        (pt.popcount(U8), "uint8"), (pt.popcount(I32), "int32"), (pt.cbrt(I32), "float32"), (pt.cbrt(F64), "float64"),
         (pt.sqrt(U8), "float32"), (pt.sqrt(F16), "float16"), (pt.floor(U8), "uint8"), (U8**2, "uint8"),
         (F32**2, "float32"), (I32**-1, "float32"), (F32**0.5, "float32"), (pt.pow(U8, F32), "float32"),
         (pt.select(U8 > 3, 1, 0), "int32"), (pt.select(U8 > 3, U8, 0), "uint8"), (pt.clamp(U8, 1, 9), "uint8"),
@@ -82,3 +83,30 @@ def test_fixed_point() -> None:
 def test_numbers_alone_fold() -> None:
     assert isinstance(pt.minimum(3, 4), Const)
     assert isinstance(pt.cast("uint8", 3), Const)
+
+
+def test_set_bits_are_counted_in_twos_complement() -> None:
+    ints = np.array([0, 1, 255, -1, -(2**31), 2**31 - 1], np.int32)
+    assert value(pt.popcount(I32), in_int32=ints).tolist() == [0, 1, 8, 32, 1, 31]
+    assert value(pt.popcount(I8), in_int8=np.array([-1, -128, 127], np.int8)).tolist() == [8, 1, 7]
+    for number, count in ((-1, 32), (255, 8)):
+        constant = pt.popcount(number)
+        assert isinstance(constant, Const) and constant.value == count
+
+
+def test_cube_roots_keep_their_sign() -> None:
+    floats = np.array([27, -8, 0, -0.0, np.inf, -1e-30], np.float32)
+    np.testing.assert_allclose(value(pt.cbrt(F32), in_float32=floats), [3, -2, 0, -0.0, np.inf, -1e-10], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "uint64"])
+@pytest.mark.parametrize("target", [None, "cuda-sim"])
+def test_set_bits_are_counted_by_compiled_code(dtype: str, target: str | None) -> None:
+    img, f = pt.Input("img", dtype, 1), pt.Func("f")
+    squares = pt.table(np.arange(np.iinfo(dtype).bits + 1) ** 2)  # as many as there are counts
+    f[X] = (pt.popcount(img[X] ^ img[0]), squares[pt.popcount(img[X])])
+    p = pt.Pipeline(f, shape=img.shape, schedule="plain", target=target)
+    info = np.iinfo(dtype)
+    given = np.random.default_rng(0).integers(info.min, info.max, 67, dtype, endpoint=True)
+    for got, expected in zip(p(img=given), p.reference(img=given), strict=True):
+        np.testing.assert_array_equal(got, expected)

@@ -21,7 +21,8 @@ A, B = FLOATS[X], WHOLE[X]
 floats = np.concatenate([np.linspace(-0.9, 0.9, 37), [-2.5, 2.5, 7, -8.25, 0.0]]).astype(np.float32)
 whole = (np.arange(len(floats)) - 9).astype(np.int32)
 
-ON_INTEGERS = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift, np.invert}
+ON_INTEGERS = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift, np.invert,
+               getattr(np, "bitwise_count", None)}  # fmt: skip
 
 
 def value(e: Any) -> np.ndarray:

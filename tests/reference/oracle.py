@@ -218,6 +218,7 @@ INTEGER: dict[str, Any] = {
     "not": lambda t, a: not a if t.is_bool else ~a,
     "shl": lambda t, a, b: a << b if 0 <= b < t.bits else 0,
     "shr": lambda t, a, b: a >> b if 0 <= b < t.bits else -(a < 0),
+    "popcount": lambda t, a: bin(a % 2**t.bits).count("1"),
 }
 FLOAT: dict[str, Any] = {
     "add": lambda t, a, b: a + b,
@@ -241,6 +242,7 @@ FLOAT: dict[str, Any] = {
     "asin": lambda t, a: np.arcsin(a),
     "acos": lambda t, a: np.arccos(a),
     "erf": lambda t, a: math.erf(a),
+    "cbrt": lambda t, a: np.cbrt(a),
     "atan2": lambda t, a, b: np.arctan2(a, b),
     "pow": lambda t, a, b: np.power(a, b),
     "floor": lambda t, a: np.floor(a),

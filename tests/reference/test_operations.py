@@ -31,7 +31,7 @@ def edge_values(t: DType) -> list[float]:
 
 
 def cases(op: str) -> list[DType]:
-    if op in FIXED_POINT or op in ("shl", "shr"):
+    if op in FIXED_POINT or op in ("shl", "shr", "popcount"):
         return INTEGERS
     if op in FLOATING:
         return FLOATS

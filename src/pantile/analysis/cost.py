@@ -15,7 +15,7 @@ _DIVISION = 6.0
 _TRANSCENDENTAL = 20.0
 _WEIGHTS = {
     **dict.fromkeys(("div", "sqrt", "rsqrt"), _DIVISION),
-    **dict.fromkeys(("exp", "log", "pow", "tanh", "erf"), _TRANSCENDENTAL),
+    **dict.fromkeys(("exp", "log", "pow", "cbrt", "tanh", "erf"), _TRANSCENDENTAL),
     **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan2"), _TRANSCENDENTAL),
     "within": 0.0,
 }

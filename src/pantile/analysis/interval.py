@@ -279,6 +279,8 @@ class Evaluator:
             return Interval(0, 1)
         if e.op == "select":
             return self.select(e)
+        if e.op == "popcount":
+            return Interval(0, e.dtype.bits)
         if e.dtype.is_float:
             return self.float_operation(e)
         rule = _OPS.get(e.op)

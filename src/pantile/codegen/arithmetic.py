@@ -195,6 +195,7 @@ WRITERS: dict[str, Writer] = {
     "not": _not,
     "shl": _shl,
     "shr": _shr,
+    "popcount": _intrinsic("ctpop"),
     "select": _select,
     **dict.fromkeys(COMPARISON, _compare),
     **FIXED_POINT_WRITERS,

@@ -187,6 +187,8 @@ def unary(name: str, value: ExprLike) -> Expr:
         a = cast(FLOAT32, a)
     if name == "not" and a.dtype.is_float:
         raise UserError(f"~ needs an integer or a condition, not {a.dtype}")
+    if name == "popcount" and not a.dtype.is_int:
+        raise UserError(f"pt.popcount counts the bits of an integer, not of {a.dtype}; see pt.bits and pt.cast")
     if name == "neg" and a.dtype.is_bool:
         raise UserError("a condition cannot be negated with -; use ~")
     if name == "abs" and not (a.dtype.is_signed or a.dtype.is_float):
@@ -198,6 +200,8 @@ def unary(name: str, value: ExprLike) -> Expr:
             return const(not a.value if a.dtype.is_bool else ~int(a.value), a.dtype, a.lanes)
         if name == "abs":
             return const(abs(a.value), a.dtype, a.lanes)
+        if name == "popcount":
+            return const((int(a.value) % (1 << a.dtype.bits)).bit_count(), a.dtype, a.lanes)
     return op(name, a)
 
 

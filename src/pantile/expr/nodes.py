@@ -380,9 +380,9 @@ _operands_are(property(lambda e: (e.value, e.lane)), FromLane)
 ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "floordiv": 2, "mod": 2, "min": 2, "max": 2, "neg": 1, "abs": 1}
 FLOATING = {
     "div": 2, "sqrt": 1, "rsqrt": 1, "exp": 1, "log": 1, "sin": 1, "cos": 1, "tan": 1, "tanh": 1, "asin": 1,
-    "acos": 1, "erf": 1, "atan2": 2, "pow": 2, "floor": 1, "ceil": 1, "round": 1, "trunc": 1, "fma": 3,
+    "acos": 1, "erf": 1, "cbrt": 1, "atan2": 2, "pow": 2, "floor": 1, "ceil": 1, "round": 1, "trunc": 1, "fma": 3,
 }  # fmt: skip
-BITWISE = {"and": 2, "or": 2, "xor": 2, "not": 1, "shl": 2, "shr": 2}
+BITWISE = {"and": 2, "or": 2, "xor": 2, "not": 1, "shl": 2, "shr": 2, "popcount": 1}
 COMPARISON = {"eq": 2, "ne": 2, "lt": 2, "le": 2, "gt": 2, "ge": 2}
 FIXED_POINT = {
     "halving_add": 2,  # floor((a + b) / 2), without overflow

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UserError, shown
-from .build import binary, expr, plain_number, select, unary
+from .build import binary, cast, expr, plain_number, select, unary
 from .nodes import Expr, ExprLike
 
 Function = Callable[..., Expr]
@@ -22,7 +22,7 @@ Function = Callable[..., Expr]
 _UNARY = {
     np.negative: "neg", np.absolute: "abs", np.invert: "not", np.sqrt: "sqrt", np.exp: "exp", np.log: "log",
     np.sin: "sin", np.cos: "cos", np.tan: "tan", np.tanh: "tanh", np.arcsin: "asin", np.arccos: "acos",
-    np.floor: "floor", np.ceil: "ceil", np.rint: "round", np.trunc: "trunc",
+    np.floor: "floor", np.ceil: "ceil", np.rint: "round", np.trunc: "trunc", np.cbrt: "cbrt",
 }  # fmt: skip
 _BINARY = {
     np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "div", np.floor_divide: "floordiv",
@@ -48,6 +48,11 @@ def _sign(e: Expr) -> Expr:
     return select(e > 0, number(1), select(e < 0, below, e))
 
 
+def _bit_count(value: ExprLike) -> Expr:
+    """Of the magnitude, and as uint8, as NumPy has it."""
+    return cast("uint8", unary("popcount", unary("abs", value)))
+
+
 UFUNCS: dict[np.ufunc, Function] = {
     **{ufunc: partial(unary, name) for ufunc, name in _UNARY.items()},
     **{ufunc: partial(binary, name) for ufunc, name in _BINARY.items()},
@@ -68,6 +73,8 @@ UFUNCS: dict[np.ufunc, Function] = {
     np.logical_xor: partial(_logical, "xor"),
     np.logical_not: lambda e: unary("not", _truth(e)),
 }
+if hasattr(np, "bitwise_count"):  # since NumPy 2
+    UFUNCS[np.bitwise_count] = _bit_count
 
 
 def _where(condition: ExprLike, *values: ExprLike) -> Expr:

@@ -12,10 +12,10 @@ from ..expr.nodes import const as constant_of
 from ..expr.types import FLOAT32, DType, DTypeLike, dtype, promote
 
 __all__ = [
-    "abs", "absd", "acos", "asin", "atan", "atan2", "bits", "case", "cast", "ceil", "clamp", "clip", "cos", "erf",
-    "exp", "floor", "halving_add", "lerp", "log", "maximum", "minimum", "mul_shift", "pow", "round", "rounding_cast",
-    "rounding_halving_add", "rounding_mul_shift", "rsqrt", "saturating_add", "saturating_cast", "saturating_sub",
-    "select", "sin", "sqrt", "tan", "tanh", "trunc", "where", "within",
+    "abs", "absd", "acos", "asin", "atan", "atan2", "bits", "case", "cast", "cbrt", "ceil", "clamp", "clip", "cos",
+    "erf", "exp", "floor", "halving_add", "lerp", "log", "maximum", "minimum", "mul_shift", "popcount", "pow", "round",
+    "rounding_cast", "rounding_halving_add", "rounding_mul_shift", "rsqrt", "saturating_add", "saturating_cast",
+    "saturating_sub", "select", "sin", "sqrt", "tan", "tanh", "trunc", "where", "within",
 ]  # fmt: skip
 
 
@@ -100,6 +100,14 @@ def lerp(a: ExprLike, b: ExprLike, weight: ExprLike) -> Expr:
     return expr(a * (1 - w) + b * w)
 
 
+# ---- bits
+
+
+def popcount(value: ExprLike) -> Expr:
+    """How many bits of an integer are set, in its type; those of negative integers are of two's complement."""
+    return unary("popcount", value)
+
+
 # ---- arithmetic
 
 
@@ -111,6 +119,11 @@ def abs(value: ExprLike) -> Expr:
 def sqrt(value: ExprLike) -> Expr:
     """Square root; of an integer, as float32."""
     return unary("sqrt", value)
+
+
+def cbrt(value: ExprLike) -> Expr:
+    """Cube root, also of negative numbers; of an integer, as float32."""
+    return unary("cbrt", value)
 
 
 def rsqrt(value: ExprLike) -> Expr:

@@ -75,6 +75,8 @@ def _own(e: Expr, parts: list[Range]) -> Range | None:
         return _of_loop(e)
     if isinstance(e, Read) and isinstance(e.source, Table):
         return int(e.source.array.min()), int(e.source.array.max())
+    if isinstance(e, Op) and e.op == "popcount":
+        return 0, e.dtype.bits
     if isinstance(e, Op) and parts:
         return _square(parts[0]) if e.op == "mul" and e.args[0] is e.args[1] else _RULES[e.op](*parts)
     if isinstance(e, Reduce) and parts:

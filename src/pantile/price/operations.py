@@ -22,11 +22,11 @@ from .forms import Form
 
 # Instructions of our own functions; measured as if all were products and sums, which two units share.
 _POLYNOMIAL = {"exp": 34, "log": 52, "sin": 35, "cos": 38, "tan": 44, "tanh": 44, "asin": 30, "acos": 35, "erf": 68,
-               "pow": 124, "atan2": 44}  # fmt: skip
+               "cbrt": 50, "pow": 124, "atan2": 44}  # fmt: skip
 # Cycles until the result of one of these is there, measured where each waits for the one before: parts of polynomials
 # are computed side by side.
 _FUNCTION_LATENCY = {"exp": 46, "log": 60, "sin": 52, "cos": 55, "tan": 68, "tanh": 71, "asin": 43, "acos": 37,
-                     "erf": 75, "pow": 117, "atan2": 65}  # fmt: skip
+                     "erf": 75, "cbrt": 62, "pow": 117, "atan2": 65}  # fmt: skip
 # Cycles until the result of other instructions is there.
 _LATENCY = {"load": 5.0, "fma": 3.0, "int": 2.0, "shift": 2.0, "mul": 4.0, "widen": 2.0, "convert": 4.0,
             "convert_small": 3.0, "div": 10.0, "sqrt": 12.0, "idiv": 12.0}  # fmt: skip

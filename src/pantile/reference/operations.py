@@ -95,6 +95,14 @@ def _rsqrt(t: DType, a: Array) -> Any:
     return held(t).type(1) / rounded(np.asarray(np.sqrt(a)), t)
 
 
+_BITS = np.array([n.bit_count() for n in range(256)], np.uint8)  # set in each byte
+
+
+def _popcount(t: DType, a: Array) -> Any:
+    each = np.ascontiguousarray(a).view(np.uint8).reshape(*a.shape, a.itemsize)
+    return _BITS[each].sum(axis=-1).astype(held(t))
+
+
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -147,6 +155,7 @@ TABLE: dict[str, Operation] = {
     "asin": _accurate(np.arcsin),
     "acos": _accurate(np.arccos),
     "erf": _accurate(_erf),
+    "cbrt": _accurate(np.cbrt),
     "atan2": _accurate(np.arctan2),
     "pow": _accurate(np.power),
     "floor": _plain(np.floor),
@@ -160,6 +169,7 @@ TABLE: dict[str, Operation] = {
     "not": _plain(np.invert),
     "shl": _shl,
     "shr": _shr,
+    "popcount": _popcount,
     "eq": _plain(np.equal),
     "ne": _plain(np.not_equal),
     "lt": _plain(np.less),

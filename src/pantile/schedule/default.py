@@ -35,7 +35,7 @@ DEAR, MOST_WRITTEN_OUT = 16, 256
 # Elements of a stage that data says where to read.
 LARGEST_TABLE = 1 << 16
 _DEAR = {"div": 8, "sqrt": 8, "exp": 16, "log": 16, "sin": 16, "cos": 16, "tan": 24, "tanh": 24,
-         "asin": 24, "acos": 24, "erf": 24, "pow": 32, "atan2": 32}  # fmt: skip
+         "asin": 24, "acos": 24, "erf": 24, "cbrt": 24, "pow": 32, "atan2": 32}  # fmt: skip
 _STREAM, _LOOKUP = 4, 16
 _AGAIN = 4  # for how many values of a coordinate that it does not depend on something may be read
 _MANY = 1 << 20  # terms of a sum over more than a few

@@ -1,4 +1,4 @@
-"""exp, log, pow, tanh and erf of float32 and float64."""
+"""exp, log, pow, cbrt, tanh and erf of float32 and float64."""
 
 from __future__ import annotations
 
@@ -99,6 +99,35 @@ def _split(x: Expr, least: float) -> tuple[Expr, Expr]:
     integer = bits(fmt.dtype, (shifted >> fmt.mantissa) | ((fmt.bias + fmt.mantissa) << fmt.mantissa))
     zero = 2.0**fmt.mantissa + fmt.bias
     return m, integer - select(small, fmt.number(zero + fmt.mantissa, 1), fmt.number(zero, 1))
+
+
+def cbrt(x: Expr) -> Expr:
+    """cbrt(m * 2**e) = cbrt(w) * 2**n, where w = m * 2**r and e = 3n + r with r one of -1, 0, 1."""
+    fmt = format_of(x)
+    size = abs(x)
+    m, e = _split(size, 1.0)
+    n, n_bits = nearest_integer(e, 1 / 3)
+    root = _cube_root(m, fma(n, -3.0, e)) * power_of_two(n_bits, fmt)
+    return select((size > 0.0) & (size < math.inf), flip_sign(root, sign_of(x)), x)  # zero, infinity and NaN stay
+
+
+def _cube_root(m: Expr, r: Expr) -> Expr:
+    """Of w = m * 2**r: w z z with a guess z of w**(-1/3), and a step of Newton's, whose divisor is 3 / (z z)."""
+    fmt = format_of(m)
+
+    def by_r(minus: float, plus: float) -> Expr:
+        one = fmt.number(1.0, 1)
+        return select(r < 0.0, fmt.number(minus, 1), select(r > 0.0, fmt.number(plus, 1), one))
+
+    w = m * by_r(0.5, 2.0)
+    z = poly(m, fmt.of(table.RCBRT)) * by_r(2 ** (1 / 3), 2 ** (-1 / 3))
+    if fmt.bias != 127:
+        z = fma(z * fma(-(w * z), z * z, 1.0), 1 / 3, z)
+    square = z * z
+    y = w * square
+    product, error = two_product(y, y)
+    rest = fma(-y, error, fma(-y, product, w))
+    return fma(rest * square, 1 / 3, y)
 
 
 def pow(x: Expr, y: Expr) -> Expr:
