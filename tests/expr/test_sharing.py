@@ -11,6 +11,7 @@ from pantile.expr.build import maximum, minimum, select
 from pantile.expr.congruence import congruence
 from pantile.expr.linear import Facts, Linear, _Search, linear, simplify
 from pantile.expr.nodes import Expr, Load, var
+from pantile.expr.show import Sharing
 from pantile.expr.types import INDEX, INT32
 from pantile.expr.visit import key, same, transform
 
@@ -107,3 +108,23 @@ def test_what_a_search_remembers_changes_nothing_that_it_finds(monkeypatch: pyte
     monkeypatch.setattr(_Search, "_met_before", _Search._bound)
     assert [_Search(known).bound(form, side) for form in forms for side in (-1, 1)] == searched
     assert 30 < sum(found is None for found in searched) < 270
+
+
+def test_what_is_shared_is_named_where_it_is_written() -> None:
+    text = Sharing([shared()], taken={"e2"})
+    assert [name for name, _ in text.lets][:3] == ["e1", "e3", "e4"]
+    whole = "".join(f"{name} = {value}" for name, value in text.lets) + text.text(shared())
+    assert len(whole) < 100 * LEVELS
+    written = {"min": min, "max": max, "x": 1234567, "n": 3}
+    for name, value in text.lets:
+        written[name] = eval(value, written)
+    expected = 1234567
+    for _ in range(LEVELS):
+        expected = min(expected // 2, max(expected * 3 - 1, 3))
+    assert eval(text.text(shared()), written) == expected
+
+
+def test_what_is_short_is_written_out() -> None:
+    x = var("x")
+    text = Sharing([(x + 1) * (x + 1) * (x + 1)])
+    assert (text.lets, text.text((x + 1) * (x + 1))) == ([], "(x + 1)*(x + 1)")

@@ -119,3 +119,14 @@ def test_domains_that_do_not_meet_keep_their_names() -> None:
     f[X] += pt.RDom((0, 2))[0]
     f[X] += pt.RDom((0, 3))[0]
     assert [u.domain[0].name for u in build(f, (3,)).stages[0].updates] == ["r.0", "r.0"]
+
+
+def test_pipelines_print_long_expressions_that_are_shared_once() -> None:
+    img, f = pt.Input("img", "float32", 2), pt.Func("f")
+    e = img[Y, X] * 2 + 1
+    for _ in range(8):
+        e = pt.sqrt(e * e + pt.abs(e)) / (1 + e)
+    f[Y, X] = e
+    p = pt.Pipeline(f, schedule="plain")
+    assert "let e1 = " in str(p) and len(str(p)) < 800
+    assert "let e1 = " in p.loops() and len(p.loops()) < 2000

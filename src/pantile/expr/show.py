@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from itertools import count
 
 from .nodes import Bits, Broadcast, Cast, Const, Expr, FromLane, Load, Op, Ramp, Read, Reduce, Shuffle, Var
 from .types import INDEX, INT32
+from .visit import Key, key
 
 # operator, precedence; higher binds tighter (Python's order)
 _INFIX = {
@@ -16,21 +19,96 @@ _INFIX = {
 _PREFIX = {"neg": "-", "not": "~"}
 _ATOM = 9
 _LONGEST = 20_000  # characters: written out, what an expression shares may take any number
+_LONG, _WORTH_A_NAME = 16, 80  # characters of what is named instead of written again, and all that this saves
 
 _Part = str | tuple[Expr, int]  # an operand is put in parentheses unless it binds at least as tight as the number
 
 
 def show(e: Expr) -> str:
     """One line of text; fully parenthesised only where Python's precedence needs it. What is too long ends in dots."""
-    return _text(e, lambda _: False)
+    return _text(e, _nothing, {})
 
 
 def as_written(e: Expr) -> str:
     """The same without the casts by which a graph tells indices from data: as the user wrote it."""
-    return _text(e, _is_silent)
+    return _text(e, _is_silent, {})
 
 
-def _text(e: Expr, left_out: Callable[[Expr], bool]) -> str:
+class Sharing:
+    """Expressions as text, in which what occurs several times, and would be long written out, has a name: `lets` are
+    these names and what they stand for, in order.
+
+        before:  (a[x]*... + 1)/(2 + (a[x]*... + 1))
+        after:   let e1 = a[x]*... + 1
+                 e1/(2 + e1)
+
+    As they are in a graph if `as_written`; names are none of `taken`. What takes no more characters than `short`, all
+    written out, has none.
+    """
+
+    def __init__(
+        self, roots: Sequence[Expr], taken: Container[str] = (), *, as_written: bool = False, short: int = 200
+    ) -> None:
+        self._left_out = _is_silent if as_written else _nothing
+        self._names: dict[Key, str] = {}
+        self._lengths: dict[Key, int] = {}
+        self.lets: list[tuple[str, str]] = []
+        nodes, uses = self._nodes(roots)
+        for k, node in nodes.items():
+            self._lengths[k] = self._length(node)
+        if sum(map(self._written, roots)) > short:
+            self._name(nodes, uses, (name for name in map("e{}".format, count(1)) if name not in taken))
+
+    def _name(self, nodes: Mapping[Key, Expr], uses: Mapping[Key, int], fresh: Iterator[str]) -> None:
+        for k, node in nodes.items():
+            self._lengths[k] = length = self._length(node)
+            if node.operands and length >= _LONG and (uses[k] - 1) * length > _WORTH_A_NAME:
+                name = next(fresh)
+                self.lets.append((name, self.text(node)))
+                self._names[k] = name
+
+    def text(self, e: Expr) -> str:
+        """One of the roots."""
+        return _text(e, self._left_out, self._names)
+
+    def _nodes(self, roots: Sequence[Expr]) -> tuple[dict[Key, Expr], Counter[Key]]:
+        """All nodes by key, operands first, and how often each occurs where others are written once."""
+        nodes: dict[Key, Expr] = {}
+        uses: Counter[Key] = Counter()
+        stack = [(bare, False) for bare in map(self._bare, reversed(roots))]
+        uses.update(key(e) for e, _ in stack)
+        opened: set[Key] = set()
+        while stack:
+            node, done = stack.pop()
+            k = key(node)
+            if done:
+                nodes[k] = node
+            elif k not in opened:
+                opened.add(k)
+                below = [self._bare(part[0]) for part in _parts(node)[0] if not isinstance(part, str)]
+                uses.update(map(key, below))
+                stack += [(node, True), *((c, False) for c in reversed(below))]
+        return nodes, uses
+
+    def _bare(self, e: Expr) -> Expr:
+        while isinstance(e, Cast) and self._left_out(e):
+            e = e.value
+        return e
+
+    def _length(self, e: Expr) -> int:
+        """Of the text, parentheses aside."""
+        return sum(len(part) if isinstance(part, str) else self._written(part[0]) for part in _parts(e)[0])
+
+    def _written(self, e: Expr) -> int:
+        k = key(self._bare(e))
+        return len(self._names[k]) if k in self._names else self._lengths[k]
+
+
+def _nothing(e: Expr) -> bool:
+    return False
+
+
+def _text(e: Expr, left_out: Callable[[Expr], bool], named: Mapping[Key, str]) -> str:
     text: list[str] = []
     size = 0
     stack: list[_Part] = [(e, 0)]
@@ -45,6 +123,9 @@ def _text(e: Expr, left_out: Callable[[Expr], bool]) -> str:
         node, level = part
         if isinstance(node, Cast) and left_out(node):
             stack.append((node.value, level))
+            continue
+        if named and (name := named.get(key(node))) is not None:
+            stack.append(name)
             continue
         parts, own = _parts(node)
         stack += reversed(parts if own >= level else ["(", *parts, ")"])

@@ -1,9 +1,13 @@
-"""A graph as text: one line per input, param, definition and output."""
+"""A graph as text: one line per input, param, definition and output, and before a definition one per long expression
+that it has several times.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from ..expr.nodes import Expr
-from ..expr.show import as_written
+from ..expr.show import Sharing, as_written
 from .nodes import Definition, Graph, InputInfo, Output, ParamInfo, Stage
 
 
@@ -12,10 +16,17 @@ def show(graph: Graph) -> str:
     lines = [f"pipeline {graph.name}"]
     lines += [_input(i) for i in graph.inputs]
     lines += [_param(p) for p in graph.params]
+    taken = _names(graph)
     for s in graph.stages:
-        lines += _stage(s)
+        lines += _stage(s, taken)
     lines += [_output(graph, o) for o in graph.outputs]
     return "\n".join(lines) + "\n"
+
+
+def _names(graph: Graph) -> set[str]:
+    """Those that occur in definitions."""
+    own = {name for s in graph.stages for name in (s.name, *s.dims)}
+    return own | {i.name for i in graph.inputs} | {p.name for p in graph.params}
 
 
 def _input(i: InputInfo) -> str:
@@ -27,18 +38,22 @@ def _param(p: ParamInfo) -> str:
     return f"  param {p.name}: {p.dtype}" + (f" = {p.default}" if p.default is not None else "")
 
 
-def _stage(s: Stage) -> list[str]:
+def _stage(s: Stage, taken: Container[str]) -> list[str]:
     types = ", ".join(str(t) for t in s.dtypes)
-    lines = [f"  {_left(s, s.pure)}: {types} = {_right(s.pure)}{_stated(s)}"]
-    return lines + [f"  {_left(s, u)} = {_right(u)}{_domain(u)}" for u in s.updates]
+    lines = _definition(s, s.pure, taken, f": {types}", _stated(s))
+    return lines + [line for u in s.updates for line in _definition(s, u, taken)]
 
 
-def _left(s: Stage, d: Definition) -> str:
-    return f"{s.name}[{_list(d.indices)}]"
-
-
-def _right(d: Definition) -> str:
-    return _list(d.values) if len(d.values) == 1 else f"({_list(d.values)})"
+def _definition(s: Stage, d: Definition, taken: Container[str], types: str = "", stated: str = "") -> list[str]:
+    """What is shared inside of it, and the definition."""
+    condition = () if d.condition is None else (d.condition,)
+    shared = Sharing((*d.indices, *d.values, *condition), taken, as_written=True)
+    values = ", ".join(map(shared.text, d.values))
+    right = values if len(d.values) == 1 else f"({values})"
+    where = "".join(f" where {shared.text(e)}" for e in condition)
+    left = f"{s.name}[{', '.join(map(shared.text, d.indices))}]"
+    lets = [f"  let {name} = {text}" for name, text in shared.lets]
+    return [*lets, f"  {left}{types} = {right}{stated}{_domain(d)}{where}"]
 
 
 def _stated(s: Stage) -> str:
@@ -53,7 +68,7 @@ def _domain(d: Definition) -> str:
     if not d.domain:
         return ""
     over = ", ".join(f"{r.name} in {as_written(r.min)} .. {as_written(r.min + r.extent)}" for r in d.domain)
-    return f"  over {over}" + (f" where {as_written(d.condition)}" if d.condition is not None else "")
+    return f"  over {over}"
 
 
 def _output(graph: Graph, o: Output) -> str:

@@ -16,8 +16,10 @@ from typing import Any
 
 from ..expr.build import binary
 from ..expr.nodes import Const, Expr
+from ..expr.show import Sharing
 from ..expr.show import show as show_expr
 from ..expr.types import INDEX
+from ..expr.visit import names
 from ..target.kinds import Kind, Memory
 from .nodes import (
     Alloc,
@@ -41,6 +43,7 @@ from .nodes import (
 )
 
 _INDENT = "    "
+_SHORT = 1000  # characters of a store: those of a stencil are long, and read side by side
 
 
 def show(s: Stmt) -> str:
@@ -128,9 +131,14 @@ def _show_if(s: If) -> list[str]:
 
 
 def _show_store(s: Store) -> list[str]:
-    mask = "" if s.mask is None else f" if {show_expr(s.mask)}"
+    """What is shared inside of it, and the store."""
+    masks = () if s.mask is None else (s.mask,)
+    roots = (*s.indices, s.value, *masks)
+    shared = Sharing(roots, frozenset[str]().union(*map(names, roots)), short=_SHORT)
+    mask = "".join(f" if {shared.text(e)}" for e in masks)
     stream = "" if s.manner is Manner.PLAIN else f"  # {s.manner.value}"
-    return [f"{s.buffer}[{_list(s.indices)}] = {show_expr(s.value)}{mask}{stream}"]
+    lets = [f"let {name} = {text}" for name, text in shared.lets]
+    return [*lets, f"{s.buffer}[{', '.join(map(shared.text, s.indices))}] = {shared.text(s.value)}{mask}{stream}"]
 
 
 def _show_realize(s: Realize) -> list[str]:
