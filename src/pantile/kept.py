@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from . import tuned
+from . import saved, tuned
 from .analysis.fingerprint import fingerprint
 from .autoschedule import (
     STRATEGIES,
@@ -107,8 +107,10 @@ def _to_bytes(answer: Found) -> bytes:
     others = answer.report.alternatives
     report = asdict(replace(answer.report, alternatives=()))
     report["parameters"] = {k: str(v) for k, v in report["parameters"].items()}
-    report["alternatives"] = [[a.name, a.schedule.to_json(), a.seconds, a.why] for a in others]
-    return json.dumps([answer.schedule.to_json(), report], default=_number).encode()
+    report["alternatives"] = [
+        {"name": a.name, "schedule": a.schedule.to_json(), "seconds": a.seconds, "why": a.why} for a in others
+    ]
+    return json.dumps({"schedule": answer.schedule.to_json(), "report": report}, default=_number).encode()
 
 
 def _number(value: Any) -> Any:
@@ -116,18 +118,30 @@ def _number(value: Any) -> Any:
     return value.item()
 
 
+_ALTERNATIVE = {"name": str, "schedule": str, "seconds": saved.NUMBER, "why": str}
+_GROUP = {
+    "output": str, "members": [str], "levels": [{...: int}], "costs": {...: saved.NUMBER}, "remarks": [str],
+}  # fmt: skip
+_REPORT = {
+    "strategy": str, "machine": str, "parameters": {...: str}, "groups": [_GROUP], "inlined": [str],
+    "counts": {...: saved.NUMBER}, "remarks": [str], "alternatives": [_ALTERNATIVE],
+}  # fmt: skip
+
+
 def _from_bytes(data: bytes | None) -> Found | None:
     """None if there is nothing, or not what was written."""
     try:
-        schedule, report = json.loads(data or b"null")
-        return Found(Schedule.from_json(schedule), _report(report))
-    except (UserError, TypeError, ValueError, KeyError):
+        answer = saved.loads(data or b"null", infinite=True)
+        if not saved.fits(answer, {"schedule": str, "report": _REPORT}):
+            return None
+        return Found(Schedule.from_json(answer["schedule"]), _report(answer["report"]))
+    except (UserError, ValueError):
         return None
 
 
 def _report(fields: Mapping[str, Any]) -> Report:
     groups = tuple(GroupReport(**_with_tuples(g, "members", "levels", "remarks")) for g in fields["groups"])
-    others = tuple(Alternative(name, Schedule.from_json(text), *rest) for name, text, *rest in fields["alternatives"])
+    others = tuple(Alternative(**{**a, "schedule": Schedule.from_json(a["schedule"])}) for a in fields["alternatives"])
     return Report(**_with_tuples({**fields, "groups": groups, "alternatives": others}, "inlined", "remarks"))
 
 

@@ -11,7 +11,7 @@ import json
 import os
 from pathlib import Path
 
-from . import folder
+from . import folder, saved
 from .analysis.fingerprint import fingerprint
 from .autoschedule import Problem
 from .dataclass import dataclass
@@ -23,6 +23,12 @@ from .schedule.schedule import Schedule
 SUFFIX = ".tuned"
 FORMAT = 1
 _LARGEST_FILE = 16 << 20
+
+
+_FIELDS = {
+    "format": int, "pipeline": str, "schedule": str, "name": str, "seconds": saved.NUMBER,
+    "auto_seconds": saved.NUMBER, "tried": int,
+}  # fmt: skip
 
 
 class NotTuned(UserWarning):
@@ -45,15 +51,14 @@ def read(problem: Problem, threads: int) -> Winner | None:
     place = folder.directory()
     data = None if place is None else folder.read(_file(place, problem, threads), _LARGEST_FILE)
     try:
-        fields = json.loads(data or b"")
-        if fields.pop("format") != FORMAT:
+        fields = saved.loads(data or b"")
+        if not saved.fits(fields, _FIELDS) or fields["format"] != FORMAT:
             return None
-        text, seconds, before = fields["schedule"], float(fields["seconds"]), float(fields["auto_seconds"])
-        winner = Winner(Schedule.from_json(text), str(fields["name"]), seconds, before, int(fields["tried"]))
-        _check(problem, winner.schedule)
-    except (PantileError, RecursionError, AttributeError, TypeError, ValueError, KeyError):
+        schedule = Schedule.from_json(fields["schedule"])
+        _check(problem, schedule)
+    except (PantileError, ValueError):
         return None
-    return winner
+    return Winner(schedule, fields["name"], fields["seconds"], fields["auto_seconds"], fields["tried"])
 
 
 def write(problem: Problem, threads: int, winner: Winner) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from .. import folder
+from .. import folder, saved
 from ..errors import UserError
 from ..target import host
 from .calibration import calibrated
@@ -24,6 +24,10 @@ from .measure import Rates, measure
 CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
 CPU_INFO = Path("/proc/cpuinfo")
 FILE_NAME = "machine.json"
+_RATES = {
+    "ghz": saved.NUMBER, "issue": dict.fromkeys(("fma", "int", "load", "store"), saved.NUMBER),
+    "caches": [saved.NUMBER], "core_bandwidth": saved.NUMBER, "bandwidth": saved.NUMBER, "costs": {...: saved.NUMBER},
+}  # fmt: skip
 _LARGEST_FILE = 1 << 20
 CAREFULLY = 24  # rounds
 
@@ -95,11 +99,14 @@ def _read(kept: Path | None) -> dict[str, Rates]:
     """What was measured before; a file that is not there, or not ours, is nothing."""
     text = None if kept is None else folder.read(kept / FILE_NAME, _LARGEST_FILE)
     try:
-        found = json.loads(text or b"{}")
+        kept_rates = saved.loads(text or b"{}")
+        if not saved.fits(kept_rates, {...: _RATES}):
+            return {}
         return {
-            key: Rates(**{**r, "issue": Issue(**r["issue"]), "caches": tuple(r["caches"])}) for key, r in found.items()
+            key: Rates(**{**r, "issue": Issue(**r["issue"]), "caches": tuple(r["caches"])})
+            for key, r in kept_rates.items()
         }
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError, UserError):
+    except (ValueError, TypeError, UserError):  # TypeError: of costs that are not there
         return {}
 
 

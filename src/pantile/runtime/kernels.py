@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
+from ..errors import PantileError
 from ..forks import Lock
 from . import cache
 
@@ -28,9 +29,23 @@ def kernel(key: str, compile: Callable[[], bytes], load: Callable[[bytes], T], t
     with mine:
         found = _kernels.get(key)
         if found is None:
-            artifact = timed("cache", lambda: cache.read(key)) or _compiled(key, compile)
-            found = _kernels[key] = timed("load", lambda: load(artifact))
+            artifact = timed("cache", lambda: cache.read(key))
+            found = None if artifact is None else timed("load", lambda: _loaded(artifact, load))
+            if found is None:
+                compiled = _compiled(key, compile)
+                found = timed("load", lambda: load(compiled))
+            _kernels[key] = found
     return found
+
+
+def _loaded(kept: bytes, load: Callable[[bytes], T]) -> T | None:
+    """None if it is not what was written."""
+    try:
+        return load(kept)
+    except PantileError:
+        raise
+    except Exception:  # whatever reading it comes to; what is wrong with us is raised when it is compiled anew
+        return None
 
 
 def _compiled(key: str, compile: Callable[[], bytes]) -> bytes:

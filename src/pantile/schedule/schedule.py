@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .. import saved
 from ..dataclass import dataclass
 from ..errors import UserError, here, shown
 from .directives import VERBS, Directive, StageSchedule, on
@@ -101,9 +102,7 @@ def _to_list(d: Directive) -> list[Any]:
 def _read(text: str) -> dict[str, Any]:
     """The directives of every stage, as they are written."""
     try:
-        data = json.loads(text, object_pairs_hook=_without_twins, parse_constant=_no_number)
-    except RecursionError:
-        raise _not_saved("its lists lie too deep inside each other") from None
+        data = saved.loads(text)
     except (ValueError, TypeError) as error:
         raise _not_saved(str(error)) from error
     if not isinstance(data, dict) or type(data.get("format")) is not int or data["format"] != FORMAT:
@@ -112,18 +111,6 @@ def _read(text: str) -> dict[str, Any]:
     if not isinstance(stages, dict) or len(data) > 2:
         raise _not_saved('besides, it has "stages", an object with a list of directives for each')
     return stages
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{shown(next(n for n in names if names.count(n) > 1))} comes twice")
-    return found
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is not a number")
 
 
 def _read_stage(name: str, lists: Any) -> StageSchedule:
