@@ -484,3 +484,16 @@ def test_what_is_missing_may_be_a_difference(m: int) -> None:
     far = (maximum(var("m"), 1) - minimum(var("m"), 1)) * FAR
     side = _near(Interval(far - 2, var("n") - far))
     assert value_at(side.low, {"m": m, "n": 5}) == (-2 if m == 1 else 0)
+
+
+@pytest.mark.parametrize("target", ["host", "cuda-sim"])
+def test_updates_of_a_stage_that_is_never_read_do_not_run(target: str) -> None:
+    """No memory is allocated for a stage whose region is empty. Its updates, which run over domains of their own, wrote
+    to it all the same."""
+    img, u, v, r = pt.Input("img", "uint8", ndim=2), pt.Func("u"), pt.Func("v"), pt.RDom((1, 5))
+    u[y, x] = pt.cast("int32", y)
+    u[y, r[0]] = u[y, r[0] - 1] * 3 + u[y, r[0]]
+    v[y, x] = pt.select(x + y < -1, u[pt.clamp(y, 0, 1), x + 1] + u[0, 0 - x], 7)
+    p = pt.Pipeline(v, shape=(9, img.shape[1]), debug=True, target=target)
+    picture = np.zeros((1, 5), np.uint8)
+    np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))

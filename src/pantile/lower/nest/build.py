@@ -59,7 +59,7 @@ class _StageBuilder:
         self.computed: dict[str, Region] = {}  # by stage, where it was computed last
         me = proxy(self)  # builders that hold each other would stay until Python looks through all objects
         self.loops = LoopBuilder(
-            graph, plan, self.sites, here, self.regions, coverage, self.rows, small, self.computed,
+            graph, plan, self.sites, here, self.regions, coverage, self.rows, small,
             lambda site, body: me.stages_at(site, body),
         )  # fmt: skip
         self.begun: set[str] = set()  # stages whose loops have been built or are being built

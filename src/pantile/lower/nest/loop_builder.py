@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container
 
 from ...analysis.interval import Interval
 from ...expr.build import logical_and, maximum
@@ -33,7 +33,7 @@ from .loops import Loops
 from .make_loops import make_loops
 from .point import point
 from .prefetch import prefetches
-from .regions import Region, Regions
+from .regions import Regions
 from .rows import Rows
 from .sites import Sites
 
@@ -41,15 +41,15 @@ from .sites import Sites
 class LoopBuilder:
     """Builds loops where `here` is; `stages_at(site, body)` is the body of a loop with the stages computed there.
 
-    `computed`: the regions of the stages that are being built, `coverage`, `rows` and `ordered`: notes on loops."""
+    `coverage`, `rows` and `ordered`: notes on loops."""
 
     def __init__(
         self, graph: Graph, plan: Plan, sites: Sites, here: Here, regions: Regions, coverage: Coverage, rows: Rows,
-        small: bool, computed: Mapping[str, Region], stages_at: Callable[[Site, Stmt], Stmt],
+        small: bool, stages_at: Callable[[Site, Stmt], Stmt],
     ) -> None:  # fmt: skip
         self._graph, self._plan, self._sites = graph, plan, sites
         self._here, self._regions, self._coverage, self._rows = here, regions, coverage, rows
-        self._small, self._computed, self._stages_at = small, computed, stages_at
+        self._small, self._stages_at = small, stages_at
         self.ordered: set[str] = set()  # loops whose iterations depend on earlier ones
 
     def definitions(self, stage: Stage) -> Stmt:
@@ -60,7 +60,7 @@ class LoopBuilder:
         return one_after_another(self._here.open, parts)
 
     def _if_needed(self, stage: Stage, index: int, body: Stmt) -> Stmt:
-        conditions = self._regions.needed_when(stage, index, self._computed[stage.name])
+        conditions = self._regions.needed_when(stage, index)
         if conditions is None:
             return Block(())
         return If(logical_and(*conditions), body) if conditions else body

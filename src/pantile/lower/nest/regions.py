@@ -118,12 +118,11 @@ class Regions:
         sizes = (inputs[i].size(axis) for i in sorted(sources) for axis in range(inputs[i].ndim))
         return [size >= 1 for size in sizes if not self._here.facts.ge(size, const(1, INDEX))]
 
-    def needed_when(self, stage: Stage, index: int, region: Region) -> list[Expr] | None:
+    def needed_when(self, stage: Stage, index: int) -> list[Expr] | None:
         """What must hold for a definition's loops to run; None if they never do. Those of an update may run over its
         domain alone, also where nothing is needed of the stage: then there is no memory for what it writes."""
-        clipped = region.clipped if stage.name not in self._graph.output else range(len(stage.dims))
         along = pure_dims(stage, stage.definitions[index])
-        ends = [region_names(stage, dim) for k, dim in enumerate(stage.dims) if k in clipped and dim not in along]
+        ends = [region_names(stage, dim) for dim in stage.dims if dim not in along]
         some = [low <= high for low, high in ends if not self._here.has_values(low, high)]
         missing = self._never_runs(stage, index) if len(along) < len(stage.dims) else 0
         if isinstance(missing, Expr):
