@@ -200,8 +200,8 @@ class Calls:
         found = self._scheduled.get(sort)
         if found is not None:
             return found
-        # What users write about some stages relies on which of the others are inlined.
-        like = self.general.schedule if self._asked else None
+        # What users write about some stages relies on which of the others are inlined, and on the loops of some.
+        like = self.general.whole if self._asked else None
         return self.adopt(sort, self._asked, like, by_hand=self._by_hand)
 
     def _for(self, inputs: Sequence[AnyArray]) -> Scheduled:

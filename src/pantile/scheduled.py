@@ -18,7 +18,7 @@ from .ir.nodes import Program
 from .progress import doing
 from .runtime import kernels
 from .schedule.clones import has_copies
-from .schedule.default import complete
+from .schedule.default import complete, places_like
 from .schedule.panels import has_panels
 from .schedule.schedule import Schedule
 from .schedule.smaller import warn_smaller
@@ -41,7 +41,8 @@ class Scheduled:
         completed = complete(graph, asked, options.target, strict=options.strict, like=like)
         self.graph, self.options = graph, options
         # Copies and stages of partial results are not in the graph yet; names of no stage at all are refused below.
-        self.schedule = Schedule(*completed.values(), *(s for name, s in asked.items() if name not in completed))
+        later = {**places_like(asked, like), **asked}
+        self.schedule = Schedule(*completed.values(), *(s for name, s in later.items() if name not in completed))
         self._resolved, self._plan = to_plan(graph, self.schedule, options)
         # Panels and strips stick out, and copies may need limits where what they copy, if it is not stored, does not:
         # then calls are checked on what is computed, too.
@@ -51,6 +52,12 @@ class Scheduled:
         self.stored = frozenset(self._plan.stages)
         self._kernels: dict[Variant, Loaded] = {}
         self._timings = timings  # of the last time that something was compiled, here or by others that know it
+
+    @cached_property
+    def whole(self) -> Schedule:
+        """The schedule with what copies and stages of partial results have by default."""
+        made = (s for name, s in self._plan.schedule.items() if name not in self.schedule)
+        return Schedule(*self.schedule.values(), *made)
 
     @cached_property
     def variants(self) -> Variants:

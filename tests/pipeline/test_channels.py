@@ -84,6 +84,25 @@ def test_what_is_inlined_beside_named_stages_stays_so() -> None:
     assert ("compute_inline" in repr(known["half"])) == ("compute_inline" in repr(p.schedule["half"]))
 
 
+def test_loops_of_copies_are_those_that_others_are_computed_at() -> None:
+    """Blocks of GPUs go over rows and columns where channels are known, which no schedule for a copy can know."""
+    y, x, c = pt.vars("y x c")
+    img, f, out = pt.Input("img", "float32", ndim=3), pt.Func("f"), pt.Func("out")
+    f[y, x, c] = img[y, x, c] + img[y + 1, x, c]
+    out[y, x, c] = f[y, x, c] + f[y, x + 1, c]
+    p = pt.Pipeline(out, shape=(img.shape[0] - 1, img.shape[1] - 1, img.shape[2]), target="cuda-sim").with_schedule(
+        pt.Schedule(
+            pt.on("f").clone_in("out", "clone"),
+            pt.on("img").copy_in("clone", "near", "d0", "d1", "d2"),
+            pt.on("near").compute_at("clone", "c_thread"),
+        )
+    )
+    for shape in ((9, 40, 3), (9, 7, 40)):
+        picture = np.random.default_rng(0).random(shape, dtype=np.float32)
+        np.testing.assert_allclose(p(img=picture), p.reference(img=picture), rtol=1e-6)
+
+
+
 def test_loops_that_others_are_computed_at_stay_as_they_were() -> None:
     img, one, two, out = pt.Input("img", "uint8", 3), pt.Func("one"), pt.Func("two"), pt.Func("out")
     one[Y, X, C] = img[Y, X, C] // 2 + X

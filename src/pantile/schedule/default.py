@@ -19,7 +19,7 @@ from ..graph.nodes import Definition, Graph, Stage
 from ..target.description import GENERIC, Target
 from . import of_blocks
 from .alone import Alone
-from .directives import on
+from .directives import StageSchedule, on
 from .of_blocks import OfBlocks
 from .partial import in_parts
 from .schedule import Schedule
@@ -56,7 +56,7 @@ def complete(
     named = _inlined_by(schedule)
     inlined = _inlined_by(like) - named if like is not None and schedule else _chosen(graph, schedule, named)
     at_root = OfBlocks(graph).at_root if target.has_blocks else Alone(graph, target, named | inlined, strict).at_root
-    places = {} if like is None else {n: like[n] for n in _named_as_places(schedule) if n in like}
+    places = places_like(schedule, like)
     stages = []
     for s in graph.stages:
         if s.name in schedule or s.name in places:
@@ -101,6 +101,11 @@ def _chosen(graph: Graph, schedule: Schedule, named: Collection[str]) -> set[str
             inlined.add(s.name)
             chosen.add(s.name)
     return chosen
+
+
+def places_like(schedule: Schedule, like: Schedule | None) -> dict[str, StageSchedule]:
+    """The stages at whose loops a schedule has others computed, as `like` has them."""
+    return {} if like is None else {n: like[n] for n in _named_as_places(schedule) if n in like}
 
 
 def _named_as_places(schedule: Schedule) -> set[str]:

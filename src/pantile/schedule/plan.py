@@ -15,6 +15,7 @@ from ..expr.nodes import Expr
 from ..target.description import Target
 from ..target.kinds import Kind, Memory
 from .directives import Directive
+from .schedule import Schedule
 
 ONCE = frozenset({"guard", "peel"})  # tails of splits that compute no point twice
 
@@ -146,3 +147,4 @@ class Plan:
 
     stages: dict[str, StagePlan]
     target: Target
+    schedule: Schedule  # what it was made from, with directives for every stage

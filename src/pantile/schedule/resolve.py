@@ -51,7 +51,8 @@ def resolve(
     check_sizes(drafts, placement)
     if target.has_blocks:
         check_grid(drafts, placement)
-    return graph, Plan({name: _finish(s, placement) for name, s in drafts.items() if not s.is_inline}, target)
+    stages = {name: _finish(s, placement) for name, s in drafts.items() if not s.is_inline}
+    return graph, Plan(stages, target, schedule)
 
 
 def _changed(how: str, before: Graph, made: tuple[Graph, Schedule]) -> tuple[Graph, Schedule]:
