@@ -11,7 +11,7 @@ from pantile.ir.nodes import Stmt
 from pantile.target.kinds import Kind
 
 from ..lowered import all_expressions
-from .simulated import assert_agrees, blur, branches, kernels, loops, of_kind, picture
+from .simulated import assert_agrees, blur, branches, kernels, loops, of_kind, picture, x, y
 
 TILES = pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
 
@@ -67,3 +67,15 @@ def test_sizes_smaller_and_larger_than_blocks(shape: tuple[int, int]) -> None:
     assert_agrees(one_kernel(), img=picture(*shape))
     assert_agrees(one_kernel(pt.on("rows").compute_at("out", "xi")), img=picture(*shape))
     assert_agrees(blur(clamped=True), img=picture(*shape))
+
+
+@pytest.mark.parametrize("shape", [(9, 6, 70), (9, 1, 3), (2, 4, 33)])
+def test_what_is_left_over_of_a_block_loop_goes_through_blocks(shape: tuple[int, int, int]) -> None:
+    """Planes are peeled, with blocks of columns inside of them: each block decides for itself."""
+    img, out, c = pt.Input("img", "float32", ndim=3), pt.Func("out"), pt.Var("c")
+    out[y, c, x] = pt.edge(img)[y - 2, c, x]
+    rest = pt.on("out").split("c", "co", "ci", 4, tail="peel").split("x", "xo", "xi", 32)
+    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim").with_schedule(
+        pt.Schedule(rest.reorder("y", "co", "ci", "xo", "xi").block("y", "co", "ci", "xo").thread("xi"))
+    )
+    assert_agrees(p, img=picture(*shape))

@@ -50,15 +50,15 @@ class _Edges:
         self.facts, self.never, self.room, self.refused, self.starts = facts, never, room, refused, starts
 
     def visit(self, s: Stmt, around: tuple[str, ...], scope: Scope, classes: Mapping[str, Class]) -> Stmt:
-        """`around`: the block loops that it is in; `scope`: what lets between them stand for; `classes`: of what names
-        around it are multiples."""
-        if isinstance(s, For) and s.kind is Kind.BLOCK:
+        """`around`: the block loops that it is in, with what is left over of some, which goes through blocks, too;
+        `scope`: what lets between them stand for; `classes`: of what names around it are multiples."""
+        if isinstance(s, For) and (s.kind is Kind.BLOCK or (around and has_blocks(s.body))):
             around = (*around, s.var)
         elif around and isinstance(s, Let) and s.value.dtype == INDEX and has_blocks(s.body):
             if not _decides_blocks(s):
                 return self.visit(_innermost(s, s.body), around, scope, classes)
             scope = {**scope, s.name: interval(s.value, scope)}
-        elif around:
+        elif around and not has_blocks(s):
             return self.decided(s, around, scope, classes)
         if isinstance(s, Let) and s.value.dtype == INDEX:
             classes = {**classes, s.name: congruence(s.value, classes)}
