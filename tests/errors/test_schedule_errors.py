@@ -186,6 +186,10 @@ MEMORY: list[Case] = [
     (pipelines.blur, (BLUR_X.split_storage("x", "xo", "y", 4),), "two dims would have one name"),
     (pipelines.blur, (BLUR_X.split_storage("y", "yo", "yi", 4).split_storage("x", "y", "xi", 4),),
      "two dims would have one name"),
+    (pipelines.blur, (BLUR_X.pad_storage("x", 8).split_storage("x", "xo", "xi", 8),),
+     'x is padded, by .pad_storage("x", 8) before it; pad "xo" or "xi" after it'),
+    (pipelines.blur, (BLUR_X.pad_storage("x", 8).split_storage("x", "x", "xi", 8),),
+     'x is padded, by .pad_storage("x", 8) before it; pad "x" or "xi" after it'),
     (pipelines.blur, (BLUR_Y, BLUR_X.store_root().compute_at("blur_y", "y").fold_storage("y", 4)
                       .split_storage("y", "yo", "yi", 4)),
      "y is folded, and a circle has no panels; drop one of the two"),

@@ -180,6 +180,8 @@ def _split_storage(s: StageDraft, d: Directive) -> None:
     others = {*s.stage.dims, *s.storage} - {dim}
     if outer == inner or not others.isdisjoint((outer, inner)):
         raise s.no(d, "two dims would have one name", "choose other names")
+    if dim in s.pads:
+        raise s.no(d, f"{dim} is padded, by {s.pads[dim]} before it", f'pad "{outer}" or "{inner}" after it')
     s.storage[at : at + 1] = [outer, inner]
     s.storage_splits.append(d)
 
