@@ -7,12 +7,14 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import pantile as pt
 from pantile.analysis.interval import Interval, interval
 from pantile.expr.linear import Facts, simplify
-from pantile.expr.magnitude import MAY_OVERFLOW
+from pantile.expr.magnitude import MAY_OVERFLOW, Magnitudes
 from pantile.expr.nodes import Expr, Load, Op, Var, var
 from pantile.expr.types import INDEX, INT32, INT64, DType
 from pantile.expr.visit import names, walk
@@ -127,3 +129,28 @@ def test_bounds_of_facts_are_those_of_the_type() -> None:
     assert (Facts().lower(widened.index(param)), Facts().upper(widened.index(param))) == (INT32.min, INT32.max)
     assert Facts({"n": (3, 9)}).upper(widened.index(param + 1)) == 10
     assert names(widened.index(param + 1)) == {"n"}
+
+
+@cases(200)
+@given(indices() | values(), ranges(), SEEDS)
+def test_magnitudes_bound_what_is_computed(e: Expr, box: Box, seed: int) -> None:
+    most = Magnitudes().of(e) if e.dtype.is_int else None
+    for at, pixels in points(seed, box):
+        assume(not overflows(e, scope_of(at, box)))
+        assert most is None or abs(evaluated(e, at, pixels)) <= most, (str(e), most, at, pixels)
+
+
+@pytest.mark.parametrize("offset", [
+    "pt.clamp(v, 0, 2)", "pt.minimum(pt.maximum(v, 0), 2)", "2 - pt.clamp(v, -1, 2)", "v % 3", "(v & 3)",
+    "pt.clamp(v // 1000, 0, 2)", "pt.clamp(v, 0, 2)*pt.clamp(v, 0, 1)", "pt.within(v & 3, 0, 3)",
+])  # fmt: skip
+@pytest.mark.parametrize("target", ["host", "cuda-sim"])
+def test_a_clamped_pixel_of_64_bits_is_added_to_a_coordinate(offset: str, target: str) -> None:
+    """The sum cannot wrap, so that it is an index, which has bounds."""
+    y, x = pt.vars("y x")
+    img, f, g = pt.Input("img", "int64", 2), pt.Func("f"), pt.Func("g")
+    f[y, x] = img[y, x] + 1
+    g[y, x] = f[y + eval(offset, {"pt": pt, "v": img[y, x]}), x]
+    p = pt.Pipeline(g, shape=(5, 4), schedule=pt.Schedule(pt.on("f").compute_root()), target=target)
+    pixels = np.random.default_rng(0).integers(-(1 << 63), (1 << 63) - 1, (9, 4))
+    np.testing.assert_array_equal(p(img=pixels), p.reference(img=pixels))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pantile.expr.types import FLOAT32, FLOAT64, INT32, DType
+from pantile.expr.types import FLOAT32, FLOAT64, INT32, INT64, DType
 
 from .grammar import SCALAR, Grammar, Scope, Source
 from .terms import Term
@@ -55,13 +55,23 @@ def index(g: Grammar, scope: Scope, source: Source, axis: int) -> str:
     g.grow(source.growth * growth)
     text = form.format(v=v, c=g.number(-2, 3), w=g.pick(scope.coordinates), p=g.pick(scales) if scales else "")
     if g.chance(4):
-        text = f"{text} + pt.cast('int32', {g.pick([data_index, scalar_index])(g, scope)})"
+        text = f"{text} + {_offset(g, g.pick([_of_data(scope), SCALAR]))}"
     return f"{text} + {g.pick(scope.reduction)}" if scope.reduction and g.chance(60) else text
 
 
 def data_index(g: Grammar, scope: Scope) -> str:
     """An index that depends on data."""
-    return bounded(g, _integer(g, replace(scope, depth=min(scope.depth, 2) - 1)), scope)
+    return bounded(g, _integer(g, _of_data(scope)), scope)
+
+
+def _of_data(scope: Scope) -> Scope:
+    return replace(scope, depth=min(scope.depth, 2) - 1)
+
+
+def _offset(g: Grammar, scope: Scope) -> str:
+    """What is added to a coordinate: of any type and then int32, or of int64, which clamps alone keep from wrapping."""
+    e = _integer(g, scope)
+    return bounded(g, g.cast(e, INT64, scope), scope) if g.chance(50) else f"pt.cast('int32', {bounded(g, e, scope)})"
 
 
 def scalar_index(g: Grammar, scope: Scope) -> str:

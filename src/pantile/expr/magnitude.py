@@ -1,11 +1,15 @@
-"""How large an integer expression can be by its types alone: whether arithmetic on it provably stays within 64 bits.
+"""How large an integer expression can be by its types and by clamps: whether arithmetic on it provably stays within 64
+bits.
 
     int64(b[x]) * 1000 + x, b of int32    ->    2**31 * 1000 + COORDINATE, far below 2**63
+    min(max(b[x], 0), 2) + x, b of int64  ->    2 + COORDINATE
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import starmap
+from operator import mul
 
 from .nodes import Cast, Const, Expr, Op, Var
 from .types import INDEX, DType
@@ -16,13 +20,14 @@ COORDINATE = (1 << 31) + (1 << 24)
 _LIMIT = 1 << 63
 # Operations on indices that may leave 64 bits.
 MAY_OVERFLOW = frozenset({"add", "sub", "neg", "abs", "mul", "floordiv"})
+_Range = tuple[int, int]  # the least and the greatest value
 
 
 class Magnitudes:
-    """Bounds of absolute values, each found once per node. Coordinates and extents are the variables of type index."""
+    """Bounds of values, each found once per node. Coordinates and extents are the variables of type index."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Expr, int]] = {}  # by id, with what must stay alive for it
+        self._known: dict[int, tuple[Expr, _Range]] = {}  # by id, with what must stay alive for it
 
     def fits(self, e: Expr) -> bool:
         """Whether the value certainly fits 64 bits, as those of its operands do."""
@@ -39,42 +44,73 @@ class Magnitudes:
                 continue
             pending.pop()
             if id(node) not in self._known:
-                self._known[id(node)] = (node, self._of(node, [self._known[id(c)][1] for c in _parts(node)]))
-        return self._known[id(e)][1]
+                self._known[id(node)] = (node, _range(node, [self._known[id(c)][1] for c in _parts(node)]))
+        return _most(self._known[id(e)][1])
 
-    def _of(self, e: Expr, parts: list[int]) -> int:
-        if isinstance(e, Const):
-            return abs(int(e.value))
-        if isinstance(e, Var) and e.dtype is INDEX:
-            return COORDINATE
-        if isinstance(e, Op) and parts:
-            return _RULES[e.op](*parts) if e.dtype is INDEX else min(_RULES[e.op](*parts), _most(e.dtype))
-        if isinstance(e, Cast) and parts and e.dtype.is_signed:
-            return min(parts[0], _most(e.dtype))
-        return _most(e.dtype)
+
+def _range(e: Expr, parts: list[_Range]) -> _Range:
+    if isinstance(e, Const):
+        return int(e.value), int(e.value)
+    if isinstance(e, Var) and e.dtype is INDEX:
+        return -COORDINATE, COORDINATE
+    if isinstance(e, Op) and parts:
+        return _RULES[e.op](*parts)
+    if isinstance(e, Cast) and parts and _limits(e.dtype)[0] <= parts[0][0] and parts[0][1] <= _limits(e.dtype)[1]:
+        return parts[0]
+    return _limits(e.dtype)
 
 
 def _parts(e: Expr) -> tuple[Expr, ...]:
     """The operands that bound a node; none where its type alone does. What wraps may be anything of its type."""
-    if isinstance(e, Op) and e.dtype.is_signed and e.op in _RULES and (e.dtype is INDEX or e.op not in MAY_OVERFLOW):
+    if isinstance(e, Op) and e.dtype.is_int and e.op in _RULES and (e.dtype is INDEX or e.op not in MAY_OVERFLOW):
         return e.args[1:] if e.op == "select" else e.args
     return children(e) if isinstance(e, Cast) and e.value.dtype.is_int else ()
 
 
-def _most(t: DType) -> int:
-    return max(-t.min, t.max)
+def _limits(t: DType) -> _Range:
+    return t.min, t.max
 
 
-_RULES: dict[str, Callable[..., int]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a + b,
-    "mul": lambda a, b: a * b,
-    "neg": lambda a: a,
-    "abs": lambda a: a,
-    "floordiv": lambda a, b: a,
-    "mod": lambda a, b: b,
-    "min": max,
-    "max": max,
-    "select": max,
-    "within": lambda a, low, high: a,
+def _most(r: _Range) -> int:
+    return max(-r[0], r[1])
+
+
+def _up_to(n: int) -> _Range:
+    return -n, n
+
+
+def _hull(a: _Range, b: _Range) -> _Range:
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def _product(a: _Range, b: _Range) -> _Range:
+    found = list(starmap(mul, ((x, y) for x in a for y in b)))
+    return min(found), max(found)
+
+
+def _quotient(a: _Range, b: _Range) -> _Range:
+    if b[0] == b[1] != 0:
+        first, last = a[0] // b[0], a[1] // b[0]
+        return min(first, last), max(first, last)
+    return _up_to(_most(a))
+
+
+def _promised(a: _Range, low: _Range, high: _Range) -> _Range:
+    """Of what a user promises; a promise that types show to be broken says nothing."""
+    found = max(a[0], low[0]), min(a[1], high[1])
+    return found if found[0] <= found[1] else a
+
+
+_RULES: dict[str, Callable[..., _Range]] = {
+    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "mul": _product,
+    "neg": lambda a: (-a[1], -a[0]),
+    "abs": lambda a: (0, _most(a)),
+    "floordiv": _quotient,
+    "mod": lambda a, b: _up_to(_most(b)),
+    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "select": _hull,
+    "within": _promised,
 }
