@@ -26,10 +26,7 @@ def reduction(w: Writer) -> None:
     if len(values) == 1 and not values[0].dtype.is_bool and w.chance(30):
         values = [_plus_one(w, replace(values[0], text=text))]
         text = values[0].text
-    name = w.func("q")
-    w.lines.append(f"{name}[{', '.join(dims)}] = {text}")
-    w.add(name, *values, ndim=len(dims))
-    w.outputs[name] = None
+    _defined(w, "q", dims, text, values)
 
 
 def _fold(w: Writer, scope: Scope, domain: str, points: int, some: bool) -> tuple[str, list[Term]]:
@@ -109,10 +106,7 @@ def matrix_product(w: Writer) -> None:
     else:
         product = integer(f"({a.text} * {b.text})", t)
     result = reduced(w, "sum", product, r, points)
-    name = w.func("p")
-    w.lines.append(f"{name}[y, x] = {result.text}")
-    w.add(name, result, ndim=2)
-    w.outputs[name] = None
+    _defined(w, "p", ("y", "x"), result.text, [result])
 
 
 def _element(w: Writer, places: tuple[str, str], t: DType) -> Term:
@@ -125,15 +119,25 @@ def _element(w: Writer, places: tuple[str, str], t: DType) -> Term:
 
 
 def over_image(w: Writer) -> None:
-    """A reduction over a whole input, to no or one dim."""
+    """A reduction over a whole input, or a search in it, to no or one dim."""
     dims: tuple[str, ...] = w.pick([("x",), ("y",), (), ()])
     name, loops, raw = w.image_domain()
     own = Term(f"{raw.name}[{', '.join(loops)}]", raw.dtype, raw.size)
     name, loops = w.restricted(name, loops, dims)
-    value = w.term(Scope(dims, loops, depth=1, extra=(own,) * 2))
-    target = w.func("g")
+    scope = Scope(dims, loops, depth=1, extra=(own,) * 2)
+    if w.chance(20):
+        text, values = _search(w, scope, name, _MOST_POINTS, some=True)
+        _defined(w, "g", dims, text, values)
+        return
+    value = w.term(scope)
     kinds = ["sum"] if value.dtype.is_float and w.regime.tame else ["sum", "sum", "max", "min"]
     result = reduced(w, w.pick(kinds), value, name, _MOST_POINTS, may_wrap=True)
-    w.lines.append(f"{target}[{', '.join(dims) or '()'}] = {result.text}")
-    w.add(target, result, ndim=len(dims))
-    w.outputs[target] = None
+    _defined(w, "g", dims, result.text, [result])
+
+
+def _defined(w: Writer, prefix: str, dims: tuple[str, ...], text: str, values: list[Term]) -> None:
+    """A Func of these values, which may be an output."""
+    name = w.func(prefix)
+    w.lines.append(f"{name}[{', '.join(dims) or '()'}] = {text}")
+    w.add(name, *values, ndim=len(dims))
+    w.outputs[name] = None

@@ -17,7 +17,6 @@ from ..expr.nodes import Cast, Expr, Load, Op, Var
 from ..expr.visit import key, loaded, names, walk
 from ..graph.nodes import Definition, Graph, Stage
 from ..target.description import GENERIC, Target
-from . import of_blocks
 from .alone import Alone
 from .directives import StageSchedule, on
 from .of_blocks import OfBlocks
@@ -55,7 +54,7 @@ def complete(
         return Schedule(*(schedule[s.name] for s in graph.stages))
     named = _inlined_by(schedule)
     inlined = _inlined_by(like) - named if like is not None and schedule else _chosen(graph, schedule, named)
-    at_root = OfBlocks(graph).at_root if target.has_blocks else Alone(graph, target, named | inlined, strict).at_root
+    alone, of_blocks = Alone(graph, target, named | inlined, strict), OfBlocks(graph, strict, schedule)
     places = places_like(schedule, like)
     stages = []
     for s in graph.stages:
@@ -63,12 +62,10 @@ def complete(
             stages.append(schedule.get(s.name) or places[s.name])
         elif s.name in inlined:
             stages.append(on(s.name).compute_inline())
+        elif target.has_blocks:
+            stages += of_blocks.at_root(s)
         else:
-            parts = (
-                of_blocks.in_parts(graph, s, strict, schedule) if target.has_blocks
-                else in_parts(graph, s, target, strict, schedule)
-            )  # fmt: skip
-            stages += parts or [at_root(s)]
+            stages += in_parts(graph, s, target, strict, schedule) or [alone.at_root(s)]
     return Schedule(*stages)
 
 

@@ -239,7 +239,7 @@ def _check_combined(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
 def atomic(nest: NestDraft, d: Directive) -> None:
     """What one instruction of a GPU can do."""
     terms = accumulation(nest.stage, nest.stage.definitions[nest.index])
-    if nest.index == 0 or terms is None or not all(_is_one_instruction(t.op, t.dtype) for t in terms):
+    if nest.index == 0 or terms is None or not all(is_one_instruction(t.op, t.dtype) for t in terms):
         raise nest.no(d, f"{nest.title} does not combine each value with a new one by +, minimum, maximum, &, | or ^ "
                       "of integers of 32 or 64 bits, or by + of float32 or float64", "leave atomic out")  # fmt: skip
     if nest.strict and not all(t.is_exact for t in terms):
@@ -255,7 +255,8 @@ def _one_at_a_time(nest: NestDraft, d: Directive) -> UserError:
     return nest.no(d, f"{nest.title} is atomic, and combines one value at a time", "leave the loop serial")
 
 
-def _is_one_instruction(name: str, t: DType) -> bool:
+def is_one_instruction(name: str, t: DType) -> bool:
+    """Whether a GPU combines what is in memory with a value by one instruction."""
     if t.is_float:
         return name == "add" and t.kind == "float" and t.bits in (32, 64)
     return name in ("add", "min", "max", "and", "or", "xor") and t.is_int and t.bits in (32, 64)
