@@ -32,7 +32,8 @@ BLOCKS, THREADS = 512, 256  # of a reduction
 GROUP = 16  # threads of a block whose results one of them combines
 PARTS = 32  # threads that combine what blocks have
 MOST_RESULTS = 4096  # more than that keep a GPU busy with one thread each
-FEWEST_TERMS = 1024  # of a result that is not one thread's
+FEWEST_TERMS = 256  # of a result that is not one thread's
+TERMS = 4 * THREADS  # of a block at least, if it is known how many there are
 LONG, ROWS = 64, 8  # iterations of loops that threads and blocks share, if they are known
 MOST_SHARED = 16 << 10  # bytes of a histogram in shared memory
 OWN_BLOCKS, OWN_THREADS = 64, 64  # that each have a histogram of their own
@@ -70,7 +71,8 @@ class AcrossBlocks:
         result. `others`: partial results of updates before it."""
         update = stage.updates[k]
         free = [d for d in pure_dims(stage, update) if is_independent(stage, update, d)]
-        parts = associative(stage, update) if _is_large(update) else None
+        terms = _terms(update)
+        parts = associative(stage, update) if terms >= FEWEST_TERMS else None
         if parts is None or (self.strict and not parts.is_exact):
             return ()
         results = self._points(stage, free)
@@ -78,7 +80,8 @@ class AcrossBlocks:
             return ()
         taken = {*self.named, *self.graph.stage, *self.graph.input, *(p.name for p in self.graph.params)}
         taken |= {*stage.dims, *(r.name for r in update.domain), *(o.name for o in others)}
-        shares = _Shares(stage, update, free, max(1, BLOCKS // int(results)), taken)
+        blocks = max(1, int(min(BLOCKS // results, terms // TERMS)))
+        shares = _Shares(stage, update, free, blocks, taken)
         start = schedule.update(k)
         if len(free) == stage.ndim:
             return shares.combined(start)
@@ -97,9 +100,10 @@ class AcrossBlocks:
         return (shares.atomic(schedule),) if is_atomic else ()
 
 
-def _is_large(update: Definition) -> bool:
+def _terms(update: Definition) -> float:
+    """How many points an update goes through per result; infinite if that is not known."""
     extents = [constant(r.extent) for r in update.domain]
-    return bool(extents) and (None in extents or math.prod(n or 0 for n in extents) >= FEWEST_TERMS)
+    return math.prod(math.inf if n is None else n for n in extents) if extents else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +167,10 @@ class _Shares:
             made.append(self._in_blocks(schedule.split(block, block, part, PARTS).rfactor(part, part), outer, part))
             schedule = self._in_blocks(_partial(made[-1], part), [part, *outer]).update(0)
             outer = [part, *outer]
-        made.append(self._in_blocks(schedule.rfactor(block, block), outer, block))
+        schedule = self._in_blocks(schedule.rfactor(block, block), outer, block)
+        made.append(_at_once(schedule) if made else schedule)
         outer = [block, *outer]
-        made.append(_partial(made[-1], block).block(*outer).update(0).rfactor(group, group).block(*outer))
+        made.append(_at_once(_partial(made[-1], block).block(*outer).update(0).rfactor(group, group).block(*outer)))
         of_block = made[-1].name
         made.append(
             on(f"{of_block}_{group}").compute_at(of_block, outer[-1]).reorder(*outer, group).thread(group)
@@ -204,7 +209,7 @@ class _Shares:
         outer = [block, *self.free]
         return (
             whole,
-            self._in_blocks(of_block, [block, *dims], lane),
+            _at_once(self._in_blocks(of_block, [block, *dims], lane)),
             of_thread.reorder(*outer, lane, *serial).block(*outer).thread(lane),
         )
 
@@ -213,6 +218,11 @@ class _Shares:
         schedule, (block, lane, *serial) = self._cut(schedule.atomic(), self.blocks, THREADS)
         outer = [*self.free, block]
         return schedule.reorder(*outer, lane, *serial).block(*outer).thread(lane)
+
+
+def _at_once(schedule: StageSchedule) -> StageSchedule:
+    """An update in the kernel of the pure definition, whose loops are cut in the same way."""
+    return schedule.compute_with(schedule.name, str(schedule.directives[-1].args[-1]))
 
 
 def _partial(whole: StageSchedule, loop: str) -> StageSchedule:
