@@ -18,7 +18,7 @@ from .analysis.rounding import Rounding
 from .errors import DefinitionWarning, InternalError, PantileError, RunError, UserError
 from .expr.nodes import Expr
 from .lang.boundary import constant, edge, mirror, reflect, wrap
-from .lang.func import Func
+from .lang.func import Func, funcs
 from .lang.inputs import Input
 from .lang.iterate import iterate
 from .lang.math import (
@@ -67,6 +67,7 @@ from .lang.math import (
 from .lang.pixel import pixel
 from .lang.rdom import RDom
 from .lang.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
+from .lang.sample import sample
 from .lang.tables import table
 from .lang.variables import Param, Var, vars
 from .pipeline import Pipeline
@@ -75,11 +76,13 @@ from .runtime.pool import get_num_threads, set_num_threads
 from .schedule.directives import StageSchedule, on
 from .schedule.schedule import Schedule
 
+__version__ = "0.1.0"
+
 __all__ = [
     # what a pipeline is made of
-    "Expr", "Func", "Input", "Param", "RDom", "Var", "iterate", "table", "vars",
-    # boundary conditions
-    "constant", "edge", "mirror", "reflect", "wrap",
+    "Expr", "Func", "Input", "Param", "RDom", "Var", "funcs", "iterate", "table", "vars",
+    # boundary conditions, and places between pixels
+    "constant", "edge", "mirror", "reflect", "sample", "wrap",
     # conversions
     "bits", "cast", "rounding_cast", "saturating_cast",
     # choices and ranges

@@ -47,9 +47,9 @@ def no_value() -> None:
     f[Y, X] = ()
 
 
-@must_fail(r"the domain of Func 'f' is \(3, 4\); write one \(min, extent\) per dimension")
+@must_fail(r"the domain of Func 'f' is \(\(3, 4, 5\),\); write one \(min, extent\), or extent, per dimension")
 def domain_without_pairs() -> object:
-    return pt.Func("f", domain=(3, 4))  # type: ignore[arg-type]
+    return pt.Func("f", domain=((3, 4, 5),))
 
 
 @must_fail("Func 'f' states a domain of 1 dimensions but is defined with 2")

@@ -140,6 +140,26 @@ def array_at_a_domain() -> object:
     return np.ones((3, 3))[pt.RDom((0, 3), (0, 3))]
 
 
+@must_fail(r"pt.sample has no method 'cubic'; write method='bilinear' or method='bicubic'")
+def unknown_method_of_sampling() -> object:
+    return pt.sample(IMG, Y, X, method="cubic")
+
+
+@must_fail(r"Input 'img' has 2 dimensions but is sampled at 3 indices; write pt.sample\(img, y, x\)")
+def sample_at_too_many_places() -> object:
+    return pt.sample(IMG, Y, X, C)
+
+
+@must_fail(r"pt.sample reads an Input or a Func, not <uint8 img\[y, x\]>; pass it without an index")
+def sample_of_a_pixel() -> object:
+    return pt.sample(IMG[Y, X], Y, X)  # type: ignore[arg-type]
+
+
+@must_fail(r"Func 'g' is sampled before it is defined; define it first, like g\[y, x\] = ...")
+def sample_of_an_undefined_func() -> object:
+    return pt.sample(pt.Func("g"), Y, X)
+
+
 @must_fail(r"pt.popcount counts the bits of an integer, not of float32; see pt.bits and pt.cast")
 def bits_of_a_float() -> object:
     return pt.popcount(FLOATS[Y, X])

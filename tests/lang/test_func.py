@@ -148,3 +148,19 @@ def test_definitions_that_keep_something_of_the_one_before_them_do_not_warn() ->
     f[Y, X] = pt.cast("uint8", r[0])  # over no points if r has none
     g[Y, X] = (0, 1)
     g[Y, X] = (g[Y, X][1], 2)
+
+
+def test_several_funcs_of_one_domain() -> None:
+    img = pt.Input("img", "uint8", 2)
+    across, down = pt.funcs("across down", domain=img.shape)
+    across[Y, X] = pt.edge(img)[Y, X - 1] / 2
+    down[Y, X] = pt.edge(across)[Y + 1, X]
+    data = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    assert run(down, (3, 4), img=data)[0].tolist() == [[2, 2, 2.5, 3], [4, 4, 4.5, 5], [4, 4, 4.5, 5]]
+    assert [f.name for f in pt.funcs("a, b")] == ["a", "b"]
+
+
+def test_extents_of_a_domain_begin_at_zero_unless_it_says_otherwise() -> None:
+    f = pt.Func("f", domain=(3, (-1, 5)))
+    assert f.domain is not None
+    assert [tuple(map(str, bound)) for bound in f.domain] == [("0", "3"), ("-1", "5")]

@@ -32,7 +32,7 @@ _Rule = Callable[[Expr, Expr, Expr], Expr]
 
 def edge(source: Input | Func, axes: Sequence[int] | None = None) -> Func:
     """The nearest pixel inside: a a a | a b c d | d d d."""
-    return _extended("edge", source, axes, _nearest)
+    return _extended("edge", source, axes, nearest)
 
 
 def reflect(source: Input | Func, axes: Sequence[int] | None = None) -> Func:
@@ -52,10 +52,10 @@ def wrap(source: Input | Func, axes: Sequence[int] | None = None) -> Func:
 
 def constant(source: Input | Func, value: ExprLike, axes: Sequence[int] | None = None) -> Func:
     """`value` outside (one per value of a multi-valued Func): v v v | a b c d | v v v."""
-    bounds, chosen = _domain_of("constant", source), _axes("constant", source, axes)
+    bounds, chosen = domain_of("constant", source), _axes("constant", source, axes)
     result, place = _begin("constant", source)
     inside = logical_and(*(_inside(place[k], *bounds[k]) for k in chosen))
-    read = source[tuple(_nearest(v, *bounds[k]) if k in chosen else v for k, v in enumerate(place))]
+    read = source[tuple(nearest(v, *bounds[k]) if k in chosen else v for k, v in enumerate(place))]
     reads = read if isinstance(read, Values) else (read,)
     fills = tuple(value) if isinstance(value, (tuple, list)) else (value,) * len(reads)
     if len(fills) != len(reads):
@@ -71,7 +71,7 @@ def _fill(source: Input | Func, inner: Expr, value: Any) -> Any:
 
 
 def _extended(kind: str, source: Input | Func, axes: Sequence[int] | None, rule: _Rule) -> Func:
-    bounds, chosen = _domain_of(kind, source), _axes(kind, source, axes)
+    bounds, chosen = domain_of(kind, source), _axes(kind, source, axes)
     result, place = _begin(kind, source)
     result[place] = source[tuple(rule(v, *bounds[k]) if k in chosen else v for k, v in enumerate(place))]
     return result
@@ -81,7 +81,8 @@ def _begin(kind: str, source: Input | Func) -> tuple[Func, tuple[Var, ...]]:
     return Func.made(derived(source.name, kind)), tuple(Var(d) for d in source.dims)
 
 
-def _domain_of(kind: str, source: Any) -> Bounds:
+def domain_of(kind: str, source: Any) -> Bounds:
+    """Where an Input or a Func ends; refused of a Func that does not say."""
     if isinstance(source, Input):
         return tuple((const(0, INT32), expr(n, INT32)) for n in source.shape)
     if not isinstance(source, Func):
@@ -106,7 +107,8 @@ def _inside(index: Expr, low: Expr, extent: Expr) -> Expr:
     return (index >= low) & (index < low + extent)
 
 
-def _nearest(index: Expr, low: Expr, extent: Expr) -> Expr:
+def nearest(index: Expr, low: Expr, extent: Expr) -> Expr:
+    """The index of the nearest pixel inside."""
     return clamp(index, low, low + extent - 1)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..dataclass import dataclass
-from ..errors import DefinitionWarning, Location, UserError, here, warn
+from ..errors import DefinitionWarning, Location, UserError, here, shown, warn
 from ..expr.build import cast, expr
 from ..expr.nodes import Expr, ExprLike, Read
 from ..expr.types import DType, promote
@@ -29,6 +29,7 @@ from .scan import Mentions, scan
 from .variables import Var, known_at_call
 
 Bounds = tuple[tuple[Expr, Expr], ...]
+Domain = Sequence[tuple[ExprLike, ExprLike] | ExprLike]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +54,13 @@ class Values(NotAValue, tuple[Expr, ...]):
 class Func(Source):
     """A function of pixel coordinates; see this module's first lines for how to define it.
 
-    `domain=((min, extent), ...)` states where it is defined; boundary conditions such as `pt.edge(f)` need to know.
+    `domain=((min, extent), ...)` states where it is defined; boundary conditions such as `pt.edge(f)` need to know. An
+    extent alone begins at 0: `domain=img.shape`.
     """
 
     kind = "Func"
 
-    def __init__(self, name: str | None = None, *, domain: Sequence[tuple[ExprLike, ExprLike]] | None = None) -> None:
+    def __init__(self, name: str | None = None, *, domain: Domain | None = None) -> None:
         self.named = name is not None  # otherwise the pipeline may add a number to keep names apart
         self.name = ("f" if name is None else identifier(name, "a Func")) + names.current_suffix()
         self.where = here()
@@ -136,11 +138,21 @@ class Func(Source):
         return f"<Func {self.name}[{', '.join(self.dims)}]>" if self.defined else f"<Func {self.name}, undefined>"
 
 
+def funcs(spelled: str, *, domain: Domain | None = None) -> tuple[Func, ...]:
+    """Several Funcs at once, of one domain if that is stated: `low, high = pt.funcs("low high", domain=img.shape)`."""
+    return tuple(Func(name, domain=domain) for name in names.words(spelled, "a Func"))
+
+
 def _domain(func: Func, domain: Any) -> Bounds:
-    if not all(isinstance(b, (tuple, list)) and len(b) == 2 for b in domain):
-        raise UserError(f"the domain of {func} is {domain!r}; write one (min, extent) per dimension")
+    if not _is_domain(domain):
+        raise UserError(f"the domain of {func} is {shown(domain)}; write one (min, extent), or extent, per dimension")
+    bounds = [b if isinstance(b, (tuple, list)) else (0, b) for b in domain]
     what = f"of the domain of {func}"
-    return tuple((known_at_call(b[0], f"the min {what}"), known_at_call(b[1], f"the extent {what}")) for b in domain)
+    return tuple((known_at_call(b[0], f"the min {what}"), known_at_call(b[1], f"the extent {what}")) for b in bounds)
+
+
+def _is_domain(domain: Any) -> bool:
+    return isinstance(domain, (tuple, list)) and all(len(b) == 2 for b in domain if isinstance(b, (tuple, list)))
 
 
 # ---- the pure equation
