@@ -26,7 +26,6 @@ from .cached import cached_property
 from .compile import Options
 from .dataclass import dataclass
 from .errors import UserError
-from .forks import Lock
 from .graph.known import with_extents
 from .graph.nodes import Graph, InputInfo
 from .graph.outputs import with_crops
@@ -44,7 +43,7 @@ from .runtime.arguments import (
     is_far,
     known_strides,
 )
-from .runtime.arrays import Arrays
+from .runtime.arrays import Arrays, New
 from .runtime.launched import Launched, launched
 from .runtime.launches import Far, Plan, check_near, launches, scalars_of
 from .runtime.outputs import Shape, check_output, check_shape, stated_shape
@@ -56,6 +55,7 @@ from .variant import Variant
 
 _MOST_KINDS = 256  # remembered; a param that decides regions may make any number of them
 Kind = tuple[object, ...]
+_NO_NUMBERS: list[bool | int | float] = []
 Find = Callable[[Mapping[str, Any]], None]
 
 
@@ -68,24 +68,30 @@ class Timed(NamedTuple):
 
 
 class Clock:
-    """Of one kind of call, which several threads may make."""
+    """Of one kind of call, which several threads may make. It has no lock, which would be a tenth of a small call: the
+    numbers are for people, and where threads race, a call may be missing in them."""
 
     def __init__(self) -> None:
-        self.timed = Timed()
-        self._lock = Lock()
+        self._threads, self._calls, self._seconds = Timed()
+
+    @property
+    def timed(self) -> Timed:
+        return Timed(self._threads, self._calls, self._seconds)
 
     def note(self, threads: int, seconds: float) -> None:
         """One more call; on another number of threads than those before, it is the first."""
-        with self._lock:
-            before = self.timed if self.timed.threads == threads else Timed(threads)
-            self.timed = Timed(threads, before.calls + 1, min(before.seconds, seconds))
+        if threads != self._threads:
+            self._threads, self._calls, self._seconds = threads, 0, inf
+        self._calls += 1
+        if seconds < self._seconds:
+            self._seconds = seconds
 
 
 @dataclass(frozen=True)
 class Call:
     """One kind of call, ready to run."""
 
-    shapes: Sequence[Shape]
+    new: New  # arrays for its outputs
     ready: Ready | None  # None: the outputs are empty
     like: Mapping[str, Any]  # arguments that make such a call: shapes and numbers by name
     clock: Clock
@@ -102,12 +108,13 @@ class Calls:
         self.arrays = backend_of(options.target).arrays
         # What each call asks of them.
         self._given_outputs, self._check_apart = self.arrays.outputs, self.arrays.check_apart
-        self._filled, self._results, self._layouts = self.arrays.filled, self.arrays.results, self.arrays.layouts
+        self._results, self._layouts = self.arrays.results, self.arrays.layouts
         self.arguments = Arguments(
             [_argument(i, self.arrays) for i in graph.inputs],
             [Number(p.name, p.dtype, p.default, p.where) for p in graph.params],
             self.arrays.given,
         )
+        self._arrays_of, self._takes_numbers = self.arguments.arrays_of, bool(graph.params)
         self.outputs = _outputs(graph)
         self.timings: Timings = {} if timings is None else timings
         self._asked, self._by_hand, self._by_size = asked, by_hand, by_size
@@ -131,25 +138,28 @@ class Calls:
     ) -> list[Any]:
         """Run compiled code; the output arrays. `find`: has a schedule found for calls of a kind that is new."""
         threads = get_num_threads() if num_threads is None else checked_num_threads(num_threads)
-        inputs, numbers = self.arguments.match(given)
-        outputs = self._given_outputs(self.outputs, out)
-        kind = self._kind(inputs, numbers, outputs)
+        inputs = self._arrays_of(given)
+        numbers = self.arguments.numbers_of(given) if self._takes_numbers else _NO_NUMBERS
+        outputs = None if out is None else self._given_outputs(self.outputs, out)
+        kind = self._layouts(inputs)
+        if outputs is not None or self._deciding:
+            kind = self._kind(kind, numbers, outputs)
         call = self._kinds.get(kind)
         if call is None:
             if find is not None:
                 find(self._by_name(inputs, numbers))
             call = self._noted(kind, self._prepared(inputs, numbers, outputs))
-        if out is not None:
+        if outputs is not None:
             self._check_apart(self.outputs, outputs, self.arguments.arrays, inputs)
-        filled = self._filled(self.outputs, call.shapes, outputs, inputs)
+        filled = call.new(outputs, inputs)
         if call.ready is not None:
             start = perf_counter()
             try:
-                has_waited = call.ready.run([*inputs, *filled], numbers, threads)
+                has_waited = call.ready.run(inputs + filled, numbers, threads)
             except Far:
                 call = self._noted(kind, self._prepared(inputs, numbers, outputs, far=True))
                 assert call.ready is not None
-                has_waited = call.ready.run([*inputs, *filled], numbers, threads)
+                has_waited = call.ready.run(inputs + filled, numbers, threads)
             if has_waited:
                 call.clock.note(threads, perf_counter() - start)
             self.latest = call  # for `explain`
@@ -220,8 +230,8 @@ class Calls:
     def compile(self, given: Mapping[str, Any], out: Any = None) -> None:
         """Compile for calls of this kind, with results to `out`; a shape may stand for an array in C order."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
-        outputs = self._given_outputs(self.outputs, out)
-        kind = self._kind(inputs, numbers, outputs)
+        outputs = None if out is None else self._given_outputs(self.outputs, out)
+        kind = self._kind(self._layouts(inputs), numbers, outputs)
         if kind not in self._kinds:
             self._noted(kind, self._prepared(inputs, numbers, outputs))
 
@@ -294,10 +304,10 @@ class Calls:
 
     # ---- one kind of call
 
-    def _kind(self, inputs: Sequence[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None]) -> Kind:
-        """What tells kinds of calls apart."""
-        kind: Kind = tuple(self._layouts(inputs, outputs))
-        return kind + tuple([numbers[k] for k in self._deciding]) if self._deciding else kind
+    def _kind(self, inputs: Kind, numbers: Values, outputs: Sequence[AnyArray | None] | None) -> Kind:
+        """What tells kinds of calls apart, besides how their inputs lie: given outputs, and params that decide."""
+        given = () if outputs is None else self._layouts(outputs)
+        return (*inputs, *given, *[numbers[k] for k in self._deciding])
 
     def _noted(self, kind: Kind, call: Call) -> Call:
         if len(self._kinds) >= _MOST_KINDS:
@@ -306,13 +316,14 @@ class Calls:
         return call
 
     def _prepared(
-        self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None], far: bool = False
+        self, inputs: list[AnyArray], numbers: Values, outputs: Sequence[AnyArray | None] | None, far: bool = False
     ) -> Call:
         """Check everything, then compile. `far`: memory between stages has more elements than 32 bits count."""
         scheduled = self._for(inputs)
         by, shapes = self._checked_by(inputs, numbers, scheduled)
         if by is not self:
             return by._prepared(inputs, numbers, outputs, far)
+        outputs = outputs or [None] * len(shapes)
         for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True):
             if a is not None:
                 check_output(wanted, shape, a)
@@ -320,12 +331,13 @@ class Calls:
             _stand_in(wanted, shape) if a is None else a
             for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True)
         ]
+        new = self.arrays.new(self.outputs, shapes)
         arrays = self.arrays.seen([*inputs, *filled])
         if all(0 in shape for shape in shapes):
-            return Call(shapes, None, {}, Clock())
+            return Call(new, None, {}, Clock())
         variant = self._variant(scheduled, inputs, arrays, far)
         ready = scheduled.kernel(variant).ready(arrays, [n.dtype for n in self.arguments.numbers], self._labels)
-        return Call(shapes, ready, self._like(inputs, numbers), Clock())
+        return Call(new, ready, self._like(inputs, numbers), Clock())
 
     def _variant(
         self, scheduled: Scheduled, inputs: Sequence[AnyArray], arrays: Sequence[AnyArray], far: bool

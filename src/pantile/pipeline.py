@@ -114,6 +114,7 @@ class Pipeline:
 
     def _set(self, finding: Finding) -> None:
         self._finding, self._calls = finding, finding.calls
+        self._find, self._run = finding.find, finding.calls.run  # what each call asks of them
         self._usual: Pipeline | None = None  # the same for pictures of a usual size, once somebody has looked at it
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -139,7 +140,7 @@ class Pipeline:
         """
         if positional:
             _by_name(positional)
-        results = self._calls.run(arguments, out, num_threads, self._finding.find)
+        results = self._run(arguments, out, num_threads, self._find)
         return results[0] if len(results) == 1 else tuple(results)
 
     def reference(self, /, *positional: Any, **arguments: Any) -> Any:

@@ -64,12 +64,11 @@ class ReadyForCpu:
 
     def __init__(self, kernel: Kernel, packing: Packing, labels: Mapping[str, str]) -> None:
         self._kernel, self._packed, self._labels = kernel, packing.pack, labels
-        self._reports = kernel.reports
+        self._function, self._reports = kernel.function, kernel.reports
 
     def run(self, arrays: Sequence[Any], numbers: Values, threads: int) -> bool:
         report = Report() if self._reports else None
-        address = 0 if report is None else ctypes.addressof(report)
-        code = self._kernel.function(self._packed(arrays, numbers, address), threads)
+        code = self._function(self._packed(arrays, numbers, 0 if report is None else ctypes.addressof(report)), threads)
         if code:
             raise failure(code, list(report or ()), self._kernel.buffers, self._labels)
         return True

@@ -22,7 +22,7 @@ NDArray = np.ndarray[Any, np.dtype[Any]]
 LARGEST_COUNT = (1 << 31) - 1  # of elements, in 32 bits
 LARGEST_EXTENT = (1 << 31) - 1  # coordinates are int32
 LARGEST_STRIDE = 4  # that code is specialized on: of pixels whose channels are interleaved
-_FLAGS = 0x100 | 0x400  # those of NumPy's that kinds of calls differ in: aligned, writeable
+KIND_FLAGS = 0x100 | 0x400  # those of NumPy's that kinds of calls differ in: aligned, writeable
 _VECTOR = 8  # fewer elements are not worth code of their own
 _LARGEST_REACH = 1 << 62  # of addresses that are computed in int64
 
@@ -89,18 +89,21 @@ class Arguments:
         self._names = [*(a.name for a in self.arrays if a.table is None), *(n.name for n in self.numbers)]
         self._known = frozenset(self._names)
         self._each = [(a, a.name, a.table) for a in self.arrays]
+        # Classes whose attributes can be relied on.
+        self._arrays = frozenset({np.ndarray, *(type(a.table) for a in self.arrays if a.table is not None)})
 
     def match(self, given: Mapping[str, Any]) -> tuple[list[AnyArray], list[bool | int | float]]:
         """The arrays and numbers of a call, in order. Numbers are checked; `check_array` checks arrays."""
-        arrays, get = self.arrays_of(given), given.get
-        return arrays, [as_number(n, get(n.name, n.default)) for n in self.numbers] if self.numbers else []
+        return self.arrays_of(given), self.numbers_of(given)
 
     def arrays_of(self, given: Mapping[str, Any]) -> list[AnyArray]:
-        """The arrays alone, of what may lack numbers."""
         if not self._known.issuperset(given):
             raise self._unknown(next(name for name in given if name not in self._known))
-        as_array, get = self._as_array, given.get
-        return [as_array(a, get(name)) if table is None else table for a, name, table in self._each]
+        get, plain, as_array = given.get, self._arrays, self._as_array
+        return [v if type(v := get(name, table)) in plain else as_array(a, v) for a, name, table in self._each]
+
+    def numbers_of(self, given: Mapping[str, Any]) -> list[bool | int | float]:
+        return [as_number(n, given.get(n.name, n.default)) for n in self.numbers]
 
     def _unknown(self, name: str) -> UserError:
         close = get_close_matches(name, self._names, n=1)
@@ -199,11 +202,6 @@ def known_strides(a: AnyArray) -> tuple[int | None, ...]:
     near = {k: a.strides[k] // a.itemsize for k in axes if a.shape[k] >= _VECTOR}
     near = {k: n for k, n in near.items() if 2 <= n <= LARGEST_STRIDE}
     return tuple([1 if [k] == dense[:1] else near.get(k) for k in range(a.ndim)])
-
-
-def layout_of(a: NDArray) -> tuple[object, ...]:
-    """What tells NumPy's arrays apart, as far as calls are of different kinds."""
-    return a.shape, a.strides, a.dtype, a.flags.num & _FLAGS
 
 
 def is_far(a: AnyArray) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from .arguments import AnyArray, Array, NDArray, as_array, layout_of
-from .outputs import Shape, check_apart, given_outputs, new_array, returned
+from .arguments import KIND_FLAGS, AnyArray, Array, NDArray, as_array
+from .outputs import Shape, check_apart, given_outputs, maker, returned
+
+# Of given outputs, if there are any, and inputs: the arrays that are filled, new ones where none are given.
+New = Callable[["Sequence[AnyArray | None] | None", "Sequence[AnyArray]"], "list[AnyArray]"]
 
 
 class Arrays(Protocol):
@@ -21,7 +24,7 @@ class Arrays(Protocol):
     def outputs(self, wanted: Sequence[Array], out: Any) -> list[AnyArray | None]:
         """`out=` as one entry per output; None stands for a new array."""
 
-    def layouts(self, inputs: Sequence[AnyArray], outputs: Sequence[AnyArray | None]) -> list[object]:
+    def layouts(self, arrays: Sequence[AnyArray | None]) -> tuple[object, ...]:
         """What tells kinds of calls apart, of each array; hashable, and None for None."""
 
     def check_apart(
@@ -37,11 +40,8 @@ class Arrays(Protocol):
         """Bytes that the address of each is a multiple of, and its strides besides those that code is specialized on,
         as far as code for such arrays cares."""
 
-    def filled(
-        self, wanted: Sequence[Array], shapes: Sequence[Shape], given: Sequence[AnyArray | None],
-        inputs: Sequence[AnyArray],
-    ) -> list[AnyArray]:  # fmt: skip
-        """New arrays in the place of None."""
+    def new(self, wanted: Sequence[Array], shapes: Sequence[Shape]) -> New:
+        """What makes the arrays for outputs of one kind of call."""
 
     def results(self, wanted: Sequence[Array], filled: list[AnyArray], out: Any) -> list[Any]:
         """What callers get: what they gave as `out=`, and new arrays."""
@@ -58,8 +58,10 @@ class NumpyArrays:
     check_apart = staticmethod(check_apart)
 
     @staticmethod
-    def layouts(inputs: Sequence[Any], outputs: Sequence[Any]) -> list[object]:
-        return [layout_of(a) for a in inputs] + [None if a is None else layout_of(a) for a in outputs]
+    def layouts(arrays: Sequence[Any]) -> tuple[object, ...]:
+        return tuple([
+            None if a is None else (a.shape, a.strides, a.dtype, a.flags.num & KIND_FLAGS) for a in arrays
+        ])  # fmt: skip
 
     @staticmethod
     def constant(table: NDArray) -> NDArray:
@@ -74,13 +76,16 @@ class NumpyArrays:
         return ()
 
     @staticmethod
-    def filled(
-        wanted: Sequence[Array], shapes: Sequence[Shape], given: Sequence[Any], inputs: Sequence[Any]
-    ) -> list[Any]:
-        return [
-            new_array(shape, a.dtype.numpy) if o is None else o
-            for a, shape, o in zip(wanted, shapes, given, strict=True)
-        ]
+    def new(wanted: Sequence[Array], shapes: Sequence[Shape]) -> New:
+        makers = [maker(shape, a.dtype.numpy) for a, shape in zip(wanted, shapes, strict=True)]
+        first, *others = makers
+
+        def filled(given: Sequence[Any] | None, inputs: Sequence[Any]) -> list[Any]:
+            if given is None:
+                return [first(), *[make() for make in others]] if others else [first()]
+            return [make() if a is None else a for make, a in zip(makers, given, strict=True)]
+
+        return filled
 
     @staticmethod
     def results(wanted: Sequence[Array], filled: list[Any], out: Any) -> list[Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -86,11 +87,13 @@ def check_output(wanted: Array, shape: Shape, a: AnyArray) -> None:
         )
 
 
-def new_array(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
-    """An uninitialized array. A large one starts on a cache line, so that blocks of stores fill whole lines."""
+def maker(shape: Shape, dtype: np.dtype[Any]) -> Callable[[], NDArray]:
+    """What makes uninitialized arrays. Large ones start on a cache line, so that blocks of stores fill whole lines."""
     size = prod(shape) * dtype.itemsize
-    if size < _LARGE:
-        return np.empty(shape, dtype)
+    return partial(np.empty, shape, dtype) if size < _LARGE else partial(_on_a_line, shape, dtype, size)
+
+
+def _on_a_line(shape: Shape, dtype: np.dtype[Any], size: int) -> NDArray:
     line = host().line
     memory = np.empty(size + line, np.uint8)
     array: NDArray = np.ndarray(shape, dtype, memory, -memory.ctypes.data % line)

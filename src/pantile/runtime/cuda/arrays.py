@@ -4,13 +4,15 @@ already is read in place. Results are of the kind of the first array that was gi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import gcd
 from typing import Any
 
 import numpy as np
 
 from ...errors import UserError
-from ..arguments import AnyArray, Array, NDArray, as_array, known_strides, layout_of
+from ..arguments import AnyArray, Array, NDArray, as_array, known_strides
+from ..arrays import New, NumpyArrays
 from ..outputs import Shape, as_output, check_apart, one_each, returned
 from .device import device
 from .libraries import view_of
@@ -40,8 +42,8 @@ class CudaArrays:
         return [_output(a, o) for a, o in zip(wanted, one_each(wanted, out), strict=True)]
 
     @staticmethod
-    def layouts(inputs: Sequence[Any], outputs: Sequence[Any]) -> list[object]:
-        return [a.layout if type(a) is View else _layout_of(a) for a in (*inputs, *outputs)]
+    def layouts(arrays: Sequence[Any]) -> tuple[object, ...]:
+        return tuple([a.layout if type(a) is View else _layout_of(a) for a in arrays])
 
     @staticmethod
     def check_apart(
@@ -60,27 +62,8 @@ class CudaArrays:
         return [_alignment(a) for a in seen]
 
     @staticmethod
-    def filled(
-        wanted: Sequence[Array], shapes: Sequence[Shape], given: Sequence[Any], inputs: Sequence[Any]
-    ) -> list[Any]:
-        for o in given:
-            if o is None:
-                break
-        else:
-            return list(given)
-        for home in (*inputs, *given):
-            if type(home) is View:
-                break
-        else:
-            return [
-                host_array(shape, a.dtype.numpy) if o is None else o
-                for a, shape, o in zip(wanted, shapes, given, strict=True)
-            ]
-        new, ordinal, stream = home.library.new, home.layout.ordinal, home.stream or 0
-        return [
-            new(a.dtype, shape, ordinal, stream) if o is None else o
-            for a, shape, o in zip(wanted, shapes, given, strict=True)
-        ]
+    def new(wanted: Sequence[Array], shapes: Sequence[Shape]) -> New:
+        return partial(_filled, wanted, shapes)
 
     @staticmethod
     def results(wanted: Sequence[Array], filled: list[Any], out: Any) -> list[Any]:
@@ -92,6 +75,30 @@ class CudaArrays:
         if type(a) is Constant:
             return a.table
         return _copied(a) if type(a) is View else a
+
+
+def _filled(
+    wanted: Sequence[Array], shapes: Sequence[Shape], outputs: Sequence[Any] | None, inputs: Sequence[Any]
+) -> list[Any]:
+    given = [None] * len(wanted) if outputs is None else outputs
+    for o in given:
+        if o is None:
+            break
+    else:
+        return list(given)
+    for home in (*inputs, *given):
+        if type(home) is View:
+            break
+    else:
+        return [
+            host_array(shape, a.dtype.numpy) if o is None else o
+            for a, shape, o in zip(wanted, shapes, given, strict=True)
+        ]
+    new, ordinal, stream = home.library.new, home.layout.ordinal, home.stream or 0
+    return [
+        new(a.dtype, shape, ordinal, stream) if o is None else o
+        for a, shape, o in zip(wanted, shapes, given, strict=True)
+    ]
 
 
 def _alignment(a: Any) -> int:
@@ -108,7 +115,7 @@ def _output(wanted: Array, given: Any) -> Any:
 
 def _layout_of(a: Any) -> object:
     """A table is the same in all calls of a pipeline."""
-    return None if a is None or type(a) is Constant else layout_of(a)
+    return None if a is None or type(a) is Constant else NumpyArrays.layouts((a,))[0]
 
 
 def _may_overlap(outputs: Sequence[Any], inputs: Sequence[Any]) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...forks import Lock
 from ..arguments import NDArray
-from ..outputs import Shape, new_array
+from ..outputs import Shape, maker
 from .device import Device, current
 from .driver import checked
 from .failures import OUT_OF_MEMORY, failure, out_of_memory
@@ -119,7 +119,7 @@ def host_array(shape: Shape, dtype: np.dtype[Any]) -> NDArray:
     size = prod(shape) * dtype.itemsize
     address = 0 if size <= _SMALL else _pinned_block(block := 1 << (size - 1).bit_length())
     if not address:
-        return new_array(shape, dtype)
+        return maker(shape, dtype)()
     memory = (ctypes.c_char * size).from_address(address)
     weakref.finalize(memory, _give_back, address, block)
     array: NDArray = np.ndarray(shape, dtype, memory)  # type: ignore[arg-type]  # it has the buffer protocol
