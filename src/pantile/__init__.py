@@ -15,7 +15,8 @@ Indices are in NumPy's order, the last one contiguous. Some names are those of P
 
 from . import autoschedule, machine
 from .analysis.rounding import Rounding
-from .errors import DefinitionWarning, InternalError, PantileError, RunError, UserError
+from .entries import entries
+from .errors import DefinitionWarning, InternalError, PantileError, RunError, UserError, UserTypeError
 from .expr.nodes import Expr
 from .lang.boundary import constant, edge, mirror, reflect, wrap
 from .lang.func import Func, funcs
@@ -99,5 +100,7 @@ __all__ = [
     "Pipeline", "Rounding", "Schedule", "StageSchedule", "autoschedule", "cache", "get_num_threads", "machine",
     "on", "set_num_threads",
     # errors
-    "DefinitionWarning", "InternalError", "PantileError", "RunError", "UserError",
+    "DefinitionWarning", "InternalError", "PantileError", "RunError", "UserError", "UserTypeError",
 ]  # fmt: skip
+
+globals().update(entries(__all__, globals()))

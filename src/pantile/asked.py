@@ -11,7 +11,7 @@ import os
 
 from . import autoschedule
 from .autoschedule import STRATEGIES, Auto, Strategy
-from .errors import UserError, shown
+from .errors import UserError, UserTypeError, shown
 from .schedule.schedule import Schedule
 from .target import Target
 
@@ -25,7 +25,8 @@ def asked(schedule: Schedule | Strategy | str | None, target: Target) -> Schedul
         return Schedule() if target.has_blocks else _by_default()
     found = _named(schedule) if isinstance(schedule, str) else schedule
     if not isinstance(found, (Schedule, Strategy)):
-        raise UserError(
+        kind = UserError if isinstance(schedule, str) else UserTypeError
+        raise kind(
             f"schedule={shown(schedule)} is not a schedule; pass pt.Schedule(pt.on(...)...), or one of {_names()}"
         )
     if target.has_blocks and isinstance(found, Strategy):

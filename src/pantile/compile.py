@@ -8,7 +8,7 @@ from . import progress, verifying
 from .analysis.fingerprint import fingerprint
 from .backends import backend_of
 from .dataclass import dataclass
-from .errors import UserError, shown
+from .errors import UserTypeError, shown
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
 from .graph.nodes import Graph
@@ -36,7 +36,7 @@ class Options:
     def __post_init__(self) -> None:
         for name, given in (("strict", self.strict), ("debug", self.debug), ("algebra", self.algebra)):
             if type(given) is not bool:
-                raise UserError(f"{name}={shown(given)}: pass True or False")
+                raise UserTypeError(f"{name}={shown(given)}: pass True or False")
 
 
 def trace_of(options: Options) -> Trace:

@@ -13,7 +13,7 @@ from .asked import asked
 from .autoschedule import Found, Problem, Strategy
 from .calls import Calls
 from .compile import Options
-from .errors import UserError, shown
+from .errors import UserTypeError, shown
 from .expr.garbage import rare_collections
 from .forks import Lock
 from .graph.known import with_extents
@@ -109,7 +109,7 @@ def _checked_estimates(estimates: Any) -> dict[str, Any] | None:
     if estimates is None:
         return None
     if not isinstance(estimates, Mapping) or not all(isinstance(name, str) for name in estimates):
-        raise UserError(
+        raise UserTypeError(
             f"estimates={shown(estimates)} are not arguments by name; pass shapes of inputs and values of params, "
             'such as {"img": (1080, 1920), "gain": 1.5}'
         )
@@ -123,7 +123,7 @@ def _this_machine() -> Machine:
 
 def _checked_machine(machine: Any) -> Machine | None:
     if machine is not None and not isinstance(machine, Machine):
-        raise UserError(
+        raise UserTypeError(
             f"machine={shown(machine)} is not a machine; pass pt.machine.detect(), or one by name such as "
             "pt.machine.named('i7-6700')"
         )

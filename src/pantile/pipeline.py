@@ -14,7 +14,8 @@ from .analysis.work import Work
 from .autoschedule import Found, Problem, Report, Strategy
 from .backends.targets import target_named
 from .compile import Options, to_assembly, to_kernels, to_llvm, trace_of
-from .errors import UserError, shown
+from .entries import THEIRS, marked, of_user
+from .errors import UserError, UserTypeError, shown
 from .explain import Explanation, Timing
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
@@ -99,7 +100,7 @@ class Pipeline:
         For other front ends: `docs/design.md` shows one. A graph that breaks a rule of `graph.verify` is refused.
         """
         if not isinstance(graph, Graph):
-            raise UserError(
+            raise UserTypeError(
                 f"{shown(graph)} is not a pantile.graph.nodes.Graph; pt.Pipeline(func, shape=...) takes Funcs"
             )
         options = _options(strict, debug, algebra, target)
@@ -129,6 +130,7 @@ class Pipeline:
 
     # ---- running
 
+    @marked
     def __call__(
         self, /, *positional: Any, out: Any = None, num_threads: int | None = None, **arguments: Any
     ) -> Any:
@@ -138,9 +140,13 @@ class Pipeline:
         None for a new one) of the right shape and type, which is written in place and returned.
         `num_threads=` overrides `pt.set_num_threads` for this call. Everything is checked before anything is written.
         """
-        if positional:
-            _by_name(positional)
-        results = self._run(arguments, out, num_threads, self._find)
+        __tracebackhide__ = True
+        try:
+            if positional:
+                _by_name(positional)
+            results = self._run(arguments, out, num_threads, self._find)
+        except THEIRS as error:
+            raise of_user(error) from error.__cause__
         return results[0] if len(results) == 1 else tuple(results)
 
     def reference(self, /, *positional: Any, **arguments: Any) -> Any:
@@ -399,7 +405,7 @@ def _usual_shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
 
 def _by_name(positional: tuple[Any, ...]) -> None:
     if positional:
-        raise UserError("a pipeline takes arrays and params by name; pass them like img=<array>")
+        raise UserTypeError("a pipeline takes arrays and params by name; pass them like img=<array>")
 
 
 def _single(results: list[Any]) -> Any:

@@ -1,6 +1,7 @@
 """The three kinds of error, and the user's own source lines.
 
-`UserError`      a mistake in a definition, a schedule or a call; says what to write instead.
+`UserError`      a mistake in a definition, a schedule or a call; says what to write instead. It is a ValueError, and
+                 where something is of a wrong type, a `UserTypeError`, which is a TypeError, too.
 `RunError`       a failure while compiled code ran (out of memory, a checked access out of bounds), or that a forked
                  process cannot compile any.
 `InternalError`  a bug of ours: an invariant between two passes does not hold.
@@ -48,7 +49,7 @@ class PantileError(Exception):
     """Base of every error that Pantile raises."""
 
 
-class UserError(PantileError):
+class UserError(PantileError, ValueError):
     """A mistake that the user can mend; `where` is the line it was made on, by default the one running now."""
 
     def __init__(self, message: str, where: Location | None = None) -> None:
@@ -58,6 +59,10 @@ class UserError(PantileError):
     def __reduce__(self) -> tuple[Any, ...]:
         """As it is: made anew in another process, it would name a line of that one."""
         return _again, (type(self), self.args[0], self.where)
+
+
+class UserTypeError(UserError, TypeError):
+    """A mistake that the user can mend: something is of a wrong type, or no argument at all."""
 
 
 def _again(kind: type[UserError], text: str, where: Location) -> UserError:
@@ -103,7 +108,7 @@ def here() -> Location:
     frame = sys._getframe(1)
     while (back := frame.f_back) is not None:
         file = frame.f_code.co_filename
-        if not (_OURS[file] if file in _OURS else _is_ours(frame)):
+        if not (_OURS[file] if file in _OURS else is_ours(frame)):
             break
         frame = back
     where: Location | None = getattr(_waiting, "where", None)
@@ -134,7 +139,7 @@ def working_alone() -> Iterator[None]:
         _waiting.alone = before
 
 
-def _is_ours(frame: FrameType) -> bool:
+def is_ours(frame: FrameType) -> bool:
     """Whether it runs Pantile's code, what contextlib wraps around it or what dataclasses write for it."""
     file = frame.f_code.co_filename
     if file == "<string>":

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UserError, shown
+from ..errors import UserError, UserTypeError, shown
 from . import nodes
 from .nodes import (
     BITWISE,
@@ -58,7 +58,7 @@ def expr(value: ExprLike, like: DType | None = None) -> Expr:
             "pt.table(array)[...], or as a pt.Input that gets the array when you call the pipeline"
         )
     kind = type(value).__name__
-    raise UserError(f"{shown(value)} ({kind}) cannot be used in an expression; use numbers and expressions")
+    raise UserTypeError(f"{shown(value)} ({kind}) cannot be used in an expression; use numbers and expressions")
 
 
 # NumPy's own default types: a scalar of one of them, standing alone, says no more than Python's number.
@@ -186,11 +186,11 @@ def unary(name: str, value: ExprLike) -> Expr:
             return a
         a = cast(FLOAT32, a)
     if name == "not" and a.dtype.is_float:
-        raise UserError(f"~ needs an integer or a condition, not {a.dtype}")
+        raise UserTypeError(f"~ needs an integer or a condition, not {a.dtype}")
     if name == "popcount" and not a.dtype.is_int:
-        raise UserError(f"pt.popcount counts the bits of an integer, not of {a.dtype}; see pt.bits and pt.cast")
+        raise UserTypeError(f"pt.popcount counts the bits of an integer, not of {a.dtype}; see pt.bits and pt.cast")
     if name == "neg" and a.dtype.is_bool:
-        raise UserError("a condition cannot be negated with -; use ~")
+        raise UserTypeError("a condition cannot be negated with -; use ~")
     if name == "abs" and not (a.dtype.is_signed or a.dtype.is_float):
         return a
     if isinstance(a, Const):
@@ -219,11 +219,11 @@ def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
         t = FLOAT32
         a, b = cast(t, a), cast(t, b)
     elif t.is_bool and name not in BITWISE and name not in ("min", "max"):
-        raise UserError(f"{name} of two conditions; cast them to a number first, or combine them with & | ^")
+        raise UserTypeError(f"{name} of two conditions; cast them to a number first, or combine them with & | ^")
     elif t.is_float and name in BITWISE:
-        raise UserError(f"{a} and {b}: & | ^ << >> need integers or conditions, not {t}")
+        raise UserTypeError(f"{a} and {b}: & | ^ << >> need integers or conditions, not {t}")
     elif t.is_bool and name in _SHIFTS:
-        raise UserError("a condition cannot be shifted; cast it to an integer first")
+        raise UserTypeError("a condition cannot be shifted; cast it to an integer first")
     if isinstance(a, Const) and isinstance(b, Const):
         folded = fold(name, a.value, b.value, t)
         if folded is not None:
@@ -356,7 +356,9 @@ def select(condition: ExprLike, then: ExprLike, otherwise: ExprLike) -> Expr:
     """`then` where `condition` holds, else `otherwise`; both may be computed."""
     condition = expr(condition)
     if not condition.dtype.is_bool:
-        raise UserError(f"the condition of a select is {condition.dtype}; write a comparison such as {condition} != 0")
+        raise UserTypeError(
+            f"the condition of a select is {condition.dtype}; write a comparison such as {condition} != 0"
+        )
     a, b = pair(then, otherwise)
     if isinstance(condition, Const):
         return a if condition.value else b

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..cached import cached_property
 from ..dataclass import dataclass
-from ..errors import InternalError, UserError, shown
+from ..errors import InternalError, UserError, UserTypeError, shown
 
 _made: dict[tuple[str, int], DType] = {}
 
@@ -99,7 +99,7 @@ def dtype(like: DTypeLike) -> DType:
     except (TypeError, ValueError):
         found = None
     if found is None:
-        raise UserError(f"{shown(like)} is not a pixel type; use one of {', '.join(_BY_NAME)}")
+        raise UserTypeError(f"{shown(like)} is not a pixel type; use one of {', '.join(_BY_NAME)}")
     return found
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import UserError
+from ..errors import UserError, UserTypeError
 from ..expr.build import expr, logical_and, select
 from ..expr.nodes import Expr, ExprLike, const
 from ..expr.types import INT32
@@ -86,7 +86,7 @@ def domain_of(kind: str, source: Any) -> Bounds:
     if isinstance(source, Input):
         return tuple((const(0, INT32), expr(n, INT32)) for n in source.shape)
     if not isinstance(source, Func):
-        raise UserError(f"pt.{kind} extends an Input or a Func, not {source!r}; pass it without an index")
+        raise UserTypeError(f"pt.{kind} extends an Input or a Func, not {source!r}; pass it without an index")
     if source.domain is None or not source.defined:
         raise UserError(
             f"pt.{kind} needs to know where {source} ends; define it with a domain, like "

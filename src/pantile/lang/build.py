@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..errors import UserError, shown
+from ..errors import UserError, UserTypeError, shown
 from ..expr.build import expr
 from ..expr.nodes import Const, Expr
 from ..graph.names import Names
@@ -59,7 +59,7 @@ def _outputs(outputs: Any) -> list[Func]:
         raise UserError("a pipeline needs at least one output Func")
     for k, func in enumerate(funcs):
         if not isinstance(func, Func):
-            raise UserError(
+            raise UserTypeError(
                 f"an output of a pipeline must be a Func, not {shown(func)}; define one, like f[y, x] = ..."
             )
         if not func.defined:

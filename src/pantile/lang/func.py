@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..dataclass import dataclass
-from ..errors import DefinitionWarning, Location, UserError, here, shown, warn
+from ..errors import DefinitionWarning, Location, UserError, UserTypeError, here, shown, warn
 from ..expr.build import cast, expr
 from ..expr.nodes import Expr, ExprLike, Read
 from ..expr.types import DType, promote
@@ -258,7 +258,7 @@ def _to_type(func: Func, value: ExprLike, to: DType) -> Expr:
     """The new value in the Func's type, if that is where the two types meet."""
     e = expr(value, to)
     if e.dtype != to and promote(e.dtype, to) != to:
-        raise UserError(
+        raise UserTypeError(
             f"{func} holds {to} (from {func.where}) but this update computes {e.dtype}; "
             f"write pt.cast('{to}', ...) around it, or define {func.name} with {e.dtype}"
         )

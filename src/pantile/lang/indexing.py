@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..errors import Location, UserError
+from ..errors import Location, UserError, UserTypeError
 from ..expr.build import expr
 from ..expr.nodes import Expr
 
@@ -67,7 +67,7 @@ def _index(source: Source, index: Any) -> Expr:
         )
     e = expr(index)
     if not e.dtype.is_int:
-        raise UserError(
+        raise UserTypeError(
             f"{source} is indexed with {e}, which is {e.dtype}; an index must be an integer: "
             f"divide with // or write pt.cast('int32', {e})"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from ..errors import UserError
+from ..errors import UserError, UserTypeError
 from ..expr import build
 from ..expr.build import binary, expr, is_number, maximum, minimum, plain_number, select, unary
 from ..expr.nodes import Expr, ExprLike, op
@@ -71,7 +71,7 @@ def case(*pieces: tuple[ExprLike, ExprLike], otherwise: ExprLike) -> Expr:
     """
     for piece in pieces:
         if not isinstance(piece, tuple) or len(piece) != 2:
-            raise UserError(f"pt.case takes (condition, value) pairs, not {piece!r}")
+            raise UserTypeError(f"pt.case takes (condition, value) pairs, not {piece!r}")
     *values, result = unify(*(value for _, value in pieces), otherwise)
     for (condition, _), value in zip(reversed(pieces), reversed(values), strict=True):
         result = select(condition, value, result)
@@ -96,7 +96,7 @@ def lerp(a: ExprLike, b: ExprLike, weight: ExprLike) -> Expr:
     """a where weight is 0, b where it is 1: a*(1 - weight) + b*weight."""
     w = float(plain_number(weight)) if is_number(weight) else expr(weight)
     if isinstance(w, Expr) and not w.dtype.is_float:
-        raise UserError(f"the weight of pt.lerp is {w}, of type {w.dtype}; it must be a float")
+        raise UserTypeError(f"the weight of pt.lerp is {w}, of type {w.dtype}; it must be a float")
     return expr(a * (1 - w) + b * w)
 
 
@@ -217,7 +217,7 @@ def pow(base: ExprLike, exponent: ExprLike) -> Expr:
 def _fixed_point(name: str, *values: ExprLike) -> tuple[Expr, ...]:
     unified = unify(*values)
     if not unified[0].dtype.is_int:
-        raise UserError(f"pt.{name} is for integers, not {unified[0].dtype}; use ordinary arithmetic")
+        raise UserTypeError(f"pt.{name} is for integers, not {unified[0].dtype}; use ordinary arithmetic")
     return unified
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from ..dataclass import dataclass
-from ..errors import UserError
+from ..errors import UserError, UserTypeError
 from ..expr import nodes
 from ..expr.build import expr
 from ..expr.nodes import Expr, ExprLike
@@ -58,7 +58,7 @@ class RDom(NotAValue):
         """The same loops, at the points where `condition` holds (in addition to earlier conditions)."""
         condition = expr(condition)
         if not condition.dtype.is_bool:
-            raise UserError(
+            raise UserTypeError(
                 f"{self}.where({condition}): the condition is {condition.dtype}; "
                 f"write a comparison such as {condition} != 0"
             )

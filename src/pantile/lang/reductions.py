@@ -11,7 +11,7 @@ import builtins
 from functools import reduce
 from operator import mul
 
-from ..errors import DefinitionWarning, UserError, warn
+from ..errors import DefinitionWarning, UserTypeError, warn
 from ..expr.build import cast, expr
 from ..expr.nodes import Expr, ExprLike, Reduce
 from ..expr.nodes import const as constant_of
@@ -146,7 +146,7 @@ def argmax(value: ExprLike, over: RDom | None = None) -> tuple[Expr, ...]:
 def _domain(kind: str, over: object) -> RDom:
     if not isinstance(over, RDom):
         hint = "; " + _ELEMENTWISE[kind] if kind in _ELEMENTWISE else ""
-        raise UserError(f"pt.{kind} reduces over an RDom: write pt.{kind}(expression, over=r){hint}")
+        raise UserTypeError(f"pt.{kind} reduces over an RDom: write pt.{kind}(expression, over=r){hint}")
     return over
 
 
@@ -171,5 +171,5 @@ def _widened(value: Expr) -> Expr:
 
 def _condition(kind: str, value: Expr) -> Expr:
     if not value.dtype.is_bool:
-        raise UserError(f"pt.{kind} needs a condition, but {value} is {value.dtype}; write {value} != 0")
+        raise UserTypeError(f"pt.{kind} needs a condition, but {value} is {value.dtype}; write {value} != 0")
     return value

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UserError, here, shown
+from ..errors import UserError, UserTypeError, here, shown
 from ..expr.nodes import Const, Expr, const
 from ..expr.types import dtype
 from . import names
@@ -64,11 +64,11 @@ def table(array: Any, name: str | None = None) -> Table:
 def _copied(array: Any) -> np.ndarray[Any, np.dtype[Any]]:
     """A copy of its own in C order, that cannot be written to."""
     if isinstance(array, (Expr, Input, np.ma.MaskedArray)):
-        raise UserError(f"pt.table takes a NumPy array, not {shown(array)}")
+        raise UserTypeError(f"pt.table takes a NumPy array, not {shown(array)}")
     try:
         copy = np.array(array, order="C", subok=False)
     except Exception as error:  # whatever a foreign type does
-        raise UserError(f"pt.table takes a NumPy array, not {shown(array)}: {error}") from error
+        raise UserTypeError(f"pt.table takes a NumPy array, not {shown(array)}: {error}") from error
     if not 1 <= copy.ndim <= MOST_AXES or not copy.size:
         raise UserError(
             f"pt.table is given an array of shape {copy.shape}; it needs at least one axis and one element "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import Location, UserError, here, shown
+from ..errors import Location, UserError, UserTypeError, here, shown
 from ..expr import nodes
 from ..expr.build import expr
 from ..expr.nodes import Expr, ExprLike, Number, Read, Reduce
@@ -53,7 +53,7 @@ _dtype = dtype  # Param's own argument has this name
 def _default(name: str, value: object, kind: DType) -> Number:
     number = plain(value)
     if not isinstance(number, (bool, int, float)):
-        raise UserError(f"the default of Param {name!r} is {shown(value)}, which is not a number")
+        raise UserTypeError(f"the default of Param {name!r} is {shown(value)}, which is not a number")
     natural = expr(number, kind).dtype
     if natural != kind and promote(natural, kind) != kind:
         raise UserError(f"the default of Param {name!r} is {shown(number)}, which is not of its type {kind}")

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..dataclass import dataclass
-from ..errors import Location, UserError, shown
+from ..errors import Location, UserError, UserTypeError, shown
 from ..expr.types import DType
 
 NDArray = np.ndarray[Any, np.dtype[Any]]
@@ -108,7 +108,7 @@ class Arguments:
     def _unknown(self, name: str) -> UserError:
         close = get_close_matches(name, self._names, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"it takes {', '.join(self._names) or 'no arguments'}"
-        return UserError(f"the pipeline has no argument {shown(name)}; {hint}")
+        return UserTypeError(f"the pipeline has no argument {shown(name)}; {hint}")
 
 
 # ---- arrays
@@ -120,7 +120,7 @@ def as_array(wanted: Array, given: Any) -> NDArray:
     if type(given) is np.ndarray:
         return given
     if given is None:
-        raise UserError(f"{wanted.label} is missing; pass {wanted.name}=<array of {wanted.dtype.numpy}>")
+        raise UserTypeError(f"{wanted.label} is missing; pass {wanted.name}=<array of {wanted.dtype.numpy}>")
     try:
         check_unmasked(wanted, given)
         if hasattr(given, "__dlpack__") and not hasattr(given, "__array__"):
@@ -134,7 +134,7 @@ def as_array(wanted: Array, given: Any) -> NDArray:
 
 def not_an_array(wanted: Array, given: Any, error: Exception) -> UserError:
     """Because of what happens when it is taken for one."""
-    return UserError(f"{wanted.label} is given {type(given).__name__}, which is not an array: {error}")
+    return UserTypeError(f"{wanted.label} is given {type(given).__name__}, which is not an array: {error}")
 
 
 def check_unmasked(wanted: Array, given: Any) -> None:
@@ -175,7 +175,7 @@ def _check_dtype(wanted: Array, a: AnyArray) -> None:
         why, remedy = "bfloat16 is given as its bits in uint16", f"pass {name}.view('uint16')"
     else:
         why, remedy = f"not {needed}", f"pass {name}.astype({needed.name!r}), or declare it with {str(a.dtype)!r}"
-    raise UserError(f"{wanted.label} holds {wanted.dtype}, but is given an array of {a.dtype}, {why}; {remedy}")
+    raise UserTypeError(f"{wanted.label} holds {wanted.dtype}, but is given an array of {a.dtype}, {why}; {remedy}")
 
 
 def _check_layout(wanted: Array, a: AnyArray) -> None:
@@ -220,10 +220,10 @@ def element_strides(a: AnyArray) -> list[int]:
 def as_number(wanted: Number, given: Any) -> bool | int | float:
     """The number in its param's type: checked for range, rounded."""
     if given is None:
-        raise UserError(f"{wanted.label} is missing; pass {wanted.name}=<{wanted.dtype}>")
+        raise UserTypeError(f"{wanted.label} is missing; pass {wanted.name}=<{wanted.dtype}>")
     value = _plain_number(given)
     if value is None:
-        raise UserError(f"{wanted.label} is given {shown(given)}, which is not a number of {wanted.dtype}")
+        raise UserTypeError(f"{wanted.label} is given {shown(given)}, which is not a number of {wanted.dtype}")
     if wanted.dtype.is_float:
         return _as_float(wanted, value)
     return _as_bool(wanted, value) if wanted.dtype.is_bool else _as_int(wanted, value)
@@ -247,13 +247,13 @@ def _plain_number(given: Any) -> bool | int | float | None:
 
 def _as_bool(wanted: Number, value: bool | int | float) -> bool:
     if not isinstance(value, bool):
-        raise UserError(f"{wanted.label} is given {shown(value)}, but it is a bool; pass True or False")
+        raise UserTypeError(f"{wanted.label} is given {shown(value)}, but it is a bool; pass True or False")
     return value
 
 
 def _as_int(wanted: Number, value: bool | int | float) -> int:
     if isinstance(value, float):
-        raise UserError(f"{wanted.label} is given {value!r}, but it is an {wanted.dtype}; pass an integer")
+        raise UserTypeError(f"{wanted.label} is given {value!r}, but it is an {wanted.dtype}; pass an integer")
     if not wanted.dtype.min <= value <= wanted.dtype.max:
         raise UserError(
             f"{wanted.label} is given {shown(value)}, but {wanted.dtype} holds {wanted.dtype.min} .. {wanted.dtype.max}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UserError, shown
+from ..errors import UserError, UserTypeError, shown
 from ..parameters import plain
 from ..target import host
 from .arguments import LARGEST_EXTENT, AnyArray, Array, NDArray, check_array, check_unmasked
@@ -43,7 +43,7 @@ def as_output(wanted: Array, given: Any, instead: str) -> NDArray | None:
         return given
     check_unmasked(wanted, given)
     if not issubclass(type(given), np.ndarray):
-        raise UserError(f"{wanted.label} cannot be written into {type(given).__name__}; pass {instead} as out=")
+        raise UserTypeError(f"{wanted.label} cannot be written into {type(given).__name__}; pass {instead} as out=")
     return np.asarray(given)
 
 

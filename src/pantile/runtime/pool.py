@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import UserError, shown
+from ..errors import UserError, UserTypeError, shown
 from ..target import host
 from . import cache
 from .threads import MAX_THREADS, ThreadPool, compile_pool, pool
@@ -34,5 +34,6 @@ def set_num_threads(count: int) -> None:
 def checked_num_threads(count: object) -> int:
     """The number of threads of a call."""
     if type(count) is not int or not 1 <= count <= MAX_THREADS:
-        raise UserError(f"the number of threads is {shown(count)}; pass an integer of 1 to {MAX_THREADS}")
+        kind = UserError if type(count) is int else UserTypeError
+        raise kind(f"the number of threads is {shown(count)}; pass an integer of 1 to {MAX_THREADS}")
     return count

@@ -67,6 +67,8 @@ def parse(condition: str, graph: Graph) -> Expr:
     """The condition as an expression over the graph's scalars."""
     try:
         value = build.expr(_Reader(graph).read(ast.parse(condition, mode="eval").body))
+    except UserError:
+        raise
     except (ArithmeticError, TypeError, ValueError) as error:
         raise UserError(f"{condition} has no value: {error}") from error
     if not value.dtype.is_bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import UserError, here, shown
+from ..errors import UserError, UserTypeError, here, shown
 from ..graph.names import LONGEST, is_name
 
 # A stage, loop, dim or buffer: its name, or the object that has it.
@@ -23,7 +23,7 @@ def name_of(thing: Named) -> str:
     """The name of a stage, loop, dim or buffer, given as a string or as the object itself."""
     name = thing if isinstance(thing, str) else getattr(thing, "name", None)
     if not isinstance(name, str) or not name:
-        raise UserError(
+        raise UserTypeError(
             f"{shown(thing)} is not a name; give a string or an object with a name, such as a Func", here()
         )
     if len(name) > _MOST or not is_name(name):

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import saved
 from ..dataclass import dataclass
-from ..errors import UserError, here, shown
+from ..errors import UserError, UserTypeError, here, shown
 from .directives import VERBS, Directive, StageSchedule, on
 from .names import Named, name_of
 
@@ -32,7 +32,7 @@ class Schedule(Mapping[str, StageSchedule]):
         by_name: dict[str, StageSchedule] = {}
         for s in stages:
             if not isinstance(s, StageSchedule):
-                raise UserError(f"a Schedule is made of pt.on(...) chains, not of {shown(s)}", here())
+                raise UserTypeError(f"a Schedule is made of pt.on(...) chains, not of {shown(s)}", here())
             if s.name in by_name:
                 raise UserError(
                     f"stage {shown(s.name)} is scheduled twice; write one chain {s.head}..., or override with .replace",
@@ -133,6 +133,8 @@ def _read_directive(chain: StageSchedule, d: Any) -> StageSchedule:
         raise _not_saved(f"{shown(d)} has more than names and numbers, and a tail at its end")
     try:
         added: StageSchedule = getattr(chain, verb)(*args, **options)
+    except UserError:
+        raise
     except TypeError as error:  # too many of them, or too few
         raise _not_saved(f"{shown(d)}: {error}") from error
     return added

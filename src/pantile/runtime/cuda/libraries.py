@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import UserError
+from ...errors import UserError, UserTypeError
 from ...expr.types import BFLOAT16, DType
 from ..arguments import Array, not_an_array
 from ..outputs import Shape
@@ -67,7 +67,7 @@ def seen_as(wanted: Array, name: str) -> np.dtype[Any]:
     """NumPy's type of an array whose type has this name; bfloat16 is held as its bits, and is nothing else."""
     if name == "bfloat16":
         if wanted.dtype is not BFLOAT16:
-            raise UserError(
+            raise UserTypeError(
                 f"{wanted.label} holds {wanted.dtype}, but is given an array of bfloat16; convert it, or declare it "
                 "with 'bfloat16'"
             )
@@ -75,7 +75,9 @@ def seen_as(wanted: Array, name: str) -> np.dtype[Any]:
     try:
         return np.dtype(name)
     except TypeError:
-        raise UserError(f"{wanted.label} holds {wanted.dtype}, but is given an array of {name}; convert it") from None
+        raise UserTypeError(
+            f"{wanted.label} holds {wanted.dtype}, but is given an array of {name}; convert it"
+        ) from None
 
 
 def allocated(make: Callable[[], Any], size: int) -> Any:
