@@ -293,14 +293,30 @@ def absurd_shape() -> object:
     return pipeline(lambda img: img[0, 0], (n, n))(img=picture(), n=10**9)
 
 
-@must_fail(r"output 'f' .* has the shape \(8, 9\), but out= is an array of shape \(9, 8\)")
+@must_fail(
+    r"output 'f' .* has the shape \(8, 9\), but out= is an array of shape \(9, 8\); pass one of that shape, such as "
+    r"np.empty\(\(8, 9\), 'uint8'\)$"
+)
 def out_of_another_shape() -> object:
     return pipeline()(img=picture(), out=picture(9, 8))
 
 
-@must_fail("output 'f' .* holds uint8, but is given an array of int32, not uint8")
+@must_fail(
+    r"output 'f' .* holds uint8, but is given an array of int32, not uint8; pass one of uint8 as out=, such as "
+    r"np.empty\(\(8, 9\), 'uint8'\)$"
+)
 def out_of_another_type() -> object:
     return pipeline()(img=picture(), out=picture(dtype="int32"))
+
+
+@must_fail(r"output 'f' .* holds uint16, but is given an array of >u2, not uint16; pass one of uint16 as out=, such as")
+def out_of_another_byte_order() -> object:
+    return line(lambda img: img[X], dtype="uint16")(img=np.ones(4, "u2"), out=np.ones(4, ">u2"))
+
+
+@must_fail(r"output 'f' .* holds bfloat16, but is given an array of float16, not uint16; pass one of uint16 as out=")
+def out_of_another_half() -> object:
+    return line(lambda img: img[X], dtype="bfloat16")(img=np.ones(4, "u2"), out=np.ones(4, "float16"))
 
 
 @must_fail("output 'f' .* has 2 axes, but is given an array of shape")

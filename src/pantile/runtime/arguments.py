@@ -166,7 +166,9 @@ def _check_dtype(wanted: Array, a: AnyArray) -> None:
     if a.dtype == needed:
         return
     name = wanted.name
-    if hasattr(a, "converted"):
+    if wanted.kind == "output":  # a converted copy would be filled, and forgotten
+        why, remedy = f"not {needed}", f"pass one of {needed} as out=, such as np.empty({a.shape}, {needed.name!r})"
+    elif hasattr(a, "converted"):
         why = f"not {wanted.dtype}"
         remedy = f"pass {a.converted(name, wanted.dtype)}, or declare it with {str(a.dtype)!r}"
     elif a.dtype.newbyteorder("=") == needed:

@@ -77,7 +77,10 @@ def check_output(wanted: Array, shape: Shape, a: AnyArray) -> None:
     """Refuse an array that the results do not fit."""
     check_array(wanted, a)
     if a.shape != shape:
-        raise UserError(f"{wanted.label} has the shape {shape}, but out= is an array of shape {a.shape}")
+        raise UserError(
+            f"{wanted.label} has the shape {shape}, but out= is an array of shape {a.shape}; pass one of that shape, "
+            f"such as np.empty({shape}, {wanted.dtype.numpy.name!r})"
+        )
     if not a.flags.writeable:
         raise UserError(f"{wanted.label} cannot be written into a read-only array; pass a copy of it as out=")
     if _overlaps_itself(a):
