@@ -162,10 +162,9 @@ class Pipeline:
         """
         if arguments:
             self._finding.find(arguments)
-        shown = self._shown()
-        if arguments:
             self._calls.compile(arguments)
         else:
+            shown = self._shown()
             shown.kernel(shown.variants.usual)
         return self
 
@@ -223,6 +222,12 @@ class Pipeline:
     def schedule(self) -> Schedule:
         """How it is computed, with defaults filled in for every stage. Prints as the Python that makes it."""
         return self._looked_at._shown().schedule
+
+    @property
+    def strategy(self) -> Strategy | None:
+        """What finds its schedules; None where one is written by hand."""
+        asked = self._finding.asked
+        return asked if isinstance(asked, Strategy) else None
 
     @property
     def report(self) -> Report | None:
@@ -398,9 +403,13 @@ def _shapes(graph: Graph) -> str:
 
 
 def _usual_shapes(graph: Graph) -> dict[str, tuple[int, ...]]:
-    """Of pictures."""
-    known = {i.name: zip((1080, 1920, 3, 4), i.known or (None,) * i.ndim, strict=False) for i in graph.arguments}
-    return {name: tuple([usual if n is None else n for usual, n in of]) for name, of in known.items()}
+    """Of pictures: 1080 x 1920 x 3, or as far as extents are not known."""
+
+    def shape(known: tuple[int | None, ...]) -> tuple[int, ...]:
+        usual = iter((1080, 1920, 3, *(4,) * len(known)))
+        return tuple([next(usual) if n is None else n for n in known])
+
+    return {i.name: shape(i.known or (None,) * i.ndim) for i in graph.arguments}
 
 
 def _by_name(positional: tuple[Any, ...]) -> None:

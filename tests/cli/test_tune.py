@@ -30,6 +30,8 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("PANTILE_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "mine.py").write_text(FILE)
     (tmp_path / "bad.py").write_text("import pantile\n\nimport nothing_of_that_name\n")
+    (tmp_path / "funcs.py").write_text(FILE.split("p = pt")[0] + "def g(): return f\ndef h(radius): return f\n")
+    (tmp_path / "nothing.py").write_text("number = 5\n")
     (tmp_path / "text.py").write_text("y x = 3\n")
     (tmp_path / "leaves.py").write_text("raise SystemExit(3)\n")
     monkeypatch.chdir(tmp_path)
@@ -65,8 +67,10 @@ def test_ctrl_c_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch, capsys: p
         (["blurr"], "there is no app 'blurr' (did you mean blur?); a pipeline of yours is FILE.py:NAME"),
         (["blur", "--size", "huge"], "blur has no size 'huge'; there are small, paper"),
         (["none.py:p"], "there is no file none.py; write FILE.py:NAME, or the name of an app"),
-        (["mine.py:q"], "mine.py has no 'q'; its pipelines are p"),
-        (["mine.py:number"], "mine.py:number is a int, not a pt.Pipeline or a function that makes one"),
+        (["mine.py:q"], "mine.py has no 'q'; it has the pipeline p; the Func f; the functions made, broken"),
+        (["mine.py:number"], "mine.py:number is of type int, not a pt.Pipeline, a pt.Func or a function that "),
+        (["funcs.py"], "funcs.py: say which pipeline, like funcs.py:f; it has the Func f; the function g"),
+        (["nothing.py"], "nothing.py: say which pipeline, like nothing.py:blur; it has no pipelines, Funcs or functio"),
         (["mine.py:broken"], "mine.py:broken() does not make a pipeline: ZeroDivisionError: "),
         (["bad.py:p"], "bad.py cannot be imported: ModuleNotFoundError: No module named 'nothing_of_that_name' (li"),
         (["text.py"], "text.py cannot be imported: SyntaxError: "),
@@ -100,6 +104,18 @@ def test_seconds_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["tune", "blur", "--seconds", "-1"])
     assert "'-1' is not a number of seconds, such as 20" in capsys.readouterr().err
+
+
+def test_shapes_that_inputs_declare_need_not_be_said(folder: Path) -> None:
+    (folder / "declared.py").write_text(FILE.replace('"float32", 2)', '"float32", shape=(40, 50))'))
+    assert main(["tune", "declared.py", "--param", "gain=2", "--seconds", "0.1"]) == 0
+    assert len(tuned.files()) == 1
+
+
+def test_extents_that_inputs_declare_are_not_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "declared.py").write_text(FILE.replace('"float32", 2)', '"float32", shape=(3, None))'))
+    assert main(["tune", "declared.py"]) == 2
+    assert "Write --shape img=3x1080, or as large as yours are" in capsys.readouterr().err
 
 
 def test_estimates_stand_for_shapes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

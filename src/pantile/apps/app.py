@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from .photo import Photo
 # How an app can be scheduled: by its author, plainly, or by a strategy.
 SCHEDULES = ("expert", "plain", *pt.autoschedule.STRATEGIES, *pt.autoschedule.VARIANTS)
 
-Expert = Callable[[Target, int], pt.Schedule]  # a schedule by hand, for a target and so many cores
+By = pt.Schedule | pt.autoschedule.Strategy
+Expert = Callable[[Target, int], By]  # a schedule by hand, for a target and so many cores
 MANY_CORES = 8  # as many share smaller tasks than few do; measured on two and on sixteen
 
 
@@ -36,13 +37,14 @@ class App:
     off_by: int = 0
     margin: int = 0  # rows and columns of pixels at every edge where rivals follow rules of their own
     photo: Photo | None = None  # for an app that works on pictures
-    on_gpu: Callable[[], pt.Schedule] | None = None  # a schedule by hand for GPUs
+    on_gpu: Callable[[], By] | None = None  # a schedule by hand for GPUs
+    params: Mapping[str, Any] = field(default_factory=dict)  # of calls, where they are not the defaults
 
     def called(self, how: str) -> str:
         """One of SCHEDULES as this app has it: where nobody wrote a schedule, what pipelines without one run by."""
         return "auto" if how == "expert" and self.expert is None else how
 
-    def schedule(self, how: str, target: Target, cores: int | None = None) -> pt.Schedule | str:
+    def schedule(self, how: str, target: Target, cores: int | None = None) -> By | str:
         """What `with_schedule` takes for one of SCHEDULES. `cores`: that share the work, by default this machine's."""
         if target.has_blocks:
             return self.on_gpu() if how == "expert" and self.on_gpu is not None else "plain"
@@ -58,6 +60,10 @@ class App:
     def size_called(self, name: str) -> str:
         """One of its sizes: GPUs get another one than `paper` only where that is too little for them."""
         return "paper" if name == "gpu" and name not in self.sizes else name
+
+    def arguments(self, size: str) -> dict[str, Any]:
+        """Of a call: random data of one of the sizes, and params."""
+        return {**self.inputs(size), **self.params}
 
     def inputs(self, size: str, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
         """Random data of one of the sizes."""

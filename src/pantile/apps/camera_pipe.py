@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -286,7 +287,7 @@ def _sizes(rows: int, columns: int) -> dict[str, tuple[int, ...]]:
     return {"raw": (rows, columns), **dict.fromkeys(MATRICES, (3, 4))}
 
 
-SENSOR = Layout("bayer", "uint16", white=1023, black=25, exponent=0.5)
+SENSOR = Layout("grbg", "uint16", white=1023, black=25, exponent=0.5)
 _MATRICES = {name: np.array(values, np.float32) for name, values in MATRICES.items()}
 
 
@@ -337,5 +338,6 @@ APPS = (
         expert_polymage,
         {"small": _sizes(216, 320), "paper": _sizes(1968, 2592)},
         _make_signed,
+        photo=Photo({"raw": replace(SENSOR, dtype="int16")}, gives=replace(BYTES_RGB, channels="bgr"), fixed=_MATRICES),
     ),
 )

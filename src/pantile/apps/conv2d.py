@@ -20,8 +20,10 @@ import pantile as pt
 from pantile.target import Target
 
 from .app import App
+from .photo import FLOAT_CHANNELS, Layout, Photo
 
 WINDOW = 3
+_SHARPEN = np.array([[0, -1, 0], [-1, 5, -1], [0, -1, 0]], np.float32)  # for pictures
 
 
 def build() -> pt.Pipeline:
@@ -89,6 +91,7 @@ APPS = (
             "paper": {"img": (2050, 2050), "kernel": (WINDOW, WINDOW)},
         },
         _make,
+        photo=Photo({"img": FLOAT_CHANNELS}, gives=Layout("each", "float32", white=64), fixed={"kernel": _SHARPEN}),
         on_gpu=on_gpu,
     ),
 )

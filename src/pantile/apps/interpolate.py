@@ -192,6 +192,8 @@ def _around_levels() -> list[pt.StageSchedule]:
     return [coarser, *inlined("d0", "i0", "u0_x", *inner)]
 
 
+PHOTO = Photo({"img": Layout("rgba", "float32")}, gives=FLOAT_RGB)
+
 APPS = (
     App(
         "interpolate",
@@ -200,7 +202,7 @@ APPS = (
         expert,
         {"small": {"img": (4, 200, 300)}, "paper": {"img": (4, 2560, 1536)}},
         _make,
-        photo=Photo({"img": Layout("rgba", "float32")}, gives=FLOAT_RGB),
+        photo=PHOTO,
         on_gpu=on_gpu,
     ),
     App(
@@ -210,6 +212,7 @@ APPS = (
         expert,
         {"small": {"img": (4, 202, 302)}, "paper": {"img": (4, 2562, 1538)}},
         _make,
+        photo=PHOTO,
         on_gpu=on_gpu_by_levels,
     ),
 )

@@ -14,6 +14,7 @@ import pantile as pt
 
 from .app import App
 from .everyday.filter import colours, everyday
+from .photo import BYTES_CHANNELS, BYTES_GREY, PIXELS, Layout, Photo
 
 BOX = 5  # pixels along each side
 GAUSSIAN, SIGMA = 7, 1.5
@@ -77,10 +78,24 @@ def grayscale() -> pt.Pipeline:
     return pt.Pipeline(out, shape=img.shape[:2], name="grayscale")
 
 
+FILTER = Photo({"img": PIXELS}, gives=PIXELS)
+OF_EACH = Photo({"img": BYTES_CHANNELS}, gives=BYTES_CHANNELS)
+SLOPE = Photo({"img": BYTES_GREY}, gives=Layout("grey", "int16", white=1020, black=-1020))
+TO_GREY = Photo({"img": PIXELS}, gives=BYTES_GREY)
+
+
+def _colours(h: int, w: int) -> dict[str, tuple[int, ...]]:
+    return {"img": colours(h, w)}
+
+
+def _grey(h: int, w: int) -> dict[str, tuple[int, ...]]:
+    return {"img": (h, w)}
+
+
 APPS: tuple[App, ...] = (
-    everyday("box_filter", "5x5 mean, uint8 interleaved RGB", box_filter, lambda h, w: {"img": colours(h, w)}),
-    everyday("gaussian", "7x7 Gaussian, uint8 RGB", gaussian, lambda h, w: {"img": colours(h, w)}, off_by=1),
-    everyday("sobel", "Sobel's derivative along x, uint8 grey", sobel, lambda h, w: {"img": (h, w)}),
-    everyday("bilateral", "bilateral filter, 9x9, uint8 grey", bilateral, lambda h, w: {"img": (h, w)}, off_by=1),
-    everyday("grayscale", "uint8 interleaved RGB to grey", grayscale, lambda h, w: {"img": colours(h, w)}),
+    everyday("box_filter", "5x5 mean, uint8 interleaved RGB", box_filter, _colours, photo=FILTER),
+    everyday("gaussian", "7x7 Gaussian, uint8 RGB", gaussian, _colours, off_by=1, photo=FILTER),
+    everyday("sobel", "Sobel's derivative along x, uint8 grey", sobel, _grey, photo=SLOPE),
+    everyday("bilateral", "bilateral filter, 9x9, uint8 grey", bilateral, _grey, off_by=1, photo=OF_EACH),
+    everyday("grayscale", "uint8 interleaved RGB to grey", grayscale, _colours, photo=TO_GREY),
 )

@@ -1,6 +1,7 @@
 """How a picture becomes the inputs of an app, and its output a picture.
 
-A picture is a float32 array [y, x, channel] in 0 .. 1 with 1, 3 or 4 channels: grey, or red, green, blue, opacity.
+A picture is an array of floats [y, x, channel] with 1, 3 or 4 channels: grey, or red, green, blue, opacity. 0 is dark
+and 1 is full brightness.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+_MOSAICS = ("grbg", "rggb")
 _BRIGHT = 99.8  # the percentile that is shown as white, where values have no scale of their own
 
 
@@ -21,13 +23,16 @@ _BRIGHT = 99.8  # the percentile that is shown as white, where values have no sc
 class Layout:
     """An array that holds a picture.
 
-    channels   "rgb", "rgba" or "grey"; "each" if the app takes one channel, to be run on each of them in turn; "bayer"
-               for what a sensor sees: green and red in even rows, blue and green in odd ones. A grey picture is taken
-               for that already, and its numbers as they are if none is beyond white
-    dtype      of the array
-    white      the number that stands for full brightness; None where there is none, and the brightest pixels decide
-    black      the number that stands for darkness
-    exponent   of brightness when it is shown: small ones make faint things visible, and 0.5 what a sensor counts
+    channels     "rgb", "bgr", "rgba" or "grey"; "plane" for grey with an axis of one channel; "mask" for grey that is
+                 either dark or bright; "each" if the app takes one channel, to be run on each of them in turn; "grbg"
+                 and "rggb" for the mosaic that a sensor sees, by the colours of its first two rows and columns. A grey
+                 picture is taken for a mosaic already, and its numbers as they are if none is beyond white
+    dtype        of the array
+    white        the number that stands for full brightness; None where there is none, and the brightest pixels decide
+    black        the number that stands for darkness
+    exponent     of brightness when it is shown: small ones make faint things visible, and 0.5 what a sensor counts
+    interleaved  channels are the last axis of the array, not the first
+    frames       the array holds several pictures, along an axis before all others
     """
 
     channels: str
@@ -35,25 +40,45 @@ class Layout:
     white: float | None = 1.0
     black: float = 0.0
     exponent: float = 1.0
+    interleaved: bool = False
+    frames: bool = False
 
     def arrays(self, picture: Array) -> list[Array]:
         """The picture in this layout: one array, or one per channel."""
-        if self.channels == "bayer" and picture.shape[2] == 1 and self.white and 65535 * picture.max() <= self.white:
+        if self.is_raw(picture):
             return [np.asarray(np.rint(65535 * picture[..., 0]), self.dtype)]
-        return [self._scaled(a) for a in _SPLIT[self.channels](picture)]
+        arrays = [self._scaled(a) for a in _SPLIT[self.channels](picture)]
+        return [np.ascontiguousarray(np.moveaxis(a, 0, -1)) if self._has_last(a) else a for a in arrays]
 
-    def picture(self, arrays: list[Array]) -> Array:
-        """What the arrays show, as 8-bit channels."""
-        planes = [plane for a in arrays for plane in (a[None] if a.ndim == 2 else a)]
-        shown = np.stack(planes, axis=-1).astype(np.float64)
-        white = self.white or max(float(np.percentile(shown, _BRIGHT)), np.finfo(np.float32).tiny)
-        levels = np.nan_to_num((shown - self.black) / (white - self.black)).clip(0, 1)
-        return np.asarray(np.rint(255 * levels**self.exponent), np.uint8)
+    def is_raw(self, picture: Array) -> bool:
+        """Whether a picture is what a sensor has counted, in 16 bits, with numbers that this layout has, too."""
+        is_mosaic = self.channels in _MOSAICS and picture.shape[2] == 1
+        return bool(is_mosaic and self.white and 65535 * picture.max(initial=0) <= self.white)
+
+    def levels(self, arrays: list[Array]) -> Array:
+        """What the arrays show, as a picture. Numbers beyond black and white stay there."""
+        planes = [plane for a in arrays for plane in self._planes(a)]
+        if self.channels == "bgr":
+            planes.reverse()
+        if len(planes) == 2:  # a vector per pixel, as red and green
+            planes.append(np.full_like(planes[0], 0.5 * (self.black + (self.white or 0))))
+        shown = np.stack(planes, axis=-1)
+        shown = shown if shown.dtype.kind == "f" else shown.astype(np.float64)
+        white = self.white or max(float(np.nanpercentile(shown, _BRIGHT)), np.finfo(np.float32).tiny)
+        levels = (shown - shown.dtype.type(self.black)) / shown.dtype.type(white - self.black)
+        return levels if self.exponent == 1 else np.asarray(levels.clip(0) ** shown.dtype.type(self.exponent))
 
     def _scaled(self, a: Array) -> Array:
         assert self.white is not None
-        values = self.black + a ** (1 / self.exponent) * np.float32(self.white - self.black)
+        brightness = a if self.exponent == 1 else a ** (1 / self.exponent)
+        values = self.black + brightness * np.float32(self.white - self.black)
         return np.ascontiguousarray(values if np.dtype(self.dtype).kind == "f" else np.rint(values), self.dtype)
+
+    def _has_last(self, a: Array) -> bool:
+        return self.interleaved and a.ndim == 3
+
+    def _planes(self, a: Array) -> Array:
+        return a[None] if a.ndim == 2 else np.moveaxis(a, -1, 0) if self.interleaved else a
 
 
 @dataclass(frozen=True)
@@ -93,26 +118,34 @@ def _with_opacity(picture: Array) -> Array:
     return np.concatenate([_colours(picture), np.ones((*picture.shape[:2], 1), np.float32)], axis=2)
 
 
-def _mosaic(picture: Array) -> Array:
-    """One colour per pixel."""
+def _mosaic(picture: Array, order: str) -> Array:
+    """One colour per pixel, by the colours of the first two rows and columns."""
     if picture.shape[2] == 1:
         return picture[..., 0]
     colours = _colours(picture)
-    raw: Array = colours[..., 1].copy()
-    raw[::2, 1::2] = colours[::2, 1::2, 0]
-    raw[1::2, ::2] = colours[1::2, ::2, 2]
+    raw: Array = colours[..., 0].copy()
+    for k, colour in enumerate(order):
+        rows, columns = slice(k // 2, None, 2), slice(k % 2, None, 2)
+        raw[rows, columns] = colours[rows, columns, "rgb".index(colour)]
     return raw
 
 
 _SPLIT: Mapping[str, Callable[[Array], list[Array]]] = {
     "rgb": lambda picture: [_planes(_colours(picture))],
+    "bgr": lambda picture: [_planes(_colours(picture))[::-1]],
     "rgba": lambda picture: [_planes(_with_opacity(picture))],
     "grey": lambda picture: [_grey(picture)],
+    "plane": lambda picture: [_grey(picture)[None]],
     "each": lambda picture: list(_planes(picture if picture.shape[2] == 1 else _colours(picture))),
-    "bayer": lambda picture: [_mosaic(picture)],
+    "mask": lambda picture: [np.asarray(_grey(picture) >= 0.5, np.float32)],
+    "grbg": lambda picture: [_mosaic(picture, "grbg")],
+    "rggb": lambda picture: [_mosaic(picture, "rggb")],
 }
 
 FLOAT_RGB = Layout("rgb", "float32")
 FLOAT_CHANNELS = Layout("each", "float32")
 BYTES_RGB = Layout("rgb", "uint8", white=255)
 SIXTEEN_BITS = Layout("rgb", "uint16", white=65535)
+BYTES_GREY = Layout("grey", "uint8", white=255)
+BYTES_CHANNELS = Layout("each", "uint8", white=255)
+PIXELS = Layout("rgb", "uint8", white=255, interleaved=True)  # bytes as everybody has them

@@ -164,6 +164,8 @@ def _sizes(height: int, width: int) -> dict[str, tuple[int, ...]]:
     return {"a": (3, height, width), "b": (3, height, width), "mask": (height, width)}
 
 
+PHOTO = Photo({"a": FLOAT_RGB, "b": FLOAT_RGB, "mask": Layout("grey", "float32")}, gives=FLOAT_RGB)
+
 APPS = (
     App(
         "pyramid_blend",
@@ -172,7 +174,7 @@ APPS = (
         expert,
         {"small": _sizes(200, 300), "paper": _sizes(2160, 3840)},
         floats,
-        photo=Photo({"a": FLOAT_RGB, "b": FLOAT_RGB, "mask": Layout("grey", "float32")}, gives=FLOAT_RGB),
+        photo=PHOTO,
         on_gpu=on_gpu,
     ),
     App(
@@ -182,6 +184,7 @@ APPS = (
         functools.partial(expert, last="out"),
         {"small": _sizes(260, 360), "paper": _sizes(2220, 3900)},
         floats,
+        photo=PHOTO,
         on_gpu=functools.partial(on_gpu, last="out"),
     ),
 )

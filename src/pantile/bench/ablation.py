@@ -45,7 +45,7 @@ def ablate(apps: Sequence[App], size: str, threads: int, limit: Limit, console: 
     for number, app in enumerate(apps, 1):
         console.heading = f"[{number}/{len(apps)}] " if len(apps) > 1 else ""
         console.begin(f"{app.name}: making inputs")
-        inputs = {name: on_a_line(a) for name, a in app.inputs(size).items()}
+        inputs = {name: on_a_line(a) for name, a in app.inputs(size).items()} | dict(app.params)
         try:
             measured = _app(app, inputs, threads, limit, console)
         except pt.PantileError as error:

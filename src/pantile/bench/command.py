@@ -17,6 +17,7 @@ import pantile as pt
 
 from .. import tuned
 from ..apps import APPS, GROUPS, SCHEDULES, App
+from ..apps.named import app_in_file, is_in_file
 from . import ablation, heatmap, machine, plot, predictions, scheduling
 from .console import Console
 from .contender import ON_GPU, Unavailable
@@ -33,6 +34,7 @@ DESCRIPTION = """\
 Time apps, beside other systems if you like, all on the same arrays in the same run.
 
   pantile bench blur unsharp --rivals halide,numba      two apps beside two systems
+  pantile bench mine.py:blur --shape img=1080x1920      a pipeline of yours
   pantile bench --rivals halide:manual --plot all.png   every app that Halide has, under its experts' schedules
   pantile bench harris --rivals halide --check          do they compute the same?
   pantile bench everyday --rivals opencv,numba          twelve everyday filters beside libraries
@@ -53,13 +55,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run with command-line arguments; the exit status."""
     parser = argparse.ArgumentParser(
         prog="pantile bench",
-        usage="pantile bench [APP ...] [--rivals NAME,...] [--schedule NAME,...] [--target cuda] [--size NAME] ...",
+        usage="pantile bench [APP|FILE.py:NAME ...] [--rivals NAME,...] [--schedule NAME,...] [--size NAME] ...",
         description=DESCRIPTION,
         epilog=textwrap.fill(f"apps: {', '.join(APPS)}", 100, subsequent_indent="      "),
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=26),
     )
     add_arguments(parser)
-    return run(parser.parse_intermixed_args(argv))
+    args = parser.parse_intermixed_args(argv)
+    words = [name for word in args.apps for name in GROUPS.get(word, (word,))]
+    args.apps = [app_in_file(word, args.shape, args.param) if is_in_file(word) else APPS[word] for word in words]
+    return run(args)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,9 +72,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sizes = dict.fromkeys(size for app in APPS.values() for size in app.sizes)
     what = parser.add_argument_group("what to measure")
     what.add_argument(
-        "apps", nargs="*", type=_app, metavar="APP",
-        help=f"or a group of them: {', '.join(GROUPS)}; by default all of no group, with rivals all they have",
+        "apps", nargs="*", type=_app, metavar="APP|FILE.py:NAME",
+        help=f"an app, a group of them ({', '.join(GROUPS)}), or a pipeline of yours; by default all apps of no group, "
+        "with rivals all they have",
     )  # fmt: skip
+    what.add_argument(
+        "--shape", action="append", default=[], metavar="NAME=HxW",
+        help="of an input of a pipeline of yours, in NumPy's order; what estimates= or its Input says if left out",
+    )  # fmt: skip
+    what.add_argument(
+        "--param", action="append", default=[], metavar="NAME=VALUE", help="that a pipeline of yours takes"
+    )
     what.add_argument(
         "--schedule", type=_schedules, metavar="NAME,...",
         help=f"of ours: {', '.join(SCHEDULES)}; expert by default, with --scheduling all that do not tune",
@@ -115,7 +128,6 @@ def run(args: argparse.Namespace) -> int:
     args.size = args.size or ("small" if args.check else "gpu" if on_gpu else "paper")
     if args.threads:
         pt.set_num_threads(args.threads)  # which tuned schedules are for
-    args.apps = [name for word in args.apps for name in GROUPS.get(word, (word,))]
     console.begin("measuring what this machine can do")
     host = machine.describe(on_gpu)
     if args.scheduling:
@@ -192,31 +204,31 @@ def _ablation_only(args: argparse.Namespace, host: dict[str, object], console: C
 
 def _of_size(args: argparse.Namespace) -> list[App]:
     """The apps that are named, or all of the literature, as far as they have the size."""
-    return [app for app in map(APPS.__getitem__, args.apps or _ungrouped()) if args.size in app.sizes]
+    return [app for app in args.apps or _ungrouped() if args.size in app.sizes]
 
 
-def _ungrouped() -> list[str]:
+def _ungrouped() -> list[App]:
     """The apps of the literature."""
     grouped = {name for names in GROUPS.values() for name in names}
-    return [name for name in APPS if name not in grouped]
+    return [app for name, app in APPS.items() if name not in grouped]
 
 
-def _chosen(names: Sequence[str], settings: Settings, console: Console) -> list[App]:
+def _chosen(named: Sequence[App], settings: Settings, console: Console) -> list[App]:
     """Without names: every app of no group, or with rivals every one of those that some of them have, too. With names,
     it is told who lacks which of them.
     """
     systems = list(dict.fromkeys(system for system, _ in settings.rivals))
     of = settings.systems
-    wanted = [name for name in _ungrouped() if not systems or any(name in of[s].apps for s in systems)]
-    for system in systems if names else ():
-        missing = [name for name in names if name not in of[system].apps]
+    wanted = [app for app in _ungrouped() if not systems or any(app.name in of[s].apps for s in systems)]
+    for system in systems if named else ():
+        missing = [app.name for app in named if app.name not in of[system].apps]
         if missing:
             console.note(f"{system} has no {', '.join(missing)}")
-    sized = [name for name in names or wanted if APPS[name].size_called(settings.size) in APPS[name].sizes]
-    for name in names:
-        if name not in sized:
-            console.note(f"{name} has no size {settings.size!r}; there are {', '.join(APPS[name].sizes)}")
-    return [APPS[name] for name in sized]
+    sized = [app for app in named or wanted if app.size_called(settings.size) in app.sizes]
+    for app in named:
+        if app not in sized:
+            console.note(f"{app.name} has no size {settings.size!r}; there are {', '.join(app.sizes)}")
+    return sized
 
 
 def _plan(apps: Sequence[App], settings: Settings) -> str:
@@ -253,12 +265,13 @@ def _report(args: argparse.Namespace, host: dict[str, object], results: Sequence
 
 
 def _heading(args: argparse.Namespace, host: dict[str, object]) -> str:
+    size = "as stated" if args.apps and all(is_in_file(app.name) for app in args.apps) else args.size
     if args.target != CPU:
         times = "the best of many samples of many calls, arrays on the GPU, in us"
         ways = "called: one by one; graph: as a CUDA graph; launched: ours without graphs of its own"
-        return f"{host['gpu']}; size: {args.size}; times are {times}\n{ways}\n"
+        return f"{host['gpu']}; size: {size}; times are {times}\n{ways}\n"
     bound = "bound: the least time to move all bytes (mem) or to do all operations (ops) at this machine's rates"
-    return f"{host['cpu']}, {host['cores']} cores; size: {args.size}; times are the best of all calls, in ms\n{bound}\n"
+    return f"{host['cpu']}, {host['cores']} cores; size: {size}; times are the best of all calls, in ms\n{bound}\n"
 
 
 def _settings(args: argparse.Namespace, console: Console) -> Settings:
@@ -333,7 +346,7 @@ def _cache_at(folder: str) -> Iterator[None]:
 
 
 def _app(name: str) -> str:
-    return _known(name, (*APPS, *GROUPS), "an app")
+    return name if is_in_file(name) else _known(name, (*APPS, *GROUPS), "an app")
 
 
 def _schedules(text: str) -> tuple[str, ...]:

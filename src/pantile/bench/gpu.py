@@ -11,6 +11,8 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+
 import pantile as pt
 
 from ..apps import App
@@ -69,7 +71,7 @@ class GpuContender:
 def prepare_on_gpu(app: App, schedule: str, target: str, inputs: Mapping[str, Array]) -> GpuContender:
     """Build, schedule and compile an app, and make its outputs. Compiling includes the driver's part."""
     device = library()
-    given = {name: device.put(array) for name, array in inputs.items()}
+    given: dict[str, Any] = {name: device.put(a) if isinstance(a, np.ndarray) else a for name, a in inputs.items()}
     start = time.perf_counter()
     unscheduled = app.build().with_options(target=target)
     built = time.perf_counter()

@@ -38,6 +38,6 @@ def _caller(app: App, pipeline: pt.Pipeline, threads: int, width: int) -> Callab
     """A compiled call on images of this width: the last two axes of an app's inputs are rows and columns."""
     rng = np.random.default_rng(0)
     shapes = {name: (*shape[:-2], ROWS, width) for name, shape in app.sizes["small"].items()}
-    inputs = {name: app.make(name, shape, rng) for name, shape in shapes.items()}
+    inputs = {name: app.make(name, shape, rng) for name, shape in shapes.items()} | dict(app.params)
     out = pipeline(num_threads=threads, **inputs)
     return lambda: pipeline(out=out, num_threads=threads, **inputs)

@@ -54,7 +54,7 @@ def compare(apps: Sequence[App], size: str, count: int, console: Console) -> lis
     for number, app in enumerate(apps, 1):
         console.heading = f"[{number}/{len(apps)}] " if len(apps) > 1 else ""
         console.begin(f"{app.name}: making inputs")
-        arguments = app.random(reduced(app.sizes[size]))
+        arguments = app.random(reduced(app.sizes[size])) | dict(app.params)
         ready: list[tuple[str, float, pt.Pipeline]] = []
         out: Results = None
         for how, pipeline in variations(app, arguments, count):

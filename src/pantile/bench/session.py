@@ -14,6 +14,7 @@ from functools import cached_property
 import pantile as pt
 
 from ..apps import App
+from ..apps.names import said
 from ..machine import Machine
 from ..machine.quiet import NOTICEABLE, busy_cores
 from ..tuned import NotTuned
@@ -81,7 +82,7 @@ class Session:
         """Whether the arrays of all contenders, and as much again for what they keep on the way, are too much."""
         settings = self.settings
         contenders = len(self._schedules) + len(self._rival_labels())
-        wanted = 2 * contenders * self._pipeline.work(**self.app.sizes[settings.size]).bytes
+        wanted = 2 * contenders * self._pipeline.work(**self.app.sizes[settings.size], **self.app.params).bytes
         free = free_bytes()
         if free is None or wanted <= free:
             return False
@@ -111,7 +112,7 @@ class Session:
                 with warnings.catch_warnings(record=True) as told:
                     prepared.append(self._prepared(schedule))
             except (pt.PantileError, Unavailable) as error:
-                self.console.error(f"{self.app.name}: {SYSTEM} {schedule}: {error}")
+                self.console.error(f"{self.app.name}: {SYSTEM} {schedule}: {said(error)}")
             for warning in told:
                 how = f"pantile tune {self.app.name} --size {self.settings.size}"
                 is_hint = isinstance(warning.message, NotTuned)
@@ -233,9 +234,9 @@ class Session:
 
     @cached_property
     def inputs(self) -> dict[str, Array]:
-        """The same arrays for all."""
+        """The same arrays for all, and numbers for params that have no default."""
         self._begin("making inputs")
-        return {name: on_a_line(a) for name, a in self.app.inputs(self.settings.size).items()}
+        return {name: on_a_line(a) for name, a in self.app.inputs(self.settings.size).items()} | dict(self.app.params)
 
     def _extras(self, contender: PantileContender) -> dict[str, object]:
         app, label = self.app, contender.label

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from .names import WrongArgument
 from .version import version
 
 _DESCRIPTION = """\
 Image pipelines as functions of pixel coordinates, compiled to fast native code.
 
-  pantile demo                         run a real pipeline on a picture, and see how fast it is
-  pantile run unsharp --input a.jpg    an app on a picture of yours
-  pantile show blur                    an app's schedule and the loops it becomes
-  pantile tune filters.py:blur         measure schedules of a pipeline of yours, and keep the fastest
-  pantile bench blur --rivals halide   measure apps beside other systems
+  pantile demo                                 run a real pipeline on a picture, and see how fast it is
+  pantile run unsharp --input a.jpg            an app on a picture of yours
+  pantile run mine.py:blur --input a.jpg       a pipeline of yours on it: blur in the file mine.py
+  pantile show mine.py:blur                    the schedule and the loops it becomes
+  pantile explain mine.py:blur                 where the time goes, and why
+  pantile tune mine.py:blur                    measure schedules, and keep the fastest
+  pantile bench blur --rivals halide           measure apps beside other systems
+
+Wherever an app is named, FILE.py:NAME is a pipeline of yours: a pt.Pipeline, a pt.Func, or a function that returns one.
 """
 _LARGEST_SIDE = 1 << 14  # of a picture that is made up: 800 MB
-_SCHEDULE_HELP = "expert (by hand; auto where nobody wrote one), plain, or a strategy such as greedy; %(default)s"
+_SCHEDULE_HELP = "expert (as the app or the file has it, by default), plain, or a strategy such as auto or greedy"
+_TARGET_HELP = "an app such as unsharp, or FILE.py:NAME, a pipeline of yours"
+_SHAPE_HELP = "of an input, in NumPy's order, such as img=1080x1920x3; what estimates= or its Input says if left out"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,28 +35,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments[:1] == ["bench"]:  # it reads its own arguments
         from ..bench import main as bench
 
-        return bench(arguments[1:])
+        return _explained("bench", lambda: bench(arguments[1:]))
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.run is None:
         parser.print_help()
         return 0
-    return _explained(options)
+    return _explained(options.command, lambda: options.run(options))
 
 
-def _explained(options: argparse.Namespace) -> int:
+def _explained(command: str, run: Callable[[], int]) -> int:
     """Run a subcommand. What a user can mend is said in one line."""
     import pantile as pt
 
+    from ..apps.names import WrongArgument, said
+
     try:
-        status: int = options.run(options)
+        return run()
     except WrongArgument as error:
-        print(f"pantile {options.command}: {error}", file=sys.stderr)
+        print(f"pantile {command}: {error}", file=sys.stderr)
         return 2
-    except (pt.PantileError, OSError) as error:
-        print(f"pantile {options.command}: {error}", file=sys.stderr)
+    except (pt.PantileError, OSError, MemoryError) as error:
+        print(f"pantile {command}: {said(error)}", file=sys.stderr)
         return 1
-    return status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_run(commands)
     _add_show(commands)
+    _add_explain(commands)
     _add_tune(commands)
     commands.add_parser("bench", help="measure apps, beside other systems where they are installed", add_help=False)
     _add_calibrate(commands)
@@ -83,13 +90,14 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # 
 
 
 def _add_demo(commands: _Commands) -> None:
-    about = "Raise the local contrast of a picture, write the result as PNG, and say what was done and how fast."
+    about = "Raise the local contrast of a picture, write the result, and say what was done and how fast."
     demo = commands.add_parser(
         "demo", help="run a real pipeline on a picture", description=about, formatter_class=_Plain
     )
     demo.add_argument("--input", type=Path, metavar="PICTURE", help="the picture (needs Pillow); made up if left out")
     demo.add_argument(
-        "--output", type=Path, metavar="PNG", default=Path("pantile-demo.png"), help="what to write; %(default)s"
+        "--output", type=Path, metavar="PICTURE", default=Path("pantile-demo.png"),
+        help="what to write; by default %(default)s",
     )
     demo.add_argument("--amount", type=_amount, metavar="A", default=0.8, help="how strong, from 0 to 2; %(default)s")
     demo.add_argument("--size", type=_size, metavar="WxH", default=(1536, 1024), help="of a picture made up; 1536x1024")
@@ -99,18 +107,33 @@ def _add_demo(commands: _Commands) -> None:
 
 
 def _add_run(commands: _Commands) -> None:
-    about = "Run an app on a picture. Without an app's name, list those that work on pictures."
-    run = commands.add_parser("run", help="run an app on a picture of yours", description=about, formatter_class=_Plain)
-    run.add_argument("app", nargs="?", metavar="APP", help="unsharp, bilateral_grid, ...")
+    about = """\
+Run an app, or a pipeline of yours, on pictures. Without a name, list the apps that work on pictures.
+
+  pantile run unsharp --input photo.jpg --output sharp.png
+  pantile run mine.py:blur --input img=photo.jpg --param gain=1.5 --output out.png
+  pantile run mine.py:edges --input photo.jpg --output strength=s.tif --output angle=a.npy
+
+Pictures keep their depth, 8 or 16 bits or floats, or are refused. A pipeline's inputs get them as they are declared: in
+grey where they have two axes, in RGB where they have three ([y, x, c]; [c, y, x] if the shape says 3, None, None);
+float inputs from 0 to 1, uint8 and uint16 over their whole range, other integers as the file has them. A .npy file is
+passed on as it is. Floats are written as they are to .tif and .npy; to other files they go from 0 to 1, with as many
+bits as the input pictures have.
+"""
+    run = commands.add_parser("run", help="run an app, or a pipeline of yours, on a picture", description=about,
+                              formatter_class=_Plain)  # fmt: skip
+    run.add_argument("app", nargs="?", metavar="APP|FILE.py:NAME", help=_TARGET_HELP)
     run.add_argument(
-        "--input", action="append", default=[], metavar="PICTURE",
-        help="the picture (needs Pillow); NAME=PICTURE where an app takes several",
+        "--input", action="append", default=[], metavar="[NAME=]FILE",
+        help="a picture (needs Pillow, and tifffile for TIFF of more than 8 bits in colour) or an array in a .npy "
+        "file; in the order of the inputs, or by their names. An input of four axes takes several",
     )  # fmt: skip
     run.add_argument(
-        "--output", type=Path, metavar="PICTURE", default=Path("out.png"), help="what to write; %(default)s"
-    )
+        "--output", action="append", default=[], metavar="[NAME=]FILE",
+        help="what to write, by default out.png; of several outputs each to out-NAME.png, or one --output for each",
+    )  # fmt: skip
     run.add_argument(
-        "--param", action="append", default=[], metavar="NAME=VALUE", help="of the app, as often as needed"
+        "--param", action="append", default=[], metavar="NAME=VALUE", help="a param of the pipeline, as often as needed"
     )
     run.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
     run.add_argument("--threads", type=_positive, metavar="N", help="how many to run on; one per core")
@@ -118,15 +141,33 @@ def _add_run(commands: _Commands) -> None:
 
 
 def _add_show(commands: _Commands) -> None:
-    about = """Print what an app computes, its schedule, and the loops that the schedule makes of it. Under a strategy's
-    schedule, for pictures as large as in its paper, also why it is as it is. Without an app's name, list all apps."""
-    show = commands.add_parser("show", help="print an app's stages, schedule and loops", description=about)
-    show.add_argument("app", nargs="?", metavar="APP", help="blur, unsharp, harris, ...")
+    about = """Print what an app, or a pipeline of yours, computes, its schedule, and the loops that the schedule makes
+    of it; under a strategy's schedule also why it is as it is. That is for arrays as large as in an app's paper, or for
+    pictures of 1080 x 1920 unless --shape, estimates= or an Input say otherwise. Without a name, list all apps."""
+    show = commands.add_parser("show", help="print stages, schedule and loops", description=about)
+    show.add_argument("app", nargs="?", metavar="APP|FILE.py:NAME", help=_TARGET_HELP)
     show.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
     show.add_argument("--machine", metavar="NAME", help="that a strategy schedules for, such as i7-6700; this one")
+    show.add_argument("--shape", action="append", default=[], metavar="NAME=HxW", help=_SHAPE_HELP)
+    show.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a param of the pipeline")
     show.add_argument("--asm", action="store_true", help="the machine code too")
-    show.add_argument("--html", type=Path, metavar="FILE", help="write all of it, with pictures, as a page instead")
     show.set_defaults(run=_show)
+
+
+def _add_explain(commands: _Commands) -> None:
+    about = """Run an app, or a pipeline of yours, on arrays that are made up, and tell where the time goes, measured
+    and predicted, how it is scheduled and why, and what else was considered. For another machine, times are predicted
+    only."""
+    explain = commands.add_parser("explain", help="tell where the time goes, and why", description=about)
+    explain.add_argument("app", metavar="APP|FILE.py:NAME", help=_TARGET_HELP)
+    explain.add_argument("--shape", action="append", default=[], metavar="NAME=HxW", help=_SHAPE_HELP)
+    explain.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a param of the pipeline")
+    explain.add_argument("--size", default="paper", metavar="NAME", help="of an app; by default paper")
+    explain.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
+    explain.add_argument("--machine", metavar="NAME", help="another machine, such as i7-6700; this one if left out")
+    explain.add_argument("--html", type=Path, metavar="FILE", help="write all of it, with pictures, as a page instead")
+    explain.add_argument("--threads", type=_positive, metavar="N", help="how many to run on; one per core")
+    explain.set_defaults(run=_explain)
 
 
 def _add_tune(commands: _Commands) -> None:
@@ -141,15 +182,16 @@ Ctrl-C ends it early and keeps the best so far.
                                formatter_class=_Plain)  # fmt: skip
     tune.add_argument(
         "targets", nargs="+", metavar="APP|FILE.py:NAME",
-        help="an app, a group of them such as everyday, or a pipeline (or a function that makes one) in a file",
+        help="an app, a group of them such as everyday, or a pipeline of yours: a Pipeline, a Func, or a function that "
+        "returns one",
     )  # fmt: skip
     tune.add_argument("--seconds", type=_seconds, default=20.0, metavar="S", help="for each, once auto has chosen; 20")
     tune.add_argument(
         "--shape", action="append", default=[], metavar="NAME=HxW",
-        help="of an input, in NumPy's order, such as img=1080x1920x3; what estimates= says if left out",
+        help=_SHAPE_HELP,
     )  # fmt: skip
-    tune.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="that the pipeline takes")
-    tune.add_argument("--size", default="paper", metavar="NAME", help="of an app; %(default)s")
+    tune.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a param of the pipeline")
+    tune.add_argument("--size", default="paper", metavar="NAME", help="of an app; by default paper")
     tune.add_argument("--threads", type=_positive, metavar="N", help="how many to run on; one per core")
     tune.set_defaults(run=_tune)
 
@@ -215,19 +257,30 @@ def _run(options: argparse.Namespace) -> int:
     from .run import Request, listing, run
 
     if options.app is None:
-        print(f"pantile run APP --input PICTURE --output PICTURE, where APP is one of\n{listing()}")
+        print(
+            "pantile run APP --input PICTURE --output PICTURE, where APP is FILE.py:NAME, a pipeline of yours, or one "
+            f"of\n{listing()}"
+        )
         return 0
     asked = options
     return run(Request(asked.app, asked.input, asked.output, asked.param, asked.schedule, asked.threads))
 
 
 def _show(options: argparse.Namespace) -> int:
-    from .show import listing, show
+    from .show import Request, listing, show
 
     if options.app is None:
         print(listing())
         return 0
-    return show(options.app, options.schedule, options.machine, options.asm, options.html)
+    o = options
+    return show(Request(o.app, o.shape, o.param, o.schedule, o.machine, o.asm))
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from .explain import Request, explain
+
+    o = options
+    return explain(Request(o.app, o.shape, o.param, o.size, o.schedule, o.machine, o.html, o.threads))
 
 
 def _tune(options: argparse.Namespace) -> int:

@@ -11,19 +11,25 @@ import numpy as np
 
 import pantile as pt
 
+from ..apps.photo import PIXELS
+from .arguments import arrays
 from .contrast import STRIP, local_contrast
-from .pictures import read_rgb
-from .png import Picture, write_png
+from .png import Pixels
+from .reading import read
 from .scenery import scenery
 from .version import version
+from .writing import check_place, type_in_file, write
 
 _RUNS = 20
+_BYTES = np.dtype(np.uint8)
 
 
 def demo(source: Path | None, target: Path, size: tuple[int, int], amount: float, threads: int | None,
          compare: bool) -> int:  # fmt: skip
     """Run the demo and tell about it."""
-    picture = scenery(size[1], size[0]) if source is None else read_rgb(source)
+    check_place(target, [] if source is None else [source])
+    type_in_file(target, _BYTES, 3, _BYTES)
+    picture = scenery(size[1], size[0]) if source is None else arrays([read(source)], PIXELS, "the demo")[0]
     pipeline = local_contrast()
     arguments: dict[str, Any] = {"img": picture, "amount": amount}
     count = pt.get_num_threads() if threads is None else threads
@@ -32,7 +38,7 @@ def demo(source: Path | None, target: Path, size: tuple[int, int], amount: float
     _tell(picture, source, pipeline)
     _tell_times(picture, compiling - running, pipeline.timings, running, count)
     _tell_reference(pipeline, picture, result, amount, running)
-    write_png(target, np.concatenate([picture, result], axis=1) if compare else result)
+    write(target, np.concatenate([picture, result], axis=1) if compare else result, _BYTES)
     print(f"wrote     {target.resolve()}")
     return 0
 
@@ -43,7 +49,7 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def _tell(picture: Picture, source: Path | None, pipeline: pt.Pipeline) -> None:
+def _tell(picture: Pixels, source: Path | None, pipeline: pt.Pipeline) -> None:
     height, width, _ = picture.shape
     what = "a picture made up for it" if source is None else str(source)
     print(f"Pantile {version()}: local contrast of {what}, {width} x {height} RGB")
@@ -53,7 +59,7 @@ def _tell(picture: Picture, source: Path | None, pipeline: pt.Pipeline) -> None:
         print(f"          {line.strip()}")
 
 
-def _tell_times(picture: Picture, compiling: float, timings: dict[str, float], running: float, threads: int) -> None:
+def _tell_times(picture: Pixels, compiling: float, timings: dict[str, float], running: float, threads: int) -> None:
     how = "compiled" if "llvm" in timings else "loaded from the compile cache"
     steps = sorted(timings.items(), key=lambda step: -step[1])[:3]
     detail = ", ".join(f"{name} {1000 * seconds:.0f} ms" for name, seconds in steps)
@@ -63,7 +69,7 @@ def _tell_times(picture: Picture, compiling: float, timings: dict[str, float], r
     print(f"ran       in {1000 * running:.2f} ms on {where}, the best of {_RUNS}: {speed:.0f} MPixel/s")
 
 
-def _tell_reference(pipeline: pt.Pipeline, picture: Picture, result: Picture, amount: float, running: float) -> None:
+def _tell_reference(pipeline: pt.Pipeline, picture: Pixels, result: Pixels, amount: float, running: float) -> None:
     """The same in plain NumPy: the pipeline's definition, evaluated stage by stage."""
     seconds, expected = _timed(lambda: pipeline.reference(img=picture, amount=amount))
     most = int(np.abs(expected.astype(int) - result).max())

@@ -1,4 +1,4 @@
-"""`pantile run APP`: an app on a picture of yours."""
+"""`pantile run`: an app, or a pipeline of yours, on a picture of yours."""
 
 from __future__ import annotations
 
@@ -12,18 +12,24 @@ from typing import Any
 import pantile as pt
 
 from ..apps import APPS, SCHEDULES, App, Photo
-from . import pictures
-from .names import WrongArgument, check
-from .params import params
+from ..apps.named import in_file, is_in_file
+from ..apps.names import WrongArgument, check
+from ..apps.params import params
+from .job import Job, Result, job_of_app, job_of_pipeline
+from .picture import Array, Picture, deepest
+from .reading import read
+from .writing import check_place, type_in_file, write
+
+DEFAULT_OUTPUT = "out.png"
 
 
 @dataclass(frozen=True)
 class Request:
     """The command's arguments."""
 
-    app: str
+    app: str  # or FILE.py:NAME
     inputs: Sequence[str]  # FILE or NAME=FILE
-    output: Path
+    outputs: Sequence[str]  # FILE or NAME=FILE
     params: Sequence[str]  # NAME=VALUE
     schedule: str
     threads: int | None
@@ -31,17 +37,23 @@ class Request:
 
 def run(request: Request) -> int:
     """Read, compute, write, and tell about it."""
-    app, photo = _app(request.app)
-    pipeline = _pipeline(app, request.schedule)
-    values = params(pipeline, request.params)
-    files = _files(photo, pipeline, request.inputs)
-    pictures.check_target(request.output, list(files.values()))
-    inputs = _read(photo, files)
+    job = _job(request)
+    values = params(job.pipeline, request.params)
+    files = _sources(job, request.inputs)
+    targets = _targets(job, request.outputs)
+    for path in targets.values():
+        check_place(path, [source for paths in files.values() for source in paths])
+    pictures = {name: [read(path) for path in paths] for name, paths in files.items()}
+    needed = deepest([p for several in pictures.values() for p in several])
+    for result in job.results(needed):
+        _check_type(result, job, targets, needed)
+    calls = job.given(pictures)
+    _tell_inputs(pictures, calls[0])
     threads = pt.get_num_threads() if request.threads is None else request.threads
-    shown = _shown(photo, _compute(pipeline, inputs, values, threads))
-    pictures.write(request.output, shown)
-    height, width, _ = shown.shape
-    print(f"wrote     {request.output.resolve()}, {width} x {height}")
+    made = job.made(_compute(job.pipeline, calls, values, threads), needed)
+    for name, array in zip(job.outputs, made, strict=True):
+        if name in targets:
+            _write(targets[name], array, type_in_file(targets[name], array.dtype, array.ndim, needed))
     return 0
 
 
@@ -55,63 +67,99 @@ def listing() -> str:
 # ---- what was asked for
 
 
+def _job(request: Request) -> Job:
+    check(request.schedule, SCHEDULES, "schedule")
+    if is_in_file(request.app):
+        pipeline = in_file(request.app)
+        by_name = request.schedule != "expert"  # which is how the file has it
+        return job_of_pipeline(pipeline.with_schedule(request.schedule) if by_name else pipeline)
+    app, photo = _app(request.app)
+    pipeline = app.build()
+    return job_of_app(
+        app, photo, pipeline.with_schedule(app.schedule(request.schedule, pipeline.options.target))
+    )
+
+
 def _app(name: str) -> tuple[App, Photo]:
-    check(name, APPS, "app", f"these work on pictures:\n{listing()}")
+    check(name, APPS, "app", f"a pipeline of yours is FILE.py:NAME, and these apps work on pictures:\n{listing()}")
     app = APPS[name]
     if app.photo is None:
         raise WrongArgument(f"{name} does not work on pictures; these do:\n{listing()}")
     return app, app.photo
 
 
-def _pipeline(app: App, schedule: str) -> pt.Pipeline:
-    check(schedule, SCHEDULES, "schedule")
-    pipeline = app.build()
-    return pipeline.with_schedule(app.schedule(schedule, pipeline.options.target))
-
-
-def _files(photo: Photo, pipeline: pt.Pipeline, given: Sequence[str]) -> dict[str, Path]:
-    """A file for every input: by name, or in their order."""
-    names = list(photo.takes)
-    files: dict[str, Path] = {}
+def _sources(job: Job, given: Sequence[str]) -> dict[str, list[Path]]:
+    """Files for every input: by name, or in their order. One that takes several pictures gets all that are left."""
+    files: dict[str, list[Path]] = {}
     for item in given:
         name, equals, rest = item.partition("=")
-        if equals and name in names:
-            files[name] = Path(rest)
+        if equals and name in job.inputs:
+            files.setdefault(name, []).append(Path(rest))
             continue
-        free = [n for n in names if n not in files]
+        free = [n for n in job.inputs if n not in files] or list(job.several)
         if not free:
-            raise WrongArgument(f"it takes {' and '.join(names)}, and {item} is one more")
-        files[free[0]] = Path(item)
-    missing = [n for n in names if n not in files and n not in photo.same]
+            takes = " and ".join(job.inputs) or "no arrays"
+            raise WrongArgument(f"it takes {takes}, and {item} is one more")
+        files.setdefault(free[0], []).append(Path(item))
+    missing = [n for n in job.inputs if n not in files and n not in job.optional]
     if missing:
-        wanted = " ".join(f"--input {n}=PICTURE" if len(names) > 1 else "--input PICTURE" for n in missing)
-        params = ", ".join(f"{p.name}={p.default}" for p in pipeline.graph.params)
-        raise WrongArgument(f"it needs {wanted}" + (f" (and it has params: {params})" if params else ""))
+        wanted = " ".join(f"--input {n}=PICTURE" if len(job.inputs) > 1 else "--input PICTURE" for n in missing)
+        known = ", ".join(f"{p.name}={p.default}" for p in job.pipeline.graph.params)
+        raise WrongArgument(f"it needs {wanted}" + (f" (and it has params: {known})" if known else ""))
     return files
+
+
+def _targets(job: Job, given: Sequence[str]) -> dict[str, Path]:
+    """The file of every output that is written. One name for several outputs is that of all, with theirs added."""
+    items = list(given) or [DEFAULT_OUTPUT]
+    if len(items) == 1 and len(job.outputs) > 1 and not _named(items[0], job):
+        path = Path(items[0])
+        return {name: path.with_name(f"{path.stem}-{name}{path.suffix}") for name in job.outputs}
+    files: dict[str, Path] = {}
+    for item in items:
+        free = [n for n in job.outputs if n not in files]
+        name = _named(item, job) or (free[0] if free else "")
+        if not name or name in files:
+            raise WrongArgument(f"it gives {' and '.join(job.outputs)}, and --output {item} is one more")
+        files[name] = Path(item.partition("=")[2] if _named(item, job) else item)
+    if len(set(files.values())) < len(files):
+        raise WrongArgument("two outputs would be written to the same file; name another --output")
+    return files
+
+
+def _named(item: str, job: Job) -> str:
+    """The output that NAME=FILE names, if it does."""
+    name, equals, _ = item.partition("=")
+    return name if equals and name in job.outputs else ""
+
+
+def _check_type(result: Result, job: Job, targets: Mapping[str, Path], needed: Any) -> None:
+    """Refuse files that cannot hold a result, and say how to name another one of several."""
+    try:
+        if result.name in targets:
+            type_in_file(targets[result.name], result.dtype, result.ndim, needed)
+    except OSError as error:
+        if len(job.outputs) == 1:
+            raise
+        name = result.name
+        raise OSError(f"{error} (the outputs are {', '.join(job.outputs)}; write --output {name}=FILE)") from error
 
 
 # ---- the work
 
 
-def _read(photo: Photo, files: Mapping[str, Path]) -> list[dict[str, Any]]:
-    """The arrays of each call: one call, or one per channel."""
-    arrays: dict[str, list[Any]] = {}
-    for name, path in files.items():
-        picture = pictures.read(path)
-        height, width, channels = picture.shape
-        kind = {1: "grey", 3: "RGB", 4: "RGB with opacity"}[channels]
-        print(f"read      {path}, {width} x {height}, {kind}", flush=True)
-        arrays[name] = photo.takes[name].arrays(picture)
-    for name, other in photo.same.items():
-        arrays.setdefault(name, arrays[other])
-    calls = max(len(a) for a in arrays.values())
-    return [{**photo.fixed, **{name: a[k % len(a)] for name, a in arrays.items()}} for k in range(calls)]
+def _tell_inputs(pictures: Mapping[str, list[Picture]], call: Mapping[str, Array]) -> None:
+    for name, several in pictures.items():
+        array = call[name]
+        scale = " in 0 .. 1" if array.dtype.kind == "f" and several[0].full > 1 else ""
+        for picture in several:
+            print(f"read      {picture} -> {name}: {array.dtype}{list(array.shape)}{scale}", flush=True)
 
 
 def _compute(
     pipeline: pt.Pipeline, calls: Sequence[Mapping[str, Any]], params: Mapping[str, Any], threads: int
-) -> list[Any]:
-    """The results, one per call."""
+) -> list[list[Array]]:
+    """The results of each call."""
     if sys.stderr.isatty():
         print("compiling ...", end="\r", file=sys.stderr, flush=True)
     start = time.perf_counter()
@@ -123,8 +171,11 @@ def _compute(
     seconds = time.perf_counter() - compiled
     each = f", {len(calls)} channels one after the other" if len(calls) > 1 else ""
     print(f"ran       in {1e3 * seconds:.1f} ms on {threads} thread{'s' if threads > 1 else ''}{each}", flush=True)
-    return results
+    return [list(r) if isinstance(r, tuple) else [r] for r in results]
 
 
-def _shown(photo: Photo, results: list[Any]) -> Any:
-    return photo.gives.picture([r[0] if isinstance(r, tuple) else r for r in results])
+def _write(path: Path, array: Array, dtype: Any) -> None:
+    first, *others = write(path, array, dtype)
+    print(f"wrote     {first}")
+    for line in others:
+        print(f"          {line}")

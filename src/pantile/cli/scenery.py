@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .png import Picture
+from .png import Pixels
 
 Array = np.ndarray[Any, Any]  # of float32
 
@@ -19,7 +19,7 @@ _ROWS, _COLUMNS = 9, 17  # of tiles on the roof
 _EAVES = 0.46  # the roof begins at this part of the height
 
 
-def scenery(height: int, width: int, seed: int = 1) -> Picture:
+def scenery(height: int, width: int, seed: int = 1) -> Pixels:
     """The picture, the same for the same seed."""
     rng = np.random.default_rng(seed)
     y, x = np.meshgrid(np.linspace(0, 1, height, dtype="f4"), np.linspace(0, 1, width, dtype="f4"), indexing="ij")

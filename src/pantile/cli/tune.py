@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pantile as pt
 
 from .. import tuned
+from ..apps import App
+from ..apps.named import apps_named
 from ..bench.tuning import Tuning
 from ..machine.quiet import NOTICEABLE, busy_cores
 from ..price.result import time
 from ..progress import doing, step
-from .target import Target, targets
 
 INTERRUPTED = 130  # the exit status of what Ctrl-C has ended
 _BAR = 12  # characters
@@ -36,16 +38,16 @@ def tune(request: Request) -> int:
     tuned.writable()  # better now than after all the work
     if request.threads is not None:
         pt.set_num_threads(request.threads)
-    for number, target in enumerate(t for text in request.targets for t in _named(text, request)):
+    for number, app in enumerate(app for text in request.targets for app in _named(text, request)):
         if number == 0:
             _look_around()
-        if not _tuned(target, request.seconds):
+        if not _tuned(app, app.arguments(request.size), request.seconds):
             return INTERRUPTED
     return 0
 
 
-def _named(text: str, request: Request) -> list[Target]:
-    return targets(text, request.size, request.shapes, request.params)
+def _named(text: str, request: Request) -> list[App]:
+    return apps_named(text, request.size, request.shapes, request.params)
 
 
 def _look_around() -> None:
@@ -54,27 +56,28 @@ def _look_around() -> None:
         print(f"other processes keep {busy:.1f} cores busy: what is fastest now may not be fastest later")
 
 
-def _tuned(target: Target, seconds: float) -> bool:
+def _tuned(app: App, arguments: dict[str, Any], seconds: float) -> bool:
     """Measure, keep and tell; whether it ended by itself."""
+    pipeline = app.build()
     tuning = Tuning(
-        target.pipeline, target.arguments, seconds, pt.get_num_threads(), lambda what: _shown(tuning, what),
-        tolerance=target.tolerance, off_by=target.off_by,
+        pipeline, arguments, seconds, pt.get_num_threads(), lambda what: _shown(tuning, what),
+        tolerance=app.tolerance, off_by=app.off_by,
     )  # fmt: skip
     ended = True
     try:
-        with doing(f"tuning {target.name}"):
+        with doing(f"tuning {app.name}"):
             tuning.run()
     except KeyboardInterrupt:
         ended = False
     winner = tuning.winner()
     if winner is None:
-        print(f"{target.name}: stopped before anything was measured; nothing is kept")
+        print(f"{app.name}: stopped before anything was measured; nothing is kept")
         return ended
-    place = tuned.write(target.pipeline.problem(**target.arguments), tuning.threads, winner)
+    place = tuned.write(pipeline.problem(**arguments), tuning.threads, winner)
     stopped = "" if ended else ", stopped; the best so far is kept"
     threads = f"{tuning.threads} thread{'' if tuning.threads == 1 else 's'}"
     tried = f"{winner.tried} schedule{'' if winner.tried == 1 else 's'}"
-    print(f"{target.name}: {tried} in {tuning.elapsed:.0f} s on {threads}{stopped}")
+    print(f"{app.name}: {tried} in {tuning.elapsed:.0f} s on {threads}{stopped}")
     for trial in tuning.trials:
         if trial.wrong is not None:
             print(f"  left out: {trial.name}, whose results differ: {trial.wrong}")

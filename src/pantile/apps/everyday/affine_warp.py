@@ -12,6 +12,7 @@ import numpy as np
 
 import pantile as pt
 
+from ..photo import PIXELS, Photo
 from .filter import Shape, colours, everyday, photograph
 
 TURN = ((0.985, -0.173, 12.25), (0.173, 0.985, -7.5))  # by ten degrees
@@ -44,5 +45,6 @@ APPS = (
         lambda h, w: {"img": colours(h, w), "matrix": (2, 3)},
         _make,
         off_by=1,
+        photo=Photo({"img": PIXELS}, gives=PIXELS, fixed={"matrix": np.array(TURN, np.float32)}),
     ),
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pantile as pt
 
+from ..photo import PIXELS, Photo
 from .filter import colours, everyday
 
 SLOPE = -0.75
@@ -48,5 +49,6 @@ APPS = (
         build,
         lambda h, w: {"img": colours(h // 3 * 2, w // 3 * 2)},
         off_by=1,
+        photo=Photo({"img": PIXELS}, gives=PIXELS),
     ),
 )

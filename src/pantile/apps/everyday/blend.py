@@ -11,6 +11,7 @@ from typing import Any
 
 import pantile as pt
 
+from ..photo import BYTES_GREY, PIXELS, Photo
 from .filter import colours, everyday
 
 LEVELS = 6  # of details; what is left is the seventh
@@ -85,5 +86,6 @@ APPS = (
         small=(400, 496),
         off_by=1,  # sums in another order round differently
         margin=160,
+        photo=Photo({"a": PIXELS, "b": PIXELS, "mask": BYTES_GREY}, gives=PIXELS),
     ),
 )

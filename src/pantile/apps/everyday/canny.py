@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pantile as pt
 
+from ..photo import BYTES_GREY, PIXELS, Photo
 from .filter import colours, everyday
 
 THRESHOLD = 60  # of |dx| + |dy|
@@ -60,5 +61,6 @@ APPS = (
         build,
         lambda h, w: {"img": colours(h, w)},
         margin=4,
+        photo=Photo({"img": PIXELS}, gives=BYTES_GREY),
     ),
 )

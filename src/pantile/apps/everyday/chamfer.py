@@ -12,6 +12,7 @@ import numpy as np
 
 import pantile as pt
 
+from ..photo import Layout, Photo
 from .filter import Shape, everyday
 
 STRAIGHT, DIAGONAL = 0.955, 1.3693
@@ -55,5 +56,6 @@ APPS = (
         lambda h, w: {"img": (h, w)},
         _dots,
         small=(48, 64),  # the reference visits pixel by pixel
+        photo=Photo({"img": Layout("mask", "uint8", white=255)}, gives=Layout("grey", "float32", white=None)),
     ),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pantile as pt
 
+from ..photo import BYTES_CHANNELS, Photo
 from .filter import everyday
 
 TILES = 8
@@ -63,5 +64,6 @@ APPS = (
         build,
         lambda h, w: {"img": (h, w)},
         off_by=1,  # halves round as the last digit says
+        photo=Photo({"img": BYTES_CHANNELS}, gives=BYTES_CHANNELS),
     ),
 )

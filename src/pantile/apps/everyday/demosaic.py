@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pantile as pt
 
+from ..photo import PIXELS, Layout, Photo
 from .filter import everyday
 
 
@@ -49,5 +50,6 @@ APPS = (
         "Malvar's demosaicing, uint8 mosaic to interleaved RGB",
         build,
         lambda h, w: {"raw": (h, w)},
+        photo=Photo({"raw": Layout("rggb", "uint8", white=255)}, gives=PIXELS),
     ),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pantile as pt
 
+from ..photo import PIXELS, Photo
 from .filter import colours, everyday
 
 RADIUS = 8
@@ -52,5 +53,6 @@ APPS = (
         lambda h, w: {"img": colours(h, w)},
         off_by=1,  # sums in another order round differently
         margin=2 * RADIUS,
+        photo=Photo({"img": PIXELS}, gives=PIXELS),
     ),
 )

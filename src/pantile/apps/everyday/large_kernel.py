@@ -12,6 +12,7 @@ import numpy as np
 
 import pantile as pt
 
+from ..photo import BYTES_CHANNELS, Photo
 from .filter import Shape, everyday, photograph
 
 SIDE = 31
@@ -37,6 +38,13 @@ def _make(name: str, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, 
     return np.asarray(kernel / kernel.sum(), np.float32)
 
 
+def _disc() -> np.ndarray[Any, Any]:
+    """What a lens out of focus makes of a point, for pictures."""
+    square = (np.arange(SIDE) - SIDE // 2) ** 2
+    inside = square[:, None] + square <= (SIDE / 2) ** 2
+    return np.asarray(inside / inside.sum(), np.float32)
+
+
 APPS = (
     everyday(
         "large_kernel",
@@ -45,5 +53,6 @@ APPS = (
         lambda h, w: {"img": (h, w), "kernel": (SIDE, SIDE)},
         _make,
         off_by=1,  # sums in another order round differently
+        photo=Photo({"img": BYTES_CHANNELS}, gives=BYTES_CHANNELS, fixed={"kernel": _disc()}),
     ),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pantile as pt
 
+from ..photo import BYTES_GREY, Layout, Photo
 from .filter import everyday
 
 RADIUS = 4
@@ -44,6 +45,9 @@ def _mean(name: str, f: pt.Func, g: pt.Func) -> pt.Func:
     return mean
 
 
+# In a picture, steps along x are red and along y green; no motion is grey.
+FLOW = Layout("rgb", "float32", white=4, black=-4, interleaved=True)
+
 APPS = (
     everyday(
         "lucas_kanade",
@@ -52,5 +56,6 @@ APPS = (
         lambda h, w: {"before": (h, w), "after": (h, w)},
         tolerance=1e-3,  # determinants of nearly straight edges lose digits
         margin=RADIUS + 1,
+        photo=Photo({"before": BYTES_GREY, "after": BYTES_GREY}, gives=FLOW),
     ),
 )

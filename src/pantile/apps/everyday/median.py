@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pantile as pt
 
+from ..photo import PIXELS, Photo
 from .filter import colours, everyday
 
 NETWORK = """
@@ -32,4 +33,12 @@ def build() -> pt.Pipeline:
     return pt.Pipeline(out, name="median")
 
 
-APPS = (everyday("median", "5x5 median, uint8 interleaved RGB", build, lambda h, w: {"img": colours(h, w)}),)
+APPS = (
+    everyday(
+        "median",
+        "5x5 median, uint8 interleaved RGB",
+        build,
+        lambda h, w: {"img": colours(h, w)},
+        photo=Photo({"img": PIXELS}, gives=PIXELS),
+    ),
+)

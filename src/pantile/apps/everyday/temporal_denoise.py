@@ -5,12 +5,14 @@ A frame's weight at a pixel is exp(-d / 2s^2), where d is the square of the dist
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import pantile as pt
 
+from ..photo import PIXELS, Photo
 from .filter import Shape, everyday, photograph
 
 FRAMES = 5
@@ -48,5 +50,6 @@ APPS = (
         lambda h, w: {"frames": (FRAMES, h, w, 3)},
         _make,
         off_by=1,  # exponentials differ in their last digits
+        photo=Photo({"frames": replace(PIXELS, frames=True)}, gives=PIXELS),
     ),
 )

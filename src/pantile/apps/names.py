@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from difflib import get_close_matches
+from pathlib import Path
 
 
 class WrongArgument(Exception):
@@ -21,3 +22,11 @@ def meant(name: str, names: Collection[str]) -> str:
     """What was meant, perhaps, in parentheses."""
     close = get_close_matches(name, names, n=1)
     return f" (did you mean {close[0]}?)" if close else ""
+
+
+def said(error: BaseException) -> str:
+    """The error's text; a line that it names is worth telling if it is the user's, and not one of this package."""
+    where = getattr(error, "where", None)
+    ours = where is not None and Path(where.file).is_relative_to(Path(__file__).parents[1])
+    text = str(error).removeprefix(f"{where}: ") if ours else str(error)
+    return text or type(error).__name__

@@ -1,0 +1,99 @@
+"""What `pantile run` is to do, whether for an app or for a pipeline in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import pantile as pt
+
+from ..apps import App, Photo
+from .arguments import array_of_input, arrays
+from .picture import Array, Picture, quantized
+
+PICTURE = "picture"  # what an app makes
+
+
+@dataclass(frozen=True)
+class Result:
+    """One of the arrays that are written. An app's may have an axis of channels more, if its picture has some."""
+
+    name: str
+    dtype: np.dtype[Any]
+    ndim: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """A pipeline, and how pictures become its arguments and its results pictures.
+
+    inputs    the names that pictures are given for, in order
+    optional  those of them that need not be given
+    several   those of them that take several pictures, one after the other
+    outputs   the names of what is written
+    given     the arrays of each call, of pictures by the names of inputs: one call, or one per channel
+    results   what is written, where pixels of the inputs need some type
+    made      the arrays that are written, of what the calls return and of that type
+    """
+
+    pipeline: pt.Pipeline
+    inputs: Sequence[str]
+    optional: Sequence[str]
+    several: Sequence[str]
+    outputs: Sequence[str]
+    given: Callable[[Mapping[str, list[Picture]]], list[dict[str, Array]]]
+    results: Callable[[np.dtype[Any]], list[Result]]
+    made: Callable[[list[list[Array]], np.dtype[Any]], list[Array]]
+
+
+def job_of_app(app: App, photo: Photo, pipeline: pt.Pipeline) -> Job:
+    """An app that works on pictures says how."""
+    inputs = {i.name: i for i in pipeline.graph.arguments}
+
+    def given(pictures: Mapping[str, list[Picture]]) -> list[dict[str, Array]]:
+        of = {n: arrays(p, photo.takes[n], app.name) for n, p in pictures.items() if n in photo.takes}
+        of |= {n: [array_of_input(p, inputs[n])] for n, p in pictures.items() if n in photo.fixed}
+        for name, other in photo.same.items():
+            of.setdefault(name, of[other])
+        calls = max(len(a) for a in of.values())
+        return [{**photo.fixed, **{name: a[k % len(a)] for name, a in of.items()}} for k in range(calls)]
+
+    def results(deepest: np.dtype[Any]) -> list[Result]:
+        ndim = 3 if photo.gives.channels in ("rgb", "rgba", "bgr") else 2
+        return [Result(PICTURE, _type_of_picture(photo.gives.dtype, deepest), ndim)]
+
+    def made(calls: list[list[Array]], deepest: np.dtype[Any]) -> list[Array]:
+        levels = photo.gives.levels([arrays[0] for arrays in calls])
+        dtype = _type_of_picture(photo.gives.dtype, deepest)
+        shown = levels[..., 0] if levels.shape[2] == 1 else levels
+        return [shown if dtype.kind == "f" else quantized(shown, dtype)]
+
+    optional = [*photo.same, *photo.fixed]
+    several = [name for name, layout in photo.takes.items() if layout.frames]
+    return Job(pipeline, [*photo.takes, *photo.fixed], optional, several, [PICTURE], given, results, made)
+
+
+def _type_of_picture(dtype: str, deepest: np.dtype[Any]) -> np.dtype[Any]:
+    """As deep as the pictures that an app is given, but no deeper than what it computes."""
+    return np.dtype(np.uint8) if np.dtype(dtype).itemsize == 1 else deepest
+
+
+def job_of_pipeline(pipeline: pt.Pipeline) -> Job:
+    """Of a pipeline all inputs are given, and all outputs are written as they are."""
+    inputs = {i.name: i for i in pipeline.graph.arguments}
+    stages = [pipeline.graph.stage[o.stage] for o in pipeline.graph.outputs]
+    outputs = [
+        Result(buffer.removesuffix(".out"), dtype.numpy, stage.ndim)
+        for stage in stages
+        for buffer, dtype in zip(stage.buffers, stage.dtypes, strict=True)
+    ]
+
+    def given(pictures: Mapping[str, list[Picture]]) -> list[dict[str, Array]]:
+        return [{name: array_of_input(p, inputs[name]) for name, p in pictures.items()}]
+
+    names = [r.name for r in outputs]
+    several = [name for name, i in inputs.items() if i.ndim == 4]
+    return Job(pipeline, list(inputs), (), several, names, given, lambda _: outputs, lambda calls, _: calls[0])

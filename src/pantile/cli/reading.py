@@ -1,0 +1,126 @@
+"""Pictures are read as deep as their files have them: with Pillow, deep TIFF with tifffile, arrays with NumPy."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .bits import bits_per_channel, sixteen_bits
+from .optional import pillow, tifffile
+from .picture import Array, Picture
+
+TIFF = (".tif", ".tiff")
+_ORIENTATION = 0x0112  # the tag of Exif and TIFF
+
+
+def read(path: Path) -> Picture:
+    """The picture. Whatever is wrong with the file is told in a sentence."""
+    if not path.exists():
+        raise OSError(f"there is no file {path}")
+    if path.is_dir():
+        raise OSError(f"{path} is a folder, not a picture")
+    if not path.is_file():
+        raise OSError(f"{path} is not a file of pixels that could be read as a whole")
+    values = _loaded(path) if path.suffix.lower() == ".npy" else _decoded(path)
+    if not values.size:
+        raise OSError(f"{path} has no pixels")
+    return Picture(path, values)
+
+
+def _loaded(path: Path) -> Array:
+    try:
+        values = np.load(path, allow_pickle=False)
+    except Exception as error:
+        raise OSError(f"{path} cannot be read as an array of NumPy: {_sentence(error)}") from error
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
+        raise OSError(f"{path} does not hold an array of numbers")
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
+def _decoded(path: Path) -> Array:
+    """What libraries make of the file; they raise all kinds of errors for files that are broken."""
+    library = pillow("reading pictures")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # oddities that do not keep it from being read, and pictures that are large
+            with library.open(path) as image:
+                return _pixels(path, image)
+    except library.UnidentifiedImageError as error:
+        if path.suffix.lower() in TIFF:  # of a kind that Pillow does not have
+            return _deep_tiff(path)
+        raise OSError(f"{path} is not a picture that Pillow can read") from error
+    except library.DecompressionBombError as error:
+        raise OSError(f"{path} is too large: {_sentence(error)}") from error
+    except TooDeep:
+        raise
+    except Exception as error:
+        raise OSError(f"{path} cannot be read: {_sentence(error)}") from error
+
+
+class TooDeep(OSError):
+    """A file with more bits than whatever is installed can read."""
+
+
+def _pixels(path: Path, image: Any) -> Array:
+    """[y, x, channel], as deep as in the file."""
+    bits = bits_per_channel(path, image)
+    if image.mode.startswith("I;16") or (image.mode == "I" and bits <= 16):
+        values = np.asarray(image).astype(np.uint16)
+    elif image.mode in ("I", "F"):
+        values = np.array(image)
+    elif bits <= 8:
+        values = np.asarray(_common(image))
+    elif image.format == "PNG":
+        values = sixteen_bits(path)
+    elif image.format == "TIFF":
+        return _deep_tiff(path)
+    else:
+        raise TooDeep(
+            f"{path} has {bits} bits per channel, of which Pillow reads 8; convert it to PNG or TIFF of 16 bits"
+        )
+    return _upright(values if values.ndim == 3 else values[..., None], image.getexif().get(_ORIENTATION, 1))
+
+
+def _common(image: Any) -> Any:
+    """The image as grey, RGB or RGB with opacity."""
+    if image.mode in ("L", "RGB", "RGBA"):
+        return image
+    clear = image.mode in ("LA", "La", "PA", "RGBa") or "transparency" in image.info
+    return image.convert("RGBA" if clear else "L" if image.mode == "1" else "RGB")
+
+
+def _deep_tiff(path: Path) -> Array:
+    library = tifffile()
+    if library is None:
+        raise TooDeep(f"{path} has pixels that Pillow cannot read; install tifffile: pip install 'pantile[images]'")
+    try:
+        with library.TiffFile(path) as file:
+            page = file.pages[0]
+            values = np.asarray(page.asarray())
+            orientation, planar = page.tags.valueof(_ORIENTATION, 1), page.planarconfig == 2
+    except Exception as error:
+        raise TooDeep(f"{path} cannot be read: {_sentence(error)}") from error
+    if values.ndim == 3 and planar:
+        values = np.moveaxis(values, 0, -1)
+    values = values if values.ndim == 3 else values[..., None]
+    if values.ndim != 3 or values.shape[2] not in (1, 3, 4) or values.dtype.kind not in "biuf":
+        raise TooDeep(f"{path} is not a picture in grey or RGB: it holds {values.dtype}{list(values.shape)}")
+    return _upright(values, orientation)
+
+
+def _upright(a: Array, orientation: int) -> Array:
+    """Cameras that are held upright turn the picture by a note in the file."""
+    if orientation in (5, 6, 7, 8):
+        a = a.swapaxes(0, 1)
+    a = a[:, ::-1] if orientation in (2, 3, 6, 7) else a
+    return a[::-1] if orientation in (3, 4, 7, 8) else a
+
+
+def _sentence(error: Exception) -> str:
+    """What a library says, or else the name of the error."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
