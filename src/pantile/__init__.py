@@ -13,6 +13,9 @@ Indices are in NumPy's order, the last one contiguous. Some names are those of P
 `pt.min`, `pt.abs`, ...), as in NumPy: import the package under a name, not its contents.
 """
 
+from . import linux  # noqa: F401  # first of all: elsewhere, others fail in ways of their own
+
+# isort: split
 from . import autoschedule, machine
 from .analysis.rounding import Rounding
 from .entries import entries
@@ -77,7 +80,7 @@ from .runtime.pool import get_num_threads, set_num_threads
 from .schedule.directives import StageSchedule, on
 from .schedule.schedule import Schedule
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     # what a pipeline is made of

@@ -90,3 +90,23 @@ def test_equal_pipelines_share_their_code() -> None:
     p(img=pixels)
     q(img=pixels)
     assert set(q.timings) == {"key"}
+
+
+def test_compiling_for_arrays_of_which_nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PANTILE_SCHEDULE", raising=False)
+    p = blur()
+    assert p.compile(img=(2, 9)) is p
+    assert p(img=picture(2, 9)).shape == (0, 7)
+
+
+def test_who_finds_the_schedule() -> None:
+    assert blur(schedule="greedy").strategy == pt.autoschedule.Greedy()
+    assert blur(schedule=pt.Schedule(pt.on("across").compute_inline())).strategy is None
+
+
+def test_usual_pictures_have_the_extents_that_inputs_declare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PANTILE_SCHEDULE", raising=False)
+    c, y, x = pt.vars("c y x")
+    planes, f = pt.Input("planes", "float32", shape=(3, None, None)), pt.Func("f")
+    f[c, y, x] = planes[c, y, x] + 1
+    assert "planes 3x1080x1920" in pt.Pipeline(f).explain()

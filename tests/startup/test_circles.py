@@ -11,7 +11,7 @@ import pantile
 
 ROOT = Path(pantile.__file__).parent
 # What only some commands or targets need, and what takes long to import: late, but not for the sake of a circle.
-LATE = {"pantile.backends", "pantile.cli.command", "pantile.cli.pictures"}
+LATE = {"pantile.backends", "pantile.cli.command", "pantile.cli.optional"}
 
 
 def modules() -> dict[str, ast.Module]:
