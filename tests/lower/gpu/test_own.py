@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 import pantile as pt
@@ -47,3 +48,15 @@ def test_rows_of_a_serial_loop_are_not_numbers() -> None:
     (first, *_) = [e for s in walk(made) for e in walk_loads(*(s.indices if isinstance(s, Store) else ()))] or [None]
     assert first is None and any(not isinstance(e.indices[0], Const) for e in all_loads(made) if e.buffer == "rows")
     assert_agrees(p, img=picture(50, 70))
+
+
+def test_a_stage_that_is_in_registers_in_one_place_is_in_memory_in_another() -> None:
+    """The update computes its own part of e in each thread; what the pure definition needs, which a param decides, all
+    threads have. Only the places of the former are counted from where it begins."""
+    x, img, k = pt.Var("x"), pt.Input("img", "int32", ndim=1), pt.Param("k", "bool")
+    e, m = pt.Func("e"), pt.Func("m")
+    e[x] = pt.edge(img)[x]
+    m[x] = e[x - 1] + e[pt.within(pt.cast("int16", k) & 3, 0, 3)]
+    m[x] = m[x] * 100 + e[x + 2]
+    p = pt.Pipeline(m, shape=(1,), target="cuda-sim").with_schedule(pt.Schedule(pt.on("e").compute_at("m", "x_thread")))
+    assert p(img=np.arange(5, 12, dtype=np.int32), k=True) == [(5 + 6) * 100 + 7]
