@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from . import explain
@@ -26,9 +27,11 @@ from .graph.outputs import separate_outputs
 from .graph.show import show
 from .graph.verify import verified, verify
 from .ir.show import show_program
-from .lang.build import build
+from .lang.build import build, counted
 from .lang.func import Func
+from .lang.variables import Param
 from .machine import Machine
+from .parameters import plain
 from .price import Price, limits
 from .reference.evaluate import evaluate
 from .runtime.launched import Launched
@@ -63,6 +66,8 @@ class Pipeline:
               `pantile.target.NAMED`, when only looking at the code.
     """
 
+    _counts: _Counts | None  # where calls say how often steps are applied
+
     def __init__(
         self,
         outputs: Func | Sequence[Func],
@@ -79,8 +84,8 @@ class Pipeline:
     ) -> None:
         name = None if name is None else identifier(name, "a Pipeline")
         options = _options(strict, debug, algebra, target)
-        with rare_collections():
-            self._set(Finding(_prepared(build(outputs, shape, name)), options, schedule, estimates, machine))
+        params = counted(outputs)
+        self._begin(_Counts(params, partial(_built, outputs, shape, name)), options, schedule, estimates, machine)
 
     @classmethod
     def from_graph(
@@ -113,9 +118,47 @@ class Pipeline:
         pipeline._set(finding)
         return pipeline
 
+    def _begin(
+        self, counts: _Counts, options: Options, schedule: Schedule | Strategy | str | None,
+        estimates: Mapping[str, Any] | None, machine: Machine | None,
+    ) -> None:  # fmt: skip
+        counts.own = counts.numbers(dict(zip(counts.names, counts.own, strict=True)) | dict(estimates or {}))
+        graph = counts.graph(counts.own)
+        expected = None if estimates is None else counts.without(estimates, graph)
+        self._set(Finding(graph, options, schedule, expected, machine))
+        if counts.params:
+            self._counts = counts
+            counts.made[counts.own] = self
+
+    def _like(
+        self, options: Options, schedule: Schedule | Strategy | str | None, estimates: Mapping[str, Any] | None,
+        machine: Machine | None,
+    ) -> Pipeline:  # fmt: skip
+        """The same, made or run in another way."""
+        if self._counts is None:
+            return self._of(Finding(self.graph, options, schedule, estimates, machine))
+        pipeline = object.__new__(type(self))
+        pipeline._begin(self._counts.anew(), options, schedule, estimates, machine)
+        return pipeline
+
+    def _member(self, arguments: Mapping[str, Any]) -> tuple[Pipeline, Mapping[str, Any]]:
+        """What runs a call, and its arguments: where these say how often a step is applied, the pipeline of so many."""
+        if self._counts is None:
+            return self, arguments
+        counts, finding = self._counts, self._finding
+        numbers = counts.numbers(arguments)
+        if numbers not in counts.made:
+            asked = None if finding.by_default else finding.asked
+            counts.made[numbers] = self._of(
+                Finding(counts.graph(numbers), self.options, asked, None, finding.machine)
+            )
+        member = counts.made[numbers]
+        return member, counts.without(arguments, member.graph)
+
     def _set(self, finding: Finding) -> None:
         self._finding, self._calls = finding, finding.calls
         self._find, self._run = finding.find, finding.calls.run  # what each call asks of them
+        self._counts = None
         self._usual: Pipeline | None = None  # the same for pictures of a usual size, once somebody has looked at it
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -123,6 +166,11 @@ class Pipeline:
 
         Code for this machine is code for whatever machine it arrives at.
         """
+        if self._counts is not None:
+            raise UserError(
+                f"{self.graph.name} applies a step as often as Param {self._counts.params[0].name!r} says, and cannot "
+                "be copied or sent to another process; make it there, or write a number in pt.iterate"
+            )
         options, f = self.options, self._finding
         target = None if options.target == host() else options.target
         how = (options.strict, options.debug, options.algebra, f.asked, f.estimates, f.machine, f.found)
@@ -144,6 +192,11 @@ class Pipeline:
         try:
             if positional:
                 _by_name(positional)
+            if self._counts is not None:
+                member, given = self._member(arguments)
+                if member is not self:
+                    return member(out=out, num_threads=num_threads, **given)
+                arguments = dict(given)
             results = self._run(arguments, out, num_threads, self._find)
         except THEIRS as error:
             raise of_user(error) from error.__cause__
@@ -152,7 +205,8 @@ class Pipeline:
     def reference(self, /, *positional: Any, **arguments: Any) -> Any:
         """The meaning of the pipeline: the same call, evaluated plainly in NumPy. Slow and right."""
         _by_name(positional)
-        return _single(evaluate(self.graph, *self._calls.check(arguments)))
+        member, given = self._member(arguments)
+        return _single(evaluate(member.graph, *member._calls.check(given)))
 
     def compile(self, /, **arguments: Any) -> Pipeline:
         """Compile now what a call with such arguments would compile, and return the pipeline.
@@ -160,9 +214,12 @@ class Pipeline:
         `p.compile(img=(1080, 1920, 3), gain=1.0)`: a shape stands for an array in C order. Without arguments, the code
         for large arrays in C order is compiled.
         """
-        if arguments:
-            self._finding.find(arguments)
-            self._calls.compile(arguments)
+        member, given = self._member(arguments) if arguments else (self, arguments)
+        if member is not self:
+            member.compile(**given)
+        elif given:
+            self._finding.find(given)
+            self._calls.compile(given)
         else:
             shown = self._shown()
             shown.kernel(shown.variants.usual)
@@ -173,7 +230,8 @@ class Pipeline:
 
         `p.work(img=(1080, 1920, 3), gain=1.0)`: a shape stands for an array.
         """
-        return self._calls.work(arguments)
+        member, given = self._member(arguments)
+        return member._calls.work(given)
 
     def predict(self, /, num_threads: int | None = None, **arguments: Any) -> Price | Launched:
         """How long such a call is predicted to take under the pipeline's schedule, and why; nothing is compiled or run.
@@ -183,16 +241,20 @@ class Pipeline:
         `num_threads=` says otherwise. Of GPUs no time is predicted: the result says which kernels are launched, with
         how many blocks and threads, and what memory they have.
         """
+        member, given = self._member(arguments)
+        if member is not self:
+            return member.predict(num_threads, **given)
         if self.options.target.has_blocks:
-            return self._calls.launched(arguments)
-        self._finding.find(arguments)
+            return self._calls.launched(given)
+        self._finding.find(given)
         machine = self._finding.for_machine
         threads = machine.threads if num_threads is None else checked_num_threads(num_threads)
-        return self._calls.price(arguments, machine, threads)
+        return self._calls.price(given, machine, threads)
 
     def problem(self, /, **arguments: Any) -> Problem:
         """What a strategy is asked about such a call: the stages that are computed, the sizes, the machine."""
-        return self._finding.problem(arguments)
+        member, given = self._member(arguments)
+        return member._finding.problem(given)
 
     # ---- looking inside
 
@@ -250,13 +312,16 @@ class Pipeline:
         about such a call, as `predict` takes it. What bounds it is what takes longest if all else were free.
         `html=FILE` writes it as a page, too, with pictures of the stages, tiles and windows, and the loops.
         """
+        member, given = self._member(arguments) if arguments else (self, arguments)
+        if member is not self:
+            return member.explain(html, **given)
         if self.options.target.has_blocks:
-            return self._explained(self._on_gpu(arguments), html)
-        if arguments:
-            self._finding.find(arguments)
+            return self._explained(self._on_gpu(given), html)
+        if given:
+            self._finding.find(given)
         elif self._looked_at is not self:
             return self._looked_at.explain(html)
-        shown, report, timing = self._shown(), self.report, self._timing(arguments)
+        shown, report, timing = self._shown(), self.report, self._timing(given)
         sort = None if timing is None else self._calls.sort(timing.arguments)
         if sort in self._finding.found:  # calls of other sizes may have another schedule
             shown, report = self._calls.scheduled(sort), self._finding.found[sort].report
@@ -300,7 +365,7 @@ class Pipeline:
         machine: Machine | None = None,
     ) -> Pipeline:  # fmt: skip
         """The same pipeline, run another way; the arguments are those of Pipeline."""
-        return self._of(Finding(self.graph, self.options, schedule, estimates, machine))
+        return self._like(self.options, schedule, estimates, machine)
 
     def with_options(
         self, *, strict: bool | None = None, debug: bool | None = None, algebra: bool | None = None,
@@ -315,7 +380,7 @@ class Pipeline:
             now.algebra if algebra is None else algebra,
         )
         asked = None if finding.by_default else finding.asked  # what runs by default, a target may decide
-        return self._of(Finding(self.graph, options, asked, finding.estimates, finding.machine))
+        return self._like(options, asked, finding.estimates, finding.machine)
 
     def _shown(self) -> Scheduled:
         """What runs, once there is a schedule: one for made-up sizes would not be it."""
@@ -381,6 +446,52 @@ def _llvm(s: Scheduled) -> str:
 
 def _options(strict: bool, debug: bool, algebra: bool, target: str | None) -> Options:
     return Options(target_named("host" if target is None else target), strict, debug, algebra)
+
+
+class _Counts:
+    """How often steps are applied, by Params that calls give; and the pipelines that were made for such numbers."""
+
+    def __init__(self, params: Sequence[Param], build: Callable[[Mapping[str, int]], Graph]) -> None:
+        self.params = params
+        self.names = [p.name for p in params]
+        self.own = tuple(1 if p.default is None else int(p.default) for p in params)  # of the pipeline that is shown
+        self.made: dict[tuple[int, ...], Pipeline] = {}
+        self._build = build
+
+    def anew(self) -> _Counts:
+        """The same, of which nothing is made yet."""
+        counts = _Counts(self.params, self._build)
+        counts.own = self.own
+        return counts
+
+    def graph(self, numbers: tuple[int, ...]) -> Graph:
+        """What is computed for as many steps."""
+        return self._build(dict(zip(self.names, numbers, strict=True)))
+
+    def numbers(self, given: Mapping[str, Any]) -> tuple[int, ...]:
+        """Of a call: its own, or the defaults of the Params."""
+        return tuple(_count(p, given.get(p.name, p.default)) for p in self.params)
+
+    def without(self, given: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
+        """The arguments besides those that nothing but the number of steps is computed from."""
+        unused = set(self.names) - {p.name for p in graph.params}
+        return {name: value for name, value in given.items() if name not in unused}
+
+
+def _count(param: Param, given: Any) -> int:
+    value = plain(given)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= param.dtype.max:
+        says = "is not given" if given is None else f"is {shown(given)}"
+        raise UserError(
+            f"Param {param.name!r} (from {param.where}) says how often pt.iterate applies its step, and {says}; pass a "
+            f"number that is not negative, like {param.name}=3"
+        )
+    return value
+
+
+def _built(outputs: Any, shape: Any, name: str | None, counts: Mapping[str, int]) -> Graph:
+    with rare_collections():
+        return _prepared(build(outputs, shape, name, counts))
 
 
 def _prepared(graph: Graph) -> Graph:

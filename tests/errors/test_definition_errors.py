@@ -230,6 +230,26 @@ def negative_times() -> object:
     return pt.iterate(defined(), lambda f: f, times=-1)
 
 
+@must_fail(r"pt.iterate applies a step as often as Param 'n' says, which is float32; make it int32")
+def times_that_are_a_float() -> object:
+    return pt.iterate(defined(), lambda f: f, times=pt.Param("n", "float32"))
+
+
+@must_fail(r"the state of pt.iterate is <uint8 img\[y, x\]>; with times=Param it is a Func, or a tuple of Funcs")
+def state_that_is_a_value() -> object:
+    return pt.iterate(IMG, lambda f: f[Y, X], times=pt.Param("n", "int32"))  # type: ignore[arg-type, return-value]
+
+
+@must_fail(r"a step of pt.iterate changes what its state is: Func 'v_2' is not of the dimensions and types that ")
+def step_that_changes_the_type() -> object:
+    def step(before: pt.Func) -> pt.Func:
+        v = pt.Func("v")
+        v[Y, X] = pt.cast("int32" if isinstance(before, pt.Input) else "int64", before[Y, X])
+        return v
+
+    return pt.Pipeline(pt.iterate(IMG, step, times=pt.Param("n", "int32", 2)))  # type: ignore[arg-type]
+
+
 @must_fail("step 1 of pt.iterate returned nothing; end it with 'return' and the new Func")
 def step_without_result() -> object:
     return pt.iterate(defined(), lambda f: ANY, times=1)

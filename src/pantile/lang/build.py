@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import UserError, UserTypeError, shown
 from ..expr.build import expr
 from ..expr.nodes import Const, Expr
+from ..forks import Lock
 from ..graph.names import Names
 from ..graph.nodes import Graph, InputInfo, Output, ParamInfo
 from .func import Func
 from .inputs import Extent, Input
+from .iterate import Repeated, apply_steps
 from .scan import scan
 from .tables import Table
 from .translate import Translator
@@ -20,14 +22,30 @@ from .variables import Param, Scalar, known_at_call
 Shape = tuple[Expr, ...]
 
 
-def build(outputs: Func | Sequence[Func], shapes: Any = None, name: str | None = None) -> Graph:
-    """The graph that computes `outputs`.
+_applying = Lock()  # Funcs of steps that are counted at the call are one number's at a time
+
+
+def counted(outputs: Any) -> list[Param]:
+    """The Params that say at the call how often steps are applied."""
+    order = _producers_first(_outputs(outputs))
+    return list({id(f.times): f.times for f in order if isinstance(f, Repeated)}.values())
+
+
+def build(
+    outputs: Func | Sequence[Func], shapes: Any = None, name: str | None = None, counts: Mapping[str, int] | None = None
+) -> Graph:
+    """The graph that computes `outputs`, with as many steps as `counts` says by the name of a Param.
 
     `shapes` is one shape for a single Func, or a sequence with one shape (or None) per output; a shape is a tuple of
     integers and integer expressions. An output without one has the shape of the first declared Input of equal rank.
     """
+    with _applying:
+        return _build(outputs, shapes, name, counts or {})
+
+
+def _build(outputs: Func | Sequence[Func], shapes: Any, name: str | None, counts: Mapping[str, int]) -> Graph:
     funcs = _outputs(outputs)
-    order = _producers_first(funcs)
+    order = apply_steps(lambda: _producers_first(funcs), counts)
     given = _shapes(funcs, [shapes] if isinstance(outputs, Func) else shapes)
     inputs, params = _arguments(order, [e for shape in given if shape is not None for e in shape])
     full = [_default_shape(f, inputs) if s is None else s for f, s in zip(funcs, given, strict=True)]

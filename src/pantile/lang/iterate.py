@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
-from ..errors import UserError
+from ..errors import UserError, here, shown
+from .func import Func, Values
+from .inputs import Input
+from .math import cast as to_type
 from .names import suffixed
+from .variables import Param, Var
 
 State = TypeVar("State")
 
 
-def iterate(state: State, step: Callable[[State], State], times: int) -> State:
+def iterate(state: State, step: Callable[[State], State], times: int | Param) -> State:
     """`step(step(...step(state)))`, `times` of them: a chain of stages, such as the sweeps of a smoother.
 
     A state is a Func (or a tuple of Funcs). Names of Funcs made in the k-th step end in `_k`:
@@ -22,12 +27,100 @@ def iterate(state: State, step: Callable[[State], State], times: int) -> State:
             return v
 
         result = pt.iterate(start, sweep, times=10)      # v_1, v_2, ..., v_10
+
+    A Param says at the call how many there are. The pipeline is then made for each number that it is called with, once,
+    as if that were written here, so there should not be many.
     """
+    if isinstance(times, Param):
+        return cast(State, _repeated(_Steps(state, step), times))
     if isinstance(times, bool) or not isinstance(times, int) or times < 0:
-        raise UserError(f"pt.iterate applies a step {times!r} times; write how often, as a number that is not negative")
-    for k in range(1, times + 1):
-        with suffixed(f"_{k}"):
-            state = step(state)
-        if state is None:
-            raise UserError(f"step {k} of pt.iterate returned nothing; end it with 'return' and the new Func")
-    return state
+        raise UserError(
+            f"pt.iterate applies a step {times!r} times; write how often, as a number that is not negative or a Param"
+        )
+    return cast(State, _Steps(state, step).after(times))
+
+
+class _Steps:
+    """The states before and after each step, as far as somebody has asked."""
+
+    def __init__(self, state: Any, step: Callable[[Any], Any]) -> None:
+        self._step = step
+        self._states = [state]
+
+    def after(self, times: int) -> Any:
+        while len(self._states) <= times:
+            k = len(self._states)
+            with suffixed(f"_{k}"):
+                state = self._step(self._states[-1])
+            if state is None:
+                raise UserError(f"step {k} of pt.iterate returned nothing; end it with 'return' and the new Func")
+            self._states.append(state)
+        return self._states[times]
+
+
+class Repeated(Func):
+    """One Func of the state after as many steps as a Param says: the state after one step stands for it until a
+    pipeline is built for a number."""
+
+    def __init__(self, steps: _Steps, times: Param, which: int | None) -> None:
+        self.steps, self.times, self.which = steps, times, which
+        first = self._state(1)
+        Func.__init__(self, first.name.removesuffix("_1") + "_iterated")
+        self.named, self.helper = False, True
+        self.domain = first.domain
+        self.channels = first.channels
+        self._dims = tuple(Var(d) for d in first.dims)
+        self._types = first.dtypes
+        self._made_at = here()
+        self.apply(1)
+
+    def apply(self, times: int) -> None:
+        """Be the state after so many steps."""
+        state = self._state(times)
+        read = state[self._dims] if state.ndim == len(self._dims) else None
+        values = tuple(read) if isinstance(read, Values) else (read,)
+        types = tuple(v.dtype for v in values if v is not None)
+        if len(types) != len(self._types) or (times and types != self._types):
+            raise UserError(
+                f"a step of pt.iterate changes what its state is: {state} is not of the dimensions and types that "
+                f"the state after one step has; every step must return what it is given",
+                self._made_at,
+            )
+        self.equations, reader, self.used_by = [], self.used_by, None
+        self[self._dims] = tuple(to_type(t, v) for t, v in zip(self._types, values, strict=True))
+        self.equations = [replace(self.equations[0], where=self._made_at)]
+        self.used_by, self.where = reader, self._made_at
+
+    def _state(self, times: int) -> Any:
+        state = self.steps.after(times)
+        state = state if self.which is None else state[self.which]
+        if not isinstance(state, (Func, Input)) or (times and not isinstance(state, Func)):
+            raise UserError(
+                f"the state of pt.iterate is {shown(state)}; with times=Param it is a Func, or a tuple of Funcs"
+            )
+        return state
+
+
+def _repeated(steps: _Steps, times: Param) -> Any:
+    if not times.dtype.is_int:
+        raise UserError(
+            f"pt.iterate applies a step as often as Param {times.name!r} says, which is {times.dtype}; make it int32"
+        )
+    first = steps.after(1)
+    if not isinstance(first, (tuple, list)):
+        return Repeated(steps, times, None)
+    return tuple(Repeated(steps, times, k) for k in range(len(first)))
+
+
+def apply_steps(funcs: Callable[[], list[Func]], counts: Mapping[str, int]) -> list[Func]:
+    """All Funcs that are needed, with each `Repeated` one as the numbers by Param say. What a chain of steps needs,
+    such as another one, is known once that is applied."""
+    applied: set[int] = set()
+    while True:
+        order = funcs()
+        pending = [f for f in order if isinstance(f, Repeated) and id(f) not in applied]
+        if not pending:
+            return order
+        for func in pending:
+            func.apply(counts[func.times.name])
+            applied.add(id(func))
