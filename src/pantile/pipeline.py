@@ -480,13 +480,14 @@ class _Counts:
 
 def _count(param: Param, given: Any) -> int:
     value = plain(given)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= param.dtype.max:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not 0 <= value <= param.dtype.max:
         says = "is not given" if given is None else f"is {shown(given)}"
-        raise UserError(
+        raise (UserError if whole else UserTypeError)(
             f"Param {param.name!r} (from {param.where}) says how often pt.iterate applies its step, and {says}; pass a "
             f"number that is not negative, like {param.name}=3"
         )
-    return value
+    return int(value)
 
 
 def _built(outputs: Any, shape: Any, name: str | None, counts: Mapping[str, int]) -> Graph:

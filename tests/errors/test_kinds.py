@@ -36,6 +36,9 @@ OF_WRONG_TYPE: dict[str, Callable[[], object]] = {
     "a missing input": lambda: pipeline()(),
     "an operand": lambda: IMG[Y, X] + "one",
     "an index": lambda: IMG[Y, 0.5],
+    "an index of an array": lambda: np.arange(9)[IMG[Y, X]],
+    "a Func that is called": lambda: defined()(Y, X),
+    "what is sampled": lambda: pt.sample(IMG[Y, X], Y, X),  # type: ignore[arg-type]
     "an output of a pipeline": lambda: pt.Pipeline("f"),  # type: ignore[arg-type]
     "a pixel type": lambda: pt.cast("string", IMG[Y, X]),
     "an option": lambda: pipeline(strict="yes"),

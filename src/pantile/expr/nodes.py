@@ -25,7 +25,7 @@ from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from ..dataclass import dataclass
-from ..errors import UserError
+from ..errors import UserError, UserTypeError
 from .indexed_array import as_object, is_index, note_index
 from .types import BOOL, INDEX, DType
 
@@ -231,7 +231,9 @@ class Expr(_Notes):
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if is_index(self):
-            raise UserError(f"a NumPy array cannot be read at {self}; make it a table first: pt.table(array)[{self}]")
+            raise UserTypeError(
+                f"a NumPy array cannot be read at {self}; make it a table first: pt.table(array)[{self}]"
+            )
         return as_object(self)
 
     def __len__(self) -> NoReturn:

@@ -47,7 +47,7 @@ class Source(NotAValue):
 
     def __call__(self, *place: object, **_: object) -> NoReturn:
         at = ", ".join(map(str, place)) or "y, x"
-        raise UserError(f"{self} is read in brackets: write {self.name}[{at}]")
+        raise UserTypeError(f"{self} is read in brackets: write {self.name}[{at}]")
 
     def __iter__(self) -> NoReturn:
         raise UserError(f"{self} cannot be iterated over or unpacked; read it at a point, like {self.name}[y, x]")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from ..errors import UserError, here, shown
+from ..errors import UserError, UserTypeError, here, shown
 from .func import Func, Values
 from .inputs import Input
 from .math import cast as to_type
@@ -95,7 +95,7 @@ class Repeated(Func):
         state = self.steps.after(times)
         state = state if self.which is None else state[self.which]
         if not isinstance(state, (Func, Input)) or (times and not isinstance(state, Func)):
-            raise UserError(
+            raise UserTypeError(
                 f"the state of pt.iterate is {shown(state)}; with times=Param it is a Func, or a tuple of Funcs"
             )
         return state
@@ -103,7 +103,7 @@ class Repeated(Func):
 
 def _repeated(steps: _Steps, times: Param) -> Any:
     if not times.dtype.is_int:
-        raise UserError(
+        raise UserTypeError(
             f"pt.iterate applies a step as often as Param {times.name!r} says, which is {times.dtype}; make it int32"
         )
     first = steps.after(1)

@@ -75,7 +75,7 @@ class RDom(NotAValue):
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         place = ", ".join(f"{self}[{k}]" for k in range(len(self)))
-        raise UserError(
+        raise UserTypeError(
             f"{self} is a whole domain, at which no NumPy array can be read; make it a table, and pick coordinates: "
             f"pt.table(array)[{place}]"
         )

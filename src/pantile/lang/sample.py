@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..errors import UserError, shown
+from ..errors import UserError, UserTypeError, shown
 from ..expr.build import expr
 from ..expr.nodes import Expr, ExprLike
 from ..expr.types import FLOAT32
@@ -42,7 +42,7 @@ def sample(source: Input | Func, y: ExprLike, x: ExprLike, *rest: ExprLike, meth
 
 def _check(source: Any, rank: int) -> None:
     if not isinstance(source, (Input, Func)):
-        raise UserError(f"pt.sample reads an Input or a Func, not {shown(source)}; pass it without an index")
+        raise UserTypeError(f"pt.sample reads an Input or a Func, not {shown(source)}; pass it without an index")
     if isinstance(source, Func) and not source.defined:
         raise UserError(f"{source} is sampled before it is defined; define it first, like {source.name}[y, x] = ...")
     if source.ndim != rank:
