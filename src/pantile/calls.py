@@ -163,7 +163,7 @@ class Calls:
             if has_waited:
                 call.clock.note(threads, perf_counter() - start)
             self.latest = call  # for `explain`
-        return self._results(self.outputs, filled, out)
+        return self._results(self.outputs, filled, out, given)
 
     def _by_name(self, inputs: Sequence[AnyArray], numbers: Values) -> dict[str, Any]:
         """The arguments of a call."""

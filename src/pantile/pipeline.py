@@ -185,7 +185,8 @@ class Pipeline:
         """Run the pipeline: `p(img=picture, gain=1.5)` returns an array, or a tuple of arrays for several outputs.
 
         Arrays may have any strides; they are read in place. `out=` takes an array (or a sequence with one per output,
-        None for a new one) of the right shape and type, which is written in place and returned.
+        None for a new one) of the right shape and type, which is written in place and returned. Where arrays are
+        PyTorch's tensors, so are results.
         `num_threads=` overrides `pt.set_num_threads` for this call. Everything is checked before anything is written.
         """
         __tracebackhide__ = True

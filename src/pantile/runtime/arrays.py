@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from sys import modules
 from typing import Any, Protocol
 
-from .arguments import KIND_FLAGS, AnyArray, Array, NDArray, as_array
+from .arguments import KIND_FLAGS, AnyArray, Array, NDArray
+from .given import as_array
 from .outputs import Shape, check_apart, given_outputs, maker, returned
 
 # Of given outputs, if there are any, and inputs: the arrays that are filled, new ones where none are given.
@@ -43,8 +45,10 @@ class Arrays(Protocol):
     def new(self, wanted: Sequence[Array], shapes: Sequence[Shape]) -> New:
         """What makes the arrays for outputs of one kind of call."""
 
-    def results(self, wanted: Sequence[Array], filled: list[AnyArray], out: Any) -> list[Any]:
-        """What callers get: what they gave as `out=`, and new arrays."""
+    def results(
+        self, wanted: Sequence[Array], filled: list[AnyArray], out: Any, given: Mapping[str, Any]
+    ) -> list[Any]:
+        """What callers get: what they gave as `out=`, and new arrays of the kind of what they gave."""
 
     def on_host(self, a: AnyArray) -> NDArray:
         """To be read by NumPy."""
@@ -88,8 +92,8 @@ class NumpyArrays:
         return filled
 
     @staticmethod
-    def results(wanted: Sequence[Array], filled: list[Any], out: Any) -> list[Any]:
-        return filled if out is None else returned(wanted, filled, out)
+    def results(wanted: Sequence[Array], filled: list[Any], out: Any, given: Mapping[str, Any]) -> list[Any]:
+        return filled if out is None and "torch" not in modules else returned(wanted, filled, out, given)
 
     @staticmethod
     def on_host(a: Any) -> NDArray:

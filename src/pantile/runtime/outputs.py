@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -12,7 +12,9 @@ import numpy as np
 from ..errors import UserError, UserTypeError, shown
 from ..parameters import plain
 from ..target import host
-from .arguments import LARGEST_EXTENT, AnyArray, Array, NDArray, check_array, check_unmasked
+from .arguments import LARGEST_EXTENT, AnyArray, Array, NDArray, check_array
+from .given import as_array, check_unmasked
+from .tensors import as_tensor, is_tensor
 
 LARGEST_BYTES = 1 << 47  # what addresses can reach
 _OVERLAP_WORK = 1000  # steps that NumPy may spend on deciding whether two interleaved views share an element
@@ -41,15 +43,22 @@ def as_output(wanted: Array, given: Any, instead: str) -> NDArray | None:
     `instead`: what could be given."""
     if given is None or type(given) is np.ndarray:
         return given
+    if is_tensor(given):
+        return as_array(wanted, given)
     check_unmasked(wanted, given)
     if not issubclass(type(given), np.ndarray):
         raise UserTypeError(f"{wanted.label} cannot be written into {type(given).__name__}; pass {instead} as out=")
     return np.asarray(given)
 
 
-def returned(wanted: Sequence[Array], filled: Sequence[Any], out: Any) -> list[Any]:
-    """What was given as `out=`, and new arrays where nothing was."""
-    return [a if o is None else o for a, o in zip(filled, one_each(wanted, out), strict=True)]
+def returned(wanted: Sequence[Array], filled: Sequence[Any], out: Any, given: Mapping[str, Any]) -> list[Any]:
+    """What callers get: what they gave as `out=`, and new arrays where they gave none, as tensors if they gave some."""
+    outputs = [None] * len(filled) if out is None else one_each(wanted, out)
+    tensors = any(map(is_tensor, (*given.values(), *outputs)))
+    return [
+        o if o is not None else as_tensor(a, w.dtype) if tensors and type(a) is np.ndarray else a
+        for w, a, o in zip(wanted, filled, outputs, strict=True)
+    ]
 
 
 def stated_shape(wanted: Array, shape: tuple[Any, ...]) -> Shape:

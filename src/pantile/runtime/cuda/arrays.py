@@ -3,7 +3,7 @@ already is read in place. Results are of the kind of the first array that was gi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import gcd
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import UserError
-from ..arguments import AnyArray, Array, NDArray, as_array, known_strides
+from ..arguments import AnyArray, Array, NDArray, known_strides
 from ..arrays import New, NumpyArrays
-from ..outputs import Shape, as_output, check_apart, one_each, returned
+from ..given import as_array
+from ..outputs import Shape, as_output, check_apart, one_each
 from .device import device
 from .libraries import view_of
 from .memory import host_array
@@ -66,9 +67,9 @@ class CudaArrays:
         return partial(_filled, wanted, shapes)
 
     @staticmethod
-    def results(wanted: Sequence[Array], filled: list[Any], out: Any) -> list[Any]:
+    def results(wanted: Sequence[Array], filled: list[Any], out: Any, given: Mapping[str, Any]) -> list[Any]:
         made = [a.given if type(a) is View else a for a in filled]
-        return made if out is None else returned(wanted, made, out)
+        return NumpyArrays.results(wanted, made, out, given)
 
     @staticmethod
     def on_host(a: Any) -> NDArray:

@@ -15,8 +15,10 @@ import numpy as np
 
 from ...errors import UserError, UserTypeError
 from ...expr.types import BFLOAT16, DType
-from ..arguments import Array, not_an_array
+from ..arguments import Array
+from ..given import not_an_array
 from ..outputs import Shape
+from ..tensors import check_tensor, is_tensor, plain_tensor
 from . import exchange
 from .device import device
 from .exchange import Exchanged, in_c_order
@@ -55,9 +57,9 @@ def _found(given: Any) -> Library | None:
     kind = type(given)
     if issubclass(kind, np.ndarray):
         return None
-    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
-    if torch is not None and issubclass(kind, getattr(torch, "Tensor", ())):
-        return _torch(torch)
+    cupy = sys.modules.get("cupy")
+    if is_tensor(given):
+        return _torch(sys.modules["torch"])
     if cupy is not None and issubclass(kind, getattr(cupy, "ndarray", ())):
         return _cupy(cupy)
     return OTHERS if hasattr(kind, "__dlpack_device__") or hasattr(given, "__cuda_array_interface__") else None
@@ -103,7 +105,7 @@ class Torch:
     """Tensors."""
 
     def __init__(self, torch: Any) -> None:
-        self._torch, self._tensor = torch, torch.Tensor
+        self._torch = torch
         # What compiled PyTorch itself asks; the public ways take longer to find out about their arguments.
         raw = getattr(torch, "_C", None)
         of_stream = getattr(raw, "_cuda_getCurrentRawStream", None)
@@ -117,22 +119,15 @@ class Torch:
         self._strides: dict[Shape, tuple[int, ...]] = {}  # of arrays in C order, by shape
 
     def view(self, wanted: Array, given: Any) -> View | None:
-        given = self._plain(given)
+        given = plain_tensor(given)
         if not given.is_cuda:
             return None
-        if given.requires_grad:
-            raise UserError(f"{wanted.label} is given a tensor that requires gradients; pass {wanted.name}.detach()")
-        if given.is_neg():
-            raise UserError(f"{wanted.label} is given a negated view; pass {wanted.name}.resolve_neg()")
+        check_tensor(wanted, given)
         kind, address = given.dtype, given.data_ptr()
         if kind not in self._numpy:
             seen_as(wanted, str(kind).removeprefix("torch."))
         key = kind, given.shape, given.stride(), given.get_device(), address % LONGEST_ACCESS
         return View(given, self, self._layouts.get(key) or self._layout(*key, wanted.dtype), address)
-
-    def _plain(self, given: Any) -> Any:
-        """A subclass may say anything of itself; PyTorch's own class says where the memory is."""
-        return given if type(given) is self._tensor else self._tensor.as_subclass(given, self._tensor)
 
     def new(self, wanted: DType, shape: Shape, ordinal: int, stream: int) -> View:
         kind = self._types[wanted.name]

@@ -1,0 +1,58 @@
+"""PyTorch's tensors in the memory of the host: read and written in place as NumPy's arrays, and results as tensors.
+
+PyTorch is not imported here: whoever gives a tensor has done so.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from ..errors import UserError, UserTypeError
+from ..expr.types import BFLOAT16, DType
+from .arguments import Array, NDArray
+
+
+def is_tensor(given: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and issubclass(type(given), getattr(torch, "Tensor", ()))
+
+
+def plain_tensor(given: Any) -> Any:
+    """A subclass may say anything of itself; PyTorch's own class says where the memory is."""
+    own = sys.modules["torch"].Tensor
+    return given if type(given) is own else own.as_subclass(given, own)
+
+
+def check_tensor(wanted: Array, given: Any) -> None:
+    """Refuse a tensor whose memory does not hold its values, or that autograd follows."""
+    if given.requires_grad:
+        raise UserError(f"{wanted.label} is given a tensor that requires gradients; pass {wanted.name}.detach()")
+    if given.is_neg():
+        raise UserError(f"{wanted.label} is given a negated view; pass {wanted.name}.resolve_neg()")
+
+
+def memory_of(wanted: Array, given: Any) -> NDArray:
+    """A tensor as an array, bfloat16 as its bits; what NumPy cannot view is a TypeError or RuntimeError."""
+    tensor = plain_tensor(given)
+    check_tensor(wanted, tensor)
+    name = str(tensor.dtype).removeprefix("torch.")
+    if name != wanted.dtype.name and wanted.kind == "Input":
+        raise UserTypeError(
+            f"{wanted.label} holds {wanted.dtype}, but is given a tensor of {name}; pass "
+            f"{wanted.name}.to(torch.{wanted.dtype}), or declare it with {name!r}"
+        )
+    if name == BFLOAT16.name:
+        tensor = tensor.view(sys.modules["torch"].int16)
+    array: NDArray = tensor.numpy()
+    return array.view(np.uint16) if name == BFLOAT16.name else array
+
+
+def as_tensor(array: NDArray, t: DType) -> Any:
+    """The array as a tensor with the same memory."""
+    torch = sys.modules["torch"]
+    if t is BFLOAT16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
