@@ -113,6 +113,13 @@ def test_without_tifffile_deep_colours_are_refused(monkeypatch: pytest.MonkeyPat
         type_in_file(Path("out.tif"), WORDS, 3, WORDS)
 
 
+def test_white_may_be_zero() -> None:
+    library = pytest.importorskip("tifffile")
+    picture = pixels("uint16", 1)
+    library.imwrite("a.tif", 65535 - picture[..., 0], photometric="miniswhite")
+    np.testing.assert_array_equal(read(Path("a.tif")).values, picture)
+
+
 def test_planes_of_a_tiff() -> None:
     library = pytest.importorskip("tifffile")
     picture = pixels("uint16", 3)
@@ -216,7 +223,8 @@ def test_shapes_that_are_no_pictures(shape: tuple[int, ...], message: str) -> No
 
 def test_floats_become_as_many_bits_as_there_were() -> None:
     levels = np.array([[-0.5, 0, 0.25, 1, 1.5, np.nan]], np.float32)
-    write(Path("a.png"), levels, WORDS)
+    told = write(Path("a.png"), levels, WORDS)
+    assert told[1:] == ["some values are not numbers (NaN), and are written as 0"]
     np.testing.assert_array_equal(read(Path("a.png")).values[0, :, 0], [0, 0, 16384, 65535, 65535, 0])
     assert "values from 0 to 255 are cut off at 0 and 1" in write(Path("b.png"), levels[:, 1:3] * 1020, BYTES)[1]
 

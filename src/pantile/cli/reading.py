@@ -13,7 +13,8 @@ from .optional import pillow, tifffile
 from .picture import Array, Picture
 
 TIFF = (".tif", ".tiff")
-_ORIENTATION = 0x0112  # the tag of Exif and TIFF
+_ORIENTATION = 0x0112  # a tag of Exif and TIFF
+_PHOTOMETRIC = 0x0106  # a tag of TIFF: 0 where the number 0 is white
 
 
 def read(path: Path) -> Picture:
@@ -69,6 +70,8 @@ def _pixels(path: Path, image: Any) -> Array:
     bits = bits_per_channel(path, image)
     if image.mode.startswith("I;16") or (image.mode == "I" and bits <= 16):
         values = np.asarray(image).astype(np.uint16)
+        if image.format == "TIFF" and image.tag_v2.get(_PHOTOMETRIC) == 0:  # Pillow minds it in bytes only
+            values = np.uint16(65535) - values
     elif image.mode in ("I", "F"):
         values = np.array(image)
     elif bits <= 8:

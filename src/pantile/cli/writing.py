@@ -93,10 +93,12 @@ def _oriented(path: Path, array: Array) -> Array:
 
 def _beyond(values: Array) -> list[str]:
     """Floats are taken for brightness from 0 to 1; it is told if they must be something else."""
-    least, most = float(np.min(values)), float(np.max(values))
-    if least >= -1 and most <= 2:
-        return []
-    return [f"values from {least:.4g} to {most:.4g} are cut off at 0 and 1; .tif and .npy files hold them as they are"]
+    numbers = values[~np.isnan(values)]
+    told = ["some values are not numbers (NaN), and are written as 0"] if numbers.size < values.size else []
+    least, most = float(numbers.min(initial=0)), float(numbers.max(initial=0))
+    if least < -1 or most > 2:
+        told += [f"values from {least:.4g} to {most:.4g} are cut off at 0 and 1; .tif and .npy hold them as they are"]
+    return told
 
 
 def _held(suffix: str, ndim: int) -> tuple[str, ...]:
