@@ -13,9 +13,14 @@ Indices are in NumPy's order, the last one contiguous. Some names are those of P
 `pt.min`, `pt.abs`, ...), as in NumPy: import the package under a name, not its contents.
 """
 
-from . import linux  # noqa: F401  # first of all: elsewhere, others fail in ways of their own
+import sys
 
-# isort: split
+if sys.platform != "linux":  # whose system calls threads make; modules would fail in ways of their own
+    raise ImportError(
+        f"Pantile runs on Linux, and this is {sys.platform}; on Windows use WSL, elsewhere a container or a virtual "
+        "machine"
+    )
+
 from . import autoschedule, machine
 from .analysis.rounding import Rounding
 from .entries import entries

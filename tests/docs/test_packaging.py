@@ -7,14 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pantile as pt
+
 ROOT = Path(__file__).parents[2]
 PROJECT = (ROOT / "pyproject.toml").read_text("utf8")
 
 
 def test_the_newest_version_has_its_changes() -> None:
-    version = re.search(r'^version = "(.*)"$', PROJECT, re.MULTILINE)
     versions = re.findall(r"^## \[(\d.*)\]", (ROOT / "CHANGELOG.md").read_text("utf8"), re.MULTILINE)
-    assert version is not None and version[1] == versions[0]
+    assert pt.__version__ == versions[0]
     assert versions == sorted(versions, key=lambda v: [int(n) for n in v.split(".")], reverse=True)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from .version import version
+import pantile as pt
 
 _DESCRIPTION = """\
 Image pipelines as functions of pixel coordinates, compiled to fast native code.
@@ -46,8 +46,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _explained(command: str, run: Callable[[], int]) -> int:
     """Run a subcommand. What a user can mend is said in one line."""
-    import pantile as pt
-
     from ..apps.names import WrongArgument, said
 
     try:
@@ -63,7 +61,7 @@ def _explained(command: str, run: Callable[[], int]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("pantile", description=_DESCRIPTION, formatter_class=_Plain)
     parser.set_defaults(run=None)
-    parser.add_argument("--version", action="version", version=f"pantile {version()}")
+    parser.add_argument("--version", action="version", version=f"pantile {pt.__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="")
     _add_demo(commands)
     _add_run(commands)
@@ -309,5 +307,5 @@ def _devices(_: argparse.Namespace) -> int:
 
 
 def _version(_: argparse.Namespace) -> int:
-    print(f"pantile {version()}")
+    print(f"pantile {pt.__version__}")
     return 0

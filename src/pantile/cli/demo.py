@@ -17,7 +17,6 @@ from .contrast import STRIP, local_contrast
 from .png import Pixels
 from .reading import read
 from .scenery import scenery
-from .version import version
 from .writing import check_place, type_in_file, write
 
 _RUNS = 20
@@ -52,7 +51,7 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
 def _tell(picture: Pixels, source: Path | None, pipeline: pt.Pipeline) -> None:
     height, width, _ = picture.shape
     what = "a picture made up for it" if source is None else str(source)
-    print(f"Pantile {version()}: local contrast of {what}, {width} x {height} RGB")
+    print(f"Pantile {pt.__version__}: local contrast of {what}, {width} x {height} RGB")
     print(f"stages    {' -> '.join(s.name for s in pipeline.graph.stages)}")
     print(f"schedule  strips of {STRIP} rows run in parallel; inside one, stages are computed row by row:")
     for line in repr(pipeline.schedule).splitlines()[1:-1]:
