@@ -179,6 +179,33 @@ def test_a_lane_goes_over_its_columns_one_by_one() -> None:
             assert_agrees(p.with_schedule(pt.Schedule(stage)), img=picture(*size))
 
 
+@pytest.mark.parametrize("inside", [True, False])
+def test_lanes_without_work_read_nothing_that_others_store(inside: bool) -> None:
+    img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
+    r = pt.RDom((0, 3))
+    out[y, x] = 1.0
+    out[y, x] += img[y, x] * r[0]
+    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim")
+    stage = pt.on("out").update().split("y", "yo", "w", 4).split("x", "xo", "lane", 8)
+    order = ("lane", "r.0") if inside else ("r.0", "lane")
+    stage = stage.reorder("yo", "xo", "w", *order).block("yo", "xo").warp("w").lane("lane")
+    for size in ((9, 33), (3, 4)):
+        assert_agrees(p.with_schedule(pt.Schedule(stage)), img=picture(*size))
+
+
+def test_what_the_first_lane_has_stored_is_read_by_it() -> None:
+    img, out = pt.Input("img", "float32", ndim=2), pt.Func("out")
+    r = pt.RDom((0, 3))
+    out[y] = 1.0
+    out[y] += img[y, r[0]]
+    out[y] *= out[y]
+    p = pt.Pipeline(out, shape=(img.shape[0],), target="cuda-sim")
+    stage = pt.on("out").split("y", "yo", "w", 4).block("yo").warp("w")
+    for k in (0, 1):
+        stage = stage.update(k).split("y", "yo", "w", 4).block("yo").warp("w").compute_with("out", "w")
+        assert_agrees(p.with_schedule(pt.Schedule(stage)), img=picture(9, 3))
+
+
 # Sums
 
 

@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...analysis.interval import Scope
-from ...expr.build import minimum, select
+from ...expr.build import broadcast, minimum, select
 from ...expr.linear import Linear, simplify
 from ...expr.nodes import Const, Expr, FromLane, Load, Op, Var, const, neutral, op, var
 from ...expr.types import INDEX
@@ -83,6 +83,7 @@ class _Warp:
         self.parts = set[str]()  # of these, what each lane has values of its own in
         self.spread: dict[int, Exchanged] = {}  # by id of what realizes them, in no lane loop
         self.others: dict[str, list[Access]] = {}  # accesses of what is not the warp's own
+        self.changed = set[str]()  # of these, what it both stores and reads
         self.count = 0
 
     def made(self, named: Named, scope: Scope) -> Stmt:
@@ -100,9 +101,10 @@ class _Warp:
         """What others see, too, and this warp stores: a lane reads of it what it has stored itself, where it has done
         so. Lanes do not wait for each other's stores."""
         for buffer, found in self.others.items():
-            stores = {a.is_store for a in found} == {True, False}
-            if stores and len({self.moved(a) for a in found}) > 1:
-                raise self.refuse(buffer, "one lane would read what another has stored in memory")
+            if {a.is_store for a in found} == {True, False}:
+                self.changed.add(buffer)
+                if len({self.moved(a) for a in found}) > 1:
+                    raise self.refuse(buffer, "one lane would read what another has stored in memory")
 
     def moved(self, a: Access) -> tuple[tuple[int, str], ...]:
         """Which elements of each dim a lane accesses, as far as that depends on its number: so many side by side."""
@@ -171,9 +173,9 @@ class _Warp:
         if not at.decides_alike(s) and any(map(_has_shuffles, inside)):
             buffer = next(i.buffer for i in statements(s) if isinstance(i, Store))
             raise self.refuse(buffer, "a condition that is not the same for all lanes decides about what they exchange")
-        if not (isinstance(s, For) and s.kind is Kind.LANE):
-            return rebuild(s, expressions(s), inside)
-        return self.dissolved(s, at, inside[0])
+        if isinstance(s, For) and s.kind is Kind.LANE:
+            return self.dissolved(s, at, inside[0])
+        return self.with_reads(s, inside, at)
 
     def dissolved(self, s: For, at: At, body: Stmt) -> Stmt:
         extent = simplify(s.extent)
@@ -190,8 +192,36 @@ class _Warp:
         if s.buffer not in self.parts and at.loop is not None and not any(at.differs(i) for i in s.indices):
             return self.combined(s, at)
         if s.buffer in self.own or at.loop is not None and at.all_lanes_work:
-            return s
-        return self.by(self.lane < at.loop.extent if at.loop is not None else self.lane < 1, s)
+            return self.with_reads(s, (), at)
+        guarded = self.with_reads(s, (), at, guarded=True)
+        assert isinstance(guarded, Store)
+        return self.by(self.works(at), guarded)
+
+    def works(self, at: At) -> Expr:
+        """Whether a lane is one of those that store what others see."""
+        return self.lane < 1 if at.loop is None else self.lane < at.loop.extent
+
+    def with_reads(self, s: Stmt, inside: tuple[Stmt, ...], at: At, guarded: bool = False) -> Stmt:
+        return rebuild(s, tuple([self.read(e, at, guarded) for e in expressions(s)]), inside)
+
+    def read(self, e: Expr, at: At, guarded: bool = False) -> Expr:
+        """With loads of what this warp stores by the lane that has stored it, from which others have it. `guarded`:
+        only lanes that store come here."""
+
+        def load(n: Expr) -> Expr | None:
+            if not isinstance(n, Load) or n.buffer not in self.changed:
+                return None
+            if any(at.differs(i) for i in n.indices):
+                return n if guarded or at.all_lanes_work else self.masked(n, self.works(at))
+            if guarded and at.loop is None:
+                return n
+            return FromLane(n.dtype, n.lanes, self.masked(n, self.lane < 1), _ZERO)
+
+        return transform(e, load, concerns=lambda n: not self.changed.isdisjoint(loaded(n)))
+
+    def masked(self, e: Load, condition: Expr) -> Load:
+        mask = broadcast(condition, e.lanes)
+        return replace(e, mask=mask if e.mask is None else mask & e.mask)
 
     def by(self, condition: Expr, s: Store) -> Stmt:
         """A store by some lanes. All of them take part in what it exchanges."""
@@ -211,7 +241,7 @@ class _Warp:
         found = _accumulated(s)
         if found is None:
             raise self.refuse(s.buffer, "lanes would store different values in one place")
-        value, operation = found.term, found.operation
+        value, operation = self.read(found.term, at), found.operation
         if not at.all_lanes_work:
             value = select(self.lane < at.loop.extent, value, neutral(operation, value.dtype))
         lets = [(self.fresh(s.buffer), value)]
