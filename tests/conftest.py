@@ -45,12 +45,18 @@ os.environ["PANTILE_SCHEDULE"] = "plain"
 os.environ["PYTHONWARNINGS"] = "error::UserWarning"
 # Each pass is held to what it guarantees.
 os.environ["PANTILE_VERIFY"] = "1"
+# Formulas in NumPy are for comparison: threads of its BLAS would spin beside other tests, for many times as long as
+# the products take. BLAS reads this when NumPy is imported, which is later.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_compile_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Code compiled by another run must not hide what this one would compile."""
-    os.environ["PANTILE_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    """Code compiled by another run must not hide what this one would compile; the processes of one run share theirs."""
+    run = tmp_path_factory.getbasetemp()
+    cache = (run.parent if "PYTEST_XDIST_WORKER" in os.environ else run) / "cache"
+    cache.mkdir(mode=0o700, exist_ok=True)
+    os.environ["PANTILE_CACHE_DIR"] = str(cache)
 
 
 if LONG:
