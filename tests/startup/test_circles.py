@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -14,25 +15,23 @@ ROOT = Path(pantile.__file__).parent
 LATE = {"pantile.backends", "pantile.cli.command", "pantile.cli.optional"}
 
 
+@functools.cache
 def modules() -> dict[str, ast.Module]:
     files = {".".join(("pantile", *f.relative_to(ROOT).with_suffix("").parts)): f for f in ROOT.rglob("*.py")}
     return {name.removesuffix(".__init__"): ast.parse(f.read_text("utf8")) for name, f in files.items()}
 
 
-MODULES = modules()
-PACKAGES = {name.rpartition(".")[0] for name in MODULES}
-
-
 def imported(name: str) -> Iterator[str]:
     """The modules of ours that a module imports, anywhere in its text."""
-    for node in ast.walk(MODULES[name]):
+    packages = {name.rpartition(".")[0] for name in modules()}
+    for node in ast.walk(modules()[name]):
         if isinstance(node, ast.ImportFrom):
-            around = name if name in PACKAGES else name.rpartition(".")[0]
+            around = name if name in packages else name.rpartition(".")[0]
             base = around.rsplit(".", node.level - 1)[0] if node.level else ""
             source = ".".join(part for part in (base, node.module) if part)
             for a in node.names:
                 full = f"{source}.{a.name}"
-                yield full if full in MODULES else source
+                yield full if full in modules() else source
 
 
 def circle(graph: dict[str, set[str]]) -> list[str]:
@@ -49,13 +48,13 @@ def test_a_circle_is_found() -> None:
 
 
 def test_no_circles() -> None:
-    graph = {name: {m for m in imported(name) if m in MODULES and m != name} for name in MODULES}
+    graph = {name: {m for m in imported(name) if m in modules() and m != name} for name in modules()}
     assert circle(graph) == []
 
 
 def test_imports_are_at_the_top() -> None:
     functions = {
-        f"{name}.{f.name}": f for name, tree in MODULES.items() if name not in LATE
+        f"{name}.{f.name}": f for name, tree in modules().items() if name not in LATE
         for f in ast.walk(tree) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))
     }  # fmt: skip
     inside = [
