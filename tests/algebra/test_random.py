@@ -12,7 +12,7 @@ from pantile.reference import evaluate
 
 from ..autoschedule.problems import MODELS, TINY, problem_of
 from ..fuzz.harness import assert_same, pipeline_of, refused_call
-from ..fuzz.isolate import isolated
+from ..fuzz.isolate import isolated, isolated_together
 from ..fuzz.pipelines import Case, pipelines
 
 
@@ -23,7 +23,7 @@ def test_under_strategies(part: int) -> None:
     def run(case: Case, strategy: str) -> None:
         isolated(lambda: assert_agrees(case, strategy))
 
-    run()
+    isolated_together(run)
 
 
 def assert_agrees(case: Case, strategy: str) -> None:

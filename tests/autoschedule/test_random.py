@@ -13,7 +13,7 @@ from pantile.autoschedule import STRATEGIES
 from pantile.errors import UserError
 from pantile.schedule.schedule import Schedule
 from tests.fuzz.harness import Trial, assert_agrees, pipeline_of, refused_call
-from tests.fuzz.isolate import isolated
+from tests.fuzz.isolate import isolated, isolated_together
 from tests.fuzz.kinds import KINDS
 from tests.fuzz.pipelines import Case, pipelines
 
@@ -49,7 +49,7 @@ def test_legal_and_right(focus: str, name: str) -> None:
     def each(case: Case, machine: object, threads: int) -> None:
         isolated(lambda: run(case, machine, threads))
 
-    each()
+    isolated_together(each)
 
 
 def refused(case: Case, schedule: Schedule) -> bool:

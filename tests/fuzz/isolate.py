@@ -13,12 +13,19 @@ from typing import BinaryIO
 
 from pantile.kept import NotFound
 
+from ..long import LONG
+
 _SECONDS = 60
 _PATIENCE = 4  # times as long by the clock, for what waits and what runs beside others
+_is_shared = False  # whether this process is the child of a whole test
 
 
 def isolated(check: Callable[[], None]) -> None:
     """Run `check` in a child process; raise AssertionError if it fails in any way."""
+    if _is_shared:
+        _limit(_SECONDS)
+        check()
+        return
     child, reader = forked(lambda pipe: pickle.dump(_failure(check), pipe), _SECONDS)
     with os.fdopen(reader, "rb") as pipe:
         data = pipe.read()
@@ -28,6 +35,24 @@ def isolated(check: Callable[[], None]) -> None:
     failure = pickle.loads(data)
     if failure is not None:
         raise AssertionError(failure)
+
+
+def isolated_together(test: Callable[[], None]) -> None:
+    """Run a test of many cases, each of them `isolated`, in one child: a large process takes as long to fork as a small
+    case takes to compile. If that fails, each case has a child of its own, and Hypothesis can tell which one it is."""
+    if LONG:
+        return test()
+    try:
+        isolated(lambda: _shared(test))
+    except AssertionError as failure:
+        test()
+        raise AssertionError(f"fails only where cases share a process: {failure}") from None
+
+
+def _shared(test: Callable[[], None]) -> None:
+    global _is_shared
+    _is_shared = True
+    test()
 
 
 def forked(work: Callable[[BinaryIO], None], seconds: int) -> tuple[int, int]:
@@ -44,13 +69,18 @@ def forked(work: Callable[[BinaryIO], None], seconds: int) -> tuple[int, int]:
         os.close(reader)
         for limit in (signal.SIGPROF, signal.SIGALRM):
             signal.signal(limit, signal.SIG_DFL)  # whatever whoever started the tests makes of them
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-        signal.alarm(_PATIENCE * seconds)
+        _limit(seconds)
         warnings.simplefilter("error", NotFound)  # a search that fails is no reason to compute plainly here
         with os.fdopen(writer, "wb") as pipe:
             work(pipe)
     finally:
         os._exit(0)  # without the clean-up that belongs to the parent
+
+
+def _limit(seconds: int) -> None:
+    """Have this process end after so many seconds of the processor from now on."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.alarm(_PATIENCE * seconds)
 
 
 def ended(child: int) -> tuple[str, str | None]:

@@ -11,7 +11,7 @@ from pantile.target import host
 from .copies import changed, copies, in_panels, with_copies
 from .draws import Draw, Drawer
 from .harness import Trial, assert_agrees, pipeline_of
-from .isolate import isolated
+from .isolate import isolated, isolated_together
 from .kinds import KINDS
 from .pipelines import Case, pipelines
 from .schedules import schedules
@@ -41,4 +41,4 @@ def test_copies_change_no_values(focus: str, verbs: tuple[str, ...]) -> None:
     def each(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial))
 
-    each()
+    isolated_together(each)

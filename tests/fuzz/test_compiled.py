@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from .harness import Trial, assert_agrees, trials
 from .interior import interior_pipelines
-from .isolate import isolated
+from .isolate import isolated, isolated_together
 from .kinds import KINDS
 from .pipelines import pipelines
 
@@ -28,7 +28,7 @@ def test_random_schedules(focus: str, floats: str, part: int) -> None:
     def run(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial))
 
-    run()
+    isolated_together(run)
 
 
 @pytest.mark.parametrize("focus", KINDS)
@@ -38,7 +38,7 @@ def test_default_schedules(focus: str) -> None:
     def run(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial))
 
-    run()
+    isolated_together(run)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -48,7 +48,7 @@ def test_interiors(part: int) -> None:
     def run(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial))
 
-    run()
+    isolated_together(run)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -60,7 +60,7 @@ def test_checked_accesses(part: int) -> None:
     def run(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial, debug=True))
 
-    run()
+    isolated_together(run)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -72,7 +72,7 @@ def test_guarded_inputs(part: int) -> None:
     def run(trial: Trial, at_end: bool) -> None:
         isolated(lambda: assert_agrees(trial, guard="end" if at_end else "start"))
 
-    run()
+    isolated_together(run)
 
 
 def test_a_wrong_result_is_shown_as_python() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, seed, settings
 from pantile.errors import UserError
 
 from .harness import Trial, assert_agrees, pipeline_of, refused_late, trials
-from .isolate import isolated
+from .isolate import isolated, isolated_together
 from .kinds import KINDS
 from .pipelines import pipelines
 
@@ -26,7 +26,7 @@ def test_random_schedules(focus: str, part: int) -> None:
     def run(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial))
 
-    run()
+    isolated_together(run)
 
 
 @pytest.mark.parametrize("focus", KINDS)
@@ -37,7 +37,7 @@ def test_default_schedules(focus: str) -> None:
     def run(trial: Trial) -> None:
         isolated(lambda: assert_agrees(trial))
 
-    run()
+    isolated_together(run)
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -50,7 +50,7 @@ def test_ptx(part: int) -> None:
     def run(trial: Trial) -> None:
         isolated(lambda: assert_assembles(trial))
 
-    run()
+    isolated_together(run)
 
 
 def assert_assembles(trial: Trial) -> None:
