@@ -9,7 +9,7 @@ import pytest
 
 import pantile as pt
 from pantile.apps import APPS
-from pantile.autoschedule import STRATEGIES, Auto
+from pantile.autoschedule import STRATEGIES, Auto, Problem
 from pantile.autoschedule.auto import _SOURCES, AS_DEAR, _Search
 from pantile.autoschedule.search.bands import bands
 from pantile.autoschedule.search.cells import cells
@@ -342,13 +342,17 @@ def moved(turn: bool) -> pt.Pipeline:
     return pt.Pipeline(out, shape=img.shape)
 
 
+def _lanes(chain: pt.StageSchedule) -> int:
+    return next(int(d.args[1]) for d in chain.directives if d.verb == "vectorize")
+
+
 def test_what_turns_a_picture_goes_by_tiles() -> None:
     found = {}
     for turn in (True, False):
         problem = problem_of(moved(turn), ORDINARY, img=(2000, 3000, 3), m=(2, 2))
         found[turn] = repr(Auto().find(problem).schedule.on("out"))
         plain = pt.Schedule(pt.on("img_edge").compute_inline(), pt.on("out").compute_root())
-        assert (in_tiles(problem, plain, "out") is not None) == turn
+        assert [_lanes(s.on("out")) for s in in_tiles(problem, plain, "out")] == ([8, 4] if turn else [])
     assert f'.split("y", "y_o", "y_i", {ROWS})' in found[True]
     assert f'.split("x", "x_o", "x_i", {COLUMNS})' in found[True]
     assert f'"x_i", {COLUMNS})' not in found[False]
@@ -360,7 +364,43 @@ def test_a_number_is_no_picture_that_is_turned() -> None:
     total[()] = pt.sum(pt.edge(img)[r[0] - r[1], r[1] // 2], over=r)
     problem = problem_of(pt.Pipeline(total, shape=(), strict=True), ORDINARY, img=(400, 600))
     start = STRATEGIES["naive"]().find(problem).schedule
-    assert in_tiles(problem, start, problem.graph.stages[-1].name) is None
+    assert list(in_tiles(problem, start, problem.graph.stages[-1].name)) == []
+
+
+# ---- places that data decide
+
+
+def called(name: str) -> Problem:
+    """What `auto` is asked by a call of an app on two cores, which knows how many channels pixels have."""
+    two = replace(ORDINARY, cores=2, threads=2)
+    return replace(APPS[name].build().problem(**APPS[name].sizes["paper"]), machine=two)
+
+
+def test_rows_that_share_nothing_that_is_known_are_not_computed_side_by_side() -> None:
+    found = Auto().find(called("colour_table")).schedule
+    assert _lanes(found.on("out")) == 8 and '"y_r"' not in repr(found.on("out"))
+
+
+def test_a_lens_is_undone_in_tiles_of_short_vectors() -> None:
+    found = Auto().find(called("undistort")).schedule
+    assert _lanes(found.on("out")) == 8 and f'"x_o", "x_i", {COLUMNS})' in repr(found.on("out"))
+
+
+def test_what_was_proposed_wins_if_others_promise_less_than_prices_are_wrong_by() -> None:
+    """Which they are where elements are gathered."""
+    gathering, streaming = called("colour_table"), problem_of(two_outputs(), ORDINARY, img=(2000, 2000))
+    for problem, part, wins in ((gathering, 0.98, False), (gathering, 0.96, True), (streaming, 0.98, True)):
+        search = _Search(problem, steps=0, worth=0.03)
+        least = min(search.proposed, key=lambda c: c.seconds)
+        other = Candidate("other", pt.Schedule(), replace(least.price, seconds=part * least.price.seconds))
+        assert (search._cheapest([*search.proposed, other]) is other) == wins
+
+
+def test_what_covers_a_whole_dim_does_not_become_longer() -> None:
+    schedule = pt.Schedule(pt.on("out").vectorize("x", 8).unroll("c", 3))
+    factors = {(d.verb, d.args[1]) for _, s in resizings(schedule, lambda name: {"x": 100, "c": 3})
+               for d in s.on("out").directives}  # fmt: skip
+    assert factors == {("vectorize", n) for n in (4, 16)} | {("unroll", 3)}
 
 
 # ---- rows that are asked for early

@@ -125,6 +125,42 @@ def test_small_elements_are_gathered_by_words_where_there_is_an_instruction(dtyp
     assert looked_up.with_schedule(schedule, machine=N1).predict(img=SHAPE, num_threads=1).causes.gathers == 0
 
 
+def coloured(channels: int, dtype: str = "float32") -> pt.Pipeline:
+    """Colours that a table has for grey levels."""
+    c = pt.Var("c")
+    img, table = pt.Input("img", "uint8", ndim=2), pt.Input("table", dtype, shape=(256, 1000, channels))
+    out = pt.Func("out")
+    out[Y, X, c] = table[img[Y, X], img[Y, X], c]
+    return pt.Pipeline(out, shape=(*img.shape, channels))
+
+
+def test_channels_at_a_place_that_data_decides_are_loaded_at_once() -> None:
+    def gathered(channels: int, dtype: str, lanes: int = 8) -> float:
+        chain = pt.on("out").vectorize("x", lanes).unroll("c", channels).reorder("y", "x", "c", "c_u", "x_v")
+        p = coloured(channels, dtype).with_schedule(pt.Schedule(chain), machine=N1)
+        return p.predict(img=SHAPE, table=(256, 1000, channels), num_threads=1).causes.gathers
+
+    assert gathered(4, "float32") == 0 < gathered(1, "float32")
+    assert gathered(3, "float32") == pytest.approx(gathered(1, "float32"))  # a run of two, and the third one
+    assert gathered(1, "uint8") == 0 < gathered(3, "uint8") < gathered(3, "uint8", lanes=32)
+
+
+def test_channels_share_the_lines_that_they_are_in() -> None:
+    chain = pt.on("out").vectorize("x", 8).unroll("c", 4).reorder("y", "x", "c", "c_u", "x_v")
+    p = coloured(4).with_schedule(pt.Schedule(chain), machine=N1)
+    found = p.predict(img=SHAPE, table=(256, 1000, 4), num_threads=1)
+    assert sum(found.bytes) < 2 * SHAPE[0] * SHAPE[1] * N1.l1.line
+
+
+def test_where_coordinates_lead_neighbours_lead_to_neighbours() -> None:
+    img, out = pt.Input("img", "uint8", ndim=2), pt.Func("out")
+    far = (Y * Y + X * X) * 1e-6
+    row, column = (pt.cast("int32", pt.floor(e * (1 - far))) for e in (Y, X))
+    out[Y, X] = pt.edge(img)[row, column]
+    found = price(pt.Pipeline(out, shape=img.shape), pt.on("img_edge").compute_inline(), pt.on("out").vectorize("x", 8))
+    assert sum(found.bytes[1:]) < 0.1 * SHAPE[0] * SHAPE[1] * N1.l1.line
+
+
 def test_one_instruction_gathers_what_data_decide_not_what_is_rounded() -> None:
     table = pt.table(np.arange(4096, dtype=np.int32) % 97)
     gathered = pointwise(lambda img: img[Y, pt.within(table[X], 0, 97)] + 1)

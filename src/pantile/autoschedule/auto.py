@@ -64,6 +64,7 @@ Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
 _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
     (Naive, inf), (Greedy, inf), (Reuse, 128), (Kernel, 128),
 )  # fmt: skip
+GATHERED = 0.1  # the part of the time that is spent on elements at places that data decide, where it is much
 SMALL = 1.5  # times as long as a call that does nothing: what takes no longer is not searched for
 MANY = 4  # dear stages of a kind
 LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes, "boxes": boxes}
@@ -138,7 +139,7 @@ class _Search:
         found = [*self.proposed, *(s.candidate for s in rolled), *self._in_strips()]
         if rolled and "descent" not in self.without:
             found.append(self.descent.descended(self._start(rolled)).candidate)
-        best = self._joined(found, min(found, key=lambda c: c.seconds))
+        best = self._joined(found, self._cheapest(found))
         best = self._improved(best, partial(self._crossed, found))
         for kind in LOOPS:
             best = self._in_other_loops(best, kind)
@@ -169,6 +170,13 @@ class _Search:
         """The cheapest; of those that are as good as that the one with the fewest groups, which can be cut again."""
         least = min(s.candidate.seconds for s in rolled)
         return min((s for s in rolled if s.candidate.seconds * (1 - self.worth) <= least), key=lambda s: len(s.rolls))
+
+    def _cheapest(self, found: list[Candidate]) -> Candidate:
+        """The cheapest of all. Where elements are gathered, whose prices are less certain, what was proposed wins, unless
+        another one is cheaper by more than that."""
+        proposed, other = (min(of, key=lambda c: c.seconds) for of in (self.proposed, found))
+        doubt = self.worth if proposed.price.causes.gathers > GATHERED * proposed.price.causes.seconds else 0.0
+        return other if other.seconds < proposed.seconds * (1 - doubt) else proposed
 
     # ---- crossing and resizing
 
@@ -233,9 +241,14 @@ class _Search:
     def _resized(self, best: Candidate) -> Iterator[tuple[str, Schedule]]:
         may_matter = self._may_matter(best)
         together = {name: (g.root, *g.members) for g in groups_of(best.schedule) for name in (g.root, *g.members)}
-        for stage, schedule in resizings(best.schedule) if "resizing" not in self.without else ():
+        for stage, schedule in resizings(best.schedule, self._extents) if "resizing" not in self.without else ():
             if may_matter(together.get(stage, (stage,))):
                 yield f"{best.name}, {stage} resized", schedule
+
+    def _extents(self, name: str) -> dict[str, int]:
+        """Of the dims of a stage; of none, if it is one that a schedule makes."""
+        stage = self.problem.graph.stage.get(name)
+        return {} if stage is None else dict(zip(stage.dims, self.problem.facts.extents(name), strict=True))
 
     def _dear(self, best: Candidate, ingredient: str) -> list[str]:
         """Stages of the pipeline, not copies that a schedule makes, that an ingredient is tried on, producers first."""
@@ -281,9 +294,10 @@ class _Search:
     def _in_tiles(self, best: Candidate) -> Candidate:
         """With dear stages that turn pictures in tiles, where these are not much more work: what moves is not known."""
         for name in self._dear(best, "turned"):
-            schedule = in_tiles(self.problem, best.schedule, name)
-            found = self.priced.candidate(f"{best.name}, {name} in tiles", schedule) if schedule is not None else None
-            if found is not None and _work(found) <= _work(best) * (1 + MORE_WORK):
+            ways = [self.priced.candidate(f"{best.name}, {name} in tiles", schedule)
+                    for schedule in in_tiles(self.problem, best.schedule, name)]  # fmt: skip
+            found = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
+            if _work(found) <= _work(best) * (1 + MORE_WORK):
                 best = found
         return best
 

@@ -9,23 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..dataclass import dataclass
 from ..expr.linear import Linear, linear
 from ..expr.nodes import Load
-from ..expr.types import DType
+from ..expr.runs import Run
+from ..expr.runs import runs as cut
 
-_RUN_BYTES = 16  # a vector register
-_LEAST_BYTES = 4  # narrower elements take longer to take apart than to load, but for the bytes of a pixel
-_PIXELS = (4, 3)  # of so many bytes
 Family = tuple[object, ...]
-
-
-@dataclass(frozen=True)
-class Run:
-    """Neighbouring offsets, from the first on."""
-
-    first: int
-    width: int
 
 
 def places(load: Load) -> Linear:
@@ -41,30 +30,10 @@ def family(load: Load) -> Family:
 
 def runs(loads: Iterable[Load]) -> dict[Family, dict[int, Run]]:
     """Per family of these gathers, the run that serves each offset."""
-    offsets: dict[Family, set[int]] = {}
-    widths: dict[Family, tuple[int, ...]] = {}
+    together: dict[Family, list[Load]] = {}
     for load in loads:
-        offsets.setdefault(family(load), set()).add(places(load).constant)
-        widths[family(load)] = _widths(load.dtype, load.lanes)
-    return {f: _cover(sorted(found), widths[f]) for f, found in offsets.items()}
-
-
-def _widths(t: DType, lanes: int) -> tuple[int, ...]:
-    """How many elements a run may have, the most first."""
-    if t.bytes == 1 and not t.is_bool:
-        return _PIXELS if lanes % 2 == 0 else ()  # two lanes at a time
-    widest = _RUN_BYTES // t.bytes
-    if t.bytes < _LEAST_BYTES or lanes % widest:
-        return ()
-    return tuple(1 << k for k in range(widest.bit_length() - 1, 0, -1))
-
-
-def _cover(offsets: list[int], widths: tuple[int, ...]) -> dict[int, Run]:
-    """Cut gapless stretches into the longest runs that there may be."""
-    found: dict[int, Run] = {}
-    for first in offsets:
-        if first in found:
-            continue
-        width = next((n for n in widths if all(first + k in offsets for k in range(n))), 1)
-        found |= {first + k: Run(first, width) for k in range(width)}
-    return found
+        together.setdefault(family(load), []).append(load)
+    return {
+        f: cut((places(load).constant for load in found), found[0].dtype, found[0].lanes)
+        for f, found in together.items()
+    }

@@ -14,6 +14,7 @@ from ..errors import InternalError
 from ..expr.congruence import ANY, Class
 from ..expr.linear import Linear, linear
 from ..expr.nodes import Broadcast, Cast, Const, Expr, Load, Op, Shuffle
+from ..expr.runs import Run
 from ..expr.types import UINT8, DType
 from ..expr.visit import loaded, names
 from ..ir.atomic import combined
@@ -21,7 +22,7 @@ from ..ir.nodes import Manner, Prefetch, Store
 from ..target import Target
 from .checks import check_access
 from .context import Context
-from .gathers import Run, places
+from .gathers import places
 from .nesting import hidden
 from .places import LONGEST
 from .rounding import bfloat_bits, bfloat_from_bits

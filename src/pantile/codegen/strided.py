@@ -16,6 +16,7 @@ from typing import TypeVar
 from ..cached import cached_property
 from ..dataclass import dataclass
 from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, const
+from ..expr.runs import Run
 from ..expr.visit import key, walk
 from ..ir.nodes import For, If, Stmt
 from ..ir.visit import children, expressions
@@ -88,13 +89,13 @@ class Groups:
         self._windows: dict[tuple[_Family, int], dict[int, int]] = {}
 
     @cached_property
-    def _runs(self) -> dict[gathers.Family, dict[int, gathers.Run]]:
+    def _runs(self) -> dict[gathers.Family, dict[int, Run]]:
         return gathers.runs(load for load in _certain_loads(self._stmt) if affine(load.indices[0]) is None)
 
-    def run(self, load: Load) -> gathers.Run:
+    def run(self, load: Load) -> Run:
         """The neighbouring gathers that include this one, all of them certain."""
         offset = gathers.places(load).constant
-        return self._runs.get(gathers.family(load), {}).get(offset, gathers.Run(offset, 1))
+        return self._runs.get(gathers.family(load), {}).get(offset, Run(offset, 1))
 
     @cached_property
     def _offsets(self) -> dict[_Family, set[int]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from math import ceil, floor, inf, prod
 from operator import add, itemgetter
 
+from ..expr.runs import runs
 from ..machine.description import Machine
 from .inner import Inner
 from .layout import memory_strides
@@ -13,10 +15,12 @@ from .nest import Nests
 from .reads import Access, Box, Reads
 from .sized import Leaf
 
-RUN_BYTES = 16  # of neighbours that one load of an element brings along
-GATHERED_BYTES = 8  # the same, if one instruction loads all lanes
-LEAST_OF_A_RUN = 4  # bytes of elements of which several are loaded at once, but for the bytes of a pixel
+GATHERED_BYTES = (4, 8)  # of a lane, if one instruction loads all lanes
+LEAST_OF_A_RUN = 4  # bytes of elements that vectors take as they are
 OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: to find, load and put a small element to others, or to load a run
+OF_A_PIXEL = 2.3  # times as long as one element: it has two loads, and its bytes meet in general registers
+FEW_LANES = 8  # whose addresses general registers hold; those of others are stored, and loaded again
+AGAIN, AGAIN_OF_A_PIXEL = 0.2, 1.0  # what that takes, of the time of an element
 OF_A_LOOKUP = 1.7  # the same, per lane of an instruction that loads all
 OF_A_PART = 4  # more of them, per vector of words of which small elements are a part
 MOST_CHANNELS = 8  # elements of a pixel, at most
@@ -154,36 +158,68 @@ class Accesses:
         return any(s and not (1 / s).is_integer() and not s.is_integer() for s in slopes)
 
     def _gather(self, family: Sequence[Access], part: float, unit: str) -> None:
-        """Neighbours at places that data decides, lane by lane: each lane's run at once, transposed in registers, or
-        one by one; of small ones, words are put together in general registers, while vectors do other things."""
-        costs = self.machine.costs
-        count = self.inner.lanes * self.inner.copies(frozenset(v for a in family for v in a.variables)) * part
-        size, every = family[0].dtype.bytes, len(family)
-        looked_up = unit == "loads" and not family[0].decided.isdisjoint(self.inner.across)  # not by rounding alone
+        """Neighbours at places that data decides, lane by lane."""
+        apart, offsets = self._offsets(family)
+        count = self.inner.lanes * apart * part
         if self.inner.lanes == 1:
-            setattr(self, unit, getattr(self, unit) + count * every)
-            self.instructions += count * every
-        elif costs.lookup and looked_up and (every * size <= GATHERED_BYTES if size >= LEAST_OF_A_RUN else every == 1):
-            self.gathers += count * costs.lookup
-            self.instructions += count * OF_A_LOOKUP
-            self.shuffles += count * (every - 1) / self.inner.lanes * every * costs.shuffle
-            if size < LEAST_OF_A_RUN:  # a word, of which they are a part
-                vectors = count * 8 * LEAST_OF_A_RUN / self.machine.vector_bits
-                self.shuffles += vectors * OF_A_PART * costs.shuffle
-                self.instructions += vectors * OF_A_PART
-        elif every == 1 or 1 < size < LEAST_OF_A_RUN:
-            self.by_element = True
-            if size < LEAST_OF_A_RUN:
-                setattr(self, unit, getattr(self, unit) + count * every)
-                self.instructions += count * every * OF_A_SMALL_ONE
+            setattr(self, unit, getattr(self, unit) + count * len(offsets))
+            self.instructions += count * len(offsets)
+            return
+        by_data = not family[0].decided.isdisjoint(self.inner.across)  # not by rounding alone
+        dtype = family[0].dtype
+        widths = Counter(run.width for run in set(runs(offsets, dtype, self.inner.lanes).values()))
+        for width, number in widths.items():
+            if by_data and unit == "loads" and self._is_looked_up(width, dtype.bytes):
+                self._look_up(count * number, width, dtype.bytes)
             else:
-                self.gathers += count * every * costs.gather
-                self.instructions += 3 * count * every
+                self._load_runs(count * number, width, dtype.bytes, unit, by_data)
+
+    def _offsets(self, family: Sequence[Access]) -> tuple[int, set[int]]:
+        """How many copies read at places that data decides for each, and where all others do, beside the first."""
+        loops, strides = self.inner.loops, memory_strides(self.nests, family[0].source)
+        variables = frozenset(v for a in family for v in a.variables)
+        moved = [n for n in self.inner.copied if not variables.isdisjoint(loops.of[n])]
+        steady = [n for n in moved if all(_is_steady(a, loops.of[n]) for a in family)]
+        apart = prod(loops.trips(n) for n in moved if n not in steady)
+        return apart, {
+            floor(sum((f.low + by) * stride for f, by, stride in zip(a.forms, move, strides, strict=True)))
+            for a in family for move in self._moved(a, steady)
+        }  # fmt: skip
+
+    def _is_looked_up(self, width: int, size: int) -> bool:
+        """Whether one instruction loads runs of all lanes: codegen/memory has the same rule."""
+        is_possible = width * size in GATHERED_BYTES or width == 1 and size < LEAST_OF_A_RUN
+        return self.machine.costs.lookup is not None and is_possible
+
+    def _look_up(self, count: float, width: int, size: int) -> None:
+        costs = self.machine.costs
+        self.gathers += count * (costs.lookup or 0.0)
+        self.instructions += count * OF_A_LOOKUP
+        self.shuffles += count * (width - 1) / self.inner.lanes * width * costs.shuffle
+        if size < LEAST_OF_A_RUN:  # a word, of which they are a part
+            vectors = count * 8 * LEAST_OF_A_RUN / self.machine.vector_bits
+            self.shuffles += vectors * OF_A_PART * costs.shuffle
+            self.instructions += vectors * OF_A_PART
+
+    def _load_runs(self, count: float, width: int, size: int, unit: str, by_data: bool) -> None:
+        """Each lane's run at once, transposed in registers, or an element by itself; of small ones, words are put
+        together in general registers, while vectors do other things."""
+        costs = self.machine.costs
+        if width > 1 or size < LEAST_OF_A_RUN:
+            setattr(self, unit, getattr(self, unit) + count)
+        stored = max(0.0, 1 - FEW_LANES / self.inner.lanes) if by_data else 0.0
+        if width > 1:
+            self.instructions += count * (OF_A_RUN + width / 2)
+            self.shuffles += count * width / 2 * costs.shuffle
+            of_pixels = OF_A_PIXEL + stored * AGAIN_OF_A_PIXEL if by_data else 0.0
+            self.gathers += count * costs.gather * (of_pixels if size < LEAST_OF_A_RUN else stored * AGAIN)
+            return
+        self.by_element = True
+        if size < LEAST_OF_A_RUN:
+            self.instructions += count * OF_A_SMALL_ONE
         else:
-            runs = ceil(every * size / RUN_BYTES)
-            setattr(self, unit, getattr(self, unit) + count * runs)
-            self.instructions += count * (runs * OF_A_RUN + every / 2)
-            self.shuffles += count * every / 2 * costs.shuffle
+            self.gathers += count * costs.gather * (1 + stored * AGAIN)
+            self.instructions += 3 * count
 
     def _places(self, a: Access) -> list[tuple[float, ...]]:
         """Where the copies of an unrolled loop read or write; nowhere, if that does not change in the loop."""
@@ -274,3 +310,9 @@ class Accesses:
             fastest = loops.fastest[n]
             total += step[fastest] or sum(step.values()) / loops.extents[fastest]
         return total
+
+
+def _is_steady(a: Access, variables: frozenset[str]) -> bool:
+    """Whether an access moves by a constant with some variables, wherever it is."""
+    rounded = any(f.rounded and any(f.slope(v) for v in variables) for f in a.forms)
+    return variables.isdisjoint(a.decided) and not rounded

@@ -14,7 +14,7 @@ from ..dataclass import value
 from ..expr.linear import linear
 from ..expr.nodes import Cast, Expr, Load, Number, Op
 from ..expr.types import DType
-from ..expr.visit import key, loaded, names, walk, walk_values
+from ..expr.visit import Key, key, loaded, names, walk, walk_loads, walk_values
 from ..graph.nodes import Definition, Stage
 from .branches import Branches, Conditions
 from .forms import NOTHING, Form, Slopes, index_form
@@ -37,6 +37,8 @@ class Access:
     family: tuple[object, ...]  # the same for those that differ by constants alone
     variables: frozenset[str]  # of loops, that it depends on
     decided: frozenset[str]  # of these, those on which it depends where data are read
+    origins: tuple[frozenset[Key], ...]  # of each index, what is loaded for it
+    is_smooth: bool  # all that is loaded for its indices is the same everywhere
     rounded: bool  # some of its indices are
     share: Callable[[frozenset[str]], float] | None  # of the points, where loops for some variables are written out
 
@@ -103,7 +105,12 @@ class Reads:
         slopes = tuple([f.slopes for f in forms])
         alike = self._alike.setdefault((source, slopes, dtype), len(self._alike))
         rounded = any(f.rounded for f in forms)
-        return Access(buffer, source, forms, slopes, dtype, alike, family, variables, decided, rounded, share)
+        data = [list(walk_loads(i)) if loaded(i) else [] for i in indices]
+        origins = tuple([frozenset(map(key, loads)) for loads in data])
+        smooth = not any(names(i) for loads in data for e in loads for i in e.indices)
+        return Access(
+            buffer, source, forms, slopes, dtype, alike, family, variables, decided, origins, smooth, rounded, share
+        )  # fmt: skip
 
     @cached_property
     def stores(self) -> tuple[Access, ...]:
@@ -140,14 +147,12 @@ class Reads:
         return not any(isinstance(e, Cast) and e.value.dtype.is_float for e in made_of)
 
     @cached_property
-    def scattered(self) -> dict[str, tuple[int, frozenset[str]]]:
-        """Sources that are read or written where data say: at how many places each time, and by which loops these
-        differ. Of a box that such places may be anywhere in, few are."""
-        found: dict[str, tuple[int, frozenset[str]]] = {}
+    def scattered(self) -> dict[str, list[Access]]:
+        """By source, accesses where data or floats say. Of a box that such places may be anywhere in, few are."""
+        found: dict[str, list[Access]] = {}
         for a in (*self.loads, *self.stores):
             if any(f.decided is not None for f in a.forms):
-                count, variables = found.get(a.source, (0, frozenset()))
-                found[a.source] = (count + 1, variables | a.variables)
+                found.setdefault(a.source, []).append(a)
         return found
 
     @cached_property

@@ -15,9 +15,10 @@ from ..dataclass import dataclass
 from ..machine.description import Machine
 from ..schedule.plan import Site
 from ..target.kinds import WRITTEN_OUT, Kind
-from .layout import Part, far_runs, layout, run, whole_layout
+from .layout import Part, far_runs, layout, memory_strides, run, whole_layout
 from .nest import Nests
 from .reads import Box
+from .scattered import scattered
 from .sets import crowding
 from .sized import Leaf
 
@@ -71,7 +72,11 @@ class Traffic:
         self._walks: dict[tuple[Leaf, str], int] = {}
         self._steps: dict[tuple[Leaf, str], float] = {}
         self._copies: dict[Leaf, int] = {}
-        self._decided = {leaf: nests.facts.reads(leaf).scattered for leaf in nests.leaves}  # sources, by data
+        self._decided = {
+            leaf: {name: scattered(of, memory_strides(nests, name))
+                   for name, of in nests.facts.reads(leaf).scattered.items()}
+            for leaf in nests.leaves
+        }  # fmt: skip
         self._stars = {leaf for leaf in nests.leaves if nests.facts.reads(leaf).stars}
         touched = dict.fromkeys(source for leaf in nests.leaves for source in nests.facts.reads(leaf).sources)
         self._layout = {name: layout(nests, name) for name in touched}
@@ -249,16 +254,12 @@ class Traffic:
         return crowding(l1, self._layout[source], box, self.nests.facts.dtypes[source][0].bytes, padding)
 
     def _scattered(self, leaf: Leaf, site: Site | None) -> dict[str, float]:
-        """The most bytes of sources that a definition touches where data say: a line for each time."""
+        """The most bytes of sources that a definition touches where data say."""
         places = self._decided[leaf]
         extents = self.nests.extents(leaf, site) if places else None
         if extents is None:
             return {}
-        line = self._line
-        return {
-            source: line * count * prod(extents.get(v, 1) for v in variables)
-            for source, (count, variables) in places.items()
-        }
+        return {source: of.bytes(extents, self._line) for source, of in places.items()}
 
     def _bytes(self, source: str, box: Box) -> float:
         """Of the lines that hold a box."""

@@ -210,6 +210,24 @@ def affine_warp(img: Array, matrix: Array) -> Array:
     return rounded(np.stack(warped, -1).reshape(img.shape))
 
 
+def undistort(img: Array) -> Array:
+    """With the usual coefficients."""
+    middle = np.array(img.shape[:2]).reshape(2, 1) / 2
+    away = (np.indices(img.shape[:2]).reshape(2, -1) - middle) / middle[1]
+    far = (away**2).sum(axis=0)
+    places = away * (1 - 0.12 * far + 0.03 * far**2) * middle[1] + middle
+    channels = np.moveaxis(img.astype(np.float64), -1, 0)
+    moved = [ndimage.map_coordinates(c, places, order=1, mode="nearest") for c in channels]
+    return rounded(np.stack(moved, -1).reshape(img.shape))
+
+
+def colour_table(img: Array, table: Array) -> Array:
+    places = np.moveaxis(img / 255 * 32, -1, 0)
+    channels = np.moveaxis(table.astype(np.float64), -1, 0)
+    graded = [ndimage.map_coordinates(c, places, order=1, mode="nearest") for c in channels]
+    return np.floor(np.clip(np.stack(graded, -1) * 255 + 0.5, 0, 255)).astype(np.uint8)
+
+
 def colour(*sizes: tuple[int, int]) -> tuple[Shapes, ...]:
     return tuple({"img": (h, w, 3)} for h, w in sizes)
 
@@ -293,6 +311,13 @@ CASES = {
         affine_warp,
         tuple({"img": (h, w, 3), "matrix": (2, 3)} for h, w in SIZES),
         {"img": (*LARGE, 3), "matrix": (2, 3)},
+        off_by=1,
+    ),
+    "undistort": Case(undistort, colour(*SIZES), colour(LARGE)[0], off_by=1),
+    "colour_table": Case(
+        colour_table,
+        tuple({"img": (h, w, 3), "table": (33, 33, 33, 3)} for h, w in SIZES),
+        {"img": (*LARGE, 3), "table": (33, 33, 33, 3)},
         off_by=1,
     ),
 }  # fmt: skip

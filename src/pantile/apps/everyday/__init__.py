@@ -9,12 +9,14 @@ from . import (
     canny,
     chamfer,
     clahe,
+    colour_table,
     demosaic,
     guided_filter,
     large_kernel,
     lucas_kanade,
     median,
     temporal_denoise,
+    undistort,
 )
 
 _MODULES = (
@@ -30,6 +32,8 @@ _MODULES = (
     temporal_denoise,
     bicubic_resize,
     affine_warp,
+    undistort,
+    colour_table,
 )
 
 APPS = tuple(app for module in _MODULES for app in module.APPS)

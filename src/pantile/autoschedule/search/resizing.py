@@ -5,7 +5,7 @@ Among vectors of one price, those of outputs had better fill a cache line: memor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from ...schedule.directives import WITH_FACTORS
 from ...schedule.schedule import Schedule
@@ -14,14 +14,19 @@ from ..strategy import Problem
 WIDEST = 64  # lanes
 
 
-def resizings(schedule: Schedule) -> Iterator[tuple[str, Schedule]]:
-    """What is changed, and the schedule."""
+def resizings(
+    schedule: Schedule, extents: Callable[[str], Mapping[str, int]] = lambda name: {}
+) -> Iterator[tuple[str, Schedule]]:
+    """What is changed, and the schedule. `extents` are those of a stage's dims, as far as they are known: what covers a
+    whole dim does not become longer."""
     for chain in schedule.values():
+        known = extents(chain.name)
         for k, d in enumerate(chain.directives):
             if d.verb in WITH_FACTORS:
                 for j, factor in enumerate(d.args):
                     if isinstance(factor, int):
-                        for other in (factor * 2, factor // 2):
+                        covers = factor >= known.get(str(d.args[0]), factor + 1)
+                        for other in (factor // 2,) if covers else (factor * 2, factor // 2):
                             if other >= 2 and (d.verb != "vectorize" or other <= WIDEST):
                                 yield chain.name, schedule.replace(chain.with_factor(k, j, other))
 

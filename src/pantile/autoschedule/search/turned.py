@@ -8,6 +8,7 @@ A tile reads something like a tile. Prices do not see that: where data, params o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ...analysis.access import accesses
@@ -20,15 +21,23 @@ from .groups import groups
 from .rolling import Roll, can_roll, chains, rolls
 
 ROWS, COLUMNS = 32, 64  # of a tile
+FEWEST = 8  # lanes
 
 
-def in_tiles(problem: Problem, schedule: Schedule, name: str) -> Schedule | None:
-    """With such a stage in tiles, if it is computed by itself."""
+def in_tiles(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]:
+    """With such a stage in tiles, if it is computed by itself, by vectors of several lengths: where pixels are loaded
+    lane by lane, general registers hold the addresses of a few."""
     alone = [g for g in groups(problem.graph, schedule) if g.output == name and not g.members]
     if not alone or not can_roll(problem, name) or not _is_turned(problem, problem.graph.stage[name]):
-        return None
-    roll = replace(Roll.of(problem, alone[0]), rows=1, strip=ROWS, tile=COLUMNS)
-    return schedule.replace(*chains(problem, roll)) if rolls(problem, roll) else None
+        return
+    roll = replace(Roll.of(problem, alone[0]), rows=1, strip=ROWS, tile=COLUMNS, vectors=1)
+    if rolls(problem, roll):
+        yield schedule.replace(*chains(problem, replace(roll, vectors=2)))
+        one = schedule.replace(*chains(problem, roll))
+        yield one
+        chain = one.on(name)
+        vectors = [(k, int(d.args[1])) for k, d in enumerate(chain.directives) if d.verb == "vectorize"]
+        yield from (one.replace(chain.with_factor(k, 1, lanes // 2)) for k, lanes in vectors if lanes > FEWEST)
 
 
 def _is_turned(problem: Problem, stage: Stage) -> bool:
