@@ -386,16 +386,6 @@ def test_a_lens_is_undone_in_tiles_of_short_vectors() -> None:
     assert _lanes(found.on("out")) == 8 and f'"x_o", "x_i", {COLUMNS})' in repr(found.on("out"))
 
 
-def test_what_was_proposed_wins_if_others_promise_less_than_prices_are_wrong_by() -> None:
-    """Which they are where elements are gathered."""
-    gathering, streaming = called("colour_table"), problem_of(two_outputs(), ORDINARY, img=(2000, 2000))
-    for problem, part, wins in ((gathering, 0.98, False), (gathering, 0.96, True), (streaming, 0.98, True)):
-        search = _Search(problem, steps=0, worth=0.03)
-        least = min(search.proposed, key=lambda c: c.seconds)
-        other = Candidate("other", pt.Schedule(), replace(least.price, seconds=part * least.price.seconds))
-        assert (search._cheapest([*search.proposed, other]) is other) == wins
-
-
 def test_what_covers_a_whole_dim_does_not_become_longer() -> None:
     schedule = pt.Schedule(pt.on("out").vectorize("x", 8).unroll("c", 3))
     factors = {(d.verb, d.args[1]) for _, s in resizings(schedule, lambda name: {"x": 100, "c": 3})

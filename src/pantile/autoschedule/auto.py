@@ -64,7 +64,6 @@ Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
 _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
     (Naive, inf), (Greedy, inf), (Reuse, 128), (Kernel, 128),
 )  # fmt: skip
-GATHERED = 0.1  # the part of the time that is spent on elements at places that data decide, where it is much
 SMALL = 1.5  # times as long as a call that does nothing: what takes no longer is not searched for
 MANY = 4  # dear stages of a kind
 LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes, "boxes": boxes}
@@ -139,7 +138,7 @@ class _Search:
         found = [*self.proposed, *(s.candidate for s in rolled), *self._in_strips()]
         if rolled and "descent" not in self.without:
             found.append(self.descent.descended(self._start(rolled)).candidate)
-        best = self._joined(found, self._cheapest(found))
+        best = self._joined(found, min(found, key=lambda c: c.seconds))
         best = self._improved(best, partial(self._crossed, found))
         for kind in LOOPS:
             best = self._in_other_loops(best, kind)
@@ -170,13 +169,6 @@ class _Search:
         """The cheapest; of those that are as good as that the one with the fewest groups, which can be cut again."""
         least = min(s.candidate.seconds for s in rolled)
         return min((s for s in rolled if s.candidate.seconds * (1 - self.worth) <= least), key=lambda s: len(s.rolls))
-
-    def _cheapest(self, found: list[Candidate]) -> Candidate:
-        """The cheapest of all. Where elements are gathered, whose prices are less certain, what was proposed wins, unless
-        another one is cheaper by more than that."""
-        proposed, other = (min(of, key=lambda c: c.seconds) for of in (self.proposed, found))
-        doubt = self.worth if proposed.price.causes.gathers > GATHERED * proposed.price.causes.seconds else 0.0
-        return other if other.seconds < proposed.seconds * (1 - doubt) else proposed
 
     # ---- crossing and resizing
 

@@ -20,7 +20,8 @@ LEAST_OF_A_RUN = 4  # bytes of elements that vectors take as they are
 OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: to find, load and put a small element to others, or to load a run
 OF_A_PIXEL = 2.3  # times as long as one element: it has two loads, and its bytes meet in general registers
 FEW_LANES = 8  # whose addresses general registers hold; those of others are stored, and loaded again
-AGAIN, AGAIN_OF_A_PIXEL = 0.2, 1.0  # what that takes, of the time of an element
+AGAIN, AGAIN_OF_A_PIXEL = 0.3, 1.0  # what that takes, of the time of an element
+FEWER_LANES = 0.25  # more of it, for half as many lanes: less is under way at a time
 OF_A_LOOKUP = 1.7  # the same, per lane of an instruction that loads all
 OF_A_PART = 4  # more of them, per vector of words of which small elements are a part
 MOST_CHANNELS = 8  # elements of a pixel, at most
@@ -207,18 +208,20 @@ class Accesses:
         costs = self.machine.costs
         if width > 1 or size < LEAST_OF_A_RUN:
             setattr(self, unit, getattr(self, unit) + count)
-        stored = max(0.0, 1 - FEW_LANES / self.inner.lanes) if by_data else 0.0
+        lanes = self.inner.lanes
+        stored = max(0.0, 1 - FEW_LANES / lanes) if by_data else 0.0
+        each = costs.gather * (1 + FEWER_LANES * max(0.0, FEW_LANES / lanes - 1) * by_data)
         if width > 1:
             self.instructions += count * (OF_A_RUN + width / 2)
             self.shuffles += count * width / 2 * costs.shuffle
             of_pixels = OF_A_PIXEL + stored * AGAIN_OF_A_PIXEL if by_data else 0.0
-            self.gathers += count * costs.gather * (of_pixels if size < LEAST_OF_A_RUN else stored * AGAIN)
+            self.gathers += count * each * (of_pixels if size < LEAST_OF_A_RUN else stored * AGAIN)
             return
         self.by_element = True
         if size < LEAST_OF_A_RUN:
             self.instructions += count * OF_A_SMALL_ONE
         else:
-            self.gathers += count * costs.gather * (1 + stored * AGAIN)
+            self.gathers += count * each * (1 + stored * AGAIN)
             self.instructions += 3 * count
 
     def _places(self, a: Access) -> list[tuple[float, ...]]:

@@ -20,6 +20,7 @@ from fractions import Fraction
 from ...analysis.access import accesses_by_buffer, accesses_of
 from ...cached import cached_property
 from ...dataclass import dataclass
+from ...expr.visit import has_floats, loaded
 from ...graph.nodes import Stage
 from ...schedule.alone import FEWEST_LANES, register_lanes
 from ...schedule.directives import SUFFIX, StageSchedule, on
@@ -100,16 +101,17 @@ def _reads_numbered(problem: Problem, roll: Roll) -> bool:
 def _shares_nothing(problem: Problem, roll: Roll) -> bool:
     """Whether rows load pixels at places that data or floats decide, and have no others in common: side by side, they
     are only more addresses than registers hold (measured on a Neoverse N1: `colour_table` takes a sixth longer)."""
-    is_decided = False
-    for stage in (problem.graph.stage[n] for n in (roll.output, *roll.inlined)):
+    stages = [problem.graph.stage[n] for n in (roll.output, *roll.inlined)]
+    places = [i for s in stages for e in s.pure.loads for i in e.indices]
+    if roll.members or not any(loaded(i) or has_floats(i) for i in places):
+        return False
+    for stage in stages:
         y = RolledLoops.of(problem, stage).y if stage.ndim > 1 else None
         for reads in (reads for of in accesses_by_buffer(stage) for reads in of.values()):
-            indices = [i for a in reads for i in a.indices]
-            is_decided = is_decided or None in indices
-            rows = {row for i in indices if i is not None and i.dim == y for row in (i.low, i.high)}
-            if len(rows) > 1:
+            rows = [i for a in reads for i in a.indices if i is not None and i.dim == y]
+            if len({row for i in rows for row in (i.low, i.high)}) > 1:
                 return False
-    return is_decided and not roll.members
+    return True
 
 
 def _is_cut_short(problem: Problem, roll: Roll) -> bool:
