@@ -325,3 +325,15 @@ def test_one_lane_reads_what_another_has_stored_in_memory() -> None:
     stage = stage.split("x", "column", "lane", 4).reorder("yo", "w", "r.0", "lane", "column").block("yo").warp("w")
     assert "one lane would read what another has stored" in refused(
         p, stage.lane("lane").compute_with("out", "w"))  # fmt: skip
+
+
+def test_lanes_without_work_do_not_compute_values_that_others_store() -> None:
+    """Values of one definition are computed before the first is stored, by all lanes, of which some store nothing."""
+    img, m = pt.Input("img", "int32", ndim=2), pt.Func("m")
+    m[y, x] = (img[y, x], img[y, x] + 1)
+    m[y, x] = (m[y, x][1], m[y, x][0])
+    update = pt.on("m").update(0).split("y", "yo", "yi", 4).reorder("yo", "yi", "x").warp("yo").lane("x")
+    p = pt.Pipeline(m, shape=(8, 5), target="cuda-sim").with_schedule(pt.Schedule(update))
+    rows = np.arange(40, dtype=np.int32).reshape(8, 5)
+    first, second = p(img=rows)
+    assert (first == rows + 1).all() and (second == rows).all()
