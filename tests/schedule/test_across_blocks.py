@@ -20,7 +20,8 @@ SHARE = 40  # threads at least that the work of a picture is spread over, those 
 def folded(kind: str, dtype: str) -> pt.Pipeline:
     img, f = pt.Input("img", dtype, 2), pt.Func("f")
     r = pt.RDom((0, img.shape[0]), (0, img.shape[1]))
-    f[()] = getattr(pt, kind)(img[r[0], r[1]], over=r)
+    held = {"dtype": dtype} if kind == "sum" else {}  # which may wrap
+    f[()] = getattr(pt, kind)(img[r[0], r[1]], over=r, **held)
     return pt.Pipeline(f, shape=(), target="cuda-sim")
 
 
@@ -39,6 +40,15 @@ def histogram(dtype: str, bins: int, count: str) -> pt.Pipeline:
     f[V] = pt.cast(count, 0)
     f[pt.clamp(pt.cast("int32", img[r[0], r[1]]) * 3 + r[0], 0, bins - 1)] += pt.cast(count, 1)
     return pt.Pipeline(f, shape=(bins,), target="cuda-sim")
+
+
+def searched_per_channel() -> pt.Pipeline:
+    """By a number of blocks that three results do not divide."""
+    img, f = pt.Input("img", "uint8", 3), pt.Func("f")
+    r = pt.RDom((0, img.shape[0]), (0, img.shape[1]))
+    row, column, value = pt.argmax(img[r[0], r[1], C], over=r)
+    f[C] = row * 1000 + column + value
+    return pt.Pipeline(f, shape=(3,), target="cuda-sim")
 
 
 def two_dims() -> pt.Pipeline:
@@ -64,13 +74,21 @@ def several_values() -> pt.Pipeline:
 def per_column_of_a_few() -> pt.Pipeline:
     img, f = pt.Input("img", "int32", 2), pt.Func("f")
     r = pt.RDom((0, img.shape[0]), (0, img.shape[1]))
-    f[C] = pt.sum(img[r[0], r[1]] * (C + 1), over=r)
+    f[C] = pt.sum(img[r[0], r[1]] * (C + 1), over=r, dtype="int32")
     return pt.Pipeline(f, shape=(5,), target="cuda-sim")
+
+
+def some_are() -> pt.Pipeline:
+    """Whether some pixels have a value and all are below another."""
+    img, f = pt.Input("img", "int32", 2), pt.Func("f")
+    r = pt.RDom((0, img.shape[0]), (0, img.shape[1]))
+    f[()] = pt.any(img[r[0], r[1]] == 77, over=r) & pt.all(img[r[0], r[1]] < 200, over=r)
+    return pt.Pipeline(f, shape=(), target="cuda-sim")
 
 
 def long_row() -> pt.Pipeline:
     img, f, r = pt.Input("img", "int32", 2), pt.Func("f"), pt.RDom((2, 5000))
-    f[()] = pt.sum(pt.edge(img)[0, r[0]], over=r)
+    f[()] = pt.sum(pt.edge(img)[0, r[0]], over=r, dtype="int32")
     return pt.Pipeline(f, shape=(), target="cuda-sim")
 
 
@@ -90,6 +108,7 @@ REDUCTIONS: dict[str, Callable[[], pt.Pipeline]] = {
     "histogram of two dims": two_dims,
     "several values": several_values,
     "a few results": per_column_of_a_few,
+    "any and all": some_are,
     "one long row": long_row,
 }
 
@@ -111,6 +130,13 @@ def test_all_threads_find_what_the_reference_finds(name: str) -> None:
     assert max(c.operations.total() / (c.blocks * c.threads) for c in counts) < LARGE[0] * LARGE[1] / SHARE
 
 
+@pytest.mark.parametrize("name", ["sum of integers", "first of the largest", "histogram", "histogram of 16 bits"])
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (1, 1)])
+def test_hardly_any_pixels(name: str, shape: tuple[int, int]) -> None:
+    p = REDUCTIONS[name]()
+    np.testing.assert_array_equal(p(img=picture(p, shape)), p.reference(img=picture(p, shape)))
+
+
 @pytest.mark.parametrize("name", ["mean of floats", "histogram of floats"])
 def test_strict_floats_are_summed_in_their_order(name: str) -> None:
     p = REDUCTIONS[name]().with_options(strict=True)
@@ -123,8 +149,8 @@ def test_windows_of_pixels_stay_with_their_threads() -> None:
     """As do sums along rows, of which there are as many as the picture has."""
     img, r = pt.Input("img", "int32", 2), pt.RDom((0, 40), (0, 40))
     blurred, rows, s = pt.Func("blurred"), pt.Func("rows"), pt.RDom((0, img.shape[1]))
-    blurred[Y, X] = pt.sum(img[Y + r[0], X + r[1]], over=r)
-    rows[Y] = pt.sum(img[Y, s[0]], over=s)
+    blurred[Y, X] = pt.sum(img[Y + r[0], X + r[1]], over=r, dtype="int32")
+    rows[Y] = pt.sum(img[Y, s[0]], over=s, dtype="int32")
     for f, shape in ((blurred, (img.shape[0] - 39, img.shape[1] - 39)), (rows, img.shape[:1])):
         p = pt.Pipeline(f, shape=shape, target="cuda-sim")
         assert not any("rfactor" in stage.verbs for stage in p.schedule.values())
@@ -137,6 +163,12 @@ def test_apps_count_in_shared_memory(name: str) -> None:
     assert {"atomic", "store_in", "thread"} <= set(stage.verbs)
 
 
+def test_searches_for_a_few_results() -> None:
+    p, img = searched_per_channel(), np.random.default_rng(3).integers(0, 9, (40, 50, 3), dtype=np.uint8)
+    np.testing.assert_array_equal(p(img=img), p.reference(img=img))
+    assert any("rfactor" in stage.verbs for stage in p.schedule.values())
+
+
 def test_names_that_are_taken() -> None:
     """By dims, stages, params and loops of the pipeline."""
     img, gain = pt.Input("img", "int32", 2), pt.Param("blocks", "int32")
@@ -144,7 +176,7 @@ def test_names_that_are_taken() -> None:
     lanes = pt.Var("lanes")
     r = pt.RDom((0, img.shape[0]), (0, img.shape[1]), name="rows")
     taken[Y, X] = img[Y, X] * gain + img[Y, X]
-    f[lanes] = pt.sum(taken[r[0], r[1]] + lanes, over=r)
+    f[lanes] = pt.sum(taken[r[0], r[1]] + lanes, over=r, dtype="int32")
     p = pt.Pipeline([f, taken], shape=[(3,), img.shape], target="cuda-sim")
     values = picture(p, (40, 50))
     for a, b in zip(p(img=values, blocks=3), p.reference(img=values, blocks=3), strict=True):

@@ -26,6 +26,7 @@ from .directives import StageSchedule, on
 from .nest import is_one_instruction
 from .partial import free_name
 from .pixels import in_blocks
+from .sums import power_of_two
 from .updates import accumulation, constant, is_independent, pure_dims
 
 BLOCKS, THREADS = 512, 256  # of a reduction
@@ -80,7 +81,8 @@ class AcrossBlocks:
             return ()
         taken = {*self.named, *self.graph.stage, *self.graph.input, *(p.name for p in self.graph.params)}
         taken |= {*stage.dims, *(r.name for r in update.domain), *(o.name for o in others)}
-        blocks = max(1, int(min(BLOCKS // results, terms // TERMS)))
+        # A power of two, which parts divide: searches rely on it that places go up with each loop.
+        blocks = power_of_two(max(1, int(min(BLOCKS // results, terms // TERMS))))
         shares = _Shares(stage, update, free, blocks, taken)
         start = schedule.update(k)
         if len(free) == stage.ndim:
