@@ -60,12 +60,17 @@ class Sharing:
             self._name(nodes, uses, (name for name in map("e{}".format, count(1)) if name not in taken))
 
     def _name(self, nodes: Mapping[Key, Expr], uses: Mapping[Key, int], fresh: Iterator[str]) -> None:
+        """Name what is worth it, until that is more than people would read."""
+        size = 0
         for k, node in nodes.items():
+            if size > _LONGEST:
+                return
             self._lengths[k] = length = self._length(node)
             if node.operands and length >= _LONG and (uses[k] - 1) * length > _WORTH_A_NAME:
                 name = next(fresh)
                 self.lets.append((name, self.text(node)))
                 self._names[k] = name
+                size += length
 
     def text(self, e: Expr) -> str:
         """One of the roots."""
