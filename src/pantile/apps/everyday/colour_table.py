@@ -9,6 +9,7 @@ import numpy as np
 
 import pantile as pt
 
+from ..photo import PIXELS, Photo
 from .filter import Shape, colours, everyday, photograph
 
 SIZE = 33  # colours along each axis
@@ -34,11 +35,12 @@ def build() -> pt.Pipeline:
 
 def _make(name: str, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
     """A picture, or a table that turns colours a little and lifts shadows."""
-    if name == "img":
-        return photograph(name, shape, rng)
-    red, green, blue = np.meshgrid(*[np.linspace(0, 1, n, dtype=np.float32) for n in shape[:3]], indexing="ij")
-    graded = np.stack([red**0.8, 0.9 * green + 0.1 * blue, blue**1.2], axis=-1)
-    return np.ascontiguousarray(graded, np.float32)
+    return photograph(name, shape, rng) if name == "img" else _graded()
+
+
+def _graded() -> np.ndarray[Any, Any]:
+    red, green, blue = np.meshgrid(*[np.linspace(0, 1, SIZE, dtype=np.float32)] * 3, indexing="ij")
+    return np.ascontiguousarray(np.stack([red**0.8, 0.9 * green + 0.1 * blue, blue**1.2], axis=-1), np.float32)
 
 
 APPS = (
@@ -49,5 +51,6 @@ APPS = (
         lambda h, w: {"img": colours(h, w), "table": (SIZE, SIZE, SIZE, 3)},
         _make,
         off_by=1,
+        photo=Photo({"img": PIXELS}, gives=PIXELS, fixed={"table": _graded()}),
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pantile as pt
 
+from ..photo import PIXELS, Photo
 from .filter import colours, everyday
 
 
@@ -34,5 +35,6 @@ APPS = (
         build,
         lambda h, w: {"img": colours(h, w)},
         off_by=1,
+        photo=Photo({"img": PIXELS}, gives=PIXELS),
     ),
 )
