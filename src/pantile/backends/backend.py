@@ -9,8 +9,8 @@ in a process, made ready for calls of one kind (shapes, strides and types of arr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from ..expr.types import DType
 from ..ir.nodes import Program
@@ -22,8 +22,17 @@ from ..target import Target
 Values = Sequence[bool | int | float]
 
 
+# Of inputs as they were given and new outputs, params and a number of threads: runs a call, unless some array is no
+# longer of that kind; whether it has run.
+Enter = Callable[[list[Any], Values, int], bool]
+
+
 class Ready(Protocol):
     """Code for calls of one kind."""
+
+    @property
+    def enter(self) -> Enter | None:
+        """A quick way for calls like the one before, where there is one."""
 
     def run(self, arrays: Sequence[AnyArray], numbers: Values, threads: int) -> bool:
         """Run it on inputs and outputs, and params; raises a RunError where that fails. Whether it has waited for the

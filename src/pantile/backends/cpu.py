@@ -14,10 +14,13 @@ from ..expr.types import DType
 from ..ir.nodes import Program
 from ..lower.passes import Trace, outlined
 from ..runtime.arrays import NumpyArrays
+from ..runtime.entering import OTHERWISE
+from ..runtime.entering import entry as entry_of
+from ..runtime.entering import function as native_function
 from ..runtime.kernel import Kernel, ObjectCode, Report, failure
 from ..runtime.packing import Packing
 from ..target import Target, host
-from .backend import Values
+from .backend import Enter, Values
 
 
 class Cpu:
@@ -56,22 +59,48 @@ class LoadedForCpu:
         self.kernel = Kernel(code)
 
     def ready(self, arrays: Sequence[Any], numbers: Sequence[DType], labels: Mapping[str, str]) -> ReadyForCpu:
-        return ReadyForCpu(self.kernel, Packing(arrays, numbers), labels)
+        return ReadyForCpu(self.kernel, Packing(arrays, numbers), labels, arrays)
 
 
 class ReadyForCpu:
     """The block of calls of one kind: only addresses and numbers differ."""
 
-    def __init__(self, kernel: Kernel, packing: Packing, labels: Mapping[str, str]) -> None:
-        self._kernel, self._packed, self._labels = kernel, packing.pack, labels
-        self._function, self._reports = kernel.function, kernel.reports
+    def __init__(self, kernel: Kernel, packing: Packing, labels: Mapping[str, str], arrays: Sequence[Any]) -> None:
+        self._kernel, self._labels = kernel, labels
+        self._packed, self._function = packing.pack, kernel.function
+        self.enter = None if kernel.reports else _enter(kernel, packing, labels, arrays)
 
     def run(self, arrays: Sequence[Any], numbers: Values, threads: int) -> bool:
-        report = Report() if self._reports else None
-        code = self._function(self._packed(arrays, numbers, 0 if report is None else ctypes.addressof(report)), threads)
+        if self._kernel.reports:
+            return self._run_and_report(arrays, numbers, threads)
+        code = self._function(self._packed(arrays, numbers, 0), threads)
         if code:
-            raise failure(code, list(report or ()), self._kernel.buffers, self._labels)
+            raise failure(code, (), self._kernel.buffers, self._labels)
         return True
+
+    def _run_and_report(self, arrays: Sequence[Any], numbers: Values, threads: int) -> bool:
+        """With code that checks all accesses."""
+        report = Report()
+        code = self._function(self._packed(arrays, numbers, ctypes.addressof(report)), threads)
+        if code:
+            raise failure(code, list(report), self._kernel.buffers, self._labels)
+        return True
+
+
+def _enter(kernel: Kernel, packing: Packing, labels: Mapping[str, str], arrays: Sequence[Any]) -> Enter | None:
+    """What runs calls like those with such arrays, without another look at theirs."""
+    entry = entry_of(kernel.address, arrays, packing.template, packing.bytes_of_numbers)
+    if entry is None:
+        return None
+    function, pack = native_function(), packing.pack_numbers
+
+    def enter(arrays: list[Any], numbers: Values, threads: int) -> bool:
+        code = function(arrays, entry.address, pack(numbers) if numbers else b"", threads)
+        if code and code != OTHERWISE:
+            raise failure(code, (), kernel.buffers, labels)
+        return not code
+
+    return enter
 
 
 def _symbol(program: Program) -> str:

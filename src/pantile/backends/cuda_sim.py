@@ -64,6 +64,8 @@ class LoadedForSimulator:
 class ReadyForSimulator:
     """For calls with arrays of these shapes and strides."""
 
+    enter = None
+
     def __init__(self, program: Program, index_bits: int, arrays: Sequence[Any], labels: Mapping[str, str]) -> None:
         self._program, self._index_bits, self._labels = program, index_bits, labels
         self._shapes = [a.shape for a in arrays]

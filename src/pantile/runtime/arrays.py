@@ -93,7 +93,9 @@ class NumpyArrays:
 
     @staticmethod
     def results(wanted: Sequence[Array], filled: list[Any], out: Any, given: Mapping[str, Any]) -> list[Any]:
-        return filled if out is None and "torch" not in modules else returned(wanted, filled, out, given)
+        if (out is None and "torch" not in modules) or out is filled[0]:
+            return filled
+        return returned(wanted, filled, out, given)
 
     @staticmethod
     def on_host(a: Any) -> NDArray:

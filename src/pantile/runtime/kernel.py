@@ -47,6 +47,7 @@ class Kernel:
     def __init__(self, compiled: ObjectCode) -> None:
         self.buffers, self.reports = compiled.buffers, compiled.reports
         self._code = load(compiled.code, compiled.symbol, shared_pool().symbols)
+        self.address = self._code.address
         # Of an argument block and a number of threads: 0, or the code of what went wrong (see `failure`).
         self.function: Callable[[bytes, int], int] = _Function(self._code.address)
 

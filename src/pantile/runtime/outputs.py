@@ -19,13 +19,14 @@ from .tensors import as_tensor, is_tensor
 LARGEST_BYTES = 1 << 47  # what addresses can reach
 _OVERLAP_WORK = 1000  # steps that NumPy may spend on deciding whether two interleaved views share an element
 Shape = tuple[int, ...]
+_may_share = np.may_share_memory
 _LARGE = 1 << 14  # bytes from which on the extra work pays
 
 
 def given_outputs(wanted: Sequence[Array], out: Any) -> list[Any]:
     """`out=` as one entry per output; None stands for a new array."""
-    if out is None:
-        return [None] * len(wanted)
+    if type(out) is np.ndarray and len(wanted) == 1:
+        return [out]
     return [as_output(a, o, "a NumPy array") for a, o in zip(wanted, one_each(wanted, out), strict=True)]
 
 
@@ -128,17 +129,14 @@ def check_apart(
     outputs: Sequence[Array], given: Sequence[Any], inputs: Sequence[Array], read: Sequence[Any]
 ) -> None:
     """Refuse a given output that shares memory with an input or another output."""
-    others = list(zip(inputs, read, strict=True))
-    for wanted, a in zip(outputs, given, strict=True):
-        if a is None:
-            continue
-        for other, b in others:
-            if np.may_share_memory(a, b) and _share_memory(a, b):
+    for k, a in enumerate(given):
+        for n, b in enumerate((*read, *given[:k]) if a is not None else ()):
+            if b is not None and _may_share(a, b) and _share_memory(a, b):
+                wanted, other = outputs[k], (*inputs, *outputs)[n]
                 raise UserError(
                     f"{wanted.label} would be written into memory of {other.label}; pass another array as out=, "
                     f"such as np.empty_like(...), or pass a copy of {other.name}"
                 )
-        others.append((wanted, a))
 
 
 def _share_memory(a: NDArray, b: NDArray) -> bool:

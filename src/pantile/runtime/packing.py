@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 from ..expr.types import DType
 from .addresses import addresses
@@ -17,18 +18,36 @@ class Packing:
 
     def __init__(self, arrays: Sequence[NDArray], numbers: Sequence[DType]) -> None:
         layouts = [struct.pack(f"={2 * a.ndim}q", *a.shape, *element_strides(a)) for a in arrays]
-        self._slots = [part for layout in layouts for part in (0, layout)]  # zeros stand for addresses
+        self._slots: list[Any] = [part for layout in layouts for part in (0, layout)]  # zeros stand for addresses
         self._bfloats = [k for k, t in enumerate(numbers) if t.kind == "bfloat"]
         arrays_format = "".join(f"q{len(layout)}s" for layout in layouts)
+        self._of_numbers = struct.Struct("=" + "".join(map(_format, numbers)))
         self._pack = struct.Struct(f"={arrays_format}{''.join(map(_format, numbers))}Q").pack
+
+    @property
+    def template(self) -> bytes:
+        """The block with zeros for addresses and numbers."""
+        layouts = b"".join(bytes(8) if part == 0 else part for part in self._slots)
+        return layouts + bytes(self._of_numbers.size + 8)
+
+    @property
+    def bytes_of_numbers(self) -> int:
+        return self._of_numbers.size
+
+    def pack_numbers(self, numbers: Sequence[bool | int | float]) -> bytes:
+        """The part of the block that they are."""
+        return self._of_numbers.pack(*self._as_held(numbers))
+
+    def _as_held(self, numbers: Sequence[bool | int | float]) -> Sequence[bool | int | float]:
+        if not self._bfloats:
+            return numbers
+        return [to_bfloat_bits(v) if k in self._bfloats else v for k, v in enumerate(numbers)]
 
     def pack(self, arrays: Sequence[NDArray], numbers: Sequence[bool | int | float], report: int) -> bytes:
         """The block; `report` is the address that a debug build writes to."""
         slots = self._slots.copy()
         slots[::2] = addresses(arrays)
-        if self._bfloats:
-            numbers = [to_bfloat_bits(v) if k in self._bfloats else v for k, v in enumerate(numbers)]
-        return self._pack(*slots, *numbers, report)
+        return self._pack(*slots, *self._as_held(numbers), report)
 
 
 def _format(t: DType) -> str:

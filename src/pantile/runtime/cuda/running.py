@@ -49,6 +49,8 @@ class LoadedForCuda:
 class ReadyForCuda:
     """What calls of one kind launch."""
 
+    enter = None
+
     def __init__(
         self, loaded: LoadedForCuda, shapes: Sequence[Sequence[int]], strides: Sequence[Sequence[int]]
     ) -> None:
