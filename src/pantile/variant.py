@@ -17,7 +17,7 @@ from .expr.nodes import Const, Expr
 from .expr.visit import variables
 from .graph.nodes import Graph
 from .ir.nodes import Strides
-from .runtime.arguments import LARGEST_STRIDE
+from .runtime.arguments import LARGEST_STRIDE, LONGEST_ACCESS
 from .schedule.plan import Nest, Plan, Split
 from .target.description import INDEX_BITS
 
@@ -26,7 +26,6 @@ _LARGE_BLOCK = 32  # what is left over of a larger one is better not a loop of i
 _FAR = 1 << 20  # larger than any block
 
 
-LONGEST_ACCESS = 16  # bytes that a thread of a GPU moves at once, where they are aligned to that
 Aligned = tuple[tuple[str, int], ...]
 
 

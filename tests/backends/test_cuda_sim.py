@@ -95,3 +95,18 @@ def test_its_code_can_be_looked_at() -> None:
     assert named("cuda-sim").has_blocks
     p = blurred()
     assert "ptx_kernel" in p.llvm() and ".visible .entry" in p.asm()
+
+
+def test_aligned_arrays_have_code_of_their_own() -> None:
+    """As on a device, whose threads move sixteen bytes at once where they may."""
+    img, f, (y, x) = pt.Input("img", "float32", ndim=2), pt.Func("f"), pt.vars("y x")
+    f[y, x] = img[y, x] * 2.0
+    p = pt.Pipeline(f, shape=img.shape, target="cuda-sim")
+    memory = np.arange(68, dtype=np.float32)
+    first = -memory.ctypes.data // 4 % 4  # of the elements at a multiple of 16 bytes
+    for start, columns, bytes_ in ((0, 8, 16), (1, 8, 4), (2, 8, 8), (0, 6, 8), (0, 7, 4)):
+        pixels = memory[first + start :][: 8 * columns].reshape(8, columns)
+        np.testing.assert_array_equal(p(img=pixels), pixels * 2)
+        (variant,) = {v for v in p._calls.general._kernels if dict(v.aligned)["img"] == bytes_}
+        assert dict(variant.aligned)["f"] == (16 if columns == 8 else bytes_)
+        p = pt.Pipeline(f, shape=img.shape, target="cuda-sim")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
+from math import gcd
 from typing import Any
 
 from ..codegen.compile import assembly
@@ -15,7 +16,7 @@ from ..expr.depth import on_deep_stack
 from ..expr.types import DType
 from ..ir.nodes import Program
 from ..lower.passes import Trace, gpu_kernels
-from ..runtime.arguments import element_strides
+from ..runtime.arguments import LONGEST_ACCESS, alignment, element_strides
 from ..runtime.arrays import NumpyArrays
 from ..runtime.launches import Plan, check_near, launches, scalars_of
 from ..simulator import Global, simulate
@@ -24,10 +25,23 @@ from ..target.description import INDEX_BITS
 from .backend import Values
 
 
+class SimulatedArrays(NumpyArrays):
+    """NumPy's, as if they were on a device: longer accesses where an array is aligned, and code of its own for that."""
+
+    @staticmethod
+    def layouts(arrays: Sequence[Any]) -> tuple[object, ...]:
+        aligned = [None if a is None else gcd(a.ctypes.data, LONGEST_ACCESS) for a in arrays]
+        return (*NumpyArrays.layouts(arrays), *aligned)
+
+    @staticmethod
+    def aligned(seen: Sequence[Any]) -> Sequence[int]:
+        return [alignment(a, a.ctypes.data) for a in seen]
+
+
 class SimulatedCuda:
     """All GPUs, on any machine. Every access is checked, whether or not that is asked for."""
 
-    arrays = NumpyArrays()
+    arrays = SimulatedArrays()
 
     def check(self, target: Target) -> None:
         """It runs everywhere."""

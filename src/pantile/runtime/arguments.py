@@ -163,6 +163,15 @@ def _check_layout(wanted: Array, a: AnyArray) -> None:
         raise UserError(f"{wanted.label} is given an array that reaches beyond what addresses can; {remedy}")
 
 
+LONGEST_ACCESS = 16  # bytes that a thread of a GPU moves at once; code does not care for larger alignments
+
+
+def alignment(a: AnyArray, address: int) -> int:
+    """Bytes that an array's address is a multiple of, and its strides besides those that code is specialized on."""
+    steps = [s for s, n, known in zip(a.strides, a.shape, known_strides(a), strict=True) if known is None and n > 1]
+    return math.gcd(LONGEST_ACCESS, address, *steps)
+
+
 def known_strides(a: AnyArray) -> tuple[int | None, ...]:
     """Strides that code is specialized on: 1 for the axis whose elements are neighbours, and those up to 4 of others.
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from math import gcd
 from typing import Any
 
 import numpy as np
 
 from ...errors import UserError
-from ..arguments import AnyArray, Array, NDArray, known_strides
+from ..arguments import LONGEST_ACCESS, AnyArray, Array, NDArray, alignment
 from ..arrays import New, NumpyArrays
 from ..given import as_array
 from ..outputs import Shape, as_output, check_apart, one_each
@@ -19,7 +18,7 @@ from .device import device
 from .libraries import view_of
 from .memory import host_array
 from .staging import laid_out
-from .views import LONGEST_ACCESS, Constant, View
+from .views import Constant, View
 
 
 class CudaArrays:
@@ -60,7 +59,8 @@ class CudaArrays:
 
     @staticmethod
     def aligned(seen: Sequence[Any]) -> Sequence[int]:
-        return [_alignment(a) for a in seen]
+        # What is copied to the device, or made there, begins where the longest accesses may.
+        return [alignment(a, a.flags.alignment if type(a) is View else LONGEST_ACCESS) for a in seen]
 
     @staticmethod
     def new(wanted: Sequence[Array], shapes: Sequence[Shape]) -> New:
@@ -100,13 +100,6 @@ def _filled(
         new(a.dtype, shape, ordinal, stream) if o is None else o
         for a, shape, o in zip(wanted, shapes, given, strict=True)
     ]
-
-
-def _alignment(a: Any) -> int:
-    """What is copied to the device, or made there, begins where the longest accesses may."""
-    start = a.flags.alignment if type(a) is View else LONGEST_ACCESS
-    steps = [s for s, n, known in zip(a.strides, a.shape, known_strides(a), strict=True) if known is None and n > 1]
-    return gcd(start, *steps)
 
 
 def _output(wanted: Array, given: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import UserError, UserTypeError
 from ...expr.types import BFLOAT16, DType
-from ..arguments import Array
+from ..arguments import LONGEST_ACCESS, Array
 from ..given import not_an_array
 from ..outputs import Shape
 from ..tensors import check_tensor, is_tensor, plain_tensor
@@ -25,7 +25,7 @@ from .exchange import Exchanged, in_c_order
 from .failures import out_of_memory
 from .memory import let_libraries_go
 from .results import DeviceArray
-from .views import LONGEST_ACCESS, Layout, Library, View, layout
+from .views import Layout, Library, View, layout
 
 Viewer = Callable[[Array, Any], "View | None"]
 

@@ -10,12 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...expr.types import DType
-from ..arguments import Array, NDArray
+from ..arguments import LONGEST_ACCESS, Array, NDArray
 from ..outputs import Shape
 from .device import Device
 from .driver import checked
-
-LONGEST_ACCESS = 16  # bytes that a thread moves at once; code does not care for larger alignments
 
 
 class Flags:
