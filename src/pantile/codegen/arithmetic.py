@@ -15,6 +15,7 @@ from .fixed_point import FIXED_POINT_WRITERS
 from .nesting import cut_inside
 from .rounding import by_bfloats, fma_16bit, negated_bfloat, round_bfloat
 from .types import constant, integer, mangled, value_type
+from .vectors import gather, pick
 
 Writer = Callable[[Context, Op, list[str]], str]
 
@@ -66,6 +67,12 @@ def _extreme(name: str, on_conditions: str) -> Writer:
     return writer
 
 
+def _abs_16bit(ctx: Context, value: str) -> str:
+    """On GPUs: what abs.s16 makes of -32768 is 32768 wherever it is widened. LLVM turns other formulas into abs.s16."""
+    text = "{ .reg .b16 negative; neg.s16 negative, $1; max.s16 $0, $1, negative; }"
+    return ctx.fn.value(f'call i16 asm "{text}", "=h,h"(i16 {value})')
+
+
 def _neg(ctx: Context, e: Op, args: list[str]) -> str:
     if e.dtype.kind == "bfloat" and ctx.fn.has_bfloats:
         return negated_bfloat(ctx.fn, args[0], e.lanes)
@@ -79,6 +86,9 @@ def _abs(ctx: Context, e: Op, args: list[str]) -> str:
         return call(ctx, "fabs", _type(e), args[0])
     if not e.dtype.is_signed:
         return args[0]
+    if ctx.threads and e.dtype.bits == 16:
+        lanes = [_abs_16bit(ctx, pick(ctx.fn, args[0], "i16", e.lanes, k)) for k in range(e.lanes)]
+        return lanes[0] if e.lanes == 1 else gather(ctx.fn, lanes, "i16")
     return ctx.fn.value(f"call {_type(e)} @llvm.abs.{mangled(_type(e))}({_type(e)} {args[0]}, i1 false)")
 
 
@@ -115,7 +125,7 @@ def _shl(ctx: Context, e: Op, args: list[str]) -> str:
     amount = _constant_shift(e)
     if amount is not None and not 0 <= amount < e.dtype.bits:
         return zero
-    shifted = ctx.fn.value(f"shl {_type(e)} {args[0]}, {args[1]}")
+    shifted = ctx.fn.value(f"shl {_type(e)} {args[0]}, {_valid_amount(ctx, e, args[1])}")
     return shifted if amount is not None else _where_in_range(ctx, e, args[1], shifted, zero)
 
 
@@ -130,8 +140,16 @@ def _shr(ctx: Context, e: Op, args: list[str]) -> str:
     zero = integer(0, bits, e.lanes)
     if amount is not None and amount >= bits:
         return zero
-    shifted = ctx.fn.value(f"lshr {t} {args[0]}, {args[1]}")
+    shifted = ctx.fn.value(f"lshr {t} {args[0]}, {_valid_amount(ctx, e, args[1])}")
     return shifted if amount is not None else _where_in_range(ctx, e, args[1], shifted, zero)
+
+
+def _valid_amount(ctx: Context, e: Op, amount: str) -> str:
+    """An amount that a shift takes. On GPUs amounts have 32 bits, and LLVM cuts those of 64 bits before it asks whether
+    they are in range."""
+    if not ctx.threads or e.dtype.bits < 64 or _constant_shift(e) is not None:
+        return amount
+    return call(ctx, "umin", _type(e), amount, integer(63, 64, e.lanes))
 
 
 def _constant_shift(e: Op) -> int | None:

@@ -36,6 +36,7 @@ _HERE = [
     (r"call range\([^)]*\) i32 @llvm\.nvvm\.read\.ptx\.sreg\.ctaid\.x\(\)", "add i32 %B, 0"),
     (r"@llvm\.nvvm\.barrier\.cta\.sync\.aligned\.all\(i32 0\)", "@wait()"),
     (r"@llvm\.nvvm\.shfl\.sync\.idx\.i32\(i32 -1, (.*), i32 31\) memory\(none\)", r"@exchange(i32 %T, \1)"),
+    (r'asm "[^"]*max\.s16[^"]*", "=h,h"\((i16 \S+)\)', r"@llvm.abs.i16(\1, i1 false)"),
     (r"@llvm\.nvvm\.f2i\.rz\(", "@llvm.fptosi.sat.i32.f32("),
     (r"@llvm\.nvvm\.f2ui\.rz\(", "@llvm.fptoui.sat.i32.f32("),
 ]  # fmt: skip
