@@ -143,8 +143,8 @@ class Calls:
         """Run compiled code; the output arrays. `find`: has a schedule found for calls of a kind that is new."""
         threads = get_num_threads() if num_threads is None else checked_num_threads(num_threads)
         latest = self.latest
-        if out is None and latest is not None and latest.enter is not None:
-            results = self._run_like(latest, given, threads)
+        if latest is not None and latest.enter is not None:
+            results = self._run_like(latest, given, out, threads)
             if results is not None:
                 return results
         inputs = self._arrays_of(given)
@@ -174,18 +174,18 @@ class Calls:
             self.latest = call  # for `explain`
         return self._results(self.outputs, filled, out, given)
 
-    def _run_like(self, latest: Call, given: Mapping[str, Any], threads: int) -> list[Any] | None:
-        """Run a call that is of the kind of the latest one; None if it is not."""
+    def _run_like(self, latest: Call, given: Mapping[str, Any], out: Any, threads: int) -> list[Any] | None:
+        """Run a call whose arrays are like those of the latest one; None if some are not, or may overlap."""
         if self._deciding or not self._known_names.issuperset(given):
             return None
         arrays = list(map(given.get, self._input_names, self._tables))
         numbers = self.arguments.numbers_of(given) if self._takes_numbers else _NO_NUMBERS
-        filled = latest.new(None, arrays)
+        filled = latest.new(None if out is None else self._given_outputs(self.outputs, out), arrays)
         start = perf_counter()
         if not latest.enter(arrays + filled, numbers, threads):  # type: ignore[misc]  # whoever calls this has asked
             return None
         latest.clock.note(threads, perf_counter() - start)
-        return self._results(self.outputs, filled, None, given)
+        return self._results(self.outputs, filled, out, given)
 
     def _by_name(self, inputs: Sequence[AnyArray], numbers: Values) -> dict[str, Any]:
         """The arguments of a call."""
@@ -354,13 +354,12 @@ class Calls:
             for wanted, shape, a in zip(self.outputs, shapes, outputs, strict=True)
         ]
         new = self.arrays.new(self.outputs, shapes)
-        arrays = self.arrays.seen([*inputs, *filled])
+        seen = self.arrays.seen(inputs), self.arrays.seen(filled)
         if all(0 in shape for shape in shapes):
             return Call(new, None, None, {}, Clock())
-        variant = self._variant(scheduled, inputs, arrays, far)
-        ready = scheduled.kernel(variant).ready(arrays, [n.dtype for n in self.arguments.numbers], self._labels)
-        enter = None if any(a is not None for a in outputs) else ready.enter
-        return Call(new, ready, enter, self._like(inputs, numbers), Clock())
+        variant = self._variant(scheduled, inputs, [*seen[0], *seen[1]], far)
+        ready = scheduled.kernel(variant).ready(*seen, [n.dtype for n in self.arguments.numbers], self._labels)
+        return Call(new, ready, ready.enter, self._like(inputs, numbers), Clock())
 
     def _variant(
         self, scheduled: Scheduled, inputs: Sequence[AnyArray], arrays: Sequence[AnyArray], far: bool

@@ -20,6 +20,8 @@ from pantile.target import Target
 class Filling:
     """Fills outputs with a number, and notes what it is asked for."""
 
+    enter = None
+
     def __init__(self) -> None:
         self.asked: list[str] = []
 
@@ -45,8 +47,11 @@ class Filling:
         self.asked.append(f"loaded {artifact.decode()}")
         return self
 
-    def ready(self, arrays: Sequence[Any], numbers: Sequence[DType], labels: Mapping[str, str]) -> Filling:
-        self.asked.append(f"ready {[a.shape for a in arrays]} {[str(t) for t in numbers]}")
+    def ready(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], numbers: Sequence[DType], labels: Mapping[str, str]
+    ) -> Filling:
+        shapes = [[a.shape for a in arrays] for arrays in (inputs, outputs)]
+        self.asked.append(f"ready {shapes} {[str(t) for t in numbers]}")
         return self
 
     def run(self, arrays: Sequence[Any], numbers: Sequence[Any], threads: int) -> bool:
@@ -67,7 +72,7 @@ def test_all_steps_are_a_backends(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "backend_of", lambda target: backend)
     p, img = scaled(), np.zeros((3, 5), np.float32)
     assert (p(img=img, gain=7) == 7).all() and (p(img=img, gain=2) == 2).all()
-    shapes = "[(3, 5), (3, 5)]"
+    shapes = "[[(3, 5)], [(3, 5)]]"
     assert backend.asked == [
         "check", "kernels", "llvm", "artifact", "loaded behind_the_door", f"ready {shapes} ['float32']",
     ]  # fmt: skip

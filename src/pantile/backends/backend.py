@@ -22,8 +22,8 @@ from ..target import Target
 Values = Sequence[bool | int | float]
 
 
-# Of inputs as they were given and new outputs, params and a number of threads: runs a call, unless some array is no
-# longer of that kind; whether it has run.
+# Of inputs and outputs as they were given or made, params and a number of threads: runs a call, unless some array is no
+# longer of that kind or an output may overlap another array; whether it has run.
 Enter = Callable[[list[Any], Values, int], bool]
 
 
@@ -42,7 +42,10 @@ class Ready(Protocol):
 class Loaded(Protocol):
     """Code of one variant of a pipeline, in this process; it stays as long as this object."""
 
-    def ready(self, arrays: Sequence[AnyArray], numbers: Sequence[DType], labels: Mapping[str, str]) -> Ready:
+    def ready(
+        self, inputs: Sequence[AnyArray], outputs: Sequence[AnyArray], numbers: Sequence[DType],
+        labels: Mapping[str, str],
+    ) -> Ready:  # fmt: skip
         """For calls with such arrays, of which only layouts count, and params. `labels`: how messages name buffers."""
 
 

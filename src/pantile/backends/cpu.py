@@ -58,17 +58,21 @@ class LoadedForCpu:
     def __init__(self, code: ObjectCode) -> None:
         self.kernel = Kernel(code)
 
-    def ready(self, arrays: Sequence[Any], numbers: Sequence[DType], labels: Mapping[str, str]) -> ReadyForCpu:
-        return ReadyForCpu(self.kernel, Packing(arrays, numbers), labels, arrays)
+    def ready(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], numbers: Sequence[DType], labels: Mapping[str, str]
+    ) -> ReadyForCpu:
+        packing = Packing([*inputs, *outputs], numbers)
+        enter = None if self.kernel.reports else _enter(self.kernel, inputs, outputs, packing, labels)
+        return ReadyForCpu(self.kernel, packing, labels, enter)
 
 
 class ReadyForCpu:
     """The block of calls of one kind: only addresses and numbers differ."""
 
-    def __init__(self, kernel: Kernel, packing: Packing, labels: Mapping[str, str], arrays: Sequence[Any]) -> None:
+    def __init__(self, kernel: Kernel, packing: Packing, labels: Mapping[str, str], enter: Enter | None) -> None:
         self._kernel, self._labels = kernel, labels
         self._packed, self._function = packing.pack, kernel.function
-        self.enter = None if kernel.reports else _enter(kernel, packing, labels, arrays)
+        self.enter = enter
 
     def run(self, arrays: Sequence[Any], numbers: Values, threads: int) -> bool:
         if self._kernel.reports:
@@ -87,9 +91,11 @@ class ReadyForCpu:
         return True
 
 
-def _enter(kernel: Kernel, packing: Packing, labels: Mapping[str, str], arrays: Sequence[Any]) -> Enter | None:
+def _enter(
+    kernel: Kernel, inputs: Sequence[Any], outputs: Sequence[Any], packing: Packing, labels: Mapping[str, str]
+) -> Enter | None:
     """What runs calls like those with such arrays, without another look at theirs."""
-    entry = entry_of(kernel.address, arrays, packing.template, packing.bytes_of_numbers)
+    entry = entry_of(kernel.address, inputs, outputs, packing.template, packing.bytes_of_numbers)
     if entry is None:
         return None
     function, pack = native_function(), packing.pack_numbers

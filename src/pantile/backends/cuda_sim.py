@@ -70,9 +70,9 @@ class LoadedForSimulator:
         self.program, self.index_bits = program, index_bits
 
     def ready(
-        self, arrays: Sequence[Any], numbers: Sequence[DType], labels: Mapping[str, str]
+        self, inputs: Sequence[Any], outputs: Sequence[Any], numbers: Sequence[DType], labels: Mapping[str, str]
     ) -> ReadyForSimulator:
-        return ReadyForSimulator(self.program, self.index_bits, arrays, labels)
+        return ReadyForSimulator(self.program, self.index_bits, [*inputs, *outputs], labels)
 
 
 class ReadyForSimulator:

@@ -40,7 +40,11 @@ class LoadedForCuda:
         computed = set(_computed_with(code.program))
         self.deciding = tuple(k for k, a in enumerate(code.program.scalars) if a.name in computed)
 
-    def ready(self, arrays: Sequence[AnyArray], numbers: Sequence[DType], labels: Mapping[str, str]) -> ReadyForCuda:
+    def ready(
+        self, inputs: Sequence[AnyArray], outputs: Sequence[AnyArray], numbers: Sequence[DType],
+        labels: Mapping[str, str],
+    ) -> ReadyForCuda:  # fmt: skip
+        arrays = [*inputs, *outputs]
         names = [labels.get(b.name, b.name) for b in self.code.program.buffers]
         _check_together(arrays, names)
         return ReadyForCuda(self, [a.shape for a in arrays], [element_strides(a) for a in arrays])
