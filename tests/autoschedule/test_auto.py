@@ -438,6 +438,17 @@ def test_rows_share_what_is_inlined_and_columns_do_not() -> None:
     assert columns(problem, "f") == 2
 
 
+def test_terms_of_a_sum_are_places_too_but_for_their_rows() -> None:
+    img, f, total, out = pt.Input("img", "float32", ndim=2), pt.Func("f"), pt.Func("total"), pt.Func("out")
+    r = pt.RDom((0, 8), (0, 5))
+    f[Y, X] = pt.sqrt(img[Y, X])
+    total[Y, X] = 0.0
+    total[Y, X] += f[Y // 8 * 8 + r[0], X // 5 * 5 + r[1]]
+    out[Y, X] = total[Y, X] * 2
+    p = pt.Pipeline(out, shape=(img.shape[0] // 8 * 8, img.shape[1] // 5 * 5))
+    assert columns(problem_of(p, ORDINARY, img=(2000, 2000)), "f") == 5
+
+
 # ---- stages that read the same
 
 

@@ -16,12 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from math import prod
 
-from ...analysis.access import accesses_by_buffer, accesses_of
+from ...analysis.access import Access, accesses_by_buffer
 from ...cached import cached_property
 from ...dataclass import dataclass
-from ...expr.visit import has_floats, loaded
-from ...graph.nodes import Stage
+from ...expr.nodes import Const
+from ...expr.visit import has_floats, loaded, names
+from ...graph.nodes import Definition, Stage
 from ...schedule.alone import FEWEST_LANES, register_lanes
 from ...schedule.directives import SUFFIX, StageSchedule, on
 from ...schedule.names import fresh
@@ -183,17 +185,28 @@ def _other_places(problem: Problem, roll: Roll) -> Iterator[tuple[str, Roll]]:
 
 def columns(problem: Problem, name: str) -> int:
     """At how many places that differ in more than rows a stage is read: where it is inlined, it is computed at each,
-    but rows side by side share theirs."""
+    but rows side by side share theirs. Sums over it are written out there, since only those are in a group that are
+    inlined, too."""
     return problem.facts.once(("columns", name), lambda: _columns(problem, name))
 
 
 def _columns(problem: Problem, name: str) -> int:
-    stage, readers = problem.graph.stage[name], [problem.graph.stage[c] for c in problem.graph.consumers[name]]
-    rows = {c.name: RolledLoops.of(problem, c).y if c.ndim > 1 else None for c in readers}
-    return len({
-        (c.name, *(i if i is None or i.dim != rows[c.name] else i.scale for i in a.indices))
-        for c in readers for a in accesses_of(stage, c)
-    })  # fmt: skip
+    stage = problem.graph.stage[name]
+    places: dict[tuple[object, ...], int] = {}
+    for c in (problem.graph.stage[c] for c in problem.graph.consumers[name]):
+        row = RolledLoops.of(problem, c).y if c.ndim > 1 else None
+        for definition, by_buffer in zip(c.definitions, accesses_by_buffer(c), strict=True):
+            for a in (a for b in stage.buffers for a in by_buffer.get(b, ())):
+                place = (c.name, *(i if i is None or i.dim != row else i.scale for i in a.indices))
+                places[place] = max(places.get(place, 1), _terms(definition, a, row))
+    return sum(places.values())
+
+
+def _terms(definition: Definition, read: Access, row: str | None) -> int:
+    """At how many places that differ in more than rows a sum reads, as far as numbers say."""
+    beside = [e for i, e in zip(read.indices, read.load.indices, strict=True) if i is None or i.dim != row]
+    moved = frozenset[str]().union(*map(names, beside))
+    return prod(int(r.extent.value) for r in definition.domain if r.name in moved and isinstance(r.extent, Const))
 
 
 def _all_slide(problem: Problem, roll: Roll) -> bool:
