@@ -227,6 +227,19 @@ class Calls:
         self._scheduled[sort] = found
         return found
 
+    def serves(self, sort: Sort, given: Mapping[str, Any]) -> bool:
+        """Whether calls with such arguments, which may be of another sort, can be run as those of a sort are."""
+        inputs, numbers = self.arguments.match(self._with_stand_ins(given))
+        try:
+            self._checked(inputs, numbers, self.scheduled(sort))
+        except UserError:
+            return False
+        return True
+
+    def share(self, sort: Sort, other: Sort) -> None:
+        """Run calls of another sort as those of a sort are: by the same schedule, and by code that there is."""
+        self._scheduled[other] = self.scheduled(sort)
+
     def scheduled(self, sort: Sort) -> Scheduled:
         """The pipeline as it is run for calls of a sort."""
         found = self._scheduled.get(sort)

@@ -20,6 +20,7 @@ from .graph.known import with_extents
 from .graph.nodes import Graph
 from .machine import Machine, detect
 from .progress import doing
+from .reused import reused
 from .schedule.schedule import Schedule
 from .scheduled import Sort
 
@@ -53,7 +54,7 @@ class Finding:
         """Let the strategy, if there is one that has not been asked yet, find a schedule for such arguments.
 
         Pixels of two channels and of three are different pipelines to it. Other sizes share what it finds, those of a
-        class if the strategy is by size and nobody has said what to expect.
+        class if the strategy is by size and nobody has said what to expect; and smaller ones, if that serves them.
         """
         if isinstance(self.asked, Schedule):
             return
@@ -66,7 +67,9 @@ class Finding:
             problem = self.problem(arguments)
             if any(0 in shape for shape in problem.shapes.values()):
                 return
-            self.found[sort] = self._adopted(sort, self.asked, problem)
+            self.found[sort] = self._reused(sort, self.asked, problem, arguments) or self._adopted(
+                sort, self.asked, problem
+            )
 
     def problem(self, arguments: Mapping[str, Any]) -> Problem:
         """What a strategy is asked about such a call: the stages that are computed, the sizes, the machine."""
@@ -75,10 +78,22 @@ class Finding:
         measure = partial(self._seconds, graph, arguments)
         return Problem(graph, shapes, scalars, self.for_machine, self.calls.options.strict, measure)
 
+    def _reused(self, sort: Sort, strategy: Strategy, problem: Problem, arguments: Mapping[str, Any]) -> Found | None:
+        """What was found for larger calls, the nearest first, if it serves such calls: they then run by it, too."""
+        if not strategy.reuse_within:
+            return None
+        for other in sorted((s for s in self.found if s[0] == sort[0] and s[1] > sort[1]), key=lambda s: s[1]):
+            if self.found[other].sizes is not None and self.calls.serves(other, arguments):
+                found = reused(self.found[other], self.calls.scheduled(other), problem, strategy.reuse_within)
+                if found is not None:
+                    self.calls.share(other, sort)
+                    return found
+        return None
+
     def _adopted(self, sort: Sort, strategy: Strategy, problem: Problem) -> Found:
         """What the strategy finds, to run such calls by. If it fails, and nobody has asked for it, they run plainly."""
         try:
-            found = kept.found(strategy, problem)
+            found = replace(kept.found(strategy, problem), sizes=problem.sizes)
             self.calls.adopt(sort, found.schedule)
         except Exception as failure:
             if not self.by_default:

@@ -15,6 +15,9 @@ from .cached import cached_property
 from .compile import Options, compile_kernel, kernel_key, lowered, to_loops, to_plan, trace_of
 from .graph.nodes import Graph
 from .ir.nodes import Program
+from .lower.fit import fit
+from .machine import Machine
+from .price import Price, Sizes, price_plan
 from .progress import doing
 from .runtime import kernels
 from .schedule.clones import has_copies
@@ -69,6 +72,12 @@ class Scheduled:
         if variant not in self._kernels:
             self._kernels[variant] = self._compiled(variant)
         return self._kernels[variant]
+
+    def price(self, sizes: Sizes, machine: Machine) -> Price:
+        """What a call of such sizes takes, with blocks cut down to arrays that are smaller than these."""
+        extents = {name: int(n) for name, n in sizes.scalars.items() if name in self.variants.extents}
+        plan = fit(self._resolved, self._plan, self.variants.of((), extents).facts())
+        return price_plan(self._resolved, plan, sizes, machine)
 
     def program(self) -> Program:
         """The loops for large arrays in C order."""

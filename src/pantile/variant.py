@@ -53,7 +53,7 @@ class Variants:
 
     def __init__(self, graph: Graph, plan: Plan) -> None:
         self._inputs = graph.inputs
-        self._extents = [i.extent(k) for i in graph.inputs for k in range(i.ndim)]
+        self.extents = [i.extent(k) for i in graph.inputs for k in range(i.ndim)]
         self._shapes = {i.name: [i.size(k) for k in range(i.ndim)] for i in graph.inputs}
         self._shapes |= {b: list(o.shape) for o in graph.outputs for b in graph.stage[o.stage].buffers}
         self._large = _large_extents(graph, plan)
@@ -67,7 +67,7 @@ class Variants:
         """The variant for arrays of this layout and alignment, and inputs of these extents. `far`: some array has more
         elements than 32 bits count."""
         small = any(extents[e] < large for e, large in self._large.items())
-        least = tuple((e, self._least(e, extents[e])) for e in self._extents)
+        least = tuple((e, self._least(e, extents[e])) for e in self.extents)
         whole = tuple((e, n) for e, n in self._rows(strides) if extents[e] % n == 0)
         return Variant(strides, least, small, aligned, far and not self._counts_all, whole)
 
@@ -76,7 +76,7 @@ class Variants:
         """The one for large arrays in C order."""
         strides = tuple((name, _in_c_order(shape)) for name, shape in self._shapes.items())
         aligned = tuple((name, self._aligned) for name in self._shapes if self._aligned)
-        least = tuple((e, self._large.get(e, 1)) for e in self._extents)
+        least = tuple((e, self._large.get(e, 1)) for e in self.extents)
         return Variant(strides, least, aligned=aligned, multiples=tuple(self._rows(strides)))
 
     def _rows(self, strides: tuple[tuple[str, Strides], ...]) -> Iterator[tuple[str, int]]:

@@ -82,6 +82,7 @@ class Auto(Strategy):
 
     name: ClassVar[str] = "auto"
     by_size: ClassVar[bool] = True
+    reuse_within: ClassVar[float] = 1.3
     steps: Annotated[int, Between(0, 1 << 20)] = 250
     worth: Annotated[float, Between(0, 1)] = 0.03
     without: tuple[Ingredient, ...] | None = None

@@ -22,6 +22,7 @@ from ..expr.nodes import Number
 from ..graph.nodes import Graph
 from ..machine.description import Machine
 from ..parameters import check_fields
+from ..price import Sizes
 from ..schedule.alone import Alone
 from ..schedule.draft import Drafts
 from ..schedule.schedule import Schedule
@@ -45,6 +46,11 @@ class Problem:
     machine: Machine
     strict: bool = False
     measure: Callable[[Schedule], float] | None = None  # seconds that a run takes here
+
+    @property
+    def sizes(self) -> Sizes:
+        """As prices take them."""
+        return Sizes(self.shapes, self.scalars)
 
     @property
     def target(self) -> Target:
@@ -114,6 +120,7 @@ class Found:
 
     schedule: Schedule
     report: Report
+    sizes: Sizes | None = None  # that it was found for
 
 
 class Strategy(ABC):
@@ -125,6 +132,8 @@ class Strategy(ABC):
     name: ClassVar[str]
     measures: ClassVar[bool] = False  # runs candidates, so that another time the answer may be another
     by_size: ClassVar[bool] = False  # is asked again when calls are of another size class than those before
+    # Unless what it found for a larger class takes, as predicted, at most so many times what it is expected to find.
+    reuse_within: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         check_fields(self)
