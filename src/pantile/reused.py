@@ -2,7 +2,8 @@
 code that there is takes arrays that small, nothing is compiled.
 
 It does if it is predicted to take little longer than what a search is expected to find. That is the lower one of two
-prices: of the plain schedule at these sizes, and of the larger call, in proportion to the elements of its arrays.
+prices: of the plain schedule at these sizes, and of the larger call, in proportion to the elements of its arrays but
+for what starting loops takes, which is the same for few elements.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from .errors import PantileError
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
 from .graph.nodes import Graph, InputInfo
-from .price import Sizes
+from .machine import Machine
+from .price import Price, Sizes
 from .price.result import time
 from .runtime import cache
 from .schedule.schedule import Schedule
@@ -74,13 +76,19 @@ def _prices(larger: Sizes, scheduled: Scheduled, problem: Problem) -> Prices | N
     try:
         plain = Scheduled(problem.graph, Schedule(), scheduled.options, {})
         priced = ((scheduled, larger), (scheduled, problem.sizes), (plain, problem.sizes))
-        at_larger, here, plainly = (of.price(sizes, problem.machine).seconds for of, sizes in priced)
+        at_larger, here, plainly = (of.price(sizes, problem.machine) for of, sizes in priced)
     except PantileError:
         return None
-    call = problem.machine.costs.call_s
     now, before = _elements(problem.graph, problem.sizes), _elements(problem.graph, larger)
     part = min(n / m for n, m in zip(now, before, strict=True))
-    return here, min(plainly, call + (at_larger - call) * part)
+    starting_larger, *starting = (_starting(p, problem.machine) for p in (at_larger, here, plainly))
+    return here.seconds, min(plainly.seconds, (at_larger.seconds - starting_larger) * part + min(starting))
+
+
+def _starting(price: Price, machine: Machine) -> float:
+    """Seconds that the call and its loops take to start, the latter on all threads at once."""
+    call = machine.costs.call_s
+    return call + (price.causes.starting - call) / machine.threads
 
 
 def _elements(graph: Graph, sizes: Sizes) -> tuple[int, int]:
