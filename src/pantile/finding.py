@@ -37,7 +37,7 @@ class Finding:
         found: Mapping[Sort, Found] | None = None, by_default: bool = False,
     ) -> None:  # fmt: skip
         self.asked, self.by_default = asked(schedule, options.target), by_default or schedule is None
-        self.estimates, self.machine = _checked_estimates(estimates), _checked_machine(machine)
+        self.estimates, self.machine = checked_estimates(estimates), _checked_machine(machine)
         self.found: dict[Sort, Found] = dict(found or {})  # by a strategy, the first one first
         self._lock = Lock()
         # Until a strategy has found a schedule, the default one stands in for all but running.
@@ -120,7 +120,8 @@ class Finding:
         return min(times)
 
 
-def _checked_estimates(estimates: Any) -> dict[str, Any] | None:
+def checked_estimates(estimates: Any) -> dict[str, Any] | None:
+    """What a caller expects of calls; refused if these are not arguments by name."""
     if estimates is None:
         return None
     if not isinstance(estimates, Mapping) or not all(isinstance(name, str) for name in estimates):

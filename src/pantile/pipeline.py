@@ -20,7 +20,7 @@ from .errors import UserError, UserTypeError, shown
 from .explain import Explanation, Timing
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
-from .finding import Finding
+from .finding import Finding, checked_estimates
 from .graph.names import identifier
 from .graph.nodes import Graph
 from .graph.outputs import separate_outputs
@@ -122,7 +122,8 @@ class Pipeline:
         self, counts: _Counts, options: Options, schedule: Schedule | Strategy | str | None,
         estimates: Mapping[str, Any] | None, machine: Machine | None,
     ) -> None:  # fmt: skip
-        counts.own = counts.numbers(dict(zip(counts.names, counts.own, strict=True)) | dict(estimates or {}))
+        estimates = checked_estimates(estimates)
+        counts.own = counts.numbers(dict(zip(counts.names, counts.own, strict=True)) | (estimates or {}))
         graph = counts.graph(counts.own)
         expected = None if estimates is None else counts.without(estimates, graph)
         self._set(Finding(graph, options, schedule, expected, machine))
@@ -134,7 +135,7 @@ class Pipeline:
         self, options: Options, schedule: Schedule | Strategy | str | None, estimates: Mapping[str, Any] | None,
         machine: Machine | None,
     ) -> Pipeline:  # fmt: skip
-        """The same, made or run in another way."""
+        """This pipeline with other options, another schedule, estimates or machine."""
         if self._counts is None:
             return self._of(Finding(self.graph, options, schedule, estimates, machine))
         pipeline = object.__new__(type(self))
@@ -460,7 +461,7 @@ class _Counts:
         self._build = build
 
     def anew(self) -> _Counts:
-        """The same, of which nothing is made yet."""
+        """Counts of the same Params, with no pipelines made yet."""
         counts = _Counts(self.params, self._build)
         counts.own = self.own
         return counts
