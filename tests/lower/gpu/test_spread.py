@@ -76,6 +76,19 @@ def test_loops_that_are_shared_out_otherwise() -> None:
         blur(TILES, turned, height=0)(img=picture(40, 80))
 
 
+def test_warps_are_no_threads_side_by_side() -> None:
+    """A loop over three threads has numbers 0 to 2, one over three warps 0, 32 and 64, and so on."""
+    img, rows, out = pt.Input("img", "int32", ndim=1), pt.Func("rows"), pt.Func("out")
+    rows[y] = img[y] * 2
+    out[y] = rows[y] + 1
+    p = pt.Pipeline(out, shape=(img.shape[0],), target="cuda-sim")
+    warps = pt.on("out").split("y", "y", "lane", 1).split("y", "yo", "w", 3).block("yo").warp("w").lane("lane")
+    threads = pt.on("rows").compute_at("out", "yo").thread("y").store_in("register")
+    why = "threads of one loop would read what those of another have computed"
+    with pytest.raises(pt.errors.UserError, match=why):
+        p.with_schedule(pt.Schedule(warps, threads))(img=np.arange(9, dtype=np.int32))
+
+
 def test_values_of_all_threads_are_no_ones_own() -> None:
     alone = pt.on("rows").compute_at("out", "xo").store_in("register")
     with pytest.raises(pt.errors.UserError, match="it is used outside of threads"):

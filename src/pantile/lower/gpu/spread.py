@@ -7,8 +7,9 @@ after:   realize sums: [0..4, 0..4] in register
          thread for ti in 0..16: thread for tj in 0..16:
              sums[1, 3] = ...
 
-All thread loops that touch such a buffer share it out alike: those at one depth have the same extents, and move along a
-dim by the same steps, either each thread over elements of its own side by side, or all together over neighbours.
+All thread loops that touch such a buffer share it out alike: those at one depth have the same extents, as many threads
+inside, and move along a dim by the same steps, either each thread over elements of its own side by side, or all of them
+over neighbours.
 """
 
 from __future__ import annotations
@@ -79,19 +80,30 @@ def _touches(s: Stmt, buffer: str) -> bool:
     return isinstance(s, Store) and s.buffer == buffer or any(buffer in loaded(e) for e in expressions(s))
 
 
-class _Step(NamedTuple):
-    """How threads of a loop, at a depth, move along a dim."""
+class _Loop(NamedTuple):
+    """A thread loop: how many are around it, how many threads it has, and how far apart their numbers are."""
 
     depth: int
     threads: int
+    apart: int
+
+
+class _Step(NamedTuple):
+    """How threads of a loop move along a dim."""
+
+    loop: _Loop
     distance: int
+
+    @property
+    def threads(self) -> int:
+        return self.loop.threads
 
 
 @dataclass(frozen=True)
 class _At:
     """Where a statement is: thread loops around it by their variables, and lets that depend on them or on others."""
 
-    threads: Mapping[str, tuple[int, int]]  # depth and extent
+    threads: Mapping[str, _Loop]
     lets: Lets
     own: Mapping[str, Expr]  # how far loops are that begin elsewhere in each thread
 
@@ -103,17 +115,34 @@ class _At:
         if isinstance(s, Let):
             return replace(self, lets=self.lets.inside(s))
         if isinstance(s, For) and s.kind is Kind.THREAD:
-            extent = simplify(substitute(s.extent, self.values))
-            count = int(extent.value) if isinstance(extent, Const) else 0
+            loop = _Loop(len(self.threads), _count(s, self.values), _threads_inside(s, self.values))
             number = Var(INDEX, 1, s.var)
             # The variable counts from its first value on: that moves with the block, not with the thread.
             lets = self.lets.having(s.var, substitute(s.min, self.values) + number)
-            return _At({**self.threads, s.var: (len(self.threads), count)}, lets, self.own)
+            return _At({**self.threads, s.var: loop}, lets, self.own)
         if isinstance(s, For) and depends(begin := substitute(s.min, self.values), self.threads):
             step = Var(INDEX, 1, of_loop(s.var, "turn"))
             own = {**self.own, step.name: Var(INDEX, 1, s.var) - s.min}
             return _At(self.threads, self.lets.having(s.var, begin + step), own)
         return self
+
+
+def _count(loop: For, values: Mapping[str, Expr]) -> int:
+    """How many threads a loop has; 0 if that is not constant."""
+    extent = simplify(substitute(loop.extent, values))
+    return int(extent.value) if isinstance(extent, Const) else 0
+
+
+def _threads_inside(loop: For, values: Mapping[str, Expr]) -> int:
+    """How many threads each iteration of a thread loop has, by the loops inside of it; 0 if that is not one number."""
+
+    def of(s: Stmt) -> set[int]:
+        if isinstance(s, For) and s.kind is Kind.THREAD:
+            return {_count(s, values) * _threads_inside(s, values)}
+        return set().union(*map(of, children(s)))
+
+    counts = of(loop.body)
+    return 1 if not counts else counts.pop() if len(counts) == 1 else 0
 
 
 def _first_lane(index: Expr) -> Expr:
@@ -190,13 +219,13 @@ class _Spread:
 
     def moves(self, form: Linear, at: _At) -> tuple[_Step, ...]:
         found = [
-            _Step(depth, count, form.coefficient(name))
-            for name, (depth, count) in at.threads.items() if form.coefficient(name)
+            _Step(loop, form.coefficient(name))
+            for name, loop in at.threads.items() if form.coefficient(name)
         ]  # fmt: skip
         others = [a for a, _ in form.terms.values() if not isinstance(a, Var) and depends(a, at.threads)]
         if others:
             raise self.refuse(self.s, f"what a thread computes is not a box: {readable(others[0])}")
-        if any(not step.threads for step in found):
+        if any(not step.threads or not step.loop.apart for step in found):
             raise self.refuse(self.s, "the number of threads is not constant there")
         return tuple(found)
 
