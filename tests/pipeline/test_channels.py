@@ -102,6 +102,19 @@ def test_loops_of_copies_are_those_that_others_are_computed_at() -> None:
         np.testing.assert_allclose(p(img=picture), p.reference(img=picture), rtol=1e-6)
 
 
+def test_partial_results_are_those_of_stages_that_others_are_computed_at() -> None:
+    """A histogram on GPUs is counted in parts. Its loops are as they were where nothing was known of channels, and so
+    are its parts."""
+    img, g, h, i = pt.Input("img", "uint8", ndim=3), pt.Func("g"), pt.Func("h"), pt.Var("i")
+    r = pt.RDom((0, img.shape[0]), (0, img.shape[1]), (0, img.shape[2]))
+    g[i] = pt.cast("int32", i) * i
+    h[i] = g[i]
+    h[img[r[0], r[1], r[2]]] += 1
+    p = pt.Pipeline(h, shape=(256,), target="cuda-sim")
+    p = p.with_schedule(pt.Schedule(pt.on("g").compute_at("h", "i_thread")))
+    picture = np.random.default_rng(0).integers(0, 256, (3, 20, 4), dtype=np.uint8)
+    np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))
+
 
 def test_loops_that_others_are_computed_at_stay_as_they_were() -> None:
     img, one, two, out = pt.Input("img", "uint8", 3), pt.Func("one"), pt.Func("two"), pt.Func("out")

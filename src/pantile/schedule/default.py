@@ -101,8 +101,22 @@ def _chosen(graph: Graph, schedule: Schedule, named: Collection[str]) -> set[str
 
 
 def places_like(schedule: Schedule, like: Schedule | None) -> dict[str, StageSchedule]:
-    """The stages at whose loops a schedule has others computed, as `like` has them."""
-    return {} if like is None else {n: like[n] for n in _named_as_places(schedule) if n in like}
+    """The stages at whose loops a schedule has others computed, as `like` has them, with those of their partial
+    results."""
+    places: dict[str, StageSchedule] = {}
+    pending = _named_as_places(schedule) if like is not None else set()
+    while pending:
+        name = pending.pop()
+        if like is not None and name in like and name not in places:
+            places[name] = like[name]
+            pending |= _partial_results(like[name])
+    return places
+
+
+def _partial_results(asked: StageSchedule) -> set[str]:
+    """The stages that a stage has its reductions computed in, in parts."""
+    factored = [d.args[len(d.args) // 2 :] for d in asked.directives if d.verb == "rfactor"]
+    return {"_".join([asked.name, *map(str, new)]) for new in factored}
 
 
 def _named_as_places(schedule: Schedule) -> set[str]:
