@@ -135,6 +135,8 @@ def _parameter(f: dataclasses.Field[Any], known: dict[str, Any]) -> str:
 
 
 def _default(f: dataclasses.Field[Any], known: dict[str, Any]) -> str:
+    if f.default is None:
+        return "None"
     known[f"__default_{f.name}"] = f.default
     return f"__default_{f.name}"
 
