@@ -181,3 +181,15 @@ def test_names_that_are_taken() -> None:
     values = picture(p, (40, 50))
     for a, b in zip(p(img=values, blocks=3), p.reference(img=values, blocks=3), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_partial_results_that_a_schedule_asks_for_are_shared_out_too() -> None:
+    """What is made of them by default may be made in parts again."""
+    img, h = pt.Input("img", "uint8", 3), pt.Func("h")
+    r = pt.RDom((0, 3), (0, img.shape[1]), (0, img.shape[2]))
+    h[V] = 0
+    h[img[r[0], r[1], r[2]] % 16] += 1
+    parts = pt.Schedule(pt.on("h").update().rfactor("r.0", "u"))
+    p = pt.Pipeline(h, shape=(16,), target="cuda-sim").with_schedule(parts)
+    picture = np.random.default_rng(0).integers(0, 256, (3, 40, 50), np.uint8)
+    np.testing.assert_array_equal(p(img=picture), np.bincount(picture.ravel() % 16, minlength=16))

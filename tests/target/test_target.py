@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 
+import llvmlite.binding as llvm
 import pytest
 
 from pantile.errors import UserError
@@ -63,3 +64,10 @@ def test_kinds_read_as_schedules_write_them() -> None:
 def test_the_same_in_every_process() -> None:
     assert pickle.loads(pickle.dumps(host())) == host()
     assert "{" not in repr(host())  # sets have no order, and this is part of keys
+
+
+def test_features_that_llvm_does_not_use_well_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With avx512vbmi, instruction selection did not end on a pipeline of pixels of three bytes."""
+    features = llvm.FeatureMap({"avx512f": True, "avx512vbmi": True, "avx512vbmi2": True})
+    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: features)
+    assert host.__wrapped__().features == "+avx512f,-avx512vbmi,+avx512vbmi2"

@@ -38,11 +38,13 @@ def resolve(
     graph, schedule = _changed("strips", graph, cut_scans(graph, schedule, strict))
     graph, schedule = _changed("clones", graph, clone_stages(graph, schedule))
     graph, schedule = _changed("panels", graph, make_panels(graph, schedule))
-    whole = complete(graph, schedule, target, strict=strict)
-    schedule = whole if whole is schedule else schedule.replace(*whole.values())
-    graph, schedule = _changed("rfactor", graph, factor_reductions(graph, schedule, strict))
+    before: Graph | None = None
+    while graph is not before:  # what stages of partial results have by default may factor them again
+        before, whole = graph, complete(graph, schedule, target, strict=strict)
+        schedule = whole if whole is schedule else schedule.replace(*whole.values())
+        graph, schedule = _changed("rfactor", graph, factor_reductions(graph, schedule, strict))
     _check_stage_names(graph, schedule)
-    schedule = complete(graph, schedule, target, strict=strict)  # stages of partial results
+    schedule = complete(graph, schedule, target, strict=strict)
     known = known if known is not None and known.graph is graph else Drafts(graph, strict, target)
     drafts = known.of(schedule)
     share_own_loops(drafts)
