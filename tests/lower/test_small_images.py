@@ -497,3 +497,21 @@ def test_updates_of_a_stage_that_is_never_read_do_not_run(target: str) -> None:
     p = pt.Pipeline(v, shape=(9, img.shape[1]), debug=True, target=target)
     picture = np.zeros((1, 5), np.uint8)
     np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 9, 20])
+def test_a_loop_goes_on_where_the_one_inside_has_no_iterations(width: int) -> None:
+    """What is computed there is nothing, not less than that: it was written before its memory."""
+    img, g, f, out = pt.Input("img", "int32", ndim=1), pt.Func("g"), pt.Func("f"), pt.Func("out")
+    g[x] = pt.edge(img)[x] * 2
+    f[x] = g[x - 2] + g[x + 2]
+    out[x] = f[x - 2]
+    p = pt.Pipeline(out, shape=(img.shape[0],), debug=True).with_schedule(
+        pt.Schedule(
+            pt.on("out").compute_root(),
+            pt.on("f").compute_at("out", "x").split("x", "xo", "xi", 8, tail="peel").reorder("xi", "xo"),
+            pt.on("g").compute_at("f", "xi").unroll("x", 3),
+        )
+    )
+    picture = np.arange(width, dtype=np.int32)
+    np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))

@@ -217,6 +217,9 @@ class Regions:
         """Conditions may leave nothing to compute: then the extent is 0, which loops and their splits rely on."""
         extent = simplify(side.high - side.low + 1, self._here.facts)
         limits = any(isinstance(e, Op) and e.op in ("min", "max", "select") for e in walk(extent))
-        if not (limits or self._required.is_conditional) or self._here.never_negative(extent):
+        # A loop may go on where those inside of it, which are open as well, have no iterations.
+        moves = depends(extent, self._here.variables)
+        may_be_less = limits or self._required.is_conditional or moves
+        if not may_be_less or self._here.never_negative(extent):
             return side
         return Interval(side.low, maximum(side.high, side.low - 1))
