@@ -221,8 +221,8 @@ def _compute_ahead(s: GridScheduler, stage: Stage) -> None:
             last = kinds.index(Kind.THREAD) if Kind.THREAD in kinds else len(kinds)
             loops = [x.name for x in nest.loops[first:last] if x.kind is Kind.SERIAL]
             if loops:
-                placed = on(stage.name).compute_at(host, s.pick(loops)).thread(*stage.dims)
-                if s.attempt(lambda placed=placed: placed.compute_ahead(ahead)):
+                placed = on(stage.name).compute_at(host, s.pick(loops))
+                if s.attempt(lambda placed=placed: placed.thread(*stage.dims).compute_ahead(ahead)):
                     return
     s.attempt(lambda: s.chain(stage).compute_ahead(ahead))
 
