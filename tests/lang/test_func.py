@@ -140,7 +140,9 @@ def test_a_definition_that_ignores_the_one_before_it_warns_on_its_line() -> None
     assert caught[0].filename == __file__
 
 
-def test_definitions_that_keep_something_of_the_one_before_them_do_not_warn() -> None:
+def test_definitions_that_keep_something_of_the_one_before_them_do_not_warn(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
     f, g, img, r = pt.Func("f"), pt.Func("g"), pt.Input("img", "uint8", 2), pt.RDom((0, 3))
     f[Y, X] = img[Y, X]
     f[Y, 0] = 3  # elsewhere it is as it was
@@ -148,6 +150,7 @@ def test_definitions_that_keep_something_of_the_one_before_them_do_not_warn() ->
     f[Y, X] = pt.cast("uint8", r[0])  # over no points if r has none
     g[Y, X] = (0, 1)
     g[Y, X] = (g[Y, X][1], 2)
+    assert not recwarn.list
 
 
 def test_several_funcs_of_one_domain() -> None:

@@ -120,7 +120,7 @@ _K = pt.RDom((0, _PICTURE.shape[1]))
 _N = pt.Param("n", "int32")
 
 
-def test_ordinary_sums_do_not_warn() -> None:
+def test_ordinary_sums_do_not_warn(recwarn: pytest.WarningsRecorder) -> None:
     whole = over(_PICTURE)
     small = _PICTURE[Y + _SMALL[0], X + _SMALL[1]]
     pt.sum(small, over=_SMALL)
@@ -134,6 +134,7 @@ def test_ordinary_sums_do_not_warn() -> None:
     pt.sum(pt.cast("uint64", _PICTURE[tuple(whole)]), over=whole)
     window = pt.RDom((0, pt.clamp(_N, 0, 9)))
     pt.sum(_PICTURE[Y, X + window[0]], over=window)
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize(
