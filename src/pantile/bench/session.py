@@ -234,7 +234,7 @@ class Session:
 
     @cached_property
     def inputs(self) -> dict[str, Array]:
-        """The same arrays for all, and numbers for params that have no default."""
+        """Arguments that all contenders share: arrays, and numbers for params that have no default."""
         self._begin("making inputs")
         return {name: on_a_line(a) for name, a in self.app.inputs(self.settings.size).items()} | dict(self.app.params)
 
