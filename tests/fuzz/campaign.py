@@ -27,14 +27,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pantile as pt
+from pantile.autoschedule import STRATEGIES
 from pantile.target import named
 from pantile.target.description import SIMULATED
 from pantile.target.known import CUDA_GPU
 
 from ..autoschedule.problems import MODELS
 from .device_code import compiled_for_devices
-from .isolate import ended, forked
-from .ways import EXCEPTION, LONG, MISMATCH, Begun, Ended, run_case
+from .isolate import ended, forked, limit_time
+from .seeded import seeded
+from .ways import EXCEPTION, LONG, MISMATCH, Begun, Ended, cases, run_case
 
 _TARGETS = ("host", SIMULATED, CUDA_GPU)
 FAILURES = (MISMATCH, EXCEPTION, "crash", "timeout")
@@ -61,7 +63,8 @@ class Campaign:
     """Runs cases, `jobs` at a time, and counts how each way of each case ends."""
 
     def __init__(self, given: argparse.Namespace) -> None:
-        self.jobs, self.limit, self.out, self.verbose = given.jobs, given.limit, given.out, given.case is not None
+        self.jobs, self.out, self.verbose = given.jobs, given.out, given.case is not None
+        self.limit, self.simulation_limit = given.limit, given.simulation_limit
         self.ways = (given.schedules, given.strategies, given.target)
         self.cases = 0
         self.outcomes: Counter[tuple[str, str]] = Counter()  # of what way, and how it ended
@@ -93,6 +96,7 @@ class Campaign:
     def start(self, seed: int, skip: int) -> None:
         def work(pipe: BinaryIO) -> None:
             def tell(message: Begun | Ended) -> None:
+                limit_time(self.simulation_limit if isinstance(message, Begun) and message.simulates else self.limit)
                 pickle.dump(message, pipe)
                 pipe.flush()
 
@@ -168,7 +172,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many processes (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the first case (%(default)s)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no case after so long")
-    parser.add_argument("--limit", type=int, default=120, help="seconds for one case (%(default)s)")
+    parser.add_argument("--limit", type=int, default=120, help="seconds for one step of a case (%(default)s)")
+    parser.add_argument(
+        "--simulation-limit", type=int, default=10, help="seconds for simulating one schedule (%(default)s)"
+    )
     parser.add_argument("--schedules", type=int, default=2, help="random schedules per case (%(default)s)")
     parser.add_argument(
         "--strategies", type=int, choices=range(len(MODELS) + 1), default=2, metavar="N",
@@ -193,7 +200,11 @@ def main() -> int:
 
 
 def warm_up(target: str) -> None:
-    """What every child would do once: load the compiler. The driver of GPUs is left alone: no child could use it."""
+    """What every child would do once: load the compiler, the strategies and what draws cases. The driver of GPUs is
+    left alone: no child could use it."""
+    seeded(0)(cases())
+    for name in MODELS:
+        STRATEGIES[name]()
     x = pt.Var("x")
     f = pt.Func("f")
     f[x] = x

@@ -23,7 +23,7 @@ _is_shared = False  # whether this process is the child of a whole test
 def isolated(check: Callable[[], None]) -> None:
     """Run `check` in a child process; raise AssertionError if it fails in any way."""
     if _is_shared:
-        _limit(_SECONDS)
+        limit_time(_SECONDS)
         check()
         return
     child, reader = forked(lambda pipe: pickle.dump(_failure(check), pipe), _SECONDS)
@@ -69,7 +69,7 @@ def forked(work: Callable[[BinaryIO], None], seconds: int) -> tuple[int, int]:
         os.close(reader)
         for limit in (signal.SIGPROF, signal.SIGALRM):
             signal.signal(limit, signal.SIG_DFL)  # whatever whoever started the tests makes of them
-        _limit(seconds)
+        limit_time(seconds)
         warnings.simplefilter("error", NotFound)  # a search that fails is no reason to compute plainly here
         with os.fdopen(writer, "wb") as pipe:
             work(pipe)
@@ -77,7 +77,7 @@ def forked(work: Callable[[BinaryIO], None], seconds: int) -> tuple[int, int]:
         os._exit(0)  # without the clean-up that belongs to the parent
 
 
-def _limit(seconds: int) -> None:
+def limit_time(seconds: int) -> None:
     """Have this process end after so many seconds of the processor from now on."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     signal.alarm(_PATIENCE * seconds)

@@ -59,7 +59,7 @@ def test_cases_that_fail_only_together_fail() -> None:
 def test_each_case_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which begins anew with each: together they may take longer."""
     limits: list[int] = []
-    monkeypatch.setattr("tests.fuzz.isolate._limit", limits.append)
+    monkeypatch.setattr("tests.fuzz.isolate.limit_time", limits.append)
 
     def test() -> None:
         for _ in range(3):
