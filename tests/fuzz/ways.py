@@ -43,9 +43,11 @@ from .interior import interior_pipelines
 from .pipelines import Case, pipelines
 from .seeded import seeded
 
-# What became of a way. The first three are as it should be. A simulated thread that does alone what thousands could do
-# takes a tenth of a millisecond for each step: what it does may take long, once it is compiled, and is given up then.
+# What became of a way. The first three are as it should be. A schedule may take long, once it is compiled, and is given
+# up then: a simulated thread that does alone what thousands could do takes a tenth of a millisecond for each step, and on
+# CPUs a stage may be computed again for each pixel, by threads that are started for each of its rows.
 RIGHT, SAME, REFUSED, LONG, MISMATCH, EXCEPTION = "right", "same", "refused", "long", "mismatch", "exception"
+_LONGEST = 10  # seconds that a call may be predicted to take
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,8 @@ class _Prepared:
             if repr(scheduled.schedule) in self.tried:
                 return Ended(step, label, SAME)
             self.tried.add(repr(scheduled.schedule))
+            if label.startswith("random") and self.takes_long(scheduled, threads):
+                return Ended(step, label, LONG)
             self.compared(scheduled, threads, draw, lambda: tell(Begun(step, label, source, simulates=True)))
         except AssertionError as wrong:
             return Ended(step, label, MISMATCH, str(wrong) or _trace())
@@ -160,6 +164,15 @@ class _Prepared:
         if label in MODELS:
             return self.default_refused
         self.default_refused |= label == "default"
+        return True
+
+    def takes_long(self, pipeline: Pipeline, threads: int) -> bool:
+        """Whether a call on CPUs is predicted to; it is compiled even so."""
+        if self.refused or self.target != "host":
+            return False
+        if pipeline.predict(**self.inputs, **self.params, num_threads=threads).seconds < _LONGEST:
+            return False
+        pipeline.compile(**self.inputs, **self.params)
         return True
 
     def compared(self, pipeline: Pipeline, threads: int, draw: Draw, simulates: Callable[[], None]) -> None:
