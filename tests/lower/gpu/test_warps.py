@@ -337,3 +337,18 @@ def test_lanes_without_work_do_not_compute_values_that_others_store() -> None:
     rows = np.arange(40, dtype=np.int32).reshape(8, 5)
     first, second = p(img=rows)
     assert (first == rows + 1).all() and (second == rows).all()
+
+
+def test_only_the_lane_that_stores_reads_what_it_adds_to() -> None:
+    """All lanes take part in the exchange of `pair`; of `out`, which others see, the others read nothing."""
+    img, pair, out = pt.Input("img", "float32", ndim=2), pt.Func("pair"), pt.Func("out")
+    pair[y, x] = img[y, x] * 2
+    out[y] = pt.cast("float32", 0)
+    out[y] += pair[y, 0] * pair[y, 3]
+    p = pt.Pipeline(out, shape=img.shape[:1], target="cuda-sim").with_schedule(pt.Schedule(
+        pt.on("out").thread("y").update(0).split("y", "yo", "w", 2).block("yo").warp("w"),
+        pt.on("pair").compute_at("out", "w").lane("x"),
+    ))  # fmt: skip
+    assert shuffles(loops(p, "warps")) > 0
+    for size in SIZES:
+        assert_agrees(p, img=picture(*size))

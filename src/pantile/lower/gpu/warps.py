@@ -193,9 +193,11 @@ class _Warp:
             return self.combined(s, at)
         if s.buffer in self.own or at.loop is not None and at.all_lanes_work:
             return self.with_reads(s, (), at)
-        guarded = self.with_reads(s, (), at, guarded=True)
-        assert isinstance(guarded, Store)
-        return self.by(self.works(at), guarded)
+        some = self.with_reads(s, (), at, guarded=True)
+        if _has_shuffles(some):  # all lanes compute the value
+            some = self.with_reads(s, (), at)
+        assert isinstance(some, Store)
+        return self.by(self.works(at), some)
 
     def works(self, at: At) -> Expr:
         """Whether a lane is one of those that store what others see."""
