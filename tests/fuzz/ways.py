@@ -44,8 +44,8 @@ from .pipelines import Case, pipelines
 from .seeded import seeded
 
 # What became of a way. The first three are as it should be. A schedule may take long, once it is compiled, and is given
-# up then: a simulated thread that does alone what thousands could do takes a tenth of a millisecond for each step, and on
-# CPUs a stage may be computed again for each pixel, by threads that are started for each of its rows.
+# up then: a simulated thread that does alone what thousands could do takes a tenth of a millisecond for each step, and
+# on CPUs a stage may be computed again for each pixel, by threads that are started for each of its rows.
 RIGHT, SAME, REFUSED, LONG, MISMATCH, EXCEPTION = "right", "same", "refused", "long", "mismatch", "exception"
 _LONGEST = 10  # seconds that a call may be predicted to take
 
