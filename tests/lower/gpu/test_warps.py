@@ -352,3 +352,34 @@ def test_only_the_lane_that_stores_reads_what_it_adds_to() -> None:
     assert shuffles(loops(p, "warps")) > 0
     for size in SIZES:
         assert_agrees(p, img=picture(*size))
+
+
+def test_lanes_add_atomically_what_they_exchange() -> None:
+    img, pair, out = pt.Input("img", "int32", ndim=2), pt.Func("pair"), pt.Func("out")
+    r = pt.RDom((0, img.shape[1] - 3))
+    pair[y, x] = img[y, x] * 2
+    out[y] = 0
+    out[y] += pair[y, r[0]] * pair[y, r[0] + 3]
+    p = pt.Pipeline(out, shape=img.shape[:1], target="cuda-sim").with_schedule(pt.Schedule(
+        pt.on("out").thread("y")
+        .update(0).atomic().split("y", "yo", "w", 2).reorder("yo", "r.0", "w").block("yo", "r.0").warp("w"),
+        pt.on("pair").compute_at("out", "w").lane("x"),
+    ))  # fmt: skip
+    assert shuffles(loops(p, "warps")) > 0
+    for size in SIZES:
+        assert_agrees(p, img=np.random.default_rng(1).integers(-99, 99, size, dtype=np.int32))
+
+
+def test_nothing_is_asked_of_lanes_that_have_stored_nothing() -> None:
+    """In the last columns no value of `rows` is read, and none is computed."""
+    img, rows, out = pt.Input("img", "float32", ndim=2), pt.Func("rows"), pt.Func("out")
+    rows[y, x] = img[y, x + 1] * 2
+    narrow, narrower = x < img.shape[1] - 3, x < img.shape[1] - 5
+    out[y, x] = pt.select(narrow, rows[y, x], 7) + pt.select(narrower, rows[y, x + 2], 7)
+    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim").with_schedule(pt.Schedule(
+        pt.on("out").split("x", "xo", "lane", 2).split("xo", "xo", "w", 3).block("y", "xo").warp("w").lane("lane"),
+        pt.on("rows").compute_at("out", "w").lane("x"),
+    ))  # fmt: skip
+    assert shuffles(loops(p, "warps")) > 0
+    for size in [*SIZES, (3, 31)]:
+        assert_agrees(p, img=picture(*size))

@@ -26,7 +26,7 @@ from ...expr.nodes import Broadcast, Const, Expr, FromLane, Load, Ramp, Shuffle,
 from ...expr.types import INDEX
 from ...expr.visit import conjuncts, depends, loaded, names, same, substitute
 from ...ir.nodes import For, If, Realize, Stmt, Store
-from ...ir.visit import block
+from ...ir.visit import block, walk
 from ...schedule.limits import WARP
 from ...target.kinds import Kind
 from ..bounded import most
@@ -285,7 +285,14 @@ class Exchanged:
             for k, (low, n) in enumerate(self.s.box):
                 ends = [_nth(e.indices[k], lane) for lane in {0, e.lanes - 1}] if k != self.shared.dim else []
                 alike += [c for i in ends for c in (i >= low, i < low + n)]
+            alike += self.is_stored()
         return logical_and(*alike)
+
+    def is_stored(self) -> list[Expr]:
+        """Whether the lanes have any values, as far as that is known where they are read: the loop that stores them may
+        have no iterations."""
+        loops = [i.var for i in walk(self.s.body) if isinstance(i, For)]
+        return [] if self.extent is None or depends(self.extent, loops) else [self.extent >= 1]
 
     def distance(self, form: Linear, at: At) -> int | None:
         """How many lanes away an element is, if that is constant."""

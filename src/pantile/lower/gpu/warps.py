@@ -28,7 +28,8 @@ from ...expr.build import broadcast, minimum, select
 from ...expr.linear import Linear, simplify
 from ...expr.nodes import Const, Expr, FromLane, Load, Op, Var, const, neutral, op, var
 from ...expr.types import INDEX
-from ...expr.visit import loaded, same, transform, walk, walk_loads
+from ...expr.visit import each_once, loaded, same, transform, walk, walk_loads
+from ...expr.visit import rebuild as rebuild_expr
 from ...ir.nodes import For, If, Let, Realize, Stmt, Store
 from ...ir.visit import expressions, rebuild
 from ...ir.visit import walk as statements
@@ -193,11 +194,7 @@ class _Warp:
             return self.combined(s, at)
         if s.buffer in self.own or at.loop is not None and at.all_lanes_work:
             return self.with_reads(s, (), at)
-        some = self.with_reads(s, (), at, guarded=True)
-        if _has_shuffles(some):  # all lanes compute the value
-            some = self.with_reads(s, (), at)
-        assert isinstance(some, Store)
-        return self.by(self.works(at), some)
+        return self.by(self.works(at), self.with_reads(s, (), at, guarded=True))
 
     def works(self, at: At) -> Expr:
         """Whether a lane is one of those that store what others see."""
@@ -225,13 +222,31 @@ class _Warp:
         mask = broadcast(condition, e.lanes)
         return replace(e, mask=mask if e.mask is None else mask & e.mask)
 
-    def by(self, condition: Expr, s: Store) -> Stmt:
-        """A store by some lanes. All of them take part in what it exchanges."""
-        if not _has_shuffles(s):
-            return If(condition, s)
-        name = self.fresh(s.buffer)
-        value = Var(s.value.dtype, s.value.lanes, name)
-        return Let(name, s.value, If(condition, replace(s, value=value)))
+    def by(self, condition: Expr, s: Stmt) -> Stmt:
+        """A store by some lanes. All of them take part in what it exchanges, and compute what is made of that, but for
+        what is made of what the warp stores: that is read by the lane that has stored it."""
+        assert isinstance(s, Store)
+        buffer, memo, lets = s.buffer, dict[int, Expr](), list[tuple[str, Expr]]()
+
+        def is_for_all(e: Expr) -> bool:
+            return isinstance(e, FromLane) or self.changed.isdisjoint(loaded(e))
+
+        def visit(e: Expr) -> Expr:
+            if not _exchanges(e):
+                return e
+            if not is_for_all(e):
+                return rebuild_expr(e, tuple([memo[id(c)] for c in e.operands]))
+            lets.append((self.fresh(buffer), e))
+            return Var(e.dtype, e.lanes, lets[-1][0])
+
+        def inside(e: Expr) -> tuple[Expr, ...]:
+            return e.operands if _exchanges(e) and not is_for_all(e) else ()
+
+        some = rebuild(s, tuple([each_once(e, memo, visit, inside) for e in expressions(s)]), ())
+        made: Stmt = If(condition, some)
+        for name, e in reversed(lets):
+            made = Let(name, e, made)
+        return made
 
     def fresh(self, buffer: str) -> str:
         self.count += 1
@@ -280,4 +295,8 @@ def _accumulated(s: Store) -> _Accumulated | None:
 
 
 def _has_shuffles(s: Stmt) -> bool:
-    return any(isinstance(e, FromLane) for i in statements(s) for e in walk(*expressions(i)))
+    return any(_exchanges(*expressions(i)) for i in statements(s))
+
+
+def _exchanges(*expressions: Expr) -> bool:
+    return any(isinstance(e, FromLane) for e in walk(*expressions))
