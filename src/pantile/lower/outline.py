@@ -51,7 +51,7 @@ def outline(program: Program, share: bool = True) -> Program:
         if not loops:
             return replace(program, body=body, kernels=tuple(kernels))
         readings = [read(loop, dtypes, meeting, loose) for loop in loops]
-        if share and loops[0].kind is Kind.BLOCK:
+        if share:
             capturing = functools.partial(read, dtypes=dtypes, overlaps=meeting, loose=loose, computes=False)
             readings = _capturing(loops, readings, capturing)
         launches: dict[int, Stmt] = {}
@@ -70,8 +70,8 @@ def _innermost(s: Stmt) -> list[For]:
 
 def _capturing(loops: list[For], readings: list[Reading], capturing: Callable[[For], Reading]) -> list[Reading]:
     """Those of loops that are alike if they capture what is made of captured scalars alone, read so: how many blocks
-    there are is (h + 95)//64 in one, and h//64 + 2 in another. The host computes it. That is for chains of stages; two
-    kernels are not worth a third that is like neither."""
+    there are is (h + 95)//64 in one, and h//64 + 2 in another. The host computes it. That is for chains of stages and
+    levels of pyramids; two kernels are not worth a third that is like neither."""
     alike: dict[tuple[object, ...], list[int]] = {}
     for k, reading in enumerate(readings):
         alike.setdefault(reading.shape, []).append(k)
