@@ -48,10 +48,10 @@ _METADATA = """\
 _ATTRIBUTES = "attributes #0 = { nounwind }"
 # A loop that copies and asks for lines ahead would become a call of memcpy and a loop that asks for all at once.
 _PREFETCHING_ATTRIBUTES = 'attributes #0 = { nounwind "no-builtin-memcpy" }'
-# A host part that does nothing but launch kernels runs each instruction once per call: where there are very many, to
-# optimize them takes longer than they ever will.
+# A host part that does nothing but launch kernels runs each instruction once per call: where there are many, to
+# optimize them takes longer than they ever will (of a pyramid blend's 2,300 lines, 180 ms instead of 60).
 _RUNS_ONCE = " noinline optnone"
-_LONG = 4_000  # lines; those of apps that have no loops of their own have up to 1,300
+_LONG = 400  # lines, of which each launch has some 40 and takes as long as thousands of instructions
 
 
 class Arguments:
