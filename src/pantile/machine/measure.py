@@ -23,7 +23,7 @@ from ..parameters import Rate, check_fields
 from .costs import Costs
 from .description import Issue
 
-COPIED_BYTES = 64 << 20, 256 << 20  # bytes, from and to as many others: the fewest and the most
+COPIED_BYTES = 32 << 20, 256 << 20  # bytes, from and to as many others: the fewest and the most
 TOUCHED_BYTES = 64 << 20  # read or written by one measurement of a cache, over and over
 CHAINS = 12  # of operations that depend on each other: enough to keep all units busy, and they fit the registers
 STEPS = 1 << 18
