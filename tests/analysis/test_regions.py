@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pantile as pt
-from pantile.analysis.interval import Interval
+from pantile.analysis.interval import MOST_SCOPES, Interval
 from pantile.analysis.regions import expressions, required
 from pantile.analysis.touched import Box, touched
 from pantile.expr.build import cast, select
@@ -97,6 +97,13 @@ def test_boxes_as_expressions_hold(e: Expr, box: Ranges) -> None:
 def test_a_branch_that_is_not_taken_reads_nothing() -> None:
     e = select(X > 0, Load(INT32, 1, "f", (X - 1,)), cast(INT32, 0))
     assert ends(touched([e], {"x": Interval(0, 9)})["f"]) == [(0, 8)]
+
+
+def test_variables_and_constants_of_many_branches_are_limited_by_each_one() -> None:
+    """All of them read 7*x, of the one x and the one 7."""
+    count = 2 * MOST_SCOPES
+    reads = [select(X < k, Load(INT32, 1, "f", (X * 7,)), 0) for k in range(1, count + 1)]
+    assert ends(touched(reads, {"x": Interval(0, 1000)})["f"]) == [(0, 7 * (count - 1))]
 
 
 # ---- pipelines

@@ -210,8 +210,11 @@ class Evaluator:
         return self.branches[known][1]
 
     def of(self, e: Expr) -> Evaluator:
-        """The evaluator that evaluates what is met here."""
-        return self if id(e) in self.memo else self.unless_often(self.often.get(id(e), 0))
+        """The evaluator that evaluates what is met here. Variables and constants, which all expressions may share, take
+        no time."""
+        if id(e) in self.memo or not e.operands:
+            return self
+        return self.unless_often(self.often.get(id(e), 0))
 
     def unless_often(self, times: int) -> Evaluator:
         """This one; the outermost one, if it is for something that has been evaluated so many times."""

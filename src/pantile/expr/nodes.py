@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import field, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from ..dataclass import dataclass
@@ -421,9 +422,21 @@ def const(value: Number, dtype: DType, lanes: int = 1) -> Const:
     if dtype.is_bool:
         return Const(dtype, lanes, bool(value))
     value = int(value)
+    if dtype is INDEX and lanes == 1 and -_NEAR <= value <= _NEAR:
+        return _near_index(value)
     if not dtype.min <= value <= dtype.max:
         value = (value - dtype.min) % (1 << dtype.bits) + dtype.min
     return Const(dtype, lanes, value)
+
+
+_NEAR = 1 << 12  # indices up to this one, of either sign, are most of all constants
+
+
+@cache
+def _near_index(value: int) -> Const:
+    """One node for all that are equal: they are quicker to find than to make, and what is noted of one is noted of
+    all."""
+    return Const(INDEX, 1, value)
 
 
 def neutral(operation: str, dtype: DType) -> Const:
