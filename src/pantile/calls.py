@@ -123,6 +123,7 @@ class Calls:
         self.timings: Timings = {} if timings is None else timings
         self._asked, self._by_hand, self._by_size = asked, by_hand, by_size
         self.rewritten = self._rewritten()
+        self._graphs: dict[Known, Graph] = {}
         self._scheduled: dict[Sort, Scheduled] = {}
         self.general = self.adopt(((), 0), asked, by_hand=by_hand)
         deciding = region_scalars(graph)
@@ -218,12 +219,18 @@ class Calls:
         elements = sum(a.size for i, a in given if i.table is None) if self._by_size else 0
         return self._known(inputs), size_class(elements)
 
+    def graph_for(self, known: Known) -> Graph:
+        """The stages that calls which know these extents compute: one graph for all who ask, as much is found out about
+        its expressions, once."""
+        if known not in self._graphs:
+            self._graphs[known] = with_extents(self.rewritten.graph, dict(known))
+        return self._graphs[known]
+
     def adopt(
         self, sort: Sort, schedule: Schedule, like: Schedule | None = None, *, by_hand: bool = False
     ) -> Scheduled:
         """Run calls of a sort by a schedule for them, which somebody has written or a strategy has found."""
-        graph = with_extents(self.rewritten.graph, dict(sort[0]))
-        found = Scheduled(graph, schedule, self.options, self.timings, like, by_hand)
+        found = Scheduled(self.graph_for(sort[0]), schedule, self.options, self.timings, like, by_hand)
         self._scheduled[sort] = found
         return found
 

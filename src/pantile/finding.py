@@ -16,7 +16,6 @@ from .compile import Options
 from .errors import UserTypeError, shown
 from .expr.garbage import rare_collections
 from .forks import Lock
-from .graph.known import with_extents
 from .graph.nodes import Graph
 from .machine import Machine, detect
 from .progress import doing
@@ -74,7 +73,7 @@ class Finding:
     def problem(self, arguments: Mapping[str, Any]) -> Problem:
         """What a strategy is asked about such a call: the stages that are computed, the sizes, the machine."""
         shapes, scalars = self.calls.sizes(arguments)
-        graph = with_extents(self.calls.rewritten.graph, dict(self.calls.known(arguments)))
+        graph = self.calls.graph_for(self.calls.known(arguments))
         measure = partial(self._seconds, graph, arguments)
         return Problem(graph, shapes, scalars, self.for_machine, self.calls.options.strict, measure)
 

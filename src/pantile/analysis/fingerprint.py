@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from weakref import WeakKeyDictionary
 
 from ..expr.nodes import Const, Expr, Load, Op, Var
 from ..expr.visit import children, each_once
 from ..graph.nodes import Definition, Graph, Stage
 
+_known: WeakKeyDictionary[Graph, str] = WeakKeyDictionary()  # schedules and code are both kept by it
+
 
 def fingerprint(graph: Graph) -> str:
     """A digest of everything in the graph that code depends on."""
-    return _Writer().graph(graph)
+    found = _known.get(graph)
+    if found is None:
+        found = _known[graph] = _Writer().graph(graph)
+    return found
 
 
 class _Writer:
