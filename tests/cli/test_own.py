@@ -267,6 +267,37 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert "how large are its arrays? Write --shape p=3x1080x1920, or as large as" in capsys.readouterr().err
 
 
+def test_a_call_with_pictures_is_shown_and_explained(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PANTILE_SCHEDULE", raising=False)
+    height, width, _ = PHOTO.shape
+    assert main(["show", "mine.py:blur", "--input", "img=photo.png", "--param", "gain=2"]) == 0
+    assert f"img {height}x{width}x3" in capsys.readouterr().out
+    assert main(["explain", "mine.py:blur", "--input", "photo.png", "--param", "gain=2"]) == 0
+    told = capsys.readouterr().out
+    assert f"bright, img {height}x{width}x3" in told and "measured (best of 5 calls)" in told
+    assert main(["explain", "grayscale", "--input", "photo.png"]) == 0
+    assert f"{height}x{width}x3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["show", "explain"])
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["mine.py:blur", "--input", "photo.png", "--shape", "4x5x3"], 2,
+         "pictures say how large the arrays are; leave out --shape, or --input"),
+        (["mine.py:blur", "--input", "photo.png", "--input", "b.png"], 2, "it takes img, and b.png is one more"),
+        (["mine.py:blur", "--input", "none.png"], 1, "there is no file none.png"),
+    ],
+)  # fmt: skip
+def test_pictures_that_do_not_fit_a_call_are_refused(
+    command: str, arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, *arguments, "--param", "gain=2"]) == status
+    assert capsys.readouterr().err == f"pantile {command}: {message}\n"
+
+
 def test_bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PANTILE_SCHEDULE", raising=False)
     shape = ["--shape", "40x50x3", "--param", "gain=2"]

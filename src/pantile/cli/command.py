@@ -6,9 +6,12 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pantile as pt
+
+if TYPE_CHECKING:
+    from .call import Call
 
 _DESCRIPTION = """\
 Image pipelines as functions of pixel coordinates, compiled to fast native code.
@@ -141,28 +144,42 @@ bits as the input pictures have.
 def _add_show(commands: _Commands) -> None:
     about = """Print what an app, or a pipeline of yours, computes, its schedule, and the loops that the schedule makes
     of it; under a strategy's schedule also why it is as it is. That is for arrays as large as in an app's paper, or for
-    pictures of 1080 x 1920 unless --shape, estimates= or an Input say otherwise. Without a name, list all apps."""
+    pictures of 1080 x 1920 unless --input, --shape, estimates= or an Input say otherwise. Without a name, list all
+    apps."""
     show = commands.add_parser("show", help="print stages, schedule and loops", description=about)
     show.add_argument("app", nargs="?", metavar="APP|FILE.py:NAME", help=_TARGET_HELP)
-    show.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
-    show.add_argument("--machine", metavar="NAME", help="that a strategy schedules for, such as i7-6700; this one")
-    show.add_argument("--shape", action="append", default=[], metavar="NAME=HxW", help=_SHAPE_HELP)
-    show.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a param of the pipeline")
+    _add_call(show)
     show.add_argument("--asm", action="store_true", help="the machine code too")
     show.set_defaults(run=_show)
 
 
+def _add_call(parser: argparse.ArgumentParser) -> None:
+    """What `show` and `explain` are told of a call."""
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="[NAME=]FILE",
+        help="a picture or an array in a .npy file, as for pantile run: the call is one with these",
+    )  # fmt: skip
+    parser.add_argument("--shape", action="append", default=[], metavar="NAME=HxW", help=_SHAPE_HELP)
+    parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a param of the pipeline")
+    parser.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
+    parser.add_argument("--machine", metavar="NAME", help="that it is for, such as i7-6700; this one if left out")
+
+
+def _call(options: argparse.Namespace) -> Call:
+    from .call import Call
+
+    o = options
+    return Call(o.app, o.input, o.shape, o.param, o.schedule, o.machine)
+
+
 def _add_explain(commands: _Commands) -> None:
-    about = """Run an app, or a pipeline of yours, on arrays that are made up, and tell where the time goes, measured
-    and predicted, how it is scheduled and why, and what else was considered. For another machine, times are predicted
-    only."""
+    about = """Run an app, or a pipeline of yours, on pictures or on arrays that are made up, and tell where the time
+    goes, measured and predicted, how it is scheduled and why, and what else was considered. For another machine, times
+    are predicted only."""
     explain = commands.add_parser("explain", help="tell where the time goes, and why", description=about)
     explain.add_argument("app", metavar="APP|FILE.py:NAME", help=_TARGET_HELP)
-    explain.add_argument("--shape", action="append", default=[], metavar="NAME=HxW", help=_SHAPE_HELP)
-    explain.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a param of the pipeline")
+    _add_call(explain)
     explain.add_argument("--size", default="paper", metavar="NAME", help="of an app; by default paper")
-    explain.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
-    explain.add_argument("--machine", metavar="NAME", help="another machine, such as i7-6700; this one if left out")
     explain.add_argument("--html", type=Path, metavar="FILE", help="write all of it, with pictures, as a page instead")
     explain.add_argument("--threads", type=_positive, metavar="N", help="how many to run on; one per core")
     explain.set_defaults(run=_explain)
@@ -270,15 +287,13 @@ def _show(options: argparse.Namespace) -> int:
     if options.app is None:
         print(listing())
         return 0
-    o = options
-    return show(Request(o.app, o.shape, o.param, o.schedule, o.machine, o.asm))
+    return show(Request(_call(options), options.asm))
 
 
 def _explain(options: argparse.Namespace) -> int:
     from .explain import Request, explain
 
-    o = options
-    return explain(Request(o.app, o.shape, o.param, o.size, o.schedule, o.machine, o.html, o.threads))
+    return explain(Request(_call(options), options.size, options.html, options.threads))
 
 
 def _tune(options: argparse.Namespace) -> int:

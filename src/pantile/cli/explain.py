@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pantile as pt
 from ..apps import App
 from ..apps.named import apps_named
 from ..apps.names import WrongArgument
-from .show import check_names, machine_named
+from .call import Call
 
 _CALLS = 5  # to be measured
 
@@ -21,38 +20,37 @@ _CALLS = 5  # to be measured
 class Request:
     """The command's arguments."""
 
-    target: str
-    shapes: Sequence[str]  # NAME=1080x1920
-    params: Sequence[str]  # NAME=VALUE
+    call: Call
     size: str
-    schedule: str
-    machine: str | None
     html: Path | None
     threads: int | None
 
 
 def explain(request: Request) -> int:
-    """Run it on arrays that are made up, and print why it takes as long as it does, or write that as a page."""
-    check_names(request.schedule, request.machine)
-    html = request.html
+    """Run it on pictures, or on arrays that are made up, and print why it takes as long as it does, or write that as a
+    page."""
+    call, html = request.call, request.html
+    call.check()
     if html is not None and (html.is_dir() or not html.parent.is_dir()):
         raise WrongArgument(f"--html {html} cannot be written: there is no such folder, or it is one")
     if request.threads is not None:
         pt.set_num_threads(request.threads)
-    apps = apps_named(request.target, request.size, request.shapes, request.params)
+    arrays = call.arrays()
+    apps = apps_named(call.target, request.size, call.sizes(arrays), call.params)
     if len(apps) > 1:
-        raise WrongArgument(f"{request.target} is a group of apps; name one, such as {apps[0].name}")
+        raise WrongArgument(f"{call.target} is a group of apps; name one, such as {apps[0].name}")
     (app,) = apps
-    pipeline, arguments = _scheduled(app, request), app.arguments(request.size)
-    text = _measured(pipeline, arguments, html) if request.machine is None else pipeline.explain(html, **arguments)
+    arguments = {**arrays, **app.params} if arrays else app.arguments(request.size)
+    pipeline = _scheduled(app, call)
+    text = _measured(pipeline, arguments, html) if call.machine is None else pipeline.explain(html, **arguments)
     print(text if html is None else f"wrote {html.resolve()}")
     return 0
 
 
-def _scheduled(app: App, request: Request) -> pt.Pipeline:
+def _scheduled(app: App, call: Call) -> pt.Pipeline:
     pipeline = app.build()
-    chosen = app.schedule(request.schedule, pipeline.options.target)
-    return pipeline.with_schedule(chosen, machine=machine_named(request.machine))
+    chosen = app.schedule(call.schedule, pipeline.options.target)
+    return pipeline.with_schedule(chosen, machine=call.for_machine)
 
 
 def _measured(pipeline: pt.Pipeline, arguments: dict[str, Any], html: Path | None) -> str:

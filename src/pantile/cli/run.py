@@ -37,13 +37,13 @@ class Request:
 
 def run(request: Request) -> int:
     """Read, compute, write, and tell about it."""
-    job = _job(request)
+    job = job_named(request.app, request.schedule)
     values = params(job.pipeline, request.params)
     files = _sources(job, request.inputs)
     targets = _targets(job, request.outputs)
     for path in targets.values():
         check_place(path, [source for paths in files.values() for source in paths])
-    pictures = {name: [read(path) for path in paths] for name, paths in files.items()}
+    pictures = _pictures(files)
     needed = deepest([p for several in pictures.values() for p in several])
     for result in job.results(needed):
         _check_type(result, job, targets, needed)
@@ -67,17 +67,25 @@ def listing() -> str:
 # ---- what was asked for
 
 
-def _job(request: Request) -> Job:
-    check(request.schedule, SCHEDULES, "schedule")
-    if is_in_file(request.app):
-        pipeline = in_file(request.app)
-        by_name = request.schedule != "expert"  # which is how the file has it
-        return job_of_pipeline(pipeline.with_schedule(request.schedule) if by_name else pipeline)
-    app, photo = _app(request.app)
+def job_named(target: str, schedule: str) -> Job:
+    """An app that works on pictures, or FILE.py:NAME."""
+    check(schedule, SCHEDULES, "schedule")
+    if is_in_file(target):
+        pipeline = in_file(target)
+        by_name = schedule != "expert"  # which is how the file has it
+        return job_of_pipeline(pipeline.with_schedule(schedule) if by_name else pipeline)
+    app, photo = _app(target)
     pipeline = app.build()
-    return job_of_app(
-        app, photo, pipeline.with_schedule(app.schedule(request.schedule, pipeline.options.target))
-    )
+    return job_of_app(app, photo, pipeline.with_schedule(app.schedule(schedule, pipeline.options.target)))
+
+
+def read_inputs(job: Job, given: Sequence[str]) -> dict[str, list[Picture]]:
+    """The pictures of every input, of FILE or NAME=FILE."""
+    return _pictures(_sources(job, given))
+
+
+def _pictures(files: Mapping[str, Sequence[Path]]) -> dict[str, list[Picture]]:
+    return {name: [read(path) for path in paths] for name, paths in files.items()}
 
 
 def _app(name: str) -> tuple[App, Photo]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pantile as pt
 
-from ..apps import APPS, SCHEDULES
+from ..apps import APPS
 from ..apps.named import app_in_file, apps_named, in_file, is_in_file
 from ..apps.names import check
+from .call import Call
 
 
 def listing() -> str:
@@ -22,18 +22,15 @@ def listing() -> str:
 class Request:
     """The command's arguments."""
 
-    target: str
-    shapes: Sequence[str]  # NAME=1080x1920
-    params: Sequence[str]  # NAME=VALUE
-    schedule: str
-    machine: str | None
+    call: Call
     asm: bool
 
 
 def show(request: Request) -> int:
     """Print it, scheduled for a machine and for arrays of such shapes; those of an app are as large as in its paper."""
-    check_names(request.schedule, request.machine)
-    heading, pipeline = (_in_file if is_in_file(request.target) else _of_app)(request)
+    call = request.call
+    call.check()
+    heading, pipeline = (_in_file if is_in_file(call.target) else _of_app)(call)
     parts = [f"# {heading}\n{pipeline}", repr(pipeline.schedule)]
     parts += [pipeline.explain()] if pipeline.strategy is not None else []
     parts += [pipeline.loops(), *([pipeline.asm()] if request.asm else [])]
@@ -41,40 +38,28 @@ def show(request: Request) -> int:
     return 0
 
 
-def check_names(schedule: str, machine: str | None) -> None:
-    """Refuse names of schedules and machines that there are none of."""
-    check(schedule, SCHEDULES, "schedule")
-    if machine is not None:
-        check(machine, pt.machine.NAMED, "machine")
-
-
-def _of_app(request: Request) -> tuple[str, pt.Pipeline]:
-    name = request.target
+def _of_app(call: Call) -> tuple[str, pt.Pipeline]:
+    name = call.target
     check(name, APPS, "app", f"a pipeline of yours is FILE.py:NAME, and the apps are: {', '.join(APPS)}")
-    (app,) = apps_named(name, "paper", request.shapes, request.params)
+    (app,) = apps_named(name, "paper", call.sizes(call.arrays()), call.params)
     pipeline = app.build()
     return app.description, pipeline.with_schedule(
-        app.schedule(request.schedule, pipeline.options.target),
+        app.schedule(call.schedule, pipeline.options.target),
         estimates={**app.sizes["paper"], **app.params},
-        machine=machine_named(request.machine),
+        machine=call.for_machine,
     )
 
 
-def _in_file(request: Request) -> tuple[str, pt.Pipeline]:
+def _in_file(call: Call) -> tuple[str, pt.Pipeline]:
     """As the file has it; a strategy's schedule is for arrays of some size."""
-    pipeline, schedule = in_file(request.target), request.schedule
+    pipeline, schedule, arrays = in_file(call.target), call.schedule, call.arrays()
     if schedule == "plain":
         return repr(pipeline), pipeline.with_schedule(schedule)
     if schedule == "expert" and pipeline.strategy is None:
         return repr(pipeline), pipeline
-    app = app_in_file(request.target, request.shapes, request.params, usual=True)
+    app = app_in_file(call.target, call.sizes(arrays), call.params, usual=True)
     return repr(pipeline), pipeline.with_schedule(
         (pipeline.strategy or pipeline.schedule) if schedule == "expert" else schedule,
         estimates={**app.sizes["paper"], **app.params},
-        machine=machine_named(request.machine),
+        machine=call.for_machine,
     )
-
-
-def machine_named(name: str | None) -> pt.machine.Machine | None:
-    """One of those that are described, or None for this one."""
-    return None if name is None else pt.machine.named(name)

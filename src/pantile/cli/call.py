@@ -1,0 +1,50 @@
+"""What `pantile show` and `pantile explain` tell about: an app or a pipeline, and a call of it with arrays of stated
+shapes, or with pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pantile as pt
+
+from ..apps import SCHEDULES
+from ..apps.names import WrongArgument, check
+from .picture import Array
+from .run import job_named, read_inputs
+
+
+@dataclass(frozen=True)
+class Call:
+    """The arguments of both commands."""
+
+    target: str  # an app or FILE.py:NAME
+    inputs: Sequence[str]  # FILE or NAME=FILE
+    shapes: Sequence[str]  # NAME=1080x1920
+    params: Sequence[str]  # NAME=VALUE
+    schedule: str
+    machine: str | None
+
+    def check(self) -> None:
+        """Refuse names of schedules and machines that there are none of."""
+        check(self.schedule, SCHEDULES, "schedule")
+        if self.machine is not None:
+            check(self.machine, pt.machine.NAMED, "machine")
+
+    @property
+    def for_machine(self) -> pt.machine.Machine | None:
+        """One of those that are described, or None for this one."""
+        return None if self.machine is None else pt.machine.named(self.machine)
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays that pictures become, by the names of inputs; none where no pictures are given."""
+        if not self.inputs:
+            return {}
+        if self.shapes:
+            raise WrongArgument("pictures say how large the arrays are; leave out --shape, or --input")
+        job = job_named(self.target, self.schedule)
+        return job.given(read_inputs(job, self.inputs))[0]
+
+    def sizes(self, arrays: Mapping[str, Array]) -> Sequence[str]:
+        """The shapes that are stated, or those of the arrays."""
+        return [f"{name}={'x'.join(map(str, a.shape))}" for name, a in arrays.items()] or self.shapes
