@@ -102,7 +102,7 @@ def test_a_branch_that_is_not_taken_reads_nothing() -> None:
 def test_variables_and_constants_of_many_branches_are_limited_by_each_one() -> None:
     """All of them read 7*x, of the one x and the one 7."""
     count = 2 * MOST_SCOPES
-    reads = [select(X < k, Load(INT32, 1, "f", (X * 7,)), 0) for k in range(1, count + 1)]
+    reads = [select(k > X, Load(INT32, 1, "f", (X * 7,)), 0) for k in range(1, count + 1)]
     assert ends(touched(reads, {"x": Interval(0, 1000)})["f"]) == [(0, 7 * (count - 1))]
 
 
