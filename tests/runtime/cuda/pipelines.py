@@ -57,4 +57,10 @@ def chain(length: int, name: str = "chain") -> pt.Pipeline:
 
 
 def stored(*names: str) -> pt.Schedule:
-    return pt.Schedule(*(pt.on(n).compute_root() for n in names))
+    """A kernel for each, in which a block has a row and a thread every 32nd pixel of it: the simulator runs all threads
+    at once, and the steps of one after the other."""
+
+    def kernel(name: str) -> pt.StageSchedule:
+        return pt.on(name).compute_root().split("x", "part", "column", 32).block("y").thread("column")
+
+    return pt.Schedule(*map(kernel, names))
