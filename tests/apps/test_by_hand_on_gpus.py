@@ -14,7 +14,7 @@ from pantile.target import GPUS
 
 from ..codegen.nvptx.assembler import assembled, has_assembler, spilled
 from ..long import LONG
-from .cases import CASES
+from .short import app_and_case
 from .test_simulated import LEFT_OUT
 
 BY_HAND = [name for name, app in APPS.items() if app.on_gpu is not None and name not in LEFT_OUT]
@@ -43,7 +43,7 @@ IN_64_BITS = r"(?:mul\.lo|mad\.lo|min|max|setp\.\w+|div|rem|sub)\.[su]64"
 @pytest.mark.parametrize("name", BY_HAND)
 def test_results(name: str) -> None:
     """Whole blocks are in other tests; here arrays are smaller than one, or a bit larger."""
-    app, case = APPS[name], CASES[name]
+    app, case = app_and_case(name)
     assert app.on_gpu is not None
     p = app.build().with_options(target="cuda-sim").with_schedule(app.on_gpu())
     for shapes in case.odd[:1] if case.slow else case.odd[1:2] if name in MUCH_CODE else case.odd[:2]:
@@ -53,7 +53,7 @@ def test_results(name: str) -> None:
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_code(name: str) -> None:
-    app = APPS[name]
+    app, _ = app_and_case(name)
     assert app.on_gpu is not None
     p = app.build()
     for capability, target in list(GPUS.items())[0 if name in EVERY_GPU else -1 :]:

@@ -8,8 +8,8 @@ from pantile.apps import APPS
 from pantile.simulator import counting
 
 from ..long import LONG
-from .case import Shapes
-from .cases import CASES
+from .case import Case, Shapes
+from .short import app_and_case
 
 # Millions of terms at any size: minutes.
 LEFT_OUT = {"vgg16"} if not LONG else set[str]()
@@ -20,18 +20,19 @@ FEW = {"syrk", "syr2k", "covariance", "chamfer", "trmm"}
 PTX = ("blur", "harris", "camera_pipe", "bilateral_grid", "matmul_half", "hist_eq")
 
 
-def shapes_of(name: str) -> Shapes:
+def shapes_of(name: str, case: Case) -> Shapes:
     """More than a block where that takes no time, and none of it a multiple of anything."""
-    return CASES[name].odd[0 if CASES[name].slow else 1 if name in FEW else 2]
+    return case.odd[0 if case.slow else 1 if name in FEW else 2]
 
 
 @pytest.mark.parametrize("name", [n for n in APPS if n not in LEFT_OUT | ALIKE])
 def test_results(name: str) -> None:
-    inputs = APPS[name].random(shapes_of(name))
+    app, case = app_and_case(name)
+    inputs = app.random(shapes_of(name, case))
     with counting() as counts:
-        found = APPS[name].build().with_options(target="cuda-sim")(**inputs)
+        found = app.build().with_options(target="cuda-sim")(**inputs)
     assert counts, "something ran"
-    CASES[name].assert_agrees(inputs, found)
+    case.assert_agrees(inputs, found)
 
 
 @pytest.mark.parametrize("target", ["sm_70", "sm_80", "sm_90"])

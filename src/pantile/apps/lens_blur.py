@@ -33,11 +33,11 @@ RADIUS = int(max(SLICES - FOCUS, FOCUS) * BLUR_PER_SLICE)  # of the largest circ
 z, y, x, c = pt.vars("z y x c")
 
 
-def build() -> pt.Pipeline:
+def build(levels: int = LEVELS) -> pt.Pipeline:
     """left[c, y, x], right[c, y, x] -> out[c, y, x] in 0 .. 1, all of one shape."""
     left, right = (pt.Input(name, "uint8", ndim=3) for name in ("left", "right"))
     view, other = pt.edge(left, axes=(1, 2)), pt.edge(right, axes=(1, 2))
-    depth = _depth(_smoothed(_matches(view, other), left.shape[1:]))
+    depth = _depth(_smoothed(_matches(view, other), left.shape[1:], levels))
     out = pt.Func("out")
     *sums, count = _lens(view, depth)[y, x]
     out[c, y, x] = pt.case((c == 0, sums[0]), (c == 1, sums[1]), otherwise=sums[2]) / count
@@ -64,15 +64,15 @@ def _matches(view: pt.Func, other: pt.Func) -> pt.Func:
     return weighed
 
 
-def _smoothed(fine: pt.Func, shape: Any) -> pt.Func:
+def _smoothed(fine: pt.Func, shape: Any, levels: int) -> pt.Func:
     """The mean of a pyramid's levels, coarse ones counting half as much as the next finer."""
-    levels = [fine]
-    for i in range(1, LEVELS):
-        levels.append(_down(levels[-1], f"down{i}", [(0, SLICES), *((0, n // 2**i) for n in shape)]))
-    result = levels[-1]
-    for i in reversed(range(LEVELS - 1)):
+    pyramid = [fine]
+    for i in range(1, levels):
+        pyramid.append(_down(pyramid[-1], f"down{i}", [(0, SLICES), *((0, n // 2**i) for n in shape)]))
+    result = pyramid[-1]
+    for i in reversed(range(levels - 1)):
         smoother = pt.Func(f"smooth{i}")
-        pairs = zip(_up(result, f"up{i}")[z, y, x], levels[i][z, y, x], strict=True)
+        pairs = zip(_up(result, f"up{i}")[z, y, x], pyramid[i][z, y, x], strict=True)
         smoother[z, y, x] = tuple(0.5 * coarse + 0.5 * fine for coarse, fine in pairs)
         result = smoother
     return result
@@ -217,7 +217,7 @@ def _coarse_levels(vector: int) -> list[pt.StageSchedule]:
     return stages
 
 
-def on_gpu() -> pt.Schedule:
+def on_gpu(levels: int = LEVELS) -> pt.Schedule:
     """The finest level is never stored here, either. All coarse levels, down and up, are one kernel: each of its blocks
     computes whatever its tile needs of them; one more makes the next levels on the way up. A thread goes through all
     slices of a pixel, and through all samples of one."""
@@ -233,8 +233,8 @@ def on_gpu() -> pt.Schedule:
         _slices("down1", 4, 32, each=4),
         *(_slices(f"down{i}", 4, 32) for i in range(2, COARSE)),
         _slices(coarse, 16, 16),
-        *(_in_slice(f"down{i}_edge", coarse) for i in range(COARSE, LEVELS)),
-        *(_in_slice(f"smooth{i}", coarse) for i in range(COARSE + 1, LEVELS - 1)),
+        *(_in_slice(f"down{i}_edge", coarse) for i in range(COARSE, levels)),
+        *(_in_slice(f"smooth{i}", coarse) for i in range(COARSE + 1, levels - 1)),
         _slices(fine, 8, 32),
         *(_in_slice(f"smooth{i}", fine) for i in range(2, COARSE)),
         pixels("depth", (4, 32)),
@@ -248,9 +248,9 @@ def on_gpu() -> pt.Schedule:
         in_block("worst_y", "out").update().reorder("y", "x", "r.d").thread("y", "x").unroll("r.d"),
         at_thread("worst", "out").update().unroll("r.d"),
         at_thread("sums", "out").update().unroll("s.i", 4),
-        *inlined("weighed", "smooth0", "radius", *(f"down{i}_x" for i in range(1, LEVELS))),
-        *inlined(*(f"down{i}_edge" for i in range(1, COARSE)), *(f"down{i}" for i in range(COARSE, LEVELS))),
-        *inlined(*(f"up{i}{part}" for i in range(LEVELS - 1) for part in ("", "_x"))),
+        *inlined("weighed", "smooth0", "radius", *(f"down{i}_x" for i in range(1, levels))),
+        *inlined(*(f"down{i}_edge" for i in range(1, COARSE)), *(f"down{i}" for i in range(COARSE, levels))),
+        *inlined(*(f"up{i}{part}" for i in range(levels - 1) for part in ("", "_x"))),
     )
 
 

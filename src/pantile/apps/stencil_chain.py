@@ -62,9 +62,9 @@ def expert(target: Target, cores: int) -> pt.Schedule:
 WORDS = Layout("each", "uint16", white=65535)
 
 
-def on_gpu() -> pt.Schedule:
+def on_gpu(stages: int = STAGES) -> pt.Schedule:
     """A kernel for each stage, whose threads go down eight rows of two columns."""
-    return pt.Schedule(*inlined("source"), *(pixels(f"stencil_{k}", (4, 32), (8, 2)) for k in range(1, STAGES + 1)))
+    return pt.Schedule(*inlined("source"), *(pixels(f"stencil_{k}", (4, 32), (8, 2)) for k in range(1, stages + 1)))
 
 
 APPS = (

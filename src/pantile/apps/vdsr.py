@@ -19,7 +19,7 @@ from .convolution import copied_in_threads, copies, elements, in_threads, layer,
 LAYERS, FEATURES = 20, 64
 
 
-def build() -> pt.Pipeline:
+def build(layers: int = LAYERS) -> pt.Pipeline:
     """img[n, y, x, 1] -> out of the same shape.
 
     first[1, ky, kx, co], filters[layer, ci, ky, kx, co] and last[ci, ky, kx, 1]; biases[layer, co], last_bias[1].
@@ -31,7 +31,7 @@ def build() -> pt.Pipeline:
     shape = (*img.shape[:3], FEATURES)
 
     features = layer(_name(0), padded(img), elements(first), elements(biases, 0), 1, shape)
-    for k in range(1, LAYERS - 1):
+    for k in range(1, layers - 1):
         filter, bias = elements(filters, k - 1), elements(biases, k)
         features = layer(_name(k), padded(features), filter, bias, FEATURES, shape)
 
@@ -67,10 +67,10 @@ def expert(target: Target, cores: int) -> pt.Schedule:
     return pt.Schedule(*stages, residual, out)
 
 
-def on_gpu() -> pt.Schedule:
+def on_gpu(layers: int = LAYERS) -> pt.Schedule:
     """Every layer a kernel; of the last, a thread sums up the channels of a pixel."""
     stages = [copied_in_threads("img")]
-    for k in range(LAYERS - 1):
+    for k in range(layers - 1):
         stages += [*in_threads(_name(k), channels=FEATURES if k else 1), copied_in_threads(_name(k))]
     out = pt.on("out").split("x", "xb", "tx", 64).reorder("n", "y", "xb", "tx", "c").block("n", "y", "xb").thread("tx")
     residual = pt.on("residual").compute_at("out", "tx").store_in("register").update().unroll("r.c", 4)

@@ -13,14 +13,14 @@ SLICES, FOCUS, SAMPLES, LEVELS, RADIUS = 32, 13, 32, 8, 9
 M = 16  # every array has this margin on all sides
 
 
-def lens_blur(left: Array, right: Array) -> Array:
+def lens_blur(left: Array, right: Array, levels: int = LEVELS) -> Array:
     shape = left.shape[1:]
     view = extended(left.astype(np.int64), shape, 0)
     moved = np.stack([extended(right.astype(np.int64), shape, k) for k in range(2 * SLICES)])
     difference = np.abs(view - moved).reshape(SLICES, 2, *view.shape).min(1)
     cost = (difference**2).sum(1).astype(np.float64)
     confidence = (cost**2).mean(0) - cost.mean(0) ** 2
-    match, weight = smoothed(np.stack([cost * confidence, np.broadcast_to(confidence, cost.shape)]), shape)
+    match, weight = smoothed(np.stack([cost * confidence, np.broadcast_to(confidence, cost.shape)]), shape, levels)
     return blurred(view, np.argmin(match / weight, axis=0), shape)
 
 
@@ -30,21 +30,21 @@ def extended(image: Array, shape: tuple[int, ...], shift: int) -> Array:
     return image[:, rows.clip(0, shape[0] - 1)][:, :, columns.clip(0, shape[1] - 1)]
 
 
-def smoothed(fine: Array, shape: tuple[int, ...]) -> Array:
-    levels = [fine]
-    for i in range(1, LEVELS):
-        halved = levels[-1]
+def smoothed(fine: Array, shape: tuple[int, ...], levels: int) -> Array:
+    pyramid = [fine]
+    for i in range(1, levels):
+        halved = pyramid[-1]
         for axis, n in ((3, shape[1] >> i), (2, shape[0] >> i)):
             taps = [np.take(halved, M + 2 * np.arange(n) + d, axis) for d in range(-1, 3)]
             halved = (taps[0] + 3 * (taps[1] + taps[2]) + taps[3]) / 8
-        levels.append(np.pad(halved, ((0, 0), (0, 0), (M, M), (M, M)), mode="edge"))
-    result = levels[-1]
-    for i in reversed(range(LEVELS - 1)):
+        pyramid.append(np.pad(halved, ((0, 0), (0, 0), (M, M), (M, M)), mode="edge"))
+    result = pyramid[-1]
+    for i in reversed(range(levels - 1)):
         for axis, n in ((3, shape[1] >> i), (2, shape[0] >> i)):
             place = np.arange(-M, n + M)
             near, second = place // 2, place // 2 - 1 + 2 * (place % 2)
             result = 0.75 * np.take(result, M + near, axis) + 0.25 * np.take(result, M + second, axis)
-        result = (result + levels[i]) / 2
+        result = (result + pyramid[i]) / 2
     return result
 
 

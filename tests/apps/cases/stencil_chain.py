@@ -9,11 +9,11 @@ from ..case import Array, Case
 STAGES = 32
 
 
-def stencil_chain(img: Array) -> Array:
+def stencil_chain(img: Array, stages: int = STAGES) -> Array:
     """Only the image's own edges repeat, so that every stage is four pixels smaller than the one before."""
-    now = np.pad(img, 2 * STAGES, mode="edge").astype(np.int64)
+    now = np.pad(img, 2 * stages, mode="edge").astype(np.int64)
     weights = np.outer(np.arange(1, 6), np.arange(1, 6))
-    for _ in range(STAGES):
+    for _ in range(stages):
         h, w = now.shape[0] - 4, now.shape[1] - 4
         now = sum(weights[j, i] * now[j : j + h, i : i + w] for j in range(5) for i in range(5)) % 2**16
     return now.astype(np.uint16)

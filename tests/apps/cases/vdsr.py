@@ -18,12 +18,12 @@ def vdsr(img: Array, first: Array, filters: Array, biases: Array, last: Array, l
     return img + same_size(features, last) + last_bias
 
 
-def _shapes(*img: int) -> Shapes:
+def shapes(*img: int, layers: int = LAYERS) -> Shapes:
     return {
         "img": (*img, 1),
         "first": (1, 3, 3, FEATURES),
-        "filters": (LAYERS - 2, FEATURES, 3, 3, FEATURES),
-        "biases": (LAYERS - 1, FEATURES),
+        "filters": (layers - 2, FEATURES, 3, 3, FEATURES),
+        "biases": (layers - 1, FEATURES),
         "last": (FEATURES, 3, 3, 1),
         "last_bias": (1,),
     }
@@ -32,8 +32,8 @@ def _shapes(*img: int) -> Shapes:
 CASES = {
     "vdsr": Case(
         vdsr,
-        odd=(_shapes(1, 1, 1), _shapes(2, 3, 9), _shapes(1, 5, 11)),
-        large=_shapes(1, 19, 37),
+        odd=(shapes(1, 1, 1), shapes(2, 3, 9), shapes(1, 5, 11)),
+        large=shapes(1, 19, 37),
         tolerance=1e-4,
         slow=True,
     ),
