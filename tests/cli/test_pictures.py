@@ -23,7 +23,6 @@ BYTES, WORDS, FLOATS = np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.floa
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PANTILE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 
 

@@ -28,8 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def photo(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the photo, in the folder that the command runs in."""
-    monkeypatch.setenv("PANTILE_CACHE_DIR", str(folder / "cache"))
+    """A copy of the photo, in the folder that the command runs in. Code that tests of apps compile serves here, too."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(folder / "photo.png", "photo.png")
     return Path("photo.png")
