@@ -26,15 +26,7 @@ every_app = pytest.mark.parametrize(("name", "how"), ONCE, ids=map("-".join, ONC
 every_quick_app = pytest.mark.parametrize(("name", "how"), QUICK, ids=map("-".join, QUICK))
 # With each access checked, guided_filter takes ten times as long to compile as others; box_filter has windows like its.
 CHECKED = [(name, how) for name, how in QUICK if name != "guided_filter" or LONG]
-# Slow ones of each kind, which are tried without a schedule, too: convolutions, windows, a chain, a cycle in three
-# dimensions, pyramids with and without stages of several arrays.
-PLAIN = {"vdsr", "bilateral", "stencil_chain", "multigrid_3d_v1000", "interpolate", "pyramid_blend"}
-ODD = [
-    (name, how, s)
-    for name, how in EVERY
-    if (name, how) in ONCE or name in PLAIN
-    for s in CASES[name].odd[-1 if name in SLOW else 0 :]
-]
+ODD = [(name, how, s) for name, how in EVERY for s in CASES[name].odd[-1 if name in SLOW else 0 :]]
 # Small pipelines whose results are also compared bit by bit, and through unusual strides.
 THOROUGH = [(name, how) for name in ("blur", "unsharp", "harris") for how in SCHEDULES]
 thoroughly = pytest.mark.parametrize(("name", "how"), THOROUGH, ids=map("-".join, THOROUGH))
