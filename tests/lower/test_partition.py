@@ -50,7 +50,7 @@ def test_edges_of_unrolled_loops_count_as_often_as_they_are_repeated() -> None:
 
 
 def test_edges_of_loops_one_after_the_other_add_less_than_twice_the_program() -> None:
-    program = Block(tuple(clamped(8) for _ in range(50)))
+    program = Block(tuple(clamped(8) for _ in range(80)))
     assert size(partitioned(program)) < 3 * size(program)
 
 

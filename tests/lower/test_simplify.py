@@ -10,7 +10,8 @@ from pantile.expr.build import expr, maximum, minimum
 from pantile.expr.linear import Facts, Linear
 from pantile.expr.nodes import Expr, const, var
 from pantile.expr.types import INDEX, INT32
-from pantile.ir.nodes import Block, For, If, Stmt, Store
+from pantile.ir.nodes import Block, For, If, Let, Stmt, Store
+from pantile.ir.visit import walk
 from pantile.lower.simplify import simplify_program
 from pantile.target.kinds import Kind
 
@@ -56,6 +57,14 @@ def test_what_is_known_of_a_variable_in_one_version_does_not_hold_in_another() -
     assert isinstance(found, Block)
     indices = [s.body.indices[0] for s in found.stmts if isinstance(s, For) and isinstance(s.body, Store)]
     assert [str(i) for i in indices] == [str(X), str(maximum(X, 4)), str(X)]
+
+
+def test_what_is_written_for_a_name_may_be_something_else_in_each_version() -> None:
+    """Versions share their statements: `b` is `a` in all of them, which is even in one of them only."""
+    a, b = var("a"), var("b")
+    inside = Let("b", a, Store("f", (b % 2,), const(1, INT32)))
+    found = simplify_program(Block((Let("a", 4 * X, inside), Let("a", minimum(4 * X, W), inside))), Facts())
+    assert [str(s.indices[0]) for s in walk(found) if isinstance(s, Store)] == ["0", str(a % 2)]
 
 
 @pytest.mark.parametrize(("source", "to", "zero"), [

@@ -580,7 +580,8 @@ class VersionsSimplifier(_Sharing):
         if not isinstance(e, Op) or e.dtype is not INDEX:
             return super().node(e)
         instead = tuple([self.names.get(n) for n in names(e)])
-        asked = (id(e), *map(id, instead), *self.facts.about(e))
+        known = [fact for n in (e, *instead) if n is not None for fact in self.facts.about(n)]
+        asked = (id(e), *map(id, instead), *known)
         found = self.facts.versions.get(asked)
         if found is None:
             found = self.facts.versions[asked] = (e, instead, super().node(e))  # alive, as their ids are
