@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT / "docs" / "results"
 BLOCK = re.compile(r"^<!-- table: (?P<what>.*?) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 OURS = "pantile"
-BASELINES = ("expert", "plain", "naive")  # which strategies are compared with
+BASELINES = ("auto", "tuned", "expert", "plain", "naive")  # which strategies are compared with
 MEAN = "geometric mean"
 Row = list[str]
 
@@ -69,7 +69,8 @@ def contender(result: dict[str, Any]) -> str:
 
 
 def beside(m: Measured) -> list[Row]:
-    """Our schedules and all rivals; the best rival over each of our schedules, and the geometric means of that."""
+    """Our schedules and all rivals of the apps that some rival has; the best rival over each of our schedules, and the
+    geometric means of that."""
     ours = [name for name in m.contenders if ":" not in name]
     rivals = [name for name in m.contenders if ":" in name]
     unit, scale = ("µs", 1e3) if m.on_gpu else ("ms", 1.0)
@@ -77,11 +78,12 @@ def beside(m: Measured) -> list[Row]:
     ratios: dict[str, list[float]] = {name: [] for name in ours}
     for app, of in m.times.items():
         best = min((of[name] for name in rivals if name in of), default=None)
+        if best is None:
+            continue
         cells = []
         for name in ours:
-            known = best is not None and name in of
-            cells.append(f"{best / of[name]:.2f}" if known else "")
-            ratios[name] += [best / of[name]] if known else []
+            cells.append(f"{best / of[name]:.2f}" if name in of else "")
+            ratios[name] += [best / of[name]] if name in of else []
         times = [digits(scale * of[name]) if name in of else "–" for name in [*ours, *rivals]]
         rows.append([app, *times, *cells])
     means = [f"{geometric_mean(values):.2f}" if values else "" for values in ratios.values()]
@@ -150,10 +152,11 @@ def table(what: str) -> str:
 
 
 def origin(document: dict[str, Any]) -> str:
-    """When, at which commit, on what and by which command a file was measured."""
+    """When, at which commit, on what and by which command a file was measured, but for what it was to write."""
     machine, run = document["machine"], document["run"]
     where = machine["gpu"] if "gpu" in machine else f"{machine['cpu']}, {machine['cores']} cores"
-    return f"{run['date']}, commit {run['commit'][:10]}, {where}: `{run['command']}`"
+    command = re.sub(r" --(json|plot) \S+", "", run["command"])
+    return f"{run['date']}, commit {run['commit'][:10]}, {where}: `{command}`"
 
 
 def markdown(rows: Sequence[Row]) -> Iterator[str]:

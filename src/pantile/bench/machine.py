@@ -38,7 +38,7 @@ def run() -> dict[str, object]:
     return {
         "date": datetime.now(timezone.utc).date().isoformat(),
         "commit": _commit(),
-        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": shlex.join(["pantile", *sys.argv[1:]]),
     }
 
 
