@@ -91,3 +91,30 @@ def test_memory_where_conditions_may_leave_nothing() -> None:
     p = pt.Pipeline(out, (2 * IMG.shape[0] - 4, IMG.shape[1]), strict=True).with_schedule(schedule)
     assert "int32(round(" in next(line for line in p.loops().splitlines() if "alloc across" in line)
     np.testing.assert_array_equal(p(img=PHOTO), p.reference(img=PHOTO))
+
+
+@pytest.mark.parametrize("site", ["root", "y", "x"])
+def test_a_quotient_by_nothing_in_one_iteration(site: str) -> None:
+    """Of all rows, k >> y may be anything that a uint8 is; of one row, it is a number, which may be 0."""
+    k, double, out = pt.Param("k", "uint8"), pt.Func("double"), pt.Func("out")
+    double[Y] = Y * 2
+    place = pt.cast("int32", pt.cast("float32", IMG[Y, X]) / pt.cast("float32", k >> pt.cast("uint8", Y))) >> 29
+    out[Y, X] = double[place + Y]
+    at = pt.on("double").compute_root() if site == "root" else pt.on("double").compute_at("out", site)
+    p = pt.Pipeline(out, strict=True).with_schedule(pt.Schedule(pt.on("out"), at))
+    few = PHOTO[:3]
+    for value in (0, 2, 255):
+        np.testing.assert_array_equal(p(img=few, k=value), p.reference(img=few, k=value))
+
+
+@pytest.mark.parametrize("width", [0.0, 1.0, 4.0])
+def test_memory_of_a_picture_as_wide_as_a_float_says(width: float) -> None:
+    """Where it may have no columns, what is read beyond them is not taken for memory."""
+    r, out = pt.RDom((0, 3)), pt.Func("out")
+    across = r.where(r[0] > 2 * X)
+    out[Y, X] = pt.max(pt.edge(IMG)[Y, X + across[0]] * 3, over=across)
+    n = pt.clamp(pt.cast("int32", pt.sqrt(SCALE)), 0, 9)
+    schedule = pt.Schedule(pt.on("img_edge").compute_at("out", "y"), pt.on("out"))
+    p = pt.Pipeline(out, (IMG.shape[0], n), strict=True).with_schedule(schedule)
+    given = {"img": PHOTO, "scale": width}
+    np.testing.assert_array_equal(p(**given), p.reference(**given))

@@ -212,9 +212,10 @@ def _near(side: Interval) -> Interval:
     much between."""
     if not side.bounded:
         return side
-    missing = [term for term in linear(side.low).terms.values() if abs(term[1]) >= FAR]
-    if len(missing) == 1 and missing[0][1] == FAR:  # 0 or 1, as `Required.missing` counts, and not a sum of others
-        nearest, is_there = simplify(side.low - missing[0][0] * FAR), missing[0][0] < 1
+    far = [term for term in linear(side.low).terms.values() if abs(term[1]) >= FAR]
+    if len(far) == 1 and abs(far[0][1]) == FAR:  # what `Required.missing` counts, and not a sum of others
+        (missing,) = (atom * (times // FAR) for atom, times in far)
+        nearest, is_there = simplify(side.low - missing * FAR), missing < 1
     else:
         nearest, is_there = expr(side.low, INDEX), side.low < const(_BEHIND, INDEX)
     low = nearest if same(nearest, const(0, INDEX)) else select(is_there, nearest, const(0, INDEX))
