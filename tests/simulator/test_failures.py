@@ -145,6 +145,23 @@ def test_threads_combine_one_place() -> None:
     )
 
 
+def test_a_thread_reads_what_it_alone_has_combined() -> None:
+    """It may without a barrier, as it may read what it has written; what another has combined, it may not."""
+    add = threads(32, store("s", T, number(1.0)), combine("s", T, load("img", T)))
+
+    def made(place: Expr) -> Kernel:
+        return kernel(shared("s", 32, add, threads(32, store("out", T, load("s", place)))), bytes_shared=128)
+
+    out, img = np.zeros(32, np.float32), floats(32)
+    run(made(T), 1, out, img)
+    np.testing.assert_array_equal(out, img + 1)
+    assert_fails(
+        made((T + 1) % 32),
+        "kernel k, block 0, thread 0: reads s at element 1, written by thread 1 without a barrier in between",
+        blocks=1,
+    )
+
+
 def test_blocks_combine_one_place() -> None:
     first = kernel(threads(32, store("out", B * 32 + T, number(0.0))))
     out, img = np.zeros(64, np.float32), floats(64)

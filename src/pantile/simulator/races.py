@@ -65,7 +65,7 @@ class Accesses:
         return clash
 
     def combine(self, place: Array, by: Touch, block: Array, epoch: Array) -> Clash | None:
-        """Note atomic writes. Several threads have made them, whoever did."""
+        """Note atomic writes, which several threads may make of one place."""
         if self._combined is None:
             self._combined = np.zeros(len(self._written), np.bool_)
         now, own = self._marks(by, epoch)
@@ -74,7 +74,7 @@ class Accesses:
         if clash is None and self._read is not None:
             clash = self._clash_with_reads(place, block, now, own)
         if clash is None:
-            self._written[place] = now + self._threads
+            _mark(self._written, place, now, own, now + self._threads)
             self._combined[place] = True
             if self._across:
                 writer = self._writer[place]
@@ -125,12 +125,7 @@ class Accesses:
         if self._read is None:
             self._read = np.zeros(len(self._written), np.int64)
             self._reader = np.full(len(self._writer), _NOBODY, np.int32)
-        several = now + self._threads
-        last = self._read[place]
-        mark = np.where((last >= now) & (last != own), several, own)
-        self._read[place] = mark
-        lost = self._read[place] != mark  # another entry has the same place
-        self._read[place[lost]] = several[lost]
+        _mark(self._read, place, now, own, now + self._threads)
         if self._across:
             reader = self._reader[place]
             mine = np.where((reader == _NOBODY) | (reader == block), block, _MANY)
@@ -147,3 +142,12 @@ class Accesses:
         thread = int(marks[place[entry]] % (self._threads + 1))
         alone = thread < self._threads and other == block[entry]
         return Clash(entry, before, other, thread if alone else None)
+
+
+def _mark(marks: Array, place: Array, now: Array, own: Array, several: Array) -> None:
+    """Note accesses that several threads may make of one place in one epoch."""
+    last = marks[place]
+    mine = np.where((last >= now) & (last != own), several, own)
+    marks[place] = mine
+    lost = marks[place] != mine  # another entry has the same place
+    marks[place[lost]] = several[lost]
