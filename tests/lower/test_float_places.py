@@ -108,13 +108,27 @@ def test_a_quotient_by_nothing_in_one_iteration(site: str) -> None:
 
 
 @pytest.mark.parametrize("width", [0.0, 1.0, 4.0])
-def test_memory_of_a_picture_as_wide_as_a_float_says(width: float) -> None:
+@pytest.mark.parametrize("most", [1, 9])
+def test_memory_of_a_picture_as_wide_as_a_float_says(width: float, most: int) -> None:
     """Where it may have no columns, what is read beyond them is not taken for memory."""
     r, out = pt.RDom((0, 3)), pt.Func("out")
     across = r.where(r[0] > 2 * X)
     out[Y, X] = pt.max(pt.edge(IMG)[Y, X + across[0]] * 3, over=across)
-    n = pt.clamp(pt.cast("int32", pt.sqrt(SCALE)), 0, 9)
+    n = pt.clamp(pt.cast("int32", pt.sqrt(SCALE)), 0, most)
     schedule = pt.Schedule(pt.on("img_edge").compute_at("out", "y"), pt.on("out"))
     p = pt.Pipeline(out, (IMG.shape[0], n), strict=True).with_schedule(schedule)
     given = {"img": PHOTO, "scale": width}
     np.testing.assert_array_equal(p(**given), p.reference(**given))
+
+
+@pytest.mark.parametrize("k", [-3, 0, 1, 2])
+def test_memory_of_a_picture_with_one_row_or_none(k: int) -> None:
+    """Whether it has one is a number of the call."""
+    n, double, out, other = pt.Param("n", "int64"), pt.Func("double"), pt.Func("out"), pt.Func("other")
+    double[Y, X] = pt.cast("int32", IMG[Y, X]) * 2
+    out[Y, X] = double[Y, X] + double[Y + 1, X]
+    other[Y, X] = IMG[Y, X]
+    shapes = [(pt.cast("int32", pt.clamp(n, 0, 1)), IMG.shape[1]), IMG.shape]
+    p = pt.Pipeline([out, other], shapes).with_schedule(pt.Schedule(pt.on("double").compute_root(), pt.on("out")))
+    for computed, expected in zip(p(img=PHOTO, n=k), p.reference(img=PHOTO, n=k), strict=True):
+        np.testing.assert_array_equal(computed, expected)

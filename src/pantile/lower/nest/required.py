@@ -212,9 +212,10 @@ def _near(side: Interval) -> Interval:
     much between."""
     if not side.bounded:
         return side
-    far = [term for term in linear(side.low).terms.values() if abs(term[1]) >= FAR]
+    form = linear(side.low)
+    far = [term for term in form.terms.values() if abs(term[1]) >= FAR]
     if len(far) == 1 and abs(far[0][1]) == FAR:  # what `Required.missing` counts, and not a sum of others
-        (missing,) = (atom * (times // FAR) for atom, times in far)
+        (missing,) = (atom * (times // FAR) + (form.constant + FAR // 2) // FAR for atom, times in far)
         nearest, is_there = simplify(side.low - missing * FAR), missing < 1
     else:
         nearest, is_there = expr(side.low, INDEX), side.low < const(_BEHIND, INDEX)
