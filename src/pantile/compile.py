@@ -85,8 +85,8 @@ def to_artifact(program: Program, text: str, options: Options, trace: Trace) -> 
 
 @on_deep_stack
 def to_assembly(text: str, options: Options) -> str:
-    """The same, readable."""
-    return backend_of(options.target).assembly(text, options.target)
+    """Optimize and print as assembly."""
+    return backend_of(options.target).assembly(text, options.target, options.debug)
 
 
 @on_deep_stack

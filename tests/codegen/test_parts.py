@@ -13,7 +13,7 @@ from pantile.codegen.compile import compile_object, compile_objects
 from pantile.codegen.engine import load
 from pantile.errors import InternalError
 from pantile.forks import is_in_llvm
-from pantile.target import Target, host
+from pantile.target import host
 
 LINES = 500
 COMMON = """attributes #0 = { nounwind }
@@ -87,16 +87,16 @@ def test_what_they_compute_together_is_what_the_module_does() -> None:
 def test_no_more_parts_are_compiled_at_once_than_there_are_cores(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     text, at_once, most = _module(LINES, 2 * LINES, 3 * LINES), threading.Semaphore(cores), list[int]()
 
-    def make(module: str, target: Target) -> bytes:
+    def make(module: str) -> bytes:
         assert at_once.acquire(blocking=False)
         most.append(len(module))
         try:
-            return compile_object(module, target)
+            return compile_object(module, host())
         finally:
             at_once.release()
 
     monkeypatch.setattr(compiling, "usable_cores", lambda: cores)
-    assert compiling._of_parts(text, host(), make) == compile_objects(text, host())
+    assert compiling._of_parts(text, make) == compile_objects(text, host())
     assert most[0] == max(most) and len(most) == 3
 
 

@@ -65,7 +65,7 @@ class Backend(Protocol):
     def llvm(self, program: Program, target: Target, *, strict: bool, debug: bool) -> str:
         """These as LLVM text."""
 
-    def assembly(self, text: str, target: Target) -> str:
+    def assembly(self, text: str, target: Target, debug: bool) -> str:
         """What the text becomes, readable."""
 
     def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:

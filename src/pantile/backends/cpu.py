@@ -41,11 +41,11 @@ class Cpu:
     def llvm(self, program: Program, target: Target, *, strict: bool, debug: bool) -> str:
         return emit(replace(program, name=_symbol(program)), target, strict=strict, debug=debug)
 
-    def assembly(self, text: str, target: Target) -> str:
-        return assembly(text, target)
+    def assembly(self, text: str, target: Target, debug: bool) -> str:
+        return assembly(text, target, debug)
 
     def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:
-        objects = compile_objects(text, target)
+        objects = compile_objects(text, target, debug)
         return ObjectCode(_symbol(program), buffer_names(program), debug, objects).to_bytes()
 
     def loaded(self, artifact: bytes) -> LoadedForCpu:

@@ -37,7 +37,7 @@ class Cuda:
             raise UserError("debug=True: code for GPUs checks no accesses; target='cuda-sim' checks all of them")
         return emit(program, target, strict=strict)
 
-    def assembly(self, text: str, target: Target) -> str:
+    def assembly(self, text: str, target: Target, debug: bool) -> str:
         return assembly(text, target)
 
     def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:

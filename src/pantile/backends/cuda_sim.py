@@ -49,7 +49,7 @@ class SimulatedCuda:
     def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
         return gpu_kernels(program, trace, debug)
 
-    def assembly(self, text: str, target: Target) -> str:
+    def assembly(self, text: str, target: Target, debug: bool) -> str:
         return assembly(text, target)
 
     def llvm(self, program: Program, target: Target, *, strict: bool, debug: bool) -> str:

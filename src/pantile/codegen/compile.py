@@ -6,6 +6,7 @@ made no loop that was measured clearly faster. Some of what this level does take
 function, and some of what the highest level of instruction selection does that of a block of code: where there are very
 long ones, functions are only simplified, and instructions selected for one level below. Blocks that long have all that
 they compute in them, and nothing that the rest of this level would find: it is left out for somewhat shorter ones, too.
+Code for debugging, in which every access is checked, is not optimized at all: that takes a tenth of the time.
 
 The order of instructions is LLVM's, by a model of the core. That of a core which finds for itself what can run at once
 keeps few values alive and puts whole chains of dependent instructions one after the other; our blocks are hundreds of
@@ -36,6 +37,7 @@ T = TypeVar("T")
 _OPTIMIZE = 1
 _SELECT = 3  # instructions, registers and their order: what makes loops fast
 _SELECT_LONG = 2  # the same, but fused multiplications are found on the way and not by comparing alternatives
+_SELECT_FOR_DEBUGGING = 0
 _LONG = 4_000  # instructions between two labels; apps have up to 2,700
 # The same, from which on functions are only simplified on CPUs. Measured, in time to compile: bilateral -14 %,
 # camera_pipe_polymage by hand -18 %, and both run as before; bicubic_resize, of 2,000, would take 4 % longer to run.
@@ -47,22 +49,22 @@ _LONG_FUNCTION = 16_000  # lines; apps have up to 10,200
 _ORDERED_AS = {"neoverse-n1": "cortex-a55"}
 
 
-def compile_objects(text: str, target: Target) -> tuple[bytes, ...]:
+def compile_objects(text: str, target: Target, debug: bool = False) -> tuple[bytes, ...]:
     """Relocatable object code for `target`: of long modules in several parts, compiled at once."""
-    return _of_parts(text, target, compile_object)
+    return _of_parts(text, lambda part: compile_object(part, target, debug))
 
 
 def assemblies(text: str, target: Target) -> tuple[str, ...]:
-    """The same as assembly, for targets whose drivers take that."""
-    return _of_parts(text, target, assembly)
+    """Compile to assembly, for targets whose drivers assemble it."""
+    return _of_parts(text, lambda part: assembly(part, target))
 
 
-def _of_parts(text: str, target: Target, make: Callable[[str, Target], T]) -> tuple[T, ...]:
+def _of_parts(text: str, make: Callable[[str], T]) -> tuple[T, ...]:
     """The longest parts first, and no more at once than there are cores: else short ones take time from those that are
     waited for in the end."""
     modules = parts(text)
     if len(modules) == 1:
-        return (make(text, target),)
+        return (make(text),)
     check_llvm()
     made: dict[int, T] = {}
     waiting = iter(sorted(range(len(modules)), key=lambda k: -len(modules[k])))
@@ -70,25 +72,27 @@ def _of_parts(text: str, target: Target, make: Callable[[str, Target], T]) -> tu
     def work() -> None:
         with in_team():
             for k in waiting:
-                made[k] = make(modules[k], target)
+                made[k] = make(modules[k])
 
     with llvm_for_a_team():
         side_by_side([work] * min(len(modules), usable_cores()))
     return tuple(made[k] for k in range(len(modules)))
 
 
-def compile_object(text: str, target: Target) -> bytes:
-    """The same of a module as a whole."""
-    return bytes(_emitter(text, target).emit_object(optimized(text, target)))
+def compile_object(text: str, target: Target, debug: bool = False) -> bytes:
+    """Compile a whole module to one object file."""
+    return bytes(_emitter(text, target, debug).emit_object(optimized(text, target, debug)))
 
 
-def assembly(text: str, target: Target) -> str:
+def assembly(text: str, target: Target, debug: bool = False) -> str:
     """What `compile_object` produces, readable."""
-    return str(_emitter(text, target).emit_assembly(optimized(text, target)))
+    return str(_emitter(text, target, debug).emit_assembly(optimized(text, target, debug)))
 
 
-def _emitter(text: str, target: Target) -> llvm.TargetMachine:
+def _emitter(text: str, target: Target, debug: bool) -> llvm.TargetMachine:
     """What selects the instructions of a module and puts them in order; everything before is for the target itself."""
+    if debug:
+        return target_machine(target, _SELECT_FOR_DEBUGGING)
     ordered = replace(target, cpu=_ORDERED_AS.get(target.cpu, target.cpu))
     quickly = target.has_blocks or _has_long_block(text, _LONG)  # of GPUs, drivers order instructions: PTX is the same
     return target_machine(ordered, _SELECT_LONG if quickly else _SELECT)
@@ -118,8 +122,8 @@ def target_machine(target: Target, level: int = _SELECT) -> llvm.TargetMachine:
     )
 
 
-def optimized(text: str, target: Target) -> llvm.ModuleRef:
-    """Parse, verify and optimize in a context of its own."""
+def optimized(text: str, target: Target, debug: bool = False) -> llvm.ModuleRef:
+    """Parse, verify and, unless it is for debugging, optimize in a context of its own."""
     machine = target_machine(target)
     header = f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
     try:
@@ -127,6 +131,8 @@ def optimized(text: str, target: Target) -> llvm.ModuleRef:
         module.verify()
     except RuntimeError as error:
         raise InternalError(f"LLVM refuses the generated code: {error}") from None
+    if debug:
+        return module
     options = llvm.create_pipeline_tuning_options(speed_level=_OPTIMIZE)
     options.loop_vectorization = False
     options.slp_vectorization = False
