@@ -33,6 +33,24 @@ def test_memory_of_all_blocks_is_outside_of_them() -> None:
     assert memory.buffer == "rows" and len(of_kind(memory.body, Kind.BLOCK)) == 2
 
 
+@pytest.mark.parametrize("memory", ["register", "stack", "shared"])
+@pytest.mark.parametrize("rows, tail, sizes", [(3, "guard", [1]), (11, "peel", [2, 1])])
+def test_memory_of_a_block_is_inside_of_a_block(memory: str, rows: int, tail: str, sizes: list[int]) -> None:
+    """Also where the block loop has one iteration, or where it is the rest of a split, and it is no loop any more."""
+    img, f, out = pt.Input("img", "float32", ndim=1), pt.Func("f"), pt.Func("out")
+    f[y] = img[y] * 2.0
+    out[y] = f[y] + 1.0
+    tiles, kept = pt.on("out").split("y", "yo", "yi", min(rows, 4), tail=tail).block("yo"), pt.on("f").store_in(memory)
+    if tail == "guard":
+        tiles, kept = tiles.thread("yi"), kept.thread("y")
+    p = pt.Pipeline(out, shape=(rows,), target="cuda-sim")
+    p = p.with_schedule(pt.Schedule(tiles, kept.compute_at("out", "yo")))
+    body = loops(p, "blocks")
+    inside = {id(i) for s in of_kind(body, Kind.BLOCK) for i in walk(s)}
+    assert all(id(s) in inside for s in walk(body) if isinstance(s, Realize))
+    assert [c.blocks for c in assert_agrees(p, img=picture(rows))] == sizes
+
+
 def test_all_stores_are_in_block_loops() -> None:
     tiles = pt.on("out").split("y", "yo", "yi", 8).block("yo")
     for p in (serial(), blur(), blur(tiles, pt.on("rows").compute_root())):

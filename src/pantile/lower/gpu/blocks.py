@@ -6,7 +6,8 @@ before:  for y: for x: f[y, x] = ...         after:  block for f.block in 0..1:
              for x: the rest of g                    block for yo: for x: the rest of g
 
 The host allocates, decides and launches; it cannot read or write what lies on the device. So what no block loop was
-asked for is one block. The iterations of a block loop are independent of each other: what is in it one after another
+asked for is one block. So is all that uses memory of a block or of its threads, if its block loop has one iteration and
+is no loop any more, or is the rest of a split. The iterations of a block loop are independent of each other: what is in it one after another
 may be in one loop after the other.
 """
 
@@ -20,10 +21,11 @@ from ...expr.types import INDEX
 from ...expr.visit import loaded, union
 from ...ir.nodes import Block, For, If, Let, Produce, Realize, Stmt, Store
 from ...ir.visit import block, children, expressions, rebuild, walk
-from ...target.kinds import Kind
+from ...target.kinds import Kind, Memory
 from ..names import of_buffer
 
 _Around = Callable[[Stmt], Stmt]
+_OF_A_BLOCK = (Memory.SHARED, Memory.STACK, Memory.REGISTER)
 
 
 def blocks(body: Stmt) -> Stmt:
@@ -45,7 +47,7 @@ def _host(s: Stmt, stage: str) -> Stmt:
         return block(*(_host(c, stage) for c in s.stmts))
     if isinstance(s, Produce):
         return Produce(s.stage, _host(s.body, s.stage))
-    if isinstance(s, Realize):
+    if isinstance(s, Realize) and (s.memory not in _OF_A_BLOCK or has_blocks(s)):
         return replace(s, body=_host(s.body, stage))
     if isinstance(s, Let) and not loaded(s.value):
         return Let(s.name, s.value, _host(s.body, stage))
