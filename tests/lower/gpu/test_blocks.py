@@ -34,7 +34,7 @@ def test_memory_of_all_blocks_is_outside_of_them() -> None:
 
 
 @pytest.mark.parametrize("memory", ["register", "stack", "shared"])
-@pytest.mark.parametrize("rows, tail, sizes", [(3, "guard", [1]), (11, "peel", [2, 1])])
+@pytest.mark.parametrize(("rows", "tail", "sizes"), [(3, "guard", [1]), (11, "peel", [2, 1])])
 def test_memory_of_a_block_is_inside_of_a_block(memory: str, rows: int, tail: str, sizes: list[int]) -> None:
     """Also where the block loop has one iteration, or where it is the rest of a split, and it is no loop any more."""
     img, f, out = pt.Input("img", "float32", ndim=1), pt.Func("f"), pt.Func("out")

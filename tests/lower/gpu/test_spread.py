@@ -69,6 +69,47 @@ def test_a_neighbour_is_another_threads(memory: str) -> None:
     )
 
 
+def doubled(*schedule: pt.schedule.StageSchedule, reads: tuple[int, ...] = (0,)) -> pt.Pipeline:
+    """Sums of values at these distances."""
+    img, f, out = pt.Input("img", "int32", ndim=1), pt.Func("f"), pt.Func("out")
+    f[x] = img[x] * 2
+    out[x] = sum((f[x + k] for k in reads[1:]), f[x + reads[0]])
+    return pt.Pipeline(out, shape=(64,), target="cuda-sim").with_schedule(pt.Schedule(*schedule))
+
+
+def test_neighbours_are_other_threads_where_all_have_as_many_values() -> None:
+    """Two threads share the four values evenly, and each has every other one."""
+    tiles = pt.on("out").split("x", "xo", "xi", 2).block("xo").thread("xi")
+    own = pt.on("f").compute_at("out", "xo").split("x", "xa", "xb", 2).thread("xb").store_in("register")
+    with pytest.raises(pt.errors.UserError, match="threads would read what others have computed"):
+        doubled(tiles, own, reads=(0, 1, 2))(img=np.arange(80, dtype=np.int32))
+    assert_agrees(doubled(tiles, own, reads=(0, 2)), img=np.arange(80, dtype=np.int32))
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4])
+def test_values_side_by_side_are_one_threads_up_to_the_next_one(lanes: int) -> None:
+    tiles = pt.on("out").split("x", "xo", "xi", 16).split("xi", "t", "u", 4).block("xo").thread("t")
+    own = pt.on("f").compute_at("out", "xo").split("x", "xa", "xb", 16).split("xb", "t", "u", 4).thread("t")
+    own = own.store_in("register")
+    if lanes > 1:
+        tiles, own = tiles.vectorize("u", lanes), own.vectorize("u", lanes)
+    assert_agrees(doubled(tiles, own, reads=(0, 16)), img=np.arange(80, dtype=np.int32))
+    with pytest.raises(pt.errors.UserError, match="threads would read what others have computed"):
+        doubled(tiles, own, reads=(0, 2, 16))(img=np.arange(80, dtype=np.int32))
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_two_thread_loops_over_one_dim(order: tuple[str, str]) -> None:
+    """x is 8*c + 2*b + a: a thread has two values, whichever thread loop is outside."""
+
+    def cut(s: pt.schedule.StageSchedule, loop: str) -> pt.schedule.StageSchedule:
+        return s.split(loop, "c", "r", 8).split("r", "b", "a", 2)
+
+    tiles = cut(pt.on("out").split("x", "xo", "xi", 16).block("xo"), "xi").reorder("xo", *order, "c").thread(*order)
+    own = cut(pt.on("f").compute_at("out", "xo"), "x").reorder(*order, "c").thread(*order).store_in("register")
+    assert_agrees(doubled(tiles, own), img=np.arange(64, dtype=np.int32))
+
+
 def test_loops_that_are_shared_out_otherwise() -> None:
     turned = pt.on("rows").compute_at("out", "xo").reorder("x", "y").thread("x", "y").store_in("register")
     why = "threads of one loop would read what those of another have computed"

@@ -6,9 +6,9 @@ before:  for y: for x: f[y, x] = ...         after:  block for f.block in 0..1:
              for x: the rest of g                    block for yo: for x: the rest of g
 
 The host allocates, decides and launches; it cannot read or write what lies on the device. So what no block loop was
-asked for is one block. So is all that uses memory of a block or of its threads, if its block loop has one iteration and
-is no loop any more, or is the rest of a split. The iterations of a block loop are independent of each other: what is in it one after another
-may be in one loop after the other.
+asked for is one block. So is all that uses memory of a block or of its threads where the block loop that it was asked
+for is no loop any more: it has one iteration, or this is the rest of a split. The iterations of a block loop are
+independent of each other: what is in it one after another may be in one loop after the other.
 """
 
 from __future__ import annotations
@@ -76,4 +76,3 @@ def _apart(s: Stmt, around: _Around) -> Stmt:
         return block(*parts)
     (inner,) = children(s)
     return _apart(inner, lambda inside: around(rebuild(s, expressions(s), (inside,))))
-

@@ -15,21 +15,24 @@ over neighbours.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from ...analysis.interval import Interval, Scope
 from ...analysis.messages import readable
 from ...dataclass import dataclass
 from ...errors import UserError
 from ...expr.linear import Linear, linear, simplify
-from ...expr.nodes import Broadcast, Const, Expr, Load, Ramp, Var, const
+from ...expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, const
 from ...expr.types import INDEX
 from ...expr.visit import depends, loaded, substitute, transform
 from ...ir.nodes import For, Let, Realize, Stmt, Store
 from ...ir.visit import children, expressions, rebuild, walk
 from ...target.kinds import Kind, Memory
+from ..bounded import most
+from ..footprint import step
 from ..names import of_loop
 from .lets import Lets
 
@@ -106,6 +109,7 @@ class _At:
     threads: Mapping[str, _Loop]
     lets: Lets
     own: Mapping[str, Expr]  # how far loops are that begin elsewhere in each thread
+    scope: Scope  # of the variables of loops
 
     @property
     def values(self) -> Mapping[str, Expr]:
@@ -114,17 +118,25 @@ class _At:
     def inside(self, s: Stmt) -> _At:
         if isinstance(s, Let):
             return replace(self, lets=self.lets.inside(s))
-        if isinstance(s, For) and s.kind is Kind.THREAD:
+        if not isinstance(s, For):
+            return self
+        number, begin, extent = Var(INDEX, 1, s.var), substitute(s.min, self.values), substitute(s.extent, self.values)
+        if s.kind is Kind.THREAD:
             loop = _Loop(len(self.threads), _count(s, self.values), _threads_inside(s, self.values))
-            number = Var(INDEX, 1, s.var)
             # The variable counts from its first value on: that moves with the block, not with the thread.
-            lets = self.lets.having(s.var, substitute(s.min, self.values) + number)
-            return _At({**self.threads, s.var: loop}, lets, self.own)
-        if isinstance(s, For) and depends(begin := substitute(s.min, self.values), self.threads):
-            step = Var(INDEX, 1, of_loop(s.var, "turn"))
-            own = {**self.own, step.name: Var(INDEX, 1, s.var) - s.min}
-            return _At(self.threads, self.lets.having(s.var, begin + step), own)
-        return self
+            lets, scope = self.lets.having(s.var, begin + number), self.having(s.var, extent)
+            return _At({**self.threads, s.var: loop}, lets, self.own, scope)
+        if depends(begin, self.threads):
+            turn = Var(INDEX, 1, of_loop(s.var, "turn"))
+            own = {**self.own, turn.name: number - s.min}
+            return _At(self.threads, self.lets.having(s.var, begin + turn), own, self.having(turn.name, extent))
+        ((_, scope),) = step(replace(s, min=begin, extent=extent), self.scope)
+        return replace(self, lets=Lets(self.values), scope=scope)
+
+    def having(self, counter: str, extent: Expr) -> Scope:
+        """With a variable that counts so many iterations."""
+        last = most(extent - 1, self.scope)
+        return {**self.scope, counter: Interval(0, last)}
 
 
 def _count(loop: For, values: Mapping[str, Expr]) -> int:
@@ -158,7 +170,7 @@ class _Spread:
         self.steps: dict[int, tuple[_Step, ...]] = {}  # per dim, the same for all accesses
 
     def result(self) -> Realize:
-        body = self.statement(self.s.body, _At({}, Lets(self.values), {}))
+        body = self.statement(self.s.body, _At({}, Lets(self.values), {}, {}))
         box = tuple((const(0, INDEX), const(self.own(k), INDEX)) for k in range(len(self.s.box)))
         return Realize(self.s.buffer, self.s.dtype, box, self.s.memory, body)
 
@@ -204,7 +216,7 @@ class _Spread:
         steps = self.moves(form, at)
         if self.steps.setdefault(dim, steps) != steps:
             raise self.refuse(self.s, "threads of one loop would read what those of another have computed")
-        return self.lanes(index, self.place(form, dim, at), dim)
+        return self.lanes(index, self.place(form, dim, at, index.lanes if isinstance(index, Ramp) else 1), dim)
 
     def lanes(self, index: Expr, first: Expr, dim: int) -> Expr:
         """The places of all lanes, which are side by side as long as they are one thread's."""
@@ -229,15 +241,43 @@ class _Spread:
             raise self.refuse(self.s, "the number of threads is not constant there")
         return tuple(found)
 
-    def place(self, form: Linear, dim: int, at: _At) -> Expr:
+    def place(self, form: Linear, dim: int, at: _At, lanes: int) -> Expr:
         rest = Linear(
             form.constant,
             {k: t for k, t in form.terms.items() if not (isinstance(t[0], Var) and t[0].name in at.threads)},
         )
         place: Expr = rest.expr()
-        if depends(place, at.threads):
+        # The longest steps first: inside of each of them, threads that take shorter ones share its values.
+        moves = sorted((m for m in self.steps[dim] if m.threads > 1), key=lambda move: -move.distance)
+        if depends(place, at.threads) or not all(_is_own(f, moves, at.scope, lanes) for f in _cases(rest)):
             raise self.refuse(self.s, "threads would read what others have computed")
-        for step in self.steps[dim]:  # threads with so many values side by side each, and the next ones of each behind
-            each = const(step.distance, INDEX)
-            place = place // (each * step.threads) * each + place % each
+        for move in moves:  # threads with so many values side by side each, and the next ones of each behind
+            each = const(move.distance, INDEX)
+            place = place // (each * move.threads) * each + place % each
         return simplify(substitute(place, at.own))
+
+
+def _cases(form: Linear) -> Iterator[Linear]:
+    """A place as each of the numbers of which it is the least or the largest."""
+    for k, (atom, times) in form.terms.items():
+        if isinstance(atom, Op) and atom.op in ("min", "max"):
+            for case in atom.args:
+                yield from _cases(form.without(k).plus(linear(case), times))
+            return
+    yield form
+
+
+def _is_own(place: Linear, moves: Iterable[_Step], scope: Scope, lanes: int) -> bool:
+    """Whether the first thread computes what is at a place, and each other one what is as many steps behind."""
+    for move in moves:
+        whole = move.distance * move.threads  # what all threads have side by side
+        turns = {k: (atom, times // move.threads) for k, (atom, times) in place.terms.items() if not times % whole}
+        inside = Linear(place.constant, {k: t for k, t in place.terms.items() if k not in turns})
+        before, last = most(-inside.expr(), scope), most(inside.expr() + lanes - 1, scope)
+        if before is None or last is None:
+            return False
+        turn = -before // whole
+        if last >= turn * whole + move.distance:
+            return False
+        place = inside.plus(Linear(turn * move.distance - turn * whole, turns))
+    return True
