@@ -48,3 +48,23 @@ def test_a_stage_that_is_computed_before_all_loops_is_read_as_it_is() -> None:
     out[y, x] = pt.select(x > y - 1, doubled[x], -1)
     p = pt.Pipeline(out, shape=(row.shape[0], row.shape[0]))
     assert "doubled[out.x] if" not in p.with_schedule(pt.Schedule(pt.on("doubled").compute_root())).loops()
+
+
+@pytest.mark.parametrize("target", [None, "cuda-sim"])
+@pytest.mark.parametrize("place", [pt.on("f").compute_root(), pt.on("f").compute_at("out", "x")])
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_a_branch_that_is_nowhere_taken_reads_nothing(
+    target: str | None, place: StageSchedule, is_constant: bool
+) -> None:
+    """What it would read is found without a coordinate, and is needed only by wider pictures."""
+    row, wide, k = pt.Input("row", "int32", ndim=1), pt.Input("wide", "int32", ndim=1), pt.Param("k", "int32")
+    f, out = pt.Func("f"), pt.Func("out")
+    f[x] = 3 * row[x]
+    out[y, x] = pt.select(x == 5, f[pt.clamp(k, -20, 20)], f[y])
+    columns = 4 if is_constant else wide.shape[0]
+    p = pt.Pipeline(out, shape=(7, columns), target=target, debug=True)
+    p = p.with_schedule(pt.Schedule(pt.on("out").compute_root(), place))
+    given = np.arange(1, 8, dtype=np.int32)
+    for n, at in ((4, -20), (4, 3), (4, 20), *(() if is_constant else ((6, 3), (5, 20)))):
+        arguments = {"row": given, "k": at} | ({} if is_constant else {"wide": np.zeros(n, np.int32)})
+        np.testing.assert_array_equal(p(**arguments), p.reference(**arguments))

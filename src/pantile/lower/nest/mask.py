@@ -220,7 +220,7 @@ class _Masker:
 
     def where_taken(self, load: Load, path: _Path) -> Expr | None:
         """Whether there are points at all at which the path is taken, unless that does not matter: the same for all."""
-        if load.buffer not in self.inputs or self.holds(load):
+        if self.holds(load):
             return None
         found: Expr | None = None
         for name in self.narrowed(path):
