@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -94,3 +95,44 @@ def test_stages_that_two_schedules_ask_the_same_of(monkeypatch: pytest.MonkeyPat
     ]
     assert asked == [*(s.name for s in GRAPH.stages), "b"]
     assert plans[0].stages["b"].nests == plans[1].stages["b"].nests != plans[2].stages["b"].nests
+
+
+def blended(shapes: tuple[tuple[int, int], tuple[int, int]] = ((500, 500), (500, 500)), weight: int = 3) -> Price:
+    """A chain of two stencils for each of two pictures, and their sum."""
+    chains: list[pt.Func] = []
+    for name, factor in (("p", 3), ("q", weight)):
+        img, rows, whole = pt.Input(f"{name}img", "float32", ndim=2), pt.Func(f"{name}rows"), pt.Func(f"{name}whole")
+        rows[Y, X] = img[Y, X] + factor * img[Y, X + 1]
+        whole[Y, X] = rows[Y, X] + rows[Y + 1, X]
+        chains.append(whole)
+    both = pt.Func("both")
+    both[Y, X] = chains[0][Y, X] + chains[1][Y, X]
+    graph = pt.Pipeline(both, shape=(400, 400)).graph
+    tile = pt.on("prows").compute_at("pwhole", "y").vectorize("x", 4)
+    other = pt.on("qrows").compute_at("qwhole", "y").vectorize("x", 4)
+    schedule = complete(graph, pt.Schedule(tile, root("pwhole", 4), other, root("qwhole", 4), root("both", 4)))
+    extents = {
+        f"{name}img.shape.{k}": n for name, shape in zip("pq", shapes, strict=True) for k, n in enumerate(shape)
+    }
+    return price(graph, schedule, Sizes({"both": (400, 400)}, extents), N1)
+
+
+def test_groups_that_are_equal_but_for_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    with counted(monkeypatch, pricing._Pricing, "stages") as found:
+        shared = blended()
+    assert len(found) == 2
+    alone = {s.name: s for s in shared.stages}
+    assert sorted(alone) == ["both", "prows", "pwhole", "qrows", "qwhole"]
+    assert alone["prows"].seconds == alone["qrows"].seconds and alone["pwhole"].causes == alone["qwhole"].causes
+    ask = pricing.question
+    monkeypatch.setattr(pricing, "question", lambda f, p, n: ask(f, p, n)._replace(asked=(*n, ask(f, p, n).asked)))
+    with counted(monkeypatch, pricing._Pricing, "stages") as found:
+        assert blended() == shared
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("other", [{"weight": 5}, {"shapes": ((500, 500), (500, 700))}])
+def test_groups_that_differ_in_more_than_names(other: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    with counted(monkeypatch, pricing._Pricing, "stages") as found:
+        blended(**other)
+    assert len(found) == 3

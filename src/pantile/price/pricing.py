@@ -8,6 +8,7 @@ shared by cores. No loop is lowered and nothing is compiled, so that a search ca
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
 from math import ceil, prod
 from typing import Any, TypeVar
 
@@ -85,22 +86,28 @@ def _whole(name: str, priced: list[tuple[StagePrice, int]], machine: Machine) ->
 
 
 class _Group:
-    """Stages whose loops are inside each other's; what was asked of them before is known."""
+    """Stages whose loops are inside each other's; what was asked of them before, or of others that are alike, is
+    known."""
 
     def __init__(self, facts: Sized, plan: Plan, names: list[str], machine: Machine, threads: int) -> None:
         self._facts, self._plan, self._names = facts, plan, names
         self._machine, self._threads = machine, threads
-        asked = (*question(facts, plan, names), machine, threads)
-        self._answers: dict[Hashable, Any] = facts.answers.setdefault(asked, {})
+        asked, self._sources = question(facts, plan, names)
+        self._answers: dict[Hashable, Any] = facts.answers.setdefault((asked, machine, threads), {})
 
     @property
     def touched(self) -> dict[str, float]:
         """Bytes of each source that the whole call touches, for these stages."""
-        return self._known("touched", lambda: self._traffic.touched())
+        numbers, found = self._known("touched", lambda: (self._sources, self._traffic.touched()))
+        return {mine: found[theirs] for mine, theirs in zip(self._sources, numbers, strict=True) if theirs in found}
 
     def priced(self, room: tuple[float, ...]) -> list[tuple[StagePrice, int]]:
         """Each stage, and the instructions of its code."""
-        return self._known(room, lambda: _Pricing(self._traffic, self._threads).stages(room))
+        found = self._known(room, lambda: _Pricing(self._traffic, self._threads).stages(room))
+        return [
+            (p if p.name == name else replace(p, name=name), size)
+            for name, (p, size) in zip(self._names, found, strict=True)
+        ]
 
     @cached_property
     def _traffic(self) -> Traffic:

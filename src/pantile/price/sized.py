@@ -21,6 +21,7 @@ from ..graph.nodes import Graph, Stage
 from .branches import Branches, Conditions
 from .copies import Copies
 from .defined import Defined, extent
+from .likeness import Like, like
 from .operations import Begun, Tally
 from .reads import Box, Reads
 from .triangles import Triangle
@@ -93,6 +94,10 @@ class Sized:
         """Of the points of a definition, at which it is computed."""
         return self.defined(leaf).part
 
+    def like(self, name: str) -> Like:
+        """What a stage is like."""
+        return self._at.like(self.graph.stage[name])
+
     def domain(self, leaf: Leaf, vectors: Collection[str] = ()) -> dict[str, int]:
         """The extents of the reduction loops of a definition; of one that depends on coordinates, the mean, unless it
         runs for vectors along these."""
@@ -133,6 +138,7 @@ class _AtSizes:
         self._source = {b: s.name for s in graph.stages for b in s.buffers}
         self._left: dict[tuple[frozenset[str], frozenset[str]], Sized] = {}
         self._defined: dict[tuple[Stage, int], Defined] = {}
+        self._likes: dict[Stage, Like] = {}
         self._rewritten: dict[tuple[str, frozenset[str]], Stage] = {}
         self._written_out: dict[Stage, Stage] = {}
 
@@ -145,6 +151,11 @@ class _AtSizes:
                 stage, index, self.source, self.whole, self.scalars, self._conditions
             )
         return self._defined[stage, index]
+
+    def like(self, stage: Stage) -> Like:
+        if stage not in self._likes:
+            self._likes[stage] = like(stage, self.source, self.scalars)
+        return self._likes[stage]
 
     @cached_property
     def _read(self) -> dict[str, frozenset[str]]:

@@ -2,14 +2,15 @@
 
 What such a group takes is known from its own part of the plan, from how memory that others write lies, and from which
 caches hold all that the call touches: `question` is all of that, so that of a schedule that differs from another in one
-group, one group is priced.
+group, one group is priced. Names are not part of it: of groups that are equal but for these (`likeness`), one is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
+from typing import NamedTuple
 
-from ..schedule.plan import Plan, StagePlan
+from ..schedule.plan import Plan, Site, StagePlan
 from .sized import Sized
 
 
@@ -41,23 +42,40 @@ def _tied_to(p: StagePlan) -> Iterator[str]:
         yield p.with_stage
 
 
-def question(facts: Sized, plan: Plan, names: list[str]) -> tuple[Hashable, ...]:
-    """All of a plan that the price of a group depends on."""
-    read: dict[str, None] = {}
-    for name in names:
-        for k in range(len(facts.graph.stage[name].definitions)):
-            read |= dict.fromkeys(facts.reads((name, k)).sources)
-    own = [(facts.graph.stage[name], facts.dtypes[name], *_of(plan.stages[name])) for name in names]
-    others = [(name, facts.dtypes[name], *_memory(plan, name)) for name in read if name not in names]
-    return (*own, *others)
+class Question(NamedTuple):
+    """All of a plan that the price of a group depends on. `sources`: the stages of the group and what they read, in an
+    order in which those of groups that ask the same correspond to each other."""
+
+    asked: Hashable
+    sources: tuple[str, ...]
 
 
-def _of(p: StagePlan) -> tuple[Hashable, ...]:
-    at = (p.compute, p.store, p.also, p.with_stage, p.with_loop, *p.within.items(), *p.folds.items())
-    kept = (p.storage, p.storage_splits, *p.pads.items(), p.memory, p.nontemporal, p.ahead)
-    return (*at, p.nests, *kept, p.prefetches)
+def question(facts: Sized, plan: Plan, names: list[str]) -> Question:
+    """What is asked of these stages."""
+    likes = [facts.like(name) for name in names]
+    numbers = {name: k for k, name in enumerate(names)}
+    for _, sources in likes:
+        for name in sources:
+            numbers.setdefault(name, len(numbers))
+    own = [
+        (form, tuple([numbers[n] for n in sources]), *_of(plan.stages[name], numbers))
+        for name, (form, sources) in zip(names, likes, strict=True)
+    ]
+    memory = [(facts.whole[name], facts.dtypes[name], *_memory(facts, plan, name)) for name in numbers]
+    return Question((len(names), *own, *memory), tuple(numbers))
 
 
-def _memory(plan: Plan, name: str) -> tuple[Hashable, ...]:
+def _of(p: StagePlan, numbers: Mapping[str, int]) -> tuple[Hashable, ...]:
+    at = (_site(p.compute, numbers), _site(p.store, numbers), *[_site(site, numbers) for site in p.also])
+    shared = (numbers.get(p.with_stage or ""), p.with_loop, *p.within.items(), *p.folds.items())
+    kept = (*p.pads.items(), p.memory, p.nontemporal, p.ahead)
+    return (at, shared, p.nests, kept, tuple([(numbers.get(f.buffer), f.loop, f.distance) for f in p.prefetches]))
+
+
+def _site(site: Site | None, numbers: Mapping[str, int]) -> tuple[Hashable, ...]:
+    return () if site is None else (numbers[site.stage], *site[1:])
+
+
+def _memory(facts: Sized, plan: Plan, name: str) -> tuple[Hashable, ...]:
     p = plan.stages.get(name)
-    return () if p is None else (p.storage, p.storage_splits)
+    return () if p is None else (facts.graph.stage[name].dims, p.storage, p.storage_splits)
