@@ -222,13 +222,13 @@ class _Check:
         """All reads of the rooms' buffers stay inside. Those in the definition's own condition count as if it held."""
 
         def seen(load: Load, box: Box, scope: Scope) -> None:
-            room = rooms.get(load.buffer)
-            if room is not None and not (room.holds(box) and room.size) and not _is_empty(scope.values()):
+            room = rooms[load.buffer]
+            if not (room.holds(box) and room.size) and not _is_empty(scope.values()):
                 guards = [*at.guards, *guards_of(expressions(at.definition), load)]
                 witness = find_witness(load.indices, room.limits, scope, guards)
                 raise messages.read_outside(at.stage, at.definition, load, box, room, witness)
 
-        each_load(expressions(at.definition), at.scope, seen)
+        each_load(expressions(at.definition), at.scope, seen, rooms.keys())
 
 
 def _index_arithmetic(d: Definition) -> Iterable[Op]:

@@ -122,14 +122,17 @@ def _unless(missing: Scalar, box: Box) -> Box:
     return tuple(Interval(*(None if e is None else e + by for e, by in ((r.low, far), (r.high, 0 - far)))) for r in box)
 
 
-def required(graph: Graph, outputs: Mapping[str, Box], scope: Scope, rules: Rules = ENDS_ONLY) -> dict[str, Box]:
-    """Boxes of all stages and inputs, by stage or input name."""
+def required(
+    graph: Graph, outputs: Mapping[str, Box], scope: Scope, rules: Rules = ENDS_ONLY,
+    reads: Callable[[Stage, Box, Scope, Rules], dict[str, Box]] = stage_reads,
+) -> dict[str, Box]:  # fmt: skip
+    """Boxes of all stages and inputs, by stage or input name. `reads`: `stage_reads`, or what remembers its answers."""
     boxes: dict[str, Box] = dict(outputs)
     for stage in reversed(graph.stages):
         if stage.name not in boxes:
             continue
         box = boxes[stage.name] = rules.computed(stage, with_own_updates(stage, boxes[stage.name], scope, rules))
-        for buffer, b in stage_reads(stage, box, scope, rules).items():
+        for buffer, b in reads(stage, box, scope, rules).items():
             name = graph.producer[buffer].name if buffer in graph.producer else buffer
             boxes[name] = hull(boxes[name], b) if name in boxes else b
     return boxes

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..analysis.conversions import conversions
-from ..analysis.interval import Interval
-from ..analysis.regions import required
+from ..analysis.interval import Interval, Scope
+from ..analysis.regions import Rules, required, stage_reads
 from ..analysis.substituted import closed_form, rewritten
 from ..analysis.touched import Box as Region
 from ..cached import cached_property
@@ -30,6 +31,7 @@ Leaf = tuple[str, int]  # a stage and which of its definitions
 Shapes = Mapping[str, tuple[int, ...]]
 
 _KNOWN: WeakKeyDictionary[Graph, dict[object, _AtSizes]] = WeakKeyDictionary()
+_READS: WeakKeyDictionary[Stage, dict[Hashable, dict[str, Region]]] = WeakKeyDictionary()
 _MOST_KNOWN = 512  # sets of inlined stages per graph and sizes
 
 
@@ -125,6 +127,16 @@ def _at_sizes(graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> _A
     return known[sizes]
 
 
+def _reads_once(sizes: Hashable, stage: Stage, box: Region, scope: Scope, rules: Rules) -> dict[str, Region]:
+    """`stage_reads` at the sizes of a call, found once for all pipelines that have a stage: strategies ask about those
+    that are left when other stages are inlined."""
+    known = _READS.setdefault(stage, {})
+    asked = (sizes, *[(side.low, side.high) for side in box])
+    if asked not in known:
+        known[asked] = stage_reads(stage, box, scope, rules)
+    return known[asked]
+
+
 class _AtSizes:
     """A pipeline at the sizes of a call, and what is left of it when stages are inlined."""
 
@@ -132,7 +144,8 @@ class _AtSizes:
         self._graph, self.scalars = replace(graph), scalars  # its own, since this goes when the other does
         self._conditions = Conditions(scalars)
         outputs = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in shapes.items()}
-        self.regions = required(graph, outputs, {name: Interval.point(value) for name, value in scalars.items()})
+        scope = {name: Interval.point(value) for name, value in scalars.items()}
+        self.regions = required(graph, outputs, scope, reads=partial(_reads_once, tuple(sorted(scalars.items()))))
         self.whole = _whole(graph, self.regions, scalars)
         self.answers: dict[Hashable, dict[Hashable, Any]] = {}  # to what was asked of a schedule for some of the stages
         self._source = {b: s.name for s in graph.stages for b in s.buffers}
