@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping
 
 from ..expr.build import expr
 from ..expr.linear import Facts
-from ..expr.nodes import Const, Op, Var, const, var
+from ..expr.nodes import Const, Expr, Op, Var, const, var
 from ..expr.types import INDEX
 from ..expr.visit import depends, loaded, names, same, walk
 from ..graph.nodes import Graph, InputInfo, Stage
@@ -34,7 +34,8 @@ def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
             continue
         nodes = (e for d in stage.definitions for e in walk(*expressions(d)))
         choices = [e for e in nodes if isinstance(e, Op) and e.op == "select"]
-        moving = [None if choices or stage.updates else _moving(stage, k) for k in range(len(stage.dims))]
+        chosen_by = frozenset[str]().union(*(names(e.args[0]) for e in choices))
+        moving = [None if stage.updates or dim in chosen_by else _moving(stage, dim) for dim in stage.dims]
         usual = _reads(stage, _here(stage)) if None in moving else {}
         for k, along in enumerate(moving):
             if _reads_where(stage, k) or _selects(stage, k, choices):
@@ -60,19 +61,28 @@ def _selects(stage: Stage, k: int, choices: Iterable[Op]) -> bool:
     )
 
 
-def _moving(stage: Stage, k: int) -> set[tuple[str, int]] | None:
-    """The buffers and axes along which reads move with the dim, as far as it goes; None if some place is more than the
-    dim and a constant."""
+def _moving(stage: Stage, dim: str) -> set[tuple[str, int]] | None:
+    """The buffers and axes along which reads move with the dim, as far as it goes; None if some place may not."""
     found: set[tuple[str, int]] = set()
-    dim = stage.dims[k]
     for load in stage.pure.loads:
         for axis, index in enumerate(load.indices):
             if dim in names(index):
-                if not (isinstance(index, Var) or isinstance(index, Op) and index.op == "add"
-                        and isinstance(index.args[0], Var) and isinstance(index.args[1], Const)):  # fmt: skip
+                if not _goes_far(index, dim):
                     return None
                 found.add((load.buffer, axis))
     return found
+
+
+def _goes_far(index: Expr, dim: str) -> bool:
+    """Whether a place has no limits where the dim, which it depends on, has none: x, 2*x + r and x//2 - 1."""
+    while isinstance(index, Op) and index.dtype is INDEX and len(index.args) == 2:
+        a, b = index.args if dim in names(index.args[0]) else index.args[::-1]
+        by = int(b.value) if isinstance(b, Const) else 0
+        scaled = by > 0 and (index.op == "mul" or index.op == "floordiv" and a is index.args[0])
+        if dim in names(b) or not (scaled or index.op in ("add", "sub")):
+            return False
+        index = a
+    return isinstance(index, Var)
 
 
 def _moves(graph: Graph, moving: Iterable[tuple[str, int]], found: Container[tuple[str, int]]) -> bool:
