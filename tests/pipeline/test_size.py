@@ -4,6 +4,7 @@ what was written down, not with what it would be if it were written out."""
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 import threading
@@ -402,3 +403,28 @@ def test_work_side_by_side_is_waited_for_though_some_fails() -> None:
     with pytest.raises(pt.UserError, match="no"):
         side_by_side([fail, lambda: done.append(time.sleep(0.01))])
     assert done == [None]
+
+
+# ---- Python's frames
+
+
+def test_frames_are_in_one_piece() -> None:
+    """Calls map no memory, however deep they are: at the end of each of Python's chunks of frames they would."""
+
+    def calls(depth: int) -> None:
+        for _ in range(100):
+            _descend(5)
+        if depth:
+            calls(depth - 1)
+
+    def faults() -> int:
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+        calls(400)
+        return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
+
+    assert side_by_side([faults])[0] < 100
+
+
+def _descend(depth: int) -> None:
+    if depth:
+        _descend(depth - 1)
