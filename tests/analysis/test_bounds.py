@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pantile as pt
+from pantile.analysis import bounds
 from pantile.analysis.bounds import check_regions, region_scalars
 from pantile.analysis.point import value_at
+from pantile.analysis.regions import required
 from pantile.expr.nodes import Expr, coordinate
 from pantile.graph.nodes import Graph
 from pantile.lang.build import build
@@ -117,3 +120,21 @@ def test_random_indices_never_pass_outside() -> None:
         places = [value_at(index, {"x": k}) for k in range(size)]
         if passes(graph_of(lambda img, i=index: img[i], (size,)), size, extent):
             assert all(0 <= int(p) < extent for p in places if p is not None)
+
+
+def test_a_call_that_is_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regions are found once; what other stages being stored means is still looked at, and so is what failed."""
+    img, g, f = pt.Input("img", "int64", 1), pt.Func("g"), pt.Func("f")
+    x = pt.Var("x")
+    g[x] = x * 2
+    f[x] = g[img[x + 1]]
+    graph = build(f, (8,))
+    found: list[object] = []
+    monkeypatch.setattr(bounds, "required", lambda *args: found.append(args) or required(*args))
+    for extent in (8, 8, 9, 9):
+        with nullcontext() if extent == 9 else pytest.raises(pt.UserError, match="img"):
+            check_regions(graph, {"f": (8,)}, {"img.shape.0": extent}, {"f"})
+    assert len(found) == 3
+    with pytest.raises(pt.UserError, match="limit"):
+        check_regions(graph, {"f": (8,)}, {"img.shape.0": 9}, {"f", "g"})
+    assert len(found) == 3

@@ -7,8 +7,9 @@ What does not is refused with the stage, the read, a pixel that fails and the re
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from math import prod
+from weakref import WeakKeyDictionary
 
 from ..dataclass import dataclass
 from ..expr.magnitude import COORDINATE, MAY_OVERFLOW
@@ -34,21 +35,33 @@ def check_regions(
 ) -> None:
     """Raise a UserError unless all reads and writes stay inside.
 
-    `shapes`: of the outputs, by stage. `scalars`: params and input extents. `stored`: stages that are not inlined.
+    `shapes`: of the outputs, by stage. `scalars`: params and input extents. `stored`: stages that are not inlined. What
+    does not depend on these is not checked again when the same call is, before and after a search for a schedule.
     """
-    check = _Check(graph, shapes, {name: Interval.point(value) for name, value in scalars.items()})
+    sizes = (tuple(shapes.items()), tuple(scalars.items()))
+    passed, boxes = _passed.get(graph, (None, None))
+    is_known = passed == sizes
+    scope = {name: Interval.point(value) for name, value in scalars.items()}
+    check = _Check(graph, shapes, scope, boxes if is_known else None)
     for name, shape in shapes.items():
         check.domain(graph.stage[name], shape)
     for stage in graph.stages:
         if stage.name in stored and stage.name not in shapes:
             check.storage(stage)
         check.as_code_sees(stage, stored)
+    if is_known:
+        return
     for name, shape in shapes.items():  # what is written outside can be dropped, if all of the above is well
         check.updates(graph.stage[name], shape)
     for stage in reversed(graph.stages):
         check.reads(stage)
     for name in shapes:
         check.storage(graph.stage[name])
+    _passed[graph] = sizes, check.boxes
+
+
+# The sizes of the latest call that all was well with, and its boxes.
+_passed: WeakKeyDictionary[Graph, tuple[Hashable, dict[str, Box]]] = WeakKeyDictionary()
 
 
 def region_scalars(graph: Graph) -> set[str]:
@@ -89,11 +102,13 @@ class _Place:
 
 
 class _Check:
-    def __init__(self, graph: Graph, shapes: Mapping[str, tuple[int, ...]], scope: Scope) -> None:
+    def __init__(
+        self, graph: Graph, shapes: Mapping[str, tuple[int, ...]], scope: Scope, boxes: dict[str, Box] | None = None
+    ) -> None:
         self.graph = graph
         self.scope = scope
         self.asked = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in shapes.items()}
-        self.boxes = required(graph, self.asked, scope, _EXACT)
+        self.boxes = required(graph, self.asked, scope, _EXACT) if boxes is None else boxes
         self.rooms = {r.buffer: r for r in (*self._inputs(graph), *self._domains(graph))}
 
     def _inputs(self, graph: Graph) -> Iterable[Room]:
