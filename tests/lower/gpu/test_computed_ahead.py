@@ -106,6 +106,36 @@ def test_what_one_thread_computes_and_uses() -> None:
         assert_agrees(p.with_schedule(schedule), img=np.arange(size, dtype=np.float32))
 
 
+# Six elements, by vectors or written out: of four, two of them are stored twice, of two, none.
+CUT = {
+    "vectors": (lambda f: f.vectorize("x", 4, tail="shift"), False),
+    "vectors that are apart": (lambda f: f.vectorize("x", 2), True),
+    "copies": (lambda f: f.unroll("x", 4, tail="shift"), False),
+    "copies of vectors": (lambda f: f.split("x", "xo", "xi", 4, tail="shift").unroll("xo").vectorize("xi"), False),
+    "copies of vectors that are apart": (lambda f: f.split("x", "xo", "xi", 2).unroll("xo").vectorize("xi"), True),
+    "threads": (lambda f: f.split("x", "xo", "xi", 4, tail="shift").thread("xo").vectorize("xi"), True),
+}
+
+
+@pytest.mark.parametrize("kind", CUT)
+def test_a_thread_copies_nothing_twice_asynchronously(kind: str) -> None:
+    """Copies of one group arrive in no certain order."""
+    cut, is_asynchronous = CUT[kind]
+    x = pt.Var("x")
+    img, copied, row, out = pt.Input("img", "float32", ndim=1), *(pt.Func(n) for n in ("copied", "row", "out"))
+    copied[x] = img[x]
+    row[x] = sum((copied[x + k] for k in range(1, 6)), copied[x])
+    out[x] = row[x] * 2
+    p = pt.Pipeline(out, shape=(img.shape[0] - 5,), target="cuda-sim").with_schedule(pt.Schedule(
+        pt.on("out").split("x", "xo", "xi", 8).block("xo").thread("xi"),
+        pt.on("row").compute_at("out", "xo"),
+        cut(pt.on("copied").compute_at("row", "x").compute_ahead()),
+    ))  # fmt: skip
+    manners = {s.manner for k in kernels(p) for s in walk(k.body) if isinstance(s, Store) and s.buffer == "copied"}
+    assert manners == {Manner.ASYNCHRONOUS if is_asynchronous else Manner.PLAIN}
+    assert_agrees(p, img=np.arange(38, dtype=np.float32))
+
+
 @pytest.mark.parametrize("capability", ["sm_70", "sm_80", "sm_90"])
 def test_code(capability: str) -> None:
     code = product(wide=True).asm(capability)

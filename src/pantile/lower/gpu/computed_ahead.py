@@ -26,6 +26,7 @@ from ...expr.nodes import Expr, Load, Ramp, Var, const, var
 from ...expr.types import INDEX
 from ...expr.visit import loaded, substitute, transform
 from ...graph.nodes import Graph
+from ...ir import visit as ir
 from ...ir.nodes import Barrier, Block, Commit, For, If, Manner, Produce, Realize, Stmt, Store, Wait
 from ...ir.visit import block, children, expressions, map_exprs, rebuild, walk
 from ...schedule.plan import Plan
@@ -35,6 +36,7 @@ from ..footprint import step
 from ..names import loop_name, of_loop
 from ..refuse import no_constant_size
 from ..vectorize import combined
+from .disjoint import stores_once
 from .lets import Lets
 
 _NOTHING = Block(())
@@ -85,7 +87,7 @@ class _Ahead:
         parts = self.parts(body, scope)
         if not self.found:
             return self.s
-        ahead, rest = self.in_slots(parts.ahead, self.lets), self.in_slots(parts.rest, self.lets)
+        ahead, rest = self.copied(self.in_slots(parts.ahead, self.lets)), self.in_slots(parts.rest, self.lets)
         v, end = var(self.s.var), self.s.min + self.s.extent
         later = self.at(ahead, v + self.distance)
         result = block(
@@ -151,9 +153,20 @@ class _Ahead:
         s = rebuild(s, tuple([self.expression(e, lets) for e in expressions(s)]),
                     tuple([self.in_slots(c, inner) for c in children(s)]))  # fmt: skip
         if isinstance(s, Store) and s.buffer in self.found:
-            manner = Manner.ASYNCHRONOUS if self.is_copied(s) else s.manner
-            return replace(s, indices=self.places(s.buffer, s.indices, lets), manner=manner)
+            return replace(s, indices=self.places(s.buffer, s.indices, lets))
         return s
+
+    def copied(self, ahead: Stmt) -> Stmt:
+        """With copies that no thread waits for one by one, of buffers in which they are all at different places: nobody
+        knows which one of two arrives last, and what is there if they are of one group is undefined."""
+        apart = {buffer for buffer in self.found if stores_once(ahead, buffer)}
+
+        def change(s: Stmt) -> Stmt | None:
+            if isinstance(s, Store) and s.buffer in apart and self.is_copied(s):
+                return replace(s, manner=Manner.ASYNCHRONOUS)
+            return None
+
+        return ir.transform(ahead, change)
 
     def is_copied(self, s: Store) -> bool:
         """Whether a store is a copy that nothing computed ahead depends on: updates follow what they change."""
