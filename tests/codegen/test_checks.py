@@ -50,6 +50,24 @@ def test_vector_load_names_the_worst_lane() -> None:
     assert checked(copy(ramp(i64(3), 2, 4), lanes=4), *arrays()) == (1, [LOAD, 0, 9, 0, 7])
 
 
+@pytest.mark.parametrize(("first", "step", "worst"), [(-1, 1, -1), (5, 1, 8), (7, -3, -2), (11, -3, 11), (9, 0, 9)])
+def test_ends_of_vectors(first: int, step: int, worst: int) -> None:
+    assert checked(copy(ramp(i64(first), step, 4), lanes=4), *arrays()) == (1, [LOAD, 0, worst, 0, 7])
+
+
+@pytest.mark.parametrize(("first", "step"), [(0, 1), (4, 1), (7, -2), (1, 2)])
+def test_vectors_that_reach_the_ends_of_their_buffer_pass(first: int, step: int) -> None:
+    a, out = arrays()
+    assert checked(copy(ramp(i64(first), step, 4), lanes=4), a, out)[0] == 0
+    assert np.array_equal(out[:4], a[first + step * np.arange(4)])
+
+
+def test_the_largest_of_places_that_data_decides() -> None:
+    a, out = np.array([3, 9, -5, 1], np.int32), np.zeros(8, np.int32)
+    places = cast(INDEX, Load(INT32, 4, "a", (ramp(i64(0), 1, 4),)))
+    assert checked(copy(places, lanes=4), a, out) == (1, [LOAD, 0, 9, 0, 3])
+
+
 def test_store_in_a_parallel_loop() -> None:
     code, report = checked(loop("x", 9, Store("out", (x,), cast(INT32, x)), Kind.PARALLEL), *arrays())
     assert (code, report) == (1, [STORE, 1, 8, 0, 7])

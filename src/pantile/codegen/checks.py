@@ -6,7 +6,9 @@ slot 0: 1 load, 2 store; 1: the buffer's number; 2: the index; 3 and 4: the lowe
 
 from __future__ import annotations
 
-from ..expr.nodes import Expr
+from collections.abc import Callable
+
+from ..expr.nodes import Const, Expr, Ramp
 from ..ir.nodes import BufferArg
 from .context import Context
 from .types import integer_type
@@ -66,38 +68,73 @@ def check_access(ctx: Context, kind: str, buffer: str, index: Expr, mask: Expr |
     """In a debug build, leave with a report if any lane that is accessed is outside its buffer."""
     if not ctx.module.debug:
         return
+    limits = ctx.fn.resolve(low_limit(buffer), "i64"), ctx.fn.resolve(high_limit(buffer), "i64")
+    if mask is None and isinstance(index, Ramp) and isinstance(index.stride, Const):
+        bad, worst = _ends(ctx, index.base, (index.lanes - 1) * int(index.stride.value), *limits)
+    else:
+        bad, worst = _lanes(ctx, index, mask, *limits)
+    _leave_with_report(ctx, bad, [str(_KINDS[kind]), str(ctx.module.ordinals[buffer])], worst, limits)
+
+
+# Places are frozen: LLVM would look for the cheapest way to step each of what is made of them along with the loop.
+
+
+def _ends(ctx: Context, first: Expr, span: int, low: str, high: str) -> tuple[str, Callable[[], str]]:
+    """Whether one of the ends of a ramp is out of bounds, and what writes which: all other lanes lie between them."""
+    fn = ctx.fn
+    a = fn.value(f"freeze i64 {ctx.value(first)}")
+    b = fn.value(f"add i64 {a}, {span}")
+    least, greatest = (a, b) if span >= 0 else (b, a)
+    below = fn.value(f"icmp slt i64 {least}, {low}")
+    above = fn.value(f"icmp sgt i64 {greatest}, {high}")
+    bad = fn.value(f"or i1 {below}, {above}")
+    return bad, lambda: fn.effect_value(f"select i1 {above}, i64 {greatest}, i64 {least}")
+
+
+def _lanes(ctx: Context, index: Expr, mask: Expr | None, low: str, high: str) -> tuple[str, Callable[[], str]]:
+    """Whether any lane is out of bounds, and what writes the largest index that is."""
     fn, lanes = ctx.fn, index.lanes
-    low, high = fn.resolve(low_limit(buffer), "i64"), fn.resolve(high_limit(buffer), "i64")
     t, bools = integer_type(64, lanes), integer_type(1, lanes)
-    # Frozen: LLVM would look for the cheapest way to step each of what is made of it along with the loop.
     where = fn.value(f"freeze {t} {ctx.value(index)}")
     below = fn.value(f"icmp slt {t} {where}, {spread(fn, low, 'i64', lanes)}")
     above = fn.value(f"icmp sgt {t} {where}, {spread(fn, high, 'i64', lanes)}")
     bad = fn.value(f"or {bools} {below}, {above}")
     if mask is not None:
         bad = fn.value(f"and {bools} {bad}, {ctx.value(mask)}")
-    if lanes > 1:
-        where, bad = _one_bad_lane(ctx, where, bad, lanes)
-    _leave_with_report(ctx, bad, [str(_KINDS[kind]), str(ctx.module.ordinals[buffer]), where, low, high])
+    if lanes == 1:
+        return bad, lambda: where
+
+    def largest() -> str:
+        chosen = fn.effect_value(f"select {bools} {bad}, {t} {where}, {t} splat (i64 {-(1 << 63)})")
+        return fn.effect_value(f"call i64 @llvm.vector.reduce.smax.v{lanes}i64({t} {chosen})")
+
+    return fn.value(f"call i1 @llvm.vector.reduce.or.v{lanes}i1({bools} {bad})"), largest
 
 
-def _one_bad_lane(ctx: Context, where: str, bad: str, lanes: int) -> tuple[str, str]:
-    """The largest index out of bounds, and whether there is one."""
-    fn, t, bools = ctx.fn, integer_type(64, lanes), integer_type(1, lanes)
-    smallest = spread(fn, str(-(1 << 63)), "i64", lanes)
-    chosen = fn.value(f"select {bools} {bad}, {t} {where}, {t} {smallest}")
-    worst = fn.value(f"call i64 @llvm.vector.reduce.smax.v{lanes}i64({t} {chosen})")
-    return worst, fn.value(f"call i1 @llvm.vector.reduce.or.v{lanes}i1({bools} {bad})")
-
-
-def _leave_with_report(ctx: Context, condition: str, slots: list[str]) -> None:
+def _leave_with_report(
+    ctx: Context, condition: str, access: list[str], worst: Callable[[], str], limits: tuple[str, str]
+) -> None:
     fn = ctx.fn
     report = fn.resolve(REPORT, "ptr")
     failed, passed = fn.new_label("failed"), fn.new_label("passed")
     fn.branch_if(condition, failed, passed)
     fn.start(failed)
-    for slot, value in enumerate(slots):
-        place = fn.effect_value(f"getelementptr inbounds i64, ptr {report}, i64 {slot}")
-        fn.effect(f"store i64 {value}, ptr {place}, align 8")
+    slots = ", ".join(f"i64 {value}" for value in (*access, worst(), *limits))
+    fn.effect(f"call void @pantile_report(ptr {report}, {slots})")
     fn.leave(str(OUT_OF_BOUNDS))
     fn.start(passed)
+
+
+def _reporting() -> str:
+    """The function that writes a report. Its text ends on the line of its last instruction, so that each part of a long
+    module has it (see `parts`)."""
+    slots = range(5)
+    stores = [
+        f"  %place{k} = getelementptr inbounds i64, ptr %report, i64 {k}\n  store i64 %slot{k}, ptr %place{k}, align 8"
+        for k in slots
+    ]
+    head = f"define internal void @pantile_report(ptr %report, {', '.join(f'i64 %slot{k}' for k in slots)})"
+    return "\n".join([f"{head} cold noinline nounwind {{", *stores, "  ret void }", ""])
+
+
+REPORTING = _reporting()

@@ -17,7 +17,7 @@ from ..ir.visit import walk_program
 from ..target import Target
 from .alias import alias_metadata
 from .blocks import SHARED_MEMORY, begin_block
-from .checks import REPORT, bind_argument_limits
+from .checks import REPORT, REPORTING, bind_argument_limits
 from .context import Context, Module
 from .entry import Entry, entries
 from .expressions import write_expression
@@ -102,7 +102,8 @@ def emit(program: Program, target: Target, *, strict: bool = False, debug: bool 
         return "\n".join([*functions, SHARED_MEMORY, _METADATA, *alias.lines, ""])
     functions = [*(_kernel(k, module, lows.get(k.name, {})) for k in program.kernels), _host(program, module)]
     attributes = _PREFETCHING_ATTRIBUTES if _prefetches(program) else _ATTRIBUTES
-    return "\n".join([*functions, attributes, _DECLARATIONS + _METADATA, *alias.lines, ""])
+    common = [attributes, *[REPORTING] * debug, _DECLARATIONS + _METADATA, *alias.lines, ""]
+    return "\n".join([*functions, *common])
 
 
 def _entries(program: Program, target: Target) -> Iterator[tuple[Kernel, Entry]]:
