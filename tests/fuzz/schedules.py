@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pantile.errors import UserError
 from pantile.graph.nodes import Graph, Stage
 from pantile.schedule.directives import StageSchedule, on
+from pantile.schedule.draft import Drafts
 from pantile.schedule.plan import Plan
 from pantile.schedule.resolve import resolve
 from pantile.schedule.schedule import Schedule
@@ -60,8 +61,13 @@ class Scheduler(Drawer):
         super().__init__(draw)
         self.graph, self.strict, self.target = graph, strict, target
         self.schedule = Schedule()
-        self.plan: Plan = resolve(graph, self.schedule, strict=strict, target=target)[1]
+        self.drafts = Drafts(graph, strict, target)
+        self.plan = self.resolved(self.schedule)
         self.names = 0
+
+    def resolved(self, schedule: Schedule) -> Plan:
+        """Raises a UserError for a schedule that is not legal."""
+        return resolve(self.graph, schedule, strict=self.strict, target=self.target, known=self.drafts)[1]
 
     def fresh(self, loop: str) -> str:
         self.names += 1
@@ -88,7 +94,7 @@ class Scheduler(Drawer):
         """Keep these directives of a stage if they are legal."""
         try:
             asked = self.schedule.replace(ask())
-            plan = resolve(self.graph, asked, strict=self.strict, target=self.target)[1]
+            plan = self.resolved(asked)
         except UserError:
             return False
         self.schedule, self.plan = asked, plan
