@@ -400,3 +400,13 @@ def test_a_dim_in_two_parts_of_memory() -> None:
     plain, rows = pt.on("src").compute_root().vectorize("x", 8), pt.on("out").vectorize("x", 8)
     panels = plain.split_storage("y", "panel", "lane", 8).reorder_storage("panel", "x", "lane")
     assert stage(price(p, rows, panels), "out").causes.loads < 0.5 * stage(price(p, rows, plain), "out").causes.loads
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-320, 65504.0, inf, -inf, np.nan])
+def test_places_that_are_no_finite_numbers(scale: float) -> None:
+    """They have a price, as they have a value: floats as integers are held to the range of these."""
+    img, by, out = pt.Input("img", "float32", ndim=2), pt.Param("by", "float64"), pt.Func("out")
+    far = pt.cast("int32", pt.cast("float64", 65537) // by) + pt.cast("int32", by * 1e300 * 1e300)
+    out[Y, X] = pt.edge(img)[pt.clamp(far, 0, 15), X]
+    p = pt.Pipeline(out).with_schedule(pt.Schedule(pt.on("img_edge").compute_root()), machine=N1)
+    assert 0 < p.predict(img=(64, 64), by=scale).seconds < 1

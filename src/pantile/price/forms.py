@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from math import ceil, floor
+from math import ceil, floor, isfinite
 
 from ..dataclass import value
 from ..expr.nodes import Cast, Const, Expr, Load, Number, Op, Var
@@ -79,11 +79,16 @@ def _node(e: Expr, parts: list[Form], loops: Collection[str], scalars: Mapping[s
     if isinstance(e, Cast):
         return parts[0]
     found = _operation(e, parts) if isinstance(e, Op) else None
-    return found or Form((), 0.0, 0.0, frozenset(loops) & names(e))
+    return found if found and _is_finite(found) else Form((), 0.0, 0.0, frozenset(loops) & names(e))
 
 
 def _constant(value: float) -> Form:
-    return Form((), value, value)
+    """What is no finite number, as an index, is a place that no loop decides."""
+    return Form((), value, value) if isfinite(value) else Form((), 0.0, 0.0, frozenset())
+
+
+def _is_finite(form: Form) -> bool:
+    return all(map(isfinite, (form.low, form.high, form.rounded, *(slope for _, slope in form.slopes))))
 
 
 def _operation(e: Op, parts: list[Form]) -> Form | None:
@@ -111,7 +116,7 @@ def _operation(e: Op, parts: list[Form]) -> Form | None:
 
 def _divided(form: Form, by: float) -> Form:
     found = _scaled(form, 1 / by)
-    if form.slopes:
+    if form.slopes or not _is_finite(found):
         return replace(found, rounded=found.rounded + (by - 1) / by)
     return Form((), floor(found.low), floor(found.high))
 
