@@ -36,7 +36,7 @@ class Filling:
         self.asked.append("llvm")
         return show_program(program)
 
-    def assembly(self, text: str, target: Target) -> str:
+    def assembly(self, text: str, target: Target, debug: bool) -> str:
         return text.upper()
 
     def artifact(self, program: Program, text: str, target: Target, debug: bool) -> bytes:

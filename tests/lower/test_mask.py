@@ -68,3 +68,18 @@ def test_a_branch_that_is_nowhere_taken_reads_nothing(
     for n, at in ((4, -20), (4, 3), (4, 20), *(() if is_constant else ((6, 3), (5, 20)))):
         arguments = {"row": given, "k": at} | ({} if is_constant else {"wide": np.zeros(n, np.int32)})
         np.testing.assert_array_equal(p(**arguments), p.reference(**arguments))
+
+
+@pytest.mark.parametrize("target", [None, "cuda-sim"])
+@pytest.mark.parametrize("n", [3, 8, 21])
+def test_a_condition_on_data_is_tested_inside_of_the_loop_that_is_guarded(target: str | None, n: int) -> None:
+    row, r = pt.Input("row", "int32", ndim=1), pt.RDom((0, 2))
+    doubled, out = pt.Func("doubled"), pt.Func("out")
+    doubled[y] = 2 * row[y]
+    out[y, x] = pt.sum(x + r[0], over=r.where(doubled[doubled[y] % 3] > 3))
+    guarded = pt.on("out").update(0).split("y", "yo", "yi", 8, tail="guard").reorder("yo", "x", "r.0", "yi")
+    guarded = guarded.fuse("yo", "x", "yx").vectorize("yi")
+    p = pt.Pipeline(out, shape=(row.shape[0], 3), target=target, debug=True)
+    p = p.with_schedule(pt.Schedule(guarded, pt.on("doubled").compute_root()))
+    given = np.arange(n, dtype=np.int32)
+    np.testing.assert_array_equal(p(row=given), p.reference(row=given))

@@ -54,7 +54,12 @@ def point(
         by_lane = functools.partial(depends, wanted=lanes)
         values = [mask_lanes(v, known, graph.input, here.facts, mask, loops.stage, by_lane) for v in values]
     body = _stores(loops, indices, values, mask, manner)
-    guards = [*loops.guards, *([condition] if condition is not None and mask is None else [])]
+    guards = list(loops.guards)
+    if condition is not None and mask is None:
+        if loaded(condition):  # what it reads need not be there where guards do not hold
+            body = If(condition, body)
+        else:
+            guards.append(condition)
     return Point(If(logical_and(*guards), body) if guards else body, along_lanes)
 
 
