@@ -13,7 +13,7 @@ from pantile.expr.build import cast, ramp
 from pantile.expr.nodes import Broadcast, Expr, Load, Shuffle, const, op, var
 from pantile.expr.types import FLOAT16, FLOAT32, FLOAT64, INDEX, INT32, UINT8, UINT16, DType
 from pantile.ir.nodes import BufferArg, Program, Store
-from pantile.target import CPUS, host
+from pantile.target import CPUS, host, named
 from pantile.target.kinds import Kind
 from pantile.target.known import llvm_target
 
@@ -164,10 +164,10 @@ entry:
 """
 
 
-@pytest.mark.parametrize("limit", [1, 2])
-def test_modules_with_long_blocks_are_only_simplified(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Function by function: the passes that look at a whole module would leave out what nobody uses."""
-    monkeypatch.setattr("pantile.codegen.compile._LONG_TO_OPTIMIZE", limit)
-    found = str(optimized(MODULE, host()))
-    assert "= add" not in found
-    assert ("@unused" in found) == (limit == 1)
+@pytest.mark.parametrize(("target", "most", "alone"), [("host", 9, True), ("sm_90", 9, False), ("sm_90", 1, True)])
+def test_functions_are_simplified(target: str, most: int, alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On CPUs, and where blocks are long, each by itself: passes over a whole module leave out what nobody uses."""
+    monkeypatch.setattr("pantile.codegen.compile._LONG", most)
+    module = str(optimized(MODULE, named(target)))
+    assert "= add" not in module
+    assert ("@unused" in module) == alone
