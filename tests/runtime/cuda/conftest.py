@@ -6,12 +6,14 @@ import sys
 import threading
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
 
 import pantile as pt
 from pantile.backends.cuda import Cuda
+from pantile.runtime import kernels
 from pantile.runtime.cuda import device, driver, libraries, memory, streams
 from pantile.runtime.cuda.code import CudaCode
 
@@ -42,6 +44,7 @@ def make_driver(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeDriver]:
         monkeypatch.setattr(libraries, "viewers", dict(libraries.viewers))
         monkeypatch.setattr(memory, "_free", {})
         monkeypatch.setattr(memory, "_pinned", 0)
+        monkeypatch.setattr(kernels, "_kernels", WeakValueDictionary())  # those of another driver have other handles
         return made
 
     return make
