@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -26,7 +26,18 @@ every_app = pytest.mark.parametrize(("name", "how"), ONCE, ids=map("-".join, ONC
 every_quick_app = pytest.mark.parametrize(("name", "how"), QUICK, ids=map("-".join, QUICK))
 # With each access checked, guided_filter takes ten times as long to compile as others; box_filter has windows like its.
 CHECKED = [(name, how) for name, how in QUICK if name != "guided_filter" or LONG]
-ODD = [(name, how, s) for name, how in EVERY for s in CASES[name].odd[-1 if name in SLOW else 0 :]]
+
+
+def odd_sizes(name: str, how: str) -> Iterator[Shapes]:
+    """The smallest and the largest of the odd sizes under every schedule, and those between under one of them each."""
+    sizes, schedules = CASES[name].odd, [h for n, h in EVERY if n == name]
+    for k, shapes in enumerate(sizes):
+        is_between = 0 < k < len(sizes) - 1 and not LONG
+        if (k == len(sizes) - 1 or name not in SLOW) and (not is_between or schedules[k % len(schedules)] == how):
+            yield shapes
+
+
+ODD = [(name, how, shapes) for name, how in EVERY for shapes in odd_sizes(name, how)]
 # Small pipelines whose results are also compared bit by bit, and through unusual strides.
 THOROUGH = [(name, how) for name in ("blur", "unsharp", "harris") for how in SCHEDULES]
 thoroughly = pytest.mark.parametrize(("name", "how"), THOROUGH, ids=map("-".join, THOROUGH))

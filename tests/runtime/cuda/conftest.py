@@ -22,8 +22,9 @@ from .fake_libraries import FakeCupy, FakeTorch
 
 
 @pytest.fixture
-def make_driver(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeDriver]:
-    """Puts a driver of some kind into the place of the real one."""
+def make_driver(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., FakeDriver]:
+    """Puts a driver of some kind into the place of the real one, and runs what this process itself has compiled."""
+    monkeypatch.setenv("PANTILE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "made"))
     original = Cuda.artifact
 
     def artifact(self: Cuda, program: Any, *rest: Any) -> bytes:
