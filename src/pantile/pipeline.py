@@ -366,14 +366,14 @@ class Pipeline:
         self, schedule: Schedule | Strategy | str, *, estimates: Mapping[str, Any] | None = None,
         machine: Machine | None = None,
     ) -> Pipeline:  # fmt: skip
-        """The same pipeline, run another way; the arguments are those of Pipeline."""
+        """A copy of the pipeline that runs by another schedule. The arguments are those of Pipeline."""
         return self._like(self.options, schedule, estimates, machine)
 
     def with_options(
         self, *, strict: bool | None = None, debug: bool | None = None, algebra: bool | None = None,
         target: str | None = None,
     ) -> Pipeline:  # fmt: skip
-        """The same pipeline and schedule, compiled in another way; what is not given stays."""
+        """A copy of the pipeline that is compiled with other options. Options that are not given stay as they are."""
         now, finding = self.options, self._finding
         options = Options(
             now.target if target is None else target_named(target),

@@ -24,7 +24,7 @@ def window(height: int, width: int) -> pt.RDom:
 
 
 def weighted(weights: Any, dtype: str = "float32", **options: Any) -> pt.Pipeline:
-    """The same with a table of weights."""
+    """A window with a table of weights."""
     table = pt.table(weights)
     src = pt.edge(pt.Input("img", dtype, ndim=2))
     r, out = pt.RDom(*((0, n) for n in table.shape), names="y x"), pt.Func("out")

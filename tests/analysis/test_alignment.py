@@ -82,7 +82,7 @@ def test_scaled_to_a_common_space() -> None:
 
 
 def test_no_common_space() -> None:
-    """The same stage at two speeds, and one that data chooses from."""
+    """Neither a stage that is read at two rates nor one that data selects from has a common space with its reader."""
     f, out, looked_up = pt.Func("f"), pt.Func("out"), pt.Func("looked_up")
     f[Y, X] = IMG[Y, X] * 2
     out[Y, X] = f[Y, X] + f[2 * Y, X]

@@ -116,24 +116,24 @@ def test_16_bit_sums_wrap(how: str) -> None:
 
 
 def interleaved(a: Array) -> Array:
-    """The same values, the first axis contiguous."""
+    """A copy of the array whose first axis is contiguous."""
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0)
 
 
 def backwards(a: Array) -> Array:
-    """The same values, last ones first in memory."""
+    """A copy of the array that is reversed in memory."""
     return np.ascontiguousarray(a[..., ::-1, ::-1])[..., ::-1, ::-1]
 
 
 def every_other(a: Array) -> Array:
-    """The same values, with others between them."""
+    """A copy of the array with other values between its own."""
     wide = np.full((*a.shape[:-1], 2 * a.shape[-1]), 99, a.dtype)
     wide[..., ::2] = a
     return wide[..., ::2]
 
 
 def window(a: Array) -> Array:
-    """The same values amid a larger array."""
+    """A copy of the array inside a larger one."""
     wide = np.full((*a.shape[:-2], a.shape[-2] + 3, a.shape[-1] + 5), 99, a.dtype)
     wide[..., 1:-2, 3:-2] = a
     return wide[..., 1:-2, 3:-2]

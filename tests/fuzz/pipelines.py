@@ -95,7 +95,7 @@ def pipelines(
 
 
 def _by_default(case: Case) -> Case:
-    """The same with its output's shape left out, if there is an Input to take it from."""
+    """The case without its output's shape, if there is an Input to take it from."""
     shapeless = replace(case, shapes=None)
     try:
         shapeless.graph()

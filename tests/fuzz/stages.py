@@ -156,7 +156,7 @@ def _filled(value: Term) -> Term:
 
 
 def iterated(w: Writer) -> None:
-    """The same small stencil applied a few times."""
+    """A small stencil, applied a few times."""
     source = w.source(least=1)
     value = source.values[0]
     if source.ndim > 2 or len(source.values) > 1 or source.table or value.dtype.is_bool:

@@ -78,7 +78,7 @@ def large_window(w: Writer) -> None:
 
 
 def separable_taps(w: Writer) -> None:
-    """The same written out, perhaps with something else in the sum."""
+    """A separable window that is written out tap by tap, perhaps with something else in the sum."""
     source = _picture(w)
     if source is None:
         pointwise(w)

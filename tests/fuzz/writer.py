@@ -93,7 +93,7 @@ class Writer(Grammar):
         return name, tuple(f"{name}[{k}]" for k in range(raw.ndim)), raw
 
     def restricted(self, name: str, loops: tuple[str, ...], pure: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-        """The same domain, sometimes at some of its points only."""
+        """The domain, sometimes restricted to some of its points."""
         if not self.chance(25):
             return name, loops
         where = condition(self, Scope(pure, loops, self.pick([0, 1, 1, 2])))

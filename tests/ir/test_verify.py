@@ -160,7 +160,7 @@ def test_every_property_is_checked() -> None:
 
 
 def test_what_a_pass_keeps_is_checked_in_the_scope_that_it_is_in() -> None:
-    """The same expression, where its name is defined and where it is not any more."""
+    """An expression is checked both where its name is defined and where it is not any more."""
     kept = store(ONE_BYTE, x)
     verifier = Verifier("k", program(kept).buffers, ())
     verifier.check(loop(kept), ())

@@ -307,7 +307,7 @@ def pairs(*shape: int) -> pt.Pipeline:
 
 
 def large_pairs() -> pt.Pipeline:
-    """The same, over a large number of pixels that is known."""
+    """Pairs over a large number of pixels that is known."""
     return pairs(1, 1 << 20)
 
 

@@ -1,4 +1,4 @@
-"""The same loops built several times: for whole blocks and for what they leave over, for special cases and in general.
+"""Loops that are built several times: for whole blocks and for what they leave over, for special cases and in general.
 
 What is known of one version does not hold in another, and a stage stored inside a loop does not slide along it, even if
 the loop has one iteration or is not there in that version. Every access is checked.

@@ -164,7 +164,7 @@ def test_as_many_channels_as_are_given() -> None:
 
 
 def layouts(pixels: Array) -> dict[str, Array]:
-    """The same picture in other memory."""
+    """One picture in several memory layouts."""
     height, width, channels = pixels.shape
     wide = np.zeros((height, width, 4), pixels.dtype)
     wide[..., :channels] = pixels

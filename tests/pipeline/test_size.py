@@ -123,7 +123,7 @@ def _readers(n: int) -> pt.Pipeline:
 
 
 def _fused(n: int) -> pt.Pipeline:
-    """The same in tiles of that stage: all loops are inside one."""
+    """Stages that are computed inside one loop of their reader."""
     inside = [pt.on(f"f{k}").compute_at("out", "y") for k in range(n)]
     return _readers(n).with_schedule(pt.Schedule(pt.on("out").parallel("y"), *inside))
 
@@ -161,7 +161,7 @@ def _shared_branches(n: int) -> pt.Pipeline:
 
 
 def _deciding_branches(n: int) -> pt.Pipeline:
-    """The same, and what is below decides, too, which of them is taken."""
+    """Nested branches whose conditions depend on the branches below."""
     img = _image()
     e = img[y, x]
     for k in range(n):
@@ -170,7 +170,7 @@ def _deciding_branches(n: int) -> pt.Pipeline:
 
 
 def _compared_branches(n: int) -> pt.Pipeline:
-    """The same, and coordinates are compared with it."""
+    """Nested branches whose conditions compare coordinates with the branches below."""
     img = _image("int32")
     e = img[y, x]
     for k in range(n):

@@ -39,7 +39,7 @@ class Rewritten:
 
 
 def rewritten(graph: Graph, strict: bool) -> Rewritten:
-    """The same pipeline in fewer operations. `strict`: floats are computed as written."""
+    """Rewrite a pipeline to use fewer operations. `strict`: floats are computed as written."""
     context = Context(graph, strict)
     changes: list[Change] = []
     stages: list[Stage] = []

@@ -621,7 +621,7 @@ class Steps:
             self._steps.append(step)
 
     def interval(self, scope: Scope) -> Interval:
-        """The same as of the expression."""
+        """The interval of the expression in a scope."""
         if self._steps is None or not all(name in scope for name in self._names):
             return interval(self._e, scope)
         found: list[Interval] = []

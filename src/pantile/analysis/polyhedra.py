@@ -52,7 +52,7 @@ def statements(graph: Graph, stage: Stage, box: Box, scope: Scope) -> tuple[Stat
 
 
 def simplified(relation: isl.Map) -> isl.Map:
-    """The same relation in few simple pieces, or a larger one where that cannot be."""
+    """Simplify a relation to few pieces, or enlarge it where that is impossible."""
     if relation.n_basic_map() <= MOST_TO_MERGE:
         relation = relation.coalesce()
     many = any(_has_many_sides(piece) for piece in relation.get_basic_maps())

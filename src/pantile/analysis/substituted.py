@@ -1,4 +1,4 @@
-"""The same pipeline with some stages substituted into their consumers: graph + names -> graph without them.
+"""Inlining: some stages are substituted into their consumers. (graph + names -> graph without them)
 
 before:  gray[y, x] = img[y, x, 0] + img[y, x, 1];  out[y, x] = gray[y, x - 1] + gray[y, x + 1]
 after:   out[y, x] = (img[y, x - 1, 0] + img[y, x - 1, 1]) + (img[y, x + 1, 0] + img[y, x + 1, 1])

@@ -249,7 +249,7 @@ def expert(target: Target, cores: int) -> pt.Schedule:
 
 
 def expert_polymage(target: Target, cores: int) -> pt.Schedule:
-    """The same without the rows that sharpening would keep: the picture itself is made in pairs of rows."""
+    """The schedule of PolyMage's formulation: no rows are kept for sharpening, and rows are computed in pairs."""
     lanes = target.lanes(16)
 
     def sliding(name: str) -> pt.StageSchedule:

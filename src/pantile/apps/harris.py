@@ -83,7 +83,7 @@ def expert(target: Target, cores: int) -> pt.Schedule:
 
 
 def expert_of_gray(target: Target, cores: int) -> pt.Schedule:
-    """The same without a stage that makes gray."""
+    """The schedule for a gray input, which has no gray stage."""
     return expert(target, cores).without("gray")
 
 
@@ -100,7 +100,7 @@ def on_gpu() -> pt.Schedule:
 
 
 def on_gpu_of_gray() -> pt.Schedule:
-    """The same without a stage that makes gray."""
+    """The GPU schedule for a gray input, which has no gray stage."""
     return on_gpu().without("gray")
 
 

@@ -91,7 +91,7 @@ def mm2_on_gpu() -> pt.Schedule:
 
 
 def mm3_on_gpu() -> pt.Schedule:
-    """The same of three."""
+    """The GPU schedule of three products."""
     inlined = [pt.on(name).compute_inline() for name in ("left", "right")]
     return pt.Schedule(
         points("out"), *inlined, *in_panels("ab"), *in_panels("cd"), *in_panels("abcd", copied=True)

@@ -65,7 +65,7 @@ def in_block(name: str, consumer: str) -> pt.StageSchedule:
 def columns_in_block(
     name: str, consumer: str, rows: int, at: str = "xo", before: tuple[str, ...] = ()
 ) -> pt.StageSchedule:
-    """The same, by threads that compute several rows of a column, one after the other."""
+    """A stage in shared memory, computed by threads that each go down several rows of a column."""
     stage = pt.on(name).compute_at(consumer, at).store_in("shared").split("y", "rows", "row", rows, tail="guard")
     return stage.reorder(*before, "rows", "x", "row").thread("rows", "x").unroll("row")
 

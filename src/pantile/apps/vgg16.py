@@ -118,7 +118,7 @@ def _dense_schedule(name: str) -> list[pt.StageSchedule]:
 
 
 def on_gpu() -> pt.Schedule:
-    """The same on GPUs: every layer a kernel, a dense layer two."""
+    """The GPU schedule: a kernel for each layer, two for a dense one."""
     stages, source, channels = [], "img", 3
     for k, (width, convolutions) in enumerate(GROUPS, 1):
         for name in _names(k, convolutions):

@@ -224,7 +224,7 @@ class _Search:
         return self._merges[producer, consumer]
 
     def _evaluated_alike(self, producer: str, consumer: str) -> _Merge | None:
-        """The same as for another that is alike, if there was one since the consumer last changed."""
+        """Evaluate a merge, or look up an equal one that was evaluated since the consumer last changed."""
         if self.members[producer] != (producer,):
             return self.evaluate_group_merge(producer, consumer)
         alike = consumer, self._likeness.of(producer), self.cost[producer]
@@ -334,7 +334,7 @@ class _Search:
         return self._sizes[order]
 
     def _sizes_along(self, output: str, loops: Sequence[str]) -> Sizes:
-        """The same for loops in the order of reuse, the greatest first."""
+        """Tile sizes for loops in the order of their reuse, the greatest first."""
         extents = self.facts.every_loop(output)
         dims = self.problem.graph.stage[output].dims
         tiles = [dict.fromkeys(loops, size) for size in SIZES]

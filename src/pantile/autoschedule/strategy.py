@@ -32,7 +32,7 @@ from .report import Report
 
 
 def size_class(elements: int) -> int:
-    """The same for inputs of about as many elements, within a factor of four: they leave the same caches."""
+    """A class of sizes within a factor of four, which fit the same caches."""
     return (elements.bit_length() + 1) // 2
 
 

@@ -175,7 +175,7 @@ def _limit(e: Expr, name: str, to: DType) -> bool:
 
 
 def write_bits(ctx: Context, e: Bits, value: str) -> str:
-    """The same bits as another type of the same size."""
+    """Reinterpret bits as another type of the same size."""
     source, to, lanes = e.value.dtype, e.dtype, e.lanes
     if source.kind == "bfloat":
         value = bfloat_bits(ctx.fn, value, lanes)

@@ -233,7 +233,7 @@ def _is_product(e: Op) -> bool:
 
 
 def _with(e: Expr, t: DType, new: Callable[[Expr], Expr]) -> Expr:
-    """The same of another type, as are its operands."""
+    """A copy of the expression with another type, made of converted operands."""
     if isinstance(e, Op):
         return Op(t, e.lanes, e.op, tuple([new(a) for a in e.args]))
     if isinstance(e, Ramp):

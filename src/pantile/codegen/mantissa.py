@@ -27,8 +27,8 @@ def is_slow(ctx: Context, small: DType, lanes: int) -> bool:
 
 
 def is_slow_to_float(ctx: Context, source: DType, lanes: int) -> bool:
-    """The same, but for whole registers of bytes: one instruction widens these to 32 bits, while it takes two to put
-    other bits beside them."""
+    """Whether conversions from a small integer type to float32 are slow. Those of whole registers of bytes are not: one
+    instruction widens bytes to 32 bits, while it takes two to put other bits beside them."""
     return is_slow(ctx, source, lanes) and not (source.bits == 8 and lanes * source.bits % _REGISTER == 0)
 
 

@@ -59,5 +59,5 @@ def _is_limit(e: Expr) -> bool:
 
 
 def hidden(fn: Function, operand: str, type_: str = "i64", register: str = "r") -> str:
-    """The same number or pointer, or vector ("v", on x86), of which LLVM does not know what it is made of."""
+    """Hide from LLVM how a number, a pointer or a vector (register "v", on x86) was computed."""
     return fn.value(f'call {type_} asm "", "={register},0"({type_} {operand})')

@@ -165,7 +165,8 @@ def _linear_sum(e: Op) -> Linear:
 
 
 def _sum_of_shared(e: Op) -> Linear:
-    """The same where partial sums are shared: how often each one counts is known before it is taken apart."""
+    """The linear form of a sum whose partial sums are shared: how often each one counts is known before it is
+    expanded."""
     inside = operands_first(e, lambda s: [part for part, _ in _scaled_parts(s)])
     times = {id(e): 1}
     for s in reversed(inside):
@@ -207,7 +208,7 @@ class Facts:
         self.versions: dict[tuple[object, ...], tuple[Expr, tuple[object, ...], Expr]] = {}
 
     def copy(self) -> Facts:
-        """The same, which may become others."""
+        """A copy, to which facts can be added."""
         return Facts(self.bounds, self.classes)
 
     def about(self, e: Expr) -> list[object]:

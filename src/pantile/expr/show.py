@@ -30,7 +30,7 @@ def show(e: Expr) -> str:
 
 
 def as_written(e: Expr) -> str:
-    """The same without the casts by which a graph tells indices from data: as the user wrote it."""
+    """The expression as the user wrote it, without the casts by which a graph tells indices from data."""
     return _text(e, _is_silent, {})
 
 

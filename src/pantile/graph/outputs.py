@@ -18,7 +18,7 @@ def separate_outputs(graph: Graph) -> Graph:
 
 
 def with_crops(graph: Graph) -> Graph:
-    """The same for every output whose updates write at places of their own."""
+    """The graph with a copy stage for every output whose updates write at computed indices."""
     return _separated(graph, {o.stage for o in graph.outputs if _scatters(graph.stage[o.stage])})
 
 

@@ -133,7 +133,7 @@ class Verifier:
         self._statement(body)
 
     def check_kernel(self, k: Kernel, has: Collection[Property], after: str = "") -> None:
-        """The same of a kernel, which may launch those that were checked before."""
+        """Check a kernel, which may launch kernels that were checked before."""
         self._begin(has, after)
         if k.name in self._kernels:
             raise self._fail(f"there are two kernels {k.name}")

@@ -57,7 +57,7 @@ def rounding_cast(to: DTypeLike, value: ExprLike) -> Expr:
 
 
 def bits(to: DTypeLike, value: ExprLike) -> Expr:
-    """The same bits, read as a type of the same size."""
+    """Reinterpret the bits of `value` as another type of the same size."""
     return build.bits(to, expr(value))
 
 

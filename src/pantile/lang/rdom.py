@@ -55,7 +55,7 @@ class RDom(NotAValue):
         self.predicates: tuple[Expr, ...] = ()
 
     def where(self, condition: ExprLike) -> RDom:
-        """The same loops, at the points where `condition` holds (in addition to earlier conditions)."""
+        """Restrict the domain to points where `condition` holds, in addition to earlier conditions."""
         condition = expr(condition)
         if not condition.dtype.is_bool:
             raise UserTypeError(
@@ -65,7 +65,7 @@ class RDom(NotAValue):
         return self.restricted((*self.predicates, condition))
 
     def restricted(self, predicates: tuple[Expr, ...]) -> RDom:
-        """The same loops under exactly these conditions."""
+        """A domain with these loops and exactly these conditions."""
         other = RDom.__new__(RDom)
         other.loops, other.predicates = self.loops, predicates
         return other

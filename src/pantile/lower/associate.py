@@ -32,7 +32,7 @@ _NEVER = (1 << 30, -1)
 
 
 def associate(body: Stmt, strict: bool) -> Stmt:
-    """The same, in another order."""
+    """Reassociate sums that are stored one after the other, so that their common terms are added first."""
     return ir.transform(body, lambda s: _associated(s, strict) if isinstance(s, Block) else None)
 
 

@@ -29,7 +29,7 @@ _EXTREMES = ("min", "max")
 
 
 def carry(body: Stmt) -> Stmt:
-    """The same results, sooner."""
+    """Shorten the chain of operations from one iteration's result to that of the next."""
     return ir.transform(body, _sooner)
 
 

@@ -19,7 +19,7 @@ from ..graph.nodes import Definition, Graph, Stage
 
 
 def convert(graph: Graph) -> Graph:
-    """The same with wider types in memory."""
+    """Store stages in the type to which the sums that read them convert their values."""
     wider = conversions(graph)
     return replace(graph, stages=tuple(_stage(s, wider) for s in graph.stages)) if wider else graph
 

@@ -16,7 +16,7 @@ from ..schedule.plan import Plan
 
 
 def expand(graph: Graph, plan: Plan) -> tuple[Graph, Plan]:
-    """The same with such stages as pure ones."""
+    """Write out reductions whose loops are all unrolled, as part of the pure definition."""
     unrolled = [s.name for s in graph.stages if plan.stages[s.name].is_written_out]
     stages = tuple(_written_out(s) if s.name in unrolled else s for s in graph.stages)
     pure = {name: replace(plan.stages[name], nests=plan.stages[name].nests[:1], within={}) for name in unrolled}

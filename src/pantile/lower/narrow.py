@@ -13,7 +13,7 @@ from ..graph.nodes import Definition, Graph, Stage
 
 
 def narrow(graph: Graph) -> Graph:
-    """The same with smaller types inside values."""
+    """Compute with smaller integer types inside values wherever the result does not change."""
     return replace(graph, stages=tuple(map(_stage, graph.stages)))
 
 

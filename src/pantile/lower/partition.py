@@ -223,7 +223,8 @@ class Steady:
         return False
 
     def decided(self, node: Op, scope: Scope, decide: Callable[[Op, Scope], int | None]) -> int | None:
-        """The same as for a node like it over the same ranges, if there was one: many reads are clamped alike."""
+        """Decide about a node, or look up the decision for an equal node over equal ranges: many reads are clamped
+        alike."""
         ranges = [id(scope[name]) for name in sorted(names(node)) if name in scope]
         known = (key(node), *ranges)
         if known not in self.alike:

@@ -71,7 +71,7 @@ class _Held:
     # ---- rewriting
 
     def block(self, s: Block) -> Stmt | None:
-        """The same statements, with groups of stores instead of those of single channels."""
+        """The statements with one store of all channels in the place of one store per channel."""
         stmts: list[Stmt | None] = list(s.stmts)
         for group in (*groups(s.stmts), *self.changed_together(s.stmts)):
             members = [t for k in group if isinstance(t := s.stmts[k], Store)]

@@ -15,7 +15,7 @@ from ..graph.nodes import Definition, Graph, Stage
 
 
 def share_places(graph: Graph) -> Graph:
-    """The same, with as many indices as there are different ones."""
+    """Share equal index expressions between the loads of a stage."""
     return replace(graph, stages=tuple(map(_stage, graph.stages)))
 
 

@@ -20,7 +20,7 @@ from ..target.kinds import AT_ONCE
 
 
 def clean_program(body: Stmt, facts: Facts) -> Stmt:
-    """The same statement with simpler index arithmetic and without dead code.
+    """Simplify index arithmetic and remove dead code.
 
     Statements share no nodes that are made here: passes that follow decide about nodes, each in its own place.
     """
@@ -28,7 +28,7 @@ def clean_program(body: Stmt, facts: Facts) -> Stmt:
 
 
 def simplify_program(body: Stmt, facts: Facts) -> Stmt:
-    """The same for the last time, when there may be many versions of the same code."""
+    """Simplify once more at the end, when there may be many versions of the same code."""
     return _Simplify(facts, VersionsSimplifier).statement(body)
 
 

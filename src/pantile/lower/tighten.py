@@ -28,7 +28,7 @@ _MOST_CONDITIONS = 2
 
 
 def tighten(body: Stmt, facts: Facts, shapes: Iterable[Expr]) -> Stmt:
-    """The same places, found sooner. `shapes`: extents of arrays, which fit 32 bits as those of the inputs do."""
+    """Compute the same indices in fewer steps. `shapes`: extents of arrays, which fit 32 bits as those of inputs do."""
     known = {name: (low, INT32.max) for name, (low, _) in facts.bounds.items()}
     for extent in shapes:
         for name in names(extent) & known.keys():

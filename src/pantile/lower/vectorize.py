@@ -128,7 +128,7 @@ class _Vectorizer:
 
     @cached_property
     def halves(self) -> tuple[_Vectorizer, _Vectorizer] | None:
-        """The same for the even and for the odd lanes, which are at regular distances, also where it is not known which
+        """Vectorizers of the even and of the odd lanes, which are at regular distances even where it is not known which
         coordinates are even: (x + 2*i) // 2 is x // 2 + i."""
         lanes = self.values[self.name]
         if not (isinstance(lanes, Ramp) and isinstance(lanes.stride, Const) and lanes.stride.value == 1):

@@ -84,7 +84,7 @@ def _loops(lanes: int, gathers: bool) -> list[_Loop]:
 
 
 def _gather(lanes: int) -> str:
-    """Elements at the places that a vector says, one by one."""
+    """Elements at the indices in a vector, loaded one by one."""
     ints = f"<{lanes} x i32>"
     most = ", ".join([f"i32 {_TABLE - 1}"] * lanes)
     lines = [f"%w{{k}} = and {ints} %a{{k}}, <{most}>"]
@@ -102,7 +102,7 @@ def _gather(lanes: int) -> str:
 
 
 def _lookup(lanes: int) -> str:
-    """The same by one instruction, of which chains start anew: what it loads is added to what says where."""
+    """Elements at the indices in a vector by one gather instruction; what it loads is added to the next indices."""
     ints, most = f"<{lanes} x i32>", ", ".join([f"i32 {_TABLE - 1}"] * lanes)
     every = f"<{', '.join(['i1 true'] * lanes)}>"
     return "\n  ".join([

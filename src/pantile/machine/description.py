@@ -91,7 +91,7 @@ class Machine:
         return cpu_target(self.architecture, self.vector_bits, self.l1.line)
 
     def for_target(self, target: Target) -> Machine:
-        """The same cores, caches and memory with another's instructions."""
+        """A machine with these cores, caches and memory, and the instruction set of `target`."""
         mine = self.target
         if (mine.architecture, mine.vector_bits) == (target.architecture, target.vector_bits):
             return self

@@ -55,7 +55,7 @@ class Body(NamedTuple):
         return sum(self.rows.values())
 
     def times(self, count: float) -> Body:
-        """The same, so many times."""
+        """A body that runs `count` times as often."""
         return self._replace(iterations=self.iterations * count, starts=self.starts * count)
 
     def cycles(self, machine: Machine) -> float:

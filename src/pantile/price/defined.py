@@ -125,7 +125,7 @@ class Defined:
 
     @cached_property
     def _ranges(self) -> dict[str, int]:
-        """The same as far as sizes tell."""
+        """The extent of each reduction loop, ignoring conditions."""
         return {r.name: extent(self._scope[r.name]) for r in self.definition.domain}
 
     @property

@@ -22,7 +22,7 @@ def layout(nests: Nests, name: str) -> list[Part]:
 
 
 def whole_layout(nests: Nests, name: str) -> list[Part]:
-    """The same, if all of it were stored."""
+    """The layout of a stage if all of it were stored."""
     return _layout(nests, name, nests.facts.whole[name])
 
 

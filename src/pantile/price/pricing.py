@@ -61,7 +61,7 @@ def price(
 
 
 def price_plan(graph: Graph, plan: Plan, sizes: Sizes, machine: Machine, *, threads: int | None = None) -> Price:
-    """The same of a schedule that was resolved before."""
+    """Price a schedule that has been resolved to a plan."""
     inlined = frozenset(s.name for s in graph.stages if s.name not in plan.stages)
     written_out = frozenset(p.name for p in plan.stages.values() if p.is_written_out)
     facts = sized(graph, sizes.shapes, sizes.scalars, inlined, written_out)

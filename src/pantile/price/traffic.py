@@ -242,7 +242,7 @@ class Traffic:
         return sizes
 
     def _crowded(self, source: str, box: Box) -> float:
-        """The same as `_bytes`, with what the first cache has less room for a box: see `sets`."""
+        """Like `_bytes`, for a first-level cache in which a box conflicts with itself: see `sets`."""
         known = self._crowds.get((source, box))
         if known is None:
             known = self._crowds[source, box] = self._bytes(source, box) * self._find_crowding(source, box)

@@ -181,7 +181,7 @@ class Block:
         return self._written(self._row) if much else 1
 
     def _shared_vectors(self) -> int:
-        """The same of vectors."""
+        """How many vectors are written out side by side, because their windows overlap."""
         axis = self.stage.dims.index(self.across) - self.stage.ndim
         much = self.overlap.get(self.across, 1) >= 2 * self.width
         return self._written(self.across) if much and self.may_hold(2 * SIDE_BY_SIDE * self.width, axis) else 1

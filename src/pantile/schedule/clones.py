@@ -183,7 +183,7 @@ class _Cloned:
         return copied(self.source, name, self._dims(d), d.where or self.source.where)
 
     def _renamed(self, d: Directive, name: str) -> Stage:
-        """The same definitions under another name."""
+        """A copy of the stage under another name."""
         self._check_new(d, name)
         stage = self.source
         if isinstance(stage, InputInfo):

@@ -146,7 +146,7 @@ class StageSchedule:
         return StageSchedule(self.name, self.directives[: verbs.index("update") if "update" in verbs else None])
 
     def with_factor(self, k: int, argument: int, factor: int) -> StageSchedule:
-        """The same with another number as an argument of directive `k`: for searches among schedules."""
+        """A copy with another number as an argument of directive `k`, for searches among schedules."""
         d = self.directives[k]
         resized = replace(d, args=(*d.args[:argument], factor, *d.args[argument + 1 :]))
         return replace(self, directives=(*self.directives[:k], resized, *self.directives[k + 1 :]))

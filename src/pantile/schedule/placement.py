@@ -107,7 +107,7 @@ class Placement:
         return self._chains_around(self.sites(name))
 
     def chains_around_memory(self, name: str) -> list[Chain]:
-        """The same around its memory."""
+        """The loops around the memory of a stage, for each place that it is stored at."""
         return self.chains_around(name) if self.drafts[name].store is None else [self.around(self.store(name))]
 
     def _chains_around(self, sites: tuple[Site, ...]) -> list[Chain]:

@@ -47,11 +47,11 @@ class Schedule(Mapping[str, StageSchedule]):
         return self.stages.get(name) or on(name)
 
     def replace(self, *stages: StageSchedule) -> Schedule:
-        """The same schedule with these stages' directives in the place of what they had."""
+        """A copy of the schedule in which these stages have other directives."""
         return Schedule(*{**self.stages, **{s.name: s for s in stages}}.values())
 
     def without(self, *stages: Named) -> Schedule:
-        """The same schedule with nothing asked of these stages (the default applies to them)."""
+        """A copy of the schedule without any directives for these stages, to which the default then applies."""
         names = {name_of(s) for s in stages}
         return Schedule(*(s for s in self.stages.values() if s.name not in names))
 

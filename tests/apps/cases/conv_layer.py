@@ -19,7 +19,7 @@ def convolution(img: Array, filter: Array, stride: int = 1) -> Array:
 
 
 def same_size(img: Array, filter: Array, stride: int = 1) -> Array:
-    """The same with zeros around the image, so that every pixel (every so many) has a window."""
+    """A convolution with zeros around the image, so that every pixel (every so many) has a window."""
     margin = filter.shape[1] // 2
     return convolution(np.pad(img, ((0, 0), (margin, margin), (margin, margin), (0, 0))), filter, stride)
 

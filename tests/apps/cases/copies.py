@@ -8,7 +8,7 @@ SIDES = ((1, 1), (3, 67), (71, 5), (66, 35))
 
 
 def shapes(*sides: tuple[int, int], mask: bool = False, turned: bool = False) -> tuple[Shapes, ...]:
-    """The same sides for img, and for a mask beside the result."""
+    """Shapes of img and, if there is one, of a mask beside the result."""
     return tuple({"img": s, **({"mask": s[::-1] if turned else s} if mask else {})} for s in sides)
 
 

@@ -1,4 +1,4 @@
-"""The same on a real GPU, where there is one, and with real libraries, where they are installed."""
+"""Calls on a real GPU, where there is one, and with real libraries, where they are installed."""
 
 from __future__ import annotations
 

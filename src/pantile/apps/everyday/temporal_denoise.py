@@ -36,7 +36,7 @@ def build() -> pt.Pipeline:
 
 
 def _make(name: str, shape: Shape, rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """The same picture, five times as noisy as it is."""
+    """Five noisy frames of one still picture."""
     still = photograph(name, shape[1:], rng)
     noise = rng.standard_normal(shape, dtype=np.float32) * np.float32(NOISE)
     return np.asarray((still + noise).clip(0, 255), np.uint8)

@@ -136,7 +136,7 @@ class Stages(SingleStages):
         return [a for found in self._by_source(stage, definition).values() for a in found]
 
     def _by_source(self, stage: Stage, definition: Definition) -> dict[str, list[Access]]:
-        """The same by the stage or input that is read."""
+        """The accesses of a definition, grouped by the stage or input that they read."""
         if definition not in self._sources:
             found: dict[str, list[Access]] = {}
             for access in self.reads(stage, definition):

@@ -331,7 +331,7 @@ def _inner(
 
 
 def _member(problem: Problem, roll: Roll, output: RolledLoops, name: str) -> StageSchedule:
-    """The same for all rolls that say the same of it."""
+    """The schedule of one stage, shared by all rolls that agree about it."""
     at = output.rows if roll.strip < output.extents[output.y] else None
     around = output.tiles if 0 < roll.tile < output.extents[output.x] else output.strips
     kept = around if at is not None and roll.slides and is_used_again(problem, roll, name) else None

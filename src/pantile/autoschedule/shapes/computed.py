@@ -85,7 +85,7 @@ class Computed(Boxes):
         return float(np.sum(self.points(name) * self.weights))
 
     def without_edges(self, name: str) -> float:
-        """The same if no edge of an image spared the tiles there a part: they count as those beside them."""
+        """How many points tiles compute if those at the edges of an image count as much as their neighbours."""
         shape = [len(np.unique(t)) for t in self.tiles]
         count = self.points(name).reshape(shape).copy()
         for along in range(len(shape)):

@@ -53,5 +53,5 @@ def enter(task: Task) -> ProcessContender:
 
 
 def enter_on_gpu(task: Task) -> ProcessContender:
-    """The same on a GPU."""
+    """Enter Halide on a GPU."""
     return ProcessContender("halide", task, find_python(), GPU_WORKER_PROGRAM)

@@ -120,7 +120,7 @@ def _allocate(item_format: str, halide_type: Any, shape: Sequence[int]) -> tuple
 
 
 def _reversed(buffer: hl.Buffer) -> hl.Buffer:
-    """The same memory with its dimensions the other way round."""
+    """A view of the buffer with its dimensions in reverse order."""
     return buffer.transposed(list(reversed(range(buffer.dimensions()))))
 
 

@@ -59,13 +59,13 @@ class _Access(NamedTuple):
         return (self.stores or after.stores) and not (self.alone and after.alone) and self.place.meets(after.place)
 
     def before(self, loop: str) -> _Access:
-        """The same, seen from the next iteration of a loop."""
+        """This access as the next iteration of a loop sees it."""
         if self.slot is None or self.slot.loop != loop:
             return self
         return self._replace(slot=self.slot._replace(distance=(self.slot.distance - 1) % self.slot.slots))
 
     def outside(self, loop: str) -> _Access:
-        """The same, seen from behind a loop."""
+        """This access as seen after a loop."""
         return self if self.slot is None or self.slot.loop != loop else self._replace(slot=None)
 
 

@@ -108,7 +108,7 @@ class _Ahead:
         return For(early.name, self.s.min, const(self.distance, INDEX), Kind.SERIAL, each)
 
     def at(self, s: Stmt, value: Expr) -> Stmt:
-        """The same in another iteration."""
+        """A statement as it runs in another iteration of the loop."""
         return map_exprs(s, lambda e: substitute(e, {self.s.var: value}))
 
     # Taking apart

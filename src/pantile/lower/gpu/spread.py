@@ -210,7 +210,7 @@ class _Spread:
         return tuple([at.lets.once(k, i, partial(self.along, k, at)) for k, i in enumerate(indices)])
 
     def along(self, dim: int, at: _At, index: Expr) -> Expr:
-        """The same along one dim."""
+        """The index within a thread's share along one dim."""
         low = self.s.box[dim][0]
         form = linear(simplify(substitute(_first_lane(index), at.values) - substitute(low, at.values)))
         steps = self.moves(form, at)

@@ -42,7 +42,7 @@ class OpenLoop:
         return max([self.current, *(self.starts[p.stage] for p in self._early(s))])
 
     def start_of_readers(self, s: Stmt, buffers: tuple[str, ...]) -> int:
-        """The same, of what reads the buffers."""
+        """How many iterations early the readers of some buffers start: as early as the first of them."""
         return max([self.current, *(self.starts[p.stage] for p in self._early(s) if _reads(p, buffers))])
 
     def _early(self, s: Stmt) -> Iterator[Produce]:

@@ -134,7 +134,7 @@ class Loops:
     # Other loops made of these
 
     def one_after_another(self, loop: str) -> Loops:
-        """The same with one loop run serially."""
+        """These loops, with one of them run serially."""
         return replace(self, serial=self.serial | {loop})
 
     def inside(self, host: Loops, loop: str) -> Loops:
@@ -177,7 +177,7 @@ class Loops:
         return replace(self, peel={n: p for n, p in others.items() if p})
 
     def renamed(self, values: Mapping[str, Expr]) -> Loops:
-        """The same with other expressions for names."""
+        """These loops, with other expressions in the place of names."""
 
         def new(e: Expr) -> Expr:
             return substitute(e, values)

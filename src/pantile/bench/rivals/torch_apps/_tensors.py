@@ -13,7 +13,7 @@ Tensor = Any
 
 
 def images(array: Array) -> Tensor:
-    """The same memory."""
+    """A tensor in PyTorch's order of dimensions that shares the array's memory."""
     return torch.from_numpy(array).permute(0, 3, 1, 2)
 
 
