@@ -170,6 +170,11 @@ def func_that_is_called() -> object:
     return defined()(Y, X + 1)
 
 
+@must_fail(r"Func 'f' is read in brackets: write f\[y, x\]$")
+def func_that_is_called_with_arrays() -> object:
+    return defined()(np.zeros((99, 99)), list(range(99)))
+
+
 @must_fail(r"Input 'img' is read in brackets: write img\[y, x\]")
 def input_that_is_called() -> object:
     return IMG(Y, X)

@@ -7,13 +7,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..errors import Location, UserError, UserTypeError
+from ..errors import Location, UserError, UserTypeError, shown
 from ..expr.build import expr
 from ..expr.nodes import Expr
 
 _OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
 _OTHERS = ("neg", "invert", "abs", "lt", "le", "gt", "ge", "round", "int", "float", "index")
 _NUMPY = ("array_ufunc", "array_function")
+_LONG = 80  # characters of a place that a message repeats
 
 
 class NotAValue(ABC):
@@ -46,8 +47,8 @@ class Source(NotAValue):
         raise UserError(f"{self} is a function of coordinates, not a value; read it at a point, like {self.name}[y, x]")
 
     def __call__(self, *place: object, **_: object) -> NoReturn:
-        at = ", ".join(map(str, place)) or "y, x"
-        raise UserTypeError(f"{self} is read in brackets: write {self.name}[{at}]")
+        at = ", ".join(str(e) if isinstance(e, Expr) else shown(e) for e in place)
+        raise UserTypeError(f"{self} is read in brackets: write {self.name}[{at if 0 < len(at) < _LONG else 'y, x'}]")
 
     def __iter__(self) -> NoReturn:
         raise UserError(f"{self} cannot be iterated over or unpacked; read it at a point, like {self.name}[y, x]")
