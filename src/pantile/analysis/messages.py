@@ -68,7 +68,7 @@ def readable(text: object) -> str:
 
 
 def place(name: str, indices: Sequence[object]) -> str:
-    """name[i, j]."""
+    """A place of a buffer as messages write it: name[i, j]."""
     return f"{name}[{', '.join(map(readable, indices))}]"
 
 

@@ -100,7 +100,7 @@ class TunedGreedy(Strategy):
 
     @property
     def points(self) -> list[Greedy]:
-        """All combinations."""
+        """A strategy for each combination of the parameters."""
         widths, thresholds = self.vector_widths or (None,), self.parallelism_thresholds or (None,)
         return [Greedy(*point) for point in product(widths, thresholds, self.cache_sizes, self.load_costs)]
 

@@ -181,7 +181,7 @@ def sizes(extent: int, least: int, base: int = 2) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class TemporalOptimizer:
-    """Algorithm 2."""
+    """Tile sizes for temporal reuse (Algorithm 2)."""
 
     capacity: Capacity
     a2: float

@@ -16,7 +16,7 @@ from .strategy import Found, Problem, Strategy
 
 @dataclass(frozen=True)
 class Naive(Strategy):
-    """No parameters."""
+    """The strategy that leaves every stage to the default; it has no parameters."""
 
     name: ClassVar[str] = "naive"
 

@@ -1,13 +1,13 @@
 """LLVM text in, object code or assembly out: parsed, verified, optimized.
 
 LLVM's own vectorizers are off: vectors, unrolled loops, steady loops without branches and shared subexpressions are
-explicit in the text. For CPUs, LLVM only simplifies each function, at its first level. All that this level has for
-modules takes a fifth of the time more, and higher levels longer yet. Measured on 27 apps, in time to run without it:
+explicit in the text. For CPUs, LLVM only simplifies each function, at its first level. What this level has
+for modules besides took a fifth of LLVM's time. Measured on 27 apps, in time to run without it:
 temporal_denoise -7 %, max_filter -4 %, tpm +5 %, bicubic_resize +3 %, the others within 3 %. Some of what LLVM does for
 modules takes the square of the length of a function, and some of what the highest level of instruction selection does
 that of a block of code: where there are very long ones, functions are only simplified for GPUs, too, and instructions
 selected for one level below.
-Code for debugging, in which every access is checked, is not optimized at all: that takes a tenth of the time.
+Code for debugging, in which every access is checked, is not optimized at all, which takes a tenth of LLVM's time.
 
 The order of instructions is LLVM's, by a model of the core. That of a core which finds for itself what can run at once
 keeps few values alive and puts whole chains of dependent instructions one after the other; our blocks are hundreds of

@@ -269,7 +269,7 @@ def distinct_reads(d: Definition) -> Counter[str]:
 
 
 def _as_loaded(e: Expr) -> Expr:
-    """Without casts."""
+    """The expression inside of any casts."""
     while isinstance(e, Cast):
         e = e.value
     return e

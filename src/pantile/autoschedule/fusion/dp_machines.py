@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class _Chosen:
-    """By trial."""
+    """Parameters that were chosen by trial."""
 
     weights: Weights = Weights()
     innermost: int = 256

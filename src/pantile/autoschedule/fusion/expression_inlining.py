@@ -49,7 +49,7 @@ class ExpressionInlining:
             self._inline_what_is_read_once()
 
     def _able(self) -> list[str]:
-        """Line 6."""
+        """The stages of the group that can be inlined (line 6)."""
         return [n for n in self.group.names if n != self.group.output and n in self.stages.inlinable]
 
     def _inline_pointwise(self) -> None:

@@ -27,17 +27,17 @@ class Capacity:
 
     @cached_property
     def per_line(self) -> int:
-        """lc."""
+        """Elements of a cache line, lc in the thesis."""
         return max(1, self.machine.l1.line // self.element)
 
     @cached_property
     def threads(self) -> int:
-        """Per core."""
+        """Hardware threads of a core."""
         return max(1, self.machine.threads // self.machine.cores)
 
     @property
     def l1(self) -> float:
-        """Bytes."""
+        """Bytes of the first-level cache that a thread can count on."""
         return self.machine.l1.per_core / self.threads
 
     @property

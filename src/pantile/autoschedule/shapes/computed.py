@@ -77,7 +77,7 @@ class Computed(Boxes):
         super().__init__(facts, output, box)
 
     def points(self, name: str) -> Numbers:
-        """Per tile."""
+        """How many points of a stage each tile computes."""
         return np.broadcast_to(np.asarray(points(self.found[name]), float), self.weights.shape)
 
     def in_all(self, name: str) -> float:

@@ -56,7 +56,7 @@ class Nest:
 
     @cached_property
     def loops(self) -> tuple[str, ...]:
-        """Innermost first."""
+        """The loops of the segment, innermost first."""
         return (*reversed(self.short), *reversed(self.intra))
 
     @property
