@@ -26,6 +26,7 @@ from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, O
 from ..expr.types import INDEX, INT64, UINT64, DType
 from ..expr.visit import children, has_floats, loaded, names, once_per_node, operands_first, walk
 from . import float_ends
+from .divisors import may_divide_by_zero
 from .float_ends import is_number
 
 # int | float | np.ndarray | Expr | None
@@ -305,7 +306,7 @@ class Evaluator:
         operands = [self.known(a) for a in e.args]
         found = rule(*operands)
         sure = all(r.sure for r in operands)
-        if _may_be_by_0(e) and isinstance(operands[1].low, Expr):
+        if may_divide_by_zero(e) and isinstance(operands[1].low, Expr):
             found, sure = found if operands[1].is_point else EVERYTHING, False
         found = _rounded(Interval(found.low, found.high, sure=sure), e.dtype)
         if float_ends.may_be_rounded_otherwise(e):
@@ -425,30 +426,10 @@ def _truncated(r: Interval, to: DType) -> Interval:
 
 def _in_order(e: Cast, r: Interval, found: Interval) -> Interval:
     """The range of floats as integers; all of the type where ends that code computes are no numbers."""
-    if not isinstance(r.low, Expr) or not found.bounded or not any(map(_may_be_by_0, walk(e.value))):
+    if not isinstance(r.low, Expr) or not found.bounded or not any(map(may_divide_by_zero, walk(e.value))):
         return found
     limits = (found.low, e.dtype.min), (found.high, e.dtype.max)
     return Interval(*(build.select(r.low <= r.high, build.expr(end, INDEX), most) for end, most in limits))
-
-
-def _may_be_by_0(e: Expr) -> bool:
-    """Whether it is a quotient whose divisor may be 0 at some places, in calls that are not refused."""
-    return isinstance(e, Op) and e.dtype.is_float and e.op in ("div", "floordiv") and not _is_checked(e.args[1])
-
-
-def _is_checked(e: Expr) -> bool:
-    """Whether ends of an expression are computed alike for one place and for all places of a loop: the check of a call,
-    which looks at all places, then refuses it where one of its ends is no number."""
-    return all(map(_keeps_ends, walk(e)))
-
-
-def _keeps_ends(e: Expr) -> bool:
-    if isinstance(e, Op) and e.dtype is INDEX:
-        return e.op in _KEEPING_ENDS or e.op == "floordiv" and isinstance(e.args[1], Const)
-    return not isinstance(e, (Op, Cast)) or e.dtype is INDEX or e.dtype.is_float
-
-
-_KEEPING_ENDS = {"add", "sub", "neg", "mul", "min", "max"}
 
 
 def _ends(f: Callable[[Scalar, Scalar], Scalar], low: tuple[Scalar, Scalar], high: tuple[Scalar, Scalar]) -> Interval:
