@@ -147,6 +147,7 @@ class Campaign:
             comment = "".join(f"# {line}\n" for line in end.detail.splitlines())
             text = f"# seed {seed}, {end.label}: {end.outcome}\n{comment}{begun.source}\n"
             path.write_text(text, "utf-8", errors="backslashreplace")
+            print(f"{end.outcome}: {path}", flush=True)
 
     def failed(self) -> int:
         return sum(n for (_, outcome), n in self.outcomes.items() if outcome in FAILURES)

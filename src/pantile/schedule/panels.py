@@ -114,6 +114,8 @@ def _check_computable(graph: Graph, made: Mapping[str, list[_Panels]]) -> None:
 
 def _unconditional(stage: Stage) -> Stage:
     """The stage without conditions, which do not count: reads that are only made under some must be there, too."""
+    if all(u.condition is None for u in stage.updates):
+        return stage
     return replace(stage, updates=tuple(replace(u, condition=None) for u in stage.updates))
 
 
