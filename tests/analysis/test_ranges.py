@@ -13,7 +13,7 @@ from pantile.analysis.ranges import with_ranges
 from pantile.graph.nodes import Definition, Stage
 from pantile.lang.build import build
 
-X = pt.Var("x")
+X, Y, Z = pt.vars("x y z")
 DATA, FLOATS = pt.Input("data", "int32", 1), pt.Input("floats", "float32", 1)
 LUT = pt.Input("lut", "float32", 1)
 data = np.random.default_rng(0).integers(-(2**31), 2**31, 60).astype(np.int32)
@@ -28,11 +28,12 @@ def func(value: Any, name: str = "g") -> pt.Func:
     return f
 
 
-def assert_agrees(value: Any, root: str = "g", **params: Any) -> None:
+def assert_agrees(value: Any, *roots: str, **params: Any) -> None:
     """Both computed at once and stored, compared with the reference (which checks that ranges hold)."""
     p = pt.Pipeline(func(value, "out"), shape=(60,))
     given = {i.name: ARRAYS[i.name] for i in p.graph.arguments} | params
-    for q in (p, p.with_schedule(pt.Schedule(pt.on(root).compute_root()))):
+    stored = [pt.on(name).compute_root() for name in roots or ("g",)]
+    for q in (p, p.with_schedule(pt.Schedule(*stored))):
         np.testing.assert_array_equal(q(**given), p.reference(**given))
 
 
@@ -68,6 +69,16 @@ def test_ranges_made_of_params_meet_numbers_that_no_index_has() -> None:
     base = pt.cast("uint64", pt.clamp(pt.cast("int32", k), 0, 5))
     assert_agrees(LUT[pt.clamp(func(base + pt.cast("uint64", DATA[X]) // 2)[X], 0, 9)], k=3)
     assert_agrees(LUT[pt.clamp(func(pt.select(DATA[X] > 0, base, pt.cast("uint64", DATA[X])))[X], 0, 9)], k=2**32 - 1)
+
+
+def test_ranges_of_which_params_decide_have_ends_that_are_numbers() -> None:
+    """Where either a param or data is chosen, what limits both is known, as is then how much of a stage is read."""
+    gain = pt.Param("gain", "int16")
+    level = func(pt.clamp(pt.select(X >= 4, gain, pt.cast("int16", DATA[X])), 0, 9), "level")
+    cube = pt.Func("cube")
+    cube[Z, Y, X] = LUT[pt.clamp(X, 0, 9)] + LUT[pt.clamp(Y, 0, 9)] + LUT[pt.clamp(Z, 0, 9)]
+    place = pt.cast("int32", level[X]) - 1
+    assert_agrees(cube[place, place, place], "level", "cube", gain=300)
 
 
 def test_a_shift_that_leaves_little_of_coordinates_and_data() -> None:

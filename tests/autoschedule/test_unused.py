@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import pantile as pt
+from pantile.autoschedule import STRATEGIES
 from pantile.machine import named
 
-from .problems import MODELS
+from .problems import MODELS, TINY, problem_of
 
 N1 = named("neoverse-n1")
 
@@ -89,6 +90,21 @@ def test_a_sum_over_nothing_whose_other_side_is_unknown(strategy: str) -> None:
     out[y, x] = total[y, x] + 1
     p = pt.Pipeline(out, shape=img.shape, schedule=strategy)
     np.testing.assert_array_equal(p(img=np.zeros((4, 9), np.int32), n=2), np.ones((4, 9), np.int32))
+
+
+@pytest.mark.parametrize("strategy", MODELS)
+def test_sums_that_only_other_tiles_need(strategy: str) -> None:
+    """What the tile in the middle of a picture needs of them is nothing."""
+    y, x, c = pt.vars("y x c")
+    img = pt.Input("img", "int16", shape=(None, None, 2))
+    src, squares, out = pt.edge(img), pt.Func("squares"), pt.Func("out")
+    r = pt.RDom((0, 12), (0, 4))
+    squares[y, x, c] = pt.sum(src[y + r[0], x // 2 + r[1], c] * src[y + r[0], x // 2 + r[1], c], over=r)
+    out[y, x, c] = pt.select(x <= y + 7, src[y, x, c], squares[y // 2, x + 2, (c + 1) // 2])
+    p = pt.Pipeline(out, shape=img.shape)
+    given = np.random.default_rng(0).integers(-99, 99, (37, 2, 2), np.int16)
+    found = STRATEGIES[strategy]().find(problem_of(p, TINY, img=given).with_graph(p.rewritten))
+    np.testing.assert_array_equal(p.with_schedule(found.schedule)(img=given), p.reference(img=given))
 
 
 @pytest.mark.parametrize("strategy", MODELS)

@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable
 from typing import BinaryIO
 
+import numpy as np
+
 from pantile.kept import NotFound
 
 from ..long import LONG
@@ -71,6 +73,7 @@ def forked(work: Callable[[BinaryIO], None], seconds: int) -> tuple[int, int]:
             signal.signal(limit, signal.SIG_DFL)  # whatever whoever started the tests makes of them
         limit_time(seconds)
         warnings.simplefilter("error", NotFound)  # a search that fails is no reason to compute plainly here
+        np.seterr(divide="raise", over="raise", invalid="raise")  # users would see NumPy's warnings
         with os.fdopen(writer, "wb") as pipe:
             work(pipe)
     finally:

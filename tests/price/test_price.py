@@ -410,3 +410,11 @@ def test_places_that_are_no_finite_numbers(scale: float) -> None:
     out[Y, X] = pt.edge(img)[pt.clamp(far, 0, 15), X]
     p = pt.Pipeline(out).with_schedule(pt.Schedule(pt.on("img_edge").compute_root()), machine=N1)
     assert 0 < p.predict(img=(64, 64), by=scale).seconds < 1
+
+
+def test_numbers_that_only_code_folds() -> None:
+    """A conversion of the smaller of two numbers, and a remainder of infinity, have a price."""
+    img, out = pt.Input("img", "uint16", ndim=2), pt.Func("out")
+    number = pt.cast("uint16", pt.clamp(pt.cast("float32", 0.0), 0, 100))
+    out[Y, X] = pt.select(pt.cast("float32", X) % pt.cast("float32", inf) < 5.0, number, img[Y, X])
+    assert 0 < pt.Pipeline(out, machine=N1).predict(img=(64, 64)).seconds < 1

@@ -15,9 +15,9 @@ from operator import is_
 import numpy as np
 
 from ..expr.build import expr
-from ..expr.nodes import Cast, Expr, Load, const, op
+from ..expr.nodes import Cast, Expr, Load, Var, const, op
 from ..expr.types import INDEX, DType
-from ..expr.visit import children, each_once, loaded, rebuild
+from ..expr.visit import children, each_once, loaded, rebuild, walk
 from ..graph.nodes import Definition, Graph, InputInfo, Stage
 from .interval import EVERYTHING, Interval, Scalar, interval, type_range, values_of
 from .regions import definition_scope, expressions
@@ -169,7 +169,7 @@ class _Writer:
         return e
 
     def _load(self, e: Load) -> Expr:
-        r = self._known.get(e.buffer, EVERYTHING)
+        r = _of_any_call(self._known.get(e.buffer, EVERYTHING))
         if not _are_numbers(r.low, r.high) or not _is_tighter(r, e.dtype):
             return e
         return op("within", e, const(r.low, e.dtype), const(r.high, e.dtype))
@@ -182,6 +182,18 @@ def _are_equal(a: Scalar, b: Scalar) -> bool:
 def _is_tighter(r: Interval, t: DType) -> bool:
     whole = type_range(t)
     return t.is_float or bool(r.low > whole.low or r.high < whole.high)
+
+
+def _of_any_call(r: Interval) -> Interval:
+    """The range with numbers in the place of ends that are made of params: those that hold whatever params are."""
+    return Interval(_extreme(r.low).low, _extreme(r.high).high)
+
+
+def _extreme(end: Scalar) -> Interval:
+    if not isinstance(end, Expr):
+        return Interval(end, end)
+    params = {v.name: type_range(v.dtype) for v in walk(end) if isinstance(v, Var) and v.dtype is not INDEX}
+    return interval(end, params)
 
 
 def _depends_on_call(r: Interval) -> bool:

@@ -100,4 +100,4 @@ def _tried(conditions: Iterable[Expr], extents: Mapping[str, int]) -> dict[str, 
 
 def _divisor(e: Expr) -> int:
     by = e.args[1] if isinstance(e, Op) and e.op in ("mod", "floordiv") else None
-    return max(1, int(by.value)) if isinstance(by, Const) else 1
+    return max(1, int(by.value)) if isinstance(by, Const) and float(by.value).is_integer() else 1

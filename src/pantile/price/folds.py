@@ -69,7 +69,7 @@ def is_small(source: DType, to: DType) -> bool:
 def _rounded(e: Cast) -> dict[int, Instructions]:
     """What is left of rounding and its limits, and of the conversion."""
     limits = _saturated(e, e.value)
-    inside = _operand(limits[-1]) if limits else e.value
+    inside = _limited(limits[-1]) if limits else e.value
     if not (is_small(e.dtype, e.value.dtype) and isinstance(inside, Op) and inside.op == "round"):
         return {}
     below: dict[int, Instructions] = {id(a): [("with_limit", 32, 1.0)] for a in _saturated(e, inside.args[0])}
@@ -84,18 +84,14 @@ def _saturated(e: Cast, inside: Expr) -> list[Expr]:
     found: list[Expr] = []
     limits = (int(e.dtype.min), int(e.dtype.max))
     while isinstance(inside, Op) and inside.op in ("min", "max") and len(found) < 2:
-        bound = _bound(inside)
-        if bound is None or bound.value not in limits:
+        limited = _limited(inside)
+        if limited is None or not any(isinstance(a, Const) and a.value in limits for a in inside.args):
             break
         found.append(inside)
-        inside = _operand(inside)
+        inside = limited
     return found
 
 
-def _bound(e: Op) -> Const | None:
-    return next((a for a in e.args if isinstance(a, Const)), None)
-
-
-def _operand(e: Expr) -> Expr:
-    """What a minimum or maximum limits."""
-    return next(a for a in children(e) if not isinstance(a, Const))
+def _limited(e: Expr) -> Expr | None:
+    """What a minimum or maximum limits, unless it is a number, too."""
+    return next((a for a in children(e) if not isinstance(a, Const)), None)

@@ -84,9 +84,10 @@ class Footprint:
 
 
 def _middle(whole: Interval, size: Numbers) -> Interval:
-    """The tile of this size, counted from the low end, that holds the middle."""
-    count = whole.high - whole.low + 1
-    low = whole.low + (count // 2) // np.asarray(size) * size
+    """The tile of this size, counted from the low end, that holds the middle. Of a stage that is needed elsewhere alone
+    it is one point."""
+    size, count = np.maximum(size, 1), whole.high - whole.low + 1
+    low = whole.low + (count // 2) // size * size
     return Interval(low, np.minimum(low + size - 1, whole.high))
 
 
