@@ -262,8 +262,10 @@ def _load_note(ctx: Context, buffer: str) -> str:
 
 
 def _load_masked(ctx: Context, e: Load, mask: Expr) -> str:
+    """Lanes that a mask leaves out are zero. GPUs have no masked loads: lanes are loaded one by one, which LLVM (22)
+    does by itself only for masks that it does not know; with constant ones, it leaves the other lanes undefined."""
     index = affine(e.indices[0]) if e.lanes > 1 else None
-    if index is not None and index.constant_stride == 1:
+    if index is not None and index.constant_stride == 1 and not ctx.module.target.has_blocks:
         return _load_masked_dense(ctx, e, index, ctx.value(mask))
     if index is None and e.lanes > 1 and _is_gathered(ctx, e):
         return _gathered(ctx, e, Run(places(e).constant, 1), ctx.value(mask))

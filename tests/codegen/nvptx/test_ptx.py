@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from pantile.expr.build import cast
-from pantile.expr.nodes import Cast, Expr, const, op, var
+from pantile.codegen.emit import emit
+from pantile.expr.build import cast, ramp
+from pantile.expr.nodes import Cast, Expr, Load, Op, const, op, var
 from pantile.expr.types import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, UINT8, UINT16, DType
 from pantile.ir.nodes import Barrier, Block, For, If, Launch, Let, Program, ScalarArg, Stmt
 from pantile.target import GPUS
@@ -16,6 +17,7 @@ from pantile.target.kinds import Kind
 
 from .assembler import assembled, needs_assembler, spilled
 from .hand_built import (
+    SM_90,
     STRIDE,
     b,
     i,
@@ -55,6 +57,18 @@ def test_neighbours_are_loaded_one_by_one_where_places_are_unknown() -> None:
                  copied(multiples=[(STRIDE, 4)], alignment=4)):  # fmt: skip
         assert "v4" not in ptx(made)
     assert ptx(copied(multiples=[(STRIDE, 4)], alignment=8)).count("ld.global.nc.v2.b32") == 2
+
+
+def test_lanes_that_a_constant_mask_leaves_out_are_zero() -> None:
+    """LLVM has no code for a load with a constant mask whose other lanes are not undefined: it aborts."""
+    on = Op(BOOL, 4, "lt", (ramp(i(0), 1, 4), ramp(i(2), 0, 4)))
+    at = b * w + p * 4
+    value = Load(FLOAT32, 4, "img", (ramp(at, 1, 4),), on)
+    made = program(threads("p", 256, store("out", at, value)), multiples=[(STRIDE, 4)])
+    assert "masked.load" not in emit(made, SM_90)
+    text = ptx(made)
+    assert re.findall(r"ld\.global\S*", text) == ["ld.global.nc.b32"] * 2
+    assert re.search(r"st\.global\.v4\.b32 .*0f00000000, 0f00000000", text)
 
 
 def test_scalars_side_by_side_are_loaded_at_once() -> None:
