@@ -515,3 +515,21 @@ def test_a_loop_goes_on_where_the_one_inside_has_no_iterations(width: int) -> No
     )
     picture = np.arange(width, dtype=np.int32)
     np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))
+
+
+@pytest.mark.parametrize("target", ["host", "cuda-sim"])
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_whole_blocks_leave_nothing_over_for_what_is_read_in_steps(step: int, target: str) -> None:
+    """Where there is no rest of x, the last place that 2*x reads lies two before the first one, not one."""
+    img, f, out = pt.Input("img", "int32", ndim=1), pt.Func("f"), pt.Func("out")
+    f[x] = pt.edge(img)[x] + 1
+    out[x] = f[step * x]
+    p = pt.Pipeline(out, shape=img.shape, debug=True, target=target).with_schedule(
+        pt.Schedule(
+            pt.on("out").split("x", "xo", "xi", 2, tail="peel").vectorize("xi"),
+            pt.on("f").compute_at("out", "xo").split("x", "xo", "xi", 4, tail="peel").vectorize("xi"),
+        )
+    )
+    for width in range(1, 6):
+        row = np.arange(width, dtype=np.int32)
+        np.testing.assert_array_equal(p(img=row), p.reference(img=row))

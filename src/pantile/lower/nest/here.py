@@ -157,7 +157,8 @@ class Here:
         return self.facts.ge(extent, const(1, INDEX)) or self.required.is_positive(extent)
 
     def never_negative(self, extent: Expr) -> bool:
-        return self.facts.ge(extent, const(0, INDEX)) or self.extents.follows(extent)
+        is_known = self.facts.ge(extent, const(0, INDEX)) or self.extents.follows(extent)
+        return is_known or self.required.is_positive(extent + 1)
 
     def at_least(self, extent: Expr, n: int) -> bool:
         """Whether an extent in terms of regions certainly is."""

@@ -85,7 +85,7 @@ class LoopBuilder:
         the last block of -1 values begins 8 before the first, and -1 rows of -1 values are one."""
         rewritten = {n for w in nest.rewrites for n in ((w.old,) if isinstance(w, Split) else (w.outer, w.inner))}
         here = self._here
-        if r.name not in rewritten or here.never_negative(r.extent) or here.required.is_positive(r.extent + 1):
+        if r.name not in rewritten or here.never_negative(r.extent):
             return r.extent
         return maximum(r.extent, const(0, INDEX))
 

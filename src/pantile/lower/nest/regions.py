@@ -17,9 +17,9 @@ from ...analysis.touched import Box
 from ...dataclass import dataclass
 from ...expr.build import expr, maximum, minimum
 from ...expr.linear import simplify
-from ...expr.nodes import Expr, Load, Op, const
+from ...expr.nodes import Expr, Load, const
 from ...expr.types import INDEX
-from ...expr.visit import depends, loaded, names, same, walk
+from ...expr.visit import depends, loaded, names, same
 from ...graph.nodes import Graph, Stage
 from ...ir.nodes import Stmt
 from ...schedule.updates import pure_dims
@@ -214,12 +214,9 @@ class Regions:
         return Interval(simplify(first, self._here.facts), simplify(last, self._here.facts))
 
     def _not_negative(self, side: Interval) -> Interval:
-        """Conditions may leave nothing to compute: then the extent is 0, which loops and their splits rely on."""
+        """Conditions, and loops inside without iterations, may leave nothing to compute: then the extent is 0, which
+        loops and their splits rely on. What is read at 2*x, over no values of x, would have an extent of -1."""
         extent = simplify(side.high - side.low + 1, self._here.facts)
-        limits = any(isinstance(e, Op) and e.op in ("min", "max", "select") for e in walk(extent))
-        # A loop may go on where those inside of it, which are open as well, have no iterations.
-        moves = depends(extent, self._here.variables)
-        may_be_less = limits or self._required.is_conditional or moves
-        if not may_be_less or self._here.never_negative(extent):
+        if self._here.never_negative(extent):
             return side
         return Interval(side.low, maximum(side.high, side.low - 1))
