@@ -111,7 +111,7 @@ _LATE = (
     "has no constant size there", "are needed over different regions", "that has no known bounds",
     "is computed before it is read, but what is read of it", "is not constant where",
     "would be too much code where", "the threads of a block cannot keep", "the lanes of a warp cannot share",
-    "would be on the stack", "is stored in memory that the threads of a block share, of which",
+    "would be on the stack", "bytes of memory that its threads share; a GPU has",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from ..expr.linear import Facts, simplify
 from ..expr.nodes import Const, Expr, Load, const, var
 from ..expr.types import INDEX, DType
 from ..expr.visit import Key, key, loaded, transform
-from ..graph.nodes import Graph
+from ..graph.nodes import Graph, Stage
 from ..ir import visit as ir
 from ..ir.nodes import Alloc, BufferArg, For, Let, Prefetch, Realize, Stmt, Store
 from ..schedule.limits import MOST_SHARED
@@ -27,7 +27,7 @@ from ..schedule.plan import Plan
 from ..target.kinds import Kind, Memory
 from .bounded import most
 from .footprint import step
-from .names import of_buffer
+from .names import made_for, of_buffer
 from .refuse import no_constant_size, too_large_for_a_block, too_large_for_the_stack
 from .split_storage import stored_dims
 from .vectorize import combined
@@ -149,13 +149,17 @@ class _Flattener:
         """Memory of a block or of a thread: as much as it needs at most."""
         found = [(low, most(extent, scope)) for low, extent in s.box]
         if any(n is None for _, n in found):
-            raise no_constant_size(self.graph.producer[s.buffer], s.memory)
+            raise no_constant_size(self.stage(s), s.memory)
         return replace(s, box=tuple((low, const(max(n or 1, 1), INDEX)) for low, n in found))
+
+    def stage(self, s: Realize) -> Stage:
+        """Whose values are kept there."""
+        return self.graph.producer[made_for(s.buffer)]
 
     def check_shared(self, s: Realize, memory: Memory, used: Expr) -> None:
         """Refuse what no block of threads has room for."""
         if memory is Memory.SHARED and isinstance(used, Const) and int(used.value) > MOST_SHARED:
-            raise too_large_for_a_block(self.graph.producer[s.buffer], int(used.value), MOST_SHARED)
+            raise too_large_for_a_block(self.stage(s), int(used.value), MOST_SHARED)
 
     def take(self, arena: _Arena, size: Expr, dtype: DType) -> _Arena:
         """The arena inside a new buffer's lifetime."""
@@ -167,7 +171,7 @@ class _Flattener:
         number = int(size.value) * s.dtype.bytes if isinstance(size, Const) else None
         if s.memory in (Memory.STACK, Memory.REGISTER):
             if number is None:
-                raise no_constant_size(self.graph.producer[s.buffer], s.memory)
+                raise no_constant_size(self.stage(s), s.memory)
             return self.take_stack(s, s.memory, number)
         if self.has_blocks:
             return self.of_gpu(s, number)

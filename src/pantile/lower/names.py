@@ -27,6 +27,7 @@ _OF_LOOPS = frozenset(
     | {"piece", "start", "whole", "begin", "constant", "block", "thread", "turn", "own", "early", "lane", "warp"}
 )
 _UPDATE = re.compile(r"u\d+")
+_ADDED = re.compile(rf"(\.({'|'.join(sorted(_OF_BUFFERS))})(\.-?\d+)?)+$")  # what of_buffer adds, perhaps several times
 
 
 def prefix(stage: Stage, definition: int) -> str:
@@ -53,6 +54,11 @@ def _apart(word: str, ours: bool) -> str:
 def of_buffer(name: str, word: str, number: int | None = None) -> str:
     """The name of something that belongs to a buffer or a definition."""
     return _made(name, word, number, _OF_BUFFERS)
+
+
+def made_for(buffer: str) -> str:
+    """The buffer of a stage for which lowering has made another one: f.1 of f.1.from.2; of f.1, that is itself."""
+    return _ADDED.sub("", buffer)
 
 
 def of_loop(variable: str, word: str, number: int | None = None) -> str:

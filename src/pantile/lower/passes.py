@@ -39,7 +39,7 @@ from .flatten import flatten
 from .fold import fold_storage
 from .inline import inline
 from .interleave import interleave
-from .names import loop_name
+from .names import loop_name, made_for
 from .narrow import narrow
 from .nest import LoopNest, build_nest
 from .outline import outline
@@ -180,7 +180,7 @@ LOOP_PASSES = (
     LoopPass("promote", lambda body, of: promote(body)),
     LoopPass("share", lambda body, of: share_memory(body, of.facts), on=CPU),
     LoopPass("warps", lambda body, of: gpu.share_among_lanes(
-        body, lambda buffer, why: not_of_lanes(of.graph.producer.get(buffer), buffer, why)), on=GPU),
+        body, lambda buffer, why: not_of_lanes(of.graph.producer.get(made_for(buffer)), buffer, why)), on=GPU),
     LoopPass("spread", lambda body, of: gpu.spread_out(
         body, lambda s, why: not_of_one_thread(of.graph.producer[s.buffer], s.memory, why), of.asked.small), on=GPU),
     LoopPass("own", lambda body, of: gpu.number_registers(body), on=GPU),

@@ -94,7 +94,7 @@ def not_of_lanes(stage: Stage | None, buffer: str, why: str) -> UserError:
 def too_large_for_a_block(stage: Stage, size: int, room: int) -> UserError:
     """Memory that threads of a block share, of more than any of them has."""
     return UserError(
-        f"{stage.name} is stored in memory that the threads of a block share, of which that block would need {size:,} "
-        f"bytes; a GPU has {room:,} at most: cut its tiles smaller, or compute {stage.name} at root",
+        f"the block that computes {stage.name} would need {size:,} bytes of memory that its threads share; a GPU has "
+        f"{room:,} at most: cut its tiles smaller, or compute at root what is kept there",
         stage.where,
     )

@@ -11,6 +11,7 @@ from pantile.expr.nodes import Const
 from pantile.expr.visit import names
 from pantile.ir.nodes import Alloc, Stmt, Store
 from pantile.ir.visit import all_loads, walk
+from pantile.schedule.limits import MOST_SHARED
 from pantile.target.kinds import Memory
 
 from .simulated import assert_agrees, blur, kernels, loops, picture, x, y
@@ -99,6 +100,19 @@ def test_a_size_that_nobody_knows() -> None:
         p(img=picture(9, 9))
 
 
+def test_a_size_of_what_lanes_exchange_that_nobody_knows() -> None:
+    """Lowering has made memory for the columns that other lanes have computed."""
+    img, rows, out = pt.Input("img", "float32", ndim=2), pt.Func("rows"), pt.Func("out")
+    rows[y, x] = img[y, x] * 2
+    out[y, x] = rows[0, x] + rows[y, x + 1]
+    p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] - 1), target="cuda-sim").with_schedule(pt.Schedule(
+        pt.on("out").split("x", "xo", "lane", 30).split("xo", "xo", "w", 4).block("y", "xo").warp("w").lane("lane"),
+        pt.on("rows").compute_at("out", "w").lane("x"),
+    ))  # fmt: skip
+    with pytest.raises(UserError, match=r'pt.on\("rows"\): the region of rows that is kept has no constant size there'):
+        p(img=picture(9, 9))
+
+
 def test_a_size_that_only_data_limits() -> None:
     """The condition says that a thread needs no more values than its param, which may be any number."""
     k, img, f, out = pt.Param("k", "int64"), pt.Input("img", "float32", ndim=1), pt.Func("f"), pt.Func("out")
@@ -147,5 +161,23 @@ def test_more_than_a_block_has_is_refused() -> None:
         pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 256, 256).block("yo", "xo").thread("xi"),
         pt.on("near").compute_at("out", "xo").store_in("shared").thread("x"),
     ))  # fmt: skip
-    with pytest.raises(UserError, match=r"near is stored in memory .* would need 263,168 bytes; a GPU has 232,448 at"):
+    text = (
+        "the block that computes near would need 263,168 bytes of memory that its threads share; a GPU has 232,448 at "
+        "most: cut its tiles smaller, or compute at root what is kept there"
+    )
+    with pytest.raises(UserError, match=text):
         p.loops()
+
+
+def test_rows_of_clamped_lanes_that_do_not_fit_beside_a_stage_are_refused() -> None:
+    """Lowering has made them for `out`, while `near` takes all that a block has."""
+    img, near, out = pt.Input("img", "float32", ndim=2), pt.Func("near"), pt.Func("out")
+    clamped = pt.edge(img)
+    near[y, x] = img[y, x] * 2
+    out[y, x] = sum((clamped[y, x + k] for k in range(-4, 5)), near[y, x])
+    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim").with_schedule(pt.Schedule(
+        pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", MOST_SHARED // 64, 16).block("yo", "xo").vectorize("xi"),
+        pt.on("near").compute_at("out", "xo").thread("y", "x"), pt.on("img_edge").compute_inline(),
+    ))  # fmt: skip
+    with pytest.raises(UserError, match="the block that computes out would need"):
+        loops(p, "flatten")

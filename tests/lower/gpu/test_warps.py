@@ -281,6 +281,17 @@ def test_more_values_than_lanes() -> None:
     assert "there are 34 iterations for 32 lanes" in refused(window(), tiles(32), beside("rows", slides=False))
 
 
+def test_more_sums_than_lanes() -> None:
+    """They are held in registers, which lowering has made for them."""
+    img, out, r = pt.Input("img", "float32", ndim=2), pt.Func("out"), pt.RDom((0, 8))
+    out[y, x] = 0.0
+    out[y, x] += img[y, x] * r[0]
+    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim")
+    update = pt.on("out").update().reorder("y", "x", "r.0").warp("y").lane("x")
+    text = "the lanes of a warp cannot share out: there are an unknown number of iterations for 32 lanes"
+    assert text in refused(p, update)
+
+
 def test_values_that_are_not_side_by_side() -> None:
     far = pt.on("rows").compute_at("out", "w").split("x", "xo", "lane", 4).reorder("y", "lane", "xo").lane("lane")
     assert "the lanes of a warp cannot share rows" in refused(window(), tiles(30), far)
