@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+from pantile import verifying
 from pantile.apps import APPS
 from tests.fuzz.guarded import guarded
 from tests.fuzz.isolate import isolated
@@ -41,6 +42,14 @@ ODD = [(name, how, shapes) for name, how in EVERY for shapes in odd_sizes(name, 
 # Small pipelines whose results are also compared bit by bit, and through unusual strides.
 THOROUGH = [(name, how) for name in ("blur", "unsharp", "harris") for how in SCHEDULES]
 thoroughly = pytest.mark.parametrize(("name", "how"), THOROUGH, ids=map("-".join, THOROUGH))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _verified_where_accesses_are_checked() -> Iterator[None]:
+    """Code that checks its accesses has every pass verified, under the same schedules; here that is enough."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(verifying.VARIABLE, "0")
+        yield
 
 
 @pytest.mark.parametrize("name", [name for name in APPS if CASES[name].reference])

@@ -13,6 +13,6 @@ from .plain import PLAIN, plain
 @pytest.mark.parametrize("name", PLAIN)
 def test_plain_formulas(name: str) -> None:
     p = plain(name)
-    for shapes in (*CASES[name].odd, CASES[name].large):
+    for shapes in (CASES[name].odd[0], CASES[name].odd[-1], CASES[name].large):
         inputs = APPS[name].random(shapes)
         CASES[name].assert_agrees(inputs, p(**inputs))

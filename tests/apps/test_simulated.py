@@ -13,8 +13,8 @@ from .short import app_and_case
 
 # Millions of terms at any size: minutes.
 LEFT_OUT = {"vgg16"} if not LONG else set[str]()
-# The same stages, in the same cycle or with as many steps, are in another one of the multigrids.
-ALIKE = {f"multigrid_{d}_w444" for d in ("2d", "3d")} if not LONG else set[str]()
+# The stages of a V-cycle with many steps and of a W-cycle with few are those of the other multigrids, too.
+ALIKE = {f"multigrid_{d}_{cycle}" for d in ("2d", "3d") for cycle in ("w444", "v1000")} if not LONG else set[str]()
 # Sums that no two threads share: seconds at more than a few pixels.
 FEW = {"syrk", "syr2k", "covariance", "chamfer", "trmm"}
 PTX = ("blur", "harris", "camera_pipe", "bilateral_grid", "matmul_half", "hist_eq")

@@ -41,7 +41,8 @@ def assert_agrees(p: pt.Pipeline, *shapes: tuple[int, ...], side: int, dtype: st
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 @pytest.mark.parametrize(("side", "channels"), [(3, 0), (3, 3), (9, 0), (9, 3)])
 def test_sums_by_default(side: int, channels: int, dtype: str) -> None:
-    shapes = [(*s, channels) if channels else s for s in SIZES]
+    sizes = SIZES if dtype == "float32" else SIZES[::2]
+    shapes = [(*s, channels) if channels else s for s in sizes]
     assert_agrees(window(side, dtype, channels), *shapes, side=side, dtype=dtype)
 
 

@@ -202,8 +202,10 @@ def mixed(img: pt.Input) -> pt.Pipeline:
     return pt.Pipeline(f)
 
 
-@pytest.mark.parametrize("make", [inverted, smoothed, mixed])
-@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("make", "channels"),
+    [*((smoothed, n) for n in (1, 2, 3, 4)), (inverted, 2), (inverted, 3), (mixed, 3), (mixed, 4)],
+)
 def test_results_in_any_layout(make: Any, channels: int) -> None:
     p = make(pt.Input("img", "uint8", 3))
     pixels = picture(11, 37, channels)

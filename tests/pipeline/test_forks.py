@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ..long import LONG
 from .forking import run
+
+TIMES = 16 if LONG else 8
 
 
 @pytest.mark.parametrize("lines", [800, 40])
@@ -17,7 +20,7 @@ with Background(lambda number: right(pipeline(number))) as compiling:
     while compiling.done < 2:
         time.sleep(0.01)
     found = set()
-    for k in range(16):
+    for k in range({TIMES}):
         time.sleep(0.003 * k)
         found.add(child(lambda: right(pipeline(k)) and settings_are_usual()))
         if "hung" in found:
@@ -38,7 +41,7 @@ with Background(searched) as searching:
     while searching.done < 2:
         time.sleep(0.01)
     found = set()
-    for k in range(8):
+    for k in range({TIMES // 2}):
         time.sleep(0.007 * k)
         found.add(child(lambda: right(searched(k)) and settings_are_usual()))
         if "hung" in found:

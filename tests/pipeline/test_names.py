@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import pantile as pt
 from tests.fuzz.isolate import isolated
+from tests.long import LONG
 from tests.schedule.hostile import PLACES, TEXTS, filled
 
 PICTURE = np.arange(37 * 23, dtype=np.int32).reshape(37, 23)
@@ -213,7 +214,7 @@ HOSTILE = st.sampled_from([t for t in TEXTS.values() if len(t) < 1000])
 NUMBERS = st.sampled_from([1, 2, 3, 8, 64, 256, 1024, 2**20, 2**30, 2**63, 10**30])
 CONDITIONS = st.sampled_from(["img.shape[0] > 30", "k == 1", "k * img.shape[1] // 3 < 2 or not k > 2", "r.x > 1", "x"])
 FIELDS = THERE | THERE | THERE | HOSTILE | st.text(max_size=5) | NUMBERS | NUMBERS | CONDITIONS
-SETTINGS = settings(max_examples=50, deadline=None, derandomize=True, database=None)
+SETTINGS = settings(max_examples=50 if LONG else 25, deadline=None, derandomize=True, database=None)
 
 
 @st.composite

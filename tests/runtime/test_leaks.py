@@ -40,10 +40,10 @@ def compile(numbers):
     for number in numbers:
         assert added(number)(img=DATA)[1] == number + 1
 
-compile(range(100))
+compile(range(60))
 before = resident()
-compile(range(100, 300))
-print((resident() - before) / 200)
+compile(range(60, 160))
+print((resident() - before) / 100)
 """
 
 

@@ -85,7 +85,7 @@ def test_rows_slide_in_registers() -> None:
 def test_several_columns_of_a_lane(dtype: str, vectors: bool) -> None:
     p = window(tiles(31, each=2), beside("rows", each=2, vectors=vectors), dtype=dtype)
     assert all(sizes(r)[1] == 2 for r in realized(loops(p, "warps"), "rows"))
-    for size in SIZES:
+    for size in SIZES if dtype == "float32" else SIZES[1:4]:
         assert_agrees(p, img=(picture(*size) * 100).astype(dtype))
 
 
