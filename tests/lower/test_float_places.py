@@ -81,6 +81,29 @@ def test_a_clamp_to_a_few_places_is_all_of_them() -> None:
     np.testing.assert_array_equal(p(img=PHOTO), p.reference(img=PHOTO))
 
 
+@pytest.mark.parametrize("scale", [0.5, 1.0])
+def test_a_clamp_to_a_few_places_that_are_not_all_there(scale: float) -> None:
+    """A row of the picture that nobody reads need not be there."""
+    double, out = pt.Func("double"), pt.Func("out")
+    double[Y, X] = IMG[Y, X] * 2
+    out[Y, X] = double[pt.clamp(pt.cast("int32", Y * SCALE), 0, 9), X]
+    p = pt.Pipeline(out, (4, IMG.shape[1])).with_schedule(pt.Schedule(pt.on("double").compute_root()))
+    few = PHOTO[: int(3 * scale) + 1]
+    checked = p.with_options(debug=True)
+    np.testing.assert_array_equal(checked(img=few, scale=scale), p.reference(img=few, scale=scale))
+
+
+def test_a_clamp_of_few_rows_to_those_of_the_picture() -> None:
+    """How many rows there are depends on a float; those that are copied are in the picture all the same."""
+    out = pt.Func("out")
+    out[Y, X] = pt.edge(IMG)[Y + 2, X]
+    rows = pt.clamp(pt.cast("int32", pt.sqrt(SCALE)), 0, 9)
+    copied = pt.Schedule(pt.on("img").copy_in("img_edge", "copied", "row", "column"), pt.on("copied").compute_root())
+    p = pt.Pipeline(out, (rows, IMG.shape[1])).with_schedule(copied)
+    checked = p.with_options(debug=True)
+    np.testing.assert_array_equal(checked(img=PHOTO[:8], scale=81.0), p.reference(img=PHOTO[:8], scale=81.0))
+
+
 def test_memory_where_conditions_may_leave_nothing() -> None:
     """It is for the rows that are read, not for those that an int32 could name."""
     double, across, out = pt.Func("double"), pt.Func("across"), pt.Func("out")
@@ -93,13 +116,14 @@ def test_memory_where_conditions_may_leave_nothing() -> None:
     np.testing.assert_array_equal(p(img=PHOTO), p.reference(img=PHOTO))
 
 
+@pytest.mark.parametrize(("t", "shift"), [("int32", 29), ("uint64", 61)])
 @pytest.mark.parametrize("site", ["root", "y", "x"])
-def test_a_quotient_by_nothing_in_one_iteration(site: str) -> None:
+def test_a_quotient_by_nothing_in_one_iteration(site: str, t: str, shift: int) -> None:
     """Of all rows, k >> y may be anything that a uint8 is; of one row, it is a number, which may be 0."""
     k, double, out = pt.Param("k", "uint8"), pt.Func("double"), pt.Func("out")
     double[Y] = Y * 2
-    place = pt.cast("int32", pt.cast("float32", IMG[Y, X]) / pt.cast("float32", k >> pt.cast("uint8", Y))) >> 29
-    out[Y, X] = double[place + Y]
+    quotient = pt.cast("float32", IMG[Y, X]) / pt.cast("float32", k >> pt.cast("uint8", Y))
+    out[Y, X] = double[pt.cast("int32", pt.cast(t, quotient) >> shift) + Y]
     at = pt.on("double").compute_root() if site == "root" else pt.on("double").compute_at("out", site)
     p = pt.Pipeline(out, strict=True).with_schedule(pt.Schedule(pt.on("out"), at))
     few = PHOTO[:3]

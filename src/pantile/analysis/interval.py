@@ -293,8 +293,6 @@ class Evaluator:
         if rule is None:
             return type_range(e.dtype)
         result = rule(*[self.known(a) for a in e.args])
-        if e.op in ("min", "max"):
-            result = _few_places(result)
         if e.dtype is INDEX:
             return result
         return _wrapped(result, e.dtype) if e.op in _MAY_WRAP else _held(result, e.dtype)
@@ -321,7 +319,6 @@ class Evaluator:
 
 
 _FARTHEST = 1 << 40
-_FEW = 64  # places
 _MAY_WRAP = {"add", "sub", "neg", "mul", "floordiv", "abs", "shl"}
 
 
@@ -396,19 +393,6 @@ def _numbers(r: Interval) -> tuple[float | None, float | None]:
     return bound(r.low, -1), bound(r.high, 1)
 
 
-def _few_places(r: Interval) -> Interval:
-    """A clamp of floats to a few numbers, such as tiles of a picture, is any of these: ends that code would have to
-    compute, for all that is computed for them in turn, spare too little."""
-    if not r.bounded or not (_computes_floats(r.low) or _computes_floats(r.high)):
-        return r
-    low, high = _numbers(r)
-    return Interval(low, high) if low is not None and high is not None and high - low < _FEW else r
-
-
-def _computes_floats(end: Scalar) -> bool:
-    return isinstance(end, Expr) and has_floats(end)
-
-
 def _near(r: Interval) -> Interval:
     """Data as an index. Beyond what memory has, ends are as good as unknown, and arithmetic on them might overflow; one
     number is a param of a call, whose arithmetic is checked."""
@@ -428,6 +412,8 @@ def _in_order(e: Cast, r: Interval, found: Interval) -> Interval:
     """The range of floats as integers; all of the type where ends that code computes are no numbers."""
     if not isinstance(r.low, Expr) or not found.bounded or not any(map(may_divide_by_zero, walk(e.value))):
         return found
+    if e.dtype is UINT64:  # an index has not all of its numbers
+        return type_range(e.dtype)
     limits = (found.low, e.dtype.min), (found.high, e.dtype.max)
     return Interval(*(build.select(r.low <= r.high, build.expr(end, INDEX), most) for end, most in limits))
 
@@ -622,11 +608,8 @@ def _step(e: Expr, at: Mapping[int, int]) -> tuple[Callable[..., Interval], tupl
         return Interval.point(int(e.value))
     if isinstance(e, Var):
         return e.name
-    if isinstance(e, Op) and e.op in _OPS and e.op not in ("min", "max"):
-        return _OPS[e.op], tuple(at[id(c)] for c in e.args)
     if isinstance(e, Op) and e.op in _OPS:
-        rule = _OPS[e.op]
-        return lambda *parts: _few_places(rule(*parts)), tuple(at[id(c)] for c in e.args)
+        return _OPS[e.op], tuple(at[id(c)] for c in e.args)
     return None
 
 
