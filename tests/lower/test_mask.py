@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,67 @@ def test_a_condition_on_data_is_tested_inside_of_the_loop_that_is_guarded(target
     p = p.with_schedule(pt.Schedule(guarded, pt.on("doubled").compute_root()))
     given = np.arange(n, dtype=np.int32)
     np.testing.assert_array_equal(p(row=given), p.reference(row=given))
+
+
+VECTORS = pt.on("out").update(0).vectorize("x", 8)
+TILES = pt.on("out").split("x", "xo", "xi", 16).update(0).split("x", "xo", "xi", 16).vectorize("xi", 8).unroll("r.0")
+
+
+def assert_right_where_no_lane_is_wanted(
+    domain: Callable[[pt.Expr], pt.RDom], shape: Callable[[pt.Expr], pt.Expr | int], n: int, *schedule: StageSchedule
+) -> None:
+    """All lanes of a vector read a stage at one place, where a condition holds for some lanes, or for none."""
+    row = pt.Input("row", "int32", ndim=1)
+    doubled, out, r = pt.Func("doubled"), pt.Func("out"), domain(row.shape[0])
+    doubled[x] = 2 * row[x]
+    out[x] = 0
+    out[x] += doubled[r[0]]
+    p = pt.Pipeline(out, shape=(shape(row.shape[0]),), debug=True).with_schedule(pt.Schedule(*schedule))
+    given = np.arange(1, n + 1, dtype=np.int32)
+    np.testing.assert_array_equal(p(row=given), p.reference(row=given))
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [(VECTORS.reorder("x", "r.0", "x_v"), pt.on("doubled").compute_root()),
+     (VECTORS.reorder("r.0", "x", "x_v"), pt.on("doubled").compute_root()),
+     (TILES, pt.on("doubled").compute_at("out", "xo"))],
+    ids=["inside", "outside", "in tiles"],
+)  # fmt: skip
+@pytest.mark.parametrize("n", [3, 6])
+def test_one_place_for_lanes_none_of_which_may_be_wanted(schedule: tuple[StageSchedule, ...], n: int) -> None:
+    """Each of the two comparisons holds for a lane of a vector, and in a short row, both hold for none."""
+    assert_right_where_no_lane_is_wanted(
+        lambda extent: pt.RDom((0, 3)).where((x >= 4) & (x < extent - 1)), lambda _: 8, n, *schedule
+    )
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [(VECTORS.unroll("r.0"), pt.on("doubled").compute_root()), (TILES, pt.on("doubled").compute_at("out", "xo"))],
+    ids=["at root", "in tiles"],
+)
+@pytest.mark.parametrize("shape", [lambda _: 8, lambda extent: extent + 2], ids=["a number", "an extent"])
+def test_one_place_that_no_lane_wants(
+    schedule: tuple[StageSchedule, ...], shape: Callable[[pt.Expr], pt.Expr | int]
+) -> None:
+    """What the first iterations of the reduction would read is not computed: their condition holds for no lane."""
+    r = pt.RDom((-3, 9))
+    assert_right_where_no_lane_is_wanted(lambda _: r.where(x + r[0] >= 7), shape, 6, *schedule)
+
+
+@pytest.mark.parametrize("site", ["y", "xo"])
+@pytest.mark.parametrize("factor", [4, 8])
+def test_several_values_in_lanes_that_are_not_all_wanted(site: str, factor: int) -> None:
+    """No lane wants the places before the row, in any iteration."""
+    row, r = pt.Input("row", "int32", ndim=1), pt.RDom((-3, 9))
+    doubled, out, domain = pt.Func("doubled"), pt.Func("out"), r.where((x + r[0] >= 7 + y) & (r[0] <= y + 3))
+    doubled[x] = 2 * row[x]
+    out[y, x] = (0, 0)
+    out[y, x] = (out[y, x][0] + doubled[domain[0]], out[y, x][1] - doubled[domain[0]] + x)
+    tiles = pt.on("out").update(0).split("x", "xo", "xi", 16).vectorize("xi", factor).unroll("r.0")
+    schedule = pt.Schedule(tiles, pt.on("doubled").compute_at("out", site))
+    p = pt.Pipeline(out, shape=(4, row.shape[0] + 2), debug=True).with_schedule(schedule)
+    given = np.arange(1, 7, dtype=np.int32)
+    for computed, expected in zip(p(row=given), p.reference(row=given), strict=True):
+        np.testing.assert_array_equal(computed, expected)

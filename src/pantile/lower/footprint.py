@@ -11,7 +11,7 @@ from ..expr.nodes import COMPARISON, Expr, Op
 from ..expr.types import INDEX
 from ..expr.visit import conjuncts, depends, loaded, same, walk
 from ..graph.nodes import Stage
-from ..ir.nodes import For, If, Let, Produce, Stmt
+from ..ir.nodes import Block, For, If, Let, Produce, Stmt, Store
 from ..ir.visit import children, expressions
 from .contents import Contents
 from .coverage import Coverage, Covered
@@ -182,14 +182,23 @@ def read_when(
 
 
 def read_if(s: Stmt, buffers: tuple[str, ...], counts: Callable[[Expr], bool], contents: Contents) -> bool:
-    """Whether a statement reads some buffers only where a condition holds that counts."""
+    """Whether a statement reads some buffers only where a condition holds that counts, or in lanes of a vector: its box
+    has what the other lanes would read, so that extents are constants."""
     if contents.loaded(s).isdisjoint(buffers):
         return False
     _, s = contents.leading_to(s, buffers)
-    if isinstance(s, If) and _compares(s.condition, counts):
+    if isinstance(s, If) and _compares(s.condition, counts) or _is_masked(s):
         return True
     chosen = any(_chosen(e, buffers, counts, contents) for e in expressions(s))
     return chosen or any(read_if(c, buffers, counts, contents) for c in children(s))
+
+
+def _is_masked(s: Stmt) -> bool:
+    """Whether what a statement stores, or what a let of data is for, is stored in some lanes only."""
+    while isinstance(s, Let) and s.value.dtype is not INDEX:
+        s = s.body
+    stores = s.stmts if isinstance(s, Block) else (s,)
+    return any(isinstance(c, Store) and c.mask is not None for c in stores)
 
 
 def _chosen(e: Expr, buffers: tuple[str, ...], counts: Callable[[Expr], bool], contents: Contents) -> bool:

@@ -45,20 +45,25 @@ def mask_loads(e: Expr, scope: Scope, inputs: Mapping[str, InputInfo], facts: Fa
     return masker.visit(e, masker.start)
 
 
-def mask_lanes(e: Expr, scope: Scope, inputs: Mapping[str, InputInfo], facts: Facts, mask: Expr, own: Stage,
-               by_lane: Callable[[Expr], bool]) -> Expr:  # fmt: skip
+def mask_lanes(e: Expr, scope: Scope, inputs: Mapping[str, InputInfo], facts: Facts,
+               missing: Callable[[str], bool], has_points: Callable[[Expr], bool], inside: Callable[[str], bool],
+               mask: Expr, own: Stage, by_lane: Callable[[Expr], bool]) -> Expr:  # fmt: skip
     """The expression for lanes that are not all wanted: what the others would read need not be there.
 
-    An input may certainly have it all the same, and a stage has what itself accumulates.
+    An input may certainly have it all the same, and a stage has what itself accumulates. What all lanes read at one
+    place is there if it would be without the condition, even where no lane is wanted.
     """
-    masker = _Masker(scope, inputs, facts)
+    masker = _Masker(scope, inputs, facts, missing, has_points, inside)
+    wanted = masker.branch(masker.start, mask, True, e)
 
     def change(load: Expr) -> Expr | None:
         if not isinstance(load, Load) or load.buffer in own.buffers or masker.holds(load):
             return None
-        if load.buffer not in inputs and not any(by_lane(i) for i in load.indices):
+        is_one = load.buffer not in inputs and not any(by_lane(i) for i in load.indices)
+        needed = masker.where_taken(load, wanted) if is_one and masker.safe(load, wanted) else mask
+        if needed is None:
             return None
-        both = mask if load.mask is None else binary("and", mask, load.mask)
+        both = needed if load.mask is None else binary("and", needed, load.mask)
         return Load(load.dtype, load.lanes, load.buffer, load.indices, both)
 
     return transform(e, change)

@@ -52,7 +52,11 @@ def point(
     if mask is not None:
         known = {n: Interval(*(substitute(e, here.values) for e in (r.low, r.high))) for n, r in scope.items()}
         by_lane = functools.partial(depends, wanted=lanes)
-        values = [mask_lanes(v, known, graph.input, here.facts, mask, loops.stage, by_lane) for v in values]
+        values = [
+            mask_lanes(v, known, graph.input, here.facts, is_missing, here.has_points, is_inside, mask, loops.stage,
+                       by_lane)
+            for v in values
+        ]  # fmt: skip
     body = _stores(loops, indices, values, mask, manner)
     guards = list(loops.guards)
     if condition is not None and mask is None:
