@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import pantile as pt
@@ -112,6 +112,20 @@ def test_bounds_as_expressions_hold(e: Expr, box: Box) -> None:
     low, high = (value(v, ends) if isinstance(v, Expr) else v for v in (found.low, found.high))
     for at in points(box):
         assert holds(Interval(low, high), value(e, at)), (at, low, high)
+
+
+@cases(300)
+@given(indices(COORDINATES), boxes(NAMES))
+def test_bounds_as_expressions_are_within_those_of_numbers(e: Expr, box: Box) -> None:
+    """Code, which has expressions, computes no more of a stage than the check of a call, which has numbers, looks at.
+    Remainders and masks of less than a period are narrower in numbers."""
+    assume(not any(isinstance(n, Op) and n.op in ("mod", "and") for n in walk(e)))
+    scope = {n: Interval(var(f"{n}.low"), var(f"{n}.high")) for n in NAMES}
+    ends = {f"{n}.{end}": v for n in NAMES for end, v in zip(("low", "high"), box[n], strict=True)}
+    in_code, at_call = interval(e, scope), interval(e, scope_of(box))
+    low, high = (value(v, ends) if isinstance(v, Expr) else v for v in (in_code.low, in_code.high))
+    assert low is None or at_call.low is None or low >= at_call.low
+    assert high is None or at_call.high is None or high <= at_call.high
 
 
 @cases(100)

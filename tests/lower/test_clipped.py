@@ -151,3 +151,23 @@ def test_what_turned_out_to_be_a_constant_is_needed_by_nobody() -> None:
     a = np.ones((7, 8), np.float32)
     for found, wanted in zip(p(photo=a, k=0.5), p.reference(photo=a, k=0.5), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+PLACES: dict[str, tuple[int, Callable[[Expr], Expr]]] = {
+    "a quotient by a param": (5, lambda k: x // k),
+    "a quotient by a coordinate": (6, lambda k: 5 // (x // 5 + k)),
+    "a sum of bytes": (5, lambda k: pt.cast("int32", pt.cast("uint8", x + k - 1))),
+    "a product of bytes": (13, lambda k: pt.cast("int32", pt.cast("uint8", x + k - 1) * 3)),
+}
+
+
+@pytest.mark.parametrize(("extent", "place"), PLACES.values(), ids=PLACES)
+def test_what_is_known_of_places_when_a_call_is_made(extent: int, place: Callable[[Expr], Expr]) -> None:
+    """Code computes no more of a stage than what is known of the numbers of a call says."""
+    row, k, n = pt.Input("row", "int32", ndim=1), pt.Param("k", "int32"), pt.Param("n", "int32")
+    double, out = pt.Func("double"), pt.Func("out")
+    double[x] = row[x] * 2
+    out[x] = double[place(k)]
+    p = pt.Pipeline(out, (n,), debug=True).with_schedule(pt.Schedule(pt.on("double").compute_root()))
+    given = np.arange(extent, dtype=np.int32)
+    np.testing.assert_array_equal(p(row=given, k=1, n=5), p.reference(row=given, k=1, n=5))

@@ -347,10 +347,25 @@ def _constant(r: Interval) -> int | float | None:
 def _wrapped(r: Interval, t: DType) -> Interval:
     """Arithmetic on data wraps: keep the result where it fits, and the one number that a number wraps to."""
     if not (is_number(r.low) and is_number(r.high)):
-        return r if _fits(r, t) else type_range(t)
+        return r if _fits(r, t) else _wrapped_in_code(r, t)
     if t.min <= r.low and r.high <= t.max:
         return r
     return Interval.point(const(r.low, t).value) if r.low == r.high else type_range(t)
+
+
+def _wrapped_in_code(r: Interval, t: DType) -> Interval:
+    """Ends that are expressions are kept where they fit when code runs."""
+    whole = type_range(t)
+    if t is UINT64 or not r.bounded or not all(isinstance(end, Expr) or _is_index(end) for end in (r.low, r.high)):
+        return whole
+    low, high = (build.expr(end, INDEX) for end in (r.low, r.high))
+    one = Interval.point(build.cast(INDEX, build.cast(t, low)))
+    return _either(build.logical_and(low >= t.min, high <= t.max), r, _either(low == high, one, whole))
+
+
+def _is_index(end: Scalar) -> bool:
+    """Whether an end is a number that an index may have."""
+    return is_number(end) and INDEX.min <= end <= INDEX.max
 
 
 def _held(r: Interval, t: DType) -> Interval:
@@ -472,7 +487,19 @@ def _floordiv(a: Interval, b: Interval) -> Interval:
     if a.is_point and b.is_point:
         return Interval.point(a.low // b.low)
     # |a // b| <= |a| for |b| >= 1, and floor may add one below.
-    return _symmetric(a)
+    anything = _symmetric(a)
+    if not (a.bounded and b.bounded) or not (isinstance(b.low, Expr) or isinstance(b.high, Expr)):
+        return anything
+    low, high, by = (build.expr(end, INDEX) for end in (a.low, a.high, b.low))
+    exact = Interval(smin(low // by, high // by), smax(low // by, high // by))
+    return exact if b.is_point else _either(b.low == b.high, exact, anything)
+
+
+def _either(condition: Expr, a: Interval, b: Interval) -> Interval:
+    """One interval where a condition holds, another one elsewhere: code, which has expressions for ends, computes no
+    more of a stage than the check of a call looks at, which has numbers."""
+    ends = ((build.expr(x, INDEX), build.expr(y, INDEX)) for x, y in ((a.low, b.low), (a.high, b.high)))
+    return Interval(*(build.select(condition, x, y) for x, y in ends))
 
 
 def _symmetric(a: Interval) -> Interval:
