@@ -17,9 +17,10 @@ from .expr.nodes import Const, Expr
 from .expr.visit import variables
 from .graph.nodes import Graph
 from .ir.nodes import Strides
-from .runtime.arguments import LARGEST_STRIDE, LONGEST_ACCESS
+from .runtime.arguments import LARGEST_STRIDE
 from .schedule.plan import Nest, Plan, Split
 from .target.description import INDEX_BITS
+from .target.gpu import LONGEST_ACCESS
 
 _LARGEST = 1 << 14  # nobody would call inputs small that are smaller than this
 _LARGE_BLOCK = 32  # what is left over of a larger one is better not a loop of its own

@@ -35,7 +35,7 @@ def test_results(name: str) -> None:
     case.assert_agrees(inputs, found)
 
 
-@pytest.mark.parametrize("target", ["sm_70", "sm_80", "sm_90"])
+@pytest.mark.parametrize("target", ["sm_70", "sm_75", "sm_80", "sm_90"])
 @pytest.mark.parametrize("name", PTX)
 def test_ptx(name: str, target: str) -> None:
     text = APPS[name].build().asm(target)

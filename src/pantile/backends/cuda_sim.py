@@ -16,12 +16,13 @@ from ..expr.depth import on_deep_stack
 from ..expr.types import DType
 from ..ir.nodes import Program
 from ..lower.passes import Trace, gpu_kernels
-from ..runtime.arguments import LONGEST_ACCESS, alignment, element_strides
+from ..runtime.arguments import alignment, element_strides
 from ..runtime.arrays import NumpyArrays
 from ..runtime.launches import Plan, check_near, launches, scalars_of
 from ..simulator import Global, simulate
 from ..target import Target
 from ..target.description import INDEX_BITS
+from ..target.gpu import LONGEST_ACCESS
 from .backend import Values
 
 

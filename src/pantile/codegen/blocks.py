@@ -17,11 +17,12 @@ from ..errors import InternalError
 from ..expr.nodes import Const, Expr, Var
 from ..ir.nodes import Alloc, Barrier, Commit, For, Kernel, Stmt, Wait
 from ..ir.visit import walk
+from ..target.gpu import MOST_BLOCKS, REGISTERS, copies_asynchronously
 from ..target.kinds import Memory
 from .context import Context, Module
 from .entry import Frame, global_pointer
 from .function import Function
-from .memory import buffer_pointer, copies_asynchronously
+from .memory import buffer_pointer
 from .names import readable
 from .rounding import bfloat_from_bits
 
@@ -30,9 +31,7 @@ SHARED_MEMORY = f"{SHARED} = external addrspace(3) global [0 x i8], align 16\n"
 _THREAD = "#thread"
 _SHARED = "#shared"
 _COPIES = 8  # of the body of a thread loop that are written out
-_REGISTERS = 1 << 16  # of a multiprocessor
 _OF_A_THREAD = 128  # registers, where blocks take turns
-_BLOCKS = (1 << 31) - 1  # that a launch may have
 
 
 def begin_block(module: Module, kernel: Kernel, symbol: str, lows: Mapping[str, int]) -> Function:
@@ -56,7 +55,7 @@ def begin_block(module: Module, kernel: Kernel, symbol: str, lows: Mapping[str, 
         elif lows.get(v.name, -1) >= 0:
             fn.resolve(v.name, module.index)
             fn.entry[-1] += f", !range !{{{module.index} 0, {module.index} {v.dtype.min}}}"  # up to the largest
-    index = _number(module, fn, "ctaid", _BLOCKS)
+    index = _number(module, fn, "ctaid", MOST_BLOCKS)
     if isinstance(kernel.min, Var):
         index = fn.value(f"add nsw {module.index} {index}, {fn.resolve(kernel.min.name, module.index)}")
     fn.bind(kernel.var, index)
@@ -73,7 +72,7 @@ def _blocks_at_once(kernel: Kernel) -> int:
     if all(s.slots == 1 for s in allocations):
         return 1
     held = max([int_of(s.size) * s.dtype.bytes // 4 for s in allocations if s.memory is Memory.REGISTER], default=0)
-    return _REGISTERS // (_OF_A_THREAD * kernel.threads) if held <= _OF_A_THREAD * 3 // 4 else 1
+    return REGISTERS // (_OF_A_THREAD * kernel.threads) if held <= _OF_A_THREAD * 3 // 4 else 1
 
 
 def _generic(fn: Function, pointer: str, space: int) -> str:
@@ -94,13 +93,13 @@ def write_barrier(ctx: Context, s: Barrier) -> None:
 
 def write_commit(ctx: Context, s: Commit) -> None:
     """What was copied since the last one is a group."""
-    if copies_asynchronously(ctx.module.target):
+    if copies_asynchronously(ctx.module.target.cpu):
         ctx.fn.effect("call void @llvm.nvvm.cp.async.commit.group()")
 
 
 def write_wait(ctx: Context, s: Wait) -> None:
     """For groups; a barrier follows, behind which others see what they have copied."""
-    if copies_asynchronously(ctx.module.target):
+    if copies_asynchronously(ctx.module.target.cpu):
         ctx.fn.effect(f"call void @llvm.nvvm.cp.async.wait.group(i32 {s.groups})")
 
 

@@ -19,12 +19,11 @@ from ..expr.types import UINT8, DType
 from ..expr.visit import loaded, names
 from ..ir.atomic import combined
 from ..ir.nodes import Manner, Prefetch, Store
-from ..target import Target
+from ..target.gpu import LONGEST_ACCESS, copies_asynchronously
 from .checks import check_access
 from .context import Context
 from .gathers import places
 from .nesting import hidden
-from .places import LONGEST
 from .rounding import bfloat_bits, bfloat_from_bits
 from .strided import STRIDES, Affine, affine, split_offset
 from .types import integer, integer_type, mangled, memory_type, value_type
@@ -329,14 +328,9 @@ def write_store(ctx: Context, s: Store) -> None:
     ctx.fn.forget_loads(s.buffer)
 
 
-def copies_asynchronously(target: Target) -> bool:
-    """Whether memory is copied to that of a block without passing through registers: from sm_80 on."""
-    return int(target.cpu.removeprefix("sm_")[:2]) >= 80
-
-
 def _copy(ctx: Context, s: Store, e: Load) -> bool:
     """An asynchronous copy, of as many bytes at once as addresses are multiples of; False where these are too few."""
-    if not copies_asynchronously(ctx.module.target):
+    if not copies_asynchronously(ctx.module.target.cpu):
         return False
     t, lanes = e.dtype, e.lanes
     ends = ((s.buffer, s.indices[0]), (e.buffer, e.indices[0]))
@@ -347,7 +341,7 @@ def _copy(ctx: Context, s: Store, e: Load) -> bool:
     each = [_lane_addresses(ctx, b, i, lanes, a) for (b, i), a in zip(ends, found, strict=True)] if run == 1 else []
     places = [tuple(dense)] if run > 1 else list(zip(*each, strict=True))
     known = [_alignment(ctx, b, t, *p) for pair in places for (b, _), p in zip(ends, pair, strict=True)]
-    size = gcd(LONGEST, run * t.bytes, *known)
+    size = gcd(LONGEST_ACCESS, run * t.bytes, *known)
     if size < _LEAST_COPIED:
         return False
     for (to, there), (from_, here) in places:
@@ -355,7 +349,7 @@ def _copy(ctx: Context, s: Store, e: Load) -> bool:
             shared = _in_space(ctx, _pointer(ctx, s.buffer, t, to, there + k), 3)
             source = _in_space(ctx, _pointer(ctx, e.buffer, t, from_, here + k), 1)
             # The longest ones need not pass through the cache of the multiprocessor.
-            by = "cg" if size == LONGEST else "ca"
+            by = "cg" if size == LONGEST_ACCESS else "ca"
             ctx.fn.effect(f"call void @llvm.nvvm.cp.async.{by}.shared.global.{size}({shared}, {source})")
     ctx.fn.forget_loads(s.buffer)
     return True

@@ -20,10 +20,9 @@ from ..expr.nodes import Expr
 from ..expr.types import INDEX
 from ..ir.nodes import Alloc, Kernel, Launch, Let, Program, Store
 from ..ir.visit import walk, walk_program
+from ..target.gpu import LONGEST_ACCESS
 from ..target.kinds import Memory
 from .least import least
-
-LONGEST = 16  # bytes that a thread accesses at once
 
 
 @dataclass
@@ -83,7 +82,7 @@ class Places:
         if known is None:
             return element
         modulus, r = index
-        bytes_ = gcd(LONGEST, known, modulus * element, r * element)
+        bytes_ = gcd(LONGEST_ACCESS, known, modulus * element, r * element)
         return max(element, bytes_ & -bytes_)
 
 
@@ -92,7 +91,7 @@ def places_of(kernel: Kernel, program: Program, lows: dict[str, int]) -> Places:
     launches = [s for s in walk_program(program) if isinstance(s, Launch) and s.kernel == kernel.name]
     arrays, numbers = _alignments(program), _classes(program)
     alignments = {
-        b.name: gcd(LONGEST, *(arrays.get(launch.buffers[k], b.dtype.bytes) for launch in launches))
+        b.name: gcd(LONGEST_ACCESS, *(arrays.get(launch.buffers[k], b.dtype.bytes) for launch in launches))
         for k, b in enumerate(kernel.buffers)
     }
     classes = {
@@ -105,9 +104,9 @@ def places_of(kernel: Kernel, program: Program, lows: dict[str, int]) -> Places:
 
 def _alignments(program: Program) -> dict[str, int]:
     """Of arrays of the host part."""
-    found = {b.name: max(b.alignment, b.dtype.bytes) for b in program.buffers}
-    found.update({s.buffer: LONGEST for s in walk(program.body) if isinstance(s, Alloc) and s.memory is Memory.HEAP})
-    return found
+    arguments = {b.name: max(b.alignment, b.dtype.bytes) for b in program.buffers}
+    allocations = [s for s in walk(program.body) if isinstance(s, Alloc) and s.memory is Memory.HEAP]
+    return {**arguments, **{s.buffer: LONGEST_ACCESS for s in allocations}}
 
 
 def _classes(program: Program) -> dict[str, Class]:

@@ -12,6 +12,7 @@ from ..expr.nodes import Const, Expr, Op
 from ..expr.visit import Key, key
 from ..ir.nodes import Alloc, Barrier, Block, Commit, For, If, Launch, Let, Prefetch, Produce, Stmt, Store, Wait
 from ..ir.visit import walk
+from ..target.gpu import LONGEST_ACCESS
 from ..target.kinds import Kind, Memory
 from .blocks import int_of, shared_memory, write_barrier, write_commit, write_thread_loop, write_wait
 from .checks import bind_alloc_limits
@@ -23,7 +24,6 @@ from .memory import buffer_pointer, write_prefetch, write_store
 from .names import readable
 from .nesting import bind_cut, hidden
 from .parallel import SCRATCH, write_launch
-from .places import LONGEST
 from .rows import Row, Rows, begun
 from .strided import Groups
 from .types import memory_type
@@ -169,14 +169,14 @@ def _alloc(ctx: Context, s: Alloc) -> None:
 def _alloc_stack(ctx: Context, s: Alloc, size: str) -> None:
     ctx.fn.bind(buffer_pointer(s.buffer), ctx.fn.alloca(f"[{size} x {memory_type(s.dtype)}]", s.buffer))
     if ctx.threads:
-        ctx.places.alignments[s.buffer] = LONGEST
+        ctx.places.alignments[s.buffer] = LONGEST_ACCESS
     write_statement(ctx, s.body)
 
 
 def _alloc_shared(ctx: Context, s: Alloc, size: str) -> None:
     offset = 0 if s.offset is None else int_of(s.offset)
     ctx.fn.bind(buffer_pointer(s.buffer), shared_memory(ctx, offset))
-    ctx.places.alignments[s.buffer] = gcd(LONGEST, offset)
+    ctx.places.alignments[s.buffer] = gcd(LONGEST_ACCESS, offset)
     write_statement(ctx, s.body)
 
 

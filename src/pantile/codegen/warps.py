@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from ..expr.nodes import FromLane
 from ..expr.types import FLOAT32
+from ..target.gpu import WARP_SIZE
 from .context import Context
 from .types import integer_type, scalar_type, value_type
 from .vectors import gather, pick
 
-_WORD = 32
+_WORD = 32  # bits
 _ALL = -1  # threads
-_LAST = _WORD - 1
+_LAST = WARP_SIZE - 1
 
 
 def write_from_lane(ctx: Context, e: FromLane, value: str, lane: str) -> str:

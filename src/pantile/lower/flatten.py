@@ -22,8 +22,8 @@ from ..expr.visit import Key, key, loaded, transform
 from ..graph.nodes import Graph, Stage
 from ..ir import visit as ir
 from ..ir.nodes import Alloc, BufferArg, For, Let, Prefetch, Realize, Stmt, Store
-from ..schedule.limits import MOST_SHARED
 from ..schedule.plan import Plan
+from ..target.gpu import MOST_SHARED
 from ..target.kinds import Kind, Memory
 from .bounded import most
 from .footprint import step

@@ -30,12 +30,12 @@ from ..expr.visit import rebuild as rebuild_expr
 from ..ir.nodes import Alloc, CapturedBuffer, For, Kernel, Launch, Program, Stmt
 from ..ir.overlap import overlaps
 from ..ir.visit import children, expressions, rebuild, walk
+from ..target.gpu import LONGEST_ACCESS
 from ..target.kinds import Kind
 from .alike import Constant, Family, Reading, Spot, is_added, read, starts_at_zero
 from .names import of_loop
 
 _KERNELS = (Kind.PARALLEL, Kind.BLOCK)
-_LONGEST_ACCESS = 16  # bytes
 _SEVERAL = 3  # kernels that become one
 
 
@@ -44,7 +44,7 @@ def outline(program: Program, share: bool = True) -> Program:
     dtypes = {s.buffer: s.dtype for s in walk(program.body) if isinstance(s, Alloc)}
     dtypes.update({b.name: b.dtype for b in program.buffers})
     meeting = overlaps(program)
-    loose = {b.name: b.alignment for b in program.buffers if b.alignment < _LONGEST_ACCESS}
+    loose = {b.name: b.alignment for b in program.buffers if b.alignment < LONGEST_ACCESS}
     body, kernels = program.body, list[Kernel]()
     while True:
         loops = _innermost(body)

@@ -17,6 +17,7 @@ import numpy as np
 from ..dataclass import dataclass
 from ..errors import Location, UserError, UserTypeError, shown
 from ..expr.types import DType
+from ..target.gpu import LONGEST_ACCESS
 
 NDArray = np.ndarray[Any, np.dtype[Any]]
 LARGEST_COUNT = (1 << 31) - 1  # of elements, in 32 bits
@@ -163,11 +164,9 @@ def _check_layout(wanted: Array, a: AnyArray) -> None:
         raise UserError(f"{wanted.label} is given an array that reaches beyond what addresses can; {remedy}")
 
 
-LONGEST_ACCESS = 16  # bytes that a thread of a GPU moves at once; code does not care for larger alignments
-
-
 def alignment(a: AnyArray, address: int) -> int:
-    """Bytes that an array's address is a multiple of, and its strides besides those that code is specialized on."""
+    """Bytes that an array's address is a multiple of, and its strides besides those that code is specialized on.
+    Code does not care for more than a thread of a GPU moves at once."""
     steps = [s for s, n, known in zip(a.strides, a.shape, known_strides(a), strict=True) if known is None and n > 1]
     return math.gcd(LONGEST_ACCESS, address, *steps)
 

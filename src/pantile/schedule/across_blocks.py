@@ -21,6 +21,7 @@ from ..analysis.touched import Box
 from ..cached import cached_property
 from ..dataclass import dataclass
 from ..graph.nodes import Definition, Graph, Stage
+from ..target.gpu import WARP_SIZE
 from .associative import associative
 from .directives import StageSchedule, on
 from .nest import is_one_instruction
@@ -31,7 +32,7 @@ from .updates import accumulation, constant, is_independent, pure_dims
 
 BLOCKS, THREADS = 512, 256  # of a reduction
 GROUP = 16  # threads of a block whose results one of them combines
-PARTS = 32  # threads that combine what blocks have
+PARTS = WARP_SIZE  # threads that combine what blocks have
 MOST_RESULTS = 4096  # more than that keep a GPU busy with one thread each
 FEWEST_TERMS = 256  # of a result that is not one thread's
 TERMS = 4 * THREADS  # of a block at least, if it is known how many there are

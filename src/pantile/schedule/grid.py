@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..target.gpu import MOST_THREADS, WARP_SIZE
 from ..target.kinds import AT_ONCE, Kind, Memory
 from .directives import Directive
 from .draft import StageDraft
-from .limits import MOST_THREADS, WARP
 from .nest import LoopDraft, NestDraft
 from .placement import Placement
 from .plan import Site
@@ -80,9 +80,9 @@ def _check_lanes(s: StageDraft, nest: NestDraft, around: set[Kind]) -> None:
                   f"mark a loop around it .warp(...), or compute {s.stage.name} at one")  # fmt: skip
     if len(lanes) > 1:
         raise _no(s, lanes[1], f"the lanes of a warp share loop {lanes[0].name} already", "leave one of them serial")
-    if (lanes[0].extent or 1) > WARP:
-        raise _no(s, lanes[0], f"loop {lanes[0].name} has {lanes[0].extent} iterations, and a warp {WARP} lanes",
-                  f'split it, as in .split("{lanes[0].name}", "outer", "inner", {WARP}), and leave the outer one '
+    if (lanes[0].extent or 1) > WARP_SIZE:
+        raise _no(s, lanes[0], f"loop {lanes[0].name} has {lanes[0].extent} iterations, and a warp {WARP_SIZE} lanes",
+                  f'split it, as in .split("{lanes[0].name}", "outer", "inner", {WARP_SIZE}), and leave the outer one '
                   "serial, or to warps")  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def _check_threads(s: StageDraft, nest: NestDraft) -> None:
     threads = [x for x in nest.loops if x.kind in (Kind.THREAD, Kind.WARP)]
     if not threads or all(x.kind is not Kind.BLOCK for x in nest.loops):
         return
-    count = math.prod(x.extent or 1 for x in threads) * (WARP if threads[0].kind is Kind.WARP else 1)
+    count = math.prod(x.extent or 1 for x in threads) * (WARP_SIZE if threads[0].kind is Kind.WARP else 1)
     if count > MOST_THREADS:
         raise _no(s, threads[0], f"a block would have {count} threads, and a GPU has {MOST_THREADS} at most",
                   "split these loops further, and leave some of them serial")  # fmt: skip

@@ -29,10 +29,5 @@ MOST_CLONES = 256
 # Directives of one stage, and loops of one definition.
 MOST_DIRECTIVES = 1000
 MOST_LOOPS = 64
-# Threads of a block: what any GPU can run; and of a warp.
-MOST_THREADS = 1024
-WARP = 32
 # Iterations that something is computed ahead of its use: each takes as much memory again.
 FARTHEST_AHEAD = 8
-# Bytes of memory that the threads of a block share: what the largest GPU has. Others refuse more when code is loaded.
-MOST_SHARED = 227 << 10

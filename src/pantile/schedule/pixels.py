@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ..target.gpu import WARP_SIZE
 from .directives import StageSchedule
 from .names import fresh
 
-ROWS, COLUMNS = 8, 32  # of a block of a picture
+ROWS, COLUMNS = 8, WARP_SIZE  # of a block of a picture
 POINTS = 256  # of a block of a single row
 
 

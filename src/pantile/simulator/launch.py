@@ -12,6 +12,7 @@ from ..expr.types import INDEX, DType
 from ..ir.nodes import Alloc, Kernel, Store
 from ..ir.visit import walk
 from ..reference.floats import held, rounded
+from ..target.gpu import MOST_THREADS, WARP_SIZE
 from ..target.kinds import Memory
 from .active import Array
 from .counts import new_counts
@@ -19,11 +20,9 @@ from .expressions import Expressions
 from .global_memory import Global
 from .lot import Lot
 from .races import Accesses
-from .traffic import WARP
 
 _AT_ONCE = 1 << 16  # threads
 _SHARED_AT_ONCE = 1 << 23  # bytes
-MOST_THREADS = 1024
 
 
 def simulate(
@@ -31,7 +30,7 @@ def simulate(
 ) -> None:
     """Run a kernel on global memory, given what it captures, in its order. Raises a SimulationError where a GPU would
     do something that nobody can rely on."""
-    if kernel.threads % WARP or not 0 < kernel.threads <= MOST_THREADS:
+    if kernel.threads % WARP_SIZE or not 0 < kernel.threads <= MOST_THREADS:
         raise InternalError(f"kernel {kernel.name} has blocks of {kernel.threads} threads")
     launch = _Launch(kernel, scalars, buffers, blocks, index_bits)
     with np.errstate(all="ignore"):

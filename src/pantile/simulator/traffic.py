@@ -12,13 +12,10 @@ from collections import Counter
 
 import numpy as np
 
+from ..target.gpu import BANK_WIDTH, BANKS, LONGEST_ACCESS, SECTOR, WARP_SIZE
 from .active import Array
 from .touching import Access
 
-WARP = 32
-_SECTOR = 32  # bytes
-_BANKS, _WORD = 32, 4
-_LONGEST = 16  # bytes that a thread accesses at once
 _NOTHING = np.iinfo(np.int64).max
 
 
@@ -35,24 +32,23 @@ class Traffic:
 
     def of_global(self, kind: str, access: Access, size: int) -> None:
         for bytes_, width in _requests(access, 0, size):
-            warps = bytes_.reshape(-1, WARP)
+            warps = bytes_.reshape(-1, WARP_SIZE)
             active = warps != _NOTHING
             # The first and the last sector: an access is no longer than one.
             ends = np.concatenate([warps, np.where(active, warps + width - 1, _NOTHING)], axis=1)
             self.global_accesses[kind] += int(active.any(axis=1).sum())
-            self.global_sectors[kind] += int(_distinct(np.where(ends == _NOTHING, _NOTHING, ends // _SECTOR)).sum())
+            self.global_sectors[kind] += int(_distinct(np.where(ends == _NOTHING, _NOTHING, ends // SECTOR)).sum())
             self.global_bytes[kind] += int(active.sum()) * width
 
     def of_shared(self, kind: str, access: Access, offset: int, size: int) -> None:
         for bytes_, width in _requests(access, offset, size):
-            together = min(WARP, WARP * _WORD // width)
+            together = min(WARP_SIZE, WARP_SIZE * BANK_WIDTH // width)
             phases = bytes_.reshape(-1, together)
-            words = np.concatenate(
-                [np.where(phases == _NOTHING, _NOTHING, phases // _WORD + k) for k in range(max(1, width // _WORD))],
-                axis=1,
-            )
+            first = phases // BANK_WIDTH
+            later = range(max(1, width // BANK_WIDTH))
+            words = np.concatenate([np.where(phases == _NOTHING, _NOTHING, first + k) for k in later], axis=1)
             passes = _most_in_a_bank(words)
-            self.shared_accesses[kind] += int((bytes_.reshape(-1, WARP) != _NOTHING).any(axis=1).sum())
+            self.shared_accesses[kind] += int((bytes_.reshape(-1, WARP_SIZE) != _NOTHING).any(axis=1).sum())
             self.shared_passes[kind] += int(passes.sum())
             self.bank_conflicts[kind] += int(np.maximum(passes - 1, 0).sum())
 
@@ -66,7 +62,7 @@ def _requests(access: Access, offset: int, size: int) -> list[tuple[Array, int]]
         start = np.where(chosen, start, _NOTHING)
     if access.lanes == 1:
         return [(start, size)]
-    lanes = min(access.lanes, _LONGEST // size)
+    lanes = min(access.lanes, LONGEST_ACCESS // size)
     if access.lanes % lanes == 0 and access.mask is None and (np.diff(access.element, axis=2) == 1).all():
         return [(start[:, :, k], size * lanes) for k in range(0, access.lanes, lanes)]
     return [(start[:, :, k], size) for k in range(access.lanes)]
@@ -90,6 +86,6 @@ def _most_in_a_bank(words: Array) -> Array:
     """Of each row, the most different words that are in one bank."""
     ordered, new = _new_in_rows(words)
     row = np.broadcast_to(np.arange(len(words))[:, None], ordered.shape)
-    counts = np.bincount((row * _BANKS + ordered % _BANKS)[new], minlength=len(words) * _BANKS)
-    most: Array = counts.reshape(-1, _BANKS).max(axis=1)
+    counts = np.bincount((row * BANKS + ordered % BANKS)[new], minlength=len(words) * BANKS)
+    most: Array = counts.reshape(-1, BANKS).max(axis=1)
     return most

@@ -2,6 +2,7 @@
 
     kinds         of loops and of memory: those that schedules name, that plans and loop IR have
     description   the value: architecture, vectors, registers, cache line, indices, and which of those kinds it has
+    gpu           what all of NVIDIA's GPUs have in common
     known         this machine's, and others by name
 """
 

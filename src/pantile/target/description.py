@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..dataclass import dataclass
+from . import gpu
 from .kinds import CPU_LOOPS, CPU_MEMORIES, GPU_LOOPS, GPU_MEMORIES, Kind, Memory
 
 LINE = 64  # bytes
@@ -62,7 +63,7 @@ class Target:
     @property
     def native_bfloat(self) -> bool:
         """Whether bfloat16 arithmetic is."""
-        return self.has_blocks and int(self.cpu.removeprefix("sm_").rstrip("a")) >= _FIRST_WITH_BFLOATS
+        return self.has_blocks and gpu.computes_bfloats(self.cpu)
 
     @property
     def multiplies_by_lane(self) -> bool:
@@ -96,17 +97,13 @@ def cpu_target(
 
 
 CUDA, SIMULATED = "cuda", "cuda-sim"
-_LONGEST_ACCESS = 128  # bits that a thread loads or stores at once
-_GPU_REGISTERS = 255  # of a thread, 32 bits each
-_GPU_LINE = 128
-_FIRST_WITH_BFLOATS = 80
 
 
 def gpu_target(capability: str, architecture: str = CUDA) -> Target:
     """NVIDIA's GPUs by what LLVM calls them, such as sm_90. Indices have 32 bits."""
     return Target(
-        architecture, _LONGEST_ACCESS, _GPU_REGISTERS, _GPU_LINE, 32, GPU_LOOPS, GPU_MEMORIES, "nvptx64-nvidia-cuda",
-        capability,
+        architecture, 8 * gpu.LONGEST_ACCESS, gpu.MOST_REGISTERS, gpu.LINE, 32, GPU_LOOPS, GPU_MEMORIES,
+        "nvptx64-nvidia-cuda", capability,
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ CPUS = {
     "aarch64": llvm_target(f"aarch64-{_LINUX}", "neoverse-n1"),
     "riscv64": llvm_target(f"riscv64-{_LINUX}", "generic-rv64", "+m,+a,+f,+d,+c,+v,+zba,+zbb,+zfh,+zvfh"),
 }
-GPUS = {name: gpu_target(name) for name in ("sm_70", "sm_80", "sm_90")}
+GPUS = {name: gpu_target(name) for name in ("sm_70", "sm_75", "sm_80", "sm_90")}
 CUDA_GPU = "cuda"  # the GPU at hand, which only who runs code knows; here one that most others are as good as
 # Kernels of the last one run on any machine.
 NAMED = {**CPUS, CUDA_GPU: gpu_target("sm_80"), **GPUS, SIMULATED: gpu_target("sm_90", SIMULATED)}

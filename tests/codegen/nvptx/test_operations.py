@@ -66,7 +66,7 @@ def kernels_of(values: Sequence[Expr], t: DType) -> Program:
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("t", ALL, ids=str)
 def test_all_of_a_type(t: DType, strict: bool) -> None:
-    for cpu in GPUS if t is BFLOAT16 else ("sm_70", "sm_90"):
+    for cpu in GPUS if t is BFLOAT16 else ("sm_70", "sm_75", "sm_90"):
         text = ptx(all_of(t, 1), GPUS[cpu], strict=strict)
         assert "call" not in text
         assert ".local" not in text

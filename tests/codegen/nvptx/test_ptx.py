@@ -238,7 +238,8 @@ def test_products_and_sums_are_fused_unless_strict() -> None:
 
 @pytest.mark.parametrize(
     ("t", "cpu", "suffix", "computed"),
-    [(FLOAT16, "sm_70", "f16x2", "fma sub"), (FLOAT16, "sm_90", "f16x2", "fma sub min"),
+    [(FLOAT16, "sm_70", "f16x2", "fma sub"), (FLOAT16, "sm_75", "f16x2", "fma sub"),
+     (FLOAT16, "sm_90", "f16x2", "fma sub min"),
      (BFLOAT16, "sm_80", "bf16x2", "fma min"), (BFLOAT16, "sm_90", "bf16x2", "fma sub min")],
     ids=str,
 )  # fmt: skip
@@ -252,7 +253,7 @@ def test_floats_of_16_bits_are_computed_in_pairs(t: DType, cpu: str, suffix: str
     pairs = re.findall(rf"(\w+)(?:\.rn|\.NaN)?\.{suffix}", text)
     assert set(computed.split()) <= set(pairs)
     assert pairs.count("fma") >= lanes
-    if cpu != "sm_70":
+    if cpu >= "sm_80":
         assert not re.search(r"\.f32|\.b?f16\b", text)
 
 

@@ -8,7 +8,6 @@ from pantile.codegen.entry import entries
 from pantile.expr.nodes import Var, const
 from pantile.expr.types import BFLOAT16, FLOAT32, INDEX
 from pantile.ir.nodes import Block, CapturedBuffer, Kernel, Program
-from pantile.runtime.cuda.device import number_of
 from pantile.runtime.cuda.order import dependencies, places
 from pantile.runtime.cuda.parameters import Given, Parameters, Slot
 from pantile.runtime.launches import Allocation, LaunchOf, Plan
@@ -50,7 +49,3 @@ def test_only_what_changes_is_written() -> None:
     assert frames.change([0x1000, 0x2000, 0x4000], [0.5]) == {1}
     assert frames.change([0x1000, 0x2000, 0x4000], [-0.0]) == {0}
     assert frames.change([0x1000, 0x2000, 0x4000], [0.0]) == {0}
-
-
-def test_capabilities_are_numbers() -> None:
-    assert [number_of(s) for s in ("sm_75", "sm_90a", "sm_120")] == [(7, 5), (9, 0), (12, 0)]

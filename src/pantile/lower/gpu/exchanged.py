@@ -27,7 +27,7 @@ from ...expr.types import INDEX
 from ...expr.visit import conjuncts, depends, loaded, names, same, substitute
 from ...ir.nodes import For, If, Realize, Stmt, Store
 from ...ir.visit import block, walk
-from ...schedule.limits import WARP
+from ...target.gpu import WARP_SIZE
 from ...target.kinds import Kind
 from ..bounded import most
 from ..names import of_buffer, of_loop
@@ -63,7 +63,7 @@ class At:
     @property
     def all_lanes_work(self) -> bool:
         extent = None if self.loop is None else self.loop.extent
-        return isinstance(extent, Const) and int(extent.value) == WARP
+        return isinstance(extent, Const) and int(extent.value) == WARP_SIZE
 
     def inside(self, s: Stmt, scope: Scope) -> At:
         if isinstance(s, For) and s.kind is Kind.LANE:
@@ -202,7 +202,7 @@ class Exchanged:
         mine = Load(s.value.dtype, s.value.lanes, s.buffer, indices)
         made: list[Stmt] = [replace(s, indices=indices, value=self.kept(s.value, mine, at))]
         for far, name in self.distances.items():
-            lane = minimum(self.lane + far, const(WARP - 1, INDEX))
+            lane = minimum(self.lane + far, const(WARP_SIZE - 1, INDEX))
             made.append(Store(name, indices, FromLane(mine.dtype, mine.lanes, mine, lane)))
         return block(*made)
 

@@ -22,9 +22,9 @@ from ...expr.visit import Key, depends, key, names, transform, walk_loads
 from ...expr.visit import walk as walk_expr
 from ...ir.nodes import BufferArg, For, Let, Realize, Stmt, Store
 from ...ir.visit import children, expressions, map_exprs, walk
+from ...target.gpu import LONGEST_ACCESS
 from ...target.kinds import Kind, Memory
 
-_LONGEST = 16  # bytes that a thread accesses at once
 _DIVIDE = ("floordiv", "mod")
 _WRITTEN_OUT = (Kind.UNROLL, Kind.VECTOR)
 
@@ -131,8 +131,8 @@ class Starts(NamedTuple):
             return False
         stride = 1 if array is None else array.known_strides[use.dim] or self.multiples.get(array.stride(use.dim), 1)
         bytes_ = stride * use.bytes
-        known = gcd(_LONGEST, steady[0] * bytes_)
-        return gcd(_LONGEST, any_block[0] * bytes_) != known or (any_block[1] - steady[1]) * bytes_ % known != 0
+        known = gcd(LONGEST_ACCESS, steady[0] * bytes_)
+        return gcd(LONGEST_ACCESS, any_block[0] * bytes_) != known or (any_block[1] - steady[1]) * bytes_ % known != 0
 
 
 def _tells_more(divisor: int, any_block: Class, steady: Class) -> bool:

@@ -25,8 +25,8 @@ from ...expr.types import INDEX
 from ...graph.nodes import Graph
 from ...ir.nodes import Alloc, For, If, Let, Produce, Realize, Stmt, Store
 from ...ir.visit import children, expressions, rebuild, walk
-from ...schedule.limits import MOST_THREADS, WARP
 from ...schedule.plan import Plan
+from ...target.gpu import MOST_THREADS, WARP_SIZE
 from ...target.kinds import Kind, Memory
 from ..bounded import most
 from ..footprint import step
@@ -84,7 +84,7 @@ def _count(loops: Iterable[tuple[str, _Depths]], own: frozenset[str]) -> int:
     found = [(name in own, math.prod(n or _USUAL for n in depths)) for name, depths in loops]
     is_own = any(mine for mine, _ in found)
     points = max((points for mine, points in found if mine or not is_own), default=1)
-    return min(MOST_THREADS, -(-points // WARP) * WARP)
+    return min(MOST_THREADS, -(-points // WARP_SIZE) * WARP_SIZE)
 
 
 def _outermost(s: Stmt, scope: Scope) -> Iterator[tuple[str, _Depths]]:

@@ -33,8 +33,8 @@ from ...expr.visit import rebuild as rebuild_expr
 from ...ir.nodes import For, If, Let, Realize, Stmt, Store
 from ...ir.visit import expressions, rebuild
 from ...ir.visit import walk as statements
-from ...schedule.limits import WARP
 from ...schedule.updates import ASSOCIATIVE
+from ...target.gpu import WARP_SIZE
 from ...target.kinds import Kind, Memory
 from ..bounded import most
 from ..footprint import step
@@ -59,7 +59,7 @@ def _visit(s: Stmt, refuse: Refuse, named: Named, scope: Scope) -> Stmt:
         lane = of_loop(s.var, "lane")
         made = _Warp(lane, refuse, inner).made(named, scope) if is_last else _visit(inner, refuse, named, scope)
         if is_last:
-            made = For(lane, _ZERO, const(WARP, INDEX), Kind.THREAD, made)
+            made = For(lane, _ZERO, const(WARP_SIZE, INDEX), Kind.THREAD, made)
         return For(s.var, s.min, s.extent, Kind.THREAD, made)
     alone = _lanes_alone(s)
     if alone is not None:  # what whole blocks of a warp loop leave over, for one warp
@@ -181,11 +181,11 @@ class _Warp:
     def dissolved(self, s: For, at: At, body: Stmt) -> Stmt:
         extent = simplify(s.extent)
         largest = most(extent, at.scope)
-        if largest is None or largest > WARP:
+        if largest is None or largest > WARP_SIZE:
             stored = next((i.buffer for i in statements(body) if isinstance(i, Store)), "")
             found = "an unknown number of" if largest is None else str(largest)
-            raise self.refuse(stored, f"there are {found} iterations for {WARP} lanes")
-        number = self.lane if largest == WARP and isinstance(extent, Const) else minimum(self.lane, extent - 1)
+            raise self.refuse(stored, f"there are {found} iterations for {WARP_SIZE} lanes")
+        number = self.lane if largest == WARP_SIZE and isinstance(extent, Const) else minimum(self.lane, extent - 1)
         made: Stmt = Let(of_loop(s.var, "lane"), number, Let(s.var, s.min + var(of_loop(s.var, "lane")), body))
         return made if isinstance(extent, Const) else If(extent >= 1, made)
 
@@ -262,7 +262,7 @@ class _Warp:
         if not at.all_lanes_work:
             value = select(self.lane < at.loop.extent, value, neutral(operation, value.dtype))
         lets = [(self.fresh(s.buffer), value)]
-        distance = WARP // 2
+        distance = WARP_SIZE // 2
         while distance:
             mine = Var(value.dtype, 1, lets[-1][0])
             other = FromLane(value.dtype, 1, mine, op("xor", self.lane, const(distance, INDEX)))

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import UserError
-from ..arguments import LONGEST_ACCESS, AnyArray, Array, NDArray, alignment
+from ...target.gpu import LONGEST_ACCESS
+from ..arguments import AnyArray, Array, NDArray, alignment
 from ..arrays import New, NumpyArrays
 from ..given import as_array
 from ..outputs import Shape, as_output, check_apart, one_each

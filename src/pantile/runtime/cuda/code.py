@@ -20,13 +20,13 @@ from ...errors import PantileError, UserError
 from ...expr.depth import side_by_side
 from ...forks import Lock
 from ...ir.nodes import Program
+from ...target.gpu import SHARED_WITHOUT_OPT_IN
 from .. import cache
 from .device import Device
 from .driver import checked
 from .failures import failure, launch_failure
 
 _LOG = 8192  # bytes of what the driver says about PTX that it refuses
-_SHARED = 48 << 10  # bytes that a kernel may have without asking
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _handle(device: Device, module: Any, entry: Entry) -> Any:
             f"kernel {entry.kernel} has blocks of {entry.threads} threads, but with {registers} registers each "
             f"{device} runs up to {most}; give its blocks fewer threads"
         )
-    if entry.shared > _SHARED:
+    if entry.shared > SHARED_WITHOUT_OPT_IN:
         wanted = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         (error,) = cu.cuFuncSetAttribute(handle, wanted, entry.shared)
         if error:

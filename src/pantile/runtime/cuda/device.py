@@ -9,6 +9,7 @@ from ...cached import cached_property
 from ...errors import UserError
 from ...forks import Lock
 from ...target import named
+from ...target.gpu import compute_capability
 from ...target.known import CUDA_GPU
 from .driver import Missing, checked, driver
 
@@ -68,7 +69,7 @@ class Device:
 
     def check(self, capability: str) -> None:
         """Refuse code that is for newer GPUs."""
-        needed = number_of(capability)
+        needed = compute_capability(capability)
         if needed > self.capability:
             mine = "sm_{}{}".format(*self.capability)
             raise UserError(
@@ -114,12 +115,6 @@ def capability() -> str:
         return "sm_{}{}".format(*current().capability)
     except Missing:
         return named(CUDA_GPU).cpu
-
-
-def number_of(capability: str) -> tuple[int, int]:
-    """sm_90 and sm_90a as (9, 0)."""
-    digits = "".join(c for c in capability if c.isdigit())
-    return int(digits[:-1]), int(digits[-1])
 
 
 def driver_version() -> str:

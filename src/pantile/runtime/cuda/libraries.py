@@ -15,7 +15,8 @@ import numpy as np
 
 from ...errors import UserError, UserTypeError
 from ...expr.types import BFLOAT16, DType
-from ..arguments import LONGEST_ACCESS, Array
+from ...target.gpu import LONGEST_ACCESS
+from ..arguments import Array
 from ..given import not_an_array
 from ..outputs import Shape
 from ..tensors import check_tensor, is_tensor, plain_tensor

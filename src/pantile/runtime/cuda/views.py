@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...expr.types import DType
-from ..arguments import LONGEST_ACCESS, Array, NDArray
+from ...target.gpu import LONGEST_ACCESS
+from ..arguments import Array, NDArray
 from ..outputs import Shape
 from .device import Device
 from .driver import checked
