@@ -29,7 +29,7 @@ from .errors import UserError
 from .graph.known import with_extents
 from .graph.nodes import Graph, InputInfo
 from .graph.outputs import with_crops
-from .machine import Machine
+from .machine import Cpu
 from .price import Price, Sizes, price
 from .reference.stages import Stages
 from .runtime.arguments import (
@@ -307,7 +307,7 @@ class Calls:
         scalars = self._scalars(inputs, numbers)
         return count_work(graph or self.graph, self._shapes(scalars), scalars)
 
-    def price(self, given: Mapping[str, Any], machine: Machine, threads: int) -> Price:
+    def price(self, given: Mapping[str, Any], machine: Cpu, threads: int) -> Price:
         """What such a call takes on so many threads of a machine; a shape may stand for an array."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
         by, _ = self._checked_by(inputs, numbers, self._for(inputs))

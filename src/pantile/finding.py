@@ -13,11 +13,11 @@ from .asked import asked
 from .autoschedule import Found, Problem, Strategy
 from .calls import Calls
 from .compile import Options
-from .errors import UserTypeError, shown
+from .errors import UserError, UserTypeError, shown
 from .expr.garbage import rare_collections
 from .forks import Lock
 from .graph.nodes import Graph
-from .machine import Machine, detect
+from .machine import Cpu, Machine, detect
 from .progress import doing
 from .reused import reused
 from .schedule.schedule import Schedule
@@ -102,7 +102,7 @@ class Finding:
         return found
 
     @property
-    def for_machine(self) -> Machine:
+    def for_machine(self) -> Cpu:
         """What it is scheduled for: the machine that was given, or else this one."""
         return self.machine or _this_machine().for_target(self.calls.options.target)
 
@@ -131,15 +131,20 @@ def checked_estimates(estimates: Any) -> dict[str, Any] | None:
     return dict(estimates)
 
 
-def _this_machine() -> Machine:
+def _this_machine() -> Cpu:
     with doing("measuring this machine"):
         return detect()
 
 
-def _checked_machine(machine: Any) -> Machine | None:
-    if machine is not None and not isinstance(machine, Machine):
-        raise UserTypeError(
-            f"machine={shown(machine)} is not a machine; pass pt.machine.detect(), or one by name such as "
-            "pt.machine.named('i7-6700')"
+def _checked_machine(machine: Any) -> Cpu | None:
+    if machine is None or isinstance(machine, Cpu):
+        return machine
+    if isinstance(machine, Machine):
+        raise UserError(
+            f"machine={machine.name} is a GPU, and strategies schedule for CPUs; leave machine= out, and write "
+            "target='cuda' to run on a GPU"
         )
-    return machine
+    raise UserTypeError(
+        f"machine={shown(machine)} is not a machine; pass pt.machine.detect(), or one by name such as "
+        "pt.machine.named('i7-6700')"
+    )

@@ -104,7 +104,7 @@ def _fits(value: object, wanted: Any) -> bool:
 
 
 def _fit_all(values: tuple[object, ...], parts: tuple[Any, ...]) -> bool:
-    if parts[-1] is Ellipsis:
+    if parts[-1:] == (Ellipsis,):
         return len(values) > 0 and all(_fits(v, parts[0]) for v in values)
     return len(values) == len(parts) and all(map(_fits, values, parts))
 
@@ -138,10 +138,10 @@ def _kind(wanted: Any) -> str:
         return _kind(parts[0]) + "".join(str(rule) for rule in parts[1:] if isinstance(rule, Between))
     if origin in (Union, types.UnionType):
         return ", or ".join(map(_kind, parts))
-    if origin is tuple and parts[-1] is Ellipsis:
+    if origin is tuple and parts[-1:] == (Ellipsis,):
         return f"a tuple of at least one, each {_kind(parts[0])}"
     if origin is tuple:
-        return f"a tuple of {len(parts)}: {', '.join(map(_kind, parts))}"
+        return f"a tuple of {len(parts)}: {', '.join(map(_kind, parts))}" if parts else "()"
     return _KINDS.get(wanted) or f"pt.machine.{wanted.__name__}(...)"
 
 

@@ -19,7 +19,7 @@ from .errors import PantileError
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
 from .graph.nodes import Graph, InputInfo
-from .machine import Machine
+from .machine import Cpu
 from .price import Price, Sizes
 from .price.result import time
 from .runtime import cache
@@ -85,7 +85,7 @@ def _prices(larger: Sizes, scheduled: Scheduled, problem: Problem) -> Prices | N
     return here.seconds, min(plainly.seconds, (at_larger.seconds - starting_larger) * part + min(starting))
 
 
-def _starting(price: Price, machine: Machine) -> float:
+def _starting(price: Price, machine: Cpu) -> float:
     """Seconds that the call and its loops take to start, the latter on all threads at once."""
     call = machine.costs.call_s
     return call + (price.causes.starting - call) / machine.threads

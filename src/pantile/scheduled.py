@@ -16,7 +16,7 @@ from .compile import Options, compile_kernel, kernel_key, lowered, to_loops, to_
 from .graph.nodes import Graph
 from .ir.nodes import Program
 from .lower.fit import fit
-from .machine import Machine
+from .machine import Cpu
 from .price import Price, Sizes, price_plan
 from .progress import doing
 from .runtime import kernels
@@ -73,7 +73,7 @@ class Scheduled:
             self._kernels[variant] = self._compiled(variant)
         return self._kernels[variant]
 
-    def price(self, sizes: Sizes, machine: Machine) -> Price:
+    def price(self, sizes: Sizes, machine: Cpu) -> Price:
         """What a call of such sizes takes, with blocks cut down to arrays that are smaller than these."""
         extents = {name: int(n) for name, n in sizes.scalars.items() if name in self.variants.extents}
         plan = fit(self._resolved, self._plan, self.variants.of((), extents).facts())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pantile as pt
 from pantile.autoschedule import STRATEGIES, Problem
-from pantile.machine import Cache, Machine, named
+from pantile.machine import Cache, Cpu, named
 
 HASWELL = named("haswell-e5-2630-v3")
 ORDINARY = named("neoverse-n1")
@@ -19,7 +19,7 @@ TINY = replace(
 MODELS = sorted(name for name in STRATEGIES if not name.endswith("tuned"))
 
 
-def problem_of(pipeline: pt.Pipeline, machine: Machine = HASWELL, **arguments: Any) -> Problem:
+def problem_of(pipeline: pt.Pipeline, machine: Cpu = HASWELL, **arguments: Any) -> Problem:
     """What a strategy gets for a pipeline called with such shapes and params."""
     shapes, scalars = pipeline._calls.sizes(arguments)
     return Problem(pipeline.graph, shapes, scalars, machine, pipeline.options.strict)

@@ -10,7 +10,7 @@ import pytest
 
 import pantile as pt
 from pantile.autoschedule import STRATEGIES, Problem, Strategy
-from pantile.machine import Cache, Issue, Machine
+from pantile.machine import Cache, Cpu, Issue
 
 from ..odd_values import ODD, assert_made_or_refused
 
@@ -33,7 +33,7 @@ def pipeline(**options: Any) -> pt.Pipeline:
 GRAPH = pipeline().graph
 
 
-def assert_finds(strategy: Strategy, machine: Machine) -> None:
+def assert_finds(strategy: Strategy, machine: Cpu) -> None:
     """Find a schedule, and let its legality be checked."""
     scalars = {"img.shape.0": 31, "img.shape.1": 41}
     found = strategy.find(Problem(GRAPH, {"product": (30, 40)}, scalars, machine, measure=lambda _: 1.0))
@@ -68,28 +68,28 @@ def test_a_replaced_parameter_is_checked(strategy: Callable[..., Strategy]) -> N
         assert made(lambda field=field: replace(usual, **{field.name: object()})) is None
 
 
-def of_machine(name: str, value: object) -> Machine:
+def of_machine(name: str, value: object) -> Cpu:
     return replace(MACHINE, **{name: value})
 
 
-def of_issue(name: str, value: object) -> Machine:
+def of_issue(name: str, value: object) -> Cpu:
     return replace(MACHINE, issue=replace(MACHINE.issue, **{name: value}))
 
 
-def of_l1(name: str, value: object) -> Machine:
+def of_l1(name: str, value: object) -> Cpu:
     return replace(MACHINE, caches=(replace(MACHINE.l1, **{name: value}), *MACHINE.caches[1:]))
 
 
-def of_l2(name: str, value: object) -> Machine:
+def of_l2(name: str, value: object) -> Cpu:
     return replace(MACHINE, caches=(MACHINE.l1, replace(MACHINE.l2, **{name: value}), *MACHINE.caches[2:]))
 
 
-KINDS = ((of_machine, Machine), (of_issue, Issue), (of_l1, Cache), (of_l2, Cache))
+KINDS = ((of_machine, Cpu), (of_issue, Issue), (of_l1, Cache), (of_l2, Cache))
 FIELDS = [pytest.param(make, f.name, id=f"{make.__name__}.{f.name}") for make, kind in KINDS for f in fields(kind)]
 
 
 @pytest.mark.parametrize(("make", "name"), FIELDS)
-def test_of_a_machine(make: Callable[[str, object], Machine], name: str) -> None:
+def test_of_a_machine(make: Callable[[str, object], Cpu], name: str) -> None:
     for value in ODD:
         machine = made(lambda value=value: make(name, value))
         for strategy in UNTUNED if machine is not None else ():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pantile as pt
+from pantile.simulator import occupancy
 
 from .cases import Case, Cases, assert_refused
 from .pipelines import func, picture, pipeline
@@ -29,6 +30,11 @@ def estimates_without_names() -> object:
 @must_fail("machine='i7-6700' is not a machine; pass pt.machine.detect")
 def machine_of_no_kind() -> object:
     return pt.Pipeline(func(), (3, 3), machine="i7-6700")  # type: ignore[arg-type]
+
+
+@must_fail("machine=H200 is a GPU, and strategies schedule for CPUs; leave machine= out, and write target='cuda'")
+def machine_that_is_a_gpu() -> object:
+    return pt.Pipeline(func(), (3, 3), machine=pt.machine.named("H200"))
 
 
 @must_fail("'pentium' is not a machine that is known by name; use one of haswell-e5-2630-v3, ")
@@ -66,22 +72,40 @@ def no_candidates() -> object:
     return pt.autoschedule.PostTile(candidates=())
 
 
-@must_fail(r"Machine\(cores=0\): pass an integer of 1 to 1048576$")
+@must_fail(r"Cpu\(cores=0\): pass an integer of 1 to 1048576$")
 def machine_without_cores() -> object:
     return replace(pt.machine.named("i7-6700"), cores=0)
 
 
-@must_fail(r"Machine\(vector_bits=100\): choose one of 32, 64, 128, 256, 512, 1024, 2048$")
+@must_fail(r"Cpu\(vector_bits=100\): choose one of 32, 64, 128, 256, 512, 1024, 2048$")
 def vectors_of_no_width() -> object:
     return replace(pt.machine.named("i7-6700"), vector_bits=100)
 
 
-@must_fail(r"Machine\(issue=2\): pass pt.machine.Issue\(...\)$")
+@must_fail(r"Gpu\(multiprocessors=0\): pass an integer of 1 to 2147483647$")
+def gpu_without_multiprocessors() -> object:
+    return replace(pt.machine.named("H200"), multiprocessors=0)
+
+
+@must_fail(
+    r"Multiprocessor\(matrix_instructions=5\): pass a tuple of at least one, each pt.machine.MatrixInstruction\(...\), "
+    r"or \(\)$"
+)
+def matrix_instructions_of_no_kind() -> object:
+    return replace(pt.machine.named("H200").multiprocessor, matrix_instructions=5)  # type: ignore[arg-type]
+
+
+@must_fail("nothing is known of compute capability 2.0; known are 3.2, 3.5, 3.7, 5.0, .* 10.3, 12.0$")
+def unknown_compute_capability() -> object:
+    return occupancy(128, 0, 32, "sm_20")
+
+
+@must_fail(r"Cpu\(issue=2\): pass pt.machine.Issue\(...\)$")
 def machine_without_units() -> object:
     return replace(pt.machine.named("i7-6700"), issue=2)
 
 
-@must_fail(r"Machine\(caches=...\): a cache has less than 1e-09 bytes a second; pass what it has$")
+@must_fail(r"Cpu\(caches=...\): a cache has less than 1e-09 bytes a second; pass what it has$")
 def cache_without_bandwidth() -> object:
     return replace(pt.machine.named("i7-6700"), caches=(pt.machine.Cache(32768, 64, 8, 1, 0.0),))
 

@@ -12,7 +12,7 @@ import pytest
 
 from pantile.bench.machine import describe
 from pantile.errors import shown
-from pantile.machine import Cache, Issue, Machine, detect, host, measure, quiet
+from pantile.machine import Cache, Cpu, Issue, detect, host, measure, quiet
 from pantile.machine.measure import Rates
 
 from ..odd_values import ODD
@@ -117,7 +117,7 @@ def test_a_directory_that_cannot_be_written(system: Path, monkeypatch: pytest.Mo
     assert detect().ghz == 2.0
 
 
-def again() -> Machine:
+def again() -> Cpu:
     """What another process would find."""
     detect.cache_clear()
     return detect()

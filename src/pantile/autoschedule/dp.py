@@ -24,7 +24,7 @@ from dataclasses import asdict, replace
 from typing import Annotated, ClassVar
 
 from ..dataclass import dataclass
-from ..machine.description import Machine
+from ..machine.description import Cpu
 from ..parameters import Count, OneOf, Weight
 from .common.legal import Part, legal
 from .common.streaming import streams
@@ -68,7 +68,7 @@ class Dp(Strategy):
     def find(self, problem: Problem) -> Found:
         return self._for(problem.machine)._find(problem)
 
-    def _for(self, machine: Machine) -> Dp:
+    def _for(self, machine: Cpu) -> Dp:
         """With the numbers of the machine where none were given."""
         weights, limits = weights_for(machine), limits_for(machine)
         chosen = {**asdict(weights), "innermost_tile_size": limits.innermost}
@@ -86,7 +86,7 @@ class Dp(Strategy):
         groups = [_left_of(g, left) for g in groups if g.output in left.graph.stage]
         return self._scheduled(problem, left, groups, inlined, grouping)
 
-    def _model(self, stages: Stages, machine: Machine) -> TileModel:
+    def _model(self, stages: Stages, machine: Cpu) -> TileModel:
         assert self.w1 is not None and self.w2 is not None and self.w3 is not None and self.w4 is not None
         assert self.innermost_tile_size is not None
         limits = replace(limits_for(machine), innermost=self.innermost_tile_size)

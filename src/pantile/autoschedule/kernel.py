@@ -22,7 +22,7 @@ import numpy as np
 from ..cached import cached_property
 from ..dataclass import dataclass
 from ..graph.nodes import Stage
-from ..machine.description import Machine
+from ..machine.description import Cpu
 from ..parameters import Amount, Weight
 from ..schedule.directives import StageSchedule, on
 from .common.inlining import inlining
@@ -71,7 +71,7 @@ class Kernel(Strategy):
             result.schedule, Report(self.name, problem.machine.name, parameters, groups, inlined, counts, remarks)
         )
 
-    def weights(self, machine: Machine) -> dict[str, float]:
+    def weights(self, machine: Cpu) -> dict[str, float]:
         """a2 and a3; what is None, from the machine."""
         beyond = machine.caches[2].bandwidth if len(machine.caches) > 2 else machine.core_bandwidth
         fastest = machine.l1.bandwidth

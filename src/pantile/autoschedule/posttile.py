@@ -31,7 +31,7 @@ import islpy as isl
 
 from ..analysis.polyhedra import Statement, box_set, simplified
 from ..dataclass import dataclass
-from ..machine.description import Machine
+from ..machine.description import Cpu
 from ..parameters import Amount, Count, Weight
 from .common.legal import legal
 from .common.tiles import Group, Style, scheduled
@@ -64,7 +64,7 @@ class PostTile(Strategy):
 
     most_stored: Weight | None = None  # bytes of intermediate values per tile; None: a core's part of L2
 
-    def limits(self, machine: Machine) -> Limits:
+    def limits(self, machine: Cpu) -> Limits:
         stored = machine.l2.per_core if self.most_stored is None else self.most_stored
         return Limits(self.most_recomputed, self.most_recomputed_of_one, stored)
 

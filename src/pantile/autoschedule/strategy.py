@@ -20,7 +20,7 @@ from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
-from ..machine.description import Machine
+from ..machine.description import Cpu
 from ..parameters import check_fields
 from ..price import Sizes
 from ..schedule.alone import Alone
@@ -43,7 +43,7 @@ class Problem:
     graph: Graph
     shapes: Mapping[str, tuple[int, ...]]  # of the outputs, by stage
     scalars: Mapping[str, Number]  # params by name, input extents as "img.shape.0"
-    machine: Machine
+    machine: Cpu
     strict: bool = False
     measure: Callable[[Schedule], float] | None = None  # seconds that a run takes here
 

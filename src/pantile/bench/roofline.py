@@ -29,7 +29,7 @@ class Bound:
 
 
 def bound(
-    pipeline: pt.Pipeline, arguments: Mapping[str, object], machine: pt.machine.Machine, threads: int
+    pipeline: pt.Pipeline, arguments: Mapping[str, object], machine: pt.machine.Cpu, threads: int
 ) -> Bound:
     """Of a call of the pipeline on so many threads."""
     work = pipeline.work(**arguments)

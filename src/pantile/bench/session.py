@@ -15,7 +15,7 @@ import pantile as pt
 
 from ..apps import App
 from ..apps.names import said
-from ..machine import Machine
+from ..machine import Cpu
 from ..machine.quiet import NOTICEABLE, busy_cores
 from ..tuned import NotTuned
 from .agreement import disagreement, inner
@@ -51,7 +51,7 @@ class Settings:
     memory: bool = False
     check: bool = False
     predict: bool = False
-    machine: Machine | None = None  # whose rates bound the times; None: no bound is told
+    machine: Cpu | None = None  # whose rates bound the times; None: no bound is told
     target: str = CPU
     systems: Mapping[str, Rival] = field(default_factory=lambda: RIVALS)  # that there are for this target
 

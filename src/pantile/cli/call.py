@@ -32,7 +32,7 @@ class Call:
             check(self.machine, pt.machine.NAMED, "machine")
 
     @property
-    def for_machine(self) -> pt.machine.Machine | None:
+    def for_machine(self) -> pt.machine.Cpu | None:
         """One of those that are described, or None for this one."""
         return None if self.machine is None else pt.machine.named(self.machine)
 

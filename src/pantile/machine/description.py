@@ -1,12 +1,14 @@
 """What schedulers and cost models know of a machine: a frozen value, detected (`detect`) or given by name (`named`).
 
-Rates are of one core that runs alone, unless they say otherwise; sizes are in bytes, bandwidths in bytes per second.
+A machine is a `Cpu`, or a `Gpu` (`gpu.py`). Rates of a CPU are of one core that runs alone, unless they say otherwise;
+sizes are in bytes, bandwidths in bytes per second.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..cached import cached_property
 from ..dataclass import dataclass, hashed_once
@@ -14,6 +16,9 @@ from ..errors import UserError
 from ..parameters import FASTEST, SLOWEST, Between, Bytes, Count, OneOf, Rate, check_fields
 from ..target.description import Target, cpu_target
 from .costs import USUAL, Costs
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Cores = Annotated[int, Between(1, 1 << 20)]
 
@@ -50,9 +55,22 @@ class Issue:
         check_fields(self)
 
 
+class Machine:
+    """A CPU or a GPU, each with its memory."""
+
+    name: str
+
+    def __new__(cls, *args: Any, **fields: Any) -> Self:
+        """A machine of the class. `Machine(...)` itself was the name of `Cpu(...)`, and still makes one."""
+        if cls is not Machine:
+            return super().__new__(cls)
+        warnings.warn("pt.machine.Machine(...) is now pt.machine.Cpu(...)", DeprecationWarning, stacklevel=2)
+        return super().__new__(Cpu)  # type: ignore[return-value]
+
+
 @hashed_once
 @dataclass(frozen=True)
-class Machine:
+class Cpu(Machine):
     """A CPU and its memory."""
 
     name: str
@@ -70,7 +88,7 @@ class Machine:
     def __post_init__(self) -> None:
         check_fields(self)
         if any(cache.bandwidth < SLOWEST for cache in self.caches):
-            raise UserError(f"Machine(caches=...): a cache has less than {SLOWEST:g} bytes a second; pass what it has")
+            raise UserError(f"Cpu(caches=...): a cache has less than {SLOWEST:g} bytes a second; pass what it has")
 
     @property
     def l1(self) -> Cache:
@@ -90,7 +108,7 @@ class Machine:
         """What schedules for it are made for."""
         return cpu_target(self.architecture, self.vector_bits, self.l1.line)
 
-    def for_target(self, target: Target) -> Machine:
+    def for_target(self, target: Target) -> Cpu:
         """A machine with these cores, caches and memory, and the instruction set of `target`."""
         mine = self.target
         if (mine.architecture, mine.vector_bits) == (target.architecture, target.vector_bits):

@@ -18,7 +18,7 @@ from ..errors import UserError
 from ..target import host
 from .calibration import calibrated
 from .costs import of_core
-from .description import Cache, Issue, Machine
+from .description import Cache, Cpu, Issue
 from .measure import Rates, measure
 
 CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
@@ -37,12 +37,12 @@ _USUAL_CACHES = (Cache(32 << 10, 64, 8, 1, 0.0), Cache(512 << 10, 64, 8, 1, 0.0)
 
 
 @functools.cache
-def detect() -> Machine:
+def detect() -> Cpu:
     """The machine at hand. It is measured when a user first asks, in a fraction of a second."""
     cores, caches = usable_cores(), data_caches() or _USUAL_CACHES
     bits = host().vector_bits
     rates = _rates(folder.directory(), caches, cores, bits)
-    return Machine(
+    return Cpu(
         name=cpu_name(),
         architecture=platform.machine(),
         cores=cores,
@@ -57,7 +57,7 @@ def detect() -> Machine:
     )
 
 
-def calibrate(told: Callable[[str], None] = lambda _: None) -> Machine:
+def calibrate(told: Callable[[str], None] = lambda _: None) -> Cpu:
     """Measure all of this machine's rates and costs anew, and keep them for other processes. It should be idle.
 
     `told` is called with what is being measured.

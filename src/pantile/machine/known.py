@@ -1,4 +1,4 @@
-"""Machines by name: those that the documents measure on, and two of today.
+"""Machines by name: CPUs that the documents measure on, and two of today; GPUs are in `gpus`.
 
 Sizes, ways, sharing and clocks are from the documents where they give them (cited by short name), else from the makers'
 specifications; issue rates from the makers' optimization guides; bandwidths of caches are what their ports or buses
@@ -7,14 +7,26 @@ carry, those of memory what its channels do at peak.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal, overload
+
 from ..errors import UserError, shown
+from ..forks import importing
 from .costs import of_core
-from .description import Cache, Issue, Machine
+from .description import Cache, Cpu, Issue, Machine
+
+if TYPE_CHECKING:
+    from .gpu import Gpu
+
+GpuName = Literal[
+    "K40", "GTX TITAN", "Tegra K1", "GTX 1080 Ti", "Quadro P6000", "Tesla V100", "Jetson AGX Xavier", "RTX 2070",
+    "RTX 2080 Ti", "A100", "H100", "H200",
+]  # fmt: skip
 
 _K, _M, _G = 1 << 10, 1 << 20, 1e9
 
 
-def _intel(name: str, cores: int, threads: int, ghz: float, l3: int, sockets: int, memory: float) -> Machine:
+def _intel(name: str, cores: int, threads: int, ghz: float, l3: int, sockets: int, memory: float) -> Cpu:
     """Haswell, Broadwell, Skylake (client): two 32-byte loads and one store per cycle, 64 bytes a cycle from L2."""
     per_socket = cores // sockets
     caches = (
@@ -23,7 +35,7 @@ def _intel(name: str, cores: int, threads: int, ghz: float, l3: int, sockets: in
         Cache(l3, 64, 20, per_socket, 16 * ghz * _G),
     )
     issue = Issue(fma=2, int=2, load=2, store=1)
-    return Machine(name, "x86_64", cores, threads, ghz, 256, issue, caches, min(12 * _G, memory), memory)
+    return Cpu(name, "x86_64", cores, threads, ghz, 256, issue, caches, min(12 * _G, memory), memory)
 
 
 NAMED = {
@@ -40,7 +52,7 @@ NAMED = {
         # post-tiling-fusion §V: "a 32-core, dual-socket workstation". Four channels of DDR4-2400 per socket.
         _intel("broadwell-e5-2683-v4", 32, 64, 2.1, 40 * _M, 2, 153 * _G),
         # polymage-plus §7.1; AMD 15h optimization guide: a pair of cores shares two 128-bit FMA units and its L2.
-        Machine(
+        Cpu(
             "opteron-6386-se", "x86_64", 16, 16, 1.4, 256, Issue(fma=0.5, int=0.5, load=1, store=0.5),
             (
                 Cache(16 * _K, 64, 4, 1, 32 * 1.4 * _G),
@@ -50,19 +62,19 @@ NAMED = {
             5 * _G, 25 * _G,
         ),
         # sioutas-thesis Tables 4.3 and 5.2: 512 KB of L2 per core, 2 MB in all. Arm Cortex-A15 TRM.
-        Machine(
+        Cpu(
             "cortex-a15", "armv7", 4, 4, 2.3, 128, Issue(fma=1, int=2, load=1, store=1),
             (Cache(32 * _K, 64, 2, 1, 16 * 2.3 * _G), Cache(2 * _M, 64, 16, 4, 8 * 2.3 * _G)),
             6 * _G, 15 * _G,
         ),
         # halide-autoscheduler §5.4: Tegra X1, "1.9 GHz, shared 2MB L2 cache". Arm Cortex-A57 optimization guide.
-        Machine(
+        Cpu(
             "cortex-a57", "aarch64", 4, 4, 1.9, 128, Issue(fma=2, int=2, load=1, store=1),
             (Cache(32 * _K, 64, 2, 1, 16 * 1.9 * _G), Cache(2 * _M, 64, 16, 4, 16 * 1.9 * _G)),
             8 * _G, 25 * _G,
         ),
         # AWS Graviton2: Arm Neoverse N1 optimization guide; eight channels of DDR4-3200.
-        Machine(
+        Cpu(
             "neoverse-n1", "aarch64", 64, 64, 2.5, 128, Issue(fma=2, int=2, load=2, store=1),
             (
                 Cache(64 * _K, 64, 4, 1, 32 * 2.5 * _G),
@@ -72,7 +84,7 @@ NAMED = {
             15 * _G, 204 * _G,
         ),
         # Intel Xeon Platinum 8480+ (Sapphire Rapids), one socket: 8 channels of DDR5-4800.
-        Machine(
+        Cpu(
             "sapphire-rapids-8480", "x86_64", 56, 112, 2.0, 512, Issue(fma=2, int=2, load=2, store=1),
             (
                 Cache(48 * _K, 64, 12, 1, 128 * 2.0 * _G),
@@ -85,8 +97,21 @@ NAMED = {
 }  # fmt: skip
 
 
+@overload
+def named(name: GpuName) -> Gpu: ...  # type: ignore[overload-overlap]
+
+
+@overload
+def named(name: str) -> Cpu: ...
+
+
 def named(name: str) -> Machine:
-    """A machine of `NAMED`."""
-    if not isinstance(name, str) or name not in NAMED:
-        raise UserError(f"{shown(name)} is not a machine that is known by name; use one of {', '.join(NAMED)}")
-    return NAMED[name]
+    """A CPU of `NAMED`, or a GPU of `GPUS`."""
+    if isinstance(name, str) and name in NAMED:
+        return NAMED[name]
+    with importing:
+        gpus: dict[str, Gpu] = import_module("pantile.machine.gpus").GPUS  # which few programs need
+    if not isinstance(name, str) or name not in gpus:
+        known = ", ".join([*NAMED, *gpus])
+        raise UserError(f"{shown(name)} is not a machine that is known by name; use one of {known}")
+    return gpus[name]

@@ -8,7 +8,7 @@ from math import ceil, floor, inf, prod
 from operator import add, itemgetter
 
 from ..expr.runs import runs
-from ..machine.description import Machine
+from ..machine.description import Cpu
 from .inner import Inner
 from .layout import memory_strides
 from .nest import Nests
@@ -39,7 +39,7 @@ _Place = tuple[str, tuple[object, ...], tuple[float, ...]]
 class Accesses:
     """The loads and stores of an iteration."""
 
-    def __init__(self, nests: Nests, machine: Machine, leaf: Leaf, inner: Inner) -> None:
+    def __init__(self, nests: Nests, machine: Cpu, leaf: Leaf, inner: Inner) -> None:
         self.nests, self.machine, self.inner = nests, machine, inner
         self.loads = self.stores = self.shuffles = self.gathers = self.instructions = self.waiting = 0.0
         self.rows: set[tuple[object, ...]] = set()

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from math import ceil, prod
 from typing import NamedTuple
 
-from ..machine.description import Machine
+from ..machine.description import Cpu
 from .accesses import OF_A_SMALL_ONE, Accesses
 from .inner import Inner
 from .nest import Loops, Nests
@@ -58,13 +58,13 @@ class Body(NamedTuple):
         """A body that runs `count` times as often."""
         return self._replace(iterations=self.iterations * count, starts=self.starts * count)
 
-    def cycles(self, machine: Machine) -> float:
+    def cycles(self, machine: Cpu) -> float:
         """Of one iteration: units work side by side, instructions come in order."""
         busy = max(self.arithmetic + self.shuffles, self.memory(machine))
         decoded = (self.instructions + machine.costs.iteration) / machine.costs.dispatch
         return max(busy + self.gathers, decoded, self.waiting) + self.ends
 
-    def memory(self, machine: Machine) -> float:
+    def memory(self, machine: Cpu) -> float:
         """Cycles of its loads and stores, which share the units that find addresses."""
         return max((self.loads + self.stores) / machine.issue.load, self.stores / machine.issue.store)
 
@@ -72,7 +72,7 @@ class Body(NamedTuple):
 class Bodies:
     """Of all definitions of a plan."""
 
-    def __init__(self, nests: Nests, machine: Machine) -> None:
+    def __init__(self, nests: Nests, machine: Cpu) -> None:
         self.nests, self.machine = nests, machine
         self._inner: dict[Loops, Inner] = {}
         issue, costs = machine.issue, machine.costs

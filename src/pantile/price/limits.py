@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..analysis.work import Work
 from ..dataclass import dataclass
-from ..machine.description import Machine
+from ..machine.description import Cpu
 from .result import Price, levels
 
 
@@ -27,7 +27,7 @@ class Limits:
         return self.seconds[self.by]
 
 
-def limits(work: Work, price: Price, machine: Machine, threads: int) -> Limits:
+def limits(work: Work, price: Price, machine: Cpu, threads: int) -> Limits:
     """Operations are those of the formulas, each once; bytes those that the schedule is predicted to move."""
     found = {"arithmetic": arithmetic_seconds(work, machine, threads)}
     rates = [c.bandwidth * threads for c in machine.caches[1:]] + [machine.memory_bandwidth(threads)]
@@ -36,6 +36,6 @@ def limits(work: Work, price: Price, machine: Machine, threads: int) -> Limits:
     return Limits(found)
 
 
-def arithmetic_seconds(work: Work, machine: Machine, threads: int) -> float:
+def arithmetic_seconds(work: Work, machine: Cpu, threads: int) -> float:
     """To do all operations, with all lanes of all units busy."""
     return sum(n / machine.operations(kind, bits, threads) for (kind, bits), n in work.operations.items())

@@ -16,7 +16,7 @@ from ..cached import cached_property
 from ..dataclass import dataclass
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
-from ..machine.description import Machine
+from ..machine.description import Cpu
 from ..schedule.draft import Drafts
 from ..schedule.plan import Plan
 from ..schedule.resolve import resolve
@@ -51,7 +51,7 @@ class Sizes:
 
 
 def price(
-    graph: Graph, schedule: Schedule, sizes: Sizes, machine: Machine, *, strict: bool = False,
+    graph: Graph, schedule: Schedule, sizes: Sizes, machine: Cpu, *, strict: bool = False,
     threads: int | None = None, known: Drafts | None = None,
 ) -> Price:  # fmt: skip
     """How long a call takes under a schedule, on so many threads (by default all of the machine's). `known`: what other
@@ -60,7 +60,7 @@ def price(
     return price_plan(resolved, plan, sizes, machine, threads=threads)
 
 
-def price_plan(graph: Graph, plan: Plan, sizes: Sizes, machine: Machine, *, threads: int | None = None) -> Price:
+def price_plan(graph: Graph, plan: Plan, sizes: Sizes, machine: Cpu, *, threads: int | None = None) -> Price:
     """Price a schedule that has been resolved to a plan."""
     inlined = frozenset(s.name for s in graph.stages if s.name not in plan.stages)
     written_out = frozenset(p.name for p in plan.stages.values() if p.is_written_out)
@@ -76,7 +76,7 @@ def price_plan(graph: Graph, plan: Plan, sizes: Sizes, machine: Machine, *, thre
     return _whole(graph.name, sorted(priced, key=lambda p: order[p[0].name]), machine)
 
 
-def _whole(name: str, priced: list[tuple[StagePrice, int]], machine: Machine) -> Price:
+def _whole(name: str, priced: list[tuple[StagePrice, int]], machine: Cpu) -> Price:
     stages = [s for s, _ in priced]
     causes = sum((s.causes for s in stages), Causes(starting=machine.costs.call_s))
     seconds = sum(s.seconds for s in stages) + machine.costs.call_s
@@ -89,7 +89,7 @@ class _Group:
     """Stages whose loops are inside each other's; what was asked of them before, or of others that are alike, is
     known."""
 
-    def __init__(self, facts: Sized, plan: Plan, names: list[str], machine: Machine, threads: int) -> None:
+    def __init__(self, facts: Sized, plan: Plan, names: list[str], machine: Cpu, threads: int) -> None:
         self._facts, self._plan, self._names = facts, plan, names
         self._machine, self._threads = machine, threads
         asked, self._sources = question(facts, plan, names)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf, prod
 
 from ..dataclass import dataclass
-from ..machine.description import Machine
+from ..machine.description import Cpu
 from ..schedule.plan import Site
 from ..target.kinds import WRITTEN_OUT, Kind
 from .layout import Part, far_runs, layout, memory_strides, run, whole_layout
@@ -47,7 +47,7 @@ class Moved:
         return self if part == 1 else Moved([n * part for n in self.bytes], self.stored * part, self.begun * part)
 
 
-def rooms(machine: Machine, threads: int, touched: float) -> tuple[float, ...]:
+def rooms(machine: Cpu, threads: int, touched: float) -> tuple[float, ...]:
     """Bytes that each cache has room for, for one thread; no end of it, if there is room for all that the call touches:
     in one that threads share, whoever brought it there."""
     sharing = [min(cache.shared_by, threads) for cache in machine.caches]
@@ -60,7 +60,7 @@ def rooms(machine: Machine, threads: int, touched: float) -> tuple[float, ...]:
 class Traffic:
     """Of the definitions of a group of stages."""
 
-    def __init__(self, nests: Nests, machine: Machine) -> None:
+    def __init__(self, nests: Nests, machine: Cpu) -> None:
         self.nests, self.machine, self._line = nests, machine, machine.l1.line
         self._iteration: dict[tuple[Site, bool], float] = {}
         self._inside: dict[Site, list[Leaf]] = {}

@@ -5,10 +5,10 @@ with counting() as counts:          every launch meanwhile adds its Counts
 print(table(counts))
 """
 
-from .counts import Counts, counting, table
+from ..machine.occupancy import Occupancy
+from .counts import Counts, counting, occupancy, table
 from .failures import SimulationError
 from .global_memory import Global
 from .launch import simulate
-from .occupancy import Occupancy, occupancy
 
 __all__ = ["Counts", "Global", "Occupancy", "SimulationError", "counting", "occupancy", "simulate", "table"]

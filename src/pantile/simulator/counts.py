@@ -10,7 +10,11 @@ from dataclasses import field
 
 from ..dataclass import dataclass
 from ..ir.nodes import Kernel
-from .occupancy import Occupancy, estimated_registers, occupancy
+from ..machine.capabilities import multiprocessor
+from ..machine.occupancy import Occupancy
+from ..machine.occupancy import occupancy as occupancy_of
+from ..target.gpu import compute_capability
+from .registers import estimated_registers
 from .traffic import Traffic
 
 
@@ -33,6 +37,11 @@ class Counts:
 
     def occupancy(self, capability: str = "sm_90") -> Occupancy:
         return occupancy(self.threads, self.shared_bytes, self.registers, capability)
+
+
+def occupancy(threads: int, shared: int, registers: int, capability: str = "sm_90") -> Occupancy:
+    """Of blocks of so many threads, bytes of shared memory, and registers per thread, on GPUs that LLVM calls so."""
+    return occupancy_of(multiprocessor(compute_capability(capability)), threads, shared, registers)
 
 
 _collecting: ContextVar[list[Counts] | None] = ContextVar("counts", default=None)

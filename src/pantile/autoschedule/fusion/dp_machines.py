@@ -12,7 +12,7 @@ Neoverse-N1, tried one by one (CPU ms of one thread at the sizes of the suite):
 from __future__ import annotations
 
 from ...dataclass import dataclass
-from ...machine.description import Machine
+from ...machine.description import Cpu
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ _TRIED = {
 }
 
 
-def weights_for(machine: Machine) -> Weights:
+def weights_for(machine: Cpu) -> Weights:
     return _TRIED.get(machine.name, XEON).weights
 
 
-def limits_for(machine: Machine) -> Limits:
+def limits_for(machine: Cpu) -> Limits:
     chosen = _TRIED.get(machine.name, XEON)
     return Limits(machine.l1.size, machine.l2.per_core, machine.cores, chosen.innermost)

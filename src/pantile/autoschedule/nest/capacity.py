@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...cached import cached_property
 from ...dataclass import dataclass
-from ...machine.description import Machine
+from ...machine.description import Cpu
 from .emulation import Prefetcher, most_rows
 from .references import Numbers
 from .statement import Statement
@@ -17,7 +17,7 @@ class Capacity:
     """For the arrays of one statement."""
 
     s: Statement
-    machine: Machine
+    machine: Cpu
     prefetcher: Prefetcher  # of L2
 
     @cached_property

@@ -1,0 +1,46 @@
+"""How many registers a thread of a kernel needs, estimated; only the assembler knows."""
+
+from __future__ import annotations
+
+from ..expr.nodes import Expr
+from ..expr.visit import operands_first
+from ..ir.nodes import Alloc, Kernel, Stmt
+from ..ir.visit import children, expressions
+from ..target.gpu import MOST_REGISTERS
+from ..target.kinds import Memory
+
+_ALWAYS = 16  # registers for addresses, counters and what a kernel is given
+
+
+def estimated_registers(kernel: Kernel) -> int:
+    """Registers of a thread, roughly: what it keeps in buffers of its own, and what its longest expression needs."""
+    return min(MOST_REGISTERS, _ALWAYS + _needed(kernel.body))
+
+
+def _needed(s: Stmt) -> int:
+    own = _words(s.dtype.bytes) * _constant(s.size) if isinstance(s, Alloc) and s.memory in _PRIVATE else 0
+    return own + max([_for_expression(e) for e in expressions(s)] + [_needed(c) for c in children(s)], default=0)
+
+
+_PRIVATE = (Memory.REGISTER, Memory.STACK)
+
+
+def _words(size: int) -> int:
+    return -(-size // 4)
+
+
+def _constant(e: Expr) -> int:
+    return int(getattr(e, "value", 0))
+
+
+def _for_expression(root: Expr) -> int:
+    """What it takes to evaluate it, the operand first that takes most (Sethi and Ullman's number)."""
+    needs: dict[int, int] = {}
+    for e in operands_first(root, lambda node: node.operands):
+        size = _words(e.dtype.bytes) * e.lanes
+        kept, most = 0, size
+        for c in sorted(e.operands, key=lambda c: -needs[id(c)]):
+            most = max(most, kept + needs[id(c)])
+            kept += _words(c.dtype.bytes) * c.lanes
+        needs[id(e)] = most
+    return needs[id(root)]
