@@ -8,6 +8,8 @@ from pantile.machine import named
 from pantile.machine.capabilities import MULTIPROCESSORS, multiprocessor
 from pantile.machine.occupancy import occupancy
 
+from .calculated import CALCULATED
+
 # Compute capability; threads, bytes of shared memory and registers; blocks, warps of the multiprocessor and the limit.
 CASES = [
     # What fills a multiprocessor.
@@ -39,6 +41,8 @@ CASES = [
     ((6, 0), (32, 0, 168), (12, 12, "registers")),
     ((6, 1), (32, 0, 144), (12, 12, "registers")),
     ((6, 0), (32, 0, 144), (14, 14, "registers")),
+    # Nor does 6.0 start what 6.1 could not.
+    ((6, 0), (412, 0, 134), (0, 0, "registers")),
     # Half of the registers is all that a block may have.
     ((5, 3), (1024, 0, 32), (2, 64, "threads")),
     ((5, 3), (1024, 0, 33), (0, 0, "registers")),
@@ -74,6 +78,13 @@ def test_what_the_calculator_gives(
     has = multiprocessor(capability)
     blocks, warps, limit = expected
     assert occupancy(has, *given) == (blocks, warps / has.warps, limit)
+
+
+@pytest.mark.parametrize("capability", CALCULATED, ids=str)
+def test_what_the_calculator_of_the_toolkit_gives(capability: tuple[int, int]) -> None:
+    has = multiprocessor(capability)
+    cases = CALCULATED[capability]
+    assert [occupancy(has, *given).blocks for *given, _ in cases] == [blocks for *_, blocks in cases]
 
 
 @pytest.mark.parametrize("capability", MULTIPROCESSORS, ids=str)

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from ..target.gpu import MOST_THREADS, WARP_SIZE
 from .multiprocessor import Multiprocessor
 
+_CHECKED = 4
+
 
 class Occupancy(NamedTuple):
     """Blocks that a multiprocessor holds, what share of its warps these are, and what keeps more of them out."""
@@ -44,8 +46,8 @@ def _by_shared_memory(has: Multiprocessor, shared: int) -> int:
 
 def _by_registers(has: Multiprocessor, warps: int, registers: int) -> int:
     of_warp = _units(registers * WARP_SIZE, has.register_unit) * has.register_unit
-    # A launch is checked as if a block took as many registers in each sub-partition.
-    of_block = of_warp * _units(warps, has.sub_partitions) * has.sub_partitions
+    # A launch is checked as if a block took as many registers in each of four sub-partitions, also where there are two.
+    of_block = of_warp * _units(warps, _CHECKED) * _CHECKED
     if registers > has.registers_per_thread or of_block > has.registers_per_block:
         return 0
     return has.registers // has.sub_partitions // of_warp * has.sub_partitions // warps
