@@ -6,13 +6,18 @@ to be of the right kinds.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from . import folder
 from .errors import shown
 
 NUMBER = (int, float)  # a kind may be any of several; bool is another one
+_LARGEST_FILE = 1 << 20  # bytes
 _MOST_BITS = 64  # of integers; others may have any number of digits, and are no floats
 
 
@@ -42,6 +47,24 @@ def fits(value: Any, kind: Any) -> bool:
     if type(value) is int and value.bit_length() > _MOST_BITS:
         return False
     return type(value) in (kind if isinstance(kind, tuple) else (kind,))
+
+
+def read_entries(directory: Path | None, file_name: str, kind: Any) -> dict[str, Any]:
+    """What a file of the directory has for each of several names, all of one kind; nothing of a file that is not there,
+    or not ours."""
+    text = None if directory is None else folder.read(directory / file_name, _LARGEST_FILE)
+    try:
+        entries: dict[str, Any] = loads(text or b"{}")
+    except ValueError:
+        return {}
+    return entries if fits(entries, {...: kind}) else {}
+
+
+def write_entries(directory: Path | None, file_name: str, entries: Mapping[str, Any]) -> None:
+    """Write such a file, if there is a place for it."""
+    if directory is not None:
+        with contextlib.suppress(OSError):
+            folder.write(directory / file_name, f"{json.dumps(entries, indent=2)}\n".encode())
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import fields
 
 import pantile as pt
@@ -10,6 +9,7 @@ import pantile as pt
 from ..machine.costs import of_core
 from ..machine.quiet import NOTICEABLE, busy_cores
 from ..target import host
+from .progress import told
 
 
 def calibrate() -> int:
@@ -17,8 +17,8 @@ def calibrate() -> int:
     busy = busy_cores()
     if busy is not None and busy > NOTICEABLE:
         print(f"other processes keep {busy:.1f} cores busy: what is measured now is less than the machine can do")
-    machine = pt.machine.calibrate(_told)
-    _told("")
+    machine = pt.machine.calibrate(told)
+    told("")
     print(f"{machine.name}, {machine.cores} cores, {machine.ghz:.2f} GHz, vectors of {machine.vector_bits} bits")
     issue = machine.issue
     per_cycle = {"fma": issue.fma, "int": issue.int, "load": issue.load, "store": issue.store}
@@ -30,9 +30,3 @@ def calibrate() -> int:
     measured = [f.name for f in fields(usual) if getattr(machine.costs, f.name) != getattr(usual, f.name)]
     print("cycles:", ", ".join(f"{name} {getattr(machine.costs, name):.2f}" for name in measured))
     return 0
-
-
-def _told(what: str) -> None:
-    """Say what is being done, on a terminal."""
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{what}", end="", file=sys.stderr, flush=True)

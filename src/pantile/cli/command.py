@@ -213,8 +213,13 @@ Ctrl-C ends it early and keeps the best so far.
 
 def _add_calibrate(commands: _Commands) -> None:
     about = """Measure what instructions cost on this machine, for predicted times (Pipeline.predict), and keep it in
-    the directory of compiled code (PANTILE_CACHE_DIR). Takes some seconds; the machine should be idle."""
+    the directory of compiled code (PANTILE_CACHE_DIR). Takes some seconds; the machine should be idle. With --gpu, a
+    GPU is measured instead: its clock, and the bandwidths of its global and shared memory."""
     calibrate = commands.add_parser("calibrate", help="measure this machine, for predicted times", description=about)
+    calibrate.add_argument(
+        "--gpu", type=_number, nargs="?", const=0, metavar="NUMBER",
+        help="measure a GPU, by its number in pantile devices; the first if left out",
+    )  # fmt: skip
     calibrate.set_defaults(run=_calibrate)
 
 
@@ -254,6 +259,12 @@ def _seconds(text: str) -> float:
     if not 0 < amount <= 86400:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, such as 20")
     return amount
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    return int(text)
 
 
 def _positive(text: str) -> int:
@@ -303,7 +314,11 @@ def _tune(options: argparse.Namespace) -> int:
     return tune(Request(asked.targets, asked.seconds, asked.size, asked.shape, asked.param, asked.threads))
 
 
-def _calibrate(_: argparse.Namespace) -> int:
+def _calibrate(options: argparse.Namespace) -> int:
+    if options.gpu is not None:
+        from .calibrate_gpu import calibrate_gpu
+
+        return calibrate_gpu(options.gpu)
     from .calibrate import calibrate
 
     return calibrate()

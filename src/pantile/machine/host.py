@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import json
 import os
 import platform
 from collections.abc import Callable
@@ -28,7 +26,6 @@ _RATES = {
     "ghz": saved.NUMBER, "issue": dict.fromkeys(("fma", "int", "load", "store"), saved.NUMBER),
     "caches": [saved.NUMBER], "core_bandwidth": saved.NUMBER, "bandwidth": saved.NUMBER, "costs": {...: saved.NUMBER},
 }  # fmt: skip
-_LARGEST_FILE = 1 << 20
 CAREFULLY = 24  # rounds
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -88,25 +85,17 @@ def _key(caches: tuple[Cache, ...], cores: int, bits: int) -> str:
 
 
 def _keep(kept: Path | None, key: str, found: Rates) -> None:
-    """Write it to disk, if there is a place for it."""
-    if kept is not None:
-        text = json.dumps({k: asdict(r) for k, r in {**_read(kept), key: found}.items()}, indent=2)
-        with contextlib.suppress(OSError):
-            folder.write(kept / FILE_NAME, f"{text}\n".encode())
+    saved.write_entries(kept, FILE_NAME, {k: asdict(r) for k, r in {**_read(kept), key: found}.items()})
 
 
 def _read(kept: Path | None) -> dict[str, Rates]:
     """What was measured before; a file that is not there, or not ours, is nothing."""
-    text = None if kept is None else folder.read(kept / FILE_NAME, _LARGEST_FILE)
     try:
-        kept_rates = saved.loads(text or b"{}")
-        if not saved.fits(kept_rates, {...: _RATES}):
-            return {}
         return {
             key: Rates(**{**r, "issue": Issue(**r["issue"]), "caches": tuple(r["caches"])})
-            for key, r in kept_rates.items()
+            for key, r in saved.read_entries(kept, FILE_NAME, _RATES).items()
         }
-    except (ValueError, TypeError, UserError):  # TypeError: of costs that are not there
+    except (TypeError, UserError):  # TypeError: of costs that are not there
         return {}
 
 

@@ -6,7 +6,7 @@ Words are those of the CUDA programming guide. Sizes are in bytes, registers hav
 from __future__ import annotations
 
 from ..dataclass import dataclass
-from ..parameters import Amount, Bytes, Count, check_fields
+from ..parameters import Amount, Bytes, Count, Rate, check_fields
 from ..target.gpu import WARP_SIZE
 
 
@@ -41,7 +41,7 @@ class Multiprocessor:
     shared_per_block: Bytes  # at most, for a kernel that opts in to more than it has otherwise
     shared_reserved: Amount  # bytes of shared memory that the system takes for each block
     shared_unit: Count  # shared memory is given to blocks in multiples of this
-    shared_per_cycle: Count  # bytes of shared memory that are read or written per cycle
+    shared_per_cycle: Rate  # bytes of shared memory that are read or written per cycle
     matrix_instructions: tuple[MatrixInstruction, ...] | tuple[()] = ()  # for tensor cores, where there are some
 
     def __post_init__(self) -> None:

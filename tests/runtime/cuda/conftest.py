@@ -36,8 +36,8 @@ def make_driver(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPa
 
     monkeypatch.setattr(Cuda, "artifact", artifact)
 
-    def make(**how: Any) -> FakeDriver:
-        made = FakeDriver(**how)
+    def make(kind: type[FakeDriver] = FakeDriver, **how: Any) -> FakeDriver:
+        made = kind(**how)
         monkeypatch.setattr(driver, "_imported", lambda: made)
         monkeypatch.setattr(driver, "_found", None)
         monkeypatch.setattr(device, "_devices", {})

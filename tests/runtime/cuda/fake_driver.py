@@ -72,6 +72,7 @@ class FakeDriver:
         self.failing: dict[str, list[int]] = {}
         self.destroyed: set[int] = set()
         self.captured: set[int] = set()
+        self.milliseconds = 1.0  # between any two events
         self.kept = 0  # bytes that a pool has not given back
         self.limits: dict[str, int] = {}
         self._current = threading.local()
@@ -136,7 +137,11 @@ class FakeDriver:
         known = {
             "COMPUTE_CAPABILITY_MAJOR": self.capability[0], "COMPUTE_CAPABILITY_MINOR": self.capability[1],
             "MULTIPROCESSOR_COUNT": 4, "MAX_THREADS_PER_BLOCK": 1024, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448,
-            "MAX_GRID_DIM_X": (1 << 31) - 1, "MEMORY_POOLS_SUPPORTED": 1,
+            "MAX_GRID_DIM_X": (1 << 31) - 1, "MEMORY_POOLS_SUPPORTED": 1, "CLOCK_RATE": 1980000,
+            "MEMORY_CLOCK_RATE": 2619000, "GLOBAL_MEMORY_BUS_WIDTH": 5120, "L2_CACHE_SIZE": 50 << 20,
+            "MAX_THREADS_PER_MULTIPROCESSOR": 2048, "MAX_BLOCKS_PER_MULTIPROCESSOR": 32,
+            "MAX_REGISTERS_PER_MULTIPROCESSOR": 65536, "MAX_REGISTERS_PER_BLOCK": 65536,
+            "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 233472, "RESERVED_SHARED_MEMORY_PER_BLOCK": 1024,
         }  # fmt: skip
         return SUCCESS, (known | self.limits)[name.removeprefix("CU_DEVICE_ATTRIBUTE_")]
 
@@ -270,6 +275,9 @@ class FakeDriver:
 
     def _cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> Any:
         return (SUCCESS,)
+
+    def _cuEventElapsedTime(self, begin: int, end: int) -> Any:
+        return SUCCESS, self.milliseconds
 
     def _cuEventDestroy(self, event: int) -> Any:
         return (SUCCESS,)

@@ -3,6 +3,7 @@
     driver        the driver's functions, imported when a GPU is first asked for
     failures      what its error codes mean, and what to do
     device        GPUs: their contexts, capabilities and limits
+    machine       a GPU as `pt.machine` describes them, told by the driver and measured (`measure`)
     code          PTX to functions, through the cache on disk
     memory        of the device in stream order, and of the host where the device copies quickly
     views         arrays of other libraries, as calls see them

@@ -23,15 +23,16 @@ class Device:
         self._handle = checked(cu.cuDeviceGet(ordinal))
         self.name = bytes(checked(cu.cuDeviceGetName(128, self._handle))).split(b"\0")[0].decode()
         self.memory = int(checked(cu.cuDeviceTotalMem(self._handle)))
-        self.capability = self._attribute("COMPUTE_CAPABILITY_MAJOR"), self._attribute("COMPUTE_CAPABILITY_MINOR")
-        self.multiprocessors = self._attribute("MULTIPROCESSOR_COUNT")
-        self.most_threads = self._attribute("MAX_THREADS_PER_BLOCK")
-        self.most_shared = self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
-        self.most_blocks = self._attribute("MAX_GRID_DIM_X")
-        self.has_pools = bool(self._attribute("MEMORY_POOLS_SUPPORTED"))
+        self.capability = self.attribute("COMPUTE_CAPABILITY_MAJOR"), self.attribute("COMPUTE_CAPABILITY_MINOR")
+        self.multiprocessors = self.attribute("MULTIPROCESSOR_COUNT")
+        self.most_threads = self.attribute("MAX_THREADS_PER_BLOCK")
+        self.most_shared = self.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+        self.most_blocks = self.attribute("MAX_GRID_DIM_X")
+        self.has_pools = bool(self.attribute("MEMORY_POOLS_SUPPORTED"))
         self._context_number = 0  # until it is needed: a context takes memory and time
 
-    def _attribute(self, name: str) -> int:
+    def attribute(self, name: str) -> int:
+        """What the driver tells of it, by the name after CU_DEVICE_ATTRIBUTE_."""
         attribute = getattr(self.cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(checked(self.cu.cuDeviceGetAttribute(attribute, self._handle)))
 

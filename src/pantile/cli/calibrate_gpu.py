@@ -1,0 +1,26 @@
+"""`pantile calibrate --gpu`: measure a GPU, and say what was found."""
+
+from __future__ import annotations
+
+from ..apps.names import WrongArgument
+from ..runtime.cuda.device import count, device
+from ..runtime.cuda.machine import calibrate
+from .progress import told
+
+
+def calibrate_gpu(number: int) -> int:
+    """Measure, keep, print; 0."""
+    if number >= count():
+        raise WrongArgument(f"there is no GPU {number}; pantile devices lists those that there are")
+    gpu = calibrate(device(number), told)
+    told("")
+    has, capability = gpu.multiprocessor, ".".join(map(str, gpu.capability))
+    print(
+        f"{gpu.name}, compute capability {capability}, {gpu.multiprocessors} multiprocessors of {has.cores} cores, "
+        f"{gpu.ghz:.2f} GHz"
+    )
+    print(
+        f"GB/s: global memory {gpu.bandwidth / 1e9:.0f}; bytes per cycle of a multiprocessor: shared memory "
+        f"{has.shared_per_cycle:.0f}"
+    )
+    return 0

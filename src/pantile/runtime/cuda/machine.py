@@ -1,0 +1,84 @@
+"""A GPU at hand as a machine: what the driver tells of it, and the rates that `pantile calibrate --gpu` has measured.
+
+What no driver tells, such as FP32 cores and units of allocation, is that of its compute capability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+
+from ... import folder, saved
+from ...errors import UserError
+from ...machine.capabilities import like
+from ...machine.gpu import Gpu
+from ...machine.gpus import of_geforce
+from ...machine.multiprocessor import Multiprocessor
+from ...target.gpu import WARP_SIZE
+from .device import Device, current
+from .measure import Rates, measure
+
+FILE_NAME = "gpu.json"
+_RATES = {"ghz": saved.NUMBER, "bandwidth": saved.NUMBER, "shared_per_cycle": saved.NUMBER}
+
+
+def detect(device: Device | None = None) -> Gpu:
+    """A GPU, by default the current one: with the rates that were measured, or else those that the driver tells."""
+    device = device or current()
+    return _described(device, _kept().get(_key(device)) or _told(device))
+
+
+def calibrate(device: Device | None = None, told: Callable[[str], None] = lambda _: None) -> Gpu:
+    """Measure the rates of a GPU, which should be idle, and keep them for other processes. `told` is called with what
+    is being measured."""
+    device = device or current()
+    rates = measure(device, told)
+    entries = {key: asdict(r) for key, r in {**_kept(), _key(device): rates}.items()}
+    saved.write_entries(folder.directory(), FILE_NAME, entries)
+    return _described(device, rates)
+
+
+def _key(device: Device) -> str:
+    return f"{device.name}, {device.multiprocessors} multiprocessors, {device.memory} bytes"
+
+
+def _kept() -> dict[str, Rates]:
+    try:
+        return {key: Rates(**r) for key, r in saved.read_entries(folder.directory(), FILE_NAME, _RATES).items()}
+    except UserError:  # of rates that no GPU has
+        return {}
+
+
+def _told(device: Device) -> Rates:
+    """What the driver tells: clocks in kHz. Memory moves data twice per cycle of its clock."""
+    memory_hz = 1e3 * device.attribute("MEMORY_CLOCK_RATE")
+    if not memory_hz:
+        raise UserError(f"the driver does not tell the clock of the memory of {device}; run pantile calibrate --gpu")
+    bandwidth = 2 * memory_hz * device.attribute("GLOBAL_MEMORY_BUS_WIDTH") / 8
+    return Rates(device.attribute("CLOCK_RATE") / 1e6, bandwidth, like(device.capability).shared_per_cycle)
+
+
+def _described(device: Device, rates: Rates) -> Gpu:
+    return Gpu(
+        name=device.name,
+        capability=device.capability,
+        multiprocessors=device.multiprocessors,
+        multiprocessor=replace(_multiprocessor(device), shared_per_cycle=rates.shared_per_cycle),
+        ghz=rates.ghz,
+        l2=device.attribute("L2_CACHE_SIZE"),
+        bandwidth=rates.bandwidth,
+    )
+
+
+def _multiprocessor(device: Device) -> Multiprocessor:
+    known = like(device.capability)
+    return replace(
+        of_geforce(known) if "GeForce" in device.name else known,
+        warps=device.attribute("MAX_THREADS_PER_MULTIPROCESSOR") // WARP_SIZE,
+        blocks=device.attribute("MAX_BLOCKS_PER_MULTIPROCESSOR"),
+        registers=device.attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+        registers_per_block=device.attribute("MAX_REGISTERS_PER_BLOCK"),
+        shared=device.attribute("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+        shared_per_block=device.most_shared,
+        shared_reserved=device.attribute("RESERVED_SHARED_MEMORY_PER_BLOCK"),
+    )
