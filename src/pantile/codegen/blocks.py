@@ -17,7 +17,7 @@ from ..errors import InternalError
 from ..expr.nodes import Const, Expr, Var
 from ..ir.nodes import Alloc, Barrier, Commit, For, Kernel, Stmt, Wait
 from ..ir.visit import walk
-from ..target.gpu import MOST_BLOCKS, REGISTERS, copies_asynchronously
+from ..target.gpu import LONGEST_ACCESS, MOST_BLOCKS, REGISTERS, copies_asynchronously
 from ..target.kinds import Memory
 from .context import Context, Module
 from .entry import Frame, global_pointer
@@ -27,7 +27,7 @@ from .names import readable
 from .rounding import bfloat_from_bits
 
 SHARED = "@shared"
-SHARED_MEMORY = f"{SHARED} = external addrspace(3) global [0 x i8], align 16\n"
+SHARED_MEMORY = f"{SHARED} = external addrspace(3) global [0 x i8], align {LONGEST_ACCESS}\n"
 _THREAD = "#thread"
 _SHARED = "#shared"
 _COPIES = 8  # of the body of a thread loop that are written out
