@@ -57,7 +57,7 @@ class Pipeline:
               "plain".
     estimates what a strategy schedules for: shapes of inputs and values of params by name, as `compile` takes them.
               Without, it schedules at the first call, for that call's arrays.
-    machine   what a strategy schedules for: by default this one, or any of `pt.machine`.
+    machine   what a strategy schedules for: by default this one, or any CPU of `pt.machine`.
     name      of the pipeline, for messages and listings; by default that of the first output.
     strict    floats are computed exactly as written, with no fused or reordered operations.
     debug     every access of memory is checked while running; slow.

@@ -15,7 +15,8 @@ LATER = (
     "pantile.autoschedule.posttile", "pantile.autoschedule.shapes",
     "pantile.explain.page", "pantile.explain.text",
     "pantile.apps", "pantile.bench", "pantile.cli",
-    "pantile.backends.cuda", "pantile.runtime.cuda",
+    "pantile.backends.cuda", "pantile.runtime.cuda", "pantile.machine.gpu", "pantile.machine.gpus",
+    "pantile.machine.capabilities",
 )  # fmt: skip
 MOST_MODULES = 380  # of ours: room for some that every call needs; what else is there, is there by mistake
 

@@ -124,5 +124,5 @@ PTX = f"""\
 .version 6.4
 .target sm_70
 .address_size 64
-.extern .shared .align 16 .b8 block_memory[];
+.extern .shared .align {LONGEST_ACCESS} .b8 block_memory[];
 {_CLOCK}{_SHARED}{_COPY}"""
