@@ -9,11 +9,11 @@ from ..forks import importing
 from ..target import Target
 from ..target.description import CUDA, SIMULATED
 from .backend import Backend, Loaded, Ready
-from .cpu import Cpu
+from .cpu import CpuBackend
 
 __all__ = ["Backend", "Loaded", "Ready", "backend_of"]
 
-_CPU = Cpu()
+_CPU = CpuBackend()
 
 
 def backend_of(target: Target) -> Backend:

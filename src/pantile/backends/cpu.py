@@ -23,7 +23,7 @@ from ..target import Target, host
 from .backend import Enter, Values
 
 
-class Cpu:
+class CpuBackend:
     """All CPUs that LLVM knows; this process runs code for its own."""
 
     arrays = NumpyArrays()

@@ -16,7 +16,7 @@ from ...machine.gpus import of_geforce
 from ...machine.multiprocessor import Multiprocessor
 from ...target.gpu import WARP_SIZE
 from .device import Device, current
-from .measure import Rates, measure
+from .measure import GpuRates, measure
 
 FILE_NAME = "gpu.json"
 _RATES = {"ghz": saved.NUMBER, "bandwidth": saved.NUMBER, "shared_per_cycle": saved.NUMBER}
@@ -42,23 +42,23 @@ def _key(device: Device) -> str:
     return f"{device.name}, {device.multiprocessors} multiprocessors, {device.memory} bytes"
 
 
-def _kept() -> dict[str, Rates]:
+def _kept() -> dict[str, GpuRates]:
     try:
-        return {key: Rates(**r) for key, r in saved.read_entries(folder.directory(), FILE_NAME, _RATES).items()}
+        return {key: GpuRates(**r) for key, r in saved.read_entries(folder.directory(), FILE_NAME, _RATES).items()}
     except UserError:  # of rates that no GPU has
         return {}
 
 
-def _told(device: Device) -> Rates:
+def _told(device: Device) -> GpuRates:
     """What the driver tells: clocks in kHz. Memory moves data twice per cycle of its clock."""
     memory_hz = 1e3 * device.attribute("MEMORY_CLOCK_RATE")
     if not memory_hz:
         raise UserError(f"the driver does not tell the clock of the memory of {device}; run pantile calibrate --gpu")
     bandwidth = 2 * memory_hz * device.attribute("GLOBAL_MEMORY_BUS_WIDTH") / 8
-    return Rates(device.attribute("CLOCK_RATE") / 1e6, bandwidth, like(device.capability).shared_per_cycle)
+    return GpuRates(device.attribute("CLOCK_RATE") / 1e6, bandwidth, like(device.capability).shared_per_cycle)
 
 
-def _described(device: Device, rates: Rates) -> Gpu:
+def _described(device: Device, rates: GpuRates) -> Gpu:
     return Gpu(
         name=device.name,
         capability=device.capability,

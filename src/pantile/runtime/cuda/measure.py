@@ -27,7 +27,7 @@ ROUNDS = 8
 
 
 @dataclass(frozen=True)
-class Rates:
+class GpuRates:
     """As in `Gpu` and its `Multiprocessor`."""
 
     ghz: Rate
@@ -38,7 +38,7 @@ class Rates:
         check_fields(self)
 
 
-def measure(device: Device, told: Callable[[str], None] = lambda _: None) -> Rates:
+def measure(device: Device, told: Callable[[str], None] = lambda _: None) -> GpuRates:
     """Takes a fraction of a second. `told` is called with what is being measured."""
     entered = device.enter()
     try:
@@ -48,7 +48,7 @@ def measure(device: Device, told: Callable[[str], None] = lambda _: None) -> Rat
         told("measuring shared memory")
         shared = max(kernels.shared_per_cycle() for _ in range(ROUNDS))
         told("measuring global memory")
-        return Rates(ghz, kernels.bandwidth(ROUNDS), shared)
+        return GpuRates(ghz, kernels.bandwidth(ROUNDS), shared)
     finally:
         device.leave(entered)
 
