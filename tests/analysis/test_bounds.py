@@ -138,3 +138,29 @@ def test_a_call_that_is_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(pt.UserError, match="limit"):
         check_regions(graph, {"f": (8,)}, {"img.shape.0": 9}, {"f", "g"})
     assert len(found) == 3
+
+
+@pytest.mark.parametrize(
+    ("place", "params"),
+    [
+        (lambda x, k: x % 4, {}),
+        (lambda x, k: (x + 4) % k, {"k": 4}),
+        (lambda x, k: (x % 8) % 4, {}),
+        (lambda x, k: x & 3, {}),
+    ],
+    ids=["number", "param", "of a remainder", "bits"],
+)
+def test_stages_are_stored_at_all_remainders(place: Callable[..., Any], params: dict[str, int]) -> None:
+    """In pictures that are narrower than what they divide by, too, code reads no further than there are columns."""
+    y, x = pt.vars("y x")
+    img, k, f, out = pt.Input("img", "float32", 2), pt.Param("k", "int32"), pt.Func("f"), pt.Func("out")
+    f[y, x] = img[y, x] * 2.0
+    out[y, x] = f[y, place(x, k)] + f[y, x]
+    p = pt.Pipeline(out, shape=img.shape, debug=True)
+    stored = p.with_schedule(pt.Schedule(pt.on("f").compute_root()))
+    for width in (1, 2, 3, 4, 5, 9):
+        given = {"img": np.arange(2.0 * width, dtype=np.float32).reshape(2, width), **params}
+        for q in (p, stored):
+            may_refuse = q is stored and width < 4
+            with pytest.raises(pt.UserError, match="at all remainders") if may_refuse else nullcontext():
+                np.testing.assert_array_equal(q(**given), p.reference(**given))

@@ -242,6 +242,19 @@ def stored_and_read_anywhere() -> object:
     return p(img=picture(10), at=np.zeros(10, "int32"))
 
 
+@must_fail(
+    r"Func 'g' .* is computed before it is read, at all remainders that it may be read at, and this call has fewer: "
+    r"Func 'g' .* reads img\[x\], which leaves Input 'img' .*: g\[3\] needs img\[3\], but axis 0 has indices 0 .. 2; "
+    r"read it through a boundary condition, such as pt.edge\(img\), or ask for a smaller shape=; or schedule g with "
+    r"compute_inline"
+)
+def stored_and_read_at_remainders() -> object:
+    img, g, f = pt.Input("img", "uint8", 1), pt.Func("g"), pt.Func("f")
+    g[X] = img[X]
+    f[X] = g[X % 4]
+    return pt.Pipeline(f, schedule=pt.Schedule(pt.on("g").compute_root()), shape=img.shape)(img=picture(3))
+
+
 @must_fail(rf"what is read of it at {HERE}, g\[int32\(sqrt\(float32\(x\)\)\)\], has no known limits: int32\(sqrt")
 def stored_and_read_at_a_float() -> object:
     img, g, f = pt.Input("img", "uint8", 1), pt.Func("g"), pt.Func("f")

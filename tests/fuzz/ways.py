@@ -34,6 +34,7 @@ from .harness import (
     beyond_reference,
     pipeline_of,
     program,
+    refused_at_remainders,
     refused_call,
     refused_late,
     schedules_for,
@@ -146,7 +147,8 @@ class _Prepared:
         except AssertionError as wrong:
             return Ended(step, label, MISMATCH, str(wrong) or _trace())
         except UserError as refusal:
-            expected = self.refused or (refused_late(refusal) and self.may_refuse(label))
+            late = refused_late(refusal) and self.may_refuse(label)
+            expected = self.refused or refused_at_remainders(refusal) or late
             return Ended(step, label, REFUSED if expected else EXCEPTION, "" if expected else _trace())
         except Exception as error:
             return Ended(step, label, EXCEPTION, _trace(), is_last=isinstance(error, Crashed))

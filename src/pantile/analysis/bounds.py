@@ -12,6 +12,7 @@ from math import prod
 from weakref import WeakKeyDictionary
 
 from ..dataclass import dataclass
+from ..errors import UserError
 from ..expr.magnitude import COORDINATE, MAY_OVERFLOW
 from ..expr.nodes import Expr, Load, Number, Op, coordinate
 from ..expr.types import INDEX
@@ -23,6 +24,7 @@ from .float_ends import is_finite
 from .interval import Evaluator, Interval, Scope, interval
 from .messages import MOST, Read, Room
 from .regions import Rules, definition_scope, expressions, required, where_it_holds
+from .remainders import AnyRemainders, any_remainders
 from .touched import Box, each_load
 from .witness import find_witness, guards_of, outside_loads
 
@@ -49,19 +51,20 @@ def check_regions(
         if stage.name in stored and stage.name not in shapes:
             check.storage(stage)
         check.as_code_sees(stage, stored)
-    if is_known:
-        return
-    for name, shape in shapes.items():  # what is written outside can be dropped, if all of the above is well
-        check.updates(graph.stage[name], shape)
-    for stage in reversed(graph.stages):
-        check.reads(stage)
-    for name in shapes:
-        check.storage(graph.stage[name])
-    _passed[graph] = sizes, check.boxes
+    if not is_known:
+        for name, shape in shapes.items():  # what is written outside can be dropped, if all of the above is well
+            check.updates(graph.stage[name], shape)
+        for stage in reversed(graph.stages):
+            check.reads(stage)
+        for name in shapes:
+            check.storage(graph.stage[name])
+        _passed[graph] = sizes, check.boxes
+    check.remainders(stored)
 
 
 # The sizes of the latest call that all was well with, and its boxes.
 _passed: WeakKeyDictionary[Graph, tuple[Hashable, dict[str, Box]]] = WeakKeyDictionary()
+_remainders: WeakKeyDictionary[Graph, AnyRemainders | None] = WeakKeyDictionary()
 
 
 def region_scalars(graph: Graph) -> set[str]:
@@ -202,6 +205,28 @@ class _Check:
                 written = tuple(interval(i, scope) for i in d.indices)
                 if any(map(_is_far, written)) or not all(ends_are_numbers(i, scope, at.scope) for i in d.indices):
                     raise messages.stored_without_limits(stage, written)
+
+    def remainders(self, stored: Container[str]) -> None:
+        """Stages that are stored are computed at all remainders that they may be read at: also where this call has
+        fewer, what they read is there."""
+        if self.graph not in _remainders:
+            _remainders[self.graph] = any_remainders(self.graph)
+        known = _remainders[self.graph]
+        if known is None:
+            return
+        boxes = required(known.graph, self.asked, known.scope(self.scope), _EXACT)
+        for stage in self.graph.stages:
+            box = boxes.get(stage.name)
+            if stage.name not in stored or stage.name in self.asked or box is None or box == self.boxes[stage.name]:
+                continue
+            inside = required(self.graph, {stage.name: box}, self.scope, _EXACT)
+            beyond = _Check(self.graph, {}, self.scope, inside)
+            for s in self.graph.stages:
+                if s is stage or s.name not in stored:
+                    try:
+                        beyond.reads(s)
+                    except UserError as refusal:
+                        raise messages.stored_at_remainders(stage, refusal) from None
 
     def _is_stored(self, buffer: str, stored: Container[str]) -> bool:
         producer = self.graph.producer.get(buffer)

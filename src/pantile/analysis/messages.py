@@ -141,6 +141,15 @@ def stored_without_limits(stage: Stage, box: Box, read: Read | None = None) -> U
     )
 
 
+def stored_at_remainders(stage: Stage, refusal: UserError) -> UserError:
+    """The refusal of storing a stage that cannot be computed at all remainders that it may be read at."""
+    why = str(refusal).removeprefix(f"{refusal.where}: ")
+    return UserError(
+        f"{describe(stage)} is computed before it is read, at all remainders that it may be read at, and this call has "
+        f"fewer: {why}; or schedule {stage.name} with compute_inline"
+    )
+
+
 def too_large(stage: Stage, extents: Sequence[int]) -> UserError:
     """The refusal of storing more than there can be memory."""
     size = " x ".join(map(str, extents))
