@@ -15,7 +15,7 @@ from operator import is_
 import numpy as np
 
 from ..expr.build import expr
-from ..expr.nodes import Cast, Expr, Load, Var, const, op
+from ..expr.nodes import Cast, Expr, Load, Op, Var, const, op
 from ..expr.types import INDEX, DType
 from ..expr.visit import children, each_once, loaded, rebuild, walk
 from ..graph.nodes import Definition, Graph, InputInfo, Stage
@@ -159,6 +159,8 @@ class _Writer:
     def _limited(self, e: Expr) -> Expr:
         if isinstance(e, Load):
             return self._load(e)
+        if isinstance(e, Op) and e.op == "within" and isinstance(e.args[0], Load):
+            return e  # it is promised already
         old = children(e)
         new = tuple([self._promised[id(c)] for c in old])
         e = e if all(map(is_, new, old)) else rebuild(e, new)

@@ -11,7 +11,7 @@ from pantile.expr.nodes import Const
 from pantile.expr.visit import names
 from pantile.ir.nodes import Alloc, Stmt, Store
 from pantile.ir.visit import all_loads, walk
-from pantile.schedule.limits import MOST_SHARED
+from pantile.target.gpu import MOST_SHARED
 from pantile.target.kinds import Memory
 
 from .simulated import assert_agrees, blur, kernels, loops, picture, x, y

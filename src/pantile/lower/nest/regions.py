@@ -19,7 +19,7 @@ from ...expr.build import expr, maximum, minimum
 from ...expr.linear import simplify
 from ...expr.nodes import Expr, Load, const
 from ...expr.types import INDEX
-from ...expr.visit import depends, has_floats, loaded, names, same
+from ...expr.visit import depends, loaded, names, same
 from ...graph.nodes import Graph, Stage
 from ...ir.nodes import Stmt
 from ...schedule.updates import pure_dims
@@ -29,10 +29,9 @@ from ..footprint import Reach, computed, read_by, read_if, read_when
 from ..names import region_names
 from ..refuse import different_regions, unbounded
 from .here import Here
-from .required import output_box
+from .required import few_places, output_box
 
 _FARTHEST = 1 << 40  # a coordinate beyond this is as good as unknown
-_FEW_PLACES = 64
 _LONGEST_TILE = 1 << 13  # longer constant extents are those of a type rather than of a tile
 
 
@@ -79,12 +78,10 @@ class Regions:
     def _few_places(self, members: Sequence[Stage], k: int, side: Interval) -> Interval:
         """A side that floats decide and that is one of a few places in any case, such as the tiles of a picture, is all
         of them, if the stages can be computed there: ends that code would have to compute spare too little."""
-        if not any(map(has_floats, (side.low, side.high))) or any(m.name in self._graph.output for m in members):
+        all_of_them = few_places(side, self._here.facts)
+        if all_of_them is None or any(m.name in self._graph.output for m in members) or not self.anywhere(members, k):
             return side
-        low, high = self._here.facts.lower(side.low), self._here.facts.upper(side.high)
-        if low is None or high is None or high - low >= _FEW_PLACES or not self.anywhere(members, k):
-            return side
-        return Interval(const(low, INDEX), const(high, INDEX))
+        return all_of_them
 
     def computed(self, stage: Stage, body: Stmt) -> Box | None:
         """The box that a statement computes of a stage."""

@@ -17,16 +17,28 @@ from ...expr.build import expr, maximum, minimum, select
 from ...expr.linear import Facts, linear, simplify
 from ...expr.nodes import COMPARISON, Const, Expr, Op, Var, const
 from ...expr.types import INDEX
-from ...expr.visit import loaded, names, same, walk
+from ...expr.visit import has_floats, loaded, names, same, walk
 from ...graph.nodes import Definition, Graph, InputInfo, Stage
 
 _BEHIND = 1 << 31  # all coordinates
+_FEW_PLACES = 64
 _LARGEST = 64  # extents that are needed for an output to have a pixel are looked for up to here
 
 
 def output_box(graph: Graph, stage: Stage) -> Box:
     """All of an output: what the caller has room for."""
     return tuple(Interval(const(0, INDEX), n - 1) for n in graph.output[stage.name].shape)
+
+
+def few_places(side: Interval, facts: Facts) -> Interval | None:
+    """All of the places that floats decide between, such as the tiles of a picture, if they are a few in any case."""
+    low, high = _ends(side)
+    if not has_floats(low) and not has_floats(high):
+        return None
+    first, last = facts.lower(low), facts.upper(high)
+    if first is None or last is None or not first <= last < first + _FEW_PLACES:
+        return None
+    return Interval(const(first, INDEX), const(last, INDEX))
 
 
 class Required:
@@ -151,7 +163,7 @@ class Required:
         if not r.bounded:
             return True
         low, high = _ends(r)
-        return self.is_positive(high - low + 1)
+        return self.is_positive(high - low + 1) or few_places(r, self.facts) is not None
 
     def is_positive(self, extent: Expr) -> bool:
         """Whether an extent certainly is, wherever code runs."""
