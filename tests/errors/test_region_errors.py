@@ -243,7 +243,8 @@ def stored_and_read_anywhere() -> object:
 
 
 @must_fail(
-    r"Func 'g' .* is computed before it is read, at all remainders that it may be read at, and this call has fewer: "
+    r"Func 'g' .* is computed before it is read, at all places that calls of any size may read it at, and not all of "
+    r"these can be computed in this one: "
     r"Func 'g' .* reads img\[x\], which leaves Input 'img' .*: g\[3\] needs img\[3\], but axis 0 has indices 0 .. 2; "
     r"read it through a boundary condition, such as pt.edge\(img\), or ask for a smaller shape=; or schedule g with "
     r"compute_inline"

@@ -97,14 +97,14 @@ def refused_call(pipeline: Pipeline, inputs: dict[str, np.ndarray], params: dict
     return False
 
 
-def refused_at_remainders(refusal: UserError) -> bool:
-    """Whether a stage that the schedule stores cannot be computed at all remainders that it may be read at."""
-    return "at all remainders that it may be read at" in str(refusal)
+def refused_beyond(refusal: UserError) -> bool:
+    """Whether a stage that the schedule stores cannot be computed at all places that calls of any size may read."""
+    return "at all places that calls of any size may read it at" in str(refusal)
 
 
 def refused_late(refusal: UserError) -> bool:
     """Whether a legal schedule was refused for a reason that only lowering can see."""
-    return refused_at_remainders(refusal) or any(reason in str(refusal) for reason in _LATE)
+    return refused_beyond(refusal) or any(reason in str(refusal) for reason in _LATE)
 
 
 def beyond_reference(refusal: UserError) -> bool:

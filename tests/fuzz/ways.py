@@ -34,7 +34,7 @@ from .harness import (
     beyond_reference,
     pipeline_of,
     program,
-    refused_at_remainders,
+    refused_beyond,
     refused_call,
     refused_late,
     schedules_for,
@@ -148,7 +148,7 @@ class _Prepared:
             return Ended(step, label, MISMATCH, str(wrong) or _trace())
         except UserError as refusal:
             late = refused_late(refusal) and self.may_refuse(label)
-            expected = self.refused or refused_at_remainders(refusal) or late
+            expected = self.refused or refused_beyond(refusal) or late
             return Ended(step, label, REFUSED if expected else EXCEPTION, "" if expected else _trace())
         except Exception as error:
             return Ended(step, label, EXCEPTION, _trace(), is_last=isinstance(error, Crashed))

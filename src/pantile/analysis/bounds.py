@@ -21,10 +21,10 @@ from ..graph.nodes import Definition, Graph, InputInfo, Stage
 from . import messages
 from .empty import how_to_fill
 from .float_ends import is_finite
+from .in_code import InCode, in_code
 from .interval import Evaluator, Interval, Scope, interval
 from .messages import MOST, Read, Room
 from .regions import Rules, definition_scope, expressions, required, where_it_holds
-from .remainders import AnyRemainders, any_remainders
 from .touched import Box, each_load
 from .witness import find_witness, guards_of, outside_loads
 
@@ -59,12 +59,12 @@ def check_regions(
         for name in shapes:
             check.storage(graph.stage[name])
         _passed[graph] = sizes, check.boxes
-    check.remainders(stored)
+    check.beyond(stored)
 
 
 # The sizes of the latest call that all was well with, and its boxes.
 _passed: WeakKeyDictionary[Graph, tuple[Hashable, dict[str, Box]]] = WeakKeyDictionary()
-_remainders: WeakKeyDictionary[Graph, AnyRemainders | None] = WeakKeyDictionary()
+_seen: WeakKeyDictionary[Graph, InCode | None] = WeakKeyDictionary()  # by code
 
 
 def region_scalars(graph: Graph) -> set[str]:
@@ -206,27 +206,26 @@ class _Check:
                 if any(map(_is_far, written)) or not all(ends_are_numbers(i, scope, at.scope) for i in d.indices):
                     raise messages.stored_without_limits(stage, written)
 
-    def remainders(self, stored: Container[str]) -> None:
-        """Stages that are stored are computed at all remainders that they may be read at: also where this call has
-        fewer, what they read is there."""
-        if self.graph not in _remainders:
-            _remainders[self.graph] = any_remainders(self.graph)
-        known = _remainders[self.graph]
-        if known is None:
+    def beyond(self, stored: Container[str]) -> None:
+        """Stages that are stored are computed at all places that code knows they may be read at: what they read there
+        is inside, too, also where this call needs fewer of them."""
+        if self.graph not in _seen:
+            _seen[self.graph] = in_code(self.graph)
+        seen = _seen[self.graph]
+        if seen is None:
             return
-        boxes = required(known.graph, self.asked, known.scope(self.scope), _EXACT)
+        boxes = required(seen.graph, self.asked, seen.scope(self.scope), _EXACT)
         for stage in self.graph.stages:
             box = boxes.get(stage.name)
             if stage.name not in stored or stage.name in self.asked or box is None or box == self.boxes[stage.name]:
                 continue
-            inside = required(self.graph, {stage.name: box}, self.scope, _EXACT)
-            beyond = _Check(self.graph, {}, self.scope, inside)
+            check = _Check(self.graph, {}, self.scope, required(self.graph, {stage.name: box}, self.scope, _EXACT))
             for s in self.graph.stages:
                 if s is stage or s.name not in stored:
                     try:
-                        beyond.reads(s)
+                        check.reads(s)
                     except UserError as refusal:
-                        raise messages.stored_at_remainders(stage, refusal) from None
+                        raise messages.stored_beyond(stage, refusal) from None
 
     def _is_stored(self, buffer: str, stored: Container[str]) -> bool:
         producer = self.graph.producer.get(buffer)

@@ -141,12 +141,12 @@ def stored_without_limits(stage: Stage, box: Box, read: Read | None = None) -> U
     )
 
 
-def stored_at_remainders(stage: Stage, refusal: UserError) -> UserError:
-    """The refusal of storing a stage that cannot be computed at all remainders that it may be read at."""
+def stored_beyond(stage: Stage, refusal: UserError) -> UserError:
+    """The refusal of storing a stage that cannot be computed at all places that it may be read at."""
     why = str(refusal).removeprefix(f"{refusal.where}: ")
     return UserError(
-        f"{describe(stage)} is computed before it is read, at all remainders that it may be read at, and this call has "
-        f"fewer: {why}; or schedule {stage.name} with compute_inline"
+        f"{describe(stage)} is computed before it is read, at all places that calls of any size may read it at, and "
+        f"not all of these can be computed in this one: {why}; or schedule {stage.name} with compute_inline"
     )
 
 

@@ -1,0 +1,91 @@
+"""Places as code sees them. Coordinates are names there, and what becomes of some of them is known by its limits alone:
+`x % 4` is any of 0 .. 3 wherever x is, and a shift of a byte by a param any byte.
+
+A stage that is stored is computed at all of these, even in a call so small that it needs fewer of them:
+
+    out[x] = f[x % 4]        of two columns, f is needed at 0 .. 1, and computed at 0 .. 3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ..dataclass import dataclass
+from ..expr.nodes import Cast, Expr, Op, Var, coordinate
+from ..expr.types import INDEX
+from ..expr.visit import key, loaded, names, transform, walk
+from ..graph.nodes import Definition, Graph, Stage
+from .interval import Interval, Scalar, Scope, interval
+
+_INEXACT = ("mod", "shl", "shr")  # operations on indices of which ranges may be wider in code than in a call
+
+
+@dataclass(frozen=True)
+class InCode:
+    """A graph that has names in the place of what code knows by limits alone, and these limits, made of scalars."""
+
+    graph: Graph
+    limits: Mapping[str, Interval]
+
+    def scope(self, scalars: Scope) -> dict[str, Interval]:
+        """The scalars of a call, and the limits in it."""
+        return {**scalars, **{name: _in_call(r, scalars) for name, r in self.limits.items()}}
+
+
+def in_code(graph: Graph) -> InCode | None:
+    """The graph as code sees its places; None where that is as calls see them."""
+    if not any(_may_be_inexact(e) for s in graph.stages for d in s.definitions for e in walk(*_places(d))):
+        return None
+    limits: dict[bytes, tuple[str, Interval]] = {}
+    stages = tuple(_Renaming(graph, s, limits).stage() for s in graph.stages)
+    return InCode(replace(graph, stages=stages), dict(limits.values())) if limits else None
+
+
+class _Renaming:
+    """Gives names to what code knows by limits alone, in one stage."""
+
+    def __init__(self, graph: Graph, stage: Stage, limits: dict[bytes, tuple[str, Interval]]) -> None:
+        self._stage, self._limits = stage, limits
+        self._scalars = {p.name for p in graph.params} | {i.extent(k) for i in graph.inputs for k in range(i.ndim)}
+        coordinates = {*stage.dims, *(r.name for d in stage.definitions for r in d.domain)}
+        ends = {name: (coordinate(f"{name}.first"), coordinate(f"{name}.last")) for name in coordinates}
+        self._scope = {name: Interval(*both) for name, both in ends.items()} | dict(limits.values())
+        self._memo: dict[int, Expr] = {}
+
+    def stage(self) -> Stage:
+        return replace(self._stage, pure=self._of(self._stage.pure), updates=tuple(map(self._of, self._stage.updates)))
+
+    def _of(self, d: Definition) -> Definition:
+        indices, values = (tuple(transform(e, self._renamed, self._memo) for e in es) for es in (d.indices, d.values))
+        condition = None if d.condition is None else transform(d.condition, self._renamed, self._memo)
+        return replace(d, indices=indices, values=values, condition=condition)
+
+    def _renamed(self, e: Expr) -> Expr | None:
+        if not _may_be_inexact(e) or loaded(e) or names(e) <= self._scalars:
+            return None
+        r = interval(e, self._scope)
+        if not r.bounded or not all(self._is_of_call(end) for end in (r.low, r.high)):
+            return None
+        name, _ = self._limits.setdefault(key(e), (f"%{len(self._limits)}", r))
+        self._scope[name] = r
+        return Var(e.dtype, e.lanes, name)
+
+    def _is_of_call(self, end: Scalar) -> bool:
+        """Whether an end does not move with coordinates."""
+        return not isinstance(end, Expr) or names(end) <= self._scalars
+
+
+def _places(d: Definition) -> Iterable[Expr]:
+    return (*d.indices, *(i for load in d.loads for i in load.indices))
+
+
+def _may_be_inexact(e: Expr) -> bool:
+    if not e.dtype.is_int:
+        return False
+    return isinstance(e, (Cast, Op)) if e.dtype is not INDEX else isinstance(e, Op) and e.op in _INEXACT
+
+
+def _in_call(r: Interval, scalars: Scope) -> Interval:
+    low, high = (interval(end, scalars) if isinstance(end, Expr) else Interval.point(end) for end in (r.low, r.high))
+    return Interval(low.low, high.high)
