@@ -166,3 +166,17 @@ def test_stages_are_stored_at_all_places_that_code_knows(place: Callable[..., An
             may_refuse = q is stored and width < 4
             with pytest.raises(pt.UserError, match="at all places") if may_refuse else nullcontext():
                 np.testing.assert_array_equal(q(**given), p.reference(**given))
+
+
+def test_stages_that_only_wider_pictures_need() -> None:
+    """No column of two has a remainder above 2: nothing is needed of what is read there, nor of what that reads."""
+    y, x = pt.vars("y x")
+    img, f, g, out = pt.Input("img", "float32", 2), pt.Func("f"), pt.Func("g"), pt.Func("out")
+    f[y, x] = pt.edge(img)[y, x] * 2.0
+    g[y, x] = f[y, x] + 1.0
+    out[y, x] = pt.select(x % 4 > 2, g[y, x % 4], 0.0)
+    roots = pt.Schedule(pt.on("f").compute_root(), pt.on("g").compute_root())
+    p = pt.Pipeline(out, shape=img.shape, debug=True, schedule=roots)
+    for width in (1, 2, 3, 4, 9):
+        given = np.arange(2.0 * width, dtype=np.float32).reshape(2, width)
+        np.testing.assert_array_equal(p(img=given), p.reference(img=given))

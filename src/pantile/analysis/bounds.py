@@ -217,7 +217,7 @@ class _Check:
         boxes = required(seen.graph, self.asked, seen.scope(self.scope), _EXACT)
         for stage in self.graph.stages:
             box = boxes.get(stage.name)
-            if stage.name not in stored or stage.name in self.asked or box is None or box == self.boxes[stage.name]:
+            if stage.name not in stored or stage.name in self.asked or box in (None, self.boxes.get(stage.name)):
                 continue
             check = _Check(self.graph, {}, self.scope, required(self.graph, {stage.name: box}, self.scope, _EXACT))
             for s in self.graph.stages:
