@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -83,6 +84,18 @@ def test_a_traceback_ends_at_what_was_called(what: str, monkeypatch: pytest.Monk
     assert frames[-2].filename.startswith(os.path.dirname(__file__))
     shown = "".join(traceback.format_exception(error))
     assert shown.count(PACKAGE) == 1 and "During handling of the above exception" not in shown
+
+
+def test_an_index_of_an_array_is_one_wherever_frames_lie() -> None:
+    """Frames that somebody keeps, as debuggers do, have no place in memory that those of later calls could have."""
+    kept: list[Any] = []
+    sys.setprofile(lambda frame, *_: kept.append(frame))
+    try:
+        with pytest.raises(pt.UserTypeError, match="make it a table first"):
+            OF_WRONG_TYPE["an index of an array"]()
+    finally:
+        sys.setprofile(None)
+    assert kept
 
 
 def test_what_users_functions_raise_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

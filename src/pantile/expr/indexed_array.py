@@ -7,9 +7,12 @@ on. It also asks for `__array__`, and for nothing else, when an array of objects
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import Any
 
 import numpy as np
+
+from ..errors import is_ours
 
 _Place = tuple[int, int, int]  # the expression, the frame of the user's code and the instruction that runs in it
 
@@ -34,5 +37,7 @@ def as_object(e: object) -> np.ndarray[Any, np.dtype[Any]]:
 
 
 def _place(e: object) -> _Place:
-    caller = sys._getframe(3)
-    return id(e), id(caller), caller.f_lasti
+    caller: FrameType | None = sys._getframe(2)
+    while caller is not None and is_ours(caller):
+        caller = caller.f_back
+    return id(e), id(caller), -1 if caller is None else caller.f_lasti
