@@ -14,14 +14,14 @@ from weakref import WeakKeyDictionary
 from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr.magnitude import COORDINATE, MAY_OVERFLOW
-from ..expr.nodes import Expr, Load, Number, Op, coordinate
+from ..expr.nodes import Expr, Load, Number, Op
 from ..expr.types import INDEX
 from ..expr.visit import has_floats, loaded, names, variables, walk
 from ..graph.nodes import Definition, Graph, InputInfo, Stage
 from . import messages
 from .empty import how_to_fill
 from .float_ends import is_finite
-from .in_code import InCode, in_code
+from .in_code import InCode, between_names, in_code
 from .interval import Evaluator, Interval, Scope, interval
 from .messages import MOST, Read, Room
 from .regions import Rules, definition_scope, expressions, required, where_it_holds
@@ -196,7 +196,7 @@ class _Check:
             doubtful = {e.buffer for e in d.loads if any(map(self._may_be_unclear, e.indices))}
             if not doubtful and not any(map(self._may_be_unclear, d.indices)):
                 continue
-            scope = where_it_holds(d, {name: _in_code(name) for name in at.scope if name not in self.scope})
+            scope = where_it_holds(d, {name: between_names(name) for name in at.scope if name not in self.scope})
             found: list[Read] = []
             self._far_reads(at, scope, {b for b in doubtful if self._is_stored(b, stored)}, found)
             for read in found:
@@ -288,11 +288,6 @@ def ends_are_numbers(index: Expr, in_code: Scope, at_call: Scope) -> bool:
 def _is_finite(in_code: Interval, at_call: Interval) -> bool:
     ends = (in_code.low, at_call.low), (in_code.high, at_call.high)
     return all(is_finite(number) for end, number in ends if isinstance(end, Expr))
-
-
-def _in_code(name: str) -> Interval:
-    """A coordinate, between ends that have names."""
-    return Interval(coordinate(f"{name}.min"), coordinate(f"{name}.max"))
 
 
 def _is_far(r: Interval) -> bool:

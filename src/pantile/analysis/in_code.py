@@ -33,6 +33,11 @@ class InCode:
         return {**scalars, **{name: _in_call(r, scalars) for name, r in self.limits.items()}}
 
 
+def between_names(name: str) -> Interval:
+    """The range of a coordinate in code: its ends have names."""
+    return Interval(coordinate(f"{name}.min"), coordinate(f"{name}.max"))
+
+
 def in_code(graph: Graph) -> InCode | None:
     """The graph as code sees its places; None where that is as calls see them."""
     if not any(_may_be_inexact(e) for s in graph.stages for d in s.definitions for e in walk(*_places(d))):
@@ -49,8 +54,7 @@ class _Renaming:
         self._stage, self._limits = stage, limits
         self._scalars = {p.name for p in graph.params} | {i.extent(k) for i in graph.inputs for k in range(i.ndim)}
         coordinates = {*stage.dims, *(r.name for d in stage.definitions for r in d.domain)}
-        ends = {name: (coordinate(f"{name}.first"), coordinate(f"{name}.last")) for name in coordinates}
-        self._scope = {name: Interval(*both) for name, both in ends.items()} | dict(limits.values())
+        self._scope = {name: between_names(name) for name in coordinates} | dict(limits.values())
         self._memo: dict[int, Expr] = {}
 
     def stage(self) -> Stage:

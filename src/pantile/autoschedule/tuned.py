@@ -40,7 +40,7 @@ class Given(Strategy):
     called: str = "given"
 
     def find(self, problem: Problem) -> Found:
-        """No search."""
+        """Return the schedule that was given, without searching, and a report on it."""
         together = tuple(
             GroupReport(g.root, g.members, (dict(g.tiles),) if g.tiles else ()) for g in groups(self.schedule)
         )

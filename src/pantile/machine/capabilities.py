@@ -41,39 +41,34 @@ _FEWER_PER_BLOCK = {(3, 2), (5, 3), (6, 2)}  # mobile ones, whose blocks have ha
 _FEWER_SUB_PARTITIONS = {(6, 0): 2}
 
 
-def _of_ampere(rate: int) -> tuple[MatrixInstruction, ...]:
-    """Those of 8.x, by the rate of 16-bit floats."""
+def _of_floats(m: int, n: int, rate: int) -> tuple[MatrixInstruction, ...]:
+    """Instructions for floats of all architectures from 8.0 on, by the rate of 16-bit ones."""
     return (
-        MatrixInstruction(16, 8, 16, "float16", "float16", rate),
-        MatrixInstruction(16, 8, 16, "float16", "float32", rate),
-        MatrixInstruction(16, 8, 16, "bfloat16", "float32", rate),
-        MatrixInstruction(16, 8, 8, "tfloat32", "float32", rate // 2),
-        MatrixInstruction(16, 8, 32, "int8", "int32", 2 * rate),
+        MatrixInstruction(m, n, 16, "float16", "float16", rate),
+        MatrixInstruction(m, n, 16, "float16", "float32", rate),
+        MatrixInstruction(m, n, 16, "bfloat16", "float32", rate),
+        MatrixInstruction(m, n, 8, "tfloat32", "float32", rate // 2),
     )
+
+
+def _of_ampere(rate: int) -> tuple[MatrixInstruction, ...]:
+    """Instructions of 8.x and 12.0, by the rate of 16-bit floats."""
+    return (*_of_floats(16, 8, rate), MatrixInstruction(16, 8, 32, "int8", "int32", 2 * rate))
 
 
 def _of_many_threads(m: int, rate: int) -> tuple[MatrixInstruction, ...]:
-    """Those of 9.0 and 10.x, by the rate of 16-bit floats, which several warps or one thread start."""
-    return (
-        MatrixInstruction(m, 256, 16, "float16", "float16", rate),
-        MatrixInstruction(m, 256, 16, "float16", "float32", rate),
-        MatrixInstruction(m, 256, 16, "bfloat16", "float32", rate),
-        MatrixInstruction(m, 256, 8, "tfloat32", "float32", rate // 2),
-        MatrixInstruction(m, 256, 32, "float8", "float32", 2 * rate),
-    )
+    """Instructions of 9.0 and 10.x, by the rate of 16-bit floats: several warps or one thread start them."""
+    return (*_of_floats(m, 256, rate), MatrixInstruction(m, 256, 32, "float8", "float32", 2 * rate))
 
 
+_OF_VOLTA = (
+    MatrixInstruction(8, 8, 4, "float16", "float16", 512),
+    MatrixInstruction(8, 8, 4, "float16", "float32", 512),
+)
 _SMALL_INTEGERS = MatrixInstruction(16, 8, 64, "int4", "int32", 2048)
 _MATRIX_INSTRUCTIONS = {
-    (7, 0): (
-        MatrixInstruction(8, 8, 4, "float16", "float16", 512),
-        MatrixInstruction(8, 8, 4, "float16", "float32", 512),
-    ),
-    (7, 2): (
-        MatrixInstruction(8, 8, 4, "float16", "float16", 512),
-        MatrixInstruction(8, 8, 4, "float16", "float32", 512),
-        MatrixInstruction(16, 16, 16, "int8", "int32", 1024),  # wmma
-    ),
+    (7, 0): _OF_VOLTA,
+    (7, 2): (*_OF_VOLTA, MatrixInstruction(16, 16, 16, "int8", "int32", 1024)),  # wmma
     (7, 5): (
         MatrixInstruction(16, 8, 8, "float16", "float16", 512),
         MatrixInstruction(16, 8, 8, "float16", "float32", 512),
@@ -133,7 +128,7 @@ MULTIPROCESSORS = {capability: _multiprocessor(capability) for capability in _SI
 
 
 def multiprocessor(capability: Capability) -> Multiprocessor:
-    """That of GPUs of a compute capability, such as (7, 5)."""
+    """The multiprocessor of GPUs of a compute capability, such as (7, 5)."""
     known = MULTIPROCESSORS.get(capability)
     if known is None:
         names = ", ".join(f"{major}.{minor}" for major, minor in MULTIPROCESSORS)
@@ -142,5 +137,6 @@ def multiprocessor(capability: Capability) -> Multiprocessor:
 
 
 def like(capability: Capability) -> Multiprocessor:
-    """That of the newest compute capability that is known and not newer: for GPUs that nobody has described yet."""
+    """The multiprocessor of the newest compute capability that is known and not newer: for GPUs that nobody has
+    described yet."""
     return multiprocessor(max((c for c in MULTIPROCESSORS if c <= capability), default=capability))

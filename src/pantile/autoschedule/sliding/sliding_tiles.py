@@ -97,7 +97,7 @@ class SlidingTiles:
         return found
 
     def keep_threads_busy(self, outermost: str) -> Numbers:
-        """Equation 5.14."""
+        """Whether all threads have a tile (Equation 5.14): there are at least as many along the outermost loop."""
         return self.extents[outermost] / self.sizes[outermost] >= self.problem.machine.threads
 
     def constraints(self, outermost: str) -> tuple[str, ...]:

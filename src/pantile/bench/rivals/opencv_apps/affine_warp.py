@@ -8,7 +8,7 @@ from ..library_worker import Array
 
 
 def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """One call."""
+    """Make a function that calls OpenCV once and returns the result."""
     img, matrix, (out,) = inputs["img"], inputs["matrix"], outputs
     size = (out.shape[1], out.shape[0])
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP

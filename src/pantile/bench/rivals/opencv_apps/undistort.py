@@ -12,7 +12,7 @@ DIFFERS = "OpenCV interpolates between pixels in steps of 1/32; the app takes pl
 
 
 def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """One call."""
+    """Make a function that calls OpenCV once and returns the result."""
     img, (out,) = inputs["img"], outputs
     rows, columns, _ = img.shape
     v, u = (np.arange(rows) - rows / 2)[:, None] / (columns / 2), (np.arange(columns) - columns / 2) / (columns / 2)

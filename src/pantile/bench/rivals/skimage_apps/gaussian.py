@@ -9,7 +9,7 @@ from ..library_worker import Array
 
 
 def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable[[], Array]:
-    """One call."""
+    """Make a function that calls the library once and returns the result."""
     img, (out,) = inputs["img"], outputs
 
     def compute() -> Array:
