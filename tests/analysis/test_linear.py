@@ -12,7 +12,7 @@ from pantile.expr.build import binary, cast
 from pantile.expr.congruence import congruence
 from pantile.expr.linear import Facts, linear, simplify
 from pantile.expr.nodes import Const, Expr, Load, const, op, var
-from pantile.expr.types import INDEX, dtype
+from pantile.expr.types import INDEX, INT64, dtype
 from pantile.expr.visit import walk
 
 from .indices import affine, boxes, cases, conditions, indices, points, value
@@ -138,6 +138,15 @@ def test_quotients_of_a_pyramid() -> None:
     assert facts.lower(3 + w // 2 - (w + 1) // 2) == 2
     assert facts.ge(2 * ((w - 1) // 128) + 6, (w - 1) // 64 + 2)
     assert not facts.ge(2 * ((w - 1) // 128) + 2, (w - 1) // 64 + 2)
+
+
+def test_quotients_of_quotients_stay_within_64_bits() -> None:
+    pixel, w = cast(INDEX, Load(INT64, 1, "img", (var("x"),))), var("w")
+    far, farther = 1 << 61, 1 << 62
+    assert text(pixel // far // 2, Facts()) == f"index(img[x])//{farther}"
+    assert text(pixel // far // far, Facts()) == f"index(img[x])//{far}//{far}"
+    assert text((pixel // 8 + 5) // 2, Facts()) == "(index(img[x])//8 + 1)//2 + 2"  # 8 more than the pixel may be too much
+    assert text((w // 8 + 5) // 2, Facts()) == "(w + 8)//16 + 2"
 
 
 def text(e: Expr, facts: Facts) -> str:

@@ -16,7 +16,7 @@ from pantile.analysis.interval import Interval, interval
 from pantile.expr.linear import Facts, simplify
 from pantile.expr.magnitude import MAY_OVERFLOW, Magnitudes
 from pantile.expr.nodes import Expr, Load, Op, Var, var
-from pantile.expr.types import INDEX, INT32, INT64, DType
+from pantile.expr.types import INDEX, INT32, INT64, DType, dtype
 from pantile.expr.visit import names, walk
 from pantile.graph.widen import Widened
 from pantile.reference.expressions import Evaluator
@@ -104,9 +104,22 @@ def test_ranges_of_a_call_hold_what_is_computed(e: Expr, box: Box, seed: int) ->
 @given(indices(), ranges(), SEEDS)
 def test_ranges_in_code_hold_what_is_computed(e: Expr, box: Box, seed: int) -> None:
     """Ends as expressions of params and of where the coordinates begin and end."""
+    assume(not any(overflows(e, scope_of(at, box)) for at, _ in points(seed, box)))
+    assert_held_in_code(e, box, seed)
+
+
+@pytest.mark.parametrize("name", ["int64", "uint64", "uint32", "int32"])
+def test_ranges_in_code_of_products_that_wrap(name: str) -> None:
+    """The ends of a product may not fit the 64 bits in which code computes them."""
+    t = dtype(name)
+    product = Var(t, 1, f"p_{name}") * Load(t, 1, f"d_{name}", (Var(INT32, 1, "x"),))
+    for seed in range(8):
+        assert_held_in_code(Widened(PARAMS).index(product), {"x": (0, 8), "y": (0, 8)}, seed)
+
+
+def assert_held_in_code(e: Expr, box: Box, seed: int) -> None:
     found = interval(e, {n: Interval(var(f"{n}.low"), var(f"{n}.high")) for n in COORDINATES})
     for at, pixels in points(seed, box):
-        assume(not overflows(e, scope_of(at, box)))
         at |= {f"{n}.low": low for n, (low, _) in box.items()} | {f"{n}.high": high for n, (_, high) in box.items()}
         ends = [evaluated(v, at, {}) if isinstance(v, Expr) else v for v in (found.low, found.high)]
         assert holds(Interval(*ends), evaluated(e, at, pixels)), (str(e), str(found.low), str(found.high), at, pixels)

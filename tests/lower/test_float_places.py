@@ -104,6 +104,20 @@ def test_a_clamp_of_few_rows_to_those_of_the_picture() -> None:
     np.testing.assert_array_equal(checked(img=PHOTO[:8], scale=81.0), p.reference(img=PHOTO[:8], scale=81.0))
 
 
+@pytest.mark.parametrize("scale", [0.0, 1.0])
+def test_a_few_terms_of_which_none_may_be_left(scale: float) -> None:
+    """A sum that has no term which reads the picture needs no picture."""
+    line, mirrored, out = pt.Input("line", "float32", ndim=1), pt.Func("mirrored"), pt.Func("out")
+    mirrored[X] = pt.mirror(line)[X]
+    r = pt.RDom((0, pt.clamp(pt.cast("int32", SCALE), 0, 3)))
+    out[X] = pt.cast("float32", 0)
+    out[X] += pt.select(r[0] > 1, mirrored[r[0]] + mirrored[-1], 1.0)
+    p = pt.Pipeline(out, (5,)).with_schedule(pt.Schedule(pt.on("mirrored").compute_root()))
+    nothing = np.zeros(0, np.float32)
+    checked = p.with_options(debug=True)(line=nothing, scale=scale)
+    np.testing.assert_array_equal(checked, p.reference(line=nothing, scale=scale))
+
+
 def test_memory_where_conditions_may_leave_nothing() -> None:
     """It is for the rows that are read, not for those that an int32 could name."""
     double, across, out = pt.Func("double"), pt.Func("across"), pt.Func("out")

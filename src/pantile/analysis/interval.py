@@ -22,6 +22,7 @@ import numpy as np
 from ..cached import cached_property
 from ..expr import build
 from ..expr.linear import Facts, linear
+from ..expr.magnitude import Magnitudes
 from ..expr.nodes import COMPARISON, Bits, Broadcast, Cast, Const, Expr, Load, Op, Ramp, Var, const, node, op
 from ..expr.types import INDEX, INT64, UINT64, DType
 from ..expr.visit import children, has_floats, loaded, names, once_per_node, operands_first, walk
@@ -354,12 +355,16 @@ def _wrapped(r: Interval, t: DType) -> Interval:
 
 
 def _wrapped_in_code(r: Interval, t: DType) -> Interval:
-    """Ends that are expressions are kept where they fit when code runs."""
+    """Ends that are expressions are kept where they fit when code runs, which has 64 bits to tell."""
     whole = type_range(t)
     if t is UINT64 or not r.bounded or not all(isinstance(end, Expr) or _is_index(end) for end in (r.low, r.high)):
         return whole
     low, high = (build.expr(end, INDEX) for end in (r.low, r.high))
     one = Interval.point(build.cast(INDEX, build.cast(t, low)))
+    if r.is_point:
+        return one
+    if not all(map(Magnitudes().fits, (low, high))):
+        return whole
     return _either(build.logical_and(low >= t.min, high <= t.max), r, _either(low == high, one, whole))
 
 

@@ -34,10 +34,11 @@ class AtPoints:
 
     def value(self, point: Point) -> Number | None:
         """None where it depends on something that the point does not give."""
-        found: list[Number | None] = []
-        for node, operands in self._steps:
-            found.append(_value(node, point, [found[k] for k in operands]))
-        return found[-1]
+        values: list[Number | None] = []
+        with np.errstate(all="ignore"):
+            for node, operands in self._steps:
+                values.append(_value(node, point, [values[k] for k in operands]))
+        return values[-1]
 
 
 def _operands(e: Expr) -> tuple[Expr, ...]:
@@ -102,8 +103,7 @@ def _not(a: Number) -> Number:
 
 
 def _div(a: Number, b: Number) -> Number:
-    with np.errstate(all="ignore"):
-        return float(np.divide(float(a), float(b)))
+    return float(np.divide(float(a), float(b)))
 
 
 def _min(a: Number, b: Number) -> Number:

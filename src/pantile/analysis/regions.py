@@ -22,12 +22,14 @@ class Rules:
 
     missing   1 where one of some ranges has no values, else 0: nothing is read there, wherever the ends are
     computed  what is computed of a stage of which a box is needed
+    needed    is told of each box that is needed of a stage, before its own updates make it larger
     perhaps   is told of each buffer that is read where ranges may have no values
     loosely   is told when conditions were left out, being too many: boxes may be larger than what is read
     """
 
     missing: Callable[[Iterable[Interval]], Scalar] = lambda _: 0
     computed: Callable[[Stage, Box], Box] = lambda _, box: box
+    needed: Callable[[Box], None] = lambda _: None
     perhaps: Callable[[str], None] = lambda _: None
     loosely: Callable[[], None] = lambda: None
 
@@ -131,6 +133,7 @@ def required(
     for stage in reversed(graph.stages):
         if stage.name not in boxes:
             continue
+        rules.needed(boxes[stage.name])
         box = boxes[stage.name] = rules.computed(stage, with_own_updates(stage, boxes[stage.name], scope, rules))
         for buffer, b in reads(stage, box, scope, rules).items():
             name = graph.producer[buffer].name if buffer in graph.producer else buffer

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from .build import binary
 from .congruence import Class, known_remainder
+from .magnitude import Magnitudes
 from .nodes import Cast, Const, Expr, Op, Var, const, node, op
 from .types import FLOAT32, FLOAT64, INDEX, UINT64
 from .visit import Key, children, key, names, note, once_per_node, operands_first, rebuild, same
@@ -509,13 +510,14 @@ class Simplifier:
         return linear(quotient).plus(Linear((left + form.constant) // d)).expr()
 
     def divide_again(self, e: Op, form: Linear, d: int) -> Expr:
-        """(e // m + c) // d == (e + c*m) // (m*d)."""
+        """(e // m + c) // d == (e + c*m) // (m*d), unless that leaves 64 bits."""
         if e.op == "floordiv" and len(form.terms) == 1:
             ((atom, c),) = form.terms.values()
             m = _divisor(atom)
-            if m is not None and c == 1:
-                whole = linear(children(atom)[0]).plus(Linear(form.constant * m))
-                return self.rewrite(binary("floordiv", whole.expr(), const(m * d, INDEX)))
+            if m is not None and c == 1 and m * d <= INDEX.max:
+                whole = linear(children(atom)[0]).plus(Linear(form.constant * m)).expr()
+                if not form.constant or Magnitudes().fits(whole):
+                    return self.rewrite(binary("floordiv", whole, const(m * d, INDEX)))
         return e
 
     def divide_groups(self, name: str, form: Linear, d: int, n: int) -> Expr:

@@ -17,7 +17,7 @@ from ...expr.build import expr, maximum, minimum, select
 from ...expr.linear import Facts, linear, simplify
 from ...expr.nodes import COMPARISON, Const, Expr, Op, Var, const
 from ...expr.types import INDEX
-from ...expr.visit import has_floats, loaded, names, same, walk
+from ...expr.visit import Key, has_floats, key, loaded, names, same, walk
 from ...graph.nodes import Definition, Graph, InputInfo, Stage
 
 _BEHIND = 1 << 31  # all coordinates
@@ -58,6 +58,7 @@ class Required:
             self._steps.append(high - low)
             self._learn(self._steps[-1])
         self._limited: set[str] = set()
+        self._few: set[tuple[Key, Key]] = set()  # sides of boxes that are at a few places, and so at one at least
         self._is_loose = False
 
     def of(self, stage: Stage) -> Box:
@@ -114,10 +115,14 @@ class Required:
 
     @property
     def _rules(self) -> Rules:
-        return Rules(self.missing, self._computed, self._limit, self._loosen)
+        return Rules(self.missing, self._computed, self._note_few, self._limit, self._loosen)
 
     def _loosen(self) -> None:
         self._is_loose = True
+
+    def _note_few(self, box: Iterable[Interval]) -> None:
+        for low, high in (_ends(side) for side in box if side.bounded and few_places(side, self.facts)):
+            self._few.add((key(low), key(high)))
 
     def _limit(self, buffer: str) -> None:
         """Nothing may be needed of it: it is not computed anywhere, even if what reads it is."""
@@ -131,6 +136,7 @@ class Required:
         # Readers, which come before it, may limit it. Of an output, no more is computed than the caller has room for.
         free = stage.name not in self._limited and stage.name not in self.outputs
         sides = [EVERYTHING if free and self._computable(stage, k) else self._simple(s) for k, s in enumerate(box)]
+        self._note_few(sides)
         if any(map(_is_far, sides)):
             self._limited.add(stage.name)
             sides = list(map(_near, sides))
@@ -163,7 +169,7 @@ class Required:
         if not r.bounded:
             return True
         low, high = _ends(r)
-        return self.is_positive(high - low + 1) or few_places(r, self.facts) is not None
+        return self.is_positive(high - low + 1) or (key(low), key(high)) in self._few
 
     def is_positive(self, extent: Expr) -> bool:
         """Whether an extent certainly is, wherever code runs."""
