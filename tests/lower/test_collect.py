@@ -157,6 +157,30 @@ def test_ends_are_found_in_any_comparison(inside: Any) -> None:
         np.testing.assert_array_equal(p(img=a), p.reference(img=a))
 
 
+@pytest.mark.parametrize("width", [5, 8, 17, 36])
+def test_a_clamp_to_more_than_there_is(width: int) -> None:
+    """The first vector of 16 needs fewer elements than it has lanes, and the input may have no others."""
+    img, out = pt.Input("img", "uint8", ndim=1), pt.Func("out")
+    out[X] = sum((img[pt.clamp(X - 12 - k, 0, 99)] for k in range(1, 4)), img[pt.clamp(X - 12, 0, 99)])
+    p = pt.Pipeline(out, (img.shape[0] + 12,), schedule=pt.Schedule(pt.on("out").vectorize("x", 16)))
+    line = np.arange(1, width + 1, dtype=np.uint8)
+    np.testing.assert_array_equal(p.with_options(debug=True)(img=line), p.reference(img=line))
+
+
+@pytest.mark.parametrize("target", ["host", "cuda-sim"])
+@pytest.mark.parametrize("width", [31, 37, 64, 100])
+def test_a_clamp_of_a_part_that_a_tile_has(width: int, target: str) -> None:
+    """A vector reads no more of a stage than was computed for it."""
+    img, source, out = pt.Input("img", "float32", ndim=1), pt.Func("source"), pt.Func("out")
+    source[X] = img[X] * 2
+    out[X] = source[pt.clamp(X - 2, 0, img.shape[0] - 1)]
+    tiles = pt.Schedule(pt.on("out").vectorize("x", 32, tail="guard"), pt.on("source").compute_at("out", "x"))
+    p = pt.Pipeline(out, (2 * width,)).with_schedule(tiles)
+    line = np.arange(width, dtype=np.float32)
+    checked = p.with_options(debug=True, target=target)
+    np.testing.assert_array_equal(checked(img=line), p.reference(img=line))
+
+
 def test_an_update_that_stores_what_it_reads_is_left_alone() -> None:
     img, out = pt.Input("img", "uint8", ndim=1), pt.Func("out")
     last = img.shape[0] - 1

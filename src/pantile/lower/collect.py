@@ -26,11 +26,11 @@ from ..expr.types import INDEX, DType
 from ..expr.visit import Key, key, loaded, substitute, transform, walk_loads
 from ..expr.visit import walk as walk_expr
 from ..ir import visit as ir
-from ..ir.nodes import Block, For, Realize, Stmt, Store
+from ..ir.nodes import Block, BufferArg, For, Realize, Stmt, Store
 from ..target.kinds import Kind, Memory
 from .folded import Folded, FoldedRows
 from .names import of_buffer, of_loop
-from .shifted import Clamped, Inputs, Shifted
+from .shifted import Clamped, Columns, Shifted
 
 _LEAST = 32  # lanes, of all vectors together
 _LANE, _STEP, _ELEMENT = 4, 4, 3  # instructions: to load a lane, of an iteration that fills rows, of an element there
@@ -39,19 +39,22 @@ _WORTH = 3  # times as many instructions where elements fill rows as where vecto
 _U = var("#lane")  # the number of a lane
 
 
-def collect(body: Stmt, inputs: Inputs) -> Stmt:
+def collect(body: Stmt, inputs: Iterable[BufferArg]) -> Stmt:
     """Fill rows before stores that follow each other and read many clamped lanes."""
-    return _Collector(inputs).visit(body)
+    return _Collector({b.name: (const(0, INDEX), var(b.extent(b.ndim - 1)) - 1) for b in inputs if b.ndim}).visit(body)
 
 
 class _Collector:
-    def __init__(self, inputs: Inputs) -> None:
-        self.inputs = inputs
+    def __init__(self, columns: Columns) -> None:
+        self.columns = dict(columns)
         self.numbers = count()
 
     def visit(self, s: Stmt) -> Stmt:
         if isinstance(s, Store):
             return self.stores([s])
+        if isinstance(s, Realize) and s.box:
+            low, extent = s.box[-1]
+            self.columns[s.buffer] = low, low + extent - 1
         if not isinstance(s, Block):
             return ir.rebuild(s, ir.expressions(s), tuple([self.visit(c) for c in ir.children(s)]))
         parts: list[Stmt] = []
@@ -62,7 +65,7 @@ class _Collector:
 
     def stores(self, run: list[Store]) -> Stmt:
         """Stores that follow each other."""
-        found = {of_buffer(run[0].buffer, "lanes", next(self.numbers)): rows for rows in _rows(run, self.inputs)
+        found = {of_buffer(run[0].buffer, "lanes", next(self.numbers)): rows for rows in _rows(run, self.columns)
                  if rows.are_less_work()}  # fmt: skip
         result = _reading(found, ir.block(*run)) if found else ir.block(*run)
         for name, rows in found.items():
@@ -169,7 +172,7 @@ def _reading(found: Mapping[str, _Rows], s: Stmt) -> Stmt:
     return ir.map_exprs(s, lambda e: transform(e, change, memo, loaded))
 
 
-def _rows(run: list[Store], inputs: Inputs) -> list[_Rows]:
+def _rows(run: list[Store], columns: Columns) -> list[_Rows]:
     """The rows that serve the clamped loads of some stores."""
     written = {s.buffer for s in run}
     clamped = [
@@ -178,7 +181,7 @@ def _rows(run: list[Store], inputs: Inputs) -> list[_Rows]:
     if sum(e.lanes for e in clamped) < _LEAST:
         return []
     rows: dict[tuple[object, ...], list[_Lanes]] = {}
-    for lanes in _followed({key(e): e for e in clamped if e.buffer not in written}.values(), inputs):
+    for lanes in _followed({key(e): e for e in clamped if e.buffer not in written}.values(), columns):
         rows.setdefault(lanes.of, []).append(lanes)
     found: dict[tuple[object, ...], _Rows] = {}
     for row in rows.values():
@@ -188,7 +191,7 @@ def _rows(run: list[Store], inputs: Inputs) -> list[_Rows]:
     return list(found.values())
 
 
-def _followed(loads: Iterable[Load], inputs: Inputs) -> Iterator[_Lanes]:
+def _followed(loads: Iterable[Load], columns: Columns) -> Iterator[_Lanes]:
     """The loads at places that follow from the number of a lane."""
     of_one_lane: dict[Key, Expr] = {}  # indices are shared by many loads
     moved: dict[tuple[Key, int], Expr] = {}
@@ -203,7 +206,7 @@ def _followed(loads: Iterable[Load], inputs: Inputs) -> Iterator[_Lanes]:
                 if (key(i), offset) not in moved:
                     moved[key(i), offset] = simplify(substitute(i, {_U.name: _U - offset}))
             row = tuple(moved[key(i), offset] for i in places)
-            yield _Lanes(load, row, offset, Folded.of(row, _U) or Clamped.of(load.buffer, row, _U, inputs))
+            yield _Lanes(load, row, offset, Folded.of(row, _U) or Clamped.of(load.buffer, row, _U, columns))
 
 
 def _is_clamped(load: Load) -> bool:

@@ -176,7 +176,7 @@ LOOP_PASSES = (
              gives=frozenset({Property.NO_VECTOR_LOOPS}), takes=frozenset({Property.SCALAR})),
     LoopPass("unroll", lambda body, of: unroll(body, of.no_room["unroll"].append),
              gives=frozenset({Property.NO_UNROLLED_LOOPS})),
-    LoopPass("collect", lambda body, of: collect(body, {b.name: b for b in of.asked.buffers if not b.writable})),
+    LoopPass("collect", lambda body, of: collect(body, [b for b in of.asked.buffers if not b.writable])),
     LoopPass("promote", lambda body, of: promote(body)),
     LoopPass("share", lambda body, of: share_memory(body, of.facts), on=CPU),
     LoopPass("warps", lambda body, of: gpu.share_among_lanes(

@@ -22,10 +22,10 @@ from ..expr.nodes import Expr, Load, Op, Var, const, var
 from ..expr.types import INDEX
 from ..expr.visit import Key, key, names, substitute
 from ..ir import visit as ir
-from ..ir.nodes import BufferArg, If, Let, Stmt, Store
+from ..ir.nodes import If, Let, Stmt, Store
 from .names import of_buffer
 
-Inputs = Mapping[str, BufferArg]
+Columns = Mapping[str, tuple[Expr, Expr]]  # the first and the last that there is along the last dim, by buffer
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,14 @@ class Clamped:
     most: Expr
 
     @staticmethod
-    def of(buffer: str, places: tuple[Expr, ...], number: Var, inputs: Inputs) -> Clamped | None:
-        """Of a row whose elements lie side by side, but for a clamp: places by the number of an element."""
+    def of(buffer: str, places: tuple[Expr, ...], number: Var, columns: Columns) -> Clamped | None:
+        """Of a row whose elements lie side by side, but for a clamp: places by the number of an element. A clamp may
+        be to more than there is, and a vector may reach farther than the elements that are read of it."""
         *others, place = places
-        if any(number.name in names(i) for i in others):
+        if buffer not in columns or any(number.name in names(i) for i in others):
             return None
-        bounds: dict[str, list[Expr]] = {"max": [], "min": []}
+        first, last = columns[buffer]
+        bounds: dict[str, list[Expr]] = {"max": [first], "min": [last]}
         while isinstance(place, Op) and place.op in bounds:
             a, b = place.args
             bound, inside = (b, a) if number.name in names(a) else (a, b)
@@ -53,12 +55,9 @@ class Clamped:
         if linear(place).coefficient(number.name) != 1:
             return None
         begin = simplify(substitute(place, {number.name: const(0, INDEX)}))
-        if number.name in names(begin) or not (buffer in inputs or all(bounds.values())):
+        if number.name in names(begin):
             return None
-        if buffer in inputs:  # all of it may be read, where nothing else is said
-            bounds["max"] = bounds["max"] or [const(0, INDEX)]
-            bounds["min"] = bounds["min"] or [var(inputs[buffer].extent(len(others))) - 1]
-        return Clamped(begin, reduce(maximum, bounds["max"]), reduce(minimum, bounds["min"]))
+        return Clamped(begin, simplify(reduce(maximum, bounds["max"])), simplify(reduce(minimum, bounds["min"])))
 
     @property
     def like(self) -> tuple[Key, ...]:

@@ -6,7 +6,8 @@ before:  for i in 0..n:                              after:  for i in 0..n:
 
 A triangular reduction thus does half the work of a square one, and the rows of a sparse matrix, where the bounds are
 data, are as long as they are. Where loops inside vary the condition (vectors, unrolled blocks) the bound is what some
-of their points need; the condition stays, and partitioning deals with it.
+of their points need; the condition stays, and partitioning deals with it. Which blocks a GPU runs is decided before it
+runs any: there, conditions on data stay inside.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..expr.types import BOOL, INDEX
 from ..expr.visit import Key, depends, key, loaded
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Let, Produce, Realize, Stmt, Store
-from ..target.kinds import ITERATED
+from ..target.kinds import ITERATED, Kind
 from .footprint import step
 from .settle import Decided, is_comparison, is_true, limit
 
@@ -40,8 +41,14 @@ def _visit(s: Stmt, facts: Facts, granted: frozenset[Key]) -> Stmt:
         facts.bounds[s.var] = facts.lower(s.min), facts.upper(s.min + s.extent - 1)
         if s.kind in ITERATED:
             needs = {k: n for k, n in _needs(s.body, _Inside(s.var, {})).items() if k not in granted}
+            if any(loaded(n.gap) for n in needs.values()) and _has_blocks(s):
+                needs = {k: n for k, n in needs.items() if not loaded(n.gap)}
             return _trimmed(s, needs, facts, granted)
     return ir.rebuild(s, ir.expressions(s), tuple([_visit(c, facts, granted) for c in ir.children(s)]))
+
+
+def _has_blocks(s: Stmt) -> bool:
+    return any(isinstance(inner, For) and inner.kind is Kind.BLOCK for inner in ir.walk(s))
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,20 @@ def test_a_scan_runs_row_by_row_in_threads() -> None:
     assert len(kernels(p)) == 2
 
 
+@pytest.mark.parametrize("is_serial", [False, True])
+def test_a_condition_on_data_is_asked_by_the_blocks(is_serial: bool) -> None:
+    """Which blocks there are is decided before any of them runs; the data may be computed by another one."""
+    img, limit, f = pt.Input("img", "float32", ndim=1), pt.Func("limit"), pt.Func("f")
+    r = pt.RDom((1, 1))
+    limit[x] = img[x] > 0.5
+    f[x] = img[x]
+    f[x] += pt.select(limit[0], 1.0, 2.0)
+    f[x] += r.where(pt.cast("int32", 9 * img[1]) >= r[0])[0] + img[x]
+    own = [pt.on("f").compute_root()] if is_serial else []
+    p = pt.Pipeline(f, target="cuda-sim").with_schedule(pt.Schedule(pt.on("limit").compute_root(), *own))
+    assert_agrees(p, img=picture(300))
+
+
 def test_a_condition_that_its_own_branch_changes_is_not_asked_again() -> None:
     """No pass makes such a thing; one that did would be found here."""
     zero, flag = const(0, INDEX), Load(INT32, 1, "flag", (const(0, INDEX),)) > 0
