@@ -6,6 +6,11 @@ import numpy as np
 import pytest
 
 import pantile as pt
+from pantile.expr.build import maximum, minimum
+from pantile.expr.linear import linear
+from pantile.expr.nodes import const, var
+from pantile.expr.types import INDEX
+from pantile.lower.gpu.spread import _few_cases
 from pantile.target.kinds import Memory
 
 from .simulated import assert_agrees, blur, kernels, loops, picture, realized, sizes, x, y
@@ -164,3 +169,12 @@ def test_sums_that_are_held_while_threads_compute_terms() -> None:
         pt.Schedule(pt.on("s").compute_root(), pt.on("g").compute_at("s", "r.0").thread("y", "x"))
     )
     assert_agrees(p, img=picture(9, 2))
+
+
+def test_clamps_around_clamps_are_followed_while_they_are_few() -> None:
+    """A sum of five clamps is one of 243 numbers, and one of twelve of half a million."""
+    names = [var(f"n{k}") for k in range(12)]
+    clamps = [maximum(minimum(n, const(9, INDEX)), const(0, INDEX)) for n in names]
+    cases = _few_cases(linear(sum(clamps[1:5], clamps[0])))
+    assert cases is not None and len(cases) == 3**5
+    assert _few_cases(linear(sum(clamps[1:], clamps[0]))) is None

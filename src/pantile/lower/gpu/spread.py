@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from ...analysis.interval import Interval, Scope
@@ -40,6 +41,7 @@ Refuse = Callable[[Realize, str], UserError]  # of what, and why
 
 
 _OF_A_THREAD = (Memory.REGISTER, Memory.STACK)
+_MOST_CASES = 1024  # of a place that is the least or the largest of numbers which are so themselves
 
 
 def spread(body: Stmt, refuse: Refuse, small: bool = False) -> Stmt:
@@ -249,12 +251,21 @@ class _Spread:
         place: Expr = rest.expr()
         # The longest steps first: inside of each of them, threads that take shorter ones share its values.
         moves = sorted((m for m in self.steps[dim] if m.threads > 1), key=lambda move: -move.distance)
-        if depends(place, at.threads) or not all(_is_own(f, moves, at.scope, lanes) for f in _cases(rest)):
+        cases = _few_cases(rest)
+        if cases is None:
+            raise self.refuse(self.s, "clamps around clamps hide which thread has computed what is read")
+        if depends(place, at.threads) or not all(_is_own(case, moves, at.scope, lanes) for case in cases):
             raise self.refuse(self.s, "threads would read what others have computed")
         for move in moves:  # threads with so many values side by side each, and the next ones of each behind
             each = const(move.distance, INDEX)
             place = place // (each * move.threads) * each + place % each
         return simplify(substitute(place, at.own))
+
+
+def _few_cases(form: Linear) -> list[Linear] | None:
+    """The cases of a place; None where they are too many to look at."""
+    cases = list(islice(_cases(form), _MOST_CASES + 1))
+    return cases if len(cases) <= _MOST_CASES else None
 
 
 def _cases(form: Linear) -> Iterator[Linear]:
