@@ -1,4 +1,7 @@
-"""Every app under every schedule against its mathematics: odd sizes, layouts, threads, checked and guarded runs."""
+"""Every app under every schedule against its mathematics: odd sizes, layouts, threads, checked and guarded runs.
+
+Apps of many stages that are alike are shorter where code for every size is compiled, and whole at large sizes.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ from tests.long import LONG
 from .case import Array, Shapes
 from .cases import CASES
 from .pipelines import EVERY as ALL
-from .pipelines import SCHEDULES, pipeline
+from .pipelines import SCHEDULES, pipeline, short_pipeline
+from .short import app_and_case
 from .test_simulated import ALIKE
 
 EVERY = [(name, how) for name, how in ALL if name not in ALIKE]
@@ -25,13 +29,15 @@ QUICK = [(name, how) for name, how in EVERY if name not in SLOW]
 ONCE = [(name, how) for name, how in EVERY if name not in SLOW or how == ("expert" if APPS[name].expert else "plain")]
 every_app = pytest.mark.parametrize(("name", "how"), ONCE, ids=map("-".join, ONCE))
 every_quick_app = pytest.mark.parametrize(("name", "how"), QUICK, ids=map("-".join, QUICK))
+# Cycles in three dimensions recur as those in two do, which are whole.
+SHORT_WHEN_LARGE = {name for name in APPS if name.startswith("multigrid_3d")} if not LONG else set[str]()
 # With each access checked, guided_filter takes ten times as long to compile as others; box_filter has windows like its.
 CHECKED = [(name, how) for name, how in QUICK if name != "guided_filter" or LONG]
 
 
 def odd_sizes(name: str, how: str) -> Iterator[Shapes]:
     """The smallest and the largest of the odd sizes under every schedule, and those between under one of them each."""
-    sizes, schedules = CASES[name].odd, [h for n, h in EVERY if n == name]
+    sizes, schedules = app_and_case(name)[1].odd, [h for n, h in EVERY if n == name]
     for k, shapes in enumerate(sizes):
         is_between = 0 < k < len(sizes) - 1 and not LONG
         if (k == len(sizes) - 1 or name not in SLOW) and (not is_between or schedules[k % len(schedules)] == how):
@@ -61,8 +67,9 @@ def test_reference_is_the_mathematics(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "how", "shapes"), ODD, ids=lambda v: v if isinstance(v, str) else _text(v))
 def test_odd_sizes(name: str, how: str, shapes: Shapes) -> None:
-    inputs = APPS[name].random(shapes)
-    CASES[name].assert_agrees(inputs, pipeline(name, how)(**inputs))
+    app, case = app_and_case(name)
+    inputs = app.random(shapes)
+    case.assert_agrees(inputs, short_pipeline(name, how)(**inputs))
 
 
 def _text(shapes: Shapes) -> str:
@@ -77,23 +84,26 @@ def test_small_size(name: str, how: str) -> None:
 
 @every_app
 def test_threads(name: str, how: str) -> None:
-    inputs = APPS[name].random(CASES[name].large)
-    once = _tuple(pipeline(name, how)(**inputs, num_threads=1))
-    CASES[name].assert_agrees(inputs, once if len(once) > 1 else once[0])
+    is_short = name in SHORT_WHEN_LARGE
+    app, case = app_and_case(name) if is_short else (APPS[name], CASES[name])
+    p = (short_pipeline if is_short else pipeline)(name, how)
+    inputs = app.random(case.large)
+    once = _tuple(p(**inputs, num_threads=1))
+    case.assert_agrees(inputs, once if len(once) > 1 else once[0])
     for threads in (2, 3):
-        for a, b in zip(_tuple(pipeline(name, how)(**inputs, num_threads=threads)), once, strict=True):
+        for a, b in zip(_tuple(p(**inputs, num_threads=threads)), once, strict=True):
             np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize(("name", "how"), CHECKED, ids=map("-".join, CHECKED))
 def test_no_access_leaves_its_buffer(name: str, how: str) -> None:
     """Every access checked, and the inputs beside unmapped pages."""
-    p = pipeline(name, how, debug=True)
+    (app, case), p = app_and_case(name), short_pipeline(name, how, debug=True)
 
     def run() -> None:
-        inputs = APPS[name].random(CASES[name].odd[-1])
+        inputs = app.random(case.odd[-1])
         for at_end in (True, False):
-            CASES[name].assert_agrees(inputs, p(**{k: guarded(v, at_end) for k, v in inputs.items()}, num_threads=2))
+            case.assert_agrees(inputs, p(**{k: guarded(v, at_end) for k, v in inputs.items()}, num_threads=2))
 
     isolated(run)
 

@@ -19,6 +19,7 @@ from pantile.ir.visit import walk
 from pantile.lower.passes import GRAPH_PASSES, GUARANTEED, LOOP_PASSES, Asked, Device
 from pantile.schedule.plan import Plan
 from tests.apps.cases import CASES as APP_CASES
+from tests.apps.short import app_and_case
 from tests.golden.examples import EXAMPLES
 
 from .lowered import TARGET, lowered
@@ -101,9 +102,9 @@ CASES |= {
 # Apps of one family differ little in kind: the first of them, if it has not too many stages.
 FAMILIES = {name.split("_")[0]: name for name in reversed(APPS) if not APP_CASES[name].slow}
 CASES |= {
-    f"{name}-{how}": (APPS[name].build, APPS[name].schedule(how, TARGET, cores=2))
-    for name in FAMILIES.values()
-    for how in (("plain", "expert") if APPS[name].expert else ("plain",))
+    f"{name}-{how}": (app.build, app.schedule(how, TARGET, cores=2))
+    for name, (app, _) in {name: app_and_case(name) for name in FAMILIES.values()}.items()
+    for how in (("plain", "expert") if app.expert else ("plain",))
 }
 
 

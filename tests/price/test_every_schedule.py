@@ -13,6 +13,7 @@ from pantile.apps import APPS
 from pantile.machine import named
 from pantile.price import Price
 from pantile.target import NAMED
+from tests.apps.short import app_and_case
 from tests.autoschedule.problems import MODELS, TINY
 from tests.fuzz.harness import Trial, pipeline_of, refused_call, trials
 from tests.fuzz.kinds import KINDS
@@ -33,10 +34,11 @@ def assert_sound(found: Price) -> None:
 @pytest.mark.parametrize("app", FEW_OF_MANY)
 @pytest.mark.parametrize("how", ["expert", "plain"])
 def test_apps(app: str, how: str) -> None:
-    found = APPS[app].build()
+    shorter, _ = app_and_case(app)
+    found = shorter.build()
     for machine in MACHINES[:2]:
-        chosen = found.with_schedule(APPS[app].schedule(how, NAMED["aarch64"], cores=2), machine=machine)
-        assert_sound(chosen.predict(**APPS[app].sizes["paper"]))
+        chosen = found.with_schedule(shorter.schedule(how, NAMED["aarch64"], cores=2), machine=machine)
+        assert_sound(chosen.predict(**shorter.sizes["paper"]))
 
 
 @pytest.mark.parametrize("strategy", MODELS)

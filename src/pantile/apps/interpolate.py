@@ -34,13 +34,13 @@ c, y, x = pt.vars("c y x")
 Step = Callable[[pt.Func, int], pt.Func]  # a level and its number -> the next
 
 
-def build(formulation: str = "halide") -> pt.Pipeline:
+def build(formulation: str = "halide", depth: int = DEPTH) -> pt.Pipeline:
     """img[c, y, x], red, green, blue and alpha -> the three colours."""
     img = pt.Input("img", "float32", ndim=3)
-    return _polymage(img) if formulation == "polymage" else _halide(img)
+    return _polymage(img, depth) if formulation == "polymage" else _halide(img, depth)
 
 
-def _halide(img: pt.Input) -> pt.Pipeline:
+def _halide(img: pt.Input, depth: int) -> pt.Pipeline:
     """Edges are repeated; those of level 3 once more, lest the coarse levels reach too far."""
     source, weighted = pt.edge(img, axes=(1, 2)), pt.Func("d0")
     weighted[c, y, x] = pt.select(c < 3, source[c, y, x] * source[3, y, x], source[3, y, x])
@@ -62,12 +62,12 @@ def _halide(img: pt.Input) -> pt.Pipeline:
         result[c, y, x] = (across[c, y // 2, x] + across[c, (y + 1) // 2, x]) / 2
         return result
 
-    filled, out = _filled(weighted, down, up, lambda level: pt.Func(f"i{level}")), pt.Func("out")
+    filled, out = _filled(depth, weighted, down, up, lambda level: pt.Func(f"i{level}")), pt.Func("out")
     out[c, y, x] = filled[c, y, x] / filled[3, y, x]
     return pt.Pipeline(out, shape=(3, *img.shape[1:]), name="interpolate")
 
 
-def _polymage(img: pt.Input) -> pt.Pipeline:
+def _polymage(img: pt.Input, depth: int) -> pt.Pipeline:
     """A level's rows and columns count from 1 and have zeros around them; so img has a ring around what is filled."""
     height, width = img.shape[1] - 2, img.shape[2] - 2
 
@@ -89,18 +89,18 @@ def _polymage(img: pt.Input) -> pt.Pipeline:
         result[c, y, x] = (along[c, y, (x + 1) // 2] + along[c, y, (x + 2) // 2]) / 2
         return result
 
-    filled, out = _filled(weighted, down, up, lambda level: bounded(f"i{level}", level)), pt.Func("out")
+    filled, out = _filled(depth, weighted, down, up, lambda level: bounded(f"i{level}", level)), pt.Func("out")
     out[c, y, x] = filled[c, y + 1, x + 1] / filled[3, y + 1, x + 1]
     return pt.Pipeline(out, shape=(3, height, width), name="interpolate_polymage")
 
 
-def _filled(weighted: pt.Func, down: Step, up: Step, level_func: Callable[[int], pt.Func]) -> pt.Func:
+def _filled(depth: int, weighted: pt.Func, down: Step, up: Step, level_func: Callable[[int], pt.Func]) -> pt.Func:
     """The finest level, what is missing taken from the coarser ones."""
     levels = [weighted]
-    for level in range(1, DEPTH):
+    for level in range(1, depth):
         levels.append(down(levels[-1], level))
     filled = levels[-1]
-    for level in reversed(range(DEPTH - 1)):
+    for level in reversed(range(depth - 1)):
         coarse, filled = up(filled, level), level_func(level)
         own = levels[level]
         filled[c, y, x] = own[c, y, x] + (1 - own[3, y, x]) * coarse[c, y, x]
@@ -111,7 +111,7 @@ def _weighted(a: Any, b: Any, c: Any) -> Any:
     return (a + 2 * b + c) / 4
 
 
-def expert(target: Target, cores: int) -> pt.Schedule:
+def expert(target: Target, cores: int, depth: int = DEPTH) -> pt.Schedule:
     """Two rows of the picture at a time, and one new row of the level below."""
     lanes = target.lanes(32)
 
@@ -141,9 +141,9 @@ def expert(target: Target, cores: int) -> pt.Schedule:
         across = pt.on(f"d{n}_x").store_at(f"d{n}", "strip").compute_at(f"d{n}", "yi").reorder("y", "c", "x")
         stages += [in_strips(f"d{n}").vectorize("x", lanes).reorder("strip", "yi", "c", "x"), all_channels(across)]
     stages += [all_channels(in_strips(f"i{n}").reorder("strip", "yi", "c", "x")) for n in range(2, MIDDLE + 1)]
-    stages += [coarse(name) for n in range(MIDDLE + 1, DEPTH) for name in (f"d{n}_x", f"d{n}")]
-    stages += [coarse(f"i{n}") for n in range(MIDDLE + 1, DEPTH - 1)]
-    inlined = ["d0", "i0", *(f"u{n}{part}" for n in range(DEPTH - 1) for part in ("", "_x"))]
+    stages += [coarse(name) for n in range(MIDDLE + 1, depth) for name in (f"d{n}_x", f"d{n}")]
+    stages += [coarse(f"i{n}") for n in range(MIDDLE + 1, depth - 1)]
+    inlined = ["d0", "i0", *(f"u{n}{part}" for n in range(depth - 1) for part in ("", "_x"))]
     return pt.Schedule(*stages, *(pt.on(name).compute_inline() for name in inlined))
 
 
@@ -151,23 +151,23 @@ def _make(_: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarra
     return np.asarray(rng.random(shape, dtype=np.float32) * 0.9 + 0.1, np.float32)
 
 
-def on_gpu() -> pt.Schedule:
+def on_gpu(depth: int = DEPTH) -> pt.Schedule:
     """Kernels for the fine levels, on the way down. One for all coarse levels, down and up: each of its blocks computes
     whatever its tile needs of them. One for the middle levels on the way up, and one for the finest two."""
     coarse = pt.on(f"i{COARSE}").tile("y", "x", "yo", "xo", "ty", "tx", 8, 8).reorder("yo", "xo", "ty", "tx", "c")
     stages = [_level("d1", 8, 32), *(_level(f"d{n}") for n in range(2, COARSE))]
     stages += [coarse.block("yo", "xo").thread("ty", "tx", "c").reorder_storage("y", "x", "c")]
-    stages += [_in_block(f"d{n}", f"i{COARSE}") for n in range(COARSE, DEPTH)]
-    stages += [_in_block(f"i{n}", f"i{COARSE}") for n in range(COARSE + 1, DEPTH - 1)]
+    stages += [_in_block(f"d{n}", f"i{COARSE}") for n in range(COARSE, depth)]
+    stages += [_in_block(f"i{n}", f"i{COARSE}") for n in range(COARSE + 1, depth - 1)]
     stages += [_level(f"i{MIDWAY}", 8, 32), *(_in_block(f"i{n}", f"i{MIDWAY}") for n in range(MIDWAY + 1, COARSE))]
     stages += [_in_block(f"i{n}", "out") for n in range(1, MIDWAY)]
-    return pt.Schedule(pixels("out", (8, 16), (1, 4), channels="c"), *stages, *_around_levels())
+    return pt.Schedule(pixels("out", (8, 16), (1, 4), channels="c"), *stages, *_around_levels(depth))
 
 
-def on_gpu_by_levels() -> pt.Schedule:
+def on_gpu_by_levels(depth: int = DEPTH) -> pt.Schedule:
     """A kernel for each level, on the way down and up."""
-    stages = [_level(f"d{n}") for n in range(1, DEPTH)] + [_level(f"i{n}") for n in range(1, DEPTH - 1)]
-    return pt.Schedule(pixels("out", (4, 32), (1, 4), channels="c"), *stages, *_around_levels())
+    stages = [_level(f"d{n}") for n in range(1, depth)] + [_level(f"i{n}") for n in range(1, depth - 1)]
+    return pt.Schedule(pixels("out", (4, 32), (1, 4), channels="c"), *stages, *_around_levels(depth))
 
 
 def _level(name: str, rows: int = 4, columns: int = 32) -> pt.StageSchedule:
@@ -185,9 +185,9 @@ def _vectors(stage: pt.StageSchedule) -> pt.StageSchedule:
     return stage.vectorize("c", 4).reorder_storage("y", "x", "c")
 
 
-def _around_levels() -> list[pt.StageSchedule]:
+def _around_levels(depth: int) -> list[pt.StageSchedule]:
     """What is not stored; a thread holds what the coarser level gives its pixels, as vectors."""
-    inner = [f"u{n}{part}" for n in range(1, DEPTH - 1) for part in ("", "_x")] + [f"d{n}_x" for n in range(1, DEPTH)]
+    inner = [f"u{n}{part}" for n in range(1, depth - 1) for part in ("", "_x")] + [f"d{n}_x" for n in range(1, depth)]
     coarser = in_thread("u0", "out").reorder("y", "x", "c").vectorize("c", 4)
     return [coarser, *inlined("d0", "i0", "u0_x", *inner)]
 

@@ -149,7 +149,7 @@ def _mixed(h: pt.Expr) -> pt.Expr:
     return h ^ (h >> 16)
 
 
-def expert(target: Target, cores: int) -> pt.Schedule:
+def expert(target: Target, cores: int, levels: int = LEVELS) -> pt.Schedule:
     """Tasks are rows, slices of the pyramids, rows again, and rows of the picture."""
     lanes = target.lanes(32)
     vector = 2 * lanes
@@ -168,7 +168,7 @@ def expert(target: Target, cores: int) -> pt.Schedule:
         at_row("cost", "weighed"),
         at_row("moments", "weighed").update().vectorize("x", vector).reorder("x", "s.z", "x_v"),
         at_row("confidence", "weighed"),
-        *_coarse_levels(vector),
+        *_coarse_levels(vector, levels),
         *(pt.on(name).compute_inline() for name in ("up0", "up0_x", "smooth0", "radius")),
         strips(pt.on("depth"), 8)
         .split("yi", "yi", "row", 2)
@@ -196,10 +196,10 @@ def expert(target: Target, cores: int) -> pt.Schedule:
     )
 
 
-def _coarse_levels(vector: int) -> list[pt.StageSchedule]:
+def _coarse_levels(vector: int, levels: int) -> list[pt.StageSchedule]:
     """All levels but the finest, slice by slice; the smallest ones are not worth vectors."""
     stages = [pt.on("smooth1").parallel("z").vectorize("x", vector)]
-    for i in range(1, LEVELS):
+    for i in range(1, levels):
         large = i <= VECTORIZED
 
         def in_slice(name: str, vectors: bool = large) -> pt.StageSchedule:
@@ -211,7 +211,7 @@ def _coarse_levels(vector: int) -> list[pt.StageSchedule]:
             in_slice(f"down{i}_x") if large else pt.on(f"down{i}_x").compute_inline(),
             pt.on(f"down{i}_edge").compute_inline(),
         ]
-        if i < LEVELS - 1:
+        if i < levels - 1:
             stages += [pt.on(f"up{i}_x").compute_inline(), pt.on(f"up{i}").compute_inline()]
             stages += [in_slice(f"smooth{i}")] if i > 1 else []
     return stages

@@ -27,7 +27,7 @@ FINE = 4  # levels of the pyramids that are worth more than one thread
 y, x, k, c, i = pt.vars("y x k c i")
 
 
-def build() -> pt.Pipeline:
+def build(depth: int = DEPTH) -> pt.Pipeline:
     """img[c, y, x], 16 bits -> an image of the same shape and type."""
     img = pt.Input("img", "uint16", ndim=3)
     alpha = pt.Param("alpha", "float32", default=1 / (LEVELS - 1))
@@ -47,18 +47,18 @@ def build() -> pt.Pipeline:
     g0[y, x, k] = beta * (gray[y, x] - level) + level + remapped[place, k]
 
     inputs, levels = [gray], [g0]
-    for j in range(1, DEPTH):
+    for j in range(1, depth):
         domain = [(-2, (n - 1) // 2**j + 5) for n in img.shape[1:]]
         inputs.append(_down(inputs[-1], f"n{j}", domain))
         levels.append(_down(levels[-1], f"g{j}", [*domain, (0, LEVELS)], k))
 
     result: Any = None
-    for j in reversed(range(DEPTH)):
+    for j in reversed(range(depth)):
         chosen = pt.Func(f"o{j}")
         v = inputs[j][y, x] * (LEVELS - 1)
         below = pt.clamp(pt.cast("int32", v), 0, LEVELS - 2)
         detail = levels[j]
-        if j < DEPTH - 1:
+        if j < depth - 1:
             detail = pt.Func(f"l{j}")
             detail[y, x, k] = levels[j][y, x, k] - _up(levels[j + 1], f"g{j + 1}", k)[y, x, k]
         chosen[y, x] = pt.lerp(detail[y, x, below], detail[y, x, below + 1], v - below)
@@ -105,7 +105,7 @@ def _second(z: Any) -> Any:
     return z // 2 - 1 + 2 * (z % 2)
 
 
-def expert(target: Target, cores: int) -> pt.Schedule:
+def expert(target: Target, cores: int, depth: int = DEPTH) -> pt.Schedule:
     """Levels of the pyramids one after the other: the fine ones in strips, the coarse ones serially and plainly."""
     lanes = target.lanes(32)
 
@@ -134,15 +134,15 @@ def expert(target: Target, cores: int) -> pt.Schedule:
             pt.on(f"g{j}_x").compute_at(f"g{j}", "yi").store_at(f"g{j}", "strip").vectorize("k", LEVELS).unroll("x", 4),
             pair_of_rows(in_strips(f"r{j}", 16)).vectorize("x", lanes),
         ]
-    for j in range(FINE + 1, DEPTH):
+    for j in range(FINE + 1, depth):
         stages += [coarse(name) for name in (f"n{j}_x", f"n{j}", f"r{j}")]
         stages += [coarse(name).vectorize("k", LEVELS) for name in (f"g{j}_x", f"g{j}")]
-    inlined = ["colour", "curve", "g0", "r0", *(f"o{j}" for j in range(DEPTH)), *(f"l{j}" for j in range(DEPTH - 1))]
-    inlined += [f"{f}{j}_{up}" for f in "gr" for j in range(1, DEPTH) for up in ("up", "up_x")]
+    inlined = ["colour", "curve", "g0", "r0", *(f"o{j}" for j in range(depth)), *(f"l{j}" for j in range(depth - 1))]
+    inlined += [f"{f}{j}_{up}" for f in "gr" for j in range(1, depth) for up in ("up", "up_x")]
     return pt.Schedule(*stages, *(pt.on(name).compute_inline() for name in inlined))
 
 
-def on_gpu() -> pt.Schedule:
+def on_gpu(depth: int = DEPTH) -> pt.Schedule:
     """A kernel for each level of each pyramid on the way down. A thread has four levels of brightness of its pixels, so
     that a pixel is two vectors, and so is each row of the curves that it looks up. On the way up, one kernel makes all
     coarse levels: each of its blocks computes what its tile needs of them. The last kernel reads the picture anyway,
@@ -159,16 +159,16 @@ def on_gpu() -> pt.Schedule:
         _brightness("g1", 4, 3, 32),
         pixels("n1", (4, 32), (2, 2)),
         *(_brightness(f"g{j}", 4, 1, 32) for j in range(2, FINE)),
-        *(_brightness(f"g{j}", 1, 1, 16) for j in range(FINE, DEPTH)),
-        *(pixels(f"n{j}", (4, 32)) for j in range(2, DEPTH)),
+        *(_brightness(f"g{j}", 1, 1, 16) for j in range(FINE, depth)),
+        *(pixels(f"n{j}", (4, 32)) for j in range(2, depth)),
         pixels("r1", (4, 32), (2, 1)),
         *(pixels(f"r{j}", (4, 32)) for j in range(2, FINE - 1)),
         pixels(fine, (8, 32)),
-        *(in_block(f"r{j}", fine) for j in range(FINE, DEPTH)),
+        *(in_block(f"r{j}", fine) for j in range(FINE, depth)),
     ]
-    inner = ["colour", "curve", "r0", *(f"o{j}" for j in range(DEPTH)), *(f"l{j}" for j in range(DEPTH - 1))]
-    inner += ["l0_g0", "o0_gray", "g0_gray", "out_gray", *(f"{f}{j}_x" for f in "gn" for j in range(1, DEPTH))]
-    inner += [f"{f}{j}_{up}" for f in "gr" for j in range(1, DEPTH) for up in ("up", "up_x")]
+    inner = ["colour", "curve", "r0", *(f"o{j}" for j in range(depth)), *(f"l{j}" for j in range(depth - 1))]
+    inner += ["l0_g0", "o0_gray", "g0_gray", "out_gray", *(f"{f}{j}_x" for f in "gn" for j in range(1, depth))]
+    inner += [f"{f}{j}_{up}" for f in "gr" for j in range(1, depth) for up in ("up", "up_x")]
     return pt.Schedule(*stages, *inlined(*inner))
 
 

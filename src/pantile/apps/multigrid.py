@@ -45,11 +45,11 @@ class Cycle:
         return f"multigrid_{self.dims}d_{letter}{self.before}{self.coarsest}{self.after}"
 
 
-def build(cycle: Cycle) -> pt.Pipeline:
-    """One cycle: u, f -> u, all of N + 2 points along each axis, N + 1 a multiple of 2 ** (LEVELS - 1)."""
+def build(cycle: Cycle, levels: int = LEVELS) -> pt.Pipeline:
+    """One cycle: u, f -> u, all of N + 2 points along each axis, N + 1 a multiple of 2 ** (levels - 1)."""
     u = pt.Input("u", "float64", ndim=cycle.dims)
     f = pt.Input("f", "float64", ndim=cycle.dims)
-    finest = _Grid(cycle, LEVELS - 1, tuple(n - 1 for n in u.shape), defaultdict(itertools.count))
+    finest = _Grid(cycle, levels - 1, tuple(n - 1 for n in u.shape), defaultdict(itertools.count))
     return pt.Pipeline(finest.solve(pt.edge(u), pt.edge(f)), shape=u.shape, name=cycle.name)
 
 
@@ -132,7 +132,7 @@ def _sum(terms: Iterable[Any]) -> Any:
     return functools.reduce(operator.add, terms)
 
 
-def expert(cycle: Cycle, target: Target, cores: int) -> pt.Schedule:
+def expert(cycle: Cycle, target: Target, cores: int, levels: int = LEVELS) -> pt.Schedule:
     """Strips of rows on the two finest grids of V-cycles in two dimensions; all else as the default does."""
     block = 4 * target.lanes(64)
     if cycle.dims == 3 or cycle.recursions > 1:
@@ -143,7 +143,7 @@ def expert(cycle: Cycle, target: Target, cores: int) -> pt.Schedule:
         stages.append(pt.on(name).split("y", "strip", "yi", 32).vectorize("x", block).parallel("strip"))
         stages.append(pt.on(behind).store_at(name, "strip").compute_at(name, "yi").vectorize("x", block))
 
-    for level in (LEVELS - 1, LEVELS - 2):
+    for level in (levels - 1, levels - 2):
         in_strips(f"restricted_{level - 1}_0", f"residual_{level}_0")
         if cycle.after:
             in_strips(f"smooth_{level}_{cycle.before}", f"corrected_{level}_0")

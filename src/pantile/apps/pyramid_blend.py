@@ -28,19 +28,19 @@ NAMES = ("a", "b", "mask")
 c, y, x = pt.vars("c y x")
 
 
-def build(formulation: str = "edges") -> pt.Pipeline:
+def build(formulation: str = "edges", levels: int = LEVELS) -> pt.Pipeline:
     """Pictures a and b, [c, y, x], and mask[y, x] from 0 (all b) to 1 (all a) -> a picture."""
     a, b = pt.Input("a", "float32", ndim=3), pt.Input("b", "float32", ndim=3)
     mask = pt.Input("mask", "float32", ndim=2)
     edges = formulation == "edges"
-    pyramids = {f.name: _pyramid(f, a, edges) for f in (a, b, mask)}
+    pyramids = {f.name: _pyramid(f, a, edges, levels) for f in (a, b, mask)}
 
     result: Any = None
-    for level in reversed(range(LEVELS)):
+    for level in reversed(range(levels)):
         parts = {}
         for name in ("a", "b"):
             parts[name] = own = pyramids[name][level]
-            if level < LEVELS - 1:
+            if level < levels - 1:
                 coarser = _up(pyramids[name][level + 1], f"{name}{level}_up", edges)
                 parts[name] = pt.Func(f"{name}{level}_detail")
                 parts[name][c, y, x] = own[c, y, x] - coarser[c, y, x]
@@ -63,7 +63,7 @@ def _level(name: str, like: pt.Input, level: int, ndim: int = 3) -> pt.Func:
     return pt.Func(name, domain=[(0, n) for n in sizes[-ndim:]])
 
 
-def _pyramid(source: pt.Input, like: pt.Input, edges: bool) -> list[Any]:
+def _pyramid(source: pt.Input, like: pt.Input, edges: bool, count: int) -> list[Any]:
     """The picture, and ever smaller ones: 1 4 6 4 1 along x and then along y, at every other pixel."""
     rest = (c,) if source.ndim == 3 else ()
 
@@ -71,7 +71,7 @@ def _pyramid(source: pt.Input, like: pt.Input, edges: bool) -> list[Any]:
         return (*rest, row, column)
 
     levels: list[Any] = [source]
-    for level in range(1, LEVELS):
+    for level in range(1, count):
         f = pt.edge(levels[-1], axes=(source.ndim - 2, source.ndim - 1)) if edges else levels[-1]
         across, down = pt.Func(f"{source.name}{level}_x"), _level(f"{source.name}{level}", like, level, source.ndim)
         across[at(y, x)] = _weighted(*(f[at(y, 2 * x + d)] for d in range(-2, 3)))
@@ -98,7 +98,7 @@ def _between(z: Any, before: Any, here: Any, after: Any) -> Any:
     return pt.select(z % 2 == 0, (before + 6 * here + after) / 8, (here + after) / 2)
 
 
-def expert(target: Target, cores: int, last: str = "o0") -> pt.Schedule:
+def expert(target: Target, cores: int, last: str = "o0", levels: int = LEVELS) -> pt.Schedule:
     """Rows in pairs, every loop over x in vectors."""
     lanes = target.lanes(32)
 
@@ -110,8 +110,8 @@ def expert(target: Target, cores: int, last: str = "o0") -> pt.Schedule:
         return pairs.reorder("strip", "yi", "c", "x", "row", "x_v")
 
     stages = [pairs_of_rows(last, 64)]
-    stages += [pairs_of_rows(f"o{level}", 16) for level in range(1, LEVELS)]
-    for level in range(1, LEVELS):
+    stages += [pairs_of_rows(f"o{level}", 16) for level in range(1, levels)]
+    for level in range(1, levels):
         for name in NAMES:
             down = in_strips(f"{name}{level}", 16).vectorize("x", lanes)
             stages += [
@@ -121,10 +121,10 @@ def expert(target: Target, cores: int, last: str = "o0") -> pt.Schedule:
                 .compute_at(f"{name}{level}", "yi")
                 .vectorize("x", lanes),
             ]
-    return pt.Schedule(*stages, *inlined(*_between_levels(last)))
+    return pt.Schedule(*stages, *inlined(*_between_levels(last, levels)))
 
 
-def on_gpu(last: str = "o0") -> pt.Schedule:
+def on_gpu(last: str = "o0", levels: int = LEVELS) -> pt.Schedule:
     """A kernel for each level of each pyramid. On the way down a thread computes some rows of a column; on the way up
     some rows and two columns, which share what they read of the coarser level."""
 
@@ -144,19 +144,19 @@ def on_gpu(last: str = "o0") -> pt.Schedule:
             .vectorize("column")
         )
 
-    stages = [mixed(last, 4), *(mixed(f"o{level}", 2) for level in range(1, LEVELS))]
-    for level in range(1, LEVELS):
+    stages = [mixed(last, 4), *(mixed(f"o{level}", 2) for level in range(1, levels))]
+    for level in range(1, levels):
         rows = 4 if level == 1 else 2
         stages += [pixels(f"{name}{level}", (4, 32), (rows, 1), planes="c") for name in "ab"]
         stages += [pixels(f"mask{level}", (4, 32), (rows, 1))]
-    across = [f"{name}{level}_x" for name in NAMES for level in range(1, LEVELS)]
-    return pt.Schedule(*stages, *inlined(*across, *_between_levels(last)))
+    across = [f"{name}{level}_x" for name in NAMES for level in range(1, levels)]
+    return pt.Schedule(*stages, *inlined(*across, *_between_levels(last, levels)))
 
 
-def _between_levels(last: str) -> list[str]:
+def _between_levels(last: str, levels: int) -> list[str]:
     """Stages that are never stored."""
-    ups = [f"{name}{level}_up{part}" for name in "abo" for level in range(LEVELS - 1) for part in ("", "_x")]
-    details = [f"{name}{level}_detail" for name in "ab" for level in range(LEVELS - 1)]
+    ups = [f"{name}{level}_up{part}" for name in "abo" for level in range(levels - 1) for part in ("", "_x")]
+    details = [f"{name}{level}_detail" for name in "ab" for level in range(levels - 1)]
     return [*ups, *details, *(["o0"] if last != "o0" else [])]
 
 

@@ -40,7 +40,7 @@ def build(stages: int = STAGES) -> pt.Pipeline:
     return pt.Pipeline(pt.iterate(source, stencil, times=stages), shape=img.shape, name="stencil_chain")
 
 
-def expert(target: Target, cores: int) -> pt.Schedule:
+def expert(target: Target, cores: int, stages: int = STAGES) -> pt.Schedule:
     """Four rows by two vectors at a time; one loop over columns each, not two, for the sake of compile time."""
 
     def whole(name: str) -> pt.StageSchedule:
@@ -56,7 +56,7 @@ def expert(target: Target, cores: int) -> pt.Schedule:
         )
 
     padded = pt.on("source").compute_root().parallel("y", 64).vectorize("x", target.lanes(16))
-    return pt.Schedule(padded, *(whole(f"stencil_{k}") for k in range(1, STAGES + 1)))
+    return pt.Schedule(padded, *(whole(f"stencil_{k}") for k in range(1, stages + 1)))
 
 
 WORDS = Layout("each", "uint16", white=65535)

@@ -47,11 +47,11 @@ def _name(k: int) -> str:
     return f"layer{k + 1}"
 
 
-def expert(target: Target, cores: int) -> pt.Schedule:
+def expert(target: Target, cores: int, layers: int = LAYERS) -> pt.Schedule:
     """Every layer at root."""
     lanes = target.lanes(32)
     stages = [copies("img", 1)]
-    for k in range(LAYERS - 1):
+    for k in range(layers - 1):
         stages += [*tiles(_name(k), target, channels=FEATURES if k else 1), copies(_name(k), FEATURES)]
     residual = (
         pt.on("residual")
@@ -83,12 +83,13 @@ def _make(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.nda
     return scaled(shape, rng, summands.get(name, 2))
 
 
-def _shapes(images: int, height: int, width: int) -> dict[str, tuple[int, ...]]:
+def shapes(images: int, height: int, width: int, layers: int = LAYERS) -> dict[str, tuple[int, ...]]:
+    """Of all inputs, for images of this size."""
     return {
         "img": (images, height, width, 1),
         "first": (1, 3, 3, FEATURES),
-        "filters": (LAYERS - 2, FEATURES, 3, 3, FEATURES),
-        "biases": (LAYERS - 1, FEATURES),
+        "filters": (layers - 2, FEATURES, 3, 3, FEATURES),
+        "biases": (layers - 1, FEATURES),
         "last": (FEATURES, 3, 3, 1),
         "last_bias": (1,),
     }
@@ -100,7 +101,7 @@ APPS = (
         "20 layers of 3x3 convolutions",
         build,
         expert,
-        {"small": _shapes(1, 24, 28), "paper": _shapes(1, 256, 256)},
+        {"small": shapes(1, 24, 28), "paper": shapes(1, 256, 256)},
         _make,
         on_gpu=on_gpu,
     ),

@@ -19,11 +19,12 @@ from .convolution import LINE, copied_in_threads, copies, elements, in_threads, 
 
 GROUPS = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))  # channels, convolutions
 DENSE = (4096, 4096, 1000)
+Groups = Sequence[tuple[int, int]]
 _IMAGES = 4  # at a time through a dense layer
 _PART = 64  # channels of the inputs that a block of threads sums up
 
 
-def build() -> pt.Pipeline:
+def build(groups: Groups = GROUPS, dense: Sequence[int] = DENSE) -> pt.Pipeline:
     """img[n, y, x, 3] -> probabilities[n, class].
 
     filter1_1[ci, ky, kx, co] and bias1_1[co], and so on; dense1[y, x, ci, o], dense2[i, o], dense3[i, o] and
@@ -34,7 +35,7 @@ def build() -> pt.Pipeline:
     features: pt.Input | pt.Func = img
     shape: tuple[Any, ...] = img.shape
     channels = 3
-    for k, (width, convolutions) in enumerate(GROUPS, 1):
+    for k, (width, convolutions) in enumerate(groups, 1):
         shape = (*shape[:3], width)
         for name in _names(k, convolutions):
             filter, bias = pt.Input(f"filter{name}", "float32", ndim=4), pt.Input(f"bias{name}", "float32", ndim=1)
@@ -45,33 +46,33 @@ def build() -> pt.Pipeline:
         quad = [features[n, 2 * y + dy, 2 * x + dx, c] for dy in (0, 1) for dx in (0, 1)]
         pool[n, y, x, c] = pt.maximum(pt.maximum(quad[0], quad[1]), pt.maximum(quad[2], quad[3]))
         features = pool
-    out = _softmax(_dense_layers(features, shape))
-    return pt.Pipeline(out, shape=(img.shape[0], DENSE[-1]), name="vgg16")
+    out = _softmax(_dense_layers(features, shape, dense), dense[-1])
+    return pt.Pipeline(out, shape=(img.shape[0], dense[-1]), name="vgg16")
 
 
 def _names(group: int, convolutions: int) -> list[str]:
     return [f"{group}_{k}" for k in range(1, convolutions + 1)]
 
 
-def _dense_layers(features: pt.Input | pt.Func, shape: Sequence[Any]) -> pt.Func:
-    """Three of them, ReLU between; the scores of the classes."""
+def _dense_layers(features: pt.Input | pt.Func, shape: Sequence[Any], widths: Sequence[int]) -> pt.Func:
+    """ReLU between them; the scores of the classes."""
     n, o = pt.vars("n o")
-    for k, width in enumerate(DENSE, 1):
+    for k, width in enumerate(widths, 1):
         ndim = len(shape)
         weights, bias = pt.Input(f"dense{k}", "float32", ndim=ndim), pt.Input(f"dense_bias{k}", "float32", ndim=1)
         r = pt.RDom(*((0, extent) for extent in shape[1:]), name="r", names="y x c" if ndim == 4 else "c")
         sums, dense = pt.Func(f"dense{k}_sums"), pt.Func(f"dense{k}_layer")
         sums[n, o] = bias[o]
         sums[n, o] += elements(weights)(*r, o) * elements(features, n)(*r)
-        dense[n, o] = pt.maximum(sums[n, o], 0) if k < len(DENSE) else sums[n, o]
+        dense[n, o] = pt.maximum(sums[n, o], 0) if k < len(widths) else sums[n, o]
         features, shape = dense, (shape[0], width)
     return dense
 
 
-def _softmax(scores: pt.Func) -> pt.Func:
+def _softmax(scores: pt.Func, classes: int) -> pt.Func:
     """Exponentials of what is below the largest score, divided by their sum."""
     n, o = pt.vars("n o")
-    r = pt.RDom((0, DENSE[-1]), name="r", names="o")
+    r = pt.RDom((0, classes), name="r", names="o")
     largest, power, total, out = pt.Func("largest"), pt.Func("power"), pt.Func("total"), pt.Func("out")
     largest[n] = pt.max(scores[n, r.o], over=r)
     power[n, o] = pt.exp(scores[n, o] - largest[n])
@@ -80,10 +81,10 @@ def _softmax(scores: pt.Func) -> pt.Func:
     return out
 
 
-def expert(target: Target, cores: int) -> pt.Schedule:
+def expert(target: Target, cores: int, groups: Groups = GROUPS) -> pt.Schedule:
     """Every layer at root; pooling as part of the copy for the next layer."""
     stages, source, channels = [], "img", 3
-    for k, (width, convolutions) in enumerate(GROUPS, 1):
+    for k, (width, convolutions) in enumerate(groups, 1):
         for name in _names(k, convolutions):
             stages += [copies(source, channels), *tiles(f"conv{name}", target, channels)]
             source, channels = f"conv{name}", width
@@ -117,10 +118,10 @@ def _dense_schedule(name: str) -> list[pt.StageSchedule]:
     ]
 
 
-def on_gpu() -> pt.Schedule:
+def on_gpu(groups: Groups = GROUPS) -> pt.Schedule:
     """The GPU schedule: a kernel for each layer, two for a dense one."""
     stages, source, channels = [], "img", 3
-    for k, (width, convolutions) in enumerate(GROUPS, 1):
+    for k, (width, convolutions) in enumerate(groups, 1):
         for name in _names(k, convolutions):
             stages += [copied_in_threads(source), *in_threads(f"conv{name}", channels)]
             source, channels = f"conv{name}", width
@@ -157,16 +158,18 @@ def _dense_on_gpu(name: str) -> list[pt.StageSchedule]:
     ]
 
 
-def shapes(images: int, height: int, width: int) -> dict[str, tuple[int, ...]]:
+def shapes(
+    images: int, height: int, width: int, groups: Groups = GROUPS, dense: Sequence[int] = DENSE
+) -> dict[str, tuple[int, ...]]:
     """Of all inputs, for images of this size."""
     found: dict[str, tuple[int, ...]] = {"img": (images, height, width, 3)}
     channels = 3
-    for k, (features, convolutions) in enumerate(GROUPS, 1):
+    for k, (features, convolutions) in enumerate(groups, 1):
         for name in _names(k, convolutions):
             found |= {f"filter{name}": (channels, 3, 3, features), f"bias{name}": (features,)}
             channels = features
-    inputs: tuple[int, ...] = (height // 32, width // 32, channels)
-    for k, features in enumerate(DENSE, 1):
+    inputs: tuple[int, ...] = (height // 2 ** len(groups), width // 2 ** len(groups), channels)
+    for k, features in enumerate(dense, 1):
         found |= {f"dense{k}": (*inputs, features), f"dense_bias{k}": (features,)}
         inputs = (features,)
     return found

@@ -23,22 +23,22 @@ class Level:
         return self.planes[:, (rows - self.first)[:, None], (columns - self.first)[None, :]]
 
 
-def interpolate(img: Array) -> Array:
+def interpolate(img: Array, depth: int = DEPTH) -> Array:
     """Repeated edges around the picture and around the third level; elsewhere levels are as wide as they are needed."""
     alpha = img[3].astype(np.float64)
     weighted = np.concatenate([img[:3] * alpha, alpha[None]])
     levels = [Level(np.pad(weighted, ((0, 0), (40, 40), (40, 40)), mode="edge"), -40)]
-    for level in range(1, DEPTH):
+    for level in range(1, depth):
         before = levels[-1]
         if level == 4:
             rows, columns = (np.clip(np.arange(-200, n // 8 + 200), 0, n // 8) for n in img.shape[1:])
             before = Level(before.at(rows, columns), -200)
         levels.append(halved(before))
     sizes = [img.shape[1:]]
-    for _ in range(1, DEPTH):
+    for _ in range(1, depth):
         sizes.append(tuple(n // 2 + 1 for n in sizes[-1]))
     filled = Level(levels[-1].at(*map(np.arange, sizes[-1])), 0)
-    for level in reversed(range(DEPTH - 1)):
+    for level in reversed(range(depth - 1)):
         rows, columns = map(np.arange, sizes[level])
         own = levels[level].at(rows, columns)
         upper, lower = rows // 2, (rows + 1) // 2
@@ -61,10 +61,10 @@ def halved(level: Level) -> Level:
     return Level(np.asarray(total), first)
 
 
-def interpolate_polymage(img: Array) -> Array:
+def interpolate_polymage(img: Array, depth: int = DEPTH) -> Array:
     """Levels count from 1, with a ring of zeros; all four channels are weighted."""
     levels = [ringed((img * img[3].astype(np.float64))[:, 1:-1, 1:-1])]
-    for _ in range(1, DEPTH):
+    for _ in range(1, depth):
         rows, columns = (2 * np.arange(1, (n - 2 + 1) // 2 + 1) for n in levels[-1].shape[1:])
         taps = ((-2, 1), (-1, 2), (0, 1))
         picked = (p * q * levels[-1][:, rows + i][:, :, columns + j] for i, p in taps for j, q in taps)

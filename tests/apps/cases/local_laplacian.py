@@ -10,37 +10,37 @@ from ..case import Array, Case
 from .colours import luma
 
 LEVELS = DEPTH = 8
-SPAN = 2 ** (DEPTH - 1)  # what a pixel of the coarsest level stands for
-MARGIN = 3 * SPAN  # of repeated edges: no result reaches further
 
 
-def local_laplacian(img: Array) -> Array:
+def local_laplacian(img: Array, depth: int = DEPTH) -> Array:
     """All levels are infinitely wide; here the picture is padded so far that what is missing does not matter."""
+    span = 2 ** (depth - 1)  # what a pixel of the coarsest level stands for
+    margin = 3 * span  # of repeated edges: no result reaches further
     colour = img / 65535
     gray = luma(colour)
-    wide = np.pad(gray, [(MARGIN, MARGIN + -n % SPAN) for n in gray.shape], mode="edge")
-    brightness = pyramid(wide)
+    wide = np.pad(gray, [(margin, margin + -n % span) for n in gray.shape], mode="edge")
+    brightness = pyramid(wide, depth)
     place = np.clip((wide * (LEVELS - 1) * 256).astype(int), 0, (LEVELS - 1) * 256)
     blended = [np.zeros_like(n) for n in brightness]
     for k in range(LEVELS):
         t = (place - 256 * k) / 256
-        gaussian = pyramid(wide + t * np.exp(-(t**2) / 2) / (LEVELS - 1))
+        gaussian = pyramid(wide + t * np.exp(-(t**2) / 2) / (LEVELS - 1), depth)
         for j, n in enumerate(brightness):
-            laplacian = gaussian[j] - expand(gaussian[j + 1]) if j < DEPTH - 1 else gaussian[j]
+            laplacian = gaussian[j] - expand(gaussian[j + 1]) if j < depth - 1 else gaussian[j]
             v = n * (LEVELS - 1)
             below = np.clip(v.astype(int), 0, LEVELS - 2)
             blended[j] += laplacian * np.where(below == k, 1 - (v - below), np.where(below + 1 == k, v - below, 0))
     result = blended[-1]
     for detail in reversed(blended[:-1]):
         result = expand(result) + detail
-    result = result[MARGIN : MARGIN + gray.shape[0], MARGIN : MARGIN + gray.shape[1]]
+    result = result[margin : margin + gray.shape[0], margin : margin + gray.shape[1]]
     return (np.clip(result * (colour + 0.01) / (gray + 0.01), 0, 1) * 65535).astype(np.uint16)
 
 
-def pyramid(a: Array) -> list[Array]:
+def pyramid(a: Array, depth: int) -> list[Array]:
     """Each level half as large as the one before. The ends of the array meet, which is wrong only far outside."""
     levels = [a]
-    while len(levels) < DEPTH:
+    while len(levels) < depth:
         levels.append(along_both_axes(reduce, levels[-1]))
     return levels
 

@@ -14,8 +14,8 @@ from ..case import Array, Case
 LEVELS = 4
 
 
-def multigrid(cycle: Cycle, u: Array, f: Array) -> Array:
-    return solve(cycle, u, f, 1 / (u.shape[-1] - 1), LEVELS - 1)
+def multigrid(cycle: Cycle, u: Array, f: Array, levels: int = LEVELS) -> Array:
+    return solve(cycle, u, f, 1 / (u.shape[-1] - 1), levels - 1)
 
 
 def solve(cycle: Cycle, u: Array, f: Array, h: float, level: int) -> Array:

@@ -12,10 +12,10 @@ LEVELS = 4
 MARGIN = 30
 
 
-def pyramid_blend(a: Array, b: Array, mask: Array) -> Array:
+def pyramid_blend(a: Array, b: Array, mask: Array, levels: int = LEVELS) -> Array:
     """Edges are repeated at every level."""
-    masks = gaussian(mask.astype(np.float64)[None])
-    first, second = (laplacian(gaussian(picture.astype(np.float64))) for picture in (a, b))
+    masks = gaussian(mask.astype(np.float64)[None], levels)
+    first, second = (laplacian(gaussian(picture.astype(np.float64), levels)) for picture in (a, b))
     result: Array | None = None
     for m, p, q in reversed(list(zip(masks, first, second, strict=True))):
         mixed = m * p + (1 - m) * q
@@ -24,16 +24,16 @@ def pyramid_blend(a: Array, b: Array, mask: Array) -> Array:
     return result
 
 
-def inner_blend(a: Array, b: Array, mask: Array) -> Array:
+def inner_blend(a: Array, b: Array, mask: Array, levels: int = LEVELS) -> Array:
     """Far enough inside, edges do not matter."""
-    return pyramid_blend(a, b, mask)[:, MARGIN:-MARGIN, MARGIN:-MARGIN]
+    return pyramid_blend(a, b, mask, levels)[:, MARGIN:-MARGIN, MARGIN:-MARGIN]
 
 
-def gaussian(picture: Array) -> list[Array]:
-    levels = [picture]
-    while len(levels) < LEVELS:
-        levels.append(halved(halved(levels[-1], 2), 1))
-    return levels
+def gaussian(picture: Array, levels: int) -> list[Array]:
+    pictures = [picture]
+    while len(pictures) < levels:
+        pictures.append(halved(halved(pictures[-1], 2), 1))
+    return pictures
 
 
 def laplacian(levels: list[Array]) -> list[Array]:

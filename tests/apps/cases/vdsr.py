@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pantile.apps.vdsr import FEATURES, LAYERS
+from pantile.apps.vdsr import shapes
 
-from ..case import Array, Case, Shapes
+from ..case import Array, Case
 from .conv_layer import same_size
 
 
@@ -16,17 +16,6 @@ def vdsr(img: Array, first: Array, filters: Array, biases: Array, last: Array, l
     for filter, bias in zip(filters, biases[1:], strict=True):
         features = np.maximum(same_size(features, filter) + bias, 0)
     return img + same_size(features, last) + last_bias
-
-
-def shapes(*img: int, layers: int = LAYERS) -> Shapes:
-    return {
-        "img": (*img, 1),
-        "first": (1, 3, 3, FEATURES),
-        "filters": (layers - 2, FEATURES, 3, 3, FEATURES),
-        "biases": (layers - 1, FEATURES),
-        "last": (FEATURES, 3, 3, 1),
-        "last_bias": (1,),
-    }
 
 
 CASES = {

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from pantile.apps.vgg16 import GROUPS, shapes
+from pantile.apps.vgg16 import GROUPS, Groups, shapes
 
 from ..case import Array, Case
 from .conv_layer import same_size
 
 
-def vgg16(img: Array, **weights: Array) -> Array:
+def vgg16(img: Array, groups: Groups = GROUPS, **weights: Array) -> Array:
     """Probabilities of the classes."""
     features = img.astype(np.float64)
-    for k, (_, convolutions) in enumerate(GROUPS, 1):
+    for k, (_, convolutions) in enumerate(groups, 1):
         for j in range(1, convolutions + 1):
             features = np.maximum(same_size(features, weights[f"filter{k}_{j}"]) + weights[f"bias{k}_{j}"], 0)
         n, height, width, channels = features.shape
