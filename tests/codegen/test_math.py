@@ -6,7 +6,7 @@ import ctypes
 import math
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -188,6 +188,13 @@ def exact_result(name: str, t: DType, args: tuple[Array, ...]) -> Array:
     return REFERENCE[name](*(a.astype(WIDE[t]) for a in args))
 
 
+@lru_cache(maxsize=1)
+def samples_and_exact_result(name: str, t: DType) -> tuple[tuple[Array, ...], Array]:
+    """Kept for all ways to run the function."""
+    args = samples(name, t, 20_000 if t == FLOAT64 else 100_000)
+    return args, exact_result(name, t, args)
+
+
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
     with np.errstate(all="ignore"):
@@ -206,8 +213,8 @@ def test_every_function_is_documented() -> None:
 def test_error_stays_within_the_documented_bound(name: str, dtype: DType, how: str) -> None:
     if np.finfo(WIDE[dtype]).nmant < dtype.bits - 4:
         pytest.skip("no wider type to compare with")
-    args = samples(name, dtype, 20_000 if dtype == FLOAT64 else 100_000)
-    error = ulps(RUNS[how](name, dtype, *args), exact_result(name, dtype, args))
+    args, exact = samples_and_exact_result(name, dtype)
+    error = ulps(RUNS[how](name, dtype, *args), exact)
     worst = int(np.argmax(error))
     assert error[worst] <= DOCUMENTED[name, dtype][0], [a[worst] for a in args]
 

@@ -21,7 +21,7 @@ from tests.expr.integers import TYPES, integers, some_extreme
 
 from ..analysis.indices import cases
 from .guarded import guarded
-from .isolate import isolated
+from .isolate import isolated, isolated_together
 
 Y, X = pt.vars("y x")
 WIDTH = 37
@@ -55,17 +55,24 @@ def arguments(p: pt.Pipeline, seed: int) -> dict[str, Any]:
     return given | {q.name: some_extreme(rng, q.dtype) for q in p.graph.params}
 
 
-def assert_agrees(p: pt.Pipeline, seed: int) -> None:
+def assert_agrees(p: pt.Pipeline, *seeds: int) -> None:
     """Whatever is not refused equals the reference."""
+    ways = schedules(p)
+    for seed in seeds:
+        _assert_agrees(p, ways, seed)
+
+
+def _assert_agrees(p: pt.Pipeline, ways: list[pt.Pipeline], seed: int) -> None:
     given = arguments(p, seed)
-    for scheduled in schedules(p):
+    expected = p.reference(**given)
+    for scheduled in ways:
         try:
             results = scheduled(**given)
         except pt.UserError as refused:
             if "may leave 64 bits" in str(refused):
                 return
             raise
-        for name, a, b in zip(ON, results, p.reference(**given), strict=True):
+        for name, a, b in zip(ON, results, expected, strict=True):
             np.testing.assert_array_equal(a, b, f"{name} of {p} under {scheduled.schedule} for {given}")
 
 
@@ -79,10 +86,13 @@ PARAMS = {t: pt.Param(f"p_{t}", t) for t in TYPES}
 ARRAYS = {t: pt.Input(f"d_{t}", t, 1) for t in TYPES}
 
 
-@cases(30)
-@given(st.sampled_from(TYPES).flatmap(lambda t: integers(leaf, t, 3)), st.integers(0, 1 << 20))
-def test_random_arithmetic(e: Expr, seed: int) -> None:
-    isolated(lambda: assert_agrees(pipeline(e), seed))
+def test_random_arithmetic() -> None:
+    @cases(30)
+    @given(st.sampled_from(TYPES).flatmap(lambda t: integers(leaf, t, 3)), st.integers(0, 1 << 20))
+    def each(e: Expr, seed: int) -> None:
+        isolated(lambda: assert_agrees(pipeline(e), seed))
+
+    isolated_together(each)
 
 
 A, U8, U32, B = (pt.Input(n, t, 1) for n, t in (("a", "int64"), ("u8", "uint8"), ("u32", "uint32"), ("b", "int32")))
@@ -121,9 +131,7 @@ EXAMPLES: dict[str, Expr] = {
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples(name: str) -> None:
-    p = pipeline(EXAMPLES[name])
-    for seed in range(4):
-        isolated(lambda seed=seed: assert_agrees(p, seed))  # type: ignore[misc]
+    isolated(lambda: assert_agrees(pipeline(EXAMPLES[name]), *range(4)))
 
 
 ENDS = (-(2**31), -1, 0, 1, 2**31 - 1)

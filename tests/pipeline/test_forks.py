@@ -7,7 +7,7 @@ import pytest
 from ..long import LONG
 from .forking import run
 
-TIMES = 16 if LONG else 8
+TIMES, STAGES = (16, 5) if LONG else (6, 3)
 
 
 @pytest.mark.parametrize("lines", [800, 40])
@@ -34,7 +34,7 @@ print(*found)
 def test_while_a_strategy_searches_again_and_again(strategy: str) -> None:
     found = run(f"""
 def searched(number):
-    return pipeline(number, stages=5, schedule={strategy!r}, estimates={{"img": (400, 500)}}, machine=MACHINE)
+    return pipeline(number, stages={STAGES}, schedule={strategy!r}, estimates={{"img": (400, 500)}}, machine=MACHINE)
 
 MACHINE = pt.machine.named("i7-6700")
 with Background(searched) as searching:

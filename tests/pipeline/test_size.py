@@ -190,7 +190,7 @@ DEEP: dict[str, Callable[[int], pt.Pipeline]] = {
 
 LEVELS = {"shared": 2, "select": 2}  # of a step, where there is more than one
 # More of either than a small stack has room for, or Python for calls.
-DEEPEST, LONGEST = (10_000, 1_000) if LONG else (4_000, 400)
+DEEPEST, LONGEST = (10_000, 1_000) if LONG else (3_000, 300)
 
 
 @pytest.mark.parametrize("shape", DEEP)
@@ -271,10 +271,10 @@ GROWING: dict[str, tuple[Callable[[int], pt.Pipeline], int]] = {
     "mandelbrot": (_mandelbrot, 12),
     "median": (_sorted_middle, 12),
     "reads": (_reads, 60),
-    "stencils": (_stencils, 30),
-    "readers": (_readers, 30),
-    "fused": (_fused, 30),
-    "sliding": (_sliding, 40),
+    "stencils": (_stencils, 20),
+    "readers": (_readers, 20),
+    "fused": (_fused, 16),
+    "sliding": (_sliding, 24),
     "recurrence": (_recurrence, 20),
     "shared branches": (_shared_branches, 12),
     "deciding branches": (_deciding_branches, 20),

@@ -175,8 +175,9 @@ def test_a_lane_goes_over_its_columns_one_by_one() -> None:
 
     both = in_lanes(in_lanes(pt.on("out")).update(), "r.0")
     for stage in (in_lanes(pt.on("out").update(), "r.0"), both, both.compute_with("out", "w")):
+        q = p.with_schedule(pt.Schedule(stage))
         for size in SIZES:
-            assert_agrees(p.with_schedule(pt.Schedule(stage)), img=picture(*size))
+            assert_agrees(q, img=picture(*size))
 
 
 @pytest.mark.parametrize("inside", [True, False])
@@ -189,8 +190,9 @@ def test_lanes_without_work_read_nothing_that_others_store(inside: bool) -> None
     stage = pt.on("out").update().split("y", "yo", "w", 4).split("x", "xo", "lane", 8)
     order = ("lane", "r.0") if inside else ("r.0", "lane")
     stage = stage.reorder("yo", "xo", "w", *order).block("yo", "xo").warp("w").lane("lane")
+    q = p.with_schedule(pt.Schedule(stage))
     for size in ((9, 33), (3, 4)):
-        assert_agrees(p.with_schedule(pt.Schedule(stage)), img=picture(*size))
+        assert_agrees(q, img=picture(*size))
 
 
 def test_what_the_first_lane_has_stored_is_read_by_it() -> None:
