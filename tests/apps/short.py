@@ -29,6 +29,7 @@ from .cases import multigrid as multigrid_case
 from .cases import vgg16 as vgg16_case
 
 VDSR_LAYERS, MULTIGRID_LEVELS, SWEEPS = 4, 3, 3
+CHAIN, LAPLACIAN_DEPTH, INTERPOLATE_DEPTH = 4, local_laplacian.FINE + 2, interpolate.COARSE + 2
 GROUPS, DENSE = ((64, 2), (128, 3)), (256, 128, 40)
 
 
@@ -98,10 +99,10 @@ def _lens_blur() -> tuple[App, Case]:
 
 
 SHORT: dict[str, tuple[App, Case]] = {
-    "stencil_chain": _shortened("stencil_chain", stages=4),
-    "interpolate": _shortened("interpolate", depth=interpolate.COARSE + 2),
-    "interpolate_polymage": _shortened("interpolate_polymage", depth=interpolate.MIDDLE + 3),
-    "local_laplacian": _shortened("local_laplacian", depth=local_laplacian.FINE + 2),
+    "stencil_chain": _shortened("stencil_chain", stages=CHAIN),
+    "interpolate": _shortened("interpolate", depth=INTERPOLATE_DEPTH),
+    "interpolate_polymage": _shortened("interpolate_polymage", depth=INTERPOLATE_DEPTH),
+    "local_laplacian": _shortened("local_laplacian", depth=LAPLACIAN_DEPTH),
     "pyramid_blend": _shortened("pyramid_blend", levels=3),
     "pyramid_blend_polymage": _shortened("pyramid_blend_polymage", levels=3),
     "lens_blur": _lens_blur(),

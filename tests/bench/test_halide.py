@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -12,10 +13,12 @@ from pantile.apps import APPS
 from pantile.bench import main
 from pantile.bench.contender import Unavailable
 from pantile.bench.rivals import halide
-from pantile.bench.rivals.process import programs
+from pantile.bench.rivals.process import BENCH_FOLDER, programs
 from pantile.bench.rivals.rival import Task
 
+from ..apps.short import SHORT
 from ..long import LONG
+from .shorter import FEWER, setting
 
 PROGRAMS = Path(__file__).with_name("halide_programs")
 OTHER_PROGRAMS = f"""\
@@ -41,9 +44,21 @@ SLOW = {"lens_blur"} if not LONG else set[str]()
 
 
 @pytest.mark.parametrize("app", sorted((programs("halide") & APPS.keys()) - SLOW))
-def test_agrees(app: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_agrees(app: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    if app in FEWER:
+        monkeypatch.setitem(APPS, app, SHORT[app][0])
+        worker = halide.WORKER_PROGRAM.replace("from rivals", f"{setting(app)}\nfrom rivals")
+        monkeypatch.setattr(halide, "WORKER_PROGRAM", worker)
     assert main([app, "--check", "--schedule", "plain", "--rivals", "halide:manual", "--size", "small"]) == 0
     assert re.search(f"note: {app}: halide manual, .* agrees with", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("app", "name"), [("stencil_chain", "STAGES"), ("local_laplacian", "DEPTH"), ("interpolate", "DEPTH")]
+)
+def test_whole_programs_have_as_many_stages_as_the_apps(app: str, name: str) -> None:
+    number = getattr(importlib.import_module(f"pantile.apps.{app}"), name)
+    assert f"\n{name} = {number}\n" in (BENCH_FOLDER / "rivals" / "halide_apps" / f"{app}.py").read_text()
 
 
 def test_types_ranks_and_numbers_of_arrays(monkeypatch: pytest.MonkeyPatch) -> None:

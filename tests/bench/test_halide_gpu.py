@@ -13,11 +13,14 @@ from pantile.bench.contender import Unavailable
 from pantile.bench.rivals import halide
 from pantile.bench.rivals.process import BENCH_FOLDER, programs
 
+from .shorter import setting
+
 LOWERING = """
 import importlib, json, sys
 sys.path.append(sys.argv[1])
 import halide as hl
 from rivals.halide_worker import Array, _bind_image
+exec(sys.argv[5])
 app, inputs, file = sys.argv[2], json.loads(sys.argv[3]), sys.argv[4]
 program = importlib.import_module(f"rivals.halide_apps.{app}")
 spare = getattr(program, "SPARE_ROWS", 0)
@@ -38,7 +41,7 @@ def test_lowers(app: str, tmp_path: Path) -> None:
     shapes = WHOLE_BLOCKS if app == "matmul" else APPS[app].sizes["small"]
     inputs = {name: (a.dtype.str, a.shape) for name, a in APPS[app].random(shapes).items()}
     file = tmp_path / "lowered.txt"
-    arguments = [BENCH_FOLDER, app, json.dumps(inputs), file]
+    arguments = [BENCH_FOLDER, app, json.dumps(inputs), file, setting(app)]
     done = subprocess.run([python, "-c", LOWERING, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "halide_cuda_run(" in file.read_text(errors="replace")

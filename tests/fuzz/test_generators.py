@@ -18,7 +18,6 @@ from .kinds import KINDS
 from .pipelines import Case, pipelines
 from .seeded import seeded
 
-
 # Instead of windows that compiled code halves several times: the oracle takes them term by term, whatever their size.
 SMALL_WINDOWS = [(6, 4), (6, 4), (8, 2), (5, 3)]
 
