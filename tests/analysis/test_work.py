@@ -7,6 +7,8 @@ import pytest
 import pantile as pt
 from pantile.apps import APPS
 
+from ..apps.short import app_and_case
+
 
 def test_blur_moves_and_adds() -> None:
     """Of each pixel: two additions and a division per stage; the first has two more rows."""
@@ -66,7 +68,7 @@ def test_scatters_count_their_domain_only() -> None:
 
 @pytest.mark.parametrize("name", APPS)
 def test_every_app_is_some_work(name: str) -> None:
-    app = APPS[name]
+    app, _ = app_and_case(name)
     work = app.build().work(**app.sizes["small"])
     assert work.bytes > 0
     assert all(n > 0 for n in work.operations.values())

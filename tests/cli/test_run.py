@@ -14,6 +14,8 @@ from pantile.apps import APPS, GROUPS
 from pantile.cli import main
 from pantile.cli.scenery import scenery
 
+from ..apps.short import app_and_case
+
 PHOTOS = [name for name, app in APPS.items() if app.photo is not None]
 
 
@@ -44,7 +46,8 @@ def output() -> np.ndarray:  # type: ignore[type-arg]
 
 
 @pytest.mark.parametrize("name", PHOTOS)
-def test_every_app_makes_a_picture(name: str, photo: Path) -> None:
+def test_every_app_makes_a_picture(name: str, photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(APPS, name, app_and_case(name)[0])
     described = APPS[name].photo
     assert described is not None
     if name == "lucas_kanade":  # nothing moves between a picture and itself
