@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import pantile as pt
-from pantile.apps import APPS
 from pantile.simulator import SimulationError, counting
 from pantile.target import named
+
+from ..apps.short import app_and_case
 
 y, x = pt.vars("y x")
 
@@ -74,8 +75,9 @@ def test_params_are_given_at_each_call() -> None:
     [("unsharp", (3, 40, 50)), ("harris", (3, 40, 50)), ("matmul", (33, 33)), ("local_laplacian", (3, 40, 48))],
 )
 def test_apps(app: str, shape: tuple[int, ...]) -> None:
-    p = APPS[app].build().with_options(target="cuda-sim")
-    arguments = APPS[app].random(dict.fromkeys(APPS[app].sizes["small"], shape))
+    shorter, _ = app_and_case(app)
+    p = shorter.build().with_options(target="cuda-sim")
+    arguments = shorter.random(dict.fromkeys(shorter.sizes["small"], shape))
     with counting() as counts:
         found = p(**arguments)
     assert counts and found.size and len(np.unique(found)) > 100  # what is compared below is not nothing

@@ -91,7 +91,7 @@ def test_deep_expressions_and_long_pipelines() -> None:
     for k in range(300):
         f = pt.Func(f"f{k}")
         e = before[X]
-        for _ in range(40):
+        for _ in range(8):
             e = e * 3 ^ 5
         f[X] = e
         before = f

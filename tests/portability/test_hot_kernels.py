@@ -8,15 +8,15 @@ from functools import cache
 
 import pytest
 
-from pantile.apps import APPS
+from ..apps.short import app_and_case
 
 
 @cache
 def kernels(name: str) -> dict[str, str]:
     """PTX of each kernel of an app, by the stage that it computes."""
-    schedule = APPS[name].on_gpu
-    assert schedule is not None
-    text = APPS[name].build().with_options(target="sm_90").with_schedule(schedule()).asm()
+    app, _ = app_and_case(name)
+    assert app.on_gpu is not None
+    text = app.build().with_options(target="sm_90").with_schedule(app.on_gpu()).asm()
     found = re.split(r"\.visible \.entry k\d+_", text)[1:]
     return {re.split(r"_[a-z]+_block", kernel)[0]: kernel for kernel in found}
 
