@@ -23,7 +23,7 @@ if sys.platform != "linux":  # whose system calls threads make; modules would fa
 
 from . import autoschedule, machine
 from .analysis.rounding import Rounding
-from .entries import entries
+from .entry_points import entries
 from .errors import DefinitionWarning, InternalError, PantileError, RunError, UserError, UserTypeError
 from .expr.nodes import Expr
 from .lang.boundary import constant, edge, mirror, reflect, wrap

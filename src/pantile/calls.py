@@ -24,13 +24,13 @@ from .backends import Ready, backend_of
 from .backends.backend import Enter, Values
 from .cached import cached_property
 from .compile import Options
+from .cost_model import Price, Sizes, price
 from .dataclass import dataclass
 from .errors import UserError
-from .graph.known import with_extents
+from .graph.known_extents import with_extents
 from .graph.nodes import Graph, InputInfo
 from .graph.outputs import with_crops
 from .machine import Cpu
-from .price import Price, Sizes, price
 from .reference.stages import Stages
 from .runtime.arguments import (
     AnyArray,
@@ -44,12 +44,12 @@ from .runtime.arguments import (
     known_strides,
 )
 from .runtime.arrays import Arrays, New
-from .runtime.launched import Launched, launched
+from .runtime.launch_report import Launched, launched
 from .runtime.launches import Far, Plan, check_near, launches, scalars_of
 from .runtime.outputs import Shape, check_output, check_shape, stated_shape
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
-from .scheduled import Known, Scheduled, Sort, Timings
+from .scheduled_pipeline import Known, Scheduled, Sort, Timings
 from .target import Target
 from .variant import Variant
 
@@ -102,9 +102,14 @@ class Calls:
     """Everything about calling one scheduled pipeline."""
 
     def __init__(
-        self, graph: Graph, asked: Schedule, options: Options, by_hand: bool = False, timings: Timings | None = None,
+        self,
+        graph: Graph,
+        asked: Schedule,
+        options: Options,
+        by_hand: bool = False,
+        timings: Timings | None = None,
         by_size: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.graph, self.options = graph, options
         self.arrays = backend_of(options.target).arrays
         # What each call asks of them.
@@ -138,9 +143,7 @@ class Calls:
         for_users_stages = self._by_hand and self._asked and found.made.isdisjoint(self._asked)
         return Rewritten(self.graph) if for_users_stages else found
 
-    def run(
-        self, given: Mapping[str, Any], out: Any, num_threads: int | None, find: Find | None = None
-    ) -> list[Any]:
+    def run(self, given: Mapping[str, Any], out: Any, num_threads: int | None, find: Find | None = None) -> list[Any]:
         """Run compiled code; the output arrays. `find`: has a schedule found for calls of a kind that is new."""
         threads = get_num_threads() if num_threads is None else checked_num_threads(num_threads)
         latest = self.latest
@@ -498,4 +501,3 @@ def _stand_in(wanted: Array, shape: Shape) -> NDArray:
     for n in reversed(shape[1:]):
         strides.insert(0, strides[0] * max(1, n))
     return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides[: len(shape)])
-

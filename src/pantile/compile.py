@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import progress, verifying
+from . import progress, verification
 from .analysis.fingerprint import fingerprint
 from .backends import backend_of
 from .dataclass import dataclass
@@ -41,7 +41,7 @@ class Options:
 
 def trace_of(options: Options) -> Trace:
     """Where the steps of compiling are noted; `debug` has each pass verified."""
-    return Trace(check=options.debug or verifying.is_asked())
+    return Trace(check=options.debug or verification.is_asked())
 
 
 def to_plan(graph: Graph, schedule: Schedule, options: Options) -> tuple[Graph, Plan]:
@@ -55,9 +55,15 @@ def to_plan(graph: Graph, schedule: Schedule, options: Options) -> tuple[Graph, 
 def to_loops(graph: Graph, plan: Plan, variant: Variant, options: Options, trace: Trace) -> Program:
     """Lower what was scheduled."""
     return lower(
-        graph, plan, dict(variant.strides), variant.facts(), trace, variant.small, options.strict,
+        graph,
+        plan,
+        dict(variant.strides),
+        variant.facts(),
+        trace,
+        variant.small,
+        options.strict,
         dict(variant.aligned),
-    )  # fmt: skip
+    )
 
 
 @on_deep_stack

@@ -45,9 +45,7 @@ T = TypeVar("T")
 Source = tuple[str, dict[str, Any]]  # of a method, and what it knows by name
 
 
-def _defined(
-    cls: type, init: bool, repr: bool, eq: bool, frozen: bool, slots: bool, enforced: bool = True
-) -> type:  # fmt: skip
+def _defined(cls: type, init: bool, repr: bool, eq: bool, frozen: bool, slots: bool, enforced: bool = True) -> type:
     cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)  # finds fields, and writes nothing
     methods: dict[str, Any] = {}
     if init:

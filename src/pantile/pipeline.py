@@ -15,12 +15,12 @@ from .analysis.work import Work
 from .autoschedule import Found, Problem, Report, Strategy
 from .backends.targets import target_named
 from .compile import Options, to_assembly, to_kernels, to_llvm, trace_of
-from .entries import THEIRS, marked, of_user
+from .cost_model import Price, limits
+from .entry_points import THEIRS, marked, of_user
 from .errors import UserError, UserTypeError, shown
 from .explain import Explanation, Timing
 from .expr.depth import on_deep_stack
 from .expr.garbage import rare_collections
-from .finding import Finding, checked_estimates
 from .graph.names import identifier
 from .graph.nodes import Graph
 from .graph.outputs import separate_outputs
@@ -32,12 +32,12 @@ from .lang.func import Func
 from .lang.variables import Param
 from .machine import Machine
 from .parameters import plain
-from .price import Price, limits
 from .reference.evaluate import evaluate
-from .runtime.launched import Launched
+from .runtime.launch_report import Launched
 from .runtime.pool import checked_num_threads, get_num_threads
 from .schedule.schedule import Schedule
-from .scheduled import Scheduled, Sort
+from .scheduled_pipeline import Scheduled, Sort
+from .scheduling import Finding, checked_estimates
 from .target import Target, host
 from .target.description import CUDA
 
@@ -119,9 +119,13 @@ class Pipeline:
         return pipeline
 
     def _begin(
-        self, counts: _Counts, options: Options, schedule: Schedule | Strategy | str | None,
-        estimates: Mapping[str, Any] | None, machine: Machine | None,
-    ) -> None:  # fmt: skip
+        self,
+        counts: _Counts,
+        options: Options,
+        schedule: Schedule | Strategy | str | None,
+        estimates: Mapping[str, Any] | None,
+        machine: Machine | None,
+    ) -> None:
         estimates = checked_estimates(estimates)
         counts.own = counts.numbers(dict(zip(counts.names, counts.own, strict=True)) | (estimates or {}))
         graph = counts.graph(counts.own)
@@ -132,9 +136,12 @@ class Pipeline:
             counts.made[counts.own] = self
 
     def _like(
-        self, options: Options, schedule: Schedule | Strategy | str | None, estimates: Mapping[str, Any] | None,
+        self,
+        options: Options,
+        schedule: Schedule | Strategy | str | None,
+        estimates: Mapping[str, Any] | None,
         machine: Machine | None,
-    ) -> Pipeline:  # fmt: skip
+    ) -> Pipeline:
         """This pipeline with other options, another schedule, estimates or machine."""
         if self._counts is None:
             return self._of(Finding(self.graph, options, schedule, estimates, machine))
@@ -150,9 +157,7 @@ class Pipeline:
         numbers = counts.numbers(arguments)
         if numbers not in counts.made:
             asked = None if finding.by_default else finding.asked
-            counts.made[numbers] = self._of(
-                Finding(counts.graph(numbers), self.options, asked, None, finding.machine)
-            )
+            counts.made[numbers] = self._of(Finding(counts.graph(numbers), self.options, asked, None, finding.machine))
         member = counts.made[numbers]
         return member, counts.without(arguments, member.graph)
 
@@ -180,9 +185,7 @@ class Pipeline:
     # ---- running
 
     @marked
-    def __call__(
-        self, /, *positional: Any, out: Any = None, num_threads: int | None = None, **arguments: Any
-    ) -> Any:
+    def __call__(self, /, *positional: Any, out: Any = None, num_threads: int | None = None, **arguments: Any) -> Any:
         """Run the pipeline: `p(img=picture, gain=1.5)` returns an array, or a tuple of arrays for several outputs.
 
         Arrays may have any strides; they are read in place. `out=` takes an array (or a sequence with one per output,
@@ -363,16 +366,23 @@ class Pipeline:
         return Timing(self._calls.like(given), *sizes, threads, price, limits(work, price, machine, threads), measured)
 
     def with_schedule(
-        self, schedule: Schedule | Strategy | str, *, estimates: Mapping[str, Any] | None = None,
+        self,
+        schedule: Schedule | Strategy | str,
+        *,
+        estimates: Mapping[str, Any] | None = None,
         machine: Machine | None = None,
-    ) -> Pipeline:  # fmt: skip
+    ) -> Pipeline:
         """A copy of the pipeline that runs by another schedule. The arguments are those of Pipeline."""
         return self._like(self.options, schedule, estimates, machine)
 
     def with_options(
-        self, *, strict: bool | None = None, debug: bool | None = None, algebra: bool | None = None,
+        self,
+        *,
+        strict: bool | None = None,
+        debug: bool | None = None,
+        algebra: bool | None = None,
         target: str | None = None,
-    ) -> Pipeline:  # fmt: skip
+    ) -> Pipeline:
         """A copy of the pipeline that is compiled with other options. Options that are not given stay as they are."""
         now, finding = self.options, self._finding
         options = Options(
@@ -503,10 +513,18 @@ def _prepared(graph: Graph) -> Graph:
 
 
 def _again(
-    kind: type[Pipeline], graph: Graph, target: Target | None, strict: bool, debug: bool, algebra: bool,
-    asked: Schedule | Strategy, estimates: Mapping[str, Any] | None, machine: Machine | None,
-    found: Mapping[Sort, Found], by_default: bool,
-) -> Pipeline:  # fmt: skip
+    kind: type[Pipeline],
+    graph: Graph,
+    target: Target | None,
+    strict: bool,
+    debug: bool,
+    algebra: bool,
+    asked: Schedule | Strategy,
+    estimates: Mapping[str, Any] | None,
+    machine: Machine | None,
+    found: Mapping[Sort, Found],
+    by_default: bool,
+) -> Pipeline:
     """A pipeline from what `__reduce__` has kept of it."""
     options = Options(host() if target is None else target, strict, debug, algebra)
     return kind._of(Finding(graph, options, asked, estimates, machine, found, by_default))
@@ -533,4 +551,3 @@ def _by_name(positional: tuple[Any, ...]) -> None:
 
 def _single(results: list[Any]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
-

@@ -62,9 +62,12 @@ class Variants:
         self._counts_all = plan.target.index_bits == INDEX_BITS
 
     def of(
-        self, strides: tuple[tuple[str, Strides], ...], extents: Mapping[str, int], aligned: Aligned = (),
+        self,
+        strides: tuple[tuple[str, Strides], ...],
+        extents: Mapping[str, int],
+        aligned: Aligned = (),
         far: bool = False,
-    ) -> Variant:  # fmt: skip
+    ) -> Variant:
         """The variant for arrays of this layout and alignment, and inputs of these extents. `far`: some array has more
         elements than 32 bits count."""
         small = any(extents[e] < large for e, large in self._large.items())

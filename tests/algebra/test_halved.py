@@ -68,11 +68,15 @@ def test_any_window_stays_within_the_bound(data: st.DataObject) -> None:
         patch.setattr(halve_rows, "_price", lambda _, n: 1 + abs(n - halvings))
         patch.setattr(halve_rows, "WORTH", 2)
         p = convolved(
-            sides, data.draw(st.sampled_from(["uint8", "int8", "uint16", "int16"])), layout,
+            sides,
+            data.draw(st.sampled_from(["uint8", "int8", "uint16", "int16"])),
+            layout,
             low=(data.draw(st.integers(-20, 3)), data.draw(st.integers(-3, 3))),
-            boundary=data.draw(st.sampled_from(BOUNDARIES)), total=data.draw(st.sampled_from(["float32", "float64"])),
-            start=data.draw(st.sampled_from([0.0, 0.5])), step=data.draw(st.sampled_from([1, -1])),
-        )  # fmt: skip
+            boundary=data.draw(st.sampled_from(BOUNDARIES)),
+            total=data.draw(st.sampled_from(["float32", "float64"])),
+            start=data.draw(st.sampled_from([0.0, 0.5])),
+            step=data.draw(st.sampled_from([1, -1])),
+        )
         assert stages(p)[-4:] == FOUR
     shape = {"grey": (height, width), "pixels": (height, width, 2), "planes": (2, height, width)}[layout]
     arrays = arguments(p, shape, sides)

@@ -26,9 +26,12 @@ def clamp(value: Expr, low: Expr, high: Expr) -> Expr:
 def cases(n: int) -> settings:
     """So many examples, the same in every run; PANTILE_FUZZ=long searches anew and longer."""
     return settings(
-        max_examples=30 * n if LONG else n, derandomize=not LONG, database=None, deadline=None,
+        max_examples=30 * n if LONG else n,
+        derandomize=not LONG,
+        database=None,
+        deadline=None,
         suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    )
 
 
 _RULES: dict[str, Callable[..., Any]] = {

@@ -106,7 +106,7 @@ def test_scalars_that_decide_regions() -> None:
         (X + Y, {"x": 1}, None),
         (pt.cast("int32", pt.sqrt(X)), {"x": 4}, None),
     ],
-)  # fmt: skip
+)
 def test_values_at_a_point(value: Expr, at: dict[str, int], expected: int | None) -> None:
     with np.errstate(all="raise"):
         assert value_at(value, at) == expected

@@ -290,6 +290,7 @@ def test_divided_by_what_a_number_and_a_coordinate_limit() -> None:
     found = interval(op("div", const(6.5, FLOAT64), divisor), {"divisor": Interval(0.0, end, sure=True)})
     assert isinstance(found.low, Expr)  # known where it is not divided by 0
 
+
 def test_what_conditions_compare_is_evaluated_once_where_it_is_met_again(monkeypatch: pytest.MonkeyPatch) -> None:
     shared, place = Load(INT32, 1, "data", (COORDINATES[0],)), COORDINATES[1]
     for k in range(60):

@@ -27,9 +27,9 @@ def known(draw: st.DrawFn, box: Box) -> Facts:
     """Facts that are true in the box: some bounds, some of them loose."""
     slack = st.none() | st.integers(0, 3)
     sides = {n: (draw(slack), draw(slack)) for n in draw(st.sets(st.sampled_from(NAMES)))}
-    return Facts({
-        n: (None if a is None else box[n][0] - a, None if b is None else box[n][1] + b) for n, (a, b) in sides.items()
-    })  # fmt: skip
+    return Facts(
+        {n: (None if a is None else box[n][0] - a, None if b is None else box[n][1] + b) for n, (a, b) in sides.items()}
+    )
 
 
 boxes_and_facts = boxes(NAMES).flatmap(lambda box: st.tuples(st.just(box), known(box)))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import pantile as pt
 from pantile.analysis.interval import MOST_SCOPES, Interval
+from pantile.analysis.load_boxes import Box, touched
 from pantile.analysis.regions import expressions, required
-from pantile.analysis.touched import Box, touched
 from pantile.expr.build import cast, select
 from pantile.expr.nodes import Expr, Load, coordinate, var
 from pantile.expr.types import INT32
@@ -194,9 +194,9 @@ def test_required_regions_of_affine_reads_are_exact(graph: Graph, box: Ranges) -
 @cases(50)
 @given(chains(exact=True), st.lists(boxes("yx", 5), min_size=2, max_size=4))
 def test_many_tiles_at_once(graph: Graph, tiles: list[Ranges]) -> None:
-    arrays = {graph.outputs[0].stage: tuple(
-        Interval(*(np.array([t[n][k] for t in tiles]) for k in (0, 1))) for n in "yx"
-    )}  # fmt: skip
+    arrays = {
+        graph.outputs[0].stage: tuple(Interval(*(np.array([t[n][k] for t in tiles]) for k in (0, 1))) for n in "yx")
+    }
     found = required(graph, arrays, {})
     for k, tile in enumerate(tiles):
         for name, box in required(graph, asked_of(graph, tile), {}).items():

@@ -24,7 +24,7 @@ VALUES = {
     "choices by floats": (lambda: pt.select(photo[y, x] > 0.5, img[y, x], 0), STEPPED),
     "places of floats": (lambda: img[y, pt.clamp(pt.cast("int32", x * 0.5), 0, 9)], STEPPED),
     "sums of some": (lambda: pt.sum(photo[y, R.x], over=R.where(photo[y, R.x] > 0.5)), STEPPED),
-}  # fmt: skip
+}
 R = pt.RDom((0, 10), names="x")
 
 

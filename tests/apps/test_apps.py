@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from pantile import verifying
+from pantile import verification
 from pantile.apps import APPS
 from tests.fuzz.guarded import guarded
 from tests.fuzz.isolate import isolated
@@ -54,7 +54,7 @@ thoroughly = pytest.mark.parametrize(("name", "how"), THOROUGH, ids=map("-".join
 def _verified_where_accesses_are_checked() -> Iterator[None]:
     """Code that checks its accesses has every pass verified, under the same schedules; here that is enough."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(verifying.VARIABLE, "0")
+        patch.setenv(verification.VARIABLE, "0")
         yield
 
 

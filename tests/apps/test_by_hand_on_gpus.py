@@ -25,10 +25,14 @@ MUCH_CODE = {
 } if not LONG else set[str]()  # fmt: skip
 # What their inner loops load at once, where that is more than an element.
 WIDE = {
-    "blur": "ld.global.nc.v2.b16", "matmul": "ld.shared.v4.b32", "matmul_half": "ld.shared.v4.b32",
-    "conv_layer": "ld.shared.v4.b32", "interpolate": "ld.global.nc.v4.b32", "local_laplacian": "ld.global.nc.v2.b32",
+    "blur": "ld.global.nc.v2.b16",
+    "matmul": "ld.shared.v4.b32",
+    "matmul_half": "ld.shared.v4.b32",
+    "conv_layer": "ld.shared.v4.b32",
+    "interpolate": "ld.global.nc.v4.b32",
+    "local_laplacian": "ld.global.nc.v2.b32",
     "camera_pipe": "ld.shared.v2.b8",
-}  # fmt: skip
+}
 # Some are compiled for the oldest GPU, too; all of them for every GPU with PANTILE_FUZZ=long.
 OLDEST = set(WIDE) - MUCH_CODE
 # Whose places are computed in 32 bits. Others have products of coordinates that are limited before they are used.

@@ -12,17 +12,17 @@ from pantile.apps import APPS
 from pantile.autoschedule import STRATEGIES, Auto, Problem
 from pantile.autoschedule.auto import _SOURCES, AS_DEAR, _Search
 from pantile.autoschedule.search.bands import bands
+from pantile.autoschedule.search.candidates import Candidate, Priced
 from pantile.autoschedule.search.cells import cells
-from pantile.autoschedule.search.crossing import cheaper_parts, crossings
-from pantile.autoschedule.search.early import asking_early
+from pantile.autoschedule.search.crossover import cheaper_parts, crossings
 from pantile.autoschedule.search.groups import Group, groups
-from pantile.autoschedule.search.priced import Candidate, Priced
+from pantile.autoschedule.search.prefetch import asking_early
 from pantile.autoschedule.search.resizing import WIDEST, filling_lines, resizings
 from pantile.autoschedule.search.rolling import INSIDE, WRITTEN_OUT, Roll, chains, columns, rolls, variations
 from pantile.autoschedule.search.siblings import MOST, siblings
+from pantile.autoschedule.search.slanted_reads import COLUMNS, ROWS, in_tiles
 from pantile.autoschedule.search.strips import even_strips
-from pantile.autoschedule.search.turned import COLUMNS, ROWS, in_tiles
-from pantile.price.result import Causes, Price, StagePrice
+from pantile.cost_model.result import Causes, Price, StagePrice
 
 from .problems import ORDINARY, chain, problem_of
 
@@ -219,10 +219,13 @@ def test_what_cannot_slide_does_not_roll() -> None:
     assert rolls(problem, Roll("blurred", ("low", "level"), rows=1))
 
 
-@pytest.mark.parametrize("roll", [
-    Roll("out", ("low", "blurred"), planes=INSIDE, strip=16),
-    Roll("out", ("blurred",), ("low",), planes=WRITTEN_OUT, tile=64, rows=4),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "roll",
+    [
+        Roll("out", ("low", "blurred"), planes=INSIDE, strip=16),
+        Roll("out", ("blurred",), ("low",), planes=WRITTEN_OUT, tile=64, rows=4),
+    ],
+)
 def test_rolls_are_right(roll: Roll) -> None:
     pipeline = pyramid()
     problem = problem_of(pipeline, ORDINARY, img=(3, 500, 500))
@@ -388,8 +391,11 @@ def test_a_lens_is_undone_in_tiles_of_short_vectors() -> None:
 
 def test_what_covers_a_whole_dim_does_not_become_longer() -> None:
     schedule = pt.Schedule(pt.on("out").vectorize("x", 8).unroll("c", 3))
-    factors = {(d.verb, d.args[1]) for _, s in resizings(schedule, lambda name: {"x": 100, "c": 3})
-               for d in s.on("out").directives}  # fmt: skip
+    factors = {
+        (d.verb, d.args[1])
+        for _, s in resizings(schedule, lambda name: {"x": 100, "c": 3})
+        for d in s.on("out").directives
+    }
     assert factors == {("vectorize", n) for n in (4, 16)} | {("unroll", 3)}
 
 

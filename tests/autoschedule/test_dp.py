@@ -18,8 +18,8 @@ from pantile.apps import APPS
 from pantile.autoschedule import VARIANTS, Dp, Report
 from pantile.autoschedule.common.tiles import PLAIN, scheduled
 from pantile.autoschedule.common.tiles import Group as TileGroup
-from pantile.autoschedule.fusion.aligned import Stages
-from pantile.autoschedule.fusion.bounded import MOST_MERGED, greedily, grouped
+from pantile.autoschedule.fusion.alignment import Stages
+from pantile.autoschedule.fusion.bounded_grouping import MOST_MERGED, greedily, grouped
 from pantile.autoschedule.fusion.dag import Dag, Group, size, vertices
 from pantile.autoschedule.fusion.dp_machines import Limits
 from pantile.autoschedule.fusion.grouping import DpGrouping
@@ -354,12 +354,14 @@ def test_terms_as_printed() -> None:
     live_in, live_out, computed = tile + 4 * 256 * 4, tile, 2 * tile  # lines 15-17
     tiles = ceil((1002 + 1000) * 1024 * 4 / 32768)  # line 18
     assert tiles == 251
-    assert found.terms == pytest.approx({
-        "w1 live data / computation": 1.0 * (live_in + live_out) / computed,
-        "w2 cleanup tiles": -100.0 * ((251 + 16 - 1) % 16),
-        "w3 overlap": 46_875 * (2 * 256 * 4) / 32768,  # two more rows of a
-        "w4 dim sizes": 1.5 * 1.0,  # 1002 and 1000 rows
-    })  # fmt: skip
+    assert found.terms == pytest.approx(
+        {
+            "w1 live data / computation": 1.0 * (live_in + live_out) / computed,
+            "w2 cleanup tiles": -100.0 * ((251 + 16 - 1) % 16),
+            "w3 overlap": 46_875 * (2 * 256 * 4) / 32768,  # two more rows of a
+            "w4 dim sizes": 1.5 * 1.0,  # 1002 and 1000 rows
+        }
+    )
 
 
 def test_terms_as_scaled() -> None:
@@ -390,8 +392,10 @@ def test_why_terms_are_scaled() -> None:
 
 def test_numbers_of_machines() -> None:
     """Table 2 and §7.1; given ones count."""
-    chosen = {m: Dp(w4=3.0).find(problem_of(chain(2), named(m), img=(500, 500))).report.parameters
-              for m in ("haswell-e5-2630-v3", "opteron-6386-se", "neoverse-n1")}  # fmt: skip
+    chosen = {
+        m: Dp(w4=3.0).find(problem_of(chain(2), named(m), img=(500, 500))).report.parameters
+        for m in ("haswell-e5-2630-v3", "opteron-6386-se", "neoverse-n1")
+    }
     assert [p["w1"] for p in chosen.values()] == [1.0, 0.3, 2.0]
     assert [p["innermost_tile_size"] for p in chosen.values()] == [256, 128, 512]
     assert {p["w4"] for p in chosen.values()} == {3.0}
@@ -404,8 +408,9 @@ def test_variants_by_name() -> None:
     assert [name for name, text in schedules.items() if "compute_with" in text] == ["dp-base+F"]
     assert [name for name, text in schedules.items() if "store_at" in text] == ["dp-base+M"]
     assert [name for name, p in found.items() if "sxx" in p.explain().split("inlined: ")[1].splitlines()[0]] == [
-        "dp-base+I", "dp-greedy",
-    ]  # fmt: skip
+        "dp-base+I",
+        "dp-greedy",
+    ]
 
 
 def test_terms_add_up() -> None:

@@ -13,7 +13,7 @@ import pantile as pt
 from pantile.analysis import access
 from pantile.autoschedule import Dp, Polymage, Strategy
 from pantile.autoschedule.fusion.aligned_group import AlignedGroup
-from pantile.autoschedule.fusion.bounded import MOST_MERGED
+from pantile.autoschedule.fusion.bounded_grouping import MOST_MERGED
 from pantile.graph.nodes import Definition, Stage
 
 from .problems import HASWELL, chain, problem_of

@@ -135,9 +135,12 @@ def test_kinds(name: str) -> None:
     ("name", "kind", "streams"),
     [
         *((n, TEMPORAL, False) for n in ("conv_layer", "doitgen", "matmul", "mm3", "gemm", "trmm", "syrk", "syr2k")),
-        ("tp", SPATIAL, True), ("tpm", SPATIAL, True), ("copy", CONTIGUOUS, True), ("mask", CONTIGUOUS, True),
+        ("tp", SPATIAL, True),
+        ("tpm", SPATIAL, True),
+        ("copy", CONTIGUOUS, True),
+        ("mask", CONTIGUOUS, True),
     ],
-)  # fmt: skip
+)
 def test_apps(name: str, kind: str, streams: bool) -> None:
     """The suite's own forms of the kernels. Where these have several stages, the one with most work counts; results of
     products are copied by a stage of their own, which is contiguous.

@@ -14,8 +14,8 @@ from pantile.apps import APPS
 from pantile.autoschedule import Dp, Found, PostTile, Problem, posttile
 from pantile.autoschedule.posttile import Composed, reorder_tiling_and_fusion
 from pantile.autoschedule.shapes import tile_time
-from pantile.autoschedule.shapes.computed import Boxes
 from pantile.autoschedule.shapes.spaces import Program, spaces
+from pantile.autoschedule.shapes.tile_boxes import Boxes
 from pantile.machine import named
 from pantile.schedule import clones
 
@@ -92,9 +92,13 @@ def test_figure_1_is_one_group_of_parallel_tiles() -> None:
 # ---- Table I
 
 TILE_SIZES = {
-    "bilateral_grid": (8, 128), "camera_pipe": (64, 256), "harris": (32, 256), "local_laplacian": (8, 256),
-    "interpolate": (32, 128), "unsharp": (8, 512),
-}  # fmt: skip
+    "bilateral_grid": (8, 128),
+    "camera_pipe": (64, 256),
+    "harris": (32, 256),
+    "local_laplacian": (8, 256),
+    "interpolate": (32, 128),
+    "unsharp": (8, 512),
+}
 PIPELINES = [n for n in APPS if n.removesuffix("_polymage") in TILE_SIZES]
 # §VI-A: fused more aggressively than PolyMage does; the same for the others.
 MORE = ("bilateral_grid", "interpolate", "local_laplacian", "unsharp")
@@ -171,11 +175,14 @@ def test_equake_is_fused() -> None:
     assert ("direct", "step") in [(*g.members, g.output) for g in report.groups]
 
 
-@pytest.mark.parametrize(("name", "fused"), [
-    ("gemver", [("down", "x_out"), ("across", "w_out")]),
-    ("covariance", [("total", "mean")]),
-    ("mm2", [("ab", "abc_rows"), ("abc", "out")]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "fused"),
+    [
+        ("gemver", [("down", "x_out"), ("across", "w_out")]),
+        ("covariance", [("total", "mean")]),
+        ("mm2", [("ab", "abc_rows"), ("abc", "out")]),
+    ],
+)
 def test_polybench_is_fused_and_stays_parallel(name: str, fused: list[tuple[str, ...]]) -> None:
     """Table II: more is fused than by a conservative heuristic, and all loops over tiles are parallel still.
 

@@ -175,8 +175,9 @@ def test_disjoint_parts_are_fused_with_each_live_out() -> None:
     case = CASES["two live-outs"]
     found = case.found()
     assert [{*g.members, g.output} for g in found.report.groups] == [
-        {"start_2", "op0_2", "op1"}, {"start", "op0", "op2"},
-    ]  # fmt: skip
+        {"start_2", "op0_2", "op1"},
+        {"start", "op0", "op2"},
+    ]
     computed = case.computed(found)
     rows = [{y for elements in computed[name] for y, _ in elements} for name in ("op0_2", "op0")]
     assert rows == [set(range(65)), set(range(100, 165))]

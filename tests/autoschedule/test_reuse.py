@@ -159,8 +159,10 @@ def test_stages_enclose_what_reads_them() -> None:
 def test_what_a_resting_consumer_reads_is_computed_per_tile() -> None:
     """b slides along with every eighth row of c; a would be computed again in the seven others."""
     definitions = {
-        "a": DEAR.format("img"), "b": "pt.exp(a[y - 2, x] + a[y + 2, x])", "c": "b[y // 8, x] + b[y // 8 + 1, x]",
-    }  # fmt: skip
+        "a": DEAR.format("img"),
+        "b": "pt.exp(a[y - 2, x] + a[y + 2, x])",
+        "c": "b[y // 8, x] + b[y // 8 + 1, x]",
+    }
     levels, nest = fused(stages(**definitions))
     assert levels == {"b": Level(nest.level("y"), nest.tile), "a": nest.at(nest.tile)}
 
@@ -183,9 +185,12 @@ def test_segments_are_cut_at_stages_with_several_consumers() -> None:
     """Algorithm 7 on A -> B -> {C, D} -> E."""
     dear = "pt.exp({0}[y, x] + {0}[y + 1, x])"
     p = stages(
-        A=dear.format("img"), B=dear.format("A"), C=dear.format("B"), D="pt.sin(B[y, x] + B[y + 2, x])",
+        A=dear.format("img"),
+        B=dear.format("A"),
+        C=dear.format("B"),
+        D="pt.sin(B[y, x] + B[y + 2, x])",
         E="C[y, x] + C[y + 1, x] + D[y, x] + D[y + 1, x]",
-    )  # fmt: skip
+    )
     search = _Search(problem_of(p, I7, img=(1000, 2000)), Reuse())
     (whole,) = search.segments(search.barriers())
     assert set(whole) == set("ABCDE") and whole[-1] == "E"

@@ -94,9 +94,13 @@ def test_what_a_sum_needs_leaves_the_loops_that_become_blocks() -> None:
     out[n, y, x, c] = scale[c] * total[n, y, x, c]
     p = pt.Pipeline(out, shape=(*img.shape[:3], taps.shape[3]))
     problem = problem_of(p, ORDINARY, img=(4, 110, 110, 3), taps=(3, 3, 3, 64), bias=(64,))
-    inside = STRATEGIES["naive"]().find(problem).schedule.replace(
-        pt.on("out").compute_root().split("y", "strip", "row", 8).parallel("strip"),
-        *(pt.on(name).compute_at("out", "strip") for name in ("around", "total", "scale")),
+    inside = (
+        STRATEGIES["naive"]()
+        .find(problem)
+        .schedule.replace(
+            pt.on("out").compute_root().split("y", "strip", "row", 8).parallel("strip"),
+            *(pt.on(name).compute_at("out", "strip") for name in ("around", "total", "scale")),
+        )
     )
     *alone, with_reader = sums(problem, inside, "total")
     for schedule in alone:

@@ -8,7 +8,7 @@ import numpy as np
 
 import pantile as pt
 from pantile.apps import APPS
-from pantile.autoschedule.common.legal import legal
+from pantile.autoschedule.common.legalize import legal
 from pantile.autoschedule.common.tiles import Group, Style, scheduled
 from pantile.machine import named
 from pantile.schedule.resolve import resolve
@@ -79,12 +79,7 @@ def test_channels_are_written_out_around_the_vector() -> None:
     problem = problem_of(interleaved(), N1, img=(100, 200, 3))
     (chain,) = scheduled(problem, Group("out"))
     assert chain == (
-        pt.on("out")
-        .compute_root()
-        .vectorize("x", 16)
-        .unroll("c", 3)
-        .reorder("y", "x", "c", "c_u", "x_v")
-        .parallel("y")
+        pt.on("out").compute_root().vectorize("x", 16).unroll("c", 3).reorder("y", "x", "c", "c_u", "x_v").parallel("y")
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import pantile as pt
 from pantile.autoschedule import STRATEGIES, Auto
-from pantile.autoschedule.search.transposed import by_copies
+from pantile.autoschedule.search.transposes import by_copies
 from pantile.schedule.schedule import Schedule
 
 from .problems import ORDINARY, problem_of

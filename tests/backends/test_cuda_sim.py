@@ -49,11 +49,15 @@ def test_views(view: tuple[slice, slice]) -> None:
 def test_through_shared_memory_with_barriers() -> None:
     p = blurred().with_schedule(
         pt.Schedule(
-            pt.on("out").split("y", "yo", "yi", 8).split("x", "xo", "xi", 32).reorder("yo", "xo", "yi", "xi")
-            .block("yo", "xo").thread("yi", "xi"),
+            pt.on("out")
+            .split("y", "yo", "yi", 8)
+            .split("x", "xo", "xi", 32)
+            .reorder("yo", "xo", "yi", "xi")
+            .block("yo", "xo")
+            .thread("yi", "xi"),
             pt.on("rows").compute_at("out", "xo").thread("y", "x"),
         )
-    )  # fmt: skip
+    )
     img = picture(100, 130)
     with counting() as counts:
         np.testing.assert_allclose(p(img=img), p.reference(img=img), rtol=1e-5)

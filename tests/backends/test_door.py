@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pantile as pt
-from pantile import compile, scheduled
+from pantile import compile, scheduled_pipeline
 from pantile.expr.types import DType
 from pantile.ir.nodes import Program
 from pantile.ir.show import show_program
@@ -68,14 +68,19 @@ def scaled() -> pt.Pipeline:
 
 def test_all_steps_are_a_backends(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = Filling()
-    for module in (compile, scheduled):
+    for module in (compile, scheduled_pipeline):
         monkeypatch.setattr(module, "backend_of", lambda target: backend)
     p, img = scaled(), np.zeros((3, 5), np.float32)
     assert (p(img=img, gain=7) == 7).all() and (p(img=img, gain=2) == 2).all()
     shapes = "[[(3, 5)], [(3, 5)]]"
     assert backend.asked == [
-        "check", "kernels", "llvm", "artifact", "loaded behind_the_door", f"ready {shapes} ['float32']",
-    ]  # fmt: skip
+        "check",
+        "kernels",
+        "llvm",
+        "artifact",
+        "loaded behind_the_door",
+        f"ready {shapes} ['float32']",
+    ]
     assert p.llvm() == p.loops() and p.asm() == p.loops().upper()
 
 

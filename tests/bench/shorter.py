@@ -6,11 +6,15 @@ from ..apps.short import CHAIN, INTERPOLATE_DEPTH, LAPLACIAN_DEPTH
 from ..long import LONG
 
 # App -> constants of its program.
-FEWER: dict[str, dict[str, int]] = {
-    "stencil_chain": {"STAGES": CHAIN, "STORED": CHAIN - 1},
-    "local_laplacian": {"DEPTH": LAPLACIAN_DEPTH},
-    "interpolate": {"DEPTH": INTERPOLATE_DEPTH},
-} if not LONG else {}  # fmt: skip
+FEWER: dict[str, dict[str, int]] = (
+    {
+        "stencil_chain": {"STAGES": CHAIN, "STORED": CHAIN - 1},
+        "local_laplacian": {"DEPTH": LAPLACIAN_DEPTH},
+        "interpolate": {"DEPTH": INTERPOLATE_DEPTH},
+    }
+    if not LONG
+    else {}
+)
 
 
 def setting(app: str) -> str:

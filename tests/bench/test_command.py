@@ -196,9 +196,7 @@ def test_a_group_of_apps_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "twice" in measured and not set(measured) & set(GROUPS["everyday"])
 
 
-def test_where_nobody_wrote_a_schedule_auto_is_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nobody_wrote_a_schedule_auto_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(APPS, "twice", replace(TWICE, expert=None))
     assert [r["schedule"] for r in bench(tmp_path)[1]] == ["auto"]
     assert [r["schedule"] for r in bench(tmp_path, "--schedule", "expert,naive,auto")[1]] == ["auto", "naive"]

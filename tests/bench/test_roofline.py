@@ -13,9 +13,13 @@ from tests.bench.fakes import TWICE
 
 # 4 multiply-adds (8 operations) or 1 other operation on 32 bits per nanosecond.
 MACHINE = replace(
-    named("neoverse-n1"), ghz=1.0, vector_bits=128, issue=Issue(fma=1, int=0.25, load=1, store=1),
-    core_bandwidth=1e9, bandwidth=1.5e9,
-)  # fmt: skip
+    named("neoverse-n1"),
+    ghz=1.0,
+    vector_bits=128,
+    issue=Issue(fma=1, int=0.25, load=1, store=1),
+    core_bandwidth=1e9,
+    bandwidth=1.5e9,
+)
 
 
 def test_the_longer_of_the_two() -> None:

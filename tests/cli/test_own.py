@@ -15,7 +15,7 @@ from pantile.cli.reading import read
 from pantile.cli.scenery import scenery
 from pantile.cli.writing import write
 
-FILE = '''
+FILE = """
 import pantile as pt
 y, x, c, i = pt.vars("y x c i")
 
@@ -81,7 +81,7 @@ def narrower():
 
 def by_hand():
     return pt.Pipeline(bytes_, schedule=pt.Schedule(pt.on("f").split("y", "strip", "row", 8)))
-'''
+"""
 PHOTO = scenery(40, 50)
 GREY = np.rint(PHOTO @ [0.299, 0.587, 0.114])
 
@@ -285,12 +285,15 @@ def test_a_call_with_pictures_is_shown_and_explained(
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["mine.py:blur", "--input", "photo.png", "--shape", "4x5x3"], 2,
-         "pictures say how large the arrays are; leave out --shape, or --input"),
+        (
+            ["mine.py:blur", "--input", "photo.png", "--shape", "4x5x3"],
+            2,
+            "pictures say how large the arrays are; leave out --shape, or --input",
+        ),
         (["mine.py:blur", "--input", "photo.png", "--input", "b.png"], 2, "it takes img, and b.png is one more"),
         (["mine.py:blur", "--input", "none.png"], 1, "there is no file none.png"),
     ],
-)  # fmt: skip
+)
 def test_pictures_that_do_not_fit_a_call_are_refused(
     command: str, arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

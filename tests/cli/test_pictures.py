@@ -199,9 +199,7 @@ def test_arrays_that_are_no_pictures() -> None:
         ("a.png", "uint8", 1, BYTES, "a.png cannot hold an array of 1 axis; write it to a .npy file, such as a.npy"),
     ],
 )
-def test_what_a_file_cannot_hold(
-    target: str, dtype: str, ndim: int, deepest: np.dtype[Any], message: str
-) -> None:
+def test_what_a_file_cannot_hold(target: str, dtype: str, ndim: int, deepest: np.dtype[Any], message: str) -> None:
     with pytest.raises(OSError) as raised:
         type_in_file(Path(target), np.dtype(dtype), ndim, deepest)
     assert str(raised.value).startswith(message)

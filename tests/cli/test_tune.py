@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pantile as pt
-from pantile import tuned
+from pantile import tuning_results
 from pantile.bench.tuning import Tuning
 from pantile.cli import main
 
@@ -42,10 +42,10 @@ def test_a_winner_is_kept_and_used(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", "mine.py:p", "--shape", "40x50", "--param", "gain=2", "--seconds", "0.2"]) == 0
     told = capsys.readouterr().out
     assert "mine.py:p: " in told and "schedules in" in told and "  auto " in told and "  tuned " in told
-    assert 'schedule="tuned" uses it' in told and len(tuned.files()) == 1
+    assert 'schedule="tuned" uses it' in told and len(tuning_results.files()) == 1
     assert main(["cache"]) == 0 and "1 tuned schedule" in capsys.readouterr().out
     assert main(["cache", "--clear"]) == 0 and "and 1 tuned schedule" in capsys.readouterr().out
-    assert not tuned.files()
+    assert not tuning_results.files()
 
 
 def test_ctrl_c_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,7 +55,7 @@ def test_ctrl_c_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch, capsys: p
     asked = ["tune", "mine.py:made", "--shape", "img=40x50", "--param", "gain=2"]
     monkeypatch.setattr(Tuning, "_climb", interrupted)
     assert main([*asked, "--seconds", "0.1"]) == 130
-    assert "stopped; the best so far is kept" in capsys.readouterr().out and len(tuned.files()) == 1
+    assert "stopped; the best so far is kept" in capsys.readouterr().out and len(tuning_results.files()) == 1
     monkeypatch.setattr(Tuning, "run", interrupted)
     assert main(asked) == 130
     assert "stopped before anything was measured; nothing is kept" in capsys.readouterr().out
@@ -109,7 +109,7 @@ def test_seconds_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
 def test_shapes_that_inputs_declare_need_not_be_said(folder: Path) -> None:
     (folder / "declared.py").write_text(FILE.replace('"float32", 2)', '"float32", shape=(40, 50))'))
     assert main(["tune", "declared.py", "--param", "gain=2", "--seconds", "0.1"]) == 0
-    assert len(tuned.files()) == 1
+    assert len(tuning_results.files()) == 1
 
 
 def test_extents_that_inputs_declare_are_not_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,4 +123,4 @@ def test_estimates_stand_for_shapes(folder: Path, capsys: pytest.CaptureFixture[
         FILE.replace("pt.Pipeline(f)", 'pt.Pipeline(f, estimates={"img": (40, 50), "gain": 2.0}, schedule="naive")')
     )
     assert main(["tune", "sized.py", "--seconds", "0.1"]) == 0
-    assert len(tuned.files()) == 1 and isinstance(pt.get_num_threads(), int)
+    assert len(tuning_results.files()) == 1 and isinstance(pt.get_num_threads(), int)

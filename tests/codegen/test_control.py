@@ -115,6 +115,7 @@ def test_running_out_of_memory_returns_minus_one() -> None:
 
 def test_scratch_buffers_that_share_memory_are_not_reordered() -> None:
     """One buffer ends where another begins; a store to the second must stay after the loads of the first."""
+
     def piece(name: str, offset: int, body: Stmt) -> Alloc:
         return Alloc(name, INT32, i64(16), Memory.SCRATCH, i64(offset), body)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pantile.codegen.least import least, least_of_kernels
+from pantile.codegen.nonnegative import least, least_of_kernels
 from pantile.expr.build import maximum, minimum
 from pantile.expr.nodes import Expr, const, var
 from pantile.expr.types import INDEX
@@ -85,8 +85,12 @@ def test_kernels_know_what_all_their_launches_say() -> None:
 
 
 def test_a_name_that_stands_for_something_else_is_forgotten() -> None:
-    body = Block((Let("a", i64(4), Store("out", (i64(0),), var("a") // 3)),
-                  Let("a", const(0, INDEX) - 4, Store("out", (i64(1),), var("a") // 3))))  # fmt: skip
+    body = Block(
+        (
+            Let("a", i64(4), Store("out", (i64(0),), var("a") // 3)),
+            Let("a", const(0, INDEX) - 4, Store("out", (i64(1),), var("a") // 3)),
+        )
+    )
     out = np.zeros(64, np.int64)
     assert Kernel(Program("k", (argument("out", INDEX, writable=True),), (), body))({"out": out}) == 0
     assert out[:2].tolist() == [1, -2]

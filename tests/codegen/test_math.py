@@ -113,9 +113,11 @@ def compiled(strict: bool) -> Run:
 
 
 RUNS = {
-    "interpreted": interpreted(False), "contracted": interpreted(True), "compiled": compiled(False),
+    "interpreted": interpreted(False),
+    "contracted": interpreted(True),
+    "compiled": compiled(False),
     "strict": compiled(True),
-}  # fmt: skip
+}
 runs = pytest.mark.parametrize("how", RUNS)
 
 

@@ -272,9 +272,11 @@ def test_loads_after_parallel_loops() -> None:
     img, v, f = pt.Input("img", "float32", ndim=2), pt.Func("v"), pt.Func("f")
     v[Y, X] = pt.edge(img)[Y, X - 1] + 1.0
     f[Y, X] = v[Y, X - 1] + v[Y, X + 1]
-    p = pt.Pipeline(f, shape=img.shape).with_schedule(pt.Schedule(
-        pt.on("f").unroll("x", 4).split("y", "y", "yi", 2).reorder("y", "x", "x_u", "yi").vectorize("yi"),
-        pt.on("v").compute_at("f", "x_u").store_at("f", "x").parallel("y"),
-    ))  # fmt: skip
+    p = pt.Pipeline(f, shape=img.shape).with_schedule(
+        pt.Schedule(
+            pt.on("f").unroll("x", 4).split("y", "y", "yi", 2).reorder("y", "x", "x_u", "yi").vectorize("yi"),
+            pt.on("v").compute_at("f", "x_u").store_at("f", "x").parallel("y"),
+        )
+    )
     given = np.arange(48, dtype=np.float32).reshape(4, 12) ** 2
     np.testing.assert_array_equal(p(img=given, num_threads=2), p.reference(img=given))

@@ -30,13 +30,16 @@ def program(name: str) -> Program:
     y, x = f"y{name}", f"x{name}"
     row = Load(INT32, 1, f"row{name}", (var(x),))
     place = var(y) * 4 + var(x)
-    body = Block((
-        loop(x, 4, Store(f"row{name}", (var(x),), cast(INT32, var(y) * 10 + var(x)))),
-        loop(x, 4, Store(f"out{name}", (place,), row)),
-    ))  # fmt: skip
+    body = Block(
+        (
+            loop(x, 4, Store(f"row{name}", (var(x),), cast(INT32, var(y) * 10 + var(x)))),
+            loop(x, 4, Store(f"out{name}", (place,), row)),
+        )
+    )
     rows = Alloc(f"row{name}", INT32, i64(4), Memory.STACK, None, body)
-    return Program(f"f{name}", (argument(f"out{name}", "int32", writable=True),), (),
-                   loop(y, 3, rows, Kind.PARALLEL, i64(0)))  # fmt: skip
+    return Program(
+        f"f{name}", (argument(f"out{name}", "int32", writable=True),), (), loop(y, 3, rows, Kind.PARALLEL, i64(0))
+    )
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import pantile as pt
-from pantile.codegen.rows import begun
+from pantile.codegen.opaque_rows import begun
 from pantile.expr.nodes import Expr, Load, const, var
 from pantile.expr.types import FLOAT32, INDEX
 from pantile.ir.nodes import Alloc, Block, For, Let, Stmt, Store

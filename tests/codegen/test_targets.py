@@ -113,8 +113,12 @@ def test_16_bit_floats_need_no_library(t: str, name: str) -> None:
 
 def test_no_vectorizing_or_run_time_unrolling_by_llvm() -> None:
     scalar = Store("out", (x,), dense("float32", "in0", x) * 2.0)
-    program = Program("k", (argument("in0", FLOAT32), argument("out", FLOAT32, writable=True)), (),
-                      loop("x", var("out.shape.0"), scalar))  # fmt: skip
+    program = Program(
+        "k",
+        (argument("in0", FLOAT32), argument("out", FLOAT32, writable=True)),
+        (),
+        loop("x", var("out.shape.0"), scalar),
+    )
     text = str(optimized(emit(program, host()), host()))
     assert " x float>" not in text and text.count("fmul") == 1
 

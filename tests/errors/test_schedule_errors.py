@@ -85,8 +85,11 @@ def twice() -> Graph:
     """Two updates: one stays at its point, the other reads the row before."""
     stays = update((Y, X), load("f", "float32", Y, X) + 1.0)
     strays = update((Y, X), load("f", "float32", Y, X) + load("f", "float32", Y - 1, X))
-    return graph(stage("f", "y x", load("img", "float32", Y, X), updates=(stays, strays)), out=(("f", (64, 64)),),
-                 inputs=pipelines.FLOATS)  # fmt: skip
+    return graph(
+        stage("f", "y x", load("img", "float32", Y, X), updates=(stays, strays)),
+        out=(("f", (64, 64)),),
+        inputs=pipelines.FLOATS,
+    )
 
 
 OUT = pt.on("out")
@@ -361,7 +364,6 @@ CLONES: list[Case] = [
     (pipelines.diamond, tuple(many_copies()),
      "there would be 257 copies of stages; clone less, at most 256 altogether"),
 ]  # fmt: skip
-
 
 
 def many_splits() -> StageSchedule:

@@ -179,9 +179,13 @@ def main() -> int:
     )
     parser.add_argument("--schedules", type=int, default=2, help="random schedules per case (%(default)s)")
     parser.add_argument(
-        "--strategies", type=int, choices=range(len(MODELS) + 1), default=2, metavar="N",
+        "--strategies",
+        type=int,
+        choices=range(len(MODELS) + 1),
+        default=2,
+        metavar="N",
         help=f"strategies per case, by turns (%(default)s; {len(MODELS)} are all)",
-    )  # fmt: skip
+    )
     parser.add_argument("--target", choices=_TARGETS, default="host", help="what to run on (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("failures"), help="folder for failures (%(default)s)")
     parser.add_argument("--case", type=int, help="run the case of this seed only, and show how each way ended")

@@ -173,7 +173,8 @@ def _threads(s: GridScheduler, stage: Stage, k: int) -> None:
     loops = s.loops(stage.name, k)
     if loops:
         _ = s.attempt(lambda: s.definition(stage, k).thread(*loops)) or s.attempt(
-            lambda: s.definition(stage, k).thread(loops[0]))  # fmt: skip
+            lambda: s.definition(stage, k).thread(loops[0])
+        )
 
 
 def _nothing(s: GridScheduler, stage: Stage, k: int) -> None:
@@ -208,7 +209,8 @@ def _store_alike(s: GridScheduler, stage: Stage) -> None:
     chain = StageSchedule(stage.name, tuple(d for d in s.schedule.on(host).directives if d.verb in verbs))
     if blocks:
         _ = s.attempt(lambda: chain.compute_at(host, blocks[-1]).store_in("register")) or s.attempt(
-            lambda: on(stage.name).compute_at(host, blocks[-1]).thread(*stage.dims).store_in("register"))  # fmt: skip
+            lambda: on(stage.name).compute_at(host, blocks[-1]).thread(*stage.dims).store_in("register")
+        )
 
 
 def _compute_ahead(s: GridScheduler, stage: Stage) -> None:
@@ -251,5 +253,11 @@ def _beside_lanes(s: GridScheduler, stage: Stage) -> None:
 
 
 _STORAGE: list[Callable[[GridScheduler, Stage], None]] = [
-    _store_in, _store_in, _store_in, _reorder_storage, _store_alike, _compute_ahead, _compute_ahead,
-]  # fmt: skip
+    _store_in,
+    _store_in,
+    _store_in,
+    _reorder_storage,
+    _store_alike,
+    _compute_ahead,
+    _compute_ahead,
+]

@@ -52,10 +52,15 @@ def program(case: Case, graph: Graph, schedule: str, threads: int, debug: bool =
     given = "".join(f"{a.name}={a.name}, " for a in (*graph.arguments, *graph.params))
     options = [*["debug=True"] * debug, *[f"target={target!r}"] * (target != "host")]
     checked = f".with_options({', '.join(options)})" if options else ""
-    return "\n".join([
-        case.source, f"pipeline = pipeline{checked}.with_schedule({schedule})",
-        f"found = pipeline({given}num_threads={threads})", f"expected = pipeline.reference({given})", "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            case.source,
+            f"pipeline = pipeline{checked}.with_schedule({schedule})",
+            f"found = pipeline({given}num_threads={threads})",
+            f"expected = pipeline.reference({given})",
+            "",
+        ]
+    )
 
 
 def unscheduled_program(case: Case, repeat: str) -> str:
@@ -65,9 +70,13 @@ def unscheduled_program(case: Case, repeat: str) -> str:
 
 @st.composite
 def trials(
-    draw: Draw, focus: str = "all", floats: str = "any", scheduled: bool = True,
-    cases: st.SearchStrategy[Case] | None = None, target: str = "host",
-) -> Trial:  # fmt: skip
+    draw: Draw,
+    focus: str = "all",
+    floats: str = "any",
+    scheduled: bool = True,
+    cases: st.SearchStrategy[Case] | None = None,
+    target: str = "host",
+) -> Trial:
     """A random pipeline (or one of `cases`) under a random legal schedule (or the default one)."""
     case = draw(pipelines(focus, floats) if cases is None else cases)
     graph = pipeline_of(case).graph
@@ -113,11 +122,17 @@ def beyond_reference(refusal: UserError) -> bool:
 
 
 _LATE = (
-    "has no constant size there", "are needed over different regions", "that has no known bounds",
-    "is computed before it is read, but what is read of it", "is not constant where",
-    "would be too much code where", "the threads of a block cannot keep", "the lanes of a warp cannot share",
-    "would be on the stack", "bytes of memory that its threads share; a GPU has",
-)  # fmt: skip
+    "has no constant size there",
+    "are needed over different regions",
+    "that has no known bounds",
+    "is computed before it is read, but what is read of it",
+    "is not constant where",
+    "would be too much code where",
+    "the threads of a block cannot keep",
+    "the lanes of a warp cannot share",
+    "would be on the stack",
+    "bytes of memory that its threads share; a GPU has",
+)
 
 
 def assert_agrees(trial: Trial, debug: bool = False, guard: str | None = None) -> None:

@@ -23,9 +23,14 @@ _FLOAT_FORMS = [(f"pt.cast('int32', {form})", growth) for form, growth in [
     ("pt.ceil((2*{v} + 1)/3.0 - 0.5)", 1), ("pt.round({v}/1.5)", 1), ("pt.clamp({v}*0.5 + {c}, -1.5, 6.5)", 1),
     ("-({v} + {c})/4.0", 1), ("pt.abs({v}*0.5 - 3)", 1),
 ]]  # fmt: skip
-_SCALED_FORMS = [(f"pt.cast('int32', {form})", growth) for form, growth in [
-    ("pt.floor({v}/{p})", 2), ("{v}*{p} + {c}", 4), ("pt.ceil(({v} + 0.5)*{p})", 4),
-]]  # fmt: skip
+_SCALED_FORMS = [
+    (f"pt.cast('int32', {form})", growth)
+    for form, growth in [
+        ("pt.floor({v}/{p})", 2),
+        ("{v}*{p} + {c}", 4),
+        ("pt.ceil(({v} + 0.5)*{p})", 4),
+    ]
+]
 
 
 def read(g: Grammar, scope: Scope) -> Term:
@@ -88,16 +93,18 @@ def bounded(g: Grammar, e: Term, scope: Scope) -> str:
     if g.chance(50):
         e = g.cast(e, INT32, scope)
     low, high = g.pick([0, -2]) if e.dtype.min else 0, g.pick([1, 3, 7, 15])
-    return g.pick([
-        f"pt.clamp({e.text}, 0, {high})",
-        f"pt.clamp({e.text}, {low}, {high})",
-        f"pt.minimum(pt.maximum({e.text}, {low}), {high})",
-        f"pt.maximum(pt.minimum({e.text}, {high}), {low})",
-        f"pt.within({e.text} & {high}, 0, {high})",
-        f"(({e.text}) % {high + 1})",
-        f"(({e.text}) >> {e.dtype.bits - 3})",
-        _below(e, e.dtype, high),
-    ])  # fmt: skip
+    return g.pick(
+        [
+            f"pt.clamp({e.text}, 0, {high})",
+            f"pt.clamp({e.text}, {low}, {high})",
+            f"pt.minimum(pt.maximum({e.text}, {low}), {high})",
+            f"pt.maximum(pt.minimum({e.text}, {high}), {low})",
+            f"pt.within({e.text} & {high}, 0, {high})",
+            f"(({e.text}) % {high + 1})",
+            f"(({e.text}) >> {e.dtype.bits - 3})",
+            _below(e, e.dtype, high),
+        ]
+    )
 
 
 def _below(e: Term, t: DType, high: int) -> str:

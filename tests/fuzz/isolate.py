@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from pantile.kept import NotFound
+from pantile.schedule_cache import NotFound
 
 from ..long import LONG
 

@@ -324,5 +324,7 @@ def _at_a_fused_loop(s: Scheduler, stage: Stage, host: Stage) -> None:
 
 
 _MOTIFS: list[Callable[[Scheduler, Stage, Stage], None]] = [
-    _in_an_unrolled_update, _sliding_and_special, _at_a_fused_loop,
-]  # fmt: skip
+    _in_an_unrolled_update,
+    _sliding_and_special,
+    _at_a_fused_loop,
+]

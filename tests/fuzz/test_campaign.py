@@ -16,9 +16,9 @@ from pantile.backends.cuda_sim import ReadyForSimulator
 from pantile.errors import InternalError, RunError
 from pantile.graph.nodes import Graph
 from pantile.ir.nodes import Program
-from pantile.kept import NotFound
 from pantile.runtime.cuda import driver
 from pantile.runtime.cuda.failures import Crashed
+from pantile.schedule_cache import NotFound
 from pantile.target import GPUS, Target
 
 from ..codegen.nvptx.assembler import assembled, needs_assembler
@@ -157,8 +157,11 @@ def test_behind_a_crash_the_other_ways_are_run(monkeypatch: pytest.MonkeyPatch, 
     found = run(monkeypatch, tmp_path, dies, [5])
     assert found.cases == 1
     assert found.outcomes == {
-        ("prepare", RIGHT): 1, ("default", RIGHT): 1, ("random 1", "crash"): 1, ("dp", MISMATCH): 1
-    }  # fmt: skip
+        ("prepare", RIGHT): 1,
+        ("default", RIGHT): 1,
+        ("random 1", "crash"): 1,
+        ("dp", MISMATCH): 1,
+    }
     assert found.failed() == 2
     written = {p.name: p.read_text() for p in tmp_path.iterdir()}
     assert written == {

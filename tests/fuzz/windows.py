@@ -88,8 +88,9 @@ def separable_taps(w: Writer) -> None:
     columns = [[_weight(w, t) for _ in range(n)] for n in sides]
     taps = [
         _product(w, _weighted_type(w, source, (f"y + {i - 2}", f"x + {k - 1}", *dims[2:])), repr(a * b), 9.0)
-        for i, a in enumerate(columns[0]) for k, b in enumerate(columns[1])
-    ]  # fmt: skip
+        for i, a in enumerate(columns[0])
+        for k, b in enumerate(columns[1])
+    ]
     if w.chance(30):
         taps.append(_weighted_type(w, source))
     taps = [small_enough(w, tap, "sum", len(taps)) for tap in taps] if t.is_float else taps

@@ -209,9 +209,7 @@ AT_ROW = AT_ROOT.replace(pt.on("blur_x").compute_at("blur_y", "y"))
 SLIDING = AT_ROOT.replace(pt.on("blur_x").store_root().compute_at("blur_y", "y"))
 PLAIN = pt.Schedule(pt.on("out"))
 PIXELS = pt.Schedule(pt.on("out").vectorize("x", 4).unroll("c"))
-SUMS_OF_PIXELS = pt.Schedule(
-    pt.on("out").update().vectorize("x", 8).unroll("c").reorder("y", "x", "r.y", "c", "x_v")
-)
+SUMS_OF_PIXELS = pt.Schedule(pt.on("out").update().vectorize("x", 8).unroll("c").reorder("y", "x", "r.y", "c", "x_v"))
 VECTOR = pt.Schedule(pt.on("out").vectorize("x", 4))
 WITHIN = pt.Schedule(pt.on("out").update().compute_with("out", "x"))
 WRITTEN_OUT = pt.Schedule(pt.on("out").update().unroll("r.x").compute_with("out", "x"))
@@ -233,11 +231,20 @@ def around(name: str, schedule: pt.Schedule, before: str) -> tuple[Section, ...]
 
 PACKED = pt.Schedule(
     pt.on("b").copy_in("sums", "panels", "k", "j"),
-    pt.on("panels").split_storage("j", "panel", "lane", 8).reorder_storage("panel", "k", "lane")
-    .split("j", "p", "lane", 8, tail="guard").reorder("p", "k", "lane").vectorize("lane"),
+    pt.on("panels")
+    .split_storage("j", "panel", "lane", 8)
+    .reorder_storage("panel", "k", "lane")
+    .split("j", "p", "lane", 8, tail="guard")
+    .reorder("p", "k", "lane")
+    .vectorize("lane"),
     pt.on("out").copy_out("sums").split("j", "p", "lane", 8, tail="guard").reorder("p", "i", "lane").vectorize("lane"),
-    pt.on("sums").compute_at("out", "p").update().split("i", "it", "row", 2).reorder("it", "r.k", "row", "j")
-    .vectorize("j", 8).unroll("row"),
+    pt.on("sums")
+    .compute_at("out", "p")
+    .update()
+    .split("i", "it", "row", 2)
+    .reorder("it", "r.k", "row", "j")
+    .vectorize("j", 8)
+    .unroll("row"),
 )
 PLANES = pt.Schedule(
     pt.on("img").copy_in("out", "planes", "y", "x", "c"),
@@ -265,14 +272,14 @@ EXAMPLES = [
         Section("stored where it is computed", AT_ROW, "nest"),
         Section("stored at root", SLIDING, "nest"),
     )),
-    Example("fold", "A buffer along which a stage slides keeps only the rows in use.",
-            blur, around("fold", SLIDING, "nest")),
+    Example("fold_storage", "A buffer along which a stage slides keeps only the rows in use.",
+            blur, around("fold_storage", SLIDING, "nest")),
     Example("split_storage", "A matrix in panels, each of them contiguous, and sums in blocks on their way out.",
-            multiplied, (*around("split", PACKED, "fold"), Section("the kernel", PACKED, "simplify"))),
+            multiplied, (*around("split_storage", PACKED, "fold_storage"), Section("the kernel", PACKED, "simplify"))),
     Example("planes", "Interleaved pixels, copied row by row into planes.",
             beside, (Section("the kernel", PLANES, "simplify"),)),
     Example("simplify", "Index arithmetic in normal form, trivial lets and branches gone.",
-            blur, around("clean", AT_ROW, "fold")),
+            blur, around("clean", AT_ROW, "fold_storage")),
     Example("trim", "A loop runs only where the condition of an update may hold.",
             triangle, around("trim", PLAIN, "clean")),
     Example("trim_vectors", "The same in vectors: one on the diagonal stores the lanes below it.", triangle, (
@@ -299,27 +306,27 @@ EXAMPLES = [
     Example("promote", "What a loop accumulates is held in registers while it runs.", row_sums,
             around("promote", pt.Schedule(pt.on("total").update().unroll("y", 2).reorder("y", "r.x", "y_u")),
                    "unroll")),
-    Example("share", "A buffer that is used no more gives its memory to another.",
-            sweeps, around("share", pt.Schedule(*(pt.on(f"v_{k}") for k in range(1, 5))), "promote")),
+    Example("share_memory", "A buffer that is used no more gives its memory to another.",
+            sweeps, around("share_memory", pt.Schedule(*(pt.on(f"v_{k}") for k in range(1, 5))), "promote")),
     Example("flatten", "Buffers become flat memory; inside a parallel loop they have a place in the thread's arena.",
-            blur, around("flatten", STRIPS, "share")),
+            blur, around("flatten", STRIPS, "share_memory")),
     Example("flatten_channels", "A short last dim is packed, so that it makes one dense row with the dim before it.",
-            channels, around("flatten", FUSED, "share")),
+            channels, around("flatten", FUSED, "share_memory")),
     Example("peel", "Updates must not run twice: what a split leaves over runs in a loop of its own.", row_sums, (
         Section("the kernel", pt.Schedule(pt.on("total").update().reorder("r.x", "y").vectorize("y", 4)), "simplify"),
     )),
-    Example("tighten", "Places that data decides are clamped, and coordinates converted, in 32 bits.",
-            moved, around("tighten", VECTOR, "simplify")),
+    Example("narrow_indices", "Places that data decides are clamped, and coordinates converted, in 32 bits.",
+            moved, around("narrow_indices", VECTOR, "simplify")),
     Example("pixels", "Sums of channels lie in registers as pixels do in memory.",
             columns_of_colours, around("pixels", SUMS_OF_PIXELS, "simplify")),
     Example("interleave", "The channels of a pixel are stored at once.",
             swapped_colours, around("interleave", PIXELS, "simplify")),
     Example("interleave_alike", "Channels that are computed alike are rows of numbers.",
             inverted_colours, around("interleave", PIXELS, "simplify")),
-    Example("associate", "Windows side by side begin with what they have in common.", nine_rows,
-            around("associate", pt.Schedule(pt.on("out").unroll("y", 4).reorder("y", "x", "y_u")), "interleave")),
+    Example("reassociate", "Windows side by side begin with what they have in common.", nine_rows,
+            around("reassociate", pt.Schedule(pt.on("out").unroll("y", 4).reorder("y", "x", "y_u")), "interleave")),
     Example("carry", "What the iteration before has stored is compared last.",
-            steps, around("carry", PLAIN, "associate")),
+            steps, around("carry", PLAIN, "reassociate")),
     Example("outline", "Parallel loops become kernels; loops that are alike become one.", weighted_sweeps,
             around("outline", pt.Schedule(*(pt.on(f"v_{k}").parallel("y") for k in range(1, 5))), "carry")),
     Example("outline_nested", "A kernel launches what is parallel inside of it.",

@@ -196,7 +196,7 @@ def test_kernels_know_what_they_capture() -> None:
         (Kernel("x.0", "x", ZERO, (var("n"),), (OUT,), STORING), (ONE_BYTE,), "index, uint8 but is given uint8, uint8"),
         (Kernel("x.0", "x", ZERO, (), (), Launch("x.0", (), (), EIGHT)), (), "x.0 is launched but is no kernel"),
     ],
-)  # fmt: skip
+)
 def test_kernels_that_do_not_fit_their_launches(kernel: Kernel, scalars: tuple[Expr, ...], message: str) -> None:
     with pytest.raises(InternalError, match=message):
         verify(launched(kernel, *scalars), FOR_CODE)

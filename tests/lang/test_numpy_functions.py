@@ -76,8 +76,12 @@ def test_every_function_of_the_table_is_tried() -> None:
 
 
 def test_rounding_of_python() -> None:
-    for got, expected in ((round(A), np.rint), (math.floor(A), np.floor), (math.ceil(A), np.ceil),
-                          (math.trunc(A), np.trunc)):  # fmt: skip
+    for got, expected in (
+        (round(A), np.rint),
+        (math.floor(A), np.floor),
+        (math.ceil(A), np.ceil),
+        (math.trunc(A), np.trunc),
+    ):
         np.testing.assert_array_equal(value(got), expected(floats))
 
 

@@ -33,9 +33,15 @@ def check(p: pt.Pipeline, expected: np.ndarray | None = None, **arrays: np.ndarr
 
 @pytest.mark.parametrize(
     ("extend", "mode"),
-    [(lambda img: img, "nearest"), (pt.edge, "nearest"), (pt.reflect, "reflect"), (pt.mirror, "mirror"),
-     (pt.wrap, "grid-wrap"), (lambda img: pt.constant(img, 0), "grid-constant")],
-)  # fmt: skip
+    [
+        (lambda img: img, "nearest"),
+        (pt.edge, "nearest"),
+        (pt.reflect, "reflect"),
+        (pt.mirror, "mirror"),
+        (pt.wrap, "grid-wrap"),
+        (lambda img: pt.constant(img, 0), "grid-constant"),
+    ],
+)
 def test_bilinear_samples_are_those_of_scipy(extend: Any, mode: str) -> None:
     places = [PLACES["v"].astype(np.float64), PLACES["u"].astype(np.float64)]
     expected = map_coordinates(PICTURE.astype(np.float64), places, order=1, mode=mode)

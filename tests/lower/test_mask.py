@@ -107,11 +107,13 @@ def assert_right_where_no_lane_is_wanted(
 
 @pytest.mark.parametrize(
     "schedule",
-    [(VECTORS.reorder("x", "r.0", "x_v"), pt.on("doubled").compute_root()),
-     (VECTORS.reorder("r.0", "x", "x_v"), pt.on("doubled").compute_root()),
-     (TILES, pt.on("doubled").compute_at("out", "xo"))],
+    [
+        (VECTORS.reorder("x", "r.0", "x_v"), pt.on("doubled").compute_root()),
+        (VECTORS.reorder("r.0", "x", "x_v"), pt.on("doubled").compute_root()),
+        (TILES, pt.on("doubled").compute_at("out", "xo")),
+    ],
     ids=["inside", "outside", "in tiles"],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("n", [3, 6])
 def test_one_place_for_lanes_none_of_which_may_be_wanted(schedule: tuple[StageSchedule, ...], n: int) -> None:
     """Each of the two comparisons holds for a lane of a vector, and in a short row, both hold for none."""

@@ -53,7 +53,7 @@ def nearest() -> pt.Pipeline:
 
 def pyramid() -> pt.Pipeline:
     src, down, up, out = pt.edge(IMG), pt.Func("down"), pt.Func("up"), pt.Func("out")
-    down[Y, X] = (src[2 * Y, 2 * X] // 2 + src[2 * Y + 1, 2 * X + 1] // 2)
+    down[Y, X] = src[2 * Y, 2 * X] // 2 + src[2 * Y + 1, 2 * X + 1] // 2
     up[Y, X] = pt.select(X % 2 == 0, down[Y // 2, X // 2], down[Y // 2, X // 2 + 1])
     out[Y, X] = up[Y, X] + up[Y + 1, X]
     return pt.Pipeline(out, shape=IMG.shape)

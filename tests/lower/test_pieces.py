@@ -66,10 +66,11 @@ MASKED: dict[str, tuple[Expr, list[str]]] = {
     "a read that does not": (select(x > 0, load(x), ZERO), []),
     "no condition": (load(x - 1), []),
     "conditions inside conditions": (
-        select(x > 0, select(x < n - 1, load(x + 1), ZERO), ZERO), ["(x > 0) & (x < img.shape.0 - 1)"],
+        select(x > 0, select(x < n - 1, load(x + 1), ZERO), ZERO),
+        ["(x > 0) & (x < img.shape.0 - 1)"],
     ),
     "a condition that says nothing of x": (select(load(x) > 0.0, load(x), ZERO), []),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MASKED)
@@ -153,8 +154,11 @@ def box(*sides: tuple[Expr, int]) -> tuple[Interval, ...]:
 def test_one_request_per_row_and_line() -> None:
     found = prefetches("img", box((var("y") + 2, 2), (x * 32, 32)), 4, LINE, Facts())
     assert [tuple(map(str, p.indices)) for p in found] == [
-        ("y + 2", "x*32"), ("y + 2", "x*32 + 16"), ("y + 3", "x*32"), ("y + 3", "x*32 + 16"),
-    ]  # fmt: skip
+        ("y + 2", "x*32"),
+        ("y + 2", "x*32 + 16"),
+        ("y + 3", "x*32"),
+        ("y + 3", "x*32 + 16"),
+    ]
 
 
 def test_less_than_a_line_is_one_request() -> None:
@@ -260,9 +264,11 @@ def test_stages_that_share_loops() -> None:
     assert not any(isinstance(s, For) and s.var == "dx.y" for s in statements(nest))
     counts = stores(nest, {"img.shape.0": 9, "img.shape.1": 4})
     assert set(counts.values()) == {1}
-    assert {i for b, i in counts if b == "dx"} == {i for b, i in counts if b == "dy"} == {
-        (row, column) for row in range(8) for column in range(3)
-    }  # fmt: skip
+    assert (
+        {i for b, i in counts if b == "dx"}
+        == {i for b, i in counts if b == "dy"}
+        == {(row, column) for row in range(8) for column in range(3)}
+    )
 
 
 @pytest.mark.parametrize("loop", ["y", "x"])
@@ -424,9 +430,13 @@ def test_a_promise_does_not_hide_that_lanes_are_neighbours() -> None:
     total[Y] = pt.sum(IMG[Y, r.x], over=r)
     schedule = pt.Schedule(
         pt.on("total").update().split("r.x", "x", "lane", 8).rfactor("lane", "lane"),
-        pt.on("total_lane").reorder("y", "lane").vectorize("lane", 8).update().reorder("y", "x", "lane")
+        pt.on("total_lane")
+        .reorder("y", "lane")
+        .vectorize("lane", 8)
+        .update()
+        .reorder("y", "x", "lane")
         .vectorize("lane", 8),
-    )  # fmt: skip
+    )
     p = pt.Pipeline(total, shape=(IMG.shape[0],), schedule=schedule)
     nodes = [e for s in statements(lowered(p)["simplify"]) for e in walk(*expressions(s))]
     vectors = [e for e in nodes if isinstance(e, Load) and e.buffer == "img" and e.lanes == 8]
@@ -469,9 +479,13 @@ def test_what_a_peeled_loop_leaves_over_of_loops_in_another_order() -> None:
     out[Y, X] = f[Y, X] + 1
     schedule = pt.Schedule(
         pt.on("out").compute_root().unroll("y", 3),
-        pt.on("f").compute_at("out", "y").parallel("y", 5)
-        .split("y_p", "part", "inner", 16).reorder("x", "y", "inner", "part").vectorize("part"),
-    )  # fmt: skip
+        pt.on("f")
+        .compute_at("out", "y")
+        .parallel("y", 5)
+        .split("y_p", "part", "inner", 16)
+        .reorder("x", "y", "inner", "part")
+        .vectorize("part"),
+    )
     p = pt.Pipeline(out, shape=IMG.shape, schedule=schedule, debug=True)
     img = np.random.default_rng(0).random((20, 30), np.float32)
     np.testing.assert_array_equal(p(img=img), p.reference(img=img))

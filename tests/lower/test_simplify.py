@@ -50,8 +50,7 @@ def test_versions_of_the_same_code_take_the_proofs_of_one(monkeypatch: pytest.Mo
 
 def test_what_is_known_of_a_variable_in_one_version_does_not_hold_in_another() -> None:
     def version(low: int) -> Stmt:
-        return For("x", const(low, INDEX), const(8, INDEX), Kind.SERIAL,
-                   Store("f", (maximum(X, 4),), const(1, INT32)))  # fmt: skip
+        return For("x", const(low, INDEX), const(8, INDEX), Kind.SERIAL, Store("f", (maximum(X, 4),), const(1, INT32)))
 
     found = simplify_program(Block((version(4), version(0), version(4))), Facts())
     assert isinstance(found, Block)
@@ -67,12 +66,15 @@ def test_what_is_written_for_a_name_may_be_something_else_in_each_version() -> N
     assert [str(s.indices[0]) for s in walk(found) if isinstance(s, Store)] == ["0", str(a % 2)]
 
 
-@pytest.mark.parametrize(("source", "to", "zero"), [
-    ("uint8", "float32", True),
-    ("int64", "float64", True),
-    ("uint32", "float16", False),  # may be infinite
-    ("float64", "float32", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "to", "zero"),
+    [
+        ("uint8", "float32", True),
+        ("int64", "float64", True),
+        ("uint32", "float16", False),  # may be infinite
+        ("float64", "float32", False),
+    ],
+)
 def test_a_number_less_itself_is_nothing(source: str, to: str, zero: bool) -> None:
     x, img, out = pt.Var("x"), pt.Input("img", source, ndim=1), pt.Func("out")
     out[x] = pt.cast(to, img[x]) - pt.cast(to, img[x])

@@ -134,7 +134,7 @@ def rows_of(buffer: str, counts: Counter[tuple[str, tuple[int, ...]]]) -> Counte
 
 @cases
 def test_rows_in_use_are_kept_in_a_ring(case: Case) -> None:
-    assert height_of("f0", lowered(case.make().with_schedule(case.schedule))["fold"]) == case.window
+    assert height_of("f0", lowered(case.make().with_schedule(case.schedule))["fold_storage"]) == case.window
 
 
 def height_of(buffer: str, s: Stmt) -> int:
@@ -143,9 +143,10 @@ def height_of(buffer: str, s: Stmt) -> int:
 
 
 def test_a_larger_ring_may_be_asked_for() -> None:
-    p = column((0, 1, 2)).with_schedule(by_rows().replace(pt.on("out"), pt.on("f0").store_root().compute_at("out", "y")
-                                                         .fold_storage("y", 8)))  # fmt: skip
-    assert height_of("f0", lowered(p)["fold"]) == 8
+    p = column((0, 1, 2)).with_schedule(
+        by_rows().replace(pt.on("out"), pt.on("f0").store_root().compute_at("out", "y").fold_storage("y", 8))
+    )
+    assert height_of("f0", lowered(p)["fold_storage"]) == 8
 
 
 @cases

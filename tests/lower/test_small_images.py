@@ -95,9 +95,14 @@ def domain_of_nothing(m: Made) -> None:
 
 
 PIPELINES = [
-    nested, two_at_different_places, limited_index_of_nothing, anywhere, stored_below_what_is_anywhere,
-    condition_of_extents, condition_of_a_param,
-]  # fmt: skip
+    nested,
+    two_at_different_places,
+    limited_index_of_nothing,
+    anywhere,
+    stored_below_what_is_anywhere,
+    condition_of_extents,
+    condition_of_a_param,
+]
 UPDATES = [select_in_where, select_in_an_index, domain_of_nothing]
 
 SCHEDULES: dict[str, Callable[[list[str]], pt.Schedule]] = {
@@ -118,10 +123,8 @@ SCHEDULES: dict[str, Callable[[list[str]], pt.Schedule]] = {
     "fused": lambda others: pt.Schedule(
         pt.on("f").fuse("y", "x", "p"), *(pt.on(n).compute_at("f", "p") for n in others)
     ),
-    "sliding": lambda others: pt.Schedule(
-        pt.on("f"), *(pt.on(n).store_root().compute_at("f", "y") for n in others)
-    ),
-}  # fmt: skip
+    "sliding": lambda others: pt.Schedule(pt.on("f"), *(pt.on(n).store_root().compute_at("f", "y") for n in others)),
+}
 
 
 CASES = [*itertools.product(PIPELINES, SCHEDULES), *itertools.product(UPDATES, ["default", "root", "vectors"])]

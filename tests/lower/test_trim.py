@@ -116,9 +116,11 @@ def test_lanes_on_the_diagonal_that_run_one_by_one_are_not_unrolled() -> None:
 
 def test_rows_of_a_sparse_matrix_are_as_long_as_the_data_says() -> None:
     start, column, value, v = (
-        pt.Input("start", "int32", ndim=1), pt.Input("column", "int32", ndim=1),
-        pt.Input("value", "float32", ndim=1), pt.Input("v", "float32", ndim=1),
-    )  # fmt: skip
+        pt.Input("start", "int32", ndim=1),
+        pt.Input("column", "int32", ndim=1),
+        pt.Input("value", "float32", ndim=1),
+        pt.Input("v", "float32", ndim=1),
+    )
     e = pt.RDom((0, value.shape[0]), names="e")
     mine = e.where((e.e >= start[Y]) & (e.e < start[Y + 1]))
     out = pt.Func("out")

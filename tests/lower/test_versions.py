@@ -70,9 +70,7 @@ def test_whole_blocks_apart_from_what_they_leave_over(site: str) -> None:
 
 def test_what_blocks_leave_over_needs_no_more() -> None:
     """The producer of the rest is computed over the rest, not over all rows again."""
-    p = accumulated().with_schedule(
-        pt.Schedule(pt.on("q").update(0).unroll("y", 8), pt.on("b").compute_at("q", "y"))
-    )  # fmt: skip
+    p = accumulated().with_schedule(pt.Schedule(pt.on("q").update(0).unroll("y", 8), pt.on("b").compute_at("q", "y")))
     assert "b: float32[((img.shape.1 + 15)//16*16 + 16)*(img.shape.0 - img.shape.0//8*8)]" in str(p.loops())
 
 
@@ -120,9 +118,11 @@ def test_loops_without_iterations_do_not_start_early(size: tuple[int, int]) -> N
         f[Y, X] = before[Y, X - 1] + before[Y, X + 1]
     p = pt.Pipeline(stages[-1], shape=(img.shape[0] + 3, 13))
     schedule = pt.Schedule(
-        pt.on("v2"), pt.on("img_edge").compute_root(), pt.on("v0").compute_at("v1", "y1").store_root(),
+        pt.on("v2"),
+        pt.on("img_edge").compute_root(),
+        pt.on("v0").compute_at("v1", "y1").store_root(),
         pt.on("v1").compute_at("v2", "x").store_root().split("y", "y1", "y2", 3).unroll("y1", 3),
-    )  # fmt: skip
+    )
     assert_agrees(p, schedule, [size])
 
 
@@ -150,7 +150,8 @@ def test_constants_of_what_blocks_leave_over(fused: bool) -> None:
     p = pt.Pipeline(q, shape=(3, img.shape[1]))
     d_loops = pt.on("d").compute_at("q", "x")
     schedule = pt.Schedule(
-        pt.on("q").vectorize("x", 4, tail="guard"), d_loops.fuse("y", "x", "p") if fused else d_loops,
+        pt.on("q").vectorize("x", 4, tail="guard"),
+        d_loops.fuse("y", "x", "p") if fused else d_loops,
         pt.on("img_constant").compute_root(),
-    )  # fmt: skip
+    )
     assert_agrees(p, schedule, SIZES)

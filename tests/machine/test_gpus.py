@@ -49,9 +49,10 @@ def test_rates_are_those_of_data_sheets(name: str) -> None:
     assert per_second * gpu.multiprocessor.cores == pytest.approx(floats, rel=0.01)
     if products is not None:
         (rate,) = {
-            i.fmas for i in gpu.multiprocessor.matrix_instructions
+            i.fmas
+            for i in gpu.multiprocessor.matrix_instructions
             if (i.operands, i.accumulator) == ("float16", "float32")
-        }  # fmt: skip
+        }
         assert per_second * rate == pytest.approx(products, rel=0.01)
 
 

@@ -12,9 +12,15 @@ from pantile import UserError
 from pantile.machine import NAMED, Cpu, Gpu, Machine, named
 
 DOCUMENTS = (
-    "haswell-e5-2630-v3", "haswell-e5-2620-v3", "opteron-6386-se", "i7-5930k", "i7-6700", "cortex-a15", "cortex-a57",
+    "haswell-e5-2630-v3",
+    "haswell-e5-2620-v3",
+    "opteron-6386-se",
+    "i7-5930k",
+    "i7-6700",
+    "cortex-a15",
+    "cortex-a57",
     "broadwell-e5-2683-v4",
-)  # fmt: skip
+)
 RENAMED = r"^pt\.machine\.Machine\(\.\.\.\) is now pt\.machine\.Cpu\(\.\.\.\)$"
 
 

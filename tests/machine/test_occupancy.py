@@ -68,7 +68,7 @@ CASES = [
     ((8, 6), (64, 100 << 10, 32), (0, 0, "shared memory")),
     # More threads than a block may have.
     ((9, 0), (1056, 0, 16), (0, 0, "threads")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("capability", "given", "expected"), CASES, ids=str)

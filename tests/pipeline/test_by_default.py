@@ -11,7 +11,7 @@ import pytest
 
 import pantile as pt
 from pantile.autoschedule import Auto, Problem
-from pantile.kept import NotFound
+from pantile.schedule_cache import NotFound
 
 Y, X = pt.vars("y x")
 PICTURE = np.random.default_rng(0).integers(0, 256, (300, 400), dtype=np.uint8)

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pantile import scheduled
+from pantile import scheduled_pipeline
 
 from .examples import blur, picture
 
 
 def test_threads_that_call_at_once_compile_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
-    original = scheduled.compile_kernel
+    original = scheduled_pipeline.compile_kernel
 
     def counting(*args: Any) -> Any:
         compiled.append(threading.current_thread().name)
         return original(*args)
 
-    monkeypatch.setattr(scheduled, "compile_kernel", counting)
+    monkeypatch.setattr(scheduled_pipeline, "compile_kernel", counting)
     p, gate = blur(name="at_once"), threading.Barrier(8)
     pixels = [picture(50, 60, seed=k) for k in range(8)]
 
@@ -39,16 +39,16 @@ def test_threads_that_call_at_once_compile_once(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_interrupted_compile_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = scheduled.compile_kernel
+    original = scheduled_pipeline.compile_kernel
 
     def interrupted(*args: Any) -> Any:
         raise KeyboardInterrupt
 
     p, pixels = blur(name="interrupted"), picture(9, 9)
-    monkeypatch.setattr(scheduled, "compile_kernel", interrupted)
+    monkeypatch.setattr(scheduled_pipeline, "compile_kernel", interrupted)
     with pytest.raises(KeyboardInterrupt):
         p(img=pixels)
-    monkeypatch.setattr(scheduled, "compile_kernel", original)
+    monkeypatch.setattr(scheduled_pipeline, "compile_kernel", original)
     assert np.array_equal(p(img=pixels), p.reference(img=pixels))
 
 
@@ -80,7 +80,7 @@ def test_a_forked_child_calls_and_compiles() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_fork_while_another_thread_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    original, begun, go_on = scheduled.compile_kernel, threading.Event(), threading.Event()
+    original, begun, go_on = scheduled_pipeline.compile_kernel, threading.Event(), threading.Event()
 
     def slow(*args: Any) -> Any:
         begun.set()
@@ -88,13 +88,13 @@ def test_a_fork_while_another_thread_compiles(monkeypatch: pytest.MonkeyPatch) -
         return original(*args)
 
     p, pixels = blur(name="while_compiling"), picture(20, 30)
-    monkeypatch.setattr(scheduled, "compile_kernel", slow)
+    monkeypatch.setattr(scheduled_pipeline, "compile_kernel", slow)
     compiling = threading.Thread(target=p, kwargs={"img": pixels})
     compiling.start()
     begun.wait(60)
 
     def work() -> bool:
-        scheduled.compile_kernel = original
+        scheduled_pipeline.compile_kernel = original
         return np.array_equal(p(img=pixels), p.reference(img=pixels))
 
     try:

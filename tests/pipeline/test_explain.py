@@ -136,8 +136,11 @@ def test_of_gpus_no_time_is_predicted(target: str) -> None:
     found = p.predict(img=(100, 200), gain=1.0)
     assert math.isnan(found.seconds)
     first, titles, *kernels, memory = str(found).splitlines()
-    assert re.fullmatch(rf"out, target {target if target != 'sm_90' else 'cuda'} \(sm_\d+\): \d+ kernels; "
-                        "no time is predicted for GPUs", first)  # fmt: skip
+    assert re.fullmatch(
+        rf"out, target {target if target != 'sm_90' else 'cuda'} \(sm_\d+\): \d+ kernels; "
+        "no time is predicted for GPUs",
+        first,
+    )
     assert titles.split() == ["kernel", "blocks", "threads", "shared", "bytes", "bytes", "of", "its", "arrays"]
     assert kernels[-1].split()[1:4] == [str(13 * 7), "256", "0"]  # blocks of 8 by 32 pixels
     assert any(int(line.split()[3].replace(",", "")) > 0 for line in kernels)

@@ -90,8 +90,11 @@ def test_other_ways_to_make_and_to_look_at_it() -> None:
 def test_numbers_of_steps_are_checked(given: object) -> None:
     img = heat()
     p = pt.Pipeline(pt.iterate(img, sweep(img), times=N), schedule="plain")
-    with pytest.raises(pt.UserError, match=r"Param 'n' \(from .*\) says how often pt.iterate applies its step, and "
-                       r"is .*; pass a number that is not negative, like n=3"):  # fmt: skip
+    with pytest.raises(
+        pt.UserError,
+        match=r"Param 'n' \(from .*\) says how often pt.iterate applies its step, and "
+        r"is .*; pass a number that is not negative, like n=3",
+    ):
         p(img=START, n=given)
 
 

@@ -249,17 +249,25 @@ def any_names(draw: st.DrawFn) -> str:
     if draw(st.integers(0, 3)) == 0:
         names[draw(st.integers(0, 4))] = draw(ODD)
     a, b, c, d, u = names
-    pure = draw(st.sampled_from([
-        [["split", "x", a, b, 8], ["vectorize", b], ["parallel", "y"]],
-        [["tile", "y", "x", a, b, c, d, 4, 8], ["unroll", c, 2], ["parallel", a]],
-        [["fuse", "y", "x", a], ["split", a, b, c, 16], ["split", c, c, d, 4], ["parallel", b]],
-        [["split", "x", "x", a, 4], ["split", a, a, b, 2], ["fuse", "y", "x", c], ["partition", b, "always"]],
-    ]))  # fmt: skip
-    update = draw(st.sampled_from([
-        [["tile", "y", "x", a, b, c, d, 4, 8], ["parallel", a]],
-        [["split", "r.x", a, b, 2], ["unroll", b], ["split", "x", c, d, 5], ["reorder", a, c]],
-        [["rfactor", "r.x", u], ["fuse", "y", "x", d], ["parallel", d, 7]],
-    ]))  # fmt: skip
+    pure = draw(
+        st.sampled_from(
+            [
+                [["split", "x", a, b, 8], ["vectorize", b], ["parallel", "y"]],
+                [["tile", "y", "x", a, b, c, d, 4, 8], ["unroll", c, 2], ["parallel", a]],
+                [["fuse", "y", "x", a], ["split", a, b, c, 16], ["split", c, c, d, 4], ["parallel", b]],
+                [["split", "x", "x", a, 4], ["split", a, a, b, 2], ["fuse", "y", "x", c], ["partition", b, "always"]],
+            ]
+        )
+    )
+    update = draw(
+        st.sampled_from(
+            [
+                [["tile", "y", "x", a, b, c, d, 4, 8], ["parallel", a]],
+                [["split", "r.x", a, b, 2], ["unroll", b], ["split", "x", c, d, 5], ["reorder", a, c]],
+                [["rfactor", "r.x", u], ["fuse", "y", "x", d], ["parallel", d, 7]],
+            ]
+        )
+    )
     inner = draw(st.sampled_from([[], [["compute_at", "g", a]], [["split", "y", u, b, 3], ["vectorize", "x", 4]]]))
     return json.dumps({"format": 1, "stages": {"g": [*pure, ["update", 0], *update], "f": inner}})
 

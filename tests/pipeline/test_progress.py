@@ -152,7 +152,7 @@ def test_compiling_on_a_pseudo_terminal(monkeypatch: pytest.MonkeyPatch) -> None
         while text.startswith("LLVM") and b"LLVM" not in said:
             said += os.read(ours, 1000)
 
-    monkeypatch.setattr("pantile.scheduled.doing", watched.doing)
+    monkeypatch.setattr("pantile.scheduled_pipeline.doing", watched.doing)
     monkeypatch.setattr(progress, "step", step)
     y, x = pt.vars("y x")
     img, f = pt.Input("img", "float32", ndim=2), pt.Func("f")

@@ -221,9 +221,7 @@ def test_what_many_branches_share_is_read_where_one_of_them_is_taken(width: int)
     e = f[y, x]
     for k in range(8):
         e = pt.select(x > k, f[y, x - k - 1] * 0.5 + e, e * 0.5 - f[y, x + 1])
-    pipeline = pt.Pipeline(_defined(e), shape=image.shape).with_schedule(
-        pt.Schedule(pt.on("f").compute_at("out", "y"))
-    )
+    pipeline = pt.Pipeline(_defined(e), shape=image.shape).with_schedule(pt.Schedule(pt.on("f").compute_at("out", "y")))
     img = np.arange(3 * width, dtype=np.float32).reshape(3, width)
     np.testing.assert_allclose(pipeline(img=img), pipeline.reference(img=img), rtol=1e-4)
 

@@ -125,7 +125,7 @@ def test_a_smaller_call_runs_by_what_was_found_for_a_larger_one_and_by_its_code(
     pipeline.compile(img=(2002, 3002))
     img = np.arange(502.0 * 602, dtype=np.float32).reshape(502, 602)
     expected = pipeline.with_schedule("plain")(img=img)
-    monkeypatch.setattr("pantile.scheduled.compile_kernel", None)  # which would be a TypeError
+    monkeypatch.setattr("pantile.scheduled_pipeline.compile_kernel", None)  # which would be a TypeError
     monkeypatch.setattr("pantile.runtime.cache.read", lambda name: None)
     np.testing.assert_array_equal(pipeline(img=img), expected)
     assert ASKED == [(2000, 3000)]
@@ -177,7 +177,7 @@ def test_the_prices_of_a_smaller_call_are_kept(monkeypatch: pytest.MonkeyPatch, 
         pipeline = blurred(Reusing())
         pipeline.compile(img=(2002, 3002))
         pipeline.compile(img=(502, 602))
-        monkeypatch.setattr("pantile.reused._prices", None)  # which would be a TypeError
+        monkeypatch.setattr("pantile.schedule_reuse._prices", None)  # which would be a TypeError
     assert ASKED == [(2000, 3000)] * 2
 
 

@@ -109,8 +109,10 @@ def test_reads_a_foreign_target_and_no_other(to: str) -> None:
     pt.Pipeline.with_schedule(pipeline(target=to), strategy, estimates={"img": (4, 4)})
     read, given = strategy.asked[0].machine.target, CPUS[to]
     assert (read.architecture, read.vector_bits, read.registers) == (
-        given.architecture, given.vector_bits, given.registers,
-    )  # fmt: skip
+        given.architecture,
+        given.vector_bits,
+        given.registers,
+    )
 
 
 def test_options_keep_the_strategy() -> None:

@@ -111,13 +111,15 @@ def mistakes(torch: Any) -> dict[str, Any]:
     given, p = torch.from_numpy(PIXELS), scaled()
     return {
         r"is given a tensor that requires gradients; pass img.detach\(\)": lambda: p(img=given.requires_grad_()),
-        r"holds float32, but is given a tensor of float64; pass img.to\(torch.float32\), or declare it with 'float64'":
-            lambda: p(img=torch.from_numpy(PIXELS.astype("float64"))),
-        r"holds float32, but is given an array of int16, not float32; pass one of float32 as out=":
-            lambda: p(img=given, out=torch.from_numpy(PIXELS.astype("int16"))),
+        r"is given a tensor of float64; pass img.to\(torch.float32\), or declare it with 'float64'": lambda: p(
+            img=torch.from_numpy(PIXELS.astype("float64"))
+        ),
+        r"holds float32, but is given an array of int16, not float32; pass one of float32 as out=": lambda: p(
+            img=given, out=torch.from_numpy(PIXELS.astype("int16"))
+        ),
         "would be written into memory of Input 'img'": lambda: p(img=given, out=given),
         "would be written into memory of Input": lambda: p(img=given, out=PIXELS),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("k", range(5))

@@ -26,26 +26,33 @@ def pure(dims: tuple[str, ...], *values: Expr) -> Definition:
 
 
 def update(
-    indices: tuple[ExprLike, ...], *values: Expr,
-    over: tuple[tuple[str, ExprLike, ExprLike], ...] = (), where: Expr | None = None,
-) -> Definition:  # fmt: skip
+    indices: tuple[ExprLike, ...],
+    *values: Expr,
+    over: tuple[tuple[str, ExprLike, ExprLike], ...] = (),
+    where: Expr | None = None,
+) -> Definition:
     domain = tuple(ReductionDim(n, expr(low), expr(extent)) for n, low, extent in over)
     return Definition(tuple(expr(i, INT32) for i in indices), values, domain, where, HERE)
 
 
 def stage(
-    name: str, dims: str, *values: Expr, updates: tuple[Definition, ...] = (),
+    name: str,
+    dims: str,
+    *values: Expr,
+    updates: tuple[Definition, ...] = (),
     domain: tuple[tuple[ExprLike, ExprLike], ...] | None = None,
-) -> Stage:  # fmt: skip
+) -> Stage:
     names = tuple(dims.split())
     bounds = None if domain is None else tuple((expr(low), expr(extent)) for low, extent in domain)
     return Stage(name, names, tuple(v.dtype for v in values), pure(names, *values), updates, HERE, bounds)
 
 
 def graph(
-    *stages: Stage, out: tuple[tuple[str, tuple[ExprLike, ...]], ...],
-    inputs: dict[str, tuple[str, int]] | None = None, params: dict[str, str] | None = None,
-) -> Graph:  # fmt: skip
+    *stages: Stage,
+    out: tuple[tuple[str, tuple[ExprLike, ...]], ...],
+    inputs: dict[str, tuple[str, int]] | None = None,
+    params: dict[str, str] | None = None,
+) -> Graph:
     widened = Widened(params or ())
     return Graph(
         "test",

@@ -190,9 +190,13 @@ def extreme(choose: Callable[..., float], a: float, b: float) -> float:
 
 
 COMPARE: dict[str, Any] = {
-    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
-}  # fmt: skip
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
 FIXED: dict[str, Any] = {
     "halving_add": lambda t, a, b: (a + b) // 2,
     "rounding_halving_add": lambda t, a, b: (a + b + 1) // 2,

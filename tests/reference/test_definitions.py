@@ -198,9 +198,11 @@ def test_argmin_takes_the_first() -> None:
     value = cast("int32", load("img", "uint8", Y, R)) // 64
     better = value < load("f.1", "int32", Y)
     pick = update(
-        (Y,), select(better, R, load("f.0", "int32", Y)), select(better, value, load("f.1", "int32", Y)),
+        (Y,),
+        select(better, R, load("f.0", "int32", Y)),
+        select(better, value, load("f.1", "int32", Y)),
         over=(("r.0", 0, WIDTH),),
-    )  # fmt: skip
+    )
     f = stage("f", "y", const(0, "int32"), const(99, "int32"), updates=(pick,))
     found = run(graph(f, out=(("f", (5,)),), inputs={"img": ("uint8", 2)}), {"img": IMAGE})
     np.testing.assert_array_equal(found[0], (IMAGE // 64).argmin(axis=1))
@@ -300,12 +302,15 @@ def test_reads_of_itself_without_end_are_refused() -> None:
         evaluate(graph(stage("f", "x", X, updates=(endless,)), out=(("f", (2,)),)), {}, {})
 
 
-@pytest.mark.parametrize(("inputs", "params", "message"), [
-    ({}, {"k": 1}, "input img is missing"),
-    ({"img": np.zeros((2, 2), np.uint8)}, {"k": 1}, "input img is 2-dimensional uint8, but 1 dimensions of uint8"),
-    ({"img": np.zeros(2, np.int8)}, {"k": 1}, "input img is 1-dimensional int8"),
-    ({"img": np.zeros(2, np.uint8)}, {}, "param k is missing"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("inputs", "params", "message"),
+    [
+        ({}, {"k": 1}, "input img is missing"),
+        ({"img": np.zeros((2, 2), np.uint8)}, {"k": 1}, "input img is 2-dimensional uint8, but 1 dimensions of uint8"),
+        ({"img": np.zeros(2, np.int8)}, {"k": 1}, "input img is 1-dimensional int8"),
+        ({"img": np.zeros(2, np.uint8)}, {}, "param k is missing"),
+    ],
+)
 def test_arguments_must_fit(inputs: dict[str, np.ndarray], params: dict[str, Any], message: str) -> None:
     f = stage("f", "x", cast("int64", load("img", "uint8", X)) + Var(INT64, 1, "k"))
     g = graph(f, out=(("f", (expr(2),)),), inputs={"img": ("uint8", 1)}, params={"k": "int64"})

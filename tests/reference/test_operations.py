@@ -102,8 +102,12 @@ def test_scalars_wrap_like_arrays(op: str) -> None:
 
 def test_bfloat16_rounds_to_nearest_even() -> None:
     assert to_bfloat_bits(np.float32([1.0, 1.00390625, 1.01171875, -0.0, np.inf])).tolist() == [
-        0x3F80, 0x3F80, 0x3F82, 0x8000, 0x7F80,
-    ]  # fmt: skip
+        0x3F80,
+        0x3F80,
+        0x3F82,
+        0x8000,
+        0x7F80,
+    ]
     bits = np.arange(1 << 16, dtype=np.uint16)
     back = to_bfloat_bits(from_bfloat_bits(bits))
     nan = np.isnan(from_bfloat_bits(bits))

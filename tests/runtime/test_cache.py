@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pantile.folder import DIRECTORY_VARIABLE
+from pantile.cache_directory import DIRECTORY_VARIABLE
 from pantile.runtime import cache
 from pantile.runtime.cache import Directory
 

@@ -73,8 +73,10 @@ def test_each_time_through_a_loop_memory_is_its_own() -> None:
     inner = Alloc("f", UINT8, var("i"), Memory.HEAP, None, Launch("k", (), ("f", "img"), index(1)))
     plan = launches(program(For("i", index(2), index(3), Kind.SERIAL, inner), kernel("k")), given(1))
     assert [(a.name, a.elements, a.begin, a.end) for a in plan.allocations] == [
-        ("f", 2, 0, 1), ("f@2", 3, 1, 2), ("f@3", 4, 2, 3),
-    ]  # fmt: skip
+        ("f", 2, 0, 1),
+        ("f@2", 3, 1, 2),
+        ("f@3", 4, 2, 3),
+    ]
     assert [x.buffers[0] for x in plan.launches] == ["f", "f@2", "f@3"]
 
 
@@ -111,8 +113,12 @@ def test_scalars_are_what_the_reference_says(e: Expr, value: Number) -> None:
 
 def test_scalars_by_name() -> None:
     assert scalars_of(program(Block(())), [(4,), (5,)], [(-1,), (2,)], [0.5]) == {
-        "img.shape.0": 4, "img.stride.0": -1, "out.shape.0": 5, "out.stride.0": 2, "gain": 0.5,
-    }  # fmt: skip
+        "img.shape.0": 4,
+        "img.stride.0": -1,
+        "out.shape.0": 5,
+        "out.stride.0": 2,
+        "gain": 0.5,
+    }
 
 
 def test_what_a_host_part_cannot_do() -> None:

@@ -26,8 +26,14 @@ def diamond() -> Graph:
     a = stage("a", "y x", load("img", "float32", Y, X) + load("img", "float32", Y + 1, X + 1))
     b = stage("b", "y x", load("a", "float32", Y, X) + load("a", "float32", Y, X + 1))
     c = stage("c", "y x", load("a", "float32", Y, X) + load("a", "float32", Y + 1, X))
-    out = stage("out", "y x", load("b", "float32", Y, X) + load("b", "float32", Y + 1, X) + load("c", "float32", Y, X)
-                + load("c", "float32", Y, X + 1))  # fmt: skip
+    out = stage(
+        "out",
+        "y x",
+        load("b", "float32", Y, X)
+        + load("b", "float32", Y + 1, X)
+        + load("c", "float32", Y, X)
+        + load("c", "float32", Y, X + 1),
+    )
     return graph(a, b, c, out, out=(("out", (64, 64)),), inputs=FLOATS)
 
 

@@ -39,10 +39,15 @@ def schedules(draw: st.DrawFn) -> tuple[Graph, Schedule]:
         st.tuples(st.sampled_from(["compute_at", "store_at", "compute_with"]), st.tuples(stage, loop)),
         st.tuples(st.just("rfactor"), st.tuples(loop, new)),
         st.tuples(st.just("strips"), st.tuples(loop, new, st.integers(2, 9))),
-        st.tuples(st.just("clone_in"), st.tuples(stage, st.sampled_from(["copy", "f"])) | st.tuples(
-            stage, st.just("copy"), st.integers(0, 2))),
-        st.tuples(st.just("copy_in"), st.tuples(stage, st.sampled_from(["copy", "near"]), new, new) | st.tuples(
-            stage, st.just("near"), st.integers(0, 2))),
+        st.tuples(
+            st.just("clone_in"),
+            st.tuples(stage, st.sampled_from(["copy", "f"])) | st.tuples(stage, st.just("copy"), st.integers(0, 2)),
+        ),
+        st.tuples(
+            st.just("copy_in"),
+            st.tuples(stage, st.sampled_from(["copy", "near"]), new, new)
+            | st.tuples(stage, st.just("near"), st.integers(0, 2)),
+        ),
         st.tuples(st.just("copy_out"), st.tuples(st.sampled_from(["copy", "far"]))),
         st.tuples(st.sampled_from(["split_storage", "panels"]), st.tuples(loop, new, new, factor)),
         st.tuples(st.just("fold_storage"), st.tuples(loop, factor)),

@@ -53,14 +53,23 @@ def pairs() -> pt.Pipeline:
 
 
 PANELS = (
-    pt.on("b_panels").split_storage("j", "panel", "lane", 8).reorder_storage("panel", "k", "lane")
-    .split("j", "p", "lane", 8, tail="guard").reorder("p", "k", "lane").vectorize("lane").parallel("p")
-)  # fmt: skip
+    pt.on("b_panels")
+    .split_storage("j", "panel", "lane", 8)
+    .reorder_storage("panel", "k", "lane")
+    .split("j", "p", "lane", 8, tail="guard")
+    .reorder("p", "k", "lane")
+    .vectorize("lane")
+    .parallel("p")
+)
 BLOCKS = pt.on("out").split("j", "p", "lane", 8, tail="guard").reorder("p", "i", "lane").vectorize("lane")
 BLOCKS = (
-    BLOCKS.update().split("j", "p", "lane", 8, tail="guard").split("i", "it", "row", 4)
-    .reorder("p", "it", "r.k", "row", "lane").vectorize("lane").unroll("row")
-)  # fmt: skip
+    BLOCKS.update()
+    .split("j", "p", "lane", 8, tail="guard")
+    .split("i", "it", "row", 4)
+    .reorder("p", "it", "r.k", "row", "lane")
+    .vectorize("lane")
+    .unroll("row")
+)
 SOURCE = pt.on("source").compute_root()
 
 Case = tuple[Callable[[], pt.Pipeline], tuple[pt.StageSchedule, ...]]

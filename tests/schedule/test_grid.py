@@ -72,7 +72,8 @@ def test_a_cpu_has_none_of_them(verb: str) -> None:
 def test_a_cpu_has_no_shared_memory() -> None:
     asked = pt.on("blur_x").compute_at("blur_y", "y").store_in("shared"), pt.on("blur_y").compute_root()
     assert "has no such memory; leave it out; there are auto, heap, scratch, stack, register" in refusal(
-        *asked, target=NAMED["aarch64"])  # fmt: skip
+        *asked, target=NAMED["aarch64"]
+    )
 
 
 def test_a_gpu_has_no_parallel_loops() -> None:
@@ -87,12 +88,12 @@ REFUSED = [
     (
         [TILES, pt.on("blur_x").compute_at("blur_y", "xi").thread("x")],
         '.thread("x"): blur_x is computed inside of thread loops already; leave loop x serial, or compute '
-        'blur_x outside',
+        "blur_x outside",
     ),
     (
         [pt.on("blur_y").thread("y", "x"), pt.on("blur_x").compute_at("blur_y", "x").block("y")],
         '.block("y"): blur_x is computed inside of thread loops already; leave loop y serial, or compute '
-        'blur_x outside',
+        "blur_x outside",
     ),
     (
         [pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "yi").thread("xi")],
@@ -120,7 +121,7 @@ REFUSED = [
     ),
     (
         [TILES, pt.on("blur_x").compute_at("blur_y", "yi")],
-        "loop yi of blur_y is a thread loop around another, xi; use .compute_at(\"blur_y\", \"xi\")",
+        'loop yi of blur_y is a thread loop around another, xi; use .compute_at("blur_y", "xi")',
     ),
     (
         [TILES, pt.on("blur_x").compute_root().store_in("shared")],
@@ -184,7 +185,7 @@ REFUSED = [
         [pt.on("blur_y").tile("y", "x", "yo", "xo", "w", "xi", 64, 30).block("yo", "xo").warp("w").lane("xi")],
         "a block would have 2048 threads, and a GPU has 1024 at most",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("asked", "text"), REFUSED, ids=lambda v: v[:40] if isinstance(v, str) else "")

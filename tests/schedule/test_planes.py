@@ -7,7 +7,7 @@ import pytest
 
 import pantile as pt
 from pantile.analysis.channels import channels, few_along, planes
-from pantile.analysis.numbered import numbered
+from pantile.analysis.planes import numbered
 from pantile.schedule.blocks import STRIP_ROWS
 
 C, Y, X = pt.vars("c y x")

@@ -31,9 +31,11 @@ def matrix(rows: int) -> dict[str, Any]:
     start = np.concatenate([[0], np.cumsum(rng.integers(0, 7, rows))]).astype(np.int32)
     column = rng.integers(0, rows, start[-1]).astype(np.int32)
     return {
-        "value": rng.random(start[-1], np.float32), "start": start, "column": column,
+        "value": rng.random(start[-1], np.float32),
+        "start": start,
+        "column": column,
         "x": rng.random((rows, 2), np.float32),
-    }  # fmt: skip
+    }
 
 
 def test_what_data_decide() -> None:

@@ -112,17 +112,23 @@ def test_inlined_stages_are_not_in_the_plan() -> None:
 
 def test_a_place_must_enclose_readers_behind_inlined_stages() -> None:
     made = plan(
-        pipelines.diamond(), pt.on("out"), pt.on("a").compute_at("out", "y"), pt.on("b").compute_inline(),
+        pipelines.diamond(),
+        pt.on("out"),
+        pt.on("a").compute_at("out", "y"),
+        pt.on("b").compute_inline(),
         pt.on("c").compute_at("out", "x"),
-    )  # fmt: skip
+    )
     assert made.stages["a"].compute == Site("out", 0, "y")
 
 
 def test_a_place_may_be_a_loop_of_a_reader_of_readers() -> None:
     made = plan(
-        pipelines.diamond(), pt.on("out"), pt.on("a").compute_at("out", "y").store_root(),
-        pt.on("b").compute_at("out", "y"), pt.on("c").compute_at("out", "x"),
-    )  # fmt: skip
+        pipelines.diamond(),
+        pt.on("out"),
+        pt.on("a").compute_at("out", "y").store_root(),
+        pt.on("b").compute_at("out", "y"),
+        pt.on("c").compute_at("out", "x"),
+    )
     assert made.stages["a"].compute == Site("out", 0, "y")
 
 
@@ -165,9 +171,12 @@ def test_compute_with() -> None:
 
 def test_compute_with_inside_a_tile() -> None:
     made = plan(
-        pipelines.diamond(), pt.on("out"), pt.on("b").compute_at("out", "y"), pt.on("c").compute_with("b", "x"),
+        pipelines.diamond(),
+        pt.on("out"),
+        pt.on("b").compute_at("out", "y"),
+        pt.on("c").compute_with("b", "x"),
         pt.on("a").compute_at("c", "y"),
-    )  # fmt: skip
+    )
     assert made.stages["c"].compute == Site("out", 0, "y")
     assert made.stages["a"].compute == Site("b", 0, "y")  # shared loops belong to the stage that has them
 

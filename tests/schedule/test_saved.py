@@ -46,10 +46,16 @@ def test_stages_and_verbs_refuse_it_too(text: str) -> None:
 
 # Directives that are as good without what stands last in them.
 WITHOUT_THEIR_LAST = [
-    ("vectorize", "x", None), ("unroll", "x", None), ("parallel", "y", None), ("reorder", "x", None),
-    ("reorder_storage", "x", None), ("update", None), ("clone_in", "g", "copy", None),
-    ("copy_in", "g", "copy", None), ("copy_in", "g", "copy", "y", None),
-]  # fmt: skip
+    ("vectorize", "x", None),
+    ("unroll", "x", None),
+    ("parallel", "y", None),
+    ("reorder", "x", None),
+    ("reorder_storage", "x", None),
+    ("update", None),
+    ("clone_in", "g", "copy", None),
+    ("copy_in", "g", "copy", None),
+    ("copy_in", "g", "copy", "y", None),
+]
 WRONG: list[Any] = [None, True, False, 1.5, -1, 0.0, [], ["x"], {}, {"x": 1}, 10**30, -(10**30)]
 
 
@@ -82,7 +88,7 @@ def test_every_field_refuses_what_is_of_another_type(place: tuple[object, ...]) 
         ('{"format": 1, "stages": {"f": [["update", 1' + "0" * 5000 + "]]}}", "this is not a saved schedule"),
         ('{"format": 1, "stages": {"f": "xy"}}', "stage 'f' has 'xy' instead of a list of directives"),
         ('{"format": 1, "stages": {"f": null}}', "stage 'f' has None instead of a list"),
-        (saved("xy"), "'xy' is not a directive, such as [\"parallel\", \"y\"]"),
+        (saved("xy"), '\'xy\' is not a directive, such as ["parallel", "y"]'),
         (saved([]), "[] is not a directive"),
         (saved([["parallel"], "y"]), "is not a directive"),
         (saved(["melt"]), "there is no directive 'melt'"),
@@ -98,7 +104,7 @@ def test_every_field_refuses_what_is_of_another_type(place: tuple[object, ...]) 
         (saved(["compute_root", {"tail": "auto"}]), "unexpected keyword argument 'tail'"),
         (saved(*[["compute_root"]] * 1001), "the stage has 1000 directives already"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_saved_schedule_is_refused(text: Any, why: str) -> None:
     message = assert_refused(text)
     assert why in message

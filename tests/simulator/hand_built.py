@@ -52,9 +52,12 @@ def registers(buffer: str, size: int, *body: Stmt, t: DType = FLOAT32) -> Alloc:
 
 
 def kernel(
-    *body: Stmt, buffers: Sequence[tuple[str, DType]] = (("out", FLOAT32), ("img", FLOAT32)), block: int = 64,
-    bytes_shared: int = 0, scalars: Sequence[Var] = (),
-) -> Kernel:  # fmt: skip
+    *body: Stmt,
+    buffers: Sequence[tuple[str, DType]] = (("out", FLOAT32), ("img", FLOAT32)),
+    block: int = 64,
+    bytes_shared: int = 0,
+    scalars: Sequence[Var] = (),
+) -> Kernel:
     captured = tuple(CapturedBuffer(name, t) for name, t in buffers)
     return Kernel("k", "b", ZERO, tuple(scalars), captured, Block(body), block, bytes_shared)
 

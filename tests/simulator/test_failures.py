@@ -35,14 +35,15 @@ def test_a_barrier_is_missing() -> None:
 def test_a_barrier_is_missing_before_the_next_write() -> None:
     neighbour = load("s", (T + 1) % 64)
     body = shared(
-        "s", 64,
+        "s",
+        64,
         serial(
             3,
             threads(64, store("s", T, load("img", T + K))),
             Barrier(),
             threads(64, store("out", (B * 3 + K) * 64 + T, neighbour)),
         ),
-    )  # fmt: skip
+    )
     assert_fails(
         kernel(body, bytes_shared=256),
         "kernel k, block 0, thread 0: writes s at element 0, read by thread 63 without a barrier in between",
@@ -50,8 +51,13 @@ def test_a_barrier_is_missing_before_the_next_write() -> None:
 
 
 def test_a_barrier_is_missing_where_memory_is_shared() -> None:
-    first = shared("f", 64, threads(64, store("f", T, number(1.0))), Barrier(),
-                   threads(64, store("out", B * 64 + T, load("f", index(63) - T))))  # fmt: skip
+    first = shared(
+        "f",
+        64,
+        threads(64, store("f", T, number(1.0))),
+        Barrier(),
+        threads(64, store("out", B * 64 + T, load("f", index(63) - T))),
+    )
     second = shared("g", 64, threads(64, store("g", T, number(2.0))))
     assert_fails(
         kernel(first, second, bytes_shared=256),
@@ -94,8 +100,9 @@ def test_asynchronous_copies_are_waited_for() -> None:
 def test_a_barrier_comes_behind_the_wait() -> None:
     """What a thread has waited for, others see only once all have."""
     copy = threads(64, Store("s", (T,), load("img", T), manner=Manner.ASYNCHRONOUS))
-    body = shared("s", 64, copy, Commit(), Barrier(), Wait(0),
-                  threads(64, store("out", B * 64 + T, load("s", index(63) - T))))  # fmt: skip
+    body = shared(
+        "s", 64, copy, Commit(), Barrier(), Wait(0), threads(64, store("out", B * 64 + T, load("s", index(63) - T)))
+    )
     assert_fails(
         kernel(body, bytes_shared=256),
         "kernel k, block 0, thread 0: reads s at element 63, written by thread 63 without a barrier in between",
@@ -197,8 +204,10 @@ def test_bytes_of_one_word_are_different_places() -> None:
 
 
 def test_threads_race_in_global_memory() -> None:
-    body = [threads(64, store("out", B * 64 + T, number(1.0))),
-            threads(64, store("out", B * 64 + T, load("out", B * 64 + (T + 1) % 64) + number(1.0)))]  # fmt: skip
+    body = [
+        threads(64, store("out", B * 64 + T, number(1.0))),
+        threads(64, store("out", B * 64 + T, load("out", B * 64 + (T + 1) % 64) + number(1.0))),
+    ]
     text = "kernel k, block 0, thread 0: reads out at element 1, written by thread 1 without a barrier in between"
     assert_fails(kernel(*body), text)
     text = "kernel k, block 0, thread 0: writes out at element 0, read by thread 63 without a barrier in between"
@@ -224,8 +233,10 @@ def test_blocks_of_different_lots_race() -> None:
     assert_fails(
         kernel(threads(64, store("out", B % 1025 * 64 + T, load("img", B)))),
         "kernel k, block 1025, thread 0: writes out at element 0, written by block 0 in the same launch",
-        blocks=1026, img=1026, out=1025 * 64,
-    )  # fmt: skip
+        blocks=1026,
+        img=1026,
+        out=1025 * 64,
+    )
 
 
 @pytest.mark.parametrize(("offset", "who"), [(0, "block 1, thread 36"), (-3, "block 0, thread 0")])
@@ -254,8 +265,11 @@ def test_inactive_threads_may_be_anywhere() -> None:
 def test_between_the_elements_of_an_array() -> None:
     whole = floats(10, 64)
     k = kernel(threads(64, store("out", T, load("img", T))))
-    with pytest.raises(SimulationError, match=r"thread 32: img is read at element 32 of its memory, which has elements "
-                                              r"0 \.\. 607, but not this one"):  # fmt: skip
+    with pytest.raises(
+        SimulationError,
+        match=r"thread 32: img is read at element 32 of its memory, which has elements "
+        r"0 \.\. 607, but not this one",
+    ):
         run(k, 1, np.zeros(64, np.float32), whole[:, :32])
 
 
@@ -303,8 +317,14 @@ def test_values_do_not_outlive_a_buffer() -> None:
 
 def test_buffers_that_share_memory_live_one_after_the_other() -> None:
     inner = shared("g", 32, threads(32, store("g", T, number(2.0))), Barrier(), offset=128)
-    body = shared("f", 64, threads(64, store("f", T, number(1.0))), Barrier(), inner,
-                  threads(64, store("out", B * 64 + T, load("f", T))))  # fmt: skip
+    body = shared(
+        "f",
+        64,
+        threads(64, store("f", T, number(1.0))),
+        Barrier(),
+        inner,
+        threads(64, store("out", B * 64 + T, load("f", T))),
+    )
     assert_fails(
         kernel(body, bytes_shared=256),
         "kernel k, block 0, thread 32: f is read at element 32 of shared memory, which holds a value of g",

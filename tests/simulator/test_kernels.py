@@ -23,13 +23,14 @@ def blur_rows(barrier: bool = True) -> Kernel:
     tile = [load("tile", T + i) for i in range(3)]
     return kernel(
         shared(
-            "tile", 130,
+            "tile",
+            130,
             threads(130, store("tile", T, load("img", B * 128 + T))),
             *([Barrier()] if barrier else []),
             threads(128, store("out", B * 128 + T, tile[0] + tile[1] + tile[2]), name="t"),
         ),
         bytes_shared=520,
-    )  # fmt: skip
+    )
 
 
 def test_threads_take_turns_through_shared_memory() -> None:
@@ -47,10 +48,11 @@ def test_blocks_come_in_lots() -> None:
 
 def test_registers_live_across_thread_loops() -> None:
     body = registers(
-        "r", 2,
+        "r",
+        2,
         threads(128, store("r", T // 64, load("img", B * 128 + T) * number(2.0))),
         threads(128, store("out", B * 128 + T, load("r", T // 64) + number(1.0))),
-    )  # fmt: skip
+    )
     img, out = floats(512), np.zeros(512, np.float32)
     run(kernel(body), 4, out, img)
     np.testing.assert_array_equal(out, img * 2 + 1)
@@ -60,7 +62,8 @@ def test_loops_whose_bounds_threads_do_not_share() -> None:
     """out[t] = the sum of t numbers from img[t] on, where t is odd."""
     at = B * 64 + T
     count = registers(
-        "sum", 1,
+        "sum",
+        1,
         store("sum", ZERO, number(0.0)),
         If(
             op("eq", T % 2, index(1)),
@@ -68,7 +71,7 @@ def test_loops_whose_bounds_threads_do_not_share() -> None:
             store("sum", ZERO, number(-1.0)),
         ),
         store("out", at, load("sum", ZERO)),
-    )  # fmt: skip
+    )
     img, out = np.arange(300, dtype=np.float32), np.zeros(128, np.float32)
     run(kernel(threads(64, count)), 2, out, img)
     expected = [img[p : p + p % 64].sum() if p % 2 else -1 for p in range(128)]
@@ -118,12 +121,13 @@ def test_all_types_go_through_all_memories(t: DType) -> None:
     img = (bits.view(np.uint32) >> 16).astype(np.uint16) if t is BFLOAT16 else bits.astype(t.numpy)
     out = np.zeros(64, t.numpy)
     body = shared(
-        "s", 64,
+        "s",
+        64,
         threads(64, registers("r", 1, store("r", ZERO, load("img", T, t)), store("s", T, load("r", ZERO, t)), t=t)),
         Barrier(),
         threads(64, store("out", T, load("s", index(63) - T, t))),
         t=t,
-    )  # fmt: skip
+    )
     run(kernel(body, buffers=(("out", t), ("img", t)), bytes_shared=64 * t.bytes), 1, out, img)
     np.testing.assert_array_equal(out, img[::-1])
 

@@ -54,11 +54,15 @@ def test_no_circles() -> None:
 
 def test_imports_are_at_the_top() -> None:
     functions = {
-        f"{name}.{f.name}": f for name, tree in modules().items() if name not in LATE
-        for f in ast.walk(tree) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))
-    }  # fmt: skip
+        f"{name}.{f.name}": f
+        for name, tree in modules().items()
+        if name not in LATE
+        for f in ast.walk(tree)
+        if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
     inside = [
-        name for name, f in functions.items()
+        name
+        for name, f in functions.items()
         if "bench.rivals" not in name and any(isinstance(n, (ast.Import, ast.ImportFrom)) for n in ast.walk(f))
-    ]  # fmt: skip
+    ]
     assert inside == []

@@ -18,8 +18,11 @@ from pantile.target.known import llvm_target
 def test_by_name() -> None:
     assert named("host") == host()
     assert [(t.architecture, t.vector_bits, t.registers) for t in CPUS.values()] == [
-        ("x86", 256, 16), ("x86", 512, 32), ("aarch64", 128, 32), ("riscv", 128, 32),
-    ]  # fmt: skip
+        ("x86", 256, 16),
+        ("x86", 512, 32),
+        ("aarch64", 128, 32),
+        ("riscv", 128, 32),
+    ]
     assert host().vector_bits >= 128
     with pytest.raises(UserError, match=r"'sparc' is not a target; use one of host, x86-64-v3"):
         named("sparc")
@@ -43,8 +46,11 @@ def test_systems_call_an_architecture_differently(said: str, meant: str) -> None
 def test_of_a_machine() -> None:
     found = {n: machine_named(n).target for n in ("i7-6700", "opteron-6386-se", "cortex-a15", "sapphire-rapids-8480")}
     assert [(t.architecture, t.vector_bits, t.registers) for t in found.values()] == [
-        ("x86", 256, 16), ("x86", 256, 16), ("armv7", 128, 16), ("x86", 512, 32),
-    ]  # fmt: skip
+        ("x86", 256, 16),
+        ("x86", 256, 16),
+        ("armv7", 128, 16),
+        ("x86", 512, 32),
+    ]
     assert [t.stores_past_caches for t in found.values()] == [True, True, False, True]
     wide_lines = replace(machine_named("i7-6700"), caches=(replace(machine_named("i7-6700").l1, line=128),))
     assert wide_lines.target.line == 128

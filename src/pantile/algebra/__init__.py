@@ -6,6 +6,6 @@ and keeps the formula where nothing is saved. Integers stay the same; floats are
 `strict` forbids.
 """
 
-from .rewritten import Rewritten, rewritten
+from .rewrites import Rewritten, rewritten
 
 __all__ = ["Rewritten", "rewritten"]

@@ -10,7 +10,7 @@ from ..dataclass import dataclass
 from ..expr.nodes import Expr
 from ..graph.names import derived, first_free
 from ..graph.nodes import Graph, Stage
-from .beyond import reaches_beyond
+from .overcompute import reaches_beyond
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,7 @@ from ..graph.nodes import ReductionDim, Stage
 from ..schedule.updates import accumulation, keeps_to
 from .change import Change, Context
 from .factors import factors
-from .halved import Halved, Window, extent, low
+from .halved_stages import Halved, Window, extent, low
 
 MOST_HALVINGS = 3  # 27 planes, all of which are written out where they are computed
 FEWEST_ROWS = 5

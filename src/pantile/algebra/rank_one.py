@@ -1,8 +1,8 @@
 """Weights that are products: a matrix of rank one as a column times a row.
 
-    1 2 1       1
-    2 4 2   =   2  x  1 2 1
-    1 2 1       1
+1 2 1       1
+2 4 2   =   2  x  1 2 1
+1 2 1       1
 """
 
 from __future__ import annotations

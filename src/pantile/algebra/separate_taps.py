@@ -19,9 +19,9 @@ from ..expr.types import INDEX, DType
 from ..expr.visit import Key, names, transform, walk_values
 from ..graph.nodes import Stage
 from .change import Change, Context
-from .price import STORED
+from .cost import STORED
 from .rank_one import Factors, Number, rank_one
-from .weighted import MOST_TAPS, Separated, price, unit, weighted_sum
+from .weighted_sums import MOST_TAPS, Separated, price, unit, weighted_sum
 
 _FEWEST = 9  # terms that are worth a look
 _MOST = 1024
@@ -176,10 +176,16 @@ def _change(stage: Stage, root: Op, terms: Terms, stencil: _Stencil, context: Co
     if after + STORED >= before:
         return None
     rows, total = Separated(
-        context.fresh(stage.name, "rows"), stage.dims, stage.where, root.dtype,
-        across, [_at(stencil, coordinate(dim), k) for k in stencil.offsets(1)],
-        down, dim, [_plus(stencil.bases[stencil.axes[0]], i) for i in stencil.offsets(0)],
-    ).stages()  # fmt: skip
+        context.fresh(stage.name, "rows"),
+        stage.dims,
+        stage.where,
+        root.dtype,
+        across,
+        [_at(stencil, coordinate(dim), k) for k in stencil.offsets(1)],
+        down,
+        dim,
+        [_plus(stencil.bases[stencil.axes[0]], i) for i in stencil.offsets(0)],
+    ).stages()
     rest = [(w, e) for w, e in terms if id(e) not in stencil.terms]
     new = weighted_sum([1, *(w for w, _ in rest)], [total, *(e for _, e in rest)], root.dtype)
     value = transform(stage.pure.values[0], lambda e: new if e is root else None)

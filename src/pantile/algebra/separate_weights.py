@@ -23,10 +23,10 @@ from ..expr.visit import loaded, names, substitute, walk_loads
 from ..graph.nodes import ReductionDim, Stage
 from ..schedule.updates import accumulation, keeps_to
 from .change import Change, Context
+from .cost import STORED
 from .factors import factors
-from .price import STORED
 from .rank_one import rank_one
-from .weighted import MOST_TAPS, Separated, price, unit
+from .weighted_sums import MOST_TAPS, Separated, price, unit
 
 
 def separate_weights(stage: Stage, context: Context) -> Change | None:
@@ -122,10 +122,16 @@ def _change(
     if after + STORED >= before:
         return None
     rows, total = Separated(
-        context.fresh(stage.name, "rows"), stage.dims, stage.where, stage.dtypes[0],
-        across, [substitute(moved.term, {first.name: const(k, INDEX)}) for k in _values(first)],
-        down, moved.dim, [binary("add", moved.base, const(k, INDEX)) for k in _values(other)],
-    ).stages()  # fmt: skip
+        context.fresh(stage.name, "rows"),
+        stage.dims,
+        stage.where,
+        stage.dtypes[0],
+        across,
+        [substitute(moved.term, {first.name: const(k, INDEX)}) for k in _values(first)],
+        down,
+        moved.dim,
+        [binary("add", moved.base, const(k, INDEX)) for k in _values(other)],
+    ).stages()
     (start,) = stage.pure.values
     value = total if isinstance(start, Const) and start.value == 0 else binary("add", start, total)
     new = replace(stage, pure=replace(stage.pure, values=(value,)), updates=())

@@ -25,8 +25,8 @@ from ..expr.visit import names
 from ..graph.nodes import Definition, ReductionDim, Stage
 from ..schedule.updates import Accumulation, accumulation, keeps_to
 from .change import Change, Context
-from .price import STORED, operations
-from .stored import Range, as_type, integers, stored_type
+from .cost import STORED, operations
+from .stored_type import Range, as_type, integers, stored_type
 
 _WORDS = {"add": "a sum", "or": "a disjunction", "and": "a conjunction", "max": "a maximum", "min": "a minimum"}
 
@@ -148,4 +148,3 @@ def _price(terms: int, term: Expr) -> int:
 def _extent(r: ReductionDim) -> int:
     assert isinstance(r.extent, Const)
     return int(r.extent.value)
-

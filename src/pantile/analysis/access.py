@@ -159,5 +159,10 @@ def _mod(a: Index, b: Index) -> Index | None:
 
 
 _RULES: dict[str, Callable[..., Index | None]] = {
-    "add": _add, "sub": _sub, "neg": _neg, "mul": _mul, "floordiv": _floordiv, "mod": _mod,
-}  # fmt: skip
+    "add": _add,
+    "sub": _sub,
+    "neg": _neg,
+    "mul": _mul,
+    "floordiv": _floordiv,
+    "mod": _mod,
+}

@@ -46,10 +46,12 @@ class Alignment:
         """Per dim of the space, how far reads reach at most in both directions."""
         none = (Fraction(0), Fraction(0))
         return tuple(
-            (min([none[0], *(d.distance[k][0] for d in self.dependences)]),
-             max([none[1], *(d.distance[k][1] for d in self.dependences)]))
+            (
+                min([none[0], *(d.distance[k][0] for d in self.dependences)]),
+                max([none[1], *(d.distance[k][1] for d in self.dependences)]),
+            )
             for k in range(self.rank)
-        )  # fmt: skip
+        )
 
 
 def align(graph: Graph, members: Collection[str], reads: Reads = accesses) -> Alignment | None:

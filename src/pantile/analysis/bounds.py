@@ -21,11 +21,11 @@ from ..graph.nodes import Definition, Graph, InputInfo, Stage
 from . import messages
 from .empty import how_to_fill
 from .float_ends import is_finite
-from .in_code import InCode, between_names, in_code
 from .interval import Evaluator, Interval, Scope, interval
+from .load_boxes import Box, each_load
 from .messages import MOST, Read, Room
 from .regions import Rules, definition_scope, expressions, required, where_it_holds
-from .touched import Box, each_load
+from .static_ranges import InCode, between_names, in_code
 from .witness import find_witness, guards_of, outside_loads
 
 _LARGEST_BYTES = 1 << 47  # what addresses can reach

@@ -28,8 +28,11 @@ COMPUTED = (FLOAT32, FLOAT64)  # the types in which code computes ends; numbers 
 _ULPS_IN_CODE = 3  # two roundings of the value, two of its end, one of the step itself, each half a unit
 _ULPS = 6  # as far again, and the roundings that code may do on top
 _PYTHON: dict[str, Callable[[float], float]] = {
-    "floor": math.floor, "ceil": math.ceil, "round": round, "trunc": math.trunc,
-}  # fmt: skip
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": round,
+    "trunc": math.trunc,
+}
 _NUMPY: dict[str, Callable[..., Any]] = {"floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc}
 
 
@@ -59,8 +62,9 @@ def outwards(low: End, high: End, t: DType) -> tuple[End, End]:
     return _moved(low, t, min, np.minimum, build.minimum), _moved(high, t, max, np.maximum, build.maximum)
 
 
-def _moved(end: End, t: DType, python: Callable[..., End], numpy: Callable[..., End],
-           symbolic: Callable[..., End]) -> End:  # fmt: skip
+def _moved(
+    end: End, t: DType, python: Callable[..., End], numpy: Callable[..., End], symbolic: Callable[..., End]
+) -> End:
     if end is None:
         return None
     by = t.epsilon * (_ULPS_IN_CODE if isinstance(end, Expr) else _ULPS)

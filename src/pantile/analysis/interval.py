@@ -113,8 +113,9 @@ def smax(a: Scalar, b: Scalar) -> Scalar:
     return _pick(a, b, max, np.maximum, build.maximum)
 
 
-def _pick(a: Scalar, b: Scalar, python: Callable[..., Scalar], numpy: Callable[..., Scalar],
-          symbolic: Callable[..., Scalar]) -> Scalar:  # fmt: skip
+def _pick(
+    a: Scalar, b: Scalar, python: Callable[..., Scalar], numpy: Callable[..., Scalar], symbolic: Callable[..., Scalar]
+) -> Scalar:
     if type(a) is type(b) is int:
         return python(a, b)
     if a is b:
@@ -692,8 +693,14 @@ def _depth(e: Expr) -> int:
 
 def _refine_comparison(scope: Scope, c: Op, by: Evaluator | None) -> Scope:
     a, b = c.args
-    for x, y, strict in {"le": [(a, b, 0)], "lt": [(a, b, 1)], "ge": [(b, a, 0)], "gt": [(b, a, 1)],
-                         "eq": [(a, b, 0), (b, a, 0)], "ne": []}[c.op]:  # fmt: skip
+    for x, y, strict in {
+        "le": [(a, b, 0)],
+        "lt": [(a, b, 1)],
+        "ge": [(b, a, 0)],
+        "gt": [(b, a, 1)],
+        "eq": [(a, b, 0), (b, a, 0)],
+        "ne": [],
+    }[c.op]:
         scope = _refine_le(scope, x, y, strict, by if by is not None and by.scope is scope else Evaluator(scope))
     return scope
 

@@ -1,6 +1,6 @@
 """The exact value of an expression at one point, in Python's numbers: data wraps, floats are rounded to their type.
 
-    value_at(2*x + 1, {"x": 3})  ->  7
+value_at(2*x + 1, {"x": 3})  ->  7
 """
 
 from __future__ import annotations

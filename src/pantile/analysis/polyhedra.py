@@ -21,8 +21,8 @@ from ..expr.nodes import Cast, Const, Expr, Load, Op, Var
 from ..expr.visit import key
 from ..graph.nodes import Definition, Graph, Stage
 from .interval import Interval, Scope, interval
+from .load_boxes import Box, each_load
 from .regions import definition_scope, expressions
-from .touched import Box, each_load
 
 Affine = isl.PwAff
 # A relation of more pieces than this is replaced by its hull, and more than that many are not even tried to merge: what
@@ -227,8 +227,11 @@ def _keeps_value(e: Cast, scope: Scope) -> bool:
     if not (e.dtype.is_int and e.value.dtype.is_int):
         return False
     r = interval(e.value, scope)
-    low, high = (-(1 << (e.dtype.bits - 1)), (1 << (e.dtype.bits - 1)) - 1) if e.dtype.is_signed else (
-        0, (1 << e.dtype.bits) - 1)  # fmt: skip
+    low, high = (
+        (-(1 << (e.dtype.bits - 1)), (1 << (e.dtype.bits - 1)) - 1)
+        if e.dtype.is_signed
+        else (0, (1 << e.dtype.bits) - 1)
+    )
     return bool(r.bounded and low <= r.low and r.high <= high)
 
 
@@ -259,7 +262,12 @@ def _value(a: Affine) -> int | None:
 
 
 _RULES: dict[str, Callable[..., Affine | None]] = {
-    "add": lambda a, b: a.add(b), "sub": lambda a, b: a.sub(b), "neg": lambda a: a.neg(),
-    "min": lambda a, b: a.min(b), "max": lambda a, b: a.max(b),
-    "mul": _scaled, "floordiv": _quotient, "mod": _remainder,
-}  # fmt: skip
+    "add": lambda a, b: a.add(b),
+    "sub": lambda a, b: a.sub(b),
+    "neg": lambda a: a.neg(),
+    "min": lambda a, b: a.min(b),
+    "max": lambda a, b: a.max(b),
+    "mul": _scaled,
+    "floordiv": _quotient,
+    "mod": _remainder,
+}

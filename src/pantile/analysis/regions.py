@@ -11,7 +11,7 @@ from ..dataclass import dataclass
 from ..expr.nodes import Expr, Load
 from ..graph.nodes import Definition, Graph, Stage
 from .interval import Interval, Scalar, Scope, interval, refine
-from .touched import Box, each_load, hull
+from .load_boxes import Box, each_load, hull
 
 FAR = 1 << 33  # farther apart than any coordinates
 
@@ -125,9 +125,12 @@ def _unless(missing: Scalar, box: Box) -> Box:
 
 
 def required(
-    graph: Graph, outputs: Mapping[str, Box], scope: Scope, rules: Rules = ENDS_ONLY,
+    graph: Graph,
+    outputs: Mapping[str, Box],
+    scope: Scope,
+    rules: Rules = ENDS_ONLY,
     reads: Callable[[Stage, Box, Scope, Rules], dict[str, Box]] = stage_reads,
-) -> dict[str, Box]:  # fmt: skip
+) -> dict[str, Box]:
     """Boxes of all stages and inputs, by stage or input name. `reads`: `stage_reads`, or what remembers its answers."""
     boxes: dict[str, Box] = dict(outputs)
     for stage in reversed(graph.stages):

@@ -1,9 +1,9 @@
 """What rounding may do to each stage: nothing, the last digits of floats, or steps that are taken at another place.
 
-    a = img[x] * 3                          exact: no float takes part
-    b = sqrt(img[x] * 0.1)                  rounded: another order of operations changes the last digits
-    c = cast("uint8", b[x])                 rounded, with steps: where b is 7.0000001 or 6.9999999, c is 7 or 6
-    d = select(b[x] > 0.5, 1.0, lut[c[x]])  likewise: a condition or a place that is made of floats is a step, too
+a = img[x] * 3                          exact: no float takes part
+b = sqrt(img[x] * 0.1)                  rounded: another order of operations changes the last digits
+c = cast("uint8", b[x])                 rounded, with steps: where b is 7.0000001 or 6.9999999, c is 7 or 6
+d = select(b[x] > 0.5, 1.0, lut[c[x]])  likewise: a condition or a place that is made of floats is a step, too
 """
 
 from __future__ import annotations

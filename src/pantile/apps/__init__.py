@@ -78,8 +78,12 @@ GROUPS = {
     "everyday": tuple(app.name for app in everyday.APPS),
     "library": (
         *(app.name for app in library.APPS),
-        "median", "bicubic_resize", "affine_warp", "large_kernel", "clahe",
+        "median",
+        "bicubic_resize",
+        "affine_warp",
+        "large_kernel",
+        "clahe",
     ),
-}  # fmt: skip
+}
 
 __all__ = ["APPS", "GROUPS", "SCHEDULES", "App", "Layout", "Photo"]

@@ -63,9 +63,7 @@ def on_gpu() -> pt.Schedule:
     inside = ("c", "r.y", "r.x")
     return pt.Schedule(
         of_threads(out, "n", "yb", "xb", "cb", of="_in").block("n", "yb", "xb", "cb"),
-        of_threads(
-            sums.update().split("r.c", "slice", "c", 4), "n", "slice", inside=inside
-        ).unroll("r.x"),
+        of_threads(sums.update().split("r.c", "slice", "c", 4), "n", "slice", inside=inside).unroll("r.x"),
         pt.on("filter").copy_in("out_sums", "weights", "ci", "ky", "kx", "co"),
         pt.on("weights")
         .compute_at("out_sums", "slice")

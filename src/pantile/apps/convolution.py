@@ -27,9 +27,7 @@ _OF_A_THREAD, _THREADS = (4, 8), (16, 8)
 Weights = Callable[..., Any]  # of coordinates
 
 
-def weighted_sums(
-    name: str, source: Any, filter: Weights, bias: Weights, taps: pt.RDom, stride: int = 1
-) -> pt.Func:
+def weighted_sums(name: str, source: Any, filter: Weights, bias: Weights, taps: pt.RDom, stride: int = 1) -> pt.Func:
     """source[n, y, x, ci], filter(ci, ky, kx, co), bias(co) -> [n, y, x, co], summed over the taps y, x, c."""
     n, y, x, ky, kx, ci, co = pt.vars("n y x ky kx ci co")
     weights, sums = pt.Func(f"{name}_weights"), pt.Func(f"{name}_sums")

@@ -79,12 +79,7 @@ def expert(target: Target, cores: int) -> pt.Schedule:
     """Tasks of 512 nodes, and of 65536 blocks."""
     return pt.Schedule(
         pt.on("step").split("i", "io", "ii", 512).unroll("d").parallel("io"),
-        pt.on("direct")
-        .compute_at("step", "io")
-        .unroll("d", SIDE)
-        .update()
-        .reorder("i", "r.e", "d")
-        .unroll("d", SIDE),
+        pt.on("direct").compute_at("step", "io").unroll("d", SIDE).update().reorder("i", "r.e", "d").unroll("d", SIDE),
         pt.on("turned")
         .parallel("i", 4096)
         .unroll("d", SIDE)

@@ -82,19 +82,50 @@ def on_gpu() -> pt.Schedule:
     """Two passes as well: blocks sum 64 rows of 128 columns, and then 128 threads each a row."""
     return pt.Schedule(
         pt.on("hat").compute_inline(),
-        pt.on("down").split("j", "jb", "tj", 64).block("jb").thread("tj")
-        .update().split("rows.i", "task", "i", 64).rfactor("task", "task")
-        .split("j", "jb", "tj", 64).reorder("jb", "tj", "task").block("jb").thread("tj"),
-        pt.on("down_task").split("j", "jb", "tj", 128).reorder("task", "jb", "tj").block("task", "jb").thread("tj")
-        .update().split("j", "jb", "tj", 128).reorder("task", "jb", "tj", "i").block("task", "jb").thread("tj"),
+        pt.on("down")
+        .split("j", "jb", "tj", 64)
+        .block("jb")
+        .thread("tj")
+        .update()
+        .split("rows.i", "task", "i", 64)
+        .rfactor("task", "task")
+        .split("j", "jb", "tj", 64)
+        .reorder("jb", "tj", "task")
+        .block("jb")
+        .thread("tj"),
+        pt.on("down_task")
+        .split("j", "jb", "tj", 128)
+        .reorder("task", "jb", "tj")
+        .block("task", "jb")
+        .thread("tj")
+        .update()
+        .split("j", "jb", "tj", 128)
+        .reorder("task", "jb", "tj", "i")
+        .block("task", "jb")
+        .thread("tj"),
         pt.on("x_out").split("j", "jb", "tj", 64).block("jb").thread("tj"),
         pt.on("w_out").split("i", "ib", "ti", 64).block("ib").thread("ti"),
-        pt.on("across").split("i", "ib", "ti", 64).block("ib").thread("ti")
-        .update().split("columns.j", "j", "lane", 128).rfactor("lane", "lane")
-        .split("i", "ib", "ti", 64).reorder("ib", "ti", "lane").block("ib").thread("ti"),
-        pt.on("across_lane").reorder_storage("i", "lane").reorder("i", "lane").block("i").thread("lane")
-        .update().reorder("i", "lane", "j").block("i").thread("lane"),
-    )  # fmt: skip
+        pt.on("across")
+        .split("i", "ib", "ti", 64)
+        .block("ib")
+        .thread("ti")
+        .update()
+        .split("columns.j", "j", "lane", 128)
+        .rfactor("lane", "lane")
+        .split("i", "ib", "ti", 64)
+        .reorder("ib", "ti", "lane")
+        .block("ib")
+        .thread("ti"),
+        pt.on("across_lane")
+        .reorder_storage("i", "lane")
+        .reorder("i", "lane")
+        .block("i")
+        .thread("lane")
+        .update()
+        .reorder("i", "lane", "j")
+        .block("i")
+        .thread("lane"),
+    )
 
 
 def shapes(rows: int, columns: int) -> dict[str, tuple[int, ...]]:

@@ -202,9 +202,7 @@ def _shapes(text: str, pipeline: pt.Pipeline, given: Sequence[str]) -> dict[str,
     return found
 
 
-def _all_of(
-    text: str, pipeline: pt.Pipeline, stated: Mapping[str, tuple[int, ...]]
-) -> dict[str, tuple[int, ...]]:
+def _all_of(text: str, pipeline: pt.Pipeline, stated: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """The shapes, if there is one for every input."""
     missing = [i for i in pipeline.graph.arguments if i.name not in stated]
     if missing:

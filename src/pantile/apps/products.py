@@ -85,17 +85,13 @@ def gemm_on_gpu() -> pt.Schedule:
 
 def mm2_on_gpu() -> pt.Schedule:
     """One product after the other."""
-    return pt.Schedule(
-        points("out"), pt.on("left").compute_inline(), *in_panels("ab"), *in_panels("abc", copied=True)
-    )  # fmt: skip
+    return pt.Schedule(points("out"), pt.on("left").compute_inline(), *in_panels("ab"), *in_panels("abc", copied=True))
 
 
 def mm3_on_gpu() -> pt.Schedule:
     """The GPU schedule of three products."""
     inlined = [pt.on(name).compute_inline() for name in ("left", "right")]
-    return pt.Schedule(
-        points("out"), *inlined, *in_panels("ab"), *in_panels("cd"), *in_panels("abcd", copied=True)
-    )  # fmt: skip
+    return pt.Schedule(points("out"), *inlined, *in_panels("ab"), *in_panels("cd"), *in_panels("abcd", copied=True))
 
 
 def doitgen_on_gpu() -> pt.Schedule:

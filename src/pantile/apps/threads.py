@@ -6,9 +6,13 @@ import pantile as pt
 
 
 def pixels(
-    name: str, threads: tuple[int, int], each: tuple[int, int] = (1, 1), planes: str | None = None,
-    channels: str | None = None, vectors: bool = True,
-) -> pt.StageSchedule:  # fmt: skip
+    name: str,
+    threads: tuple[int, int],
+    each: tuple[int, int] = (1, 1),
+    planes: str | None = None,
+    channels: str | None = None,
+    vectors: bool = True,
+) -> pt.StageSchedule:
     """Blocks of so many rows and columns of threads, each of which computes some rows and columns, and of these all
     channels; planes are blocks of their own. Its loops: yo and xo, ty and tx, row and column."""
     outer = () if planes is None else (planes,)

@@ -44,9 +44,7 @@ def product(name: str, result: str, left: Factor = ("a", "i", "k"), right: Facto
     )
 
 
-def _of_threads(
-    stage: pt.StageSchedule, *around: str, inside: tuple[str, ...] = (), of: str = ""
-) -> pt.StageSchedule:
+def _of_threads(stage: pt.StageSchedule, *around: str, inside: tuple[str, ...] = (), of: str = "") -> pt.StageSchedule:
     """Rows and columns of a square shared by warps, lanes, and what is one thread's."""
     for dim, lanes, own in zip("ij", LANES, OWN, strict=True):
         stage = (

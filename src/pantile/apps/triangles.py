@@ -27,9 +27,7 @@ def trmm() -> pt.Pipeline:
     a, b = (pt.Input(name, "float32", ndim=2) for name in "ab")
     alpha, _ = scales()
     padded = pt.constant(b, 0, axes=(1,))
-    above = product(
-        "above", lambda i, k: a[k, i], lambda k, j: padded[k, j], b.shape[0], where=lambda i, j, k: k > i
-    )
+    above = product("above", lambda i, k: a[k, i], lambda k, j: padded[k, j], b.shape[0], where=lambda i, j, k: k > i)
     out = pt.Func("out")
     out[i, j] = alpha * (b[i, j] + above[i, j])
     return pt.Pipeline(out, shape=b.shape, name="trmm")

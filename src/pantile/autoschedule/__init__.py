@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from ..later import imported_later
+from ..lazy_imports import imported_later
 from .auto import Auto
 from .greedy import Greedy, TunedGreedy
 from .kernel import Kernel
@@ -35,10 +35,18 @@ class _Strategies(Mapping[str, type[Strategy]]):
     """By the names that pipelines know them by."""
 
     _CLASSES: ClassVar = {
-        "naive": "Naive", "greedy": "Greedy", "greedy_tuned": "TunedGreedy", "dp": "Dp", "polymage": "Polymage",
-        "polymage_tuned": "TunedPolymage", "posttile": "PostTile", "kernel": "Kernel", "reuse": "Reuse", "auto": "Auto",
+        "naive": "Naive",
+        "greedy": "Greedy",
+        "greedy_tuned": "TunedGreedy",
+        "dp": "Dp",
+        "polymage": "Polymage",
+        "polymage_tuned": "TunedPolymage",
+        "posttile": "PostTile",
+        "kernel": "Kernel",
+        "reuse": "Reuse",
+        "auto": "Auto",
         "tuned": "Tuned",
-    }  # fmt: skip
+    }
 
     def __getitem__(self, name: str) -> type[Strategy]:
         found: type[Strategy] = getattr(sys.modules[__name__], self._CLASSES[name])

@@ -1,6 +1,6 @@
 """auto: the union of the strategies' spaces, searched by one price in seconds.
 
-    1. Strategies propose schedules; `price` says what each costs (docs/price.md).
+    1. Strategies propose schedules; `price` says what each costs (docs/cost_model.md).
     2. Their groups roll down strips, several rows at a time (`search.rolling`), and the cheapest of these descends: it
        merges and cuts groups, and varies one thing after the other (`search.descent`). All that the last stage needs is
        computed for strips of it at once, too.
@@ -40,19 +40,19 @@ from .reuse import Reuse
 from .search.alternatives import alternatives, together
 from .search.bands import bands
 from .search.boxes import boxes
+from .search.candidates import Candidate, Priced
 from .search.cells import cells
-from .search.crossing import cheaper_parts, crossings
+from .search.crossover import cheaper_parts, crossings
 from .search.descent import Descent, State
-from .search.early import asking_early
 from .search.groups import groups
 from .search.passes import passes
-from .search.priced import Candidate, Priced
+from .search.prefetch import asking_early
 from .search.resizing import filling_lines, resizings
 from .search.siblings import siblings
+from .search.slanted_reads import in_tiles
 from .search.strips import even_strips
 from .search.sums import sums
-from .search.transposed import by_copies
-from .search.turned import in_tiles
+from .search.transposes import by_copies
 from .strategy import Found, Problem, Strategy
 
 AS_DEAR = 0.005  # the part by which prices differ that are the same
@@ -62,8 +62,11 @@ Loops = Callable[[Problem, Schedule, str], Iterator[Schedule]]
 Changes = Callable[[Candidate], Iterator[tuple[str, Schedule]]]
 # Who proposes, and for how many stages at most: some search among sets of stages, which takes longer than to price.
 _SOURCES: tuple[tuple[type[Strategy], float], ...] = (
-    (Naive, inf), (Greedy, inf), (Reuse, 128), (Kernel, 128),
-)  # fmt: skip
+    (Naive, inf),
+    (Greedy, inf),
+    (Reuse, 128),
+    (Kernel, 128),
+)
 SMALL = 1.5  # times as long as a call that does nothing: what takes no longer is not searched for
 MANY = 4  # dear stages of a kind
 LOOPS: dict[str, Loops] = {"cells": cells, "bands": bands, "sums": sums, "passes": passes, "boxes": boxes}
@@ -95,12 +98,16 @@ class Auto(Strategy):
         return Found(
             best.schedule,
             Report(
-                self.name, problem.machine.name, {"steps": self.steps, "worth": self.worth}, together(best), inlined,
+                self.name,
+                problem.machine.name,
+                {"steps": self.steps, "worth": self.worth},
+                together(best),
+                inlined,
                 {"schedules priced": len(search.priced.known), "predicted seconds": best.price.seconds},
                 (f"{best.name}; proposed: {', '.join(f'{n} {s * 1e3:.3g} ms' for n, s in costs.items())}",),
                 alternatives(search.priced.known.values(), best),
             ),
-        )  # fmt: skip
+        )
 
 
 class _Search:
@@ -210,8 +217,10 @@ class _Search:
         one of three products that are alike is a third of the time."""
         before, names = best, self._dear(best, kind)
         for some in [names] if len(names) > MANY else [[name] for name in names]:
-            ways = [self.priced.candidate(f"{before.name}, {some[0]} in {kind}", schedule)
-                    for schedule in self._alike(LOOPS[kind], best.schedule, some)]  # fmt: skip
+            ways = [
+                self.priced.candidate(f"{before.name}, {some[0]} in {kind}", schedule)
+                for schedule in self._alike(LOOPS[kind], best.schedule, some)
+            ]
             cheapest = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
             seconds = _by_stage(best)
             of_these = sum(seconds[name] for name in some)  # changes before inline only what comes before these
@@ -287,8 +296,10 @@ class _Search:
     def _in_tiles(self, best: Candidate) -> Candidate:
         """With dear stages that turn pictures in tiles, where these are not much more work: what moves is not known."""
         for name in self._dear(best, "turned"):
-            ways = [self.priced.candidate(f"{best.name}, {name} in tiles", schedule)
-                    for schedule in in_tiles(self.problem, best.schedule, name)]  # fmt: skip
+            ways = [
+                self.priced.candidate(f"{best.name}, {name} in tiles", schedule)
+                for schedule in in_tiles(self.problem, best.schedule, name)
+            ]
             found = min((c for c in ways if c is not None), key=lambda c: c.seconds, default=best)
             if _work(found) <= _work(best) * (1 + MORE_WORK):
                 best = found

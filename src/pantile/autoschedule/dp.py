@@ -26,11 +26,11 @@ from typing import Annotated, ClassVar
 from ..dataclass import dataclass
 from ..machine.description import Cpu
 from ..parameters import Count, OneOf, Weight
-from .common.legal import Part, legal
+from .common.legalize import Part, legal
 from .common.streaming import streams
 from .common.tiles import Group, Style, scheduled
-from .fusion.aligned import Stages
-from .fusion.bounded import MOST_MERGED, Grouping, greedily, grouped
+from .fusion.alignment import Stages
+from .fusion.bounded_grouping import MOST_MERGED, Grouping, greedily, grouped
 from .fusion.crops import cropped
 from .fusion.dp_machines import Weights, limits_for, weights_for
 from .fusion.expression_inlining import FULL, INLININGS, NONE
@@ -113,8 +113,15 @@ class Dp(Strategy):
         merges, states = grouping.merges, grouping.states
         searched = {"states explored": states} if merges is None else {"merges evaluated": merges}
         counts = {**searched, "stages": sum(1 + len(g.members) + len(g.inlined) for g in groups)}
-        report = Report(self.name, problem.machine.name, asdict(self), reports, inlined, counts,
-                        (*self._bounds(grouping), *result.remarks))  # fmt: skip
+        report = Report(
+            self.name,
+            problem.machine.name,
+            asdict(self),
+            reports,
+            inlined,
+            counts,
+            (*self._bounds(grouping), *result.remarks),
+        )
         return Found(result.schedule, report)
 
     def _refined(self, problem: Problem, group: Costed, part: Part) -> tuple[Part, tuple[str, ...]]:

@@ -25,13 +25,13 @@ import numpy as np
 from ..dataclass import dataclass
 from ..parameters import Bytes, Count, Weight
 from .common import footprint
+from .common.equivalent_stages import Likeness
 from .common.facts import Facts
+from .common.group_cost import Joining
 from .common.inlining import inlining
-from .common.joining import Joining
-from .common.legal import legal
-from .common.likeness import Likeness
+from .common.legalize import legal
 from .common.locality import Overlaps
-from .common.shared import Shared
+from .common.shared_intervals import Shared
 from .common.tiles import Group, Style, scheduled
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
@@ -184,10 +184,14 @@ class _Search:
         style = Style(vectors, self.parameters.parallelism_threshold)
         result = legal(self.original, [scheduled(self.problem, g, style) for g in groups], self.inlined)
         report = Report(
-            Greedy.name, self.problem.machine.name, asdict(self.parameters),
-            tuple(self.report(g) for g in groups), self.inlined, {"merges evaluated": self.evaluations},
+            Greedy.name,
+            self.problem.machine.name,
+            asdict(self.parameters),
+            tuple(self.report(g) for g in groups),
+            self.inlined,
+            {"merges evaluated": self.evaluations},
             (*result.remarks, *self.remarks()),
-        )  # fmt: skip
+        )
         return Found(result.schedule, report)
 
     def remarks(self) -> Iterator[str]:

@@ -26,7 +26,7 @@ from ..machine.description import Cpu
 from ..parameters import Amount, Weight
 from ..schedule.directives import StageSchedule, on
 from .common.inlining import inlining
-from .common.legal import legal
+from .common.legalize import legal
 from .common.tiles import Group, Style, scheduled
 from .nest.capacity import Capacity
 from .nest.emulation import Prefetcher
@@ -312,9 +312,7 @@ class TemporalOptimizer:
         """The order of least distance between equal loops, among those for which the cost of step 1 holds."""
         inters = list(self._inter_orders(tile, innermost))
         intras = list(self._intra_orders(outermost))
-        return min(
-            ((a, b) for a in inters for b in intras), key=lambda order: order_cost(self.s.extents, tile, *order)
-        )
+        return min(((a, b) for a in inters for b in intras), key=lambda order: order_cost(self.s.extents, tile, *order))
 
     def _inter_orders(self, tile: dict[str, int], innermost: str) -> Iterator[tuple[str, ...]]:
         others = [n for n in self.s.extents if n != innermost]

@@ -21,15 +21,15 @@ from ..dataclass import dataclass
 from ..parameters import Count, Weight
 from ..schedule.schedule import Schedule
 from .common.budget import within
-from .common.legal import legal
+from .common.legalize import legal
 from .common.streaming import streams
 from .common.tiles import Group, scheduled
-from .fusion.aligned import Stages
+from .fusion.alignment import Stages
 from .fusion.crops import cropped
 from .fusion.dag import Group as Set
 from .fusion.dag import vertices
 from .fusion.expression_inlining import NONE
-from .fusion.overlapped import OverlappedTiles, Tile
+from .fusion.overlapped_tiles import OverlappedTiles, Tile
 from .report import GroupReport, Report
 from .strategy import Found, Problem, Strategy
 

@@ -33,11 +33,11 @@ from ..analysis.polyhedra import Statement, box_set, simplified
 from ..dataclass import dataclass
 from ..machine.description import Cpu
 from ..parameters import Amount, Count, Weight
-from .common.legal import legal
+from .common.legalize import legal
 from .common.tiles import Group, Style, scheduled
 from .report import GroupReport, Report
 from .shapes.copies import copies
-from .shapes.fused import Fused
+from .shapes.fused_space import Fused
 from .shapes.spaces import Program, Space, inlined_at_startup, spaces
 from .shapes.tile_time import Candidates, Limits, Load, best_tile, instructions, planes
 from .strategy import Found, Problem, Strategy

@@ -35,7 +35,7 @@ from ..cached import cached_property
 from ..dataclass import dataclass
 from ..parameters import Amount, Bytes, Count, Weight
 from .common.facts import Facts
-from .common.legal import legal
+from .common.legalize import legal
 from .report import Report
 from .sliding.overlap import WHOLE, Motion
 from .sliding.segment import INLINE, Level, Nest, Tiling, reported, through_inlined
@@ -202,15 +202,25 @@ class TilingAnalysis:
         cost, k, outermost = best
         inter = (outermost, *(d for d in self.tiles.long if d != outermost))
         terms = {
-            "loads": loads[k], "recomputation": recomputed[k], "C_total": cost,
-            "folded bytes": folded[k], "other bytes": unfolded[k],
-        }  # fmt: skip
+            "loads": loads[k],
+            "recomputation": recomputed[k],
+            "C_total": cost,
+            "folded bytes": folded[k],
+            "other bytes": unfolded[k],
+        }
         tile = {d: int(n.ravel()[i]) for i, (d, n) in zip(k, self.tiles.sizes.items(), strict=True)}
         return Tiling(
-            self.tiles.output.name, self.tiles.producers, cost, float(folded[k] + unfolded[k]),
-            tile, (*nest.intra, *self.tiles.short), inter, levels,
-            {name: float(value) for name, value in terms.items()}, self.tiles.constraints(outermost),
-        )  # fmt: skip
+            self.tiles.output.name,
+            self.tiles.producers,
+            cost,
+            float(folded[k] + unfolded[k]),
+            tile,
+            (*nest.intra, *self.tiles.short),
+            inter,
+            levels,
+            {name: float(value) for name, value in terms.items()},
+            self.tiles.constraints(outermost),
+        )
 
 
 class _Search:
@@ -235,10 +245,14 @@ class _Search:
         tilings = [t.among(final.graph.stage) for t in tilings if t.output in final.graph.stage]
         result = legal(self.original, [directives(final, t) for t in tilings], inlined)
         report = Report(
-            Reuse.name, self.problem.machine.name, {**asdict(self.parameters), "cache_size": self.csize},
-            tuple(map(reported, tilings)), inlined, self.counts(),
+            Reuse.name,
+            self.problem.machine.name,
+            {**asdict(self.parameters), "cache_size": self.csize},
+            tuple(map(reported, tilings)),
+            inlined,
+            self.counts(),
             (*self.remarks, *result.remarks),
-        )  # fmt: skip
+        )
         return Found(result.schedule, report)
 
     def counts(self) -> dict[str, int]:

@@ -1,8 +1,8 @@
 """What a strategy is: a frozen value of its parameters that turns a problem into a schedule and a report.
 
-    Problem   = a pipeline, the sizes to expect, a machine
-    Strategy  = find(Problem) -> Found; its fields are its parameters, all with defaults
-    Found     = the Schedule, as a person would write it, and the Report of why
+Problem   = a pipeline, the sizes to expect, a machine
+Strategy  = find(Problem) -> Found; its fields are its parameters, all with defaults
+Found     = the Schedule, as a person would write it, and the Report of why
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from math import prod
 from typing import ClassVar
 
 from ..analysis.channels import LEAST_AXES, MOST_CHANNELS
-from ..analysis.substituted import substituted, without_unread
+from ..analysis.inlining import substituted, without_unread
 from ..cached import cached_property
+from ..cost_model import Sizes
 from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr.nodes import Number
 from ..graph.nodes import Graph
 from ..machine.description import Cpu
 from ..parameters import check_fields
-from ..price import Sizes
-from ..schedule.alone import Alone
 from ..schedule.draft import Drafts
 from ..schedule.schedule import Schedule
+from ..schedule.stage_default import Alone
 from ..target.description import Target
 from .common.facts import Facts
 from .report import Report

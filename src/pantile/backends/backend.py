@@ -43,9 +43,12 @@ class Loaded(Protocol):
     """Code of one variant of a pipeline, in this process; it stays as long as this object."""
 
     def ready(
-        self, inputs: Sequence[AnyArray], outputs: Sequence[AnyArray], numbers: Sequence[DType],
+        self,
+        inputs: Sequence[AnyArray],
+        outputs: Sequence[AnyArray],
+        numbers: Sequence[DType],
         labels: Mapping[str, str],
-    ) -> Ready:  # fmt: skip
+    ) -> Ready:
         """For calls with such arrays, of which only layouts count, and params. `labels`: how messages name buffers."""
 
 

@@ -14,9 +14,9 @@ from ..expr.types import DType
 from ..ir.nodes import Program
 from ..lower.passes import Trace, outlined
 from ..runtime.arrays import NumpyArrays
-from ..runtime.entering import OTHERWISE
-from ..runtime.entering import entry as entry_of
-from ..runtime.entering import function as native_function
+from ..runtime.fast_call import OTHERWISE
+from ..runtime.fast_call import entry as entry_of
+from ..runtime.fast_call import function as native_function
 from ..runtime.kernel import Kernel, ObjectCode, Report, failure
 from ..runtime.packing import Packing
 from ..target import Target, host

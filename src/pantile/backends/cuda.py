@@ -16,8 +16,8 @@ from ..lower.passes import Trace, gpu_kernels
 from ..runtime.cuda.arrays import CudaArrays
 from ..runtime.cuda.code import CudaCode
 from ..runtime.cuda.device import current
+from ..runtime.cuda.execution import LoadedForCuda
 from ..runtime.cuda.order import written
-from ..runtime.cuda.running import LoadedForCuda
 from ..target import Target
 
 

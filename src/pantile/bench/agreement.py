@@ -27,9 +27,12 @@ BY_ANYTHING = 1e-4  # of the elements: those just at a step
 
 
 def disagreement(
-    got: Sequence[Array], expected: Sequence[Array], roundings: Sequence[pt.Rounding], tolerance: float | None = None,
+    got: Sequence[Array],
+    expected: Sequence[Array],
+    roundings: Sequence[pt.Rounding],
+    tolerance: float | None = None,
     off_by: int = 0,
-) -> str | None:  # fmt: skip
+) -> str | None:
     """How results differ from what is expected, or None.
 
     An app may allow more: floats may differ by `tolerance` times the largest magnitude in the array, integers by
@@ -46,9 +49,7 @@ def inner(pictures: Sequence[Array], margin: int) -> list[Array]:
     return [a[margin : a.shape[0] - margin, margin : a.shape[1] - margin] if margin else a for a in pictures]
 
 
-def _difference(
-    got: Array, expected: Array, rounding: pt.Rounding, tolerance: float | None, off_by: int
-) -> str | None:
+def _difference(got: Array, expected: Array, rounding: pt.Rounding, tolerance: float | None, off_by: int) -> str | None:
     if (got.shape, got.dtype) != (expected.shape, expected.dtype):
         return f"{got.dtype}{list(got.shape)} instead of {expected.dtype}{list(expected.shape)}"
     allowed = rounding.epsilon**DIGITS if tolerance is None else tolerance

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pantile as pt
 
-from .. import tuned
+from .. import tuning_results
 from ..apps import APPS, GROUPS, SCHEDULES, App
 from ..apps.named import app_in_file, is_in_file
 from . import ablation, heatmap, machine, plot, predictions, scheduling
@@ -72,29 +72,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sizes = dict.fromkeys(size for app in APPS.values() for size in app.sizes)
     what = parser.add_argument_group("what to measure")
     what.add_argument(
-        "apps", nargs="*", type=_app, metavar="APP|FILE.py:NAME",
+        "apps",
+        nargs="*",
+        type=_app,
+        metavar="APP|FILE.py:NAME",
         help=f"an app, a group of them ({', '.join(GROUPS)}), or a pipeline of yours; by default all apps of no group, "
         "with rivals all they have",
-    )  # fmt: skip
+    )
     what.add_argument(
-        "--shape", action="append", default=[], metavar="NAME=HxW",
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=HxW",
         help="of an input of a pipeline of yours, in NumPy's order; what estimates= or its Input says if left out",
-    )  # fmt: skip
+    )
     what.add_argument(
         "--param", action="append", default=[], metavar="NAME=VALUE", help="that a pipeline of yours takes"
     )
     what.add_argument(
-        "--schedule", type=_schedules, metavar="NAME,...",
+        "--schedule",
+        type=_schedules,
+        metavar="NAME,...",
         help=f"of ours: {', '.join(SCHEDULES)}; expert by default, with --scheduling all that do not tune",
-    )  # fmt: skip
+    )
     what.add_argument(
-        "--rivals", type=_rivals, default=(), metavar="NAME,...",
+        "--rivals",
+        type=_rivals,
+        default=(),
+        metavar="NAME,...",
         help=f"systems to compare with: {', '.join(ALL_RIVALS)}; NAME:SCHEDULE is one of its schedules",
-    )  # fmt: skip
+    )
     what.add_argument(
-        "--size", choices=sizes, metavar="NAME",
+        "--size",
+        choices=sizes,
+        metavar="NAME",
         help=f"{', '.join(sizes)}; paper by default, gpu on GPUs where there is one, small with --check",
-    )  # fmt: skip
+    )
     what.add_argument("--target", choices=TARGETS, default=CPU, help="what all run on; cpu by default")
     what.add_argument("--threads", type=_positive, metavar="N", help="of every contender; one per core by default")
 
@@ -108,9 +121,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--ablate", choices=["auto"], metavar="auto", help="time auto without each of its ingredients")
     how.add_argument("--repeat", type=_positive, metavar="N", help="rounds; by default two seconds per contender")
     how.add_argument(
-        "--rival-limit", type=_seconds, default=60.0, metavar="SECONDS",
+        "--rival-limit",
+        type=_seconds,
+        default=60.0,
+        metavar="SECONDS",
         help="leave out a rival that compiles, or runs at a stretch, for longer; 60 by default",
-    )  # fmt: skip
+    )
     how.add_argument("--scaling", action="store_true", help="also run on one thread, and show the speed-up")
     how.add_argument("--passes", action="store_true", help="show how long each pass of our compiler took")
     how.add_argument("--memory", action="store_true", help="measure the memory that our compiler takes")
@@ -140,7 +156,7 @@ def run(args: argparse.Namespace) -> int:
     settings = _settings(args, console)
     apps = _chosen(args.apps, settings, console)
     results: list[Result] = []
-    with _empty_cache(but=tuned.files() if "tuned" in args.schedule else ()):
+    with _empty_cache(but=tuning_results.files() if "tuned" in args.schedule else ()):
         console.note(f"starting LLVM and the threads took {start_seconds():.3f} s, which no compile time includes")
         console.note(_plan(apps, settings))
         try:

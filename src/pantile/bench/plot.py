@@ -109,10 +109,17 @@ def _bars(axes: Any, labels: Sequence[Label], speeds: Sequence[Sequence[float]])
         for x, v in places:
             above = v >= 1
             axes.annotate(
-                f"{v:.2f}", (x, v), (0, 2 if above else -2), textcoords="offset points", ha="center",
-                va="bottom" if above else "top", fontsize=7, fontweight="bold" if label.system == SYSTEM else "normal",
-                zorder=4, bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.3},
-            )  # fmt: skip
+                f"{v:.2f}",
+                (x, v),
+                (0, 2 if above else -2),
+                textcoords="offset points",
+                ha="center",
+                va="bottom" if above else "top",
+                fontsize=7,
+                fontweight="bold" if label.system == SYSTEM else "normal",
+                zorder=4,
+                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.3},
+            )
 
 
 def _limits(axes: Any, results: Sequence[Result], apps: Sequence[str], base: Baseline) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pantile as pt
 
-from ..price import arithmetic_seconds
+from ..cost_model import arithmetic_seconds
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,7 @@ class Bound:
         return "memory" if self.memory_ms >= self.arithmetic_ms else "arithmetic"
 
 
-def bound(
-    pipeline: pt.Pipeline, arguments: Mapping[str, object], machine: pt.machine.Cpu, threads: int
-) -> Bound:
+def bound(pipeline: pt.Pipeline, arguments: Mapping[str, object], machine: pt.machine.Cpu, threads: int) -> Bound:
     """Of a call of the pipeline on so many threads."""
     work = pipeline.work(**arguments)
     memory = work.bytes / machine.memory_bandwidth(threads)

@@ -17,7 +17,7 @@ from ..apps import App
 from ..apps.names import said
 from ..machine import Cpu
 from ..machine.quiet import NOTICEABLE, busy_cores
-from ..tuned import NotTuned
+from ..tuning_results import NotTuned
 from .agreement import disagreement, inner
 from .console import Console
 from .contender import ON_GPU, Array, Contender, Label, Unavailable

@@ -20,7 +20,7 @@ from typing import Any
 
 import pantile as pt
 
-from ..tuned import Winner
+from ..tuning_results import Winner
 from .agreement import disagreement
 from .contender import Array, seconds
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import tuned
+from .. import tuning_results
 from ..runtime import cache
 
 
@@ -12,7 +12,7 @@ def info() -> int:
     if found.directory is None:
         print("no directory to keep compiled code in; name one with PANTILE_CACHE_DIR")
     else:
-        kept = len(tuned.files())
+        kept = len(tuning_results.files())
         winners = f"; {kept} tuned schedule{'' if kept == 1 else 's'}" if kept else ""
         print(f"{found.directory}: {found.entries} entries, {found.bytes / 1e6:.1f} MB{winners}")
     return 0
@@ -20,7 +20,7 @@ def info() -> int:
 
 def clear() -> int:
     """Remove all of it."""
-    winners = tuned.files()
+    winners = tuning_results.files()
     for path in winners:
         path.unlink(missing_ok=True)
     more = f" and {len(winners)} tuned schedule{'' if len(winners) == 1 else 's'}" if winners else ""

@@ -97,7 +97,10 @@ def _add_demo(commands: _Commands) -> None:
     )
     demo.add_argument("--input", type=Path, metavar="PICTURE", help="the picture (needs Pillow); made up if left out")
     demo.add_argument(
-        "--output", type=Path, metavar="PICTURE", default=Path("pantile-demo.png"),
+        "--output",
+        type=Path,
+        metavar="PICTURE",
+        default=Path("pantile-demo.png"),
         help="what to write; by default %(default)s",
     )
     demo.add_argument("--amount", type=_amount, metavar="A", default=0.8, help="how strong, from 0 to 2; %(default)s")
@@ -121,18 +124,25 @@ float inputs from 0 to 1, uint8 and uint16 over their whole range, other integer
 passed on as it is. Floats are written as they are to .tif and .npy; to other files they go from 0 to 1, with as many
 bits as the input pictures have.
 """
-    run = commands.add_parser("run", help="run an app, or a pipeline of yours, on a picture", description=about,
-                              formatter_class=_Plain)  # fmt: skip
+    run = commands.add_parser(
+        "run", help="run an app, or a pipeline of yours, on a picture", description=about, formatter_class=_Plain
+    )
     run.add_argument("app", nargs="?", metavar="APP|FILE.py:NAME", help=_TARGET_HELP)
     run.add_argument(
-        "--input", action="append", default=[], metavar="[NAME=]FILE",
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
         help="a picture (needs Pillow, and tifffile for TIFF of more than 8 bits in colour) or an array in a .npy "
         "file; in the order of the inputs, or by their names. An input of four axes takes several",
-    )  # fmt: skip
+    )
     run.add_argument(
-        "--output", action="append", default=[], metavar="[NAME=]FILE",
+        "--output",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
         help="what to write, by default out.png; of several outputs each to out-NAME.png, or one --output for each",
-    )  # fmt: skip
+    )
     run.add_argument(
         "--param", action="append", default=[], metavar="NAME=VALUE", help="a param of the pipeline, as often as needed"
     )
@@ -156,9 +166,12 @@ def _add_show(commands: _Commands) -> None:
 def _add_call(parser: argparse.ArgumentParser) -> None:
     """What `show` and `explain` are told of a call."""
     parser.add_argument(
-        "--input", action="append", default=[], metavar="[NAME=]FILE",
+        "--input",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
         help="a picture or an array in a .npy file, as for pantile run: the call is one with these",
-    )  # fmt: skip
+    )
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=HxW", help=_SHAPE_HELP)
     parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a param of the pipeline")
     parser.add_argument("--schedule", default="expert", metavar="NAME", help=_SCHEDULE_HELP)
@@ -193,18 +206,24 @@ Ctrl-C ends it early and keeps the best so far.
   pantile tune blur                                      an app, at the size of its paper
   pantile tune filters.py:sharpen --shape img=1080x1920  a pipeline of yours, for pictures of this size
 """
-    tune = commands.add_parser("tune", help="measure schedules, and keep the fastest", description=about,
-                               formatter_class=_Plain)  # fmt: skip
+    tune = commands.add_parser(
+        "tune", help="measure schedules, and keep the fastest", description=about, formatter_class=_Plain
+    )
     tune.add_argument(
-        "targets", nargs="+", metavar="APP|FILE.py:NAME",
+        "targets",
+        nargs="+",
+        metavar="APP|FILE.py:NAME",
         help="an app, a group of them such as everyday, or a pipeline of yours: a Pipeline, a Func, or a function that "
         "returns one",
-    )  # fmt: skip
+    )
     tune.add_argument("--seconds", type=_seconds, default=20.0, metavar="S", help="for each, once auto has chosen; 20")
     tune.add_argument(
-        "--shape", action="append", default=[], metavar="NAME=HxW",
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=HxW",
         help=_SHAPE_HELP,
-    )  # fmt: skip
+    )
     tune.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a param of the pipeline")
     tune.add_argument("--size", default="paper", metavar="NAME", help="of an app; by default paper")
     tune.add_argument("--threads", type=_positive, metavar="N", help="how many to run on; one per core")
@@ -217,9 +236,13 @@ def _add_calibrate(commands: _Commands) -> None:
     GPU is measured instead: its clock, and the bandwidths of its global and shared memory."""
     calibrate = commands.add_parser("calibrate", help="measure this machine, for predicted times", description=about)
     calibrate.add_argument(
-        "--gpu", type=_number, nargs="?", const=0, metavar="NUMBER",
+        "--gpu",
+        type=_number,
+        nargs="?",
+        const=0,
+        metavar="NUMBER",
         help="measure a GPU, by its number in pantile devices; the first if left out",
-    )  # fmt: skip
+    )
     calibrate.set_defaults(run=_calibrate)
 
 

@@ -23,8 +23,9 @@ _RUNS = 20
 _BYTES = np.dtype(np.uint8)
 
 
-def demo(source: Path | None, target: Path, size: tuple[int, int], amount: float, threads: int | None,
-         compare: bool) -> int:  # fmt: skip
+def demo(
+    source: Path | None, target: Path, size: tuple[int, int], amount: float, threads: int | None, compare: bool
+) -> int:
     """Run the demo and tell about it."""
     check_place(target, [] if source is None else [source])
     type_in_file(target, _BYTES, 3, _BYTES)

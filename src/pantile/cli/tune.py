@@ -9,12 +9,12 @@ from typing import Any
 
 import pantile as pt
 
-from .. import tuned
+from .. import tuning_results
 from ..apps import App
 from ..apps.named import apps_named
 from ..bench.tuning import Tuning
+from ..cost_model.result import time
 from ..machine.quiet import NOTICEABLE, busy_cores
-from ..price.result import time
 from ..progress import doing, step
 
 INTERRUPTED = 130  # the exit status of what Ctrl-C has ended
@@ -35,7 +35,7 @@ class Request:
 
 def tune(request: Request) -> int:
     """Tune each; 0, or 130 after Ctrl-C."""
-    tuned.writable()  # better now than after all the work
+    tuning_results.writable()  # better now than after all the work
     if request.threads is not None:
         pt.set_num_threads(request.threads)
     for number, app in enumerate(app for text in request.targets for app in _named(text, request)):
@@ -60,9 +60,14 @@ def _tuned(app: App, arguments: dict[str, Any], seconds: float) -> bool:
     """Measure, keep and tell; whether it ended by itself."""
     pipeline = app.build()
     tuning = Tuning(
-        pipeline, arguments, seconds, pt.get_num_threads(), lambda what: _shown(tuning, what),
-        tolerance=app.tolerance, off_by=app.off_by,
-    )  # fmt: skip
+        pipeline,
+        arguments,
+        seconds,
+        pt.get_num_threads(),
+        lambda what: _shown(tuning, what),
+        tolerance=app.tolerance,
+        off_by=app.off_by,
+    )
     ended = True
     try:
         with doing(f"tuning {app.name}"):
@@ -73,7 +78,7 @@ def _tuned(app: App, arguments: dict[str, Any], seconds: float) -> bool:
     if winner is None:
         print(f"{app.name}: stopped before anything was measured; nothing is kept")
         return ended
-    place = tuned.write(pipeline.problem(**arguments), tuning.threads, winner)
+    place = tuning_results.write(pipeline.problem(**arguments), tuning.threads, winner)
     stopped = "" if ended else ", stopped; the best so far is kept"
     threads = f"{tuning.threads} thread{'' if tuning.threads == 1 else 's'}"
     tried = f"{winner.tried} schedule{'' if winner.tried == 1 else 's'}"

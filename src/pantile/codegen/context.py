@@ -11,14 +11,14 @@ from ..expr.nodes import Expr
 from ..expr.types import DType
 from ..ir.nodes import Block, Kernel
 from ..target import Target
+from .alignment import Places
 from .closure import Closure
-from .exchanges import Exchanges
 from .function import Function
 from .indices import index_type
 from .lanes import Neighbours
-from .places import Places
-from .rows import Rows
-from .strided import Groups
+from .min_max_pairs import Exchanges
+from .opaque_rows import Rows
+from .strided_loads import Groups
 from .types import scalar_type
 
 

@@ -16,6 +16,7 @@ from ..ir.nodes import Alloc, Kernel, Prefetch, Program
 from ..ir.visit import walk_program
 from ..target import Target
 from .alias import alias_metadata
+from .alignment import Places, places_of
 from .blocks import SHARED_MEMORY, begin_block
 from .checks import REPORT, REPORTING, bind_argument_limits
 from .context import Context, Module
@@ -23,11 +24,10 @@ from .entry import Entry, entries
 from .expressions import write_expression
 from .function import Function
 from .indices import narrowed
-from .least import least_of_arguments, least_of_kernels
 from .memory import buffer_pointer
 from .names import symbol
+from .nonnegative import least_of_arguments, least_of_kernels
 from .parallel import THREADS, begin_kernel
-from .places import Places, places_of
 from .rounding import bfloat_from_bits
 from .statements import write_run
 

@@ -16,7 +16,7 @@ from .context import Context
 from .lanes import apart, is_multiplied_by
 from .mantissa import round_to_small, rounded_operand
 from .memory import load_lane, write_load
-from .nesting import hidden
+from .opaque_bounds import hidden
 from .types import constant, scalar_type, value_type
 from .vectors import shuffle, spread, widened
 from .warps import write_from_lane

@@ -213,4 +213,3 @@ class Function:
             for k in self._long_loops:
                 self.lines[k] = self.lines[k].replace(_UNROLLED_IF_SHORT, _NEVER_UNROLLED)
         return "\n".join([f"{self.head} {{", "entry:", *self.entry, *self.lines, *self._ways_out, "}", ""])
-

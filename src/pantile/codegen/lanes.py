@@ -12,7 +12,7 @@ from ..expr.types import FLOAT32, DType
 from ..expr.visit import key
 from ..ir.nodes import Stmt
 from .function import Function
-from .strided import certain, split_offset
+from .strided_loads import certain, split_offset
 
 _REGISTER_BITS = 128
 _Family = tuple[object, ...]

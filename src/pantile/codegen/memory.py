@@ -23,9 +23,9 @@ from ..target.gpu import LONGEST_ACCESS, copies_asynchronously
 from .checks import check_access
 from .context import Context
 from .gathers import places
-from .nesting import hidden
+from .opaque_bounds import hidden
 from .rounding import bfloat_bits, bfloat_from_bits
-from .strided import STRIDES, Affine, affine, split_offset
+from .strided_loads import STRIDES, Affine, affine, split_offset
 from .types import integer, integer_type, mangled, memory_type, value_type
 from .vectors import column, gather, gather_pairs, pick, pick_bytes, pick_integer, reverse, shuffle, spread
 
@@ -335,8 +335,11 @@ def _copy(ctx: Context, s: Store, e: Load) -> bool:
     t, lanes = e.dtype, e.lanes
     ends = ((s.buffer, s.indices[0]), (e.buffer, e.indices[0]))
     found = [affine(i) if lanes > 1 else None for _, i in ends]
-    dense = [(_start(ctx, b, a.rest), a.offset) for (b, _), a in zip(ends, found, strict=True)
-             if a is not None and a.constant_stride == 1]  # fmt: skip
+    dense = [
+        (_start(ctx, b, a.rest), a.offset)
+        for (b, _), a in zip(ends, found, strict=True)
+        if a is not None and a.constant_stride == 1
+    ]
     run = lanes if len(dense) == len(ends) else 1  # elements side by side
     each = [_lane_addresses(ctx, b, i, lanes, a) for (b, i), a in zip(ends, found, strict=True)] if run == 1 else []
     places = [tuple(dense)] if run > 1 else list(zip(*each, strict=True))
@@ -480,9 +483,7 @@ def _new_scalar_address(ctx: Context, buffer: str | None, index: Expr) -> _Place
     return _start(ctx, buffer, rest), offset
 
 
-def _lane_addresses(
-    ctx: Context, buffer: str | None, index: Expr, lanes: int, known: Affine | None
-) -> list[_Place]:
+def _lane_addresses(ctx: Context, buffer: str | None, index: Expr, lanes: int, known: Affine | None) -> list[_Place]:
     if lanes == 1:
         return [_scalar_address(ctx, buffer, index)]
     if known is None:

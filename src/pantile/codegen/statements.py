@@ -17,15 +17,15 @@ from ..target.kinds import Kind, Memory
 from .blocks import int_of, shared_memory, write_barrier, write_commit, write_thread_loop, write_wait
 from .checks import bind_alloc_limits
 from .context import Context
-from .exchanges import Exchanges
 from .function import SHORT
 from .lanes import Neighbours
 from .memory import buffer_pointer, write_prefetch, write_store
+from .min_max_pairs import Exchanges
 from .names import readable
-from .nesting import bind_cut, hidden
+from .opaque_bounds import bind_cut, hidden
+from .opaque_rows import Row, Rows, begun
 from .parallel import SCRATCH, write_launch
-from .rows import Row, Rows, begun
-from .strided import Groups
+from .strided_loads import Groups
 from .types import memory_type
 
 OUT_OF_MEMORY = -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..later import imported_later
+from ..lazy_imports import imported_later
 from .explanation import Explanation, Timing
 
 if TYPE_CHECKING:

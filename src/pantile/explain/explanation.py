@@ -8,11 +8,11 @@ from typing import Any
 from ..algebra import Rewritten
 from ..autoschedule import Report
 from ..calls import Timed
+from ..cost_model import Limits, Price
 from ..dataclass import dataclass
 from ..expr.nodes import Number
-from ..price import Limits, Price
-from ..runtime.launched import Launched
-from ..scheduled import Scheduled
+from ..runtime.launch_report import Launched
+from ..scheduled_pipeline import Scheduled
 
 
 @dataclass(frozen=True)

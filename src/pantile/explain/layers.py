@@ -1,9 +1,9 @@
 """Where the nodes of a graph are drawn: in layers, producers above consumers, with few crossings.
 
-    1. A node is one layer below the lowest of those that it reads (what nothing reads from is just above its readers).
-    2. An edge over several layers gets a bend in each, which takes part like a node.
-    3. In each layer nodes are ordered by the mean place of their neighbours, some times up and down.
-    4. Then they move towards their neighbours, as far as there is room.
+1. A node is one layer below the lowest of those that it reads (what nothing reads from is just above its readers).
+2. An edge over several layers gets a bend in each, which takes part like a node.
+3. In each layer nodes are ordered by the mean place of their neighbours, some times up and down.
+4. Then they move towards their neighbours, as far as there is room.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ from typing import Any
 
 from ..analysis.interval import Interval
 from ..analysis.regions import required
+from ..cost_model import Causes, StagePrice
+from ..cost_model.result import named, time
 from ..errors import UserError, shown
-from ..price import Causes, StagePrice
-from ..price.result import named, time
-from ..runtime.launched import Launched
+from ..runtime.launch_report import Launched
 from ..schedule.groups import Group, groups
 from .diagram import Look, diagram
 from .differences import differences
@@ -35,9 +35,11 @@ def as_page(e: Explanation, loops: str) -> str:
     parts += [*_pictures(e, found, hues), *_losers(e), _loops(e, loops, hues), *_words(e)]
     title = f"{e.name} explained"
     head = tag(
-        "head", Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width">'),
-        tag("title", title), tag("style", Markup(STYLE)),
-    )  # fmt: skip
+        "head",
+        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width">'),
+        tag("title", title),
+        tag("style", Markup(STYLE)),
+    )
     return f"<!doctype html>\n{tag('html', head, tag('body', tag('main', *parts)), lang='en')}\n"
 
 

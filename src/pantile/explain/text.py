@@ -7,7 +7,7 @@ from typing import Any
 
 from ..autoschedule import Alternative
 from ..calls import Timed
-from ..price.result import levels, named, time
+from ..cost_model.result import levels, named, time
 from ..schedule.schedule import Schedule
 from .differences import differences
 from .explanation import Explanation, Timing

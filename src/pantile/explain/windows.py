@@ -40,9 +40,12 @@ class Tiles:
 
 
 def tiles(
-    graph: Graph, group: Group, boxes: Mapping[str, Sequence[Interval]], scalars: Mapping[str, Number],
+    graph: Graph,
+    group: Group,
+    boxes: Mapping[str, Sequence[Interval]],
+    scalars: Mapping[str, Number],
     inlined: Collection[str],
-) -> Tiles | None:  # fmt: skip
+) -> Tiles | None:
     """Of a group whose root is an image; `boxes` is what a call needs of everything."""
     stage = graph.stage.get(group.root)
     if stage is None or group.root not in boxes or stage.ndim < 2:
@@ -138,10 +141,17 @@ def _zoomed(t: Tiles, hues: Mapping[str, int | None], root: str) -> Markup:
         size = [_drawn(n, t.tile[k], full[k], steps[k]) for k, n in enumerate((w.rows, w.columns))]
         hue = hues.get(w.name)
         drawn.append(
-            tag("rect", tag("title", f"{w.name}: {w.rows} × {w.columns}"), x=(width - size[1]) / 2,
-                y=(height - size[0]) / 2, width=size[1], height=size[0], style=None if hue is None else f"--h:{hue}",
-                class_="tile" if w.name == root else "window" if hue is not None else "window input")
-        )  # fmt: skip
+            tag(
+                "rect",
+                tag("title", f"{w.name}: {w.rows} × {w.columns}"),
+                x=(width - size[1]) / 2,
+                y=(height - size[0]) / 2,
+                width=size[1],
+                height=size[0],
+                style=None if hue is None else f"--h:{hue}",
+                class_="tile" if w.name == root else "window" if hue is not None else "window input",
+            )
+        )
     words = [f"{w.name} {w.rows} × {w.columns}" for w in shown]
     texts = [tag("text", word, x=width + 14, y=14 + 17 * k) for k, word in enumerate(words)]
     wide, tall = width + 22 + _CHARACTER * max(map(len, words)), max(height, 17.0 * len(words) + 6)

@@ -269,7 +269,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "le": lambda x, y: x <= y,
     "gt": lambda x, y: x > y,
     "ge": lambda x, y: x >= y,
-}  # fmt: skip
+}
 
 _FOLD: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda x, y: x + y,

@@ -17,7 +17,7 @@ from typing import Generic, ParamSpec, TypeVar
 
 from ..errors import here, on_behalf_of
 from ..forks import Lock, is_in_llvm
-from .meanwhile import Meanwhile
+from .interpreter_settings import Meanwhile
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gc
 
-from .meanwhile import Meanwhile
+from .interpreter_settings import Meanwhile
 
 _YOUNG = 5_000_000  # objects made before any is looked at: a chain of some thousand stages
 _Thresholds = tuple[int, int, int]

@@ -199,9 +199,10 @@ class Facts:
     """Known bounds of variables, as integers: name -> (low, high), either may be None; and their classes modulo n."""
 
     def __init__(
-        self, bounds: Mapping[str, tuple[int | None, int | None]] | None = None,
+        self,
+        bounds: Mapping[str, tuple[int | None, int | None]] | None = None,
         classes: Mapping[str, Class] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.bounds = dict(bounds or {})
         self.classes = dict(classes or {})
         self.simplified: dict[int, _Simplified] = {}
@@ -470,9 +471,7 @@ class Simplifier:
         if first_larger or self.facts.ge(b, a):
             return b if first_larger == (e.op == "min") else a
         for inner, other in ((a, b), (b, a)):  # max(a, min(a, c)) == a, and min(a, min(a, c)) == min(a, c)
-            if isinstance(inner, Op) and inner.op in ("min", "max") and any(
-                key(x) == key(other) for x in inner.args
-            ):
+            if isinstance(inner, Op) and inner.op in ("min", "max") and any(key(x) == key(other) for x in inner.args):
                 return inner if inner.op == e.op else other
         return e
 

@@ -399,8 +399,23 @@ FIXED_POINT = {
 SELECT = {"select": 3}  # condition, then, otherwise
 HINT = {"within": 3}  # the first argument, promised to lie in [second, third]
 OPS: dict[str, int] = {**ARITHMETIC, **FLOATING, **BITWISE, **COMPARISON, **FIXED_POINT, **SELECT, **HINT}
-COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor", "eq", "ne", "halving_add",
-                         "rounding_halving_add", "saturating_add", "absd"})  # fmt: skip
+COMMUTATIVE = frozenset(
+    {
+        "add",
+        "mul",
+        "min",
+        "max",
+        "and",
+        "or",
+        "xor",
+        "eq",
+        "ne",
+        "halving_add",
+        "rounding_halving_add",
+        "saturating_add",
+        "absd",
+    }
+)
 
 
 def result_type(op: str, args: tuple[Expr, ...]) -> DType:

@@ -124,9 +124,11 @@ _INSTEAD = {
     "log10": "write pt.log(e) / math.log(10)",
     "exp2": "write pt.pow(2.0, e)",
     "matmul": "write pt.sum(a[y, r[0]] * b[r[0], x], over=r)",
-    **{name: f"write pt.{name.removeprefix('a') if name[1:] in ('min', 'max') else name}(e, over=r)"
-       for name in _REDUCTIONS},
-}  # fmt: skip
+    **{
+        name: f"write pt.{name.removeprefix('a') if name[1:] in ('min', 'max') else name}(e, over=r)"
+        for name in _REDUCTIONS
+    },
+}
 
 
 def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Expr:

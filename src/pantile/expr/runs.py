@@ -1,6 +1,6 @@
 """Runs: neighbours at places that data decides, which each lane of a vector loads at once.
 
-    t[i], t[i + 1], t[i + 2] of 32 bits     ->     a run of two elements, and one element
+t[i], t[i + 1], t[i + 2] of 32 bits     ->     a run of two elements, and one element
 """
 
 from __future__ import annotations

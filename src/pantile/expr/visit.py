@@ -191,9 +191,11 @@ def rebuild_op(name: str, args: tuple[Expr, ...]) -> Expr:
 
 
 def transform(
-    e: Expr, change: Callable[[Expr], Expr | None], memo: dict[int, Expr] | None = None,
+    e: Expr,
+    change: Callable[[Expr], Expr | None],
+    memo: dict[int, Expr] | None = None,
     concerns: Callable[[Expr], object] | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Rewrite bottom-up: operands first, then `change` on the rebuilt node (None keeps it). Where that is one of its
     operands, as a select between equal ones is, it has been changed already.
 

@@ -58,7 +58,7 @@ def _is_word(word: str) -> bool:
 
 def derived(name: str, kind: str) -> str:
     """The name of what Pantile makes for the sake of something called `name`: img_edge, f_sum."""
-    return f"{name[:LONGEST - len(kind) - 1]}_{kind}"
+    return f"{name[: LONGEST - len(kind) - 1]}_{kind}"
 
 
 class Names:

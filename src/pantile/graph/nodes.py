@@ -23,7 +23,7 @@ from ..expr.magnitude import MAY_OVERFLOW, Magnitudes
 from ..expr.nodes import Expr, Load, Op, const, coordinate
 from ..expr.types import INDEX, DType
 from ..expr.visit import loaded, walk, walk_loads
-from .pickled import Row, pickled, unpickled
+from .pickling import Row, pickled, unpickled
 
 
 @dataclass(frozen=True, eq=False)

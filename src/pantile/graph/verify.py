@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from .. import verifying
+from .. import verification
 from ..errors import InternalError
 from ..expr.nodes import Bits, Cast, Const, Expr, Load, Op, Var
 from ..expr.types import BOOL, INDEX, DType
@@ -25,7 +25,7 @@ def verify(graph: Graph, after: str = "", error: Callable[[str], Exception] = In
 
 def verified(graph: Graph, after: str) -> Graph:
     """The graph, verified where that is asked for."""
-    if verifying.is_asked():
+    if verification.is_asked():
         verify(graph, after)
     return graph
 

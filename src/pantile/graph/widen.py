@@ -65,9 +65,11 @@ class Widened:
         pending: list[_Part] = [(root, wide)]
         while pending:
             e, in_index = pending[-1]
-            missing = [] if (id(e), in_index) in self._made else [
-                (c, w) for c, w in self._parts(e, in_index) if (id(c), w) not in self._made
-            ]  # fmt: skip
+            missing = (
+                []
+                if (id(e), in_index) in self._made
+                else [(c, w) for c, w in self._parts(e, in_index) if (id(c), w) not in self._made]
+            )
             if missing:
                 pending += missing
                 continue

@@ -1,7 +1,7 @@
 """Atomic stores: what a place is combined with.
 
-    f[i] = f[i] + a + b, atomic    ->    "add", a + b
-    f[i] = 0, atomic, which was f[i] & 0    ->    "xchg", 0
+f[i] = f[i] + a + b, atomic    ->    "add", a + b
+f[i] = 0, atomic, which was f[i] & 0    ->    "xchg", 0
 """
 
 from __future__ import annotations

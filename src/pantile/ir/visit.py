@@ -75,7 +75,7 @@ _SHAPES: dict[type[Stmt], _Shape] = {
     Prefetch: _Shape(lambda s: s.indices, lambda s: (), lambda s, e, b: Prefetch(s.buffer, e)),
     **dict.fromkeys((Barrier, Commit, Wait), _Shape(lambda s: (), lambda s: (), lambda s, e, b: s)),
     Launch: _Shape(lambda s: (*s.scalars, s.extent, *_present(s.scratch)), lambda s: (), _make_launch),
-}  # fmt: skip
+}
 
 
 def expressions(s: Stmt) -> tuple[Expr, ...]:

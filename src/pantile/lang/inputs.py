@@ -107,7 +107,5 @@ def _known(name: str, ndim: Any, shape: Any) -> tuple[int | None, ...]:
                 "it is known at the call only"
             )
     if ndim is not None and ndim != len(extents):
-        raise UserError(
-            f"Input {name!r} has ndim={shown(ndim)}, but a shape of {len(extents)} extents; leave ndim out"
-        )
+        raise UserError(f"Input {name!r} has ndim={shown(ndim)}, but a shape of {len(extents)} extents; leave ndim out")
     return extents

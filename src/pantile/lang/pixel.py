@@ -1,6 +1,6 @@
 """`pixel`: all channels of a point at once.
 
-    out[y, x] = pt.pixel(r, g, b)     is     out[y, x, c] = pt.case((c == 0, r), (c == 1, g), otherwise=b)
+out[y, x] = pt.pixel(r, g, b)     is     out[y, x, c] = pt.case((c == 0, r), (c == 1, g), otherwise=b)
 """
 
 from __future__ import annotations

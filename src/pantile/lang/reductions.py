@@ -23,9 +23,12 @@ from .rdom import RDom
 
 __all__ = ["all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "sum"]
 
-_ELEMENTWISE = {"min": "for the smaller of two values use pt.minimum(a, b)",
-                "max": "for the larger of two values use pt.maximum(a, b)",
-                "any": "to combine conditions use |", "all": "to combine conditions use &"}  # fmt: skip
+_ELEMENTWISE = {
+    "min": "for the smaller of two values use pt.minimum(a, b)",
+    "max": "for the larger of two values use pt.maximum(a, b)",
+    "any": "to combine conditions use |",
+    "all": "to combine conditions use &",
+}
 
 _FEW = 1024  # points: windows, whose means are summed in float32
 _MOST_POINTS = 1 << 40  # of a mean over extents that the call decides; as many take hours

@@ -51,9 +51,13 @@ class Translator:
     """Turns `funcs` (producers first) into `stages`."""
 
     def __init__(
-        self, names: Names, buffers: dict[int, tuple[str, ...]], params: Iterable[str], extents: Iterable[str],
+        self,
+        names: Names,
+        buffers: dict[int, tuple[str, ...]],
+        params: Iterable[str],
+        extents: Iterable[str],
         funcs: Iterable[Func],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.stages: list[Stage] = []
         self._names = names
         self._buffers = buffers  # id of an Input or Func -> its buffers' names
@@ -64,8 +68,13 @@ class Translator:
         self._memo: dict[int, Expr] = {}  # of expressions that the Funcs keep alive
         self._site: _Site | None = None
         self._rules: dict[type, Callable[..., Expr]] = {
-            Read: self._load, Reduce: self._load_helper, RVar: self._rvar, Param: _plain, Extent: _plain, Var: _plain,
-        }  # fmt: skip
+            Read: self._load,
+            Reduce: self._load_helper,
+            RVar: self._rvar,
+            Param: _plain,
+            Extent: _plain,
+            Var: _plain,
+        }
 
     def extent(self, e: Expr) -> Expr:
         """An extent of the language as one of the graph."""
@@ -197,7 +206,8 @@ def _whole_reduction(equation: Equation) -> Reduce | None:
     first = reduces[0]
     yields = len(result_types(first.kind, first.value.dtype, len(first.domain)))
     matching = [
-        e for k, e in enumerate(reduces)
+        e
+        for k, e in enumerate(reduces)
         if e.kind == first.kind and e.value is first.value and e.domain is first.domain and e.which == k
-    ]  # fmt: skip
+    ]
     return first if len(matching) == len(bare) == yields else None

@@ -28,9 +28,9 @@ from ..expr.visit import walk as walk_expr
 from ..ir import visit as ir
 from ..ir.nodes import Block, BufferArg, For, Realize, Stmt, Store
 from ..target.kinds import Kind, Memory
-from .folded import Folded, FoldedRows
+from .clamped_rows import Clamped, Columns, Shifted
 from .names import of_buffer, of_loop
-from .shifted import Clamped, Columns, Shifted
+from .periodic_rows import Folded, FoldedRows
 
 _LEAST = 32  # lanes, of all vectors together
 _LANE, _STEP, _ELEMENT = 4, 4, 3  # instructions: to load a lane, of an iteration that fills rows, of an element there
@@ -65,8 +65,11 @@ class _Collector:
 
     def stores(self, run: list[Store]) -> Stmt:
         """Stores that follow each other."""
-        found = {of_buffer(run[0].buffer, "lanes", next(self.numbers)): rows for rows in _rows(run, self.columns)
-                 if rows.are_less_work()}  # fmt: skip
+        found = {
+            of_buffer(run[0].buffer, "lanes", next(self.numbers)): rows
+            for rows in _rows(run, self.columns)
+            if rows.are_less_work()
+        }
         result = _reading(found, ir.block(*run)) if found else ir.block(*run)
         for name, rows in found.items():
             result = rows.around(name, result)
@@ -154,11 +157,18 @@ class _Rows:
         rows = self._by_vector(name)
         begin = const(0, INDEX) if rows is None else rows.begin
         return {
-            key(lanes.load): Load(self.dtype, self.lanes, name, (
-                const(k, INDEX), ramp(begin + (lanes.offset - self.first), 1, self.lanes),
-            ))
-            for k, row in enumerate(self.rows) for lanes in row
-        }  # fmt: skip
+            key(lanes.load): Load(
+                self.dtype,
+                self.lanes,
+                name,
+                (
+                    const(k, INDEX),
+                    ramp(begin + (lanes.offset - self.first), 1, self.lanes),
+                ),
+            )
+            for k, row in enumerate(self.rows)
+            for lanes in row
+        }
 
 
 def _reading(found: Mapping[str, _Rows], s: Stmt) -> Stmt:
@@ -175,9 +185,7 @@ def _reading(found: Mapping[str, _Rows], s: Stmt) -> Stmt:
 def _rows(run: list[Store], columns: Columns) -> list[_Rows]:
     """The rows that serve the clamped loads of some stores."""
     written = {s.buffer for s in run}
-    clamped = [
-        e for e in walk_loads(*(s.value for s in run)) if e.lanes > 1 and _is_clamped(e)
-    ]
+    clamped = [e for e in walk_loads(*(s.value for s in run)) if e.lanes > 1 and _is_clamped(e)]
     if sum(e.lanes for e in clamped) < _LEAST:
         return []
     rows: dict[tuple[object, ...], list[_Lanes]] = {}

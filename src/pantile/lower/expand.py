@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..analysis.substituted import closed_form
+from ..analysis.inlining import closed_form
 from ..graph.nodes import Graph, Stage
 from ..schedule.plan import Plan
 

@@ -25,7 +25,7 @@ from ..ir.nodes import Alloc, BufferArg, For, Let, Prefetch, Realize, Stmt, Stor
 from ..schedule.plan import Plan
 from ..target.gpu import MOST_SHARED
 from ..target.kinds import Kind, Memory
-from .bounded import most
+from .extent_bounds import most
 from .footprint import step
 from .names import made_for, of_buffer
 from .refuse import no_constant_size, too_large_for_a_block, too_large_for_the_stack

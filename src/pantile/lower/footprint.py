@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from ..analysis.interval import Interval, Later, Scope, interval, refine, type_range
-from ..analysis.touched import Box, hull, touched
+from ..analysis.load_boxes import Box, hull, touched
 from ..expr.linear import simplify
 from ..expr.nodes import COMPARISON, Expr, Op
 from ..expr.types import INDEX
@@ -91,9 +91,11 @@ def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: 
         around |= _bound(let, around, reach)
     for inside, inner in _leading_to(s, around, reach, reads):
         reading = [
-            part for e in expressions(inside) if not loaded(e).isdisjoint(buffers)
+            part
+            for e in expressions(inside)
+            if not loaded(e).isdisjoint(buffers)
             for part in reach.contents.loads(e, buffers)
-        ]  # fmt: skip
+        ]
         boxes = touched(reading, inner, buffers) if reading else {}
         for box in (boxes[b] for b in buffers if b in boxes):
             found = tuple([side.found() for side in box]) if found is None else hull(found, box)
@@ -101,9 +103,7 @@ def read_by(s: Stmt, buffers: tuple[str, ...], scope: Scope, reach: Reach, own: 
     return found
 
 
-def _leading_to(
-    s: Stmt, scope: Scope, reach: Reach, wanted: Callable[[Stmt], bool]
-) -> Iterator[tuple[Stmt, Scope]]:
+def _leading_to(s: Stmt, scope: Scope, reach: Reach, wanted: Callable[[Stmt], bool]) -> Iterator[tuple[Stmt, Scope]]:
     """The wanted statements, outer ones first, each with the scope it is in; inside others they are not looked for.
 
     Loops and lets one inside the other extend one scope, as long as a pipeline may be: names are unique. Scopes are

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..analysis.substituted import substituted
+from ..analysis.inlining import substituted
 from ..graph.nodes import Graph
 from ..schedule.plan import Plan
 

@@ -151,10 +151,12 @@ def _whole(stores: Sequence[Store]) -> Stmt:
     values = tuple(s.value for s in stores)
     found = rows(values, lambda nodes, part: leaf(nodes, part, first)) or [_interleaved(values)]
     starts = [index.base + k * first.value.lanes for k in range(len(found))]
-    return ir.block(*[
-        Store(first.buffer, (ramp(start, 1, value.lanes),), value, None, first.manner)
-        for start, value in zip(starts, found, strict=True)
-    ])  # fmt: skip
+    return ir.block(
+        *[
+            Store(first.buffer, (ramp(start, 1, value.lanes),), value, None, first.manner)
+            for start, value in zip(starts, found, strict=True)
+        ]
+    )
 
 
 def _interleaved(values: Channels) -> Expr:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..analysis.narrowed import narrowed_values
+from ..analysis.narrowing import narrowed_values
 from ..graph.nodes import Definition, Graph, Stage
 
 

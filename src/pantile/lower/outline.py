@@ -32,7 +32,7 @@ from ..ir.overlap import overlaps
 from ..ir.visit import children, expressions, rebuild, walk
 from ..target.gpu import LONGEST_ACCESS
 from ..target.kinds import Kind
-from .alike import Constant, Family, Reading, Spot, is_added, read, starts_at_zero
+from .kernel_merging import Constant, Family, Reading, Spot, is_added, read, starts_at_zero
 from .names import of_loop
 
 _KERNELS = (Kind.PARALLEL, Kind.BLOCK)

@@ -26,10 +26,10 @@ from ..expr.visit import children, depends, key, loaded, names, same, walk
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Let, Stmt, Store
 from ..target.kinds import ITERATED, Kind
+from .conditions import Decided, is_comparison, limit
 from .footprint import step
 from .last_block import last_block
 from .names import of_loop
-from .settle import Decided, is_comparison, limit
 from .size import Room, copies, size
 from .unswitch import branch
 
@@ -40,9 +40,12 @@ _MOST_OF_ALL = 32_000  # added to a program, or as much as it has itself
 
 
 def partition(
-    body: Stmt, facts: Facts, modes: Mapping[str, str], ordered: Collection[str],
+    body: Stmt,
+    facts: Facts,
+    modes: Mapping[str, str],
+    ordered: Collection[str],
     refused: Callable[[str], None] = lambda _: None,
-) -> Stmt:  # fmt: skip
+) -> Stmt:
     """Partition the innermost serial loops, and those that alone clamp lanes, which would be gathered one by one
     (`modes`: loop variable -> auto, never or always), while there is room.
 
@@ -54,9 +57,13 @@ def partition(
 
 class _Partitioner:
     def __init__(
-        self, facts: Facts, modes: Mapping[str, str], ordered: Collection[str], room: Room,
+        self,
+        facts: Facts,
+        modes: Mapping[str, str],
+        ordered: Collection[str],
+        room: Room,
         refused: Callable[[str], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.facts = facts
         self.modes = modes
         self.ordered = ordered
@@ -166,8 +173,10 @@ def _clamps_lanes(loop: For) -> bool:
         def moved_by(e: Expr) -> frozenset[str]:
             return frozenset[str]().union(*(moves[n] for n in names(e) if n in moves))
 
-        if any(isinstance(e, Op) and e.op in ("min", "max") and e.dtype == INDEX and moved_by(e) == {"loop", "lane"}
-               for e in walk(*ir.expressions(s))):  # fmt: skip
+        if any(
+            isinstance(e, Op) and e.op in ("min", "max") and e.dtype == INDEX and moved_by(e) == {"loop", "lane"}
+            for e in walk(*ir.expressions(s))
+        ):
             return True
         if isinstance(s, Let):
             moves = {**moves, s.name: moved_by(s.value)}

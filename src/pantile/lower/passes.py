@@ -19,7 +19,7 @@ from dataclasses import field, replace
 from enum import Enum
 from typing import NamedTuple, ParamSpec, TypeVar
 
-from .. import progress, verifying
+from .. import progress, verification
 from ..dataclass import dataclass
 from ..expr.linear import Facts
 from ..expr.types import INT32
@@ -29,29 +29,29 @@ from ..ir.nodes import BufferArg, Program, ScalarArg, Stmt, Strides
 from ..ir.verify import Property, Verifier, verify
 from ..schedule.plan import Plan
 from . import gpu
-from .associate import associate
 from .carry import carry
 from .collect import collect
 from .convert import convert
 from .expand import expand
-from .fit import fit
+from .fit_splits import fit_splits
 from .flatten import flatten
-from .fold import fold_storage
+from .fold_storage import fold_storage
 from .inline import inline
 from .interleave import interleave
 from .names import loop_name, made_for
 from .narrow import narrow
+from .narrow_indices import narrow_indices
 from .nest import LoopNest, build_nest
 from .outline import outline
 from .partition import partition
 from .pixels import pixels
-from .places import share_places
 from .promote import promote
+from .reassociate import reassociate
 from .refuse import not_of_lanes, not_of_one_thread
-from .share import share_memory
+from .share_indices import share_indices
+from .share_memory import share_memory
 from .simplify import clean_program, simplify_program
 from .split_storage import split_storage
-from .tighten import tighten
 from .trim import trim
 from .unroll import unroll
 from .unswitch import unswitch
@@ -85,7 +85,7 @@ class Trace:
     """What the runner notes: seconds per pass, and what there was no room for. `check`: each pass is held to what it
     guarantees."""
 
-    check: bool = field(default_factory=verifying.is_asked)
+    check: bool = field(default_factory=verification.is_asked)
     seconds: dict[str, float] = field(default_factory=dict)
     refused: set[Refused] = field(default_factory=set)
 
@@ -132,10 +132,10 @@ class Built:
     def facts(self) -> Facts:
         return self.asked.facts
 
-    def starts(self) -> gpu.Starts:
+    def starts(self) -> gpu.passes.Starts:
         """What is known of where blocks of GPUs begin."""
         slots = {b for s in self.graph.stages if self.plan.stages[s.name].ahead for b in s.buffers}
-        return gpu.Starts({b.name: b for b in self.asked.buffers}, dict(self.asked.multiples), slots)
+        return gpu.passes.Starts({b.name: b for b in self.asked.buffers}, dict(self.asked.multiples), slots)
 
 
 @dataclass(frozen=True)
@@ -154,22 +154,22 @@ GRAPH_PASSES = (
     GraphPass("inline", lambda graph, plan, _: (inline(graph, plan), plan)),
     GraphPass("expand", lambda graph, plan, _: expand(graph, plan)),
     GraphPass("convert", lambda graph, plan, _: (convert(graph), plan)),
-    GraphPass("places", lambda graph, plan, _: (share_places(graph), plan)),
+    GraphPass("share_indices", lambda graph, plan, _: (share_indices(graph), plan)),
     GraphPass("narrow", lambda graph, plan, _: (narrow(graph), plan)),
-    GraphPass("fit", lambda graph, plan, asked: (graph, fit(graph, plan, asked.facts))),
+    GraphPass("fit_splits", lambda graph, plan, asked: (graph, fit_splits(graph, plan, asked.facts))),
 )
 # What the loops have that `nest` builds.
 OF_NEST = frozenset({Property.SCALAR, Property.CONSTANT_LANES, Property.BOXES})
 LOOP_PASSES = (
-    LoopPass("fold", lambda body, of: fold_storage(body, storage_folds(of.graph, of.plan, of.nest.folds))),
-    LoopPass("split", lambda body, of: split_storage(body, of.graph, of.plan)),
+    LoopPass("fold_storage", lambda body, of: fold_storage(body, storage_folds(of.graph, of.plan, of.nest.folds))),
+    LoopPass("split_storage", lambda body, of: split_storage(body, of.graph, of.plan)),
     LoopPass("clean", lambda body, of: clean_program(body, of.facts), gives=frozenset({Property.CLEAN})),
     LoopPass("trim", lambda body, of: trim(body, of.facts), takes=frozenset({Property.CLEAN})),
     LoopPass("unswitch", lambda body, of: unswitch(body)),
     LoopPass("partition", lambda body, of: partition(
         body, of.facts, partition_modes(of.graph, of.plan), of.nest.ordered, of.no_room["partition"].append), on=CPU),
-    LoopPass("blocks", lambda body, of: gpu.make_blocks(body), on=GPU),
-    LoopPass("edges", lambda body, of: gpu.decide_edges(
+    LoopPass("make_blocks", lambda body, of: gpu.passes.make_blocks(body), on=GPU),
+    LoopPass("partition_blocks", lambda body, of: gpu.passes.partition_blocks(
         body, of.facts, {loop for loop, mode in partition_modes(of.graph, of.plan).items() if mode == "never"},
         of.no_room["partition"].append, of.starts()), on=GPU),
     LoopPass("vectorize", lambda body, of: vectorize(body),
@@ -178,25 +178,26 @@ LOOP_PASSES = (
              gives=frozenset({Property.NO_UNROLLED_LOOPS})),
     LoopPass("collect", lambda body, of: collect(body, [b for b in of.asked.buffers if not b.writable])),
     LoopPass("promote", lambda body, of: promote(body)),
-    LoopPass("share", lambda body, of: share_memory(body, of.facts), on=CPU),
-    LoopPass("warps", lambda body, of: gpu.share_among_lanes(
+    LoopPass("share_memory", lambda body, of: share_memory(body, of.facts), on=CPU),
+    LoopPass("map_warps", lambda body, of: gpu.passes.map_warps(
         body, lambda buffer, why: not_of_lanes(of.graph.producer.get(made_for(buffer)), buffer, why)), on=GPU),
-    LoopPass("spread", lambda body, of: gpu.spread_out(
+    LoopPass("distribute_registers", lambda body, of: gpu.passes.distribute_registers(
         body, lambda s, why: not_of_one_thread(of.graph.producer[s.buffer], s.memory, why), of.asked.small), on=GPU),
-    LoopPass("own", lambda body, of: gpu.number_registers(body), on=GPU),
-    LoopPass("threads", lambda body, of: gpu.deal_out(body, of.graph, of.plan, {}),
+    LoopPass("index_registers", lambda body, of: gpu.passes.index_registers(body), on=GPU),
+    LoopPass("map_threads", lambda body, of: gpu.passes.map_threads(body, of.graph, of.plan, {}),
              gives=frozenset({Property.THREAD_LOOPS}), on=GPU),
-    LoopPass("computed ahead", lambda body, of: gpu.compute_ahead(body, of.graph, of.plan), on=GPU),
+    LoopPass("software_pipeline", lambda body, of: gpu.passes.software_pipeline(body, of.graph, of.plan), on=GPU),
     LoopPass("flatten", lambda body, of: flatten(body, of.graph, of.plan, of.asked.buffers, of.facts),
              gives=frozenset({Property.FLAT}), takes=frozenset({Property.BOXES})),
     LoopPass("simplify", lambda body, of: simplify_program(body, of.facts), gives=frozenset({Property.CLEAN})),
-    LoopPass("tighten", lambda body, of: tighten(body, of.facts, [n for o in of.graph.outputs for n in o.shape])
-             if of.plan.target.index_bits > INT32.bits else body),
+    LoopPass("narrow_indices", lambda body, of: narrow_indices(
+        body, of.facts, [n for o in of.graph.outputs for n in o.shape])
+        if of.plan.target.index_bits > INT32.bits else body),
     LoopPass("pixels", lambda body, of: pixels(body), on=CPU),
     LoopPass("interleave", lambda body, of: interleave(body), on=CPU),
-    LoopPass("associate", lambda body, of: associate(body, of.asked.strict)),
+    LoopPass("reassociate", lambda body, of: reassociate(body, of.asked.strict)),
     LoopPass("carry", lambda body, of: carry(body)),
-    LoopPass("ahead", lambda body, of: gpu.load_ahead(body), on=GPU),
+    LoopPass("hoist_loads", lambda body, of: gpu.passes.hoist_loads(body), on=GPU),
 )  # fmt: skip
 
 
@@ -214,9 +215,15 @@ GUARANTEED = {device: dict(_guaranteed(device)) for device in Device}  # by pass
 
 
 def lower(
-    graph: Graph, plan: Plan, strides: Mapping[str, Strides], facts: Facts, trace: Trace, small: bool = False,
-    strict: bool = False, aligned: Mapping[str, int] | None = None,
-) -> Program:  # fmt: skip
+    graph: Graph,
+    plan: Plan,
+    strides: Mapping[str, Strides],
+    facts: Facts,
+    trace: Trace,
+    small: bool = False,
+    strict: bool = False,
+    aligned: Mapping[str, int] | None = None,
+) -> Program:
     """All passes. `strides`: what is known of those of each input and output, `aligned`: bytes that their addresses and
     strides are multiples of; for the others see `Asked`."""
     buffers, scalars = arguments(graph, strides, aligned or {})
@@ -260,13 +267,13 @@ def outlined(program: Program, trace: Trace, debug: bool = False) -> Program:
 def gpu_kernels(program: Program, trace: Trace, debug: bool = False) -> Program:
     """The last passes for GPUs: one kernel for each nest of block loops, places that data finds in 64 bits, and
     barriers between its threads."""
-    collapsed = trace.run("grid", gpu.collapse, program.body, Facts({}))
+    collapsed = trace.run("flatten_grid", gpu.passes.flatten_grid, program.body, Facts({}))
     program = trace.run("outline", outline, replace(program, body=collapsed), not debug)
-    program = trace.run("wide", gpu.widen, program)
-    program = trace.run("asynchronous", gpu.copy_asynchronously, program)
-    program = trace.run("barriers", gpu.place_barriers, program)
+    program = trace.run("widen_indices", gpu.passes.widen_indices, program)
+    program = trace.run("async_copies", gpu.passes.async_copies, program)
+    program = trace.run("insert_barriers", gpu.passes.insert_barriers, program)
     if trace.check:
-        trace.run("verify", verify, program, GUARANTEED[Device.GPU]["outline"], "barriers")
+        trace.run("verify", verify, program, GUARANTEED[Device.GPU]["outline"], "insert_barriers")
     return program
 
 

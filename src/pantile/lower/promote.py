@@ -158,9 +158,10 @@ def _held(loops: Stmt, buffers: Sequence[str], written: Set[str]) -> list[_Held]
     """The buffers that loops access at a few places only, which do not move and do not overlap."""
     places = _places(loops, buffers, set(_bound(loops)), written) if buffers else {}
     return [
-        _Held(buffer, found) for buffer, found in places.items()
+        _Held(buffer, found)
+        for buffer, found in places.items()
         if found and all(_apart(a, b) for a, b in combinations(found.values(), 2))
-    ]  # fmt: skip
+    ]
 
 
 def _bound(s: Stmt) -> Iterator[str]:

@@ -38,14 +38,22 @@ def unbounded(stage: Stage, k: int) -> UserError:
 def not_constant(stage: Stage, loop: Loop, extent: Expr) -> UserError:
     """A vector or unrolled loop of which nobody knows how many iterations it has."""
     verb = "unroll" if loop.kind is Kind.UNROLL else "vectorize"
-    return refuse(stage, loop.mark, f"the extent of loop {loop.name} is not constant where {stage.name} is computed: "
-                  f"it is {readable(extent)}", f'split it by a constant, as in .{verb}("{loop.name}", 8)')  # fmt: skip
+    return refuse(
+        stage,
+        loop.mark,
+        f"the extent of loop {loop.name} is not constant where {stage.name} is computed: it is {readable(extent)}",
+        f'split it by a constant, as in .{verb}("{loop.name}", 8)',
+    )
 
 
 def too_many_values(stage: Stage, loop: Loop, lanes: int, copies: int) -> UserError:
     """Vectors and unrolled loops that would be very much code."""
-    return refuse(stage, loop.mark, f"{copies} copies of {lanes} lanes would be too much code where {stage.name} is "
-                  "computed", "split it by a smaller constant")  # fmt: skip
+    return refuse(
+        stage,
+        loop.mark,
+        f"{copies} copies of {lanes} lanes would be too much code where {stage.name} is computed",
+        "split it by a smaller constant",
+    )
 
 
 def no_constant_size(stage: Stage, memory: Memory) -> UserError:

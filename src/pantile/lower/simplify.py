@@ -152,5 +152,3 @@ def _is_nothing(s: Stmt) -> bool:
 
 def _is_false(mask: Expr | None) -> bool:
     return isinstance(mask, Const) and not mask.value
-
-

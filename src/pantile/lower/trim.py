@@ -24,8 +24,8 @@ from ..expr.visit import Key, depends, key, loaded
 from ..ir import visit as ir
 from ..ir.nodes import Block, For, If, Let, Produce, Realize, Stmt, Store
 from ..target.kinds import ITERATED, Kind
+from .conditions import Decided, is_comparison, is_true, limit
 from .footprint import step
-from .settle import Decided, is_comparison, is_true, limit
 
 
 def trim(body: Stmt, facts: Facts) -> Stmt:

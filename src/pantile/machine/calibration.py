@@ -31,7 +31,7 @@ class _Loop:
 
 def calibrated(
     target: Target, ghz: float, plain: float, told: Callable[[str], None], rounds: int = ROUNDS
-) -> dict[str, float]:  # fmt: skip
+) -> dict[str, float]:
     """By fields of Costs; it takes a few seconds. `plain`: instructions of plain integer arithmetic per cycle; `told`:
     what is measured."""
     lanes = target.lanes(32)
@@ -58,29 +58,35 @@ def _loops(lanes: int, gathers: bool) -> list[_Loop]:
             "shift", "ints", f"%m{{k}} = lshr {ints} %a{{k}}, <{threes}>\n  %n{{k}} = xor {ints} %m{{k}}, %i", plain=1
         ),
         _Loop(
-            "widen", "ints",
+            "widen",
+            "ints",
             f"%m{{k}} = trunc {ints} %a{{k}} to {shorts}\n  %p{{k}} = add {shorts} %m{{k}}, %h\n"
             f"  %n{{k}} = sext {shorts} %p{{k}} to {ints}",
-            counted=2, plain=1,
+            counted=2,
+            plain=1,
         ),
         _Loop(
-            "convert", "floats",
+            "convert",
+            "floats",
             f"%m{{k}} = fptosi {floats} %a{{k}} to {ints}\n  %p{{k}} = xor {ints} %m{{k}}, %i\n"
             f"  %n{{k}} = sitofp {ints} %p{{k}} to {floats}",
-            counted=2, plain=1,
+            counted=2,
+            plain=1,
         ),
         _Loop("div", "floats", f"%n{{k}} = fdiv {floats} %f, %a{{k}}"),
         _Loop("sqrt", "floats", f"%n{{k}} = call {floats} @llvm.sqrt.v{lanes}f32({floats} %a{{k}})"),
         _Loop("idiv", "scalar", "%m{k} = or i32 %a{k}, %one.i\n  %n{k} = udiv i32 %one.i, %m{k}"),
-        _Loop(
-            "shuffle", "ints", f"%n{{k}} = shufflevector {ints} %a{{k}}, {ints} %i, <{lanes} x i32> <{turned}>"
-        ),
+        _Loop("shuffle", "ints", f"%n{{k}} = shufflevector {ints} %a{{k}}, {ints} %i, <{lanes} x i32> <{turned}>"),
         _Loop("gather", "ints", _gather(lanes), counted=lanes, count=_GATHERS),
         *([_Loop("lookup", "ints", _lookup(lanes), counted=lanes, count=_GATHERS)] if gathers else []),
         _Loop("scalar", "scalar", "%m{k} = add i32 %a{k}, %one.i\n  %n{k} = xor i32 %m{k}, %one.i", counted=2),
-        _Loop("latency", "floats", f"%n{{k}} = call {floats} @llvm.fma.v{lanes}f32({floats} %f, {floats} %f, "
-              f"{floats} %a{{k}})", count=1),
-    ]  # fmt: skip
+        _Loop(
+            "latency",
+            "floats",
+            f"%n{{k}} = call {floats} @llvm.fma.v{lanes}f32({floats} %f, {floats} %f, {floats} %a{{k}})",
+            count=1,
+        ),
+    ]
 
 
 def _gather(lanes: int) -> str:
@@ -105,13 +111,15 @@ def _lookup(lanes: int) -> str:
     """Elements at the indices in a vector by one gather instruction; what it loads is added to the next indices."""
     ints, most = f"<{lanes} x i32>", ", ".join([f"i32 {_TABLE - 1}"] * lanes)
     every = f"<{', '.join(['i1 true'] * lanes)}>"
-    return "\n  ".join([
-        f"%w{{k}} = and {ints} %a{{k}}, <{most}>",
-        f"%y{{k}} = getelementptr i32, ptr @table, {ints} %w{{k}}",
-        f"%z{{k}} = call {ints} @llvm.masked.gather.v{lanes}i32.v{lanes}p0(<{lanes} x ptr> align 4 %y{{k}}, "
-        f"<{lanes} x i1> {every}, {ints} zeroinitializer)",
-        f"%n{{k}} = xor {ints} %z{{k}}, %a{{k}}",
-    ])  # fmt: skip
+    return "\n  ".join(
+        [
+            f"%w{{k}} = and {ints} %a{{k}}, <{most}>",
+            f"%y{{k}} = getelementptr i32, ptr @table, {ints} %w{{k}}",
+            f"%z{{k}} = call {ints} @llvm.masked.gather.v{lanes}i32.v{lanes}p0(<{lanes} x ptr> align 4 %y{{k}}, "
+            f"<{lanes} x i1> {every}, {ints} zeroinitializer)",
+            f"%n{{k}} = xor {ints} %z{{k}}, %a{{k}}",
+        ]
+    )
 
 
 def _text(lanes: int, loops: list[_Loop]) -> str:

@@ -20,10 +20,13 @@ def _gpu(name: str, capability: Capability, multiprocessors: int, ghz: float, l2
 def of_geforce(has: Multiprocessor) -> Multiprocessor:
     """A multiprocessor of the GeForce cards, whose tensor cores add products of floats to float32 at half the rate."""
     halved = ("float16", "bfloat16", "tfloat32", "float8")
-    return replace(has, matrix_instructions=tuple(
-        replace(i, fmas=i.fmas // 2) if i.operands in halved and i.accumulator == "float32" else i
-        for i in has.matrix_instructions
-    ))  # fmt: skip
+    return replace(
+        has,
+        matrix_instructions=tuple(
+            replace(i, fmas=i.fmas // 2) if i.operands in halved and i.accumulator == "float32" else i
+            for i in has.matrix_instructions
+        ),
+    )
 
 
 def _geforce(name: str, capability: Capability, multiprocessors: int, ghz: float, l2: int, bandwidth: float) -> Gpu:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from .. import folder, saved
+from .. import cache_directory, untrusted_json
 from ..errors import UserError
 from ..target import host
 from .calibration import calibrated
@@ -23,9 +23,13 @@ CPU_FOLDER = Path("/sys/devices/system/cpu/cpu0")
 CPU_INFO = Path("/proc/cpuinfo")
 FILE_NAME = "machine.json"
 _RATES = {
-    "ghz": saved.NUMBER, "issue": dict.fromkeys(("fma", "int", "load", "store"), saved.NUMBER),
-    "caches": [saved.NUMBER], "core_bandwidth": saved.NUMBER, "bandwidth": saved.NUMBER, "costs": {...: saved.NUMBER},
-}  # fmt: skip
+    "ghz": untrusted_json.NUMBER,
+    "issue": dict.fromkeys(("fma", "int", "load", "store"), untrusted_json.NUMBER),
+    "caches": [untrusted_json.NUMBER],
+    "core_bandwidth": untrusted_json.NUMBER,
+    "bandwidth": untrusted_json.NUMBER,
+    "costs": {...: untrusted_json.NUMBER},
+}
 CAREFULLY = 24  # rounds
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -38,7 +42,7 @@ def detect() -> Cpu:
     """The machine at hand. It is measured when a user first asks, in a fraction of a second."""
     cores, caches = usable_cores(), data_caches() or _USUAL_CACHES
     bits = host().vector_bits
-    rates = _rates(folder.directory(), caches, cores, bits)
+    rates = _rates(cache_directory.directory(), caches, cores, bits)
     return Cpu(
         name=cpu_name(),
         architecture=platform.machine(),
@@ -64,7 +68,7 @@ def calibrate(told: Callable[[str], None] = lambda _: None) -> Cpu:
     told("measuring clock, units and bandwidths")
     rates = measure([c.size for c in caches], cores, bits, CAREFULLY)
     costs = calibrated(host(), rates.ghz, rates.issue.int, told, CAREFULLY)
-    _keep(folder.directory(), _key(caches, cores, bits), replace(rates, costs=costs))
+    _keep(cache_directory.directory(), _key(caches, cores, bits), replace(rates, costs=costs))
     detect.cache_clear()
     return detect()
 
@@ -85,7 +89,7 @@ def _key(caches: tuple[Cache, ...], cores: int, bits: int) -> str:
 
 
 def _keep(kept: Path | None, key: str, found: Rates) -> None:
-    saved.write_entries(kept, FILE_NAME, {k: asdict(r) for k, r in {**_read(kept), key: found}.items()})
+    untrusted_json.write_entries(kept, FILE_NAME, {k: asdict(r) for k, r in {**_read(kept), key: found}.items()})
 
 
 def _read(kept: Path | None) -> dict[str, Rates]:
@@ -93,7 +97,7 @@ def _read(kept: Path | None) -> dict[str, Rates]:
     try:
         return {
             key: Rates(**{**r, "issue": Issue(**r["issue"]), "caches": tuple(r["caches"])})
-            for key, r in saved.read_entries(kept, FILE_NAME, _RATES).items()
+            for key, r in untrusted_json.read_entries(kept, FILE_NAME, _RATES).items()
         }
     except (TypeError, UserError):  # TypeError: of costs that are not there
         return {}

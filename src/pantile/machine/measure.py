@@ -57,11 +57,16 @@ def measure(cache_sizes: Sequence[int], cores: int, vector_bits: int, rounds: in
     source, target = _beyond_caches(cache_sizes, cores)
     sweeps = {f"reads of L{k}": _sweeps(engine, "reads", size // 2, vector) for k, size in enumerate(cache_sizes, 1)}
     written, write = _sweeps(engine, "writes", cache_sizes[0] // 2, vector)
-    took = quickest({
-        **{name: [chains(engine, name)] for name in ("clock", "fmas", "ints")},
-        **{name: [read] for name, (_, read) in sweeps.items()},
-        "writes": [write], "copies": _copies(source, target, 1), "all copies": _copies(source, target, cores),
-    }, rounds)  # fmt: skip
+    took = quickest(
+        {
+            **{name: [chains(engine, name)] for name in ("clock", "fmas", "ints")},
+            **{name: [read] for name, (_, read) in sweeps.items()},
+            "writes": [write],
+            "copies": _copies(source, target, 1),
+            "all copies": _copies(source, target, cores),
+        },
+        rounds,
+    )
     cycle = took["clock"] / (2 * _SERIAL * STEPS)
     reads = [count / took[name] for name, (count, _) in sweeps.items()]
     of_one, of_all = (2 * source.size / took[name] for name in ("copies", "all copies"))

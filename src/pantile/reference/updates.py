@@ -74,9 +74,13 @@ class Points:
 
 
 def run_update(
-    stage: Stage, update: Definition, points: Points, box: Box, arrays: list[Array],
+    stage: Stage,
+    update: Definition,
+    points: Points,
+    box: Box,
+    arrays: list[Array],
     evaluator_at: Callable[[Mapping[str, Array]], Evaluator],
-) -> None:  # fmt: skip
+) -> None:
     """Run one update over its points, in place; what it writes outside the box is dropped, for nobody reads it."""
     accumulation = _accumulation(stage, update)
     size = max(1, _CHUNK // max(1, points.inner_size)) if accumulation else 1

@@ -7,7 +7,7 @@ from sys import modules
 from typing import Any, Protocol
 
 from .arguments import KIND_FLAGS, AnyArray, Array, NDArray
-from .given import as_array
+from .array_conversion import as_array
 from .outputs import Shape, check_apart, given_outputs, maker, returned
 
 # Of given outputs, if there are any, and inputs: the arrays that are filled, new ones where none are given.
@@ -30,9 +30,12 @@ class Arrays(Protocol):
         """What tells kinds of calls apart, of each array; hashable, and None for None."""
 
     def check_apart(
-        self, outputs: Sequence[Array], given: Sequence[AnyArray | None], inputs: Sequence[Array],
+        self,
+        outputs: Sequence[Array],
+        given: Sequence[AnyArray | None],
+        inputs: Sequence[Array],
         read: Sequence[AnyArray],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Refuse a given output that shares memory with an input or another output."""
 
     def seen(self, arrays: Sequence[AnyArray]) -> Sequence[AnyArray]:
@@ -45,9 +48,7 @@ class Arrays(Protocol):
     def new(self, wanted: Sequence[Array], shapes: Sequence[Shape]) -> New:
         """What makes the arrays for outputs of one kind of call."""
 
-    def results(
-        self, wanted: Sequence[Array], filled: list[AnyArray], out: Any, given: Mapping[str, Any]
-    ) -> list[Any]:
+    def results(self, wanted: Sequence[Array], filled: list[AnyArray], out: Any, given: Mapping[str, Any]) -> list[Any]:
         """What callers get: what they gave as `out=`, and new arrays of the kind of what they gave."""
 
     def on_host(self, a: AnyArray) -> NDArray:
@@ -63,9 +64,7 @@ class NumpyArrays:
 
     @staticmethod
     def layouts(arrays: Sequence[Any]) -> tuple[object, ...]:
-        return tuple([
-            None if a is None else (a.shape, a.strides, a.dtype, a.flags.num & KIND_FLAGS) for a in arrays
-        ])  # fmt: skip
+        return tuple([None if a is None else (a.shape, a.strides, a.dtype, a.flags.num & KIND_FLAGS) for a in arrays])
 
     @staticmethod
     def constant(table: NDArray) -> NDArray:

@@ -18,7 +18,7 @@ from pathlib import Path
 import llvmlite
 import llvmlite.binding as llvm
 
-from .. import folder
+from .. import cache_directory
 from ..dataclass import dataclass
 
 LIMIT = 512 << 20  # bytes; beyond it, what was used longest ago is removed
@@ -96,7 +96,7 @@ _BUILD = _build()  # at import: code that runs now must not be taken for that of
 
 
 def _directory() -> Directory | None:
-    path = folder.directory()
+    path = cache_directory.directory()
     return None if path is None else _opened(path)
 
 
@@ -126,17 +126,17 @@ class Directory:
                         yield status.st_mtime, status.st_size, file.path
 
     def read(self, name: str) -> bytes | None:
-        data = folder.read(self._file(name), self.limit, used=True)
+        data = cache_directory.read(self._file(name), self.limit, used=True)
         return None if data is None else _content(name, data)
 
     def write(self, name: str, content: bytes) -> None:
         with contextlib.suppress(OSError):
-            folder.write(self._file(name), _MAGIC + _digest(name, content) + content)
+            cache_directory.write(self._file(name), _MAGIC + _digest(name, content) + content)
             self._grown(len(content))
 
     def clear(self) -> int:
         """Remove everything; how many entries there were."""
-        for _, _, path in list(self._files(folder.UNFINISHED)):
+        for _, _, path in list(self._files(cache_directory.UNFINISHED)):
             _remove(path)
         return sum(_remove(path) for _, _, path in self.entries())
 
@@ -152,7 +152,7 @@ class Directory:
 
     def _trimmed(self) -> int:
         """Remove what was never finished, and what was used longest ago until the rest is small enough: its bytes."""
-        for used, _, path in list(self._files(folder.UNFINISHED)):
+        for used, _, path in list(self._files(cache_directory.UNFINISHED)):
             if used < time.time() - _ABANDONED:
                 _remove(path)
         entries = self.entries()

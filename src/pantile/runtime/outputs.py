@@ -14,7 +14,7 @@ from ..errors import UserError, UserTypeError, shown
 from ..parameters import plain
 from ..target import host
 from .arguments import LARGEST_EXTENT, AnyArray, Array, NDArray, check_array
-from .given import as_array, check_unmasked
+from .array_conversion import as_array, check_unmasked
 from .tensors import as_tensor, is_tensor
 
 LARGEST_BYTES = 1 << 47  # what addresses can reach
@@ -128,9 +128,7 @@ def _overlaps_itself(a: AnyArray) -> bool:
     return False
 
 
-def check_apart(
-    outputs: Sequence[Array], given: Sequence[Any], inputs: Sequence[Array], read: Sequence[Any]
-) -> None:
+def check_apart(outputs: Sequence[Array], given: Sequence[Any], inputs: Sequence[Array], read: Sequence[Any]) -> None:
     """Refuse a given output that shares memory with an input or another output."""
     for k, a in enumerate(given):
         for n, b in enumerate((*read, *given[:k]) if a is not None else ()):

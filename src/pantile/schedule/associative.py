@@ -1,8 +1,8 @@
 """Updates whose terms may be combined in parts: what parts begin with, how they go on, and how two of them make one.
 
-    s[] = s[] + e                                   parts begin with 0; s = s + part
-    at[], v[] = where e < v[]: r, e                 parts begin as the search does; the smaller value wins, and of equal
-                                                    ones that which comes first
+s[] = s[] + e                                   parts begin with 0; s = s + part
+at[], v[] = where e < v[]: r, e                 parts begin as the search does; the smaller value wins, and of equal
+                                                ones that which comes first
 """
 
 from __future__ import annotations

@@ -253,4 +253,3 @@ def is_per_point(stage: Stage) -> bool:
         return False
     update = stage.updates[0]
     return bool(update.domain) and accumulation(stage, update) is not None and keeps_to(stage, update, stage.dims)
-

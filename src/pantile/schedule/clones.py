@@ -54,8 +54,12 @@ def clone_stages(graph: Graph, schedule: Schedule) -> tuple[Graph, Schedule]:
         before, graph = graph, _with_copies(graph, source, copies)
         count += len(graph.stages) - len(before.stages)
         if count > MOST_CLONES:
-            raise refuse(source, copies[-1], f"there would be {count} copies of stages",
-                         f"clone less, at most {MOST_CLONES} altogether")  # fmt: skip
+            raise refuse(
+                source,
+                copies[-1],
+                f"there would be {count} copies of stages",
+                f"clone less, at most {MOST_CLONES} altogether",
+            )
         schedule = schedule.replace(StageSchedule(source.name, others), *_asked_for(copies, schedule))
         if isinstance(source, InputInfo):
             schedule = schedule if others else schedule.without(source)
@@ -211,8 +215,9 @@ class _Cloned:
         if any(k >= len(known) for k in numbers):
             raise self.no(d, f"{consumer.name} reads {self.source.name} at {len(known)} places", "count them from 0")
         if numbers and decides_places(self.source, consumer):
-            raise self.no(d, f"values of {self.source.name} decide where {consumer.name} reads it",
-                          "leave the numbers out")  # fmt: skip
+            raise self.no(
+                d, f"values of {self.source.name} decide where {consumer.name} reads it", "leave the numbers out"
+            )
         return [known[k] for k in numbers] or known
 
     def _reading(self, consumer: Stage, moved: dict[Place, str], copies: Mapping[str, Stage]) -> Stage:

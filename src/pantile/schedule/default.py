@@ -17,11 +17,11 @@ from ..expr.nodes import Cast, Expr, Load, Op, Var
 from ..expr.visit import key, loaded, names, walk
 from ..graph.nodes import Definition, Graph, Stage
 from ..target.description import GENERIC, Target
-from .alone import Alone
 from .directives import StageSchedule, on
-from .of_blocks import OfBlocks
-from .partial import in_parts
+from .gpu_default import OfBlocks
+from .parallel_reduction import in_parts
 from .schedule import Schedule
+from .stage_default import Alone
 from .sums import size
 from .updates import constant, is_small_reduction
 
@@ -33,8 +33,22 @@ MOST_REPEATED = 24
 DEAR, MOST_WRITTEN_OUT = 16, 256
 # Elements of a stage that data says where to read.
 LARGEST_TABLE = 1 << 16
-_DEAR = {"div": 8, "sqrt": 8, "exp": 16, "log": 16, "sin": 16, "cos": 16, "tan": 24, "tanh": 24,
-         "asin": 24, "acos": 24, "erf": 24, "cbrt": 24, "pow": 32, "atan2": 32}  # fmt: skip
+_DEAR = {
+    "div": 8,
+    "sqrt": 8,
+    "exp": 16,
+    "log": 16,
+    "sin": 16,
+    "cos": 16,
+    "tan": 24,
+    "tanh": 24,
+    "asin": 24,
+    "acos": 24,
+    "erf": 24,
+    "cbrt": 24,
+    "pow": 32,
+    "atan2": 32,
+}
 _STREAM, _LOOKUP = 4, 16
 _AGAIN = 4  # for how many values of a coordinate that it does not depend on something may be read
 _MANY = 1 << 20  # terms of a sum over more than a few
@@ -187,9 +201,12 @@ def _is_dear(stage: Stage) -> bool:
 def _fits_memory(graph: Graph, stage: Stage) -> bool:
     """Whether a stage is read at coordinates only, or is a small table where data says which element."""
     reads = [
-        e for c in graph.consumers[stage.name] for d in graph.stage[c].definitions for e in d.loads
+        e
+        for c in graph.consumers[stage.name]
+        for d in graph.stage[c].definitions
+        for e in d.loads
         if e.buffer in stage.buffers
-    ]  # fmt: skip
+    ]
     decided = {k for e in reads for k, i in enumerate(e.indices) if loaded(i)}
     extents = [_values_of([e.indices[k] for e in reads]) for k in sorted(decided)]
     return not decided or (len(decided) == len(stage.dims) and math.prod(extents) <= LARGEST_TABLE)

@@ -37,15 +37,18 @@ from .limits import (
 from .names import Named, name_of, new_name
 
 TAILS = ("auto", "shift", "guard", "peel")
-MEMORIES = tuple(
-    m.value for m in (Memory.AUTO, Memory.HEAP, Memory.SHARED, Memory.STACK, Memory.REGISTER)
-)
+MEMORIES = tuple(m.value for m in (Memory.AUTO, Memory.HEAP, Memory.SHARED, Memory.STACK, Memory.REGISTER))
 PARTITIONS = ("auto", "never", "always")
 # What marks loops, and the suffix of the inner loop that it makes when given a factor.
 KINDS = {
-    "vectorize": Kind.VECTOR, "unroll": Kind.UNROLL, "parallel": Kind.PARALLEL, "block": Kind.BLOCK,
-    "thread": Kind.THREAD, "warp": Kind.WARP, "lane": Kind.LANE,
-}  # fmt: skip
+    "vectorize": Kind.VECTOR,
+    "unroll": Kind.UNROLL,
+    "parallel": Kind.PARALLEL,
+    "block": Kind.BLOCK,
+    "thread": Kind.THREAD,
+    "warp": Kind.WARP,
+    "lane": Kind.LANE,
+}
 OF_SEVERAL = ("block", "thread", "warp", "lane")  # those that mark any number of loops, as they are
 SUFFIX = {"vectorize": "_v", "unroll": "_u", "parallel": "_p"}
 WITH_FACTORS = ("split", "tile", *SUFFIX)  # directives that have numbers to choose
@@ -193,8 +196,13 @@ class StageSchedule:
 
         In any number n of dims: n old names, n outer, n inner, n factors. Loops that are not named keep their places.
         """
-        n = self._kinds_of("tile", names_and_factors, 4, "n old loops, n outer names, n inner names and n factors, "
-                           'such as .tile("y", "x", "yo", "xo", "yi", "xi", 32, 64)')  # fmt: skip
+        n = self._kinds_of(
+            "tile",
+            names_and_factors,
+            4,
+            "n old loops, n outer names, n inner names and n factors, "
+            'such as .tile("y", "x", "yo", "xo", "yi", "xi", 32, 64)',
+        )
         old = [name_of(a) for a in names_and_factors[:n]]
         outer = [new_name(a, loop) for loop, a in zip(old, names_and_factors[n : 2 * n], strict=True)]
         inner = [new_name(a) for a in names_and_factors[2 * n : 3 * n]]
@@ -479,8 +487,9 @@ class StageSchedule:
 
         On GPUs columns of shared memory are then in other banks than their neighbours above and below.
         """
-        return self._with("pad_storage", name_of(dim), self._number("pad_storage", "number of entries", entries, 1,
-                                                                    LARGEST_PANEL))  # fmt: skip
+        return self._with(
+            "pad_storage", name_of(dim), self._number("pad_storage", "number of entries", entries, 1, LARGEST_PANEL)
+        )
 
     def fold_storage(self, dim: Named, extent: int) -> StageSchedule:
         """Keep `extent` entries along `dim`, used in a circle, of a stage that slides. fold_storage("y", 3):
@@ -490,9 +499,7 @@ class StageSchedule:
 
         Without it, as many as are in use at one time are kept; that many are kept in any case.
         """
-        return self._with(
-            "fold_storage", name_of(dim), self._number("fold_storage", "extent", extent, 1, LARGEST_FOLD)
-        )
+        return self._with("fold_storage", name_of(dim), self._number("fold_storage", "extent", extent, 1, LARGEST_FOLD))
 
     def compute_ahead(self, iterations: int = 1) -> StageSchedule:
         """What an iteration of the loop at which the stage is computed needs of it is computed so many iterations
@@ -505,8 +512,9 @@ class StageSchedule:
 
         Threads wait for each other once per iteration, and what is only copied is on its way while they compute.
         """
-        return self._with("compute_ahead", self._number("compute_ahead", "number of iterations", iterations, 1,
-                                                        FARTHEST_AHEAD))  # fmt: skip
+        return self._with(
+            "compute_ahead", self._number("compute_ahead", "number of iterations", iterations, 1, FARTHEST_AHEAD)
+        )
 
     def nontemporal(self) -> StageSchedule:
         """Stores go past the caches, for results that nothing reads again soon.
@@ -554,8 +562,12 @@ class StageSchedule:
         written before. Only for updates that combine with +, *, minimum, maximum, &, | or ^; strict
         pipelines refuse it for + and * of floats.
         """
-        n = self._kinds_of("rfactor", loops_and_vars, 2, "n reduction loops and n new names, such as "
-                           '.rfactor("r.y", "u") or .rfactor("r.y", "r.x", "u", "v")')  # fmt: skip
+        n = self._kinds_of(
+            "rfactor",
+            loops_and_vars,
+            2,
+            'n reduction loops and n new names, such as .rfactor("r.y", "u") or .rfactor("r.y", "r.x", "u", "v")',
+        )
         return self._with("rfactor", *map(name_of, loops_and_vars[:n]), *map(new_name, loops_and_vars[n:]))
 
     def atomic(self) -> StageSchedule:

@@ -121,8 +121,11 @@ def _listed(kinds: Iterable[Kind | Memory]) -> str:
 def _check_inline(s: StageDraft, asked: StageSchedule) -> None:
     others = [d for d in asked.directives if d.verb != "compute_inline"]
     if others:
-        raise s.no(others[0], "the stage is inlined, so it has no loops and no memory of its own",
-                   "drop this directive or compute_inline()")  # fmt: skip
+        raise s.no(
+            others[0],
+            "the stage is inlined, so it has no loops and no memory of its own",
+            "drop this directive or compute_inline()",
+        )
 
 
 def _update(s: StageDraft, d: Directive) -> None:
@@ -172,8 +175,11 @@ def _reorder_storage(s: StageDraft, d: Directive) -> None:
 
 def _split_storage(s: StageDraft, d: Directive) -> None:
     if s.is_output:
-        raise s.no(d, "an output is laid out as the caller's array is",
-                   "split the storage of a copy of it, such as by copy_out")  # fmt: skip
+        raise s.no(
+            d,
+            "an output is laid out as the caller's array is",
+            "split the storage of a copy of it, such as by copy_out",
+        )
     dim, outer, inner = (str(a) for a in d.args[:3])
     _check_stored(s, d, dim)
     at = s.storage.index(dim)

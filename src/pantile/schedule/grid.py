@@ -43,12 +43,18 @@ def _check_order(s: StageDraft, nest: NestDraft, placement: Placement) -> None:
             continue
         inside = next((k for k in (kind, *not_in) if k in around), None)
         if inside is not None:
-            raise s.no(loop.mark, f"{s.stage.name} is computed inside of {inside} loops already",
-                       f"leave loop {loop.name} serial, or compute {s.stage.name} outside")  # fmt: skip
+            raise s.no(
+                loop.mark,
+                f"{s.stage.name} is computed inside of {inside} loops already",
+                f"leave loop {loop.name} serial, or compute {s.stage.name} outside",
+            )
         if own[-1] - own[0] != len(own) - 1:
             between = next(x for x in nest.loops[own[0] :] if x.kind is not kind)
-            raise s.no(loop.mark, f"loop {between.name} ({between.kind}) lies between {kind} loops",
-                       f"reorder the {kind} loops so that they are directly inside each other")  # fmt: skip
+            raise s.no(
+                loop.mark,
+                f"loop {between.name} ({between.kind}) lies between {kind} loops",
+                f"reorder the {kind} loops so that they are directly inside each other",
+            )
         other = next((x for x in nest.loops[: own[0]] if x.kind in not_in), None)
         if other is not None:
             raise s.no(loop.mark, f"{kind} loop {loop.name} lies inside of {other.kind} loops", _REMEDY[kind])
@@ -76,14 +82,22 @@ def _check_lanes(s: StageDraft, nest: NestDraft, around: set[Kind]) -> None:
     if not lanes:
         return
     if Kind.WARP not in around and all(x.kind is not Kind.WARP for x in nest.loops):
-        raise _no(s, lanes[0], f"loop {lanes[0].name} is shared by the lanes of a warp, and lies in no warp loop",
-                  f"mark a loop around it .warp(...), or compute {s.stage.name} at one")  # fmt: skip
+        raise _no(
+            s,
+            lanes[0],
+            f"loop {lanes[0].name} is shared by the lanes of a warp, and lies in no warp loop",
+            f"mark a loop around it .warp(...), or compute {s.stage.name} at one",
+        )
     if len(lanes) > 1:
         raise _no(s, lanes[1], f"the lanes of a warp share loop {lanes[0].name} already", "leave one of them serial")
     if (lanes[0].extent or 1) > WARP_SIZE:
-        raise _no(s, lanes[0], f"loop {lanes[0].name} has {lanes[0].extent} iterations, and a warp {WARP_SIZE} lanes",
-                  f'split it, as in .split("{lanes[0].name}", "outer", "inner", {WARP_SIZE}), and leave the outer one '
-                  "serial, or to warps")  # fmt: skip
+        raise _no(
+            s,
+            lanes[0],
+            f"loop {lanes[0].name} has {lanes[0].extent} iterations, and a warp {WARP_SIZE} lanes",
+            f'split it, as in .split("{lanes[0].name}", "outer", "inner", {WARP_SIZE}), and leave the outer one '
+            "serial, or to warps",
+        )
 
 
 def _no(s: StageDraft, loop: LoopDraft, why: str, remedy: str) -> Exception:
@@ -98,8 +112,12 @@ def _check_threads(s: StageDraft, nest: NestDraft) -> None:
         return
     count = math.prod(x.extent or 1 for x in threads) * (WARP_SIZE if threads[0].kind is Kind.WARP else 1)
     if count > MOST_THREADS:
-        raise _no(s, threads[0], f"a block would have {count} threads, and a GPU has {MOST_THREADS} at most",
-                  "split these loops further, and leave some of them serial")  # fmt: skip
+        raise _no(
+            s,
+            threads[0],
+            f"a block would have {count} threads, and a GPU has {MOST_THREADS} at most",
+            "split these loops further, and leave some of them serial",
+        )
 
 
 def _check_place(s: StageDraft, placement: Placement) -> None:
@@ -110,8 +128,11 @@ def _check_place(s: StageDraft, placement: Placement) -> None:
         kind = placement.kind(site)
         last = _innermost(placement.drafts[site.stage].nests[site.definition].loops, kind)
         if kind in (Kind.BLOCK, Kind.THREAD, Kind.WARP) and last != site.loop:
-            raise s.no(s.compute, f"loop {site.loop} of {site.stage} is a {kind} loop around another, {last}",
-                       f'use .compute_at("{site.stage}", "{last}")')  # fmt: skip
+            raise s.no(
+                s.compute,
+                f"loop {site.loop} of {site.stage} is a {kind} loop around another, {last}",
+                f'use .compute_at("{site.stage}", "{last}")',
+            )
 
 
 def _innermost(loops: Sequence[LoopDraft], kind: Kind) -> str:
@@ -132,17 +153,26 @@ def _check_kept(s: StageDraft, asked: Directive, kinds: set[Kind]) -> None:
     inside = next((k for k in (Kind.THREAD, Kind.WARP) if k in kinds), None)
     if memory is Memory.SHARED and (Kind.BLOCK not in kinds or inside is not None):
         where = "outside of all blocks" if inside is None else f"inside of a {inside}"
-        raise s.no(asked, f"{s.stage.name} is stored {where}, and threads of one block share this memory",
-                   "store it at a block loop, or at a loop between blocks and threads")  # fmt: skip
+        raise s.no(
+            asked,
+            f"{s.stage.name} is stored {where}, and threads of one block share this memory",
+            "store it at a block loop, or at a loop between blocks and threads",
+        )
     atomic = next((nest.atomic for nest in s.nests if nest.atomic is not None), None)
     if memory in (Memory.REGISTER, Memory.STACK) and atomic is not None:
         raise s.no(atomic, f"{s.stage.name} is memory of one thread, by {asked}", "store it in shared memory")
     if memory in (Memory.REGISTER, Memory.STACK) and not kinds.intersection(AT_ONCE):
-        raise s.no(asked, f"{s.stage.name} is stored outside of all threads, and this is memory of one thread",
-                   "compute it at a thread loop or in it, or at a block whose threads each keep their own")  # fmt: skip
+        raise s.no(
+            asked,
+            f"{s.stage.name} is stored outside of all threads, and this is memory of one thread",
+            "compute it at a thread loop or in it, or at a block whose threads each keep their own",
+        )
     if memory is Memory.HEAP and kinds.intersection(AT_ONCE):
-        raise s.no(asked, f"{s.stage.name} is stored inside of a block, for which nobody allocates such memory",
-                   'use "shared" or "register", or store it at root')  # fmt: skip
+        raise s.no(
+            asked,
+            f"{s.stage.name} is stored inside of a block, for which nobody allocates such memory",
+            'use "shared" or "register", or store it at root',
+        )
 
 
 def _check_ahead(s: StageDraft, placement: Placement) -> None:
@@ -153,21 +183,32 @@ def _check_ahead(s: StageDraft, placement: Placement) -> None:
     chain = placement.around(site)
     kinds = [placement.kind(x) for x in chain]
     if site is None or Kind.BLOCK not in kinds or {Kind.THREAD, Kind.WARP} & {*kinds} or kinds[-1] is not Kind.SERIAL:
-        raise s.no(s.ahead, f"{name} is not computed at a serial loop between blocks and threads",
-                   "compute it at such a loop, or leave this out")  # fmt: skip
+        raise s.no(
+            s.ahead,
+            f"{name} is not computed at a serial loop between blocks and threads",
+            "compute it at such a loop, or leave this out",
+        )
     if len(placement.sites(name)) > 1 or placement.store(name) != site:
-        raise s.no(s.ahead, f"{name} is stored outside of the loop that it is computed at, or computed at several",
-                   "store it where it is computed, and nowhere else")  # fmt: skip
+        raise s.no(
+            s.ahead,
+            f"{name} is stored outside of the loop that it is computed at, or computed at several",
+            "store it where it is computed, and nowhere else",
+        )
     if s.memory is not None and Memory(s.memory.args[0]) is not Memory.SHARED:
-        raise s.no(s.ahead, f"threads of a block do not share {name} in {s.memory.args[0]} memory",
-                   'use .store_in("shared")')  # fmt: skip
+        raise s.no(
+            s.ahead, f"threads of a block do not share {name} in {s.memory.args[0]} memory", 'use .store_in("shared")'
+        )
     for k in range(len(s.stage.definitions)):
         for read in placement.graph.reads[name, k]:
             if read != name and read in placement.drafts and site in _around(read, placement):
-                raise s.no(s.ahead, f"{name} reads {read}, which is computed in the same loop",
-                           f"compute {read} outside of it, or inline it")  # fmt: skip
-    if s.together is not None or any(o.together is not None and o.together.args[0] == name
-                                     for o in placement.drafts.values()):  # fmt: skip
+                raise s.no(
+                    s.ahead,
+                    f"{name} reads {read}, which is computed in the same loop",
+                    f"compute {read} outside of it, or inline it",
+                )
+    if s.together is not None or any(
+        o.together is not None and o.together.args[0] == name for o in placement.drafts.values()
+    ):
         raise s.no(s.ahead, f"{name} shares its loops with another stage", "give it loops of its own")
 
 

@@ -69,8 +69,11 @@ class NestDraft:
 
     def finished(self) -> Nest:
         """The nest as lowering reads it."""
-        return Nest(tuple(self.rewrites), tuple(Loop(x.name, x.kind, x.partition, x.mark) for x in self.loops),
-                    self.atomic is not None)  # fmt: skip
+        return Nest(
+            tuple(self.rewrites),
+            tuple(Loop(x.name, x.kind, x.partition, x.mark) for x in self.loops),
+            self.atomic is not None,
+        )
 
 
 def draft_nest(graph: Graph, stage: Stage, index: int, strict: bool) -> NestDraft:
@@ -131,8 +134,9 @@ def choose_tail(nest: NestDraft, d: Directive) -> str:
     if d.tail == "auto":
         return "shift" if nest.index == 0 else "guard"
     if nest.index > 0 and d.tail not in ONCE:
-        raise nest.no(d, f'tail="{d.tail}" would apply {nest.title} more often than once to some points',
-                      'use tail="guard"')  # fmt: skip
+        raise nest.no(
+            d, f'tail="{d.tail}" would apply {nest.title} more often than once to some points', 'use tail="guard"'
+        )
     return d.tail
 
 
@@ -165,11 +169,17 @@ def _check_any_order(nest: NestDraft, d: Directive, ordered: list[str]) -> None:
     found = accumulation(nest.stage, nest.stage.definitions[nest.index])
     loops = ", ".join(ordered)
     if found is None:
-        raise nest.no(d, f"the loops {loops} of {nest.title} carry values from one iteration to the next",
-                      "leave them in this order; other loops may move around them")  # fmt: skip
+        raise nest.no(
+            d,
+            f"the loops {loops} of {nest.title} carry values from one iteration to the next",
+            "leave them in this order; other loops may move around them",
+        )
     if nest.strict and not all(f.is_exact for f in found):
-        raise nest.no(d, f"another order of the loops {loops} would round float sums differently, and strict=True "
-                      "forbids that", "leave them in this order, or compile without strict")  # fmt: skip
+        raise nest.no(
+            d,
+            f"another order of the loops {loops} would round float sums differently, and strict=True forbids that",
+            "leave them in this order, or compile without strict",
+        )
 
 
 def fuse(nest: NestDraft, d: Directive) -> None:
@@ -177,8 +187,11 @@ def fuse(nest: NestDraft, d: Directive) -> None:
     at, below = nest.find(d, outer), nest.find(d, inner)
     a, b = nest.loops[at], nest.loops[below]
     if below != at + 1:
-        raise nest.no(d, f"loop {inner} is not directly inside loop {outer} (the loops are {', '.join(nest.names)})",
-                      "reorder them first")  # fmt: skip
+        raise nest.no(
+            d,
+            f"loop {inner} is not directly inside loop {outer} (the loops are {', '.join(nest.names)})",
+            "reorder them first",
+        )
     for loop in (a, b):
         if loop.kind is not Kind.SERIAL:
             raise nest.no(d, f"loop {loop.name} is already {loop.kind}", f"write the fuse before {loop.mark}")
@@ -221,30 +234,48 @@ def _check_mark(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
     if kind is Kind.LANE and loop.ordered:
         _check_combined(nest, d, loop)
     elif loop.ordered and kind is not Kind.UNROLL and not (is_atomic and kind in (Kind.BLOCK, Kind.THREAD)):
-        raise nest.no(d, f"the iterations of loop {loop.name} of {nest.title} touch the same elements of "
-                      f"{nest.stage.name}", _instead_of_racing(nest, d))  # fmt: skip
+        raise nest.no(
+            d,
+            f"the iterations of loop {loop.name} of {nest.title} touch the same elements of {nest.stage.name}",
+            _instead_of_racing(nest, d),
+        )
 
 
 def _check_combined(nest: NestDraft, d: Directive, loop: LoopDraft) -> None:
     """Lanes of a warp combine what they have in another order than one after the other."""
     found = accumulation(nest.stage, nest.stage.definitions[nest.index])
     if found is None:
-        raise nest.no(d, f"loop {loop.name} of {nest.title} carries values from one iteration to the next, other than "
-                      "sums, minima and the like", "leave this one serial")  # fmt: skip
+        raise nest.no(
+            d,
+            f"loop {loop.name} of {nest.title} carries values from one iteration to the next, other than "
+            "sums, minima and the like",
+            "leave this one serial",
+        )
     if nest.strict and not all(f.is_exact for f in found):
-        raise nest.no(d, f"lanes that combine the terms of loop {loop.name} would round float sums differently, and "
-                      "strict=True forbids that", "leave it serial, or compile without strict")  # fmt: skip
+        raise nest.no(
+            d,
+            f"lanes that combine the terms of loop {loop.name} would round float sums differently, and "
+            "strict=True forbids that",
+            "leave it serial, or compile without strict",
+        )
 
 
 def atomic(nest: NestDraft, d: Directive) -> None:
     """What one instruction of a GPU can do."""
     terms = accumulation(nest.stage, nest.stage.definitions[nest.index])
     if nest.index == 0 or terms is None or not all(is_one_instruction(t.op, t.dtype) for t in terms):
-        raise nest.no(d, f"{nest.title} does not combine each value with a new one by +, minimum, maximum, &, | or ^ "
-                      "of integers of 32 or 64 bits, or by + of float32 or float64", "leave atomic out")  # fmt: skip
+        raise nest.no(
+            d,
+            f"{nest.title} does not combine each value with a new one by +, minimum, maximum, &, | or ^ "
+            "of integers of 32 or 64 bits, or by + of float32 or float64",
+            "leave atomic out",
+        )
     if nest.strict and not all(t.is_exact for t in terms):
-        raise nest.no(d, "sums of floats in any order round differently, and strict=True forbids that",
-                      "drop atomic, or compile without strict")  # fmt: skip
+        raise nest.no(
+            d,
+            "sums of floats in any order round differently, and strict=True forbids that",
+            "drop atomic, or compile without strict",
+        )
     vector = next((loop for loop in nest.loops if loop.kind is Kind.VECTOR), None)
     if vector is not None:
         raise _one_at_a_time(nest, vector.mark or d)
@@ -264,8 +295,11 @@ def is_one_instruction(name: str, t: DType) -> bool:
 
 def unknown_extent(nest: NestDraft, d: Directive, loop: LoopDraft) -> UserError:
     """The refusal of a vector or of copies nobody knows how many of."""
-    return nest.no(d, f"the extent of loop {loop.name} is not known when compiling",
-                   f'split it by a constant, as in .{d.verb}("{loop.name}", 8)')  # fmt: skip
+    return nest.no(
+        d,
+        f"the extent of loop {loop.name} is not known when compiling",
+        f'split it by a constant, as in .{d.verb}("{loop.name}", 8)',
+    )
 
 
 def _instead_of_racing(nest: NestDraft, d: Directive) -> str:
@@ -287,9 +321,14 @@ def partition(nest: NestDraft, d: Directive) -> None:
 
 
 DIRECTIVES = {
-    "split": split, "tile": tile, "reorder": reorder, "fuse": fuse, "partition": partition, "atomic": atomic,
+    "split": split,
+    "tile": tile,
+    "reorder": reorder,
+    "fuse": fuse,
+    "partition": partition,
+    "atomic": atomic,
     **dict.fromkeys(KINDS, mark),
-}  # fmt: skip
+}
 
 
 def check_vector_innermost(nest: NestDraft) -> None:
@@ -298,5 +337,8 @@ def check_vector_innermost(nest: NestDraft) -> None:
         inside = [x for x in nest.loops[at + 1 :] if x.kind is not Kind.UNROLL]
         if loop.kind is Kind.VECTOR and loop.mark is not None and inside:
             other = f"loop {inside[0].name} ({inside[0].kind})"
-            raise nest.no(loop.mark, f"{other} lies inside the vector loop {loop.name}",
-                          f"reorder {loop.name} innermost, or unroll what is inside it")  # fmt: skip
+            raise nest.no(
+                loop.mark,
+                f"{other} lies inside the vector loop {loop.name}",
+                f"reorder {loop.name} innermost, or unroll what is inside it",
+            )

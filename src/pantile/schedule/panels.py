@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from ..analysis.anywhere import computable_anywhere
+from ..analysis.overcompute import computable_anywhere
 from ..dataclass import dataclass
 from ..errors import UserError
 from ..expr.build import maximum, minimum
@@ -78,9 +78,7 @@ def _cut(graph: Graph, stage: Stage, d: Directive, made: dict[str, list[_Panels]
     return replace(graph, stages=tuple(cut.stage_of(s) for s in graph.stages))
 
 
-def _check(
-    graph: Graph, stage: Stage, d: Directive, dim: str, names: tuple[str, str], used: Collection[str]
-) -> None:
+def _check(graph: Graph, stage: Stage, d: Directive, dim: str, names: tuple[str, str], used: Collection[str]) -> None:
     def no(why: str, remedy: str) -> UserError:
         return refuse(stage, d, why, remedy)
 

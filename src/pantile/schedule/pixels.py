@@ -1,6 +1,6 @@
 """Loops over points that do not wait for each other, as blocks of threads: one thread per point.
 
-    for y, x: ...      ->      block for y_block, x_block: thread for y_thread in 0..8, x_thread in 0..32: ...
+for y, x: ...      ->      block for y_block, x_block: thread for y_thread in 0..8, x_thread in 0..32: ...
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ POINTS = 256  # of a block of a single row
 
 def in_blocks(
     schedule: StageSchedule, free: Sequence[str], rest: Sequence[str], used: Collection[str]
-) -> StageSchedule:  # fmt: skip
+) -> StageSchedule:
     """The last two of some loops, or one, in blocks; the others are blocks, and each thread goes through the rest.
     `used`: names that new loops must not have."""
     if not free:

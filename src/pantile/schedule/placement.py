@@ -113,8 +113,9 @@ class Placement:
     def _chains_around(self, sites: tuple[Site, ...]) -> list[Chain]:
         return [
             (*around, *self._own(site.stage, site.definition, site.loop))
-            for site in sites for around in self._chains_around(self.sites(site.stage))
-        ] or [()]  # fmt: skip
+            for site in sites
+            for around in self._chains_around(self.sites(site.stage))
+        ] or [()]
 
     def _own(self, name: str, k: int, down_to: str | None = None) -> Chain:
         """The loops of a definition; those it shares (compute_with) are the other stage's, or its pure definition's."""
@@ -164,12 +165,18 @@ class Placement:
         sites = self._enclosing_sites(s, d)
         around = self._chains_around(sites)
         if len(around) > MOST_PLACES:
-            raise s.no(d, f"{s.stage.name} would be computed in {len(around)} places, in loops of several definitions",
-                       f"choose a loop of fewer definitions, so that there are at most {MOST_PLACES}")  # fmt: skip
+            raise s.no(
+                d,
+                f"{s.stage.name} would be computed in {len(around)} places, in loops of several definitions",
+                f"choose a loop of fewer definitions, so that there are at most {MOST_PLACES}",
+            )
         vector = next((x for chain in around for x in chain if self.kind(x) is Kind.VECTOR), None)
         if vector is not None:
-            raise s.no(d, f"loop {vector.loop} of {vector.stage} is a vector, so nothing can be computed inside it",
-                       "choose the loop outside it")  # fmt: skip
+            raise s.no(
+                d,
+                f"loop {vector.loop} of {vector.stage} is a vector, so nothing can be computed inside it",
+                "choose the loop outside it",
+            )
         return sites
 
     def _enclosing_sites(self, s: StageDraft, d: Directive) -> tuple[Site, ...]:
@@ -186,8 +193,11 @@ class Placement:
 
     def _read_outside(self, s: StageDraft, d: Directive, reader: Reader) -> UserError:
         also = "also " if len(self.readers[s.stage.name]) > 1 else ""
-        return s.no(d, f"{s.stage.name} is {also}read by {self._title(reader)}, which does not run inside that loop",
-                    f"choose a loop around all that reads it, or compute {reader[0]} inside that loop too")  # fmt: skip
+        return s.no(
+            d,
+            f"{s.stage.name} is {also}read by {self._title(reader)}, which does not run inside that loop",
+            f"choose a loop around all that reads it, or compute {reader[0]} inside that loop too",
+        )
 
     def _title(self, reader: Reader) -> str:
         name, k = reader
@@ -227,8 +237,11 @@ class Placement:
         if s.store is None:
             return place
         if len(self.sites(name)) > 1:
-            raise s.no(s.store, f"{name} is computed in loops of several definitions of {self.sites(name)[0].stage}",
-                       "leave it out: what is computed in a loop is stored there")  # fmt: skip
+            raise s.no(
+                s.store,
+                f"{name} is computed in loops of several definitions of {self.sites(name)[0].stage}",
+                "leave it out: what is computed in a loop is stored there",
+            )
         if s.store.verb == "store_root":
             return None
         host, loop = self._check_host(s, s.store)
@@ -236,8 +249,11 @@ class Placement:
             if site.stage == host and site.loop == loop:
                 return site
         at = "root" if place is None else f"loop {place.loop} of {place.stage}"
-        raise s.no(s.store, f"{name} is computed at {at}, which that loop does not enclose",
-                   "store it at the same loop as it is computed at, or further out")  # fmt: skip
+        raise s.no(
+            s.store,
+            f"{name} is computed at {at}, which that loop does not enclose",
+            "store it at the same loop as it is computed at, or further out",
+        )
 
     def between(self, name: str) -> Chain:
         """The loops between a stage's memory and its computation, outermost first."""
@@ -247,18 +263,27 @@ class Placement:
         d = s.store if s.store is not None else s.compute
         parallel = next((x for x in self.between(s.stage.name) if self.kind(x) in AT_ONCE), None)
         if parallel is not None and d is not None:
-            raise s.no(d, f"the {self.kind(parallel)} loop {parallel.loop} of {parallel.stage} lies between the memory "
-                       "and the computation, so threads would share what each of them overwrites",
-                       f'store it inside: .store_at("{parallel.stage}", "{parallel.loop}")')  # fmt: skip
+            raise s.no(
+                d,
+                f"the {self.kind(parallel)} loop {parallel.loop} of {parallel.stage} lies between the memory "
+                "and the computation, so threads would share what each of them overwrites",
+                f'store it inside: .store_at("{parallel.stage}", "{parallel.loop}")',
+            )
         for fold in s.folds.values():
             if not self.between(s.stage.name):
-                raise s.no(fold, "no loop lies between the memory and the computation, so nothing is kept in a circle",
-                           "store it further out than it is computed (store_at or store_root)")  # fmt: skip
+                raise s.no(
+                    fold,
+                    "no loop lies between the memory and the computation, so nothing is kept in a circle",
+                    "store it further out than it is computed (store_at or store_root)",
+                )
 
     def _check_memory(self, s: StageDraft) -> None:
         if s.nontemporal is not None and self.store(s.stage.name) is not None:
-            raise s.no(s.nontemporal, "values stored inside a loop are read again at once and belong in the cache",
-                       "use nontemporal only for outputs and stages stored at root")  # fmt: skip
+            raise s.no(
+                s.nontemporal,
+                "values stored inside a loop are read again at once and belong in the cache",
+                "use nontemporal only for outputs and stages stored at root",
+            )
         for d in s.prefetches:
             buffer = str(d.args[0])
             read = [n for n, readers in self.readers.items() if any(self._runs_in(r[0], s.stage.name) for r in readers)]
@@ -277,9 +302,12 @@ class Placement:
         if s.is_output:
             raise s.no(s.compute, "an output cannot be inlined", "drop compute_inline")
         if not has_closed_form(s.stage):
-            raise s.no(s.compute, f"{s.stage.name} has update definitions, which need its values in memory",
-                       "use compute_at or compute_root (only one plain accumulation over at most 64 constant points "
-                       "can be inlined)")  # fmt: skip
+            raise s.no(
+                s.compute,
+                f"{s.stage.name} has update definitions, which need its values in memory",
+                "use compute_at or compute_root (only one plain accumulation over at most 64 constant points "
+                "can be inlined)",
+            )
 
     # ---- compute_with
 
@@ -288,8 +316,12 @@ class Placement:
         for reader in self.readers[s.stage.name]:
             for site in sites:
                 if not all(any(x in chain for x in sites) for chain in self.chains(reader)):
-                    raise s.no(d, f"{s.stage.name} is also read by {self._title(reader)}, outside loop {site.loop} of "
-                               f"{site.stage}", "share the loops of a stage that is computed at root")  # fmt: skip
+                    raise s.no(
+                        d,
+                        f"{s.stage.name} is also read by {self._title(reader)}, outside loop {site.loop} of "
+                        f"{site.stage}",
+                        "share the loops of a stage that is computed at root",
+                    )
         if sites and s.is_output:
             raise s.no(d, f"an output is computed at root, and {d.args[0]} is not", f"compute {d.args[0]} at root")
         return sites
@@ -303,19 +335,30 @@ class Placement:
         if other.together is not None or host != d.args[0]:
             raise s.no(d, f"{d.args[0]} itself shares the loops of another stage", "name that stage here as well")
         if s.stage.updates or other.stage.updates:
-            raise s.no(d, "a stage with updates runs several loop nests, which cannot share one",
-                       "share loops among stages without updates")  # fmt: skip
+            raise s.no(
+                d,
+                "a stage with updates runs several loop nests, which cannot share one",
+                "share loops among stages without updates",
+            )
         if s.compute is not None and s.compute != other.compute:
-            raise s.no(d, f"{s.stage.name} and {host} are asked for at different places ({s.compute} here)",
-                       f"drop {s.compute}; the stage is computed where {host} is")  # fmt: skip
+            raise s.no(
+                d,
+                f"{s.stage.name} and {host} are asked for at different places ({s.compute} here)",
+                f"drop {s.compute}; the stage is computed where {host} is",
+            )
         for mate in self.group(host):
             if mate != s.stage.name and (self.needs(mate, s.stage.name) or self.needs(s.stage.name, mate)):
-                raise s.no(d, f"one of {s.stage.name} and {mate} needs the other, so one must come first",
-                           "use compute_at")  # fmt: skip
+                raise s.no(
+                    d, f"one of {s.stage.name} and {mate} needs the other, so one must come first", "use compute_at"
+                )
         mine, theirs = s.stage.dims, other.stage.dims
         if len(mine) != len(theirs) or any(theirs.index(n) != k for k, n in enumerate(mine) if n in theirs):
-            raise s.no(d, f"dims differ: {', '.join(mine)} here, {', '.join(theirs)} in {host}, and both are computed "
-                          "over what either is needed for", "share loops of stages with the same dims")  # fmt: skip
+            raise s.no(
+                d,
+                f"dims differ: {', '.join(mine)} here, {', '.join(theirs)} in {host}, and both are computed "
+                "over what either is needed for",
+                "share loops of stages with the same dims",
+            )
         self._check_same_loops(s, d, other, loop)
 
     def _check_same_loops(self, s: StageDraft, d: Directive, other: StageDraft, loop: str) -> None:
@@ -325,5 +368,8 @@ class Placement:
         rewrites = [[r for r in n.rewrites if shared & set(vars(r).values())] for n in (s.nests[0], other.nests[0])]
         if mine != theirs or rewrites[0] != rewrites[1]:
             show = [", ".join(f"{k} {n}" for n, k in loops) for loops in (mine, theirs)]
-            raise s.no(d, f"the loops down to {loop} differ: {show[0] or 'none'} here, {show[1]} in {other.stage.name}",
-                       "split, order and mark them alike in both")  # fmt: skip
+            raise s.no(
+                d,
+                f"the loops down to {loop} differ: {show[0] or 'none'} here, {show[1]} in {other.stage.name}",
+                "split, order and mark them alike in both",
+            )

@@ -1,8 +1,8 @@
 """A resolved schedule: what lowering reads. Made by `resolve` from directives, checked for legality there.
 
-    Plan       = one StagePlan per stage that is not inlined, and which stages are inlined
-    StagePlan  = where it is computed and stored, how its memory is laid out, one Nest per definition
-    Nest       = rewrites of the definition's loops (in order), and the loops that result, outermost first
+Plan       = one StagePlan per stage that is not inlined, and which stages are inlined
+StagePlan  = where it is computed and stored, how its memory is laid out, one Nest per definition
+Nest       = rewrites of the definition's loops (in order), and the loops that result, outermost first
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from ..graph.verify import verified
 from ..target.description import GENERIC, Target
 from ..target.kinds import Memory
 from .clones import clone_stages
+from .compute_with import share_own_loops
 from .default import complete
 from .directives import Directive
 from .draft import Drafts, StageDraft
@@ -25,12 +26,11 @@ from .rfactor import factor_reductions
 from .schedule import Schedule
 from .sizes import check_sizes
 from .strips import cut_scans
-from .within import share_own_loops
 
 
 def resolve(
     graph: Graph, schedule: Schedule, *, strict: bool = False, target: Target = GENERIC, known: Drafts | None = None
-) -> tuple[Graph, Plan]:  # fmt: skip
+) -> tuple[Graph, Plan]:
     """The plan of a schedule, filled up with defaults. Raises a UserError for one that cannot be honoured.
 
     `known`: what was drafted for other schedules of the same pipeline.
@@ -70,7 +70,7 @@ def _check_stage_names(graph: Graph, schedule: Schedule) -> None:
             if s.name in graph.input:
                 raise UserError(
                     f"{s!r}: {s.name!r} is an input, which has no loops and no memory of its own; ask for a copy of it "
-                    f'by {s.head}.copy_in(consumer, name, *dims), and the rest of that',
+                    f"by {s.head}.copy_in(consumer, name, *dims), and the rest of that",
                     where,
                 )
             raise UserError(f"{s!r}: the pipeline has no stage {s.name!r}; {did_you_mean(s.name, graph.stage)}", where)

@@ -57,9 +57,7 @@ def _factor_stage(graph: Graph, asked: StageSchedule, strict: bool) -> tuple[Gra
     return graph, StageSchedule(asked.name, tuple(kept))
 
 
-def _factored(
-    graph: Graph, name: str, index: int, d: Directive, strict: bool, before: list[Directive]
-) -> Graph:  # fmt: skip
+def _factored(graph: Graph, name: str, index: int, d: Directive, strict: bool, before: list[Directive]) -> Graph:
     """One rfactor, carried out once: searches ask for the same one of hundreds of schedules, and whoever looks at the
     pipelines that they get keeps what it finds with these."""
     known = _KNOWN.setdefault(graph, {})
@@ -131,19 +129,25 @@ class _Rfactor:
     def _parts(self, update: Definition) -> Associative:
         parts = associative(self.stage, update)
         if parts is None:
-            raise self.no(f"update {self.index - 1} does not combine each value with a new one by +, *, minimum, "
-                          "maximum, &, | or ^, nor is it pt.argmin or pt.argmax, so it cannot be cut into parts",
-                          "leave it whole")  # fmt: skip
+            raise self.no(
+                f"update {self.index - 1} does not combine each value with a new one by +, *, minimum, "
+                "maximum, &, | or ^, nor is it pt.argmin or pt.argmax, so it cannot be cut into parts",
+                "leave it whole",
+            )
         if self.strict and not parts.is_exact:
-            raise self.no("partial sums of floats round differently, and strict=True forbids that",
-                          "drop rfactor, or compile without strict")  # fmt: skip
+            raise self.no(
+                "partial sums of floats round differently, and strict=True forbids that",
+                "drop rfactor, or compile without strict",
+            )
         return parts
 
     def _take_split(self, update: Definition, d: Directive) -> Definition:
         """The update with a reduction dim split in two."""
         if d.verb != "split":
-            raise self.no(f"{d} comes before it on the same update, and only splits of reduction loops may",
-                          f"write {d} after rfactor, or on the stage of partial results")  # fmt: skip
+            raise self.no(
+                f"{d} comes before it on the same update, and only splits of reduction loops may",
+                f"write {d} after rfactor, or on the stage of partial results",
+            )
         old, outer, inner, factor = str(d.args[0]), str(d.args[1]), str(d.args[2]), int(d.args[3])
         dim = self._find(update, old, d)
         names = [r.name for r in update.domain if r is not dim]

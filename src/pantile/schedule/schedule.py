@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .. import saved
+from .. import untrusted_json
 from ..dataclass import dataclass
 from ..errors import UserError, UserTypeError, here, shown
 from .directives import VERBS, Directive, StageSchedule, on
@@ -102,7 +102,7 @@ def _to_list(d: Directive) -> list[Any]:
 def _read(text: str) -> dict[str, Any]:
     """The directives of every stage, as they are written."""
     try:
-        data = saved.loads(text)
+        data = untrusted_json.loads(text)
     except (ValueError, TypeError) as error:
         raise _not_saved(str(error)) from error
     if not isinstance(data, dict) or type(data.get("format")) is not int or data["format"] != FORMAT:
@@ -124,7 +124,7 @@ def _read_stage(name: str, lists: Any) -> StageSchedule:
 
 def _read_directive(chain: StageSchedule, d: Any) -> StageSchedule:
     if not isinstance(d, list) or not d or not isinstance(d[0], str):
-        raise _not_saved(f"{shown(d)} is not a directive, such as [\"parallel\", \"y\"]")
+        raise _not_saved(f'{shown(d)} is not a directive, such as ["parallel", "y"]')
     verb, *args = d
     if verb not in VERBS:
         raise _not_saved(f"there is no directive {shown(verb)}")

@@ -42,11 +42,17 @@ class _Sizes:
         if lanes > MOST_LANES:
             raise s.no(d, f"vectors of {nest.title} would have {shown(lanes)} lanes", f"use at most {MOST_LANES}")
         if copies > MOST_COPIES:
-            raise s.no(d, f"unrolled loops around it would make {shown(copies)} copies of {nest.title}",
-                       f"unroll to at most {MOST_COPIES} altogether")  # fmt: skip
+            raise s.no(
+                d,
+                f"unrolled loops around it would make {shown(copies)} copies of {nest.title}",
+                f"unroll to at most {MOST_COPIES} altogether",
+            )
         if copies * lanes > MOST_VALUES:
-            raise s.no(d, f"unrolled loops around it would make {copies} copies of {nest.title}, of {lanes} lanes each",
-                       f"unroll and vectorize to at most {MOST_VALUES} values altogether")  # fmt: skip
+            raise s.no(
+                d,
+                f"unrolled loops around it would make {copies} copies of {nest.title}, of {lanes} lanes each",
+                f"unroll and vectorize to at most {MOST_VALUES} values altogether",
+            )
 
     def _loop(self, site: Site) -> LoopDraft:
         of = (site.stage, site.definition)
@@ -69,5 +75,8 @@ class _Sizes:
         hosts = {site.stage: None for site in self.placement.around_stage(s.stage.name)}
         versions = math.prod(1 + len(self.drafts[n].conditions) for n in (*hosts, s.stage.name))
         if versions > MOST_VERSIONS:
-            raise s.no(s.specialized, f"there would be {shown(versions)} versions of {s.stage.name}",
-                       f"specialize for less, to at most {MOST_VERSIONS} altogether")  # fmt: skip
+            raise s.no(
+                s.specialized,
+                f"there would be {shown(versions)} versions of {s.stage.name}",
+                f"specialize for less, to at most {MOST_VERSIONS} altogether",
+            )

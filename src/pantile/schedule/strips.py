@@ -178,8 +178,10 @@ class _Scan:
         if self.strip in taken:
             raise self.no(f"{self.strip!r} already names a loop of {stage.name}, or a param", "choose another name")
         if self.strict and stage.dtypes[0].is_float:
-            raise self.no("scans of floats in strips round differently, and strict=True forbids that",
-                          "drop strips, or compile without strict")  # fmt: skip
+            raise self.no(
+                "scans of floats in strips round differently, and strict=True forbids that",
+                "drop strips, or compile without strict",
+            )
         assert self.linear is not None
 
     # Places along the dim.
@@ -254,9 +256,11 @@ class _Scan:
 
     def goes_along(self, other: _Scan) -> bool:
         return (
-            self.index == 1 and self.dim == other.dim and self.length == other.length
+            self.index == 1
+            and self.dim == other.dim
+            and self.length == other.length
             and all(map(same, self.touched, other.touched))
-        )  # fmt: skip
+        )
 
     @cached_property
     def linear(self) -> tuple[Expr, Expr]:
@@ -265,8 +269,9 @@ class _Scan:
         last = self.of_place(tuple(i - self.step if k == self.axis else i for k, i in enumerate(here)))
         own = [e for e in self.update.loads if e.buffer == self.stage.name]
         if len(last) + len(self.of_place(here)) < len(own) or not last:
-            raise self.no(f"a scan in strips reads {self.stage.name} where it stores, and one place before it",
-                          "leave it whole")  # fmt: skip
+            raise self.no(
+                f"a scan in strips reads {self.stage.name} where it stores, and one place before it", "leave it whole"
+            )
         found = _linear(self.update.values[0], last)
         if found is None or found[0] is None:
             raise self.no("a value is not a multiple of the one before it plus something else", "leave it whole")

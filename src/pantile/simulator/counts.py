@@ -86,8 +86,16 @@ _HEAD = (
 def _row(c: Counts, capability: str) -> tuple[str, ...]:
     t, room = c.traffic, c.occupancy(capability)
     numbers = (
-        c.blocks, c.threads, t.global_sectors["load"], t.global_sectors["store"], t.global_bytes.total(),
-        t.shared_passes.total(), t.bank_conflicts.total(), c.barriers, c.operations.total(), c.shared_bytes,
+        c.blocks,
+        c.threads,
+        t.global_sectors["load"],
+        t.global_sectors["store"],
+        t.global_bytes.total(),
+        t.shared_passes.total(),
+        t.bank_conflicts.total(),
+        c.barriers,
+        c.operations.total(),
+        c.shared_bytes,
         c.registers,
-    )  # fmt: skip
+    )
     return (c.kernel, *(f"{n:,}" for n in numbers), f"{room.share:.0%} by {room.limit}")

@@ -34,8 +34,8 @@ from ..expr.types import INDEX, DType
 from ..expr.visit import operands_first
 from ..reference.floats import held, rounded
 from ..reference.operations import apply, convert, reinterpret
+from .accesses import Access, Around, Buffer
 from .active import Active, Array
-from .touching import Access, Around, Buffer
 from .warps import from_lane
 
 _ROUNDINGS = ("floor", "ceil", "round", "trunc", "fma")
@@ -154,7 +154,6 @@ class Expressions:
             return chosen[:, :, 0] if scalar else chosen
 
         return shuffle
-
 
     def _from_lane(self, e: FromLane) -> _Rule:
         return lambda scope, args: from_lane(args[0], args[1], scope.active, scope.around)

@@ -9,9 +9,9 @@ import numpy as np
 from ..dataclass import dataclass
 from ..expr.types import DType
 from ..reference.floats import held
+from .accesses import COMBINE, Access, Around, bits, failure, from_memory, race, to_memory, who
 from .active import Array
 from .races import Accesses
-from .touching import COMBINE, Access, Around, bits, failure, from_memory, race, to_memory, who
 from .traffic import Traffic
 
 _strided = np.lib.stride_tricks.as_strided

@@ -15,10 +15,10 @@ from ..reference.floats import held, rounded
 from ..target.gpu import MOST_THREADS, WARP_SIZE
 from ..target.kinds import Memory
 from .active import Array
+from .block_batch import Lot
 from .counts import new_counts
 from .expressions import Expressions
 from .global_memory import Global
-from .lot import Lot
 from .races import Accesses
 
 _AT_ONCE = 1 << 16  # threads

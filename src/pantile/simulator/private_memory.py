@@ -6,8 +6,8 @@ import numpy as np
 
 from ..expr.types import DType
 from ..reference.floats import held
+from .accesses import Access, Around, failure
 from .active import Array
-from .touching import Access, Around, failure
 
 
 class Private:

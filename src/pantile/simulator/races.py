@@ -101,9 +101,14 @@ class Accesses:
         return now, now + by.thread
 
     def _clash_with_writes(
-        self, place: Array, block: Array, now: Array, own: Array, matters: Array | np.bool_,
+        self,
+        place: Array,
+        block: Array,
+        now: Array,
+        own: Array,
+        matters: Array | np.bool_,
         across_matters: Array | np.bool_ = np.True_,
-    ) -> Clash | None:  # fmt: skip
+    ) -> Clash | None:
         last = self._written[place]
         clash = (last >= now) & (last != own) & matters
         if self._across:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..expr.types import DType
+from .accesses import COMBINE, Access, Around, bits, failure, from_memory, race, to_memory, who
 from .active import Array, Touch
 from .copies import Copies
 from .failures import SimulationError
 from .races import Accesses
-from .touching import COMBINE, Access, Around, bits, failure, from_memory, race, to_memory, who
 from .traffic import Traffic
 
 
@@ -31,9 +31,15 @@ class Shared:
     """A buffer in it. Each time that it comes to life it is another one, and holds nothing yet."""
 
     def __init__(
-        self, memory: SharedMemory, name: str, dtype: DType, elements: int, offset: int, around: Around,
+        self,
+        memory: SharedMemory,
+        name: str,
+        dtype: DType,
+        elements: int,
+        offset: int,
+        around: Around,
         traffic: Traffic | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._memory, self._around, self._traffic = memory, around, traffic
         self._name, self._dtype, self._elements, self._offset = name, dtype, elements, offset
         end = offset + elements * dtype.bytes

@@ -13,8 +13,8 @@ from collections import Counter
 import numpy as np
 
 from ..target.gpu import BANK_WIDTH, BANKS, LONGEST_ACCESS, SECTOR, WARP_SIZE
+from .accesses import Access
 from .active import Array
-from .touching import Access
 
 _NOTHING = np.iinfo(np.int64).max
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..target.gpu import WARP_SIZE
+from .accesses import Around, failure
 from .active import Active, Array
-from .touching import Around, failure
 
 
 def from_lane(value: Array, lane: Array, active: Active, around: Around) -> Array:

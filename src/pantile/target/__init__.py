@@ -1,9 +1,9 @@
 """What code is made for, as all of the compiler knows it.
 
-    kinds         of loops and of memory: those that schedules name, that plans and loop IR have
-    description   the value: architecture, vectors, registers, cache line, indices, and which of those kinds it has
-    gpu           what all of NVIDIA's GPUs have in common
-    known         this machine's, and others by name
+kinds         of loops and of memory: those that schedules name, that plans and loop IR have
+description   the value: architecture, vectors, registers, cache line, indices, and which of those kinds it has
+gpu           what all of NVIDIA's GPUs have in common
+known         this machine's, and others by name
 """
 
 from __future__ import annotations

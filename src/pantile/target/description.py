@@ -102,9 +102,16 @@ CUDA, SIMULATED = "cuda", "cuda-sim"
 def gpu_target(capability: str, architecture: str = CUDA) -> Target:
     """NVIDIA's GPUs by what LLVM calls them, such as sm_90. Indices have 32 bits."""
     return Target(
-        architecture, 8 * gpu.LONGEST_ACCESS, gpu.MOST_REGISTERS, gpu.LINE, 32, GPU_LOOPS, GPU_MEMORIES,
-        "nvptx64-nvidia-cuda", capability,
-    )  # fmt: skip
+        architecture,
+        8 * gpu.LONGEST_ACCESS,
+        gpu.MOST_REGISTERS,
+        gpu.LINE,
+        32,
+        GPU_LOOPS,
+        GPU_MEMORIES,
+        "nvptx64-nvidia-cuda",
+        capability,
+    )
 
 
 # What every CPU has at least.

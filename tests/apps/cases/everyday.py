@@ -122,9 +122,11 @@ def demosaic(raw: Array) -> Array:
     opposite = filtered(6 * centre + 2 * corners - 1.5 * (far_row + far_column))
     out = np.empty((*raw.shape, 3))
     for y, x, colours in (
-        (0, 0, (raw, green, opposite)), (0, 1, (along, raw, across)),
-        (1, 0, (across, raw, along)), (1, 1, (opposite, green, raw)),
-    ):  # fmt: skip
+        (0, 0, (raw, green, opposite)),
+        (0, 1, (along, raw, across)),
+        (1, 0, (across, raw, along)),
+        (1, 1, (opposite, green, raw)),
+    ):
         for c, colour in enumerate(colours):
             out[y::2, x::2, c] = colour[y::2, x::2]
     return rounded(out)
@@ -247,6 +249,7 @@ def blended(h: int, w: int) -> Shapes:
 SIZES = ((1, 1), (5, 3), (29, 71))
 LARGE = (131, 259)
 
+
 def box_filter(img: Array) -> Array:
     return rounded(box(repeated(img, 2), 5))
 
@@ -284,13 +287,9 @@ CASES = {
     "grayscale": Case(grayscale, colour(*SIZES), colour(LARGE)[0]),
     "guided_filter": Case(guided_filter, colour(*SIZES), colour(LARGE)[0], off_by=1),
     "canny": Case(canny, colour(*SIZES), colour(LARGE)[0]),
-    "lucas_kanade": Case(
-        lucas_kanade, tuple(two_frames(h, w) for h, w in SIZES), two_frames(*LARGE), tolerance=1e-4
-    ),
+    "lucas_kanade": Case(lucas_kanade, tuple(two_frames(h, w) for h, w in SIZES), two_frames(*LARGE), tolerance=1e-4),
     "clahe": Case(clahe, grey((8, 8), (5, 13), (61, 75)), grey(LARGE)[0], off_by=1),
-    "demosaic": Case(
-        demosaic, ({"raw": (3, 3)}, {"raw": (4, 7)}, {"raw": (29, 71)}), {"raw": LARGE}
-    ),
+    "demosaic": Case(demosaic, ({"raw": (3, 3)}, {"raw": (4, 7)}, {"raw": (29, 71)}), {"raw": LARGE}),
     "blend": Case(blend, (blended(1, 1), blended(5, 3), blended(61, 75)), blended(*LARGE), off_by=1, slow=True),
     "median": Case(median, colour(*SIZES), colour(LARGE)[0]),
     "chamfer": Case(chamfer, grey((1, 1), (5, 3), (29, 71)), grey(LARGE)[0]),
@@ -320,4 +319,4 @@ CASES = {
         {"img": (*LARGE, 3), "table": (33, 33, 33, 3)},
         off_by=1,
     ),
-}  # fmt: skip
+}

@@ -60,7 +60,6 @@ def chain(*extents: int) -> Shapes:
     return dict(zip("abcd", sides, strict=False))
 
 
-
 TINY, PRIMES, THIN, LARGE = (1, 1, 1), (7, 5, 3), (3, 67, 19), (133, 521, 149)
 LONGER = ((1, 1, 1, 1), (7, 5, 3, 11), (2, 37, 5, 41), (131, 83, 97, 151))
 LONGEST = ((1, 1, 1, 1, 1), (7, 5, 3, 11, 2), (2, 37, 5, 41, 19), (131, 83, 97, 151, 70))

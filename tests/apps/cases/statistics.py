@@ -25,7 +25,5 @@ CASES = {
     "covariance": Case(
         covariance, odd=({"data": (2, 1)}, {"data": (5, 7)}, {"data": (19, 67)}), large={"data": (521, 149)}
     ),
-    "gemver": Case(
-        gemver, odd=(shapes(1, 1), shapes(3, 67), shapes(71, 5)), large=shapes(333, 521), tolerance=1e-12
-    ),
+    "gemver": Case(gemver, odd=(shapes(1, 1), shapes(3, 67), shapes(71, 5)), large=shapes(333, 521), tolerance=1e-12),
 }

@@ -39,7 +39,7 @@ _HERE = [
     (r'asm "[^"]*max\.s16[^"]*", "=h,h"\((i16 \S+)\)', r"@llvm.abs.i16(\1, i1 false)"),
     (r"@llvm\.nvvm\.f2i\.rz\(", "@llvm.fptosi.sat.i32.f32("),
     (r"@llvm\.nvvm\.f2ui\.rz\(", "@llvm.fptoui.sat.i32.f32("),
-]  # fmt: skip
+]
 
 
 def run(

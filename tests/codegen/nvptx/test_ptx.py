@@ -37,8 +37,9 @@ from .hand_built import (
 
 def copied(t: DType = FLOAT32, lanes: int = 4, offset: int = 0, **given: object) -> Program:
     at = b * w + p * lanes + offset
-    return program(threads("p", 256, store("out", at, load("img", at, t, lanes))), buffers={"img": t, "out": t},
-                   **given)  # type: ignore[arg-type]  # fmt: skip
+    return program(
+        threads("p", 256, store("out", at, load("img", at, t, lanes))), buffers={"img": t, "out": t}, **given
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -53,8 +54,12 @@ def test_neighbours_are_loaded_at_once_where_places_are_known(t: DType, lanes: i
 
 
 def test_neighbours_are_loaded_one_by_one_where_places_are_unknown() -> None:
-    for made in (copied(), copied(multiples=[(STRIDE, 6)], alignment=16), copied(offset=1, multiples=[(STRIDE, 4)]),
-                 copied(multiples=[(STRIDE, 4)], alignment=4)):  # fmt: skip
+    for made in (
+        copied(),
+        copied(multiples=[(STRIDE, 6)], alignment=16),
+        copied(offset=1, multiples=[(STRIDE, 4)]),
+        copied(multiples=[(STRIDE, 4)], alignment=4),
+    ):
         assert "v4" not in ptx(made)
     assert ptx(copied(multiples=[(STRIDE, 4)], alignment=8)).count("ld.global.nc.v2.b32") == 2
 
@@ -238,11 +243,15 @@ def test_products_and_sums_are_fused_unless_strict() -> None:
 
 @pytest.mark.parametrize(
     ("t", "cpu", "suffix", "computed"),
-    [(FLOAT16, "sm_70", "f16x2", "fma sub"), (FLOAT16, "sm_75", "f16x2", "fma sub"),
-     (FLOAT16, "sm_90", "f16x2", "fma sub min"),
-     (BFLOAT16, "sm_80", "bf16x2", "fma min"), (BFLOAT16, "sm_90", "bf16x2", "fma sub min")],
+    [
+        (FLOAT16, "sm_70", "f16x2", "fma sub"),
+        (FLOAT16, "sm_75", "f16x2", "fma sub"),
+        (FLOAT16, "sm_90", "f16x2", "fma sub min"),
+        (BFLOAT16, "sm_80", "bf16x2", "fma min"),
+        (BFLOAT16, "sm_90", "bf16x2", "fma sub min"),
+    ],
     ids=str,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("lanes", [2, 8])
 def test_floats_of_16_bits_are_computed_in_pairs(t: DType, cpu: str, suffix: str, computed: str, lanes: int) -> None:
     """Two at a time, where the GPU has instructions for it; of bfloat16, sm_80 has fused ones and extremes alone."""

@@ -89,8 +89,13 @@ def test_scalars_of_every_type(index_bits: int) -> None:
     names = [f"s{k}" for k in range(len(NUMBERS))]
     scalars = [var(n, t) for n, (t, _) in zip(names, NUMBERS, strict=True)]
     body = threads("p", 1, Block(tuple([store("out", i(k), cast(FLOAT64, v)) for k, v in enumerate(scalars)])))
-    made = program(body, THREADS, buffers={"img": FLOAT32, "out": FLOAT64}, scalars=[(v, v) for v in scalars],
-                   params=[ScalarArg(v.name, v.dtype) for v in scalars])  # fmt: skip
+    made = program(
+        body,
+        THREADS,
+        buffers={"img": FLOAT32, "out": FLOAT64},
+        scalars=[(v, v) for v in scalars],
+        params=[ScalarArg(v.name, v.dtype) for v in scalars],
+    )
     out = np.zeros(len(NUMBERS))
     run(made, {"img": np.zeros(1, np.float32), "out": out}, [v for _, v in NUMBERS], index_bits=index_bits)  # type: ignore[misc]
     wanted = [float(v) if t is not BFLOAT16 else 1.0 for t, v in NUMBERS]  # type: ignore[arg-type]

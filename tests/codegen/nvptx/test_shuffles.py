@@ -39,8 +39,10 @@ def test_all_types(t: DType, lanes: int) -> None:
     np.testing.assert_array_equal(out.reshape(2, 32, lanes), np.roll(rows, -3, axis=1))
 
 
-@pytest.mark.parametrize(("t", "lanes", "words"), [(UINT16, 2, 1), (UINT8, 4, 1), (UINT8, 2, 2), (FLOAT64, 1, 2),
-                                                   (FLOAT32, 2, 2), (FLOAT16, 1, 1), (BOOL, 1, 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("t", "lanes", "words"),
+    [(UINT16, 2, 1), (UINT8, 4, 1), (UINT8, 2, 2), (FLOAT64, 1, 2), (FLOAT32, 2, 2), (FLOAT16, 1, 1), (BOOL, 1, 1)],
+)
 def test_whole_words_are_moved_at_once(t: DType, lanes: int, words: int) -> None:
     for target in GPUS.values():
         assert len(re.findall(r"shfl\.sync\.idx\.b32", ptx(moved(t, lanes), target))) == words

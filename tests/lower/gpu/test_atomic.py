@@ -83,10 +83,13 @@ def test_what_lowering_makes_of_nothing_and_all(combine: Combine, number: int) -
     assert_agrees(swept(combine, number).with_schedule(pt.Schedule(threads)), img=PICTURE)
 
 
-@pytest.mark.parametrize("asked", [
-    pt.on("hist").update().atomic().reorder("r.y", "i").vectorize("i", 4),
-    pt.on("hist").update().reorder("r.y", "i").vectorize("i", 4).atomic(),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pt.on("hist").update().atomic().reorder("r.y", "i").vectorize("i", 4),
+        pt.on("hist").update().reorder("r.y", "i").vectorize("i", 4).atomic(),
+    ],
+)
 def test_vectors_are_refused_whatever_comes_first(asked: pt.StageSchedule) -> None:
     with pytest.raises(
         pt.UserError, match="update 0 is atomic, and combines one value at a time; leave the loop serial"
@@ -152,10 +155,14 @@ def test_instructions() -> None:
         (lambda old, new: old + new, "uint8", GLOBAL, "does not combine each value with a new one by"),
         (lambda old, new: pt.maximum(old, new), "float32", GLOBAL, "does not combine each value with a new one by"),
         (lambda old, new: old + new, "int32", pt.on("hist").atomic(), "the pure definition does not combine"),
-        (lambda old, new: old + new, "int32", pt.on("hist").update().atomic().vectorize("r.x", 4),
-         "update 0 is atomic, and combines one value at a time"),
+        (
+            lambda old, new: old + new,
+            "int32",
+            pt.on("hist").update().atomic().vectorize("r.x", 4),
+            "update 0 is atomic, and combines one value at a time",
+        ),
     ],
-)  # fmt: skip
+)
 def test_refused(combine: Combine, dtype: str, asked: pt.StageSchedule, text: str) -> None:
     with pytest.raises(pt.UserError) as caught:
         histogram(combine, 0, dtype).with_schedule(pt.Schedule(asked))

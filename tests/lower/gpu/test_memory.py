@@ -105,10 +105,12 @@ def test_a_size_of_what_lanes_exchange_that_nobody_knows() -> None:
     img, rows, out = pt.Input("img", "float32", ndim=2), pt.Func("rows"), pt.Func("out")
     rows[y, x] = img[y, x] * 2
     out[y, x] = rows[0, x] + rows[y, x + 1]
-    p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] - 1), target="cuda-sim").with_schedule(pt.Schedule(
-        pt.on("out").split("x", "xo", "lane", 30).split("xo", "xo", "w", 4).block("y", "xo").warp("w").lane("lane"),
-        pt.on("rows").compute_at("out", "w").lane("x"),
-    ))  # fmt: skip
+    p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] - 1), target="cuda-sim").with_schedule(
+        pt.Schedule(
+            pt.on("out").split("x", "xo", "lane", 30).split("xo", "xo", "w", 4).block("y", "xo").warp("w").lane("lane"),
+            pt.on("rows").compute_at("out", "w").lane("x"),
+        )
+    )
     with pytest.raises(UserError, match=r'pt.on\("rows"\): the region of rows that is kept has no constant size there'):
         p(img=picture(9, 9))
 
@@ -120,9 +122,9 @@ def test_a_size_that_only_data_limits() -> None:
     f[x] = pt.select(x <= k, x, img[x])
     f[r[0]] = f[r[0]] + 1
     out[x] = f[x]
-    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim").with_schedule(pt.Schedule(
-        pt.on("out").split("x", "xo", "xi", 8).block("xo").thread("xi"), pt.on("f").compute_at("out", "xi")
-    ))  # fmt: skip
+    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim").with_schedule(
+        pt.Schedule(pt.on("out").split("x", "xo", "xi", 8).block("xo").thread("xi"), pt.on("f").compute_at("out", "xi"))
+    )
     with pytest.raises(UserError, match=r'pt.on\("f"\): the region of f that is kept has no constant size there'):
         p(img=picture(20), k=2)
 
@@ -131,9 +133,9 @@ def test_more_than_a_thread_has_is_refused() -> None:
     img, f, out = pt.Input("img", "float32", ndim=1), pt.Func("f"), pt.Func("out")
     f[x] = img[x] * 2
     out[x] = f[x] + f[x + 100_000]
-    p = pt.Pipeline(out, shape=(img.shape[0] - 100_000,), target="cuda-sim").with_schedule(pt.Schedule(
-        pt.on("out").split("x", "xo", "xi", 8).block("xo").thread("xi"), pt.on("f").compute_at("out", "xi")
-    ))  # fmt: skip
+    p = pt.Pipeline(out, shape=(img.shape[0] - 100_000,), target="cuda-sim").with_schedule(
+        pt.Schedule(pt.on("out").split("x", "xo", "xi", 8).block("xo").thread("xi"), pt.on("f").compute_at("out", "xi"))
+    )
     text = (
         r'pt.on\("f"\): 400004 bytes of f would be on the stack, with 0 of other buffers, and there is room for '
         "262144; compute it in smaller blocks, or compute it outside of threads"
@@ -144,8 +146,12 @@ def test_more_than_a_thread_has_is_refused() -> None:
 
 def test_an_input_that_is_copied_into_the_block() -> None:
     staged = pt.on("img").copy_in("rows", "near", "u", "v")
-    p = blur(TILES, pt.on("rows").compute_at("out", "xi"), staged,
-             pt.on("near").compute_at("out", "xo").thread("u", "v").store_in("shared"))  # fmt: skip
+    p = blur(
+        TILES,
+        pt.on("rows").compute_at("out", "xi"),
+        staged,
+        pt.on("near").compute_at("out", "xo").thread("u", "v").store_in("shared"),
+    )
     (kernel,) = kernels(p)
     assert allocated(kernel.body)["near"] == (Memory.SHARED, 10 * 34, 0)
     assert_agrees(p, img=picture(30, 70))
@@ -157,10 +163,12 @@ def test_more_than_a_block_has_is_refused() -> None:
     img, near, out = pt.Input("img", "float32", ndim=2), pt.Func("near"), pt.Func("out")
     near[y, x] = img[y, x] * 2
     out[y, x] = near[y, x] + near[y, x + 1]
-    p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] - 1), target="cuda-sim").with_schedule(pt.Schedule(
-        pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 256, 256).block("yo", "xo").thread("xi"),
-        pt.on("near").compute_at("out", "xo").store_in("shared").thread("x"),
-    ))  # fmt: skip
+    p = pt.Pipeline(out, shape=(img.shape[0], img.shape[1] - 1), target="cuda-sim").with_schedule(
+        pt.Schedule(
+            pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 256, 256).block("yo", "xo").thread("xi"),
+            pt.on("near").compute_at("out", "xo").store_in("shared").thread("x"),
+        )
+    )
     text = (
         "the block that computes near would need 263,168 bytes of memory that its threads share; a GPU has 232,448 at "
         "most: cut its tiles smaller, or compute at root what is kept there"
@@ -175,9 +183,15 @@ def test_rows_of_clamped_lanes_that_do_not_fit_beside_a_stage_are_refused() -> N
     clamped = pt.edge(img)
     near[y, x] = img[y, x] * 2
     out[y, x] = sum((clamped[y, x + k] for k in range(-4, 5)), near[y, x])
-    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim").with_schedule(pt.Schedule(
-        pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", MOST_SHARED // 64, 16).block("yo", "xo").vectorize("xi"),
-        pt.on("near").compute_at("out", "xo").thread("y", "x"), pt.on("img_edge").compute_inline(),
-    ))  # fmt: skip
+    p = pt.Pipeline(out, shape=img.shape, target="cuda-sim").with_schedule(
+        pt.Schedule(
+            pt.on("out")
+            .tile("y", "x", "yo", "xo", "yi", "xi", MOST_SHARED // 64, 16)
+            .block("yo", "xo")
+            .vectorize("xi"),
+            pt.on("near").compute_at("out", "xo").thread("y", "x"),
+            pt.on("img_edge").compute_inline(),
+        )
+    )
     with pytest.raises(UserError, match="the block that computes out would need"):
         loops(p, "flatten")

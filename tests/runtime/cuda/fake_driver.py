@@ -338,8 +338,13 @@ class FakeDriver:
         return SUCCESS, len(self._graphs[graph]) - 1
 
     def _node(self, told: Any) -> dict[str, Any]:
-        return {"function": told.func, "frame": self._frame(told.func, told.kernelParams), "blocks": told.gridDimX,
-                "threads": told.blockDimX, "shared": told.sharedMemBytes}  # fmt: skip
+        return {
+            "function": told.func,
+            "frame": self._frame(told.func, told.kernelParams),
+            "blocks": told.gridDimX,
+            "threads": told.blockDimX,
+            "shared": told.sharedMemBytes,
+        }
 
     def _cuGraphInstantiate(self, graph: int, flags: int) -> Any:
         handle = self._handle()

@@ -81,8 +81,9 @@ class FakeTorch:
         self.emptied = 0
         self.cuda = SimpleNamespace(
             current_stream=lambda ordinal: SimpleNamespace(cuda_stream=self.stream),
-            is_initialized=lambda: True, empty_cache=self._empty_cache,
-        )  # fmt: skip
+            is_initialized=lambda: True,
+            empty_cache=self._empty_cache,
+        )
 
     def _empty_cache(self) -> None:
         self.emptied += 1
@@ -91,9 +92,7 @@ class FakeTorch:
         seen, address = memory_of(self._driver, a)
         return Tensor(self, seen, address, getattr(self, kind or a.dtype.name), ordinal)
 
-    def empty_strided(
-        self, shape: tuple[int, ...], strides: tuple[int, ...], *, dtype: dtype, device: int
-    ) -> Tensor:
+    def empty_strided(self, shape: tuple[int, ...], strides: tuple[int, ...], *, dtype: dtype, device: int) -> Tensor:
         assert strides == in_c_order(shape, 1)
         if self.full:
             self.full -= 1
@@ -150,9 +149,14 @@ class Interfaced:
         self.seen, address = memory_of(driver, a)
         contiguous = a.strides == in_c_order(a.shape, a.itemsize)
         self.__cuda_array_interface__ = {
-            "shape": a.shape, "typestr": a.dtype.str, "data": (address, False),
-            "strides": None if contiguous else a.strides, "version": 3, "stream": stream, **changed,
-        }  # fmt: skip
+            "shape": a.shape,
+            "typestr": a.dtype.str,
+            "data": (address, False),
+            "strides": None if contiguous else a.strides,
+            "version": 3,
+            "stream": stream,
+            **changed,
+        }
 
 
 class Packed:

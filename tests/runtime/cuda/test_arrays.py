@@ -115,8 +115,11 @@ def test_results_speak_dlpack(fake: FakeDriver) -> None:
     result = doubled()(img=Packed(fake, A, 2))
     said = by_dlpack(result)
     assert (said.address, said.shape, said.strides, said.type_name) == (
-        result.address, A.shape, A.strides, "float32",
-    )  # fmt: skip
+        result.address,
+        A.shape,
+        A.strides,
+        "float32",
+    )
     held = fake.memory.held()
     del result
     gc.collect()

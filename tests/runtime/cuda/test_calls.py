@@ -31,9 +31,12 @@ def test_arrays_of_numpy_are_copied_there_and_back(fake: FakeDriver) -> None:
 def test_any_strides(fake: FakeDriver, how: str) -> None:
     a = picture(48, 80)
     img = {
-        "fortran": np.asfortranarray(a), "reversed": a[::-1, ::-1], "every_other": a[:, ::2], "transposed": a.T,
+        "fortran": np.asfortranarray(a),
+        "reversed": a[::-1, ::-1],
+        "every_other": a[:, ::2],
+        "transposed": a.T,
         "broadcast": np.broadcast_to(a[0], (48, 80)),
-    }[how]  # fmt: skip
+    }[how]
     assert (doubled()(img=img) == 2 * img).all()
     out = np.zeros((*img.shape, 2), np.float32)[..., 0] if how == "every_other" else np.empty_like(img)
     assert doubled()(img=img, out=out) is out and (out == 2 * img).all()

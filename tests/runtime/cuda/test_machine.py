@@ -74,9 +74,12 @@ def test_what_the_driver_tells(make: Make) -> None:
 
 def test_limits_are_those_that_the_driver_tells(make: Make) -> None:
     make(capability=(12, 1)).limits |= {
-        "MAX_THREADS_PER_MULTIPROCESSOR": 1536, "MAX_BLOCKS_PER_MULTIPROCESSOR": 20, "L2_CACHE_SIZE": 24 << 20,
-        "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 90 << 10, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 80 << 10,
-    }  # fmt: skip
+        "MAX_THREADS_PER_MULTIPROCESSOR": 1536,
+        "MAX_BLOCKS_PER_MULTIPROCESSOR": 20,
+        "L2_CACHE_SIZE": 24 << 20,
+        "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 90 << 10,
+        "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 80 << 10,
+    }
     gpu = machine.detect()
     has = gpu.multiprocessor
     assert (has.warps, has.blocks, has.shared, has.shared_per_block) == (48, 20, 90 << 10, 80 << 10)

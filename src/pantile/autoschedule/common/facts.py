@@ -13,15 +13,15 @@ from ...analysis.channels import channels
 from ...analysis.conversions import worth_storing
 from ...analysis.cost import arithmetic
 from ...analysis.interval import Interval
+from ...analysis.load_boxes import Box
 from ...analysis.regions import definition_scope
-from ...analysis.touched import Box
 from ...analysis.work import evaluated
 from ...cached import cached_property
+from ...cost_model.call_facts import regions
 from ...expr.nodes import Cast, Expr, Load, Number, Op
 from ...expr.types import INDEX
 from ...expr.visit import children, key, names, variables, walk
 from ...graph.nodes import Definition, Graph, Stage
-from ...price.sized import regions
 from ...schedule.updates import accumulation, constant, has_closed_form, is_independent, loop_names, pure_dims
 from .reads import Reads
 
@@ -147,9 +147,10 @@ class Facts:
         if not self.is_limited(name):
             return ()
         return tuple(
-            dim for dim in stage.dims
+            dim
+            for dim in stage.dims
             if all(dim in pure_dims(stage, d) and is_independent(stage, d, dim) for d in stage.definitions)
-        )  # fmt: skip
+        )
 
     @_remembered
     def reductions(self, name: str) -> dict[str, Interval]:
@@ -163,9 +164,12 @@ class Facts:
         """The reduction loops along which terms may come in any order: of sums into places that do not move."""
         stage = self.graph.stage[name]
         return tuple(
-            r.name for d in stage.updates if accumulation(stage, d) is not None
-            for r in d.domain if r.name not in variables(*d.indices)
-        )  # fmt: skip
+            r.name
+            for d in stage.updates
+            if accumulation(stage, d) is not None
+            for r in d.domain
+            if r.name not in variables(*d.indices)
+        )
 
     @_remembered
     def every_loop(self, name: str) -> Extents:

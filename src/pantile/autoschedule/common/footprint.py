@@ -14,19 +14,22 @@ import numpy as np
 
 from ... import progress
 from ...analysis.interval import Interval
+from ...analysis.load_boxes import Box
 from ...analysis.regions import with_own_updates
-from ...analysis.touched import Box
 from .facts import Facts
-from .shared import Shared
+from .shared_intervals import Shared
 
 # One number, or one per tile size.
 Numbers = Any
 
 
 def boxes(
-    facts: Facts, members: Collection[str], output: str, tile: Mapping[str, Numbers],
+    facts: Facts,
+    members: Collection[str],
+    output: str,
+    tile: Mapping[str, Numbers],
     new: Callable[[str, Box], Box] | None = None,
-) -> dict[str, Box]:  # fmt: skip
+) -> dict[str, Box]:
     """Boxes of the members that were not inlined, and of the stages and inputs that they read. `tile` is by loops of
     the output, its dims and reduction loops; those it does not name are whole. `new`: what of a member's box is
     computed, the rest being kept from before; all of it, if it is left out.
@@ -38,9 +41,14 @@ class Footprint:
     """The boxes of a group, and what they become when others join it."""
 
     def __init__(
-        self, facts: Facts, members: Collection[str], output: str, tile: Mapping[str, Numbers],
-        new: Callable[[str, Box], Box] | None = None, shared: Shared | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        facts: Facts,
+        members: Collection[str],
+        output: str,
+        tile: Mapping[str, Numbers],
+        new: Callable[[str, Box], Box] | None = None,
+        shared: Shared | None = None,
+    ) -> None:
         """`shared`: what was found for other groups of the same output, in the same tiles."""
         self.facts, self.output, self.new = facts, output, new
         self.shared = Shared() if shared is None else shared

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 
 from ...analysis.cost import arithmetic, weight
-from ...analysis.substituted import closed_form, point_of, substituted
+from ...analysis.inlining import closed_form, point_of, substituted
 from ...analysis.work import evaluated
 from ...dataclass import dataclass
 from ...expr.nodes import Const, Expr, Load, Var

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ...analysis.touched import Box
+from ...analysis.load_boxes import Box
 from ...cached import cached_property
 from .facts import Facts
 from .footprint import Footprint
-from .shared import Shared
+from .shared_intervals import Shared
 
 Numbers = Any
 
@@ -32,9 +32,13 @@ class Overlaps:
     """Of a group, alone and with others that join it."""
 
     def __init__(
-        self, facts: Facts, members: Collection[str], output: str, tile: Mapping[str, int] | None = None,
+        self,
+        facts: Facts,
+        members: Collection[str],
+        output: str,
+        tile: Mapping[str, int] | None = None,
         shared: Shared | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.output = output
         self.loops = {loop: min(n, (tile or {}).get(loop, n)) for loop, n in facts.every_loop(output).items()}
         # All strips at once: of thickness 1 and 2 along each loop in turn.

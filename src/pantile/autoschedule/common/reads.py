@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 
 from ...analysis.interval import Evaluator, Scope, narrowed_by
+from ...analysis.load_boxes import Box
 from ...analysis.regions import definition_scope
-from ...analysis.touched import Box
 from ...cached import cached_property
 from ...dataclass import dataclass
 from ...expr.build import maximum, minimum
@@ -20,7 +20,7 @@ from ...expr.linear import linear
 from ...expr.nodes import COMPARISON, Const, Expr, Load, Op, Var
 from ...expr.visit import children, key, names
 from ...graph.nodes import Definition, Stage
-from .shared import Ends, Shared
+from .shared_intervals import Ends, Shared
 
 # Conditions that hold where something is read, and whether they do or do not.
 Path = tuple[tuple[Expr, bool], ...]
@@ -57,10 +57,12 @@ class Reads:
 
     def like_of(self, buffers: tuple[str, ...], by_name: bool = False) -> Hashable:
         """Equal where buffers are read in the same way, whatever they are called unless that counts."""
-        return tuple([
-            (at, *[(b if by_name else k, *[e.key for e in reads[b]]) for k, b in enumerate(buffers) if b in reads])
-            for at, (_, reads) in zip(self._conditions, self._reads, strict=True)
-        ])  # fmt: skip
+        return tuple(
+            [
+                (at, *[(b if by_name else k, *[e.key for e in reads[b]]) for k, b in enumerate(buffers) if b in reads])
+                for at, (_, reads) in zip(self._conditions, self._reads, strict=True)
+            ]
+        )
 
     @cached_property
     def _steps(self) -> dict[str, list[tuple[int, int, int]]] | None:

@@ -18,14 +18,14 @@ from itertools import pairwise
 from math import prod
 
 from ...analysis.access import accesses
-from ...analysis.alike import SHARING_ROWS
+from ...analysis.shared_work import SHARING_ROWS
 from ...cached import cached_property
 from ...dataclass import dataclass
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Stage
-from ...schedule.alone import FEWEST_LANES, register_lanes
 from ...schedule.directives import SUFFIX, StageSchedule, on
 from ...schedule.names import fresh
+from ...schedule.stage_default import FEWEST_LANES, register_lanes
 from ...schedule.sums import power_of_two, shared_terms, side_by_side, sums_at_a_time
 from ...schedule.updates import is_independent, pure_dims
 from ..strategy import Problem
@@ -322,9 +322,14 @@ class _Nest:
         return bool(self.free) and all(is_independent(self.stage, self.definition, d) for d in self.free)
 
     def mark(
-        self, chain: StageSchedule, loops: Sequence[str], tiles: Sequence[str], inside: Mapping[str, int],
-        blocks: Sequence[str], called: Mapping[str, str],
-    ) -> StageSchedule:  # fmt: skip
+        self,
+        chain: StageSchedule,
+        loops: Sequence[str],
+        tiles: Sequence[str],
+        inside: Mapping[str, int],
+        blocks: Sequence[str],
+        called: Mapping[str, str],
+    ) -> StageSchedule:
         """Tile loops, loops inside them, reduction loops, and innermost a vector along the last loop that fills one.
 
         `loops` is the order so far, `inside` has the extents of the loops inside tiles, `blocks` their order around the

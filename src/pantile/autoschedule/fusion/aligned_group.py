@@ -9,7 +9,7 @@ from typing import TypeVar
 from ...analysis.alignment import Alignment
 from ...cached import cached_property
 from ...dataclass import dataclass
-from .single import SingleStages
+from .stage_facts import SingleStages
 
 K = TypeVar("K")
 V = TypeVar("V")

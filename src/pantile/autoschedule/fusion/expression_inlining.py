@@ -100,8 +100,12 @@ class ExpressionInlining:
         graph = self.stages.problem.graph
         parts: list[set[tuple[Fraction, ...]]] = []
         for c in consumers:
-            found = [a for d in graph.stage[c].definitions for a in self.stages.reads(graph.stage[c], d)
-                     if a.buffer in graph.stage[name].buffers]  # fmt: skip
+            found = [
+                a
+                for d in graph.stage[c].definitions
+                for a in self.stages.reads(graph.stage[c], d)
+                if a.buffer in graph.stage[name].buffers
+            ]
             indices = [i for a in found for i in a.indices]
             if not found or any(i is None or not (i.is_plain or (i.dim is None and i.low == i.high)) for i in indices):
                 return False

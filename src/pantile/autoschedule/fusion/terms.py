@@ -21,7 +21,7 @@ from math import ceil
 
 from ...dataclass import dataclass
 from ..common import footprint
-from .overlapped import OverlappedTiles, Tile
+from .overlapped_tiles import OverlappedTiles, Tile
 
 TERMS = SCALED, PRINTED = "scaled", "printed"
 

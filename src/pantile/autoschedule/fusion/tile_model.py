@@ -11,12 +11,12 @@ from math import inf, prod, sqrt
 
 from ...cached import cached_property
 from ...dataclass import dataclass
-from .aligned import Stages
 from .aligned_group import AlignedGroup
+from .alignment import Stages
 from .dag import Group
 from .dp_machines import XEON, Limits, Weights
 from .expression_inlining import FULL
-from .overlapped import OverlappedTiles, Tile
+from .overlapped_tiles import OverlappedTiles, Tile
 from .terms import SCALED, Terms
 
 

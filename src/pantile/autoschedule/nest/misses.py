@@ -1,8 +1,8 @@
 """Cache misses of tiled loops where the prefetchers fetch all lines of a row but the first (sioutas-thesis §4.3).
 
-    for ii, kk, jj over tiles: for i, k, j inside a tile: C[i, j] += A[i, k] * B[k, j]
+for ii, kk, jj over tiles: for i, k, j inside a tile: C[i, j] += A[i, k] * B[k, j]
 
-    one iteration of i touches T_j + T_k + T_k * T_j elements (4.1), and misses 1 + 1 + T_k times (4.3)
+one iteration of i touches T_j + T_k + T_k * T_j elements (4.1), and misses 1 + 1 + T_k times (4.3)
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from ...cached import cached_property
 from ...dataclass import dataclass
 from ...expr.visit import variables
 from ...graph.nodes import Definition, Stage
-from ...schedule.alone import lanes
+from ...schedule.stage_default import lanes
 from ...schedule.updates import accumulation, is_independent
 from ..common.facts import Extents
 from ..strategy import Problem
@@ -76,9 +76,8 @@ class Statement:
         found = accumulation(self.stage, self.definition)
         any_order = found is not None and not (self.problem.strict and not all(f.is_exact for f in found))
         return tuple(
-            n for n, extent in self.extents.items()
-            if n in self.free or (any_order and extent >= FEWEST_ITERATIONS)
-        )  # fmt: skip
+            n for n, extent in self.extents.items() if n in self.free or (any_order and extent >= FEWEST_ITERATIONS)
+        )
 
     @property
     def is_tileable(self) -> bool:

@@ -56,9 +56,13 @@ class TiledLoops:
         return found
 
     def applied(
-        self, chain: StageSchedule, own: Sequence[str], vector: str | None, lanes: int,
+        self,
+        chain: StageSchedule,
+        own: Sequence[str],
+        vector: str | None,
+        lanes: int,
         unrolled: Mapping[str, int] | None = None,
-    ) -> StageSchedule:  # fmt: skip
+    ) -> StageSchedule:
         """The directives of a definition with the loops `own`, in this order so far.
 
         `vector`: the loop to vectorize, `unrolled`: iterations of loops to write out around it, outermost first.

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ...price import Price
-from ...price.result import named, time
+from ...cost_model import Price
+from ...cost_model.result import named, time
 from ...schedule.groups import groups
 from ...schedule.schedule import Schedule
 from ..report import Alternative, GroupReport
-from .priced import Candidate
+from .candidates import Candidate
 
 MOST = 10
 ALIKE = 2  # of the same directives, with other factors
@@ -28,11 +28,13 @@ def together(best: Candidate) -> tuple[GroupReport, ...]:
     seconds = {s.name: s.seconds for s in best.price.stages}
     return tuple(
         GroupReport(
-            g.root, g.members, (dict(g.tiles),) if g.tiles else (),
+            g.root,
+            g.members,
+            (dict(g.tiles),) if g.tiles else (),
             {"predicted ms": 1e3 * sum(seconds.get(name, 0.0) for name in (g.root, *g.members))},
         )
         for g in groups(best.schedule)
-    )  # fmt: skip
+    )
 
 
 def alternatives(candidates: Iterable[Candidate | None], best: Candidate) -> tuple[Alternative, ...]:

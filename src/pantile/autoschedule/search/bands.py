@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...cost_model.traffic import USED
 from ...dataclass import dataclass
 from ...expr.nodes import Var
 from ...expr.visit import names, same
 from ...graph.nodes import Definition, Stage
-from ...price.traffic import USED
-from ...schedule.alone import FEWEST_LANES, register_lanes
 from ...schedule.directives import SUFFIX, StageSchedule, on
 from ...schedule.names import fresh
 from ...schedule.schedule import Schedule
+from ...schedule.stage_default import FEWEST_LANES, register_lanes
 from ...schedule.updates import is_independent, keeps_to, pure_dims
 from ..strategy import Problem
 
@@ -147,9 +147,7 @@ def _that_fit(problem: Problem, stage: Stage) -> Iterator[int]:
         width *= 2
 
 
-def _in_bands(
-    problem: Problem, scan: Stage, source: str | None, reader: Reader, width: int
-) -> Iterator[StageSchedule]:  # fmt: skip
+def _in_bands(problem: Problem, scan: Stage, source: str | None, reader: Reader, width: int) -> Iterator[StageSchedule]:
     stage, lanes = reader.stage, _lanes(problem, reader.stage)
     last = stage.dims[-1]
     taken = set(stage.dims)

@@ -12,15 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-from ...analysis.bounding import only_bounds
+from ...analysis.loop_bounds import only_bounds
 from ...cached import cached_property
 from ...dataclass import dataclass
 from ...expr.nodes import Expr, Var
 from ...expr.visit import loaded, variables
 from ...graph.nodes import Stage
-from ...schedule.alone import register_lanes
 from ...schedule.directives import StageSchedule, on
 from ...schedule.names import fresh
+from ...schedule.stage_default import register_lanes
 from ...schedule.sums import power_of_two
 from ..nest.references import Reference
 from ..nest.statement import Statement

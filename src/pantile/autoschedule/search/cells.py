@@ -16,10 +16,10 @@ from collections.abc import Iterator
 
 from ...expr.visit import loaded
 from ...graph.nodes import Definition, Stage
-from ...schedule.alone import FEWEST_LANES, register_lanes
 from ...schedule.directives import SUFFIX, StageSchedule, on
 from ...schedule.names import fresh
 from ...schedule.schedule import Schedule
+from ...schedule.stage_default import FEWEST_LANES, register_lanes
 from ...schedule.updates import is_independent, pure_dims
 from ..strategy import Problem
 
@@ -40,9 +40,7 @@ def cells(problem: Problem, schedule: Schedule, name: str) -> Iterator[Schedule]
                 yield schedule.replace(changed, *producers)
 
 
-def _by_blocks(
-    problem: Problem, stage: Stage, update: Definition, chain: StageSchedule
-) -> StageSchedule | None:  # fmt: skip
+def _by_blocks(problem: Problem, stage: Stage, update: Definition, chain: StageSchedule) -> StageSchedule | None:
     """The loops of the update; None if it is no sum of cells."""
     free = [d for d in pure_dims(stage, update) if is_independent(stage, update, d)]
     sizes = problem.facts.loops(stage.name, 1)
@@ -66,11 +64,14 @@ def _read_here_alone(problem: Problem, stage: Stage) -> list[str]:
     sources = {b: s.name for s in problem.graph.stages for b in s.buffers if s.name != stage.name}
     read = dict.fromkeys(sources[e.buffer] for e in stage.updates[0].loads if e.buffer in sources)
     return [
-        name for name in read
-        if problem.graph.consumers[name] == (stage.name,) and problem.graph.stage[name].dims
-        and not problem.graph.stage[name].updates and problem.facts.is_limited(name)
+        name
+        for name in read
+        if problem.graph.consumers[name] == (stage.name,)
+        and problem.graph.stage[name].dims
+        and not problem.graph.stage[name].updates
+        and problem.facts.is_limited(name)
         and name not in problem.facts.trivial
-    ]  # fmt: skip
+    ]
 
 
 def _of_a_block(problem: Problem, name: str, reader: StageSchedule) -> StageSchedule:

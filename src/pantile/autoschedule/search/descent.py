@@ -15,8 +15,8 @@ from ...dataclass import dataclass
 from ...schedule.directives import StageSchedule
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
+from .candidates import Candidate, Priced
 from .groups import groups
-from .priced import Candidate, Priced
 from .rolling import INSIDE, Roll, can_roll, chains, columns, rolls, variations
 
 # By what tiles of columns must be cheaper than whole rows, for each part of the time that memory is busy: what it

@@ -67,9 +67,9 @@ def _tiles(problem: Problem, reader: Stage) -> StageSchedule:
     chain = chain.split(loops.y, loops.strips, loops.rows, STRIP).split(loops.x, loops.tiles, loops.columns, TILE)
     chain = chain.vectorize(loops.columns, loops.width(problem, VECTORS))
     vector = loops.columns + SUFFIX["vectorize"]
-    return chain.reorder(
-        loops.strips, loops.tiles, *loops.planes, loops.rows, loops.columns, vector
-    ).parallel(loops.strips)  # fmt: skip
+    return chain.reorder(loops.strips, loops.tiles, *loops.planes, loops.rows, loops.columns, vector).parallel(
+        loops.strips
+    )
 
 
 def _sum(problem: Problem, stage: Stage, reader: Stage) -> StageSchedule:

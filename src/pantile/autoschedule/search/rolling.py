@@ -24,9 +24,9 @@ from ...dataclass import dataclass
 from ...expr.nodes import Const
 from ...expr.visit import has_floats, loaded, names
 from ...graph.nodes import Definition, Stage
-from ...schedule.alone import FEWEST_LANES, register_lanes
 from ...schedule.directives import SUFFIX, StageSchedule, on
 from ...schedule.names import fresh
+from ...schedule.stage_default import FEWEST_LANES, register_lanes
 from ..common.tiles import reads_halves
 from ..sliding.overlap import Motion, motions, overlaps, shares_reads
 from ..strategy import Problem
@@ -313,9 +313,18 @@ def _output(problem: Problem, roll: Roll, loops: RolledLoops) -> StageSchedule:
 
 
 def _inner(
-    problem: Problem, roll: Roll, loops: RolledLoops, chain: StageSchedule, around: list[str], rows: str,
-    row: list[str], x: str, inside: list[str], unrolled: list[str], together: bool,
-) -> StageSchedule:  # fmt: skip
+    problem: Problem,
+    roll: Roll,
+    loops: RolledLoops,
+    chain: StageSchedule,
+    around: list[str],
+    rows: str,
+    row: list[str],
+    x: str,
+    inside: list[str],
+    unrolled: list[str],
+    together: bool,
+) -> StageSchedule:
     """Vectors, and what is written out around and inside of them."""
     chain = chain.vectorize(x, loops.width(problem, roll.vectors))
     of_pixels = [loops.channel] if loops.channel is not None else []
@@ -353,9 +362,7 @@ def _marked_member(problem: Problem, roll: Roll, name: str, at: str, kept: str |
     return _inner(problem, roll, loops, chain, [], loops.y, row, loops.x, planes, unrolled, together=True)
 
 
-def _several(
-    roll: Roll, loops: RolledLoops, chain: StageSchedule, rows: str
-) -> tuple[StageSchedule, list[str]]:  # fmt: skip
+def _several(roll: Roll, loops: RolledLoops, chain: StageSchedule, rows: str) -> tuple[StageSchedule, list[str]]:
     """Several rows at a time, and the loop over them."""
     return (chain.split(rows, rows, loops.row, roll.rows), [loops.row]) if roll.rows > 1 else (chain, [])
 

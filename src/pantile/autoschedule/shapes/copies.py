@@ -18,8 +18,8 @@ from collections.abc import Collection, Iterator, Mapping
 from math import prod
 
 from ...analysis.interval import Interval, Scope
+from ...analysis.load_boxes import Box, each_load, hull
 from ...analysis.regions import definition_scope, where_it_holds, with_own_updates
-from ...analysis.touched import Box, each_load, hull
 from ...dataclass import dataclass
 from ...errors import UserError
 from ...expr.nodes import Expr, Load
@@ -81,9 +81,10 @@ class Copies:
     def in_vain(self, fused: set[str]) -> set[str]:
         """Line 7: the stages of which no copy is fused with its use, unless there are dead instances between them."""
         return {
-            stage for stage, parts in self.parts.items()
+            stage
+            for stage, parts in self.parts.items()
             if fused.isdisjoint(parts) and not any(a.is_far_from(b) for a in parts.values() for b in parts.values())
-        }  # fmt: skip
+        }
 
 
 def copies(problem: Problem, whole: Collection[str] = ()) -> Copies:

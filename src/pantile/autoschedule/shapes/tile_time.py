@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from ...analysis.access import accesses
-from ...analysis.touched import Box, hull
+from ...analysis.load_boxes import Box, hull
 from ...dataclass import dataclass
-from ...schedule.alone import lanes
+from ...schedule.stage_default import lanes
 from ..common.facts import Facts
 from ..common.footprint import boxes, points, size, tiles
 from ..strategy import Problem
-from .computed import Boxes
 from .spaces import Space
+from .tile_boxes import Boxes
 
 # Cycles that it takes to start a row of a stage, a stage of a tile, and a run of elements that memory has in sequence.
 # These and the next are tuned: chosen by hand on a Neoverse N1 with two cores, on the apps in the tables of

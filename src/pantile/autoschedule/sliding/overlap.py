@@ -104,11 +104,13 @@ def _moves(producer: Stage, consumer: Stage) -> tuple[_Move, ...]:
     """All different ones: the reads of a stencil have few."""
     known = _MOVES.setdefault(consumer, {})
     if producer.buffers not in known:
-        known[producer.buffers] = tuple(dict.fromkeys(
-            (dim, None, Fraction(0), False) if index is None else (dim, index.dim, index.scale, _is_plain(e))
-            for a in accesses_of(producer, consumer)
-            for dim, index, e in zip(producer.dims, a.indices, a.load.indices, strict=True)
-        ))  # fmt: skip
+        known[producer.buffers] = tuple(
+            dict.fromkeys(
+                (dim, None, Fraction(0), False) if index is None else (dim, index.dim, index.scale, _is_plain(e))
+                for a in accesses_of(producer, consumer)
+                for dim, index, e in zip(producer.dims, a.indices, a.load.indices, strict=True)
+            )
+        )
     return known[producer.buffers]
 
 

@@ -1,22 +1,22 @@
 """A segment with its tile and levels to directives.
 
-    pt.on("blur_y").compute_root().split("y", "y_o", "y_i", 32).vectorize("x", 8).reorder("y_o", ...).parallel("y_o")
-    pt.on("blur_x").compute_at("blur_y", "y_i").store_at("blur_y", "y_o").vectorize("x", 8)
+pt.on("blur_y").compute_root().split("y", "y_o", "y_i", 32).vectorize("x", 8).reorder("y_o", ...).parallel("y_o")
+pt.on("blur_x").compute_at("blur_y", "y_i").store_at("blur_y", "y_o").vectorize("x", 8)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...analysis.touched import Box
+from ...analysis.load_boxes import Box
 from ...cached import cached_property
 from ...dataclass import dataclass
 from ...graph.nodes import Stage
-from ...schedule.alone import lanes
 from ...schedule.directives import StageSchedule, on
+from ...schedule.stage_default import lanes
 from ...schedule.updates import pure_dims
 from ..common import footprint
-from ..common.legal import Part
+from ..common.legalize import Part
 from ..common.tiles import Group, Style, marked_inside, scheduled, vectors_at_a_time
 from ..nest.register_block import blocked
 from ..nest.statement import Statement

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ...analysis.touched import Box
+from ...analysis.load_boxes import Box
 from ...cached import cached_property
-from ...schedule.alone import lanes
+from ...schedule.stage_default import lanes
 from ..common.facts import Facts
 from ..common.footprint import Footprint, tiles
-from ..common.shared import Shared
+from ..common.shared_intervals import Shared
 from ..common.tiles import MOST_UNROLLED
 from ..strategy import Problem
 from .overlap import WHOLE, Motion, motions
@@ -179,10 +179,9 @@ class SlidingTiles:
         stage = self.graph.stage[name]
         moving = self.motions[name]
         return tuple(
-            shared.last(r, ceil(moving[d].rate * self.step(nest, loop)))
-            if d in moving and moving[d].dim == loop else r
+            shared.last(r, ceil(moving[d].rate * self.step(nest, loop))) if d in moving and moving[d].dim == loop else r
             for d, r in zip(stage.dims, box, strict=True)
-        )  # fmt: skip
+        )
 
     def step(self, nest: Nest, loop: str) -> int:
         """Points of an iteration of a loop inside a tile."""

@@ -14,7 +14,7 @@ from ...graph.nodes import Stage
 from ...schedule.default import CHEAP_LOADS, CHEAP_OPERATIONS
 from ...schedule.updates import is_independent, pure_dims
 from ..common.facts import Facts
-from ..common.shared import Shared
+from ..common.shared_intervals import Shared
 from ..strategy import Problem
 from .overlap import is_read_again, overlaps
 
@@ -58,10 +58,13 @@ class StageReuse:
     def trivial(self) -> set[str]:
         """Stages that cost about as much to compute as to load."""
         return {
-            n for n, stage in self.graph.stage.items()
-            if self.facts.can_be_inlined(n) and not stage.updates
-            and self.facts.arithmetic(n) <= CHEAP_OPERATIONS and sum(self.facts.reads(n).values()) <= CHEAP_LOADS
-        }  # fmt: skip
+            n
+            for n, stage in self.graph.stage.items()
+            if self.facts.can_be_inlined(n)
+            and not stage.updates
+            and self.facts.arithmetic(n) <= CHEAP_OPERATIONS
+            and sum(self.facts.reads(n).values()) <= CHEAP_LOADS
+        }
 
     def may_be_fused(self, name: str) -> bool:
         """Whether its values can be computed tile by tile of what reads it."""

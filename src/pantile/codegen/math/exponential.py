@@ -150,7 +150,7 @@ _PRODUCTS: dict[Number, Callable[[Expr], Expr]] = {
     2.0: lambda x: x * x,
     3.0: lambda x: x * x * x,
     4.0: lambda x: (x * x) * (x * x),
-}  # fmt: skip
+}
 
 
 def _power_sign(x: Expr, y: Expr, power: Expr) -> Expr:

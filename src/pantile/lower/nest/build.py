@@ -5,7 +5,7 @@ from __future__ import annotations
 from weakref import proxy
 
 from ... import progress
-from ...analysis.touched import Box
+from ...analysis.load_boxes import Box
 from ...dataclass import dataclass
 from ...expr.build import logical_and
 from ...expr.linear import Facts
@@ -59,9 +59,16 @@ class _StageBuilder:
         self.computed: dict[str, Region] = {}  # by stage, where it was computed last
         me = proxy(self)  # builders that hold each other would stay until Python looks through all objects
         self.loops = LoopBuilder(
-            graph, plan, self.sites, here, self.regions, coverage, self.rows, small,
+            graph,
+            plan,
+            self.sites,
+            here,
+            self.regions,
+            coverage,
+            self.rows,
+            small,
             lambda site, body: me.stages_at(site, body),
-        )  # fmt: skip
+        )
         self.begun: set[str] = set()  # stages whose loops have been built or are being built
 
     def stages_at(self, site: Site | None, body: Stmt) -> Stmt:
@@ -93,8 +100,9 @@ class _StageBuilder:
             self.here.extents.learn(box[sliding.dim].high - box[sliding.dim].low + 1)
         found = self.regions.clipped(members, box, rest, conditions)
         self.computed |= found
-        lets = [(*region_names(m, dim), side) for m in members
-                for dim, side in zip(m.dims, found[m.name].box, strict=True)]  # fmt: skip
+        lets = [
+            (*region_names(m, dim), side) for m in members for dim, side in zip(m.dims, found[m.name].box, strict=True)
+        ]
         for low, high, side in lets:
             self.here.computes(low, high, side)
         result = self.in_order(members, p.specializations, sliding, conditions, rest)
@@ -109,13 +117,27 @@ class _StageBuilder:
         sliding = None
         if not any(m.name in self.graph.output for m in members):
             between = self.here.loops_inside(None if p.store is None else self.sites.variable(p.store))
-            sliding = slide(members, box, rest, between, self.here.values, self.regions.reach(), self.here.facts,
-                            lambda k: self.regions.anywhere(members, k))  # fmt: skip
+            sliding = slide(
+                members,
+                box,
+                rest,
+                between,
+                self.here.values,
+                self.regions.reach(),
+                self.here.facts,
+                lambda k: self.regions.anywhere(members, k),
+            )
         self.rows.computed(members, box, sliding)
         return sliding
 
-    def in_order(self, members: list[Stage], versions: tuple[Expr, ...], sliding: Sliding | None,
-                 conditions: list[Expr], rest: Stmt) -> Stmt:  # fmt: skip
+    def in_order(
+        self,
+        members: list[Stage],
+        versions: tuple[Expr, ...],
+        sliding: Sliding | None,
+        conditions: list[Expr],
+        rest: Stmt,
+    ) -> Stmt:
         """The stages' loops, where the conditions hold, then `rest`."""
         stage = members[0]
         own_start = None if sliding is None else (sliding.loop, sliding.start)
@@ -123,6 +145,7 @@ class _StageBuilder:
         def loops() -> Stmt:
             return Produce(stage.name, self.loops.definitions(stage))
 
-        produce, rest = started(self.here.open, members, own_start, rest,
-                                lambda: specialized(versions, self.here, loops))  # fmt: skip
+        produce, rest = started(
+            self.here.open, members, own_start, rest, lambda: specialized(versions, self.here, loops)
+        )
         return Block((If(logical_and(*conditions), produce) if conditions else produce, rest))

@@ -1,8 +1,8 @@
 """Loops that start early for the sake of stages that slide along them, and what waits in them meanwhile.
 
-    for y in 0 - 2..h:                 starts two iterations early, so that f has the rows that the first one needs
-        produce f over y+1 .. y+1
-        if y >= 0: out[y] = ...        waits
+for y in 0 - 2..h:                 starts two iterations early, so that f has the rows that the first one needs
+    produce f over y+1 .. y+1
+    if y >= 0: out[y] = ...        waits
 """
 
 from __future__ import annotations
@@ -58,8 +58,13 @@ def _reads(s: Stmt, buffers: tuple[str, ...]) -> bool:
     return any(not loaded(e).isdisjoint(buffers) for i in walk(s) for e in expressions(i))
 
 
-def started(open_loops: Sequence[OpenLoop], members: Sequence[Stage], own_start: tuple[OpenLoop, int] | None,
-            rest: Stmt, build: Callable[[], Stmt]) -> tuple[Stmt, Stmt]:  # fmt: skip
+def started(
+    open_loops: Sequence[OpenLoop],
+    members: Sequence[Stage],
+    own_start: tuple[OpenLoop, int] | None,
+    rest: Stmt,
+    build: Callable[[], Stmt],
+) -> tuple[Stmt, Stmt]:
     """The loops of some stages, as `build` makes them, and what follows them, each waiting until its first iteration of
     every loop around. `own_start`: along which loop the stages slide, and how many iterations early that starts."""
     buffers = tuple(b for m in members for b in m.buffers)

@@ -1,10 +1,10 @@
 """Build the loops of a definition, one inside the other, from their ranges to the stores of one point.
 
-    for out.y in 0..h:                  loop: its kind, its bounds; a peeled split is two loops
-        let out.x.lo = ...              lets whose loops are open
-        (stages computed at out.y)      body: asked of those who place stages
-        for out.x in ...:
-            out[out.y, out.x] = ...     point
+for out.y in 0..h:                  loop: its kind, its bounds; a peeled split is two loops
+    let out.x.lo = ...              lets whose loops are open
+    (stages computed at out.y)      body: asked of those who place stages
+    for out.x in ...:
+        out[out.y, out.x] = ...     point
 """
 
 from __future__ import annotations
@@ -44,9 +44,17 @@ class LoopBuilder:
     `coverage`, `rows` and `ordered`: notes on loops."""
 
     def __init__(
-        self, graph: Graph, plan: Plan, sites: Sites, here: Here, regions: Regions, coverage: Coverage, rows: Rows,
-        small: bool, stages_at: Callable[[Site, Stmt], Stmt],
-    ) -> None:  # fmt: skip
+        self,
+        graph: Graph,
+        plan: Plan,
+        sites: Sites,
+        here: Here,
+        regions: Regions,
+        coverage: Coverage,
+        rows: Rows,
+        small: bool,
+        stages_at: Callable[[Site, Stmt], Stmt],
+    ) -> None:
         self._graph, self._plan, self._sites = graph, plan, sites
         self._here, self._regions, self._coverage, self._rows = here, regions, coverage, rows
         self._small, self._stages_at = small, stages_at
@@ -55,8 +63,11 @@ class LoopBuilder:
     def definitions(self, stage: Stage) -> Stmt:
         """All definitions of a stage, one after the other; those in the loops of the first are built there."""
         within = self._plan.stages[stage.name].within
-        parts = [self._if_needed(stage, k, self._lets(self._loops(stage, k), 0))
-                 for k in range(len(stage.definitions)) if k not in within]  # fmt: skip
+        parts = [
+            self._if_needed(stage, k, self._lets(self._loops(stage, k), 0))
+            for k in range(len(stage.definitions))
+            if k not in within
+        ]
         return one_after_another(self._here.open, parts)
 
     def _if_needed(self, stage: Stage, index: int, body: Stmt) -> Stmt:

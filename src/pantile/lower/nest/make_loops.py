@@ -28,8 +28,14 @@ from . import rewrites
 from .loops import Loops, NamedValue, Peel
 
 
-def make_loops(stage: Stage, index: int, nest: Nest, ranges: Mapping[str, Range], facts: Facts,
-               at_least: Callable[[Expr, int], bool]) -> Loops:  # fmt: skip
+def make_loops(
+    stage: Stage,
+    index: int,
+    nest: Nest,
+    ranges: Mapping[str, Range],
+    facts: Facts,
+    at_least: Callable[[Expr, int], bool],
+) -> Loops:
     """Apply the nest's rewrites to the ranges of the dims. `at_least(extent, n)`: whether extent >= n is certain."""
     named = {dim: Range(*region_names(stage, dim)) for dim in pure_dims(stage, stage.definitions[index])}
     everywhere = {dim: named.get(dim, r) for dim, r in ranges.items()}
@@ -45,10 +51,18 @@ def make_loops(stage: Stage, index: int, nest: Nest, ranges: Mapping[str, Range]
         if isinstance(value, Var):
             draft.covered[value.name] = Covered(everywhere[dim], frozenset(draft.var(n).name for n in made_of[dim]))
     return Loops(
-        stage, index, nest, draft.ranges, values, tuple(draft.lets), covered=draft.covered,
+        stage,
+        index,
+        nest,
+        draft.ranges,
+        values,
+        tuple(draft.lets),
+        covered=draft.covered,
         peel={loop: tuple(peeled) for loop, peeled in draft.peel.items()},
-        guards=tuple(draft.guards), fused=frozenset(draft.fused), blocks=draft.blocks,
-    )  # fmt: skip
+        guards=tuple(draft.guards),
+        fused=frozenset(draft.fused),
+        blocks=draft.blocks,
+    )
 
 
 @dataclass

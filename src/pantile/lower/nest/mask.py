@@ -32,9 +32,15 @@ from ..names import of_buffer
 _TURNING = frozenset({"mod", "abs", "and", "or", "xor", "mul"})  # by constants, products do not
 
 
-def mask_loads(e: Expr, scope: Scope, inputs: Mapping[str, InputInfo], facts: Facts,
-               missing: Callable[[str], bool], has_points: Callable[[Expr], bool],
-               inside: Callable[[str], bool]) -> Expr:  # fmt: skip
+def mask_loads(
+    e: Expr,
+    scope: Scope,
+    inputs: Mapping[str, InputInfo],
+    facts: Facts,
+    missing: Callable[[str], bool],
+    has_points: Callable[[Expr], bool],
+    inside: Callable[[str], bool],
+) -> Expr:
     """The expression with masks on the loads that need them. `scope`: what its variables range over. `missing`: whether
     nothing may be computed of a buffer, where the conditions of all loads of it fail. `has_points`: whether a range of
     some extent certainly has any. `inside`: whether a buffer is computed inside of loops over the variables."""
@@ -45,9 +51,18 @@ def mask_loads(e: Expr, scope: Scope, inputs: Mapping[str, InputInfo], facts: Fa
     return masker.visit(e, masker.start)
 
 
-def mask_lanes(e: Expr, scope: Scope, inputs: Mapping[str, InputInfo], facts: Facts,
-               missing: Callable[[str], bool], has_points: Callable[[Expr], bool], inside: Callable[[str], bool],
-               mask: Expr, own: Stage, by_lane: Callable[[Expr], bool]) -> Expr:  # fmt: skip
+def mask_lanes(
+    e: Expr,
+    scope: Scope,
+    inputs: Mapping[str, InputInfo],
+    facts: Facts,
+    missing: Callable[[str], bool],
+    has_points: Callable[[Expr], bool],
+    inside: Callable[[str], bool],
+    mask: Expr,
+    own: Stage,
+    by_lane: Callable[[Expr], bool],
+) -> Expr:
     """The expression for lanes that are not all wanted: what the others would read need not be there.
 
     An input may certainly have it all the same, and a stage has what itself accumulates. What all lanes read at one
@@ -94,10 +109,15 @@ _NOT_COVERED: Mapping[_Path, _Path] = {}
 
 
 class _Masker:
-    def __init__(self, scope: Scope, inputs: Mapping[str, InputInfo], facts: Facts,
-                 missing: Callable[[str], bool] = lambda _: False,
-                 has_points: Callable[[Expr], bool] = lambda _: True,
-                 inside: Callable[[str], bool] = lambda _: False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        scope: Scope,
+        inputs: Mapping[str, InputInfo],
+        facts: Facts,
+        missing: Callable[[str], bool] = lambda _: False,
+        has_points: Callable[[Expr], bool] = lambda _: True,
+        inside: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self.whole = scope
         self.inputs = inputs
         self.facts = facts
@@ -147,8 +167,11 @@ class _Masker:
         if not (isinstance(e, Op) and e.op == "select"):
             return [(c, path) for c in children(e)]
         condition, then, otherwise = e.args
-        return [(condition, path), (then, self.branch(path, condition, True, then)),
-                (otherwise, self.branch(path, condition, False, otherwise))]  # fmt: skip
+        return [
+            (condition, path),
+            (then, self.branch(path, condition, True, then)),
+            (otherwise, self.branch(path, condition, False, otherwise)),
+        ]
 
     def branch(self, path: _Path, condition: Expr, holds: bool, e: Expr) -> _Path:
         """The path into a branch of a select; the same one where its condition says nothing about what is read."""
@@ -158,10 +181,17 @@ class _Masker:
         if known not in self.branches:
             inner, by_scalars = path.refined(condition, holds), _asks_scalars(condition, holds, self.whole)
             self.branches[known] = (
-                path if inner is path.scope and not by_scalars and certain
-                else _Path(inner, path.by_scalars or by_scalars, path.compared | compared, (path, condition, holds),
-                           (), path.is_joined)
-            )  # fmt: skip
+                path
+                if inner is path.scope and not by_scalars and certain
+                else _Path(
+                    inner,
+                    path.by_scalars or by_scalars,
+                    path.compared | compared,
+                    (path, condition, holds),
+                    (),
+                    path.is_joined,
+                )
+            )
             self.keep.append((path, condition))
         return self.branches[known]
 
@@ -217,7 +247,8 @@ class _Masker:
             return False
         narrowed, compared = self.narrowed(path), path.compared if self.is_inside(load.buffer) else frozenset()
         return all(
-            self.inside(interval(i, self.whole), interval(i, path.scope)) and not _turns(i, narrowed)
+            self.inside(interval(i, self.whole), interval(i, path.scope))
+            and not _turns(i, narrowed)
             and compared.isdisjoint(names(i))
             or self.holds_along(load.buffer, k, i)
             for k, i in enumerate(load.indices)

@@ -30,9 +30,13 @@ class Point:
 
 
 def point(
-    loops: Loops, here: Here, graph: Graph, is_missing: Callable[[str], bool], is_inside: Callable[[str], bool],
+    loops: Loops,
+    here: Here,
+    graph: Graph,
+    is_missing: Callable[[str], bool],
+    is_inside: Callable[[str], bool],
     manner: Manner,
-) -> Point:  # fmt: skip
+) -> Point:
     """The stores of one point, in those lanes where the definition's condition holds, if it varies among them.
 
     `is_missing`: whether a call may need nothing of the stage that computes a buffer, `is_inside`: whether that stage
@@ -53,10 +57,11 @@ def point(
         known = {n: Interval(*(substitute(e, here.values) for e in (r.low, r.high))) for n, r in scope.items()}
         by_lane = functools.partial(depends, wanted=lanes)
         values = [
-            mask_lanes(v, known, graph.input, here.facts, is_missing, here.has_points, is_inside, mask, loops.stage,
-                       by_lane)
+            mask_lanes(
+                v, known, graph.input, here.facts, is_missing, here.has_points, is_inside, mask, loops.stage, by_lane
+            )
             for v in values
-        ]  # fmt: skip
+        ]
     body = _stores(loops, indices, values, mask, manner)
     guards = list(loops.guards)
     if condition is not None and mask is None:

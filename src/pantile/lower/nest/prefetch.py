@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
-from ...analysis.touched import Box
+from ...analysis.load_boxes import Box
 from ...expr.linear import Facts, simplify
 from ...ir.nodes import Prefetch
 

@@ -12,8 +12,8 @@ import functools
 from collections.abc import Sequence
 
 from ...analysis.interval import Interval
+from ...analysis.load_boxes import Box
 from ...analysis.regions import definition_scope, where_it_holds, with_own_updates
-from ...analysis.touched import Box
 from ...dataclass import dataclass
 from ...expr.build import expr, maximum, minimum
 from ...expr.linear import simplify
@@ -155,9 +155,7 @@ class Regions:
 
     # What can be computed
 
-    def clipped(
-        self, members: Sequence[Stage], box: Box, rest: Stmt, granted: Sequence[Expr]
-    ) -> dict[str, Region]:
+    def clipped(self, members: Sequence[Stage], box: Box, rest: Stmt, granted: Sequence[Expr]) -> dict[str, Region]:
         """Per stage the box without what only iterations ask for in which a condition fails: there may be no input for
         it. Neither the conditions `granted` nor those on when a loop starts are such."""
         reduced = self._is_reduced(members, rest, granted)
@@ -207,8 +205,9 @@ class Regions:
         if not all(self._required.of(m)[k].bounded for m in members):
             return None
         wholes = [self._tidy_side(m, k, self._required.of(m)[k]) for m in members]
-        return Interval(functools.reduce(minimum, (w.low for w in wholes)),
-                        functools.reduce(maximum, (w.high for w in wholes)))  # fmt: skip
+        return Interval(
+            functools.reduce(minimum, (w.low for w in wholes)), functools.reduce(maximum, (w.high for w in wholes))
+        )
 
     def _most(self, stage: Stage, side: Interval) -> int | None:
         """The extent of a side before it is clipped, if it is a constant that is worth keeping."""

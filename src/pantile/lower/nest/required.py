@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...analysis.anywhere import computable_anywhere
 from ...analysis.interval import EVERYTHING, Interval
+from ...analysis.load_boxes import Box
+from ...analysis.overcompute import computable_anywhere
 from ...analysis.regions import FAR, Rules, expressions, required
-from ...analysis.touched import Box
 from ...cached import cached_property
 from ...expr.build import expr, maximum, minimum, select
 from ...expr.linear import Facts, linear, simplify
@@ -110,8 +110,10 @@ class Required:
         if not self._is_loose:
             return boxes
         checked = required(self.checked, self.outputs, {}, self._rules)
-        return {name: tuple(map(Interval.meet, box, checked[name])) if name in checked else box
-                for name, box in boxes.items()}  # fmt: skip
+        return {
+            name: tuple(map(Interval.meet, box, checked[name])) if name in checked else box
+            for name, box in boxes.items()
+        }
 
     @property
     def _rules(self) -> Rules:
@@ -206,8 +208,13 @@ class Required:
             return False
         if d.condition is not None or not all(isinstance(r.extent, Const) and r.extent.value > 0 for r in d.domain):
             return True
-        return any(isinstance(e, Op) and e.op == "select" and any(map(self._reads_stage, e.args[1:]))
-                   and _is_of_coordinates(e.args[0]) for e in walk(*expressions(d)))  # fmt: skip
+        return any(
+            isinstance(e, Op)
+            and e.op == "select"
+            and any(map(self._reads_stage, e.args[1:]))
+            and _is_of_coordinates(e.args[0])
+            for e in walk(*expressions(d))
+        )
 
     def _reads_stage(self, e: Expr) -> bool:
         return not self.graph.producer.keys().isdisjoint(loaded(e))
@@ -221,8 +228,9 @@ def _is_of_coordinates(condition: Expr) -> bool:
 
 def _is_far(side: Interval) -> bool:
     """Whether an end says where something may be missing."""
-    return side.bounded and any(isinstance(e, Const) and e.dtype.is_int and abs(int(e.value)) >= FAR
-                                for e in walk(side.low, side.high))  # fmt: skip
+    return side.bounded and any(
+        isinstance(e, Const) and e.dtype.is_int and abs(int(e.value)) >= FAR for e in walk(side.low, side.high)
+    )
 
 
 def _near(side: Interval) -> Interval:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...analysis.touched import Box
+from ...analysis.load_boxes import Box
 from ...expr.linear import Facts, simplify
 from ...graph.nodes import Stage
 from .slide import Sliding

@@ -24,8 +24,9 @@ class Sites:
         # Of the stages that are stored outside of the loop they are computed in, the variables of both loops.
         self.stored_outside = [
             (self.variable(p.compute), None if p.store is None else self.variable(p.store))
-            for p in plan.stages.values() if p.compute is not None and p.compute != p.store
-        ]  # fmt: skip
+            for p in plan.stages.values()
+            if p.compute is not None and p.compute != p.store
+        ]
 
     def _stages_at(self) -> dict[Site | None, list[Stage]]:
         found: dict[Site | None, list[Stage]] = {}

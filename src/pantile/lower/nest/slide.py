@@ -16,7 +16,7 @@ from fractions import Fraction
 from math import ceil
 
 from ...analysis.interval import Interval, Later, Scope, interval
-from ...analysis.touched import Box
+from ...analysis.load_boxes import Box
 from ...dataclass import dataclass
 from ...expr.build import expr, maximum, minimum
 from ...expr.linear import Facts, linear, simplify
@@ -47,8 +47,16 @@ class Sliding:
     swept: frozenset[int]
 
 
-def slide(members: list[Stage], box: Box, rest: Stmt, between: list[OpenLoop], lets: Mapping[str, Expr],
-          reach: Reach, facts: Facts, anywhere: Callable[[int], bool]) -> Sliding | None:  # fmt: skip
+def slide(
+    members: list[Stage],
+    box: Box,
+    rest: Stmt,
+    between: list[OpenLoop],
+    lets: Mapping[str, Expr],
+    reach: Reach,
+    facts: Facts,
+    anywhere: Callable[[int], bool],
+) -> Sliding | None:
     """How the stages slide along one of the loops between their storage and their computation, or None.
 
     The innermost loop along which iterations overlap is taken. Loops inside it may move the other dims: all of their
@@ -62,9 +70,17 @@ def slide(members: list[Stage], box: Box, rest: Stmt, between: list[OpenLoop], l
     return None
 
 
-def _slide_along(members: list[Stage], box: Box, rest: Stmt, loop: OpenLoop, inner: list[OpenLoop],
-                 lets: Mapping[str, Expr], reach: Reach, facts: Facts,
-                 anywhere: Callable[[int], bool]) -> Sliding | None:  # fmt: skip
+def _slide_along(
+    members: list[Stage],
+    box: Box,
+    rest: Stmt,
+    loop: OpenLoop,
+    inner: list[OpenLoop],
+    lets: Mapping[str, Expr],
+    reach: Reach,
+    facts: Facts,
+    anywhere: Callable[[int], bool],
+) -> Sliding | None:
     v = loop.var
     moving = [k for k, side in enumerate(box) if _moves(side, [loop])]
     if not loop.is_in_order or loop.parts or len(moving) != 1 or _moves(box[moving[0]], inner):
@@ -111,8 +127,9 @@ def _moves(side: Interval, loops: list[OpenLoop]) -> bool:
     return depends(side.low, names) or depends(side.high, names)
 
 
-def _start(gap: Expr, advance: Expr, rate: Fraction, facts: Facts,
-           anywhere: Callable[[], bool]) -> tuple[int, bool] | None:  # fmt: skip
+def _start(
+    gap: Expr, advance: Expr, rate: Fraction, facts: Facts, anywhere: Callable[[], bool]
+) -> tuple[int, bool] | None:
     """How many iterations early to start so that `gap` rows are there after iteration 0, and whether that is exact:
     whether the first one, too, may compute all of its rows, because they are needed or because they can be computed."""
     if isinstance(gap, Const) and isinstance(advance, Const):
@@ -206,5 +223,3 @@ def _rate(e: Expr, v: Var) -> Fraction | None:
                 return None
             total += c * inner / int(atom.args[1].value)
     return total if total >= 0 else None
-
-

@@ -10,7 +10,7 @@ The kind stays as the plan has it, AUTO too: `flatten` decides where that lies. 
 from __future__ import annotations
 
 from ...analysis.interval import Interval
-from ...analysis.touched import Box
+from ...analysis.load_boxes import Box
 from ...expr.linear import Facts, simplify
 from ...expr.nodes import Expr, const
 from ...expr.types import INDEX

@@ -12,8 +12,8 @@ import numpy as np
 from ...errors import UserError
 from ...target.gpu import LONGEST_ACCESS
 from ..arguments import AnyArray, Array, NDArray, alignment
+from ..array_conversion import as_array
 from ..arrays import New, NumpyArrays
-from ..given import as_array
 from ..outputs import Shape, as_output, check_apart, one_each
 from .device import device
 from .libraries import view_of

@@ -161,7 +161,7 @@ def _linked(device: Device, ptx: str) -> bytes:
         text = ptx.encode() + b"\0"
         (error,) = cu.cuLinkAddData(
             state, cu.CUjitInputType.CU_JIT_INPUT_PTX, text, len(text), b"pantile.ptx", 0, [], []
-        )  # fmt: skip
+        )
         if error:
             raise _refused(error, log)
         error, address, size = cu.cuLinkComplete(state)

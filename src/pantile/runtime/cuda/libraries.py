@@ -17,7 +17,7 @@ from ...errors import UserError, UserTypeError
 from ...expr.types import BFLOAT16, DType
 from ...target.gpu import LONGEST_ACCESS
 from ..arguments import Array
-from ..given import not_an_array
+from ..array_conversion import not_an_array
 from ..outputs import Shape
 from ..tensors import check_tensor, is_tensor, plain_tensor
 from . import exchange

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, replace
 
-from ... import folder, saved
+from ... import cache_directory, untrusted_json
 from ...errors import UserError
 from ...machine.capabilities import like
 from ...machine.gpu import Gpu
@@ -19,7 +19,7 @@ from .device import Device, current
 from .measure import GpuRates, measure
 
 FILE_NAME = "gpu.json"
-_RATES = {"ghz": saved.NUMBER, "bandwidth": saved.NUMBER, "shared_per_cycle": saved.NUMBER}
+_RATES = {"ghz": untrusted_json.NUMBER, "bandwidth": untrusted_json.NUMBER, "shared_per_cycle": untrusted_json.NUMBER}
 
 
 def detect(device: Device | None = None) -> Gpu:
@@ -34,7 +34,7 @@ def calibrate(device: Device | None = None, told: Callable[[str], None] = lambda
     device = device or current()
     rates = measure(device, told)
     entries = {key: asdict(r) for key, r in {**_kept(), _key(device): rates}.items()}
-    saved.write_entries(folder.directory(), FILE_NAME, entries)
+    untrusted_json.write_entries(cache_directory.directory(), FILE_NAME, entries)
     return _described(device, rates)
 
 
@@ -44,7 +44,10 @@ def _key(device: Device) -> str:
 
 def _kept() -> dict[str, GpuRates]:
     try:
-        return {key: GpuRates(**r) for key, r in saved.read_entries(folder.directory(), FILE_NAME, _RATES).items()}
+        return {
+            key: GpuRates(**r)
+            for key, r in untrusted_json.read_entries(cache_directory.directory(), FILE_NAME, _RATES).items()
+        }
     except UserError:  # of rates that no GPU has
         return {}
 

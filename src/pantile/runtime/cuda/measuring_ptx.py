@@ -67,29 +67,33 @@ _CLOCK = _timed(
     "clock",
     _lines(f".reg .f32 %f<{_CHAINS}>, %half, %one;"),
     _lines(
-        "mov.f32 %half, 0f3F000000;", "mov.f32 %one, 0f3F800000;",
+        "mov.f32 %half, 0f3F000000;",
+        "mov.f32 %one, 0f3F800000;",
         *(f"cvt.rn.f32.u32 %f{k}, %thread;" for k in range(_CHAINS)),
     ),
     _lines(*(f"fma.rn.f32 %f{k % _CHAINS}, %f{k % _CHAINS}, %half, %one;" for k in range(UNROLLED))),
     _lines(
         *(f"add.f32 %f0, %f0, %f{k};" for k in range(1, _CHAINS)),
-        "mov.b32 %number, %f0;", "setp.eq.u32 %impossible, %number, 1;",
+        "mov.b32 %number, %f0;",
+        "setp.eq.u32 %impossible, %number, 1;",
     ),
-)  # fmt: skip
+)
 
 _SHARED = _timed(
     "shared",
     _lines(".reg .u32 " + ", ".join(f"%{x}<{UNROLLED}>" for x in "abcd") + ", %place;"),
     _lines(
-        "mov.u32 %place, block_memory;", f"mad.lo.u32 %place, %thread, {LONGEST_ACCESS}, %place;",
-        "st.shared.v4.u32 [%place], {%thread, %thread, %thread, %thread};", "mov.u32 %number, 0;",
+        "mov.u32 %place, block_memory;",
+        f"mad.lo.u32 %place, %thread, {LONGEST_ACCESS}, %place;",
+        "st.shared.v4.u32 [%place], {%thread, %thread, %thread, %thread};",
+        "mov.u32 %number, 0;",
     ),
     _lines(
         *(f"ld.volatile.shared.v4.u32 {{%a{k}, %b{k}, %c{k}, %d{k}}}, [%place];" for k in range(UNROLLED)),
         *(f"xor.b32 %number, %number, %{x}{k};" for k in range(UNROLLED) for x in "abcd"),
     ),
     _lines("setp.eq.u32 %impossible, %number, 1;"),
-)  # fmt: skip
+)
 
 
 def _copied(instruction: str) -> str:

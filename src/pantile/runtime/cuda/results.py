@@ -43,9 +43,14 @@ class DeviceArray:
     def __init__(self, device: Device, shape: Shape, dtype: DType, stream: int) -> None:
         shape, nbytes = tuple(shape), prod(shape) * dtype.bytes
         self.__dict__.update(
-            shape=shape, strides=in_c_order(shape, dtype.bytes), dtype=dtype, device=device.ordinal, stream=stream,
-            nbytes=nbytes, _device=device,
-        )  # fmt: skip
+            shape=shape,
+            strides=in_c_order(shape, dtype.bytes),
+            dtype=dtype,
+            device=device.ordinal,
+            stream=stream,
+            nbytes=nbytes,
+            _device=device,
+        )
         entered = device.enter()
         try:
             self.__dict__["address"] = pool(device).take(nbytes, stream) if nbytes else 0
@@ -93,9 +98,13 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         typestr = self.dtype.numpy.str
         return {
-            "shape": self.shape, "typestr": typestr, "data": (self.address, False), "strides": None, "version": 3,
+            "shape": self.shape,
+            "typestr": typestr,
+            "data": (self.address, False),
+            "strides": None,
+            "version": 3,
             "stream": self.stream or LEGACY_STREAM,
-        }  # fmt: skip
+        }
 
     # ---- DLPack
 

@@ -34,9 +34,14 @@ class Layout:
     __slots__ = ("dtype", "flags", "high", "itemsize", "low", "ndim", "ordinal", "shape", "size", "strides")
 
     def __init__(
-        self, ordinal: int, alignment: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any],
+        self,
+        ordinal: int,
+        alignment: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        dtype: np.dtype[Any],
         writeable: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.ordinal, self.shape, self.strides, self.dtype = ordinal, shape, strides, dtype
         self.flags = Flags(alignment, dtype.itemsize, writeable)
         self.ndim, self.itemsize, self.size = len(shape), dtype.itemsize, prod(shape)
@@ -51,9 +56,13 @@ _layouts: dict[tuple[object, ...], Layout] = {}
 
 
 def layout(
-    ordinal: int, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any],
+    ordinal: int,
+    address: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    dtype: np.dtype[Any],
     writeable: bool = True,
-) -> Layout:  # fmt: skip
+) -> Layout:
     """That of an array at this address."""
     key = ordinal, gcd(address, LONGEST_ACCESS), shape, strides, dtype, writeable
     found = _layouts.get(key)
@@ -148,9 +157,12 @@ class _Place:
 
     def __init__(self, view: View) -> None:
         self.__array_interface__ = {
-            "version": 3, "shape": tuple(view.shape), "strides": tuple(view.strides), "typestr": view.dtype.str,
+            "version": 3,
+            "shape": tuple(view.shape),
+            "strides": tuple(view.strides),
+            "typestr": view.dtype.str,
             "data": (view.address, True),
-        }  # fmt: skip
+        }
 
 
 class Constant:
@@ -159,8 +171,11 @@ class Constant:
     def __init__(self, table: NDArray) -> None:
         self.table = np.ascontiguousarray(table)
         self.shape, self.strides, self.dtype, self.flags = (
-            self.table.shape, self.table.strides, self.table.dtype, self.table.flags
-        )  # fmt: skip
+            self.table.shape,
+            self.table.strides,
+            self.table.dtype,
+            self.table.flags,
+        )
         self.ndim, self.itemsize, self.size = self.table.ndim, self.table.itemsize, self.table.size
         self._on: dict[int, int] = {}  # addresses by device
 

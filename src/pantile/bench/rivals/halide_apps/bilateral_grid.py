@@ -57,9 +57,7 @@ def build(images: Mapping[str, hl.ImageParam], target: hl.Target, *, manual: boo
     return output
 
 
-def gpu_expert(
-    histogram: hl.Func, r: hl.RDom, blurs: list[hl.Func], interpolated: hl.Func, output: hl.Func
-) -> None:
+def gpu_expert(histogram: hl.Func, r: hl.RDom, blurs: list[hl.Func], interpolated: hl.Func, output: hl.Func) -> None:
     """Histograms of a tile are made and blurred along z in shared memory; each other blur is a kernel."""
     blur_z, *others = blurs
     x, y, z, c = blur_z.args()

@@ -40,9 +40,7 @@ def _harris(img: Array, out: Array) -> None:
             gray_row(img, y + 2, gray[(y + 2) % 4])
             new = (y + 1) % 4
             _gradient_row(gray[y % 4], gray[new], gray[(y + 2) % 4], ix[new], iy[new])
-            _response_row(
-                ix[(y - 1) % 4], ix[y % 4], ix[new], iy[(y - 1) % 4], iy[y % 4], iy[new], out[y - 3]
-            )  # fmt: skip
+            _response_row(ix[(y - 1) % 4], ix[y % 4], ix[new], iy[(y - 1) % 4], iy[y % 4], iy[new], out[y - 3])
 
 
 @njit(fastmath=True)

@@ -13,9 +13,7 @@ def prepare(inputs: Mapping[str, Array], outputs: tuple[Array, ...]) -> Callable
     img, (out,) = inputs["img"], outputs
 
     def compute() -> Array:
-        found = ndimage.gaussian_filter(
-            img, (1.5, 1.5, 0), output=np.float32, mode="nearest", radius=(3, 3, 0)
-        )
+        found = ndimage.gaussian_filter(img, (1.5, 1.5, 0), output=np.float32, mode="nearest", radius=(3, 3, 0))
         np.rint(found, out=found)
         out[...] = found
         return out

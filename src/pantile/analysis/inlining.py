@@ -1,0 +1,165 @@
+"""Inlining: some stages are substituted into their consumers. (graph + names -> graph without them)
+
+before:  gray[y, x] = img[y, x, 0] + img[y, x, 1];  out[y, x] = gray[y, x - 1] + gray[y, x + 1]
+after:   out[y, x] = (img[y, x - 1, 0] + img[y, x - 1, 1]) + (img[y, x + 1, 0] + img[y, x + 1, 1])
+
+A stage whose only update accumulates over a small constant domain is expanded point by point.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from ..errors import InternalError
+from ..expr.build import select
+from ..expr.nodes import Const, Expr, Load, const
+from ..expr.types import INDEX
+from ..expr.visit import key, loaded, substitute, transform, walk_loads
+from ..graph.nodes import Definition, Graph, Stage
+from .regions import expressions
+
+
+def substituted(graph: Graph, names: Collection[str]) -> Graph:
+    """The graph without the named stages, which can all be inlined."""
+    kept = [s.name for s in graph.stages if s.name not in names]
+    return replace(graph, stages=tuple(rewritten(graph, names, kept).values()))
+
+
+def rewritten(graph: Graph, names: Collection[str], wanted: Collection[str]) -> dict[str, Stage]:
+    """Some of the other stages, without reads of the named ones."""
+    inlined = _Inlined()
+    found: dict[str, Stage] = {}
+    for stage in graph.stages:
+        if stage.name in names:
+            inlined.add(stage)
+        elif stage.name in wanted:
+            found[stage.name] = inlined.rewrite(stage)
+    return found
+
+
+def without_unread(graph: Graph) -> Graph:
+    """The graph without stages that no output needs, such as what only an unused value of an inlined stage read."""
+    needed: set[str] = set(graph.output)
+    for stage in reversed(graph.stages):
+        if stage.name in needed:
+            loads = frozenset().union(*(loaded(e) for d in stage.definitions for e in expressions(d)))
+            needed |= {graph.producer[b].name for b in loads if b in graph.producer}
+    return replace(graph, stages=tuple(s for s in graph.stages if s.name in needed))
+
+
+Use = tuple[object, ...]  # a buffer, and the keys of the indices that it is read at
+
+
+class _Inlined:
+    """The values of inlined stages, and their uses, shared between equal reads.
+
+    A use is written out from the stage as it was defined, out of the uses that it needs in turn: as much is made as
+    there are different reads. (Values written out beforehand would be copied into each use. The copies share nothing,
+    and of a recurrence such as t[k] = 2*x*t[k - 1] - t[k - 2] there are as many as Fibonacci numbers say.)
+    """
+
+    def __init__(self) -> None:
+        self.stages: dict[str, tuple[Stage, Expr]] = {}
+        self.uses: dict[Use, Expr] = {}
+
+    def add(self, stage: Stage) -> None:
+        for buffer, value in zip(stage.buffers, closed_form(stage), strict=True):
+            self.stages[buffer] = (stage, value)
+
+    def rewrite(self, stage: Stage) -> Stage:
+        roots = [e for d in stage.definitions for e in expressions(d)]
+        if not any(map(self._reads, roots)):
+            return stage
+        new = {id(old): e for old, e in zip(roots, self._written_out(roots), strict=True)}
+
+        def all_of(old: Sequence[Expr]) -> tuple[Expr, ...]:
+            return tuple(new[id(e)] for e in old)
+
+        def definition(d: Definition) -> Definition:
+            condition = None if d.condition is None else new[id(d.condition)]
+            return replace(d, indices=all_of(d.indices), values=all_of(d.values), condition=condition)
+
+        return replace(stage, pure=definition(stage.pure), updates=tuple(map(definition, stage.updates)))
+
+    def _written_out(self, roots: Sequence[Expr]) -> list[Expr]:
+        """The expressions without reads of inlined stages.
+
+        What waits for others is on a pile, instead of on Python's: stages may be inlined by the thousand.
+        """
+        pile: list[tuple[Use | None, Sequence[Expr]]] = [(None, roots)]
+        while True:
+            use, wanted = pile[-1]
+            if use in self.uses:
+                pile.pop()
+                continue
+            found, missing = self._attempt(wanted)
+            if missing:
+                pile += [(u, (value,)) for u, value in missing.items()]
+            elif use is None:
+                return found
+            else:
+                (self.uses[use],) = found
+                pile.pop()
+
+    def _attempt(self, wanted: Sequence[Expr]) -> tuple[list[Expr], dict[Use, Expr]]:
+        """The expressions out of uses that exist, and what those that do not are to be written out from."""
+        missing: dict[Use, Expr] = {}
+
+        def change(e: Expr) -> Expr | None:
+            if not isinstance(e, Load) or e.buffer not in self.stages or any(map(self._reads, e.indices)):
+                return None
+            use = (e.buffer, *map(key, e.indices))
+            if use not in self.uses and use not in missing:
+                stage, value = self.stages[e.buffer]
+                missing[use] = substitute(value, point_of(stage, e.indices))
+            return self.uses.get(use)
+
+        for e in walk_loads(*wanted):  # before anything is made
+            change(e)
+        if missing:
+            return [], missing
+        memo: dict[int, Expr] = {}
+        return [transform(e, change, memo, self._reads) for e in wanted], missing
+
+    def _reads(self, e: Expr) -> bool:
+        return not self.stages.keys().isdisjoint(loaded(e))
+
+
+def point_of(stage: Stage, indices: tuple[Expr, ...]) -> Mapping[str, Expr]:
+    """The dims of a stage where it is read at these indices."""
+    return dict(zip(stage.dims, indices, strict=True))
+
+
+def closed_form(stage: Stage) -> tuple[Expr, ...]:
+    """The values of the stage as expressions of its dims, its reductions written out."""
+    values = stage.pure.values
+    for d in stage.updates:
+        for point in _points(stage, d):
+            values = _apply(stage, d, point, values)
+    return values
+
+
+def _points(stage: Stage, d: Definition) -> list[tuple[int, ...]]:
+    ranges = []
+    for r in d.domain:
+        if not (isinstance(r.min, Const) and isinstance(r.extent, Const)):
+            raise InternalError(f"{stage.name} cannot be inlined: {r.name} has no constant extent")
+        ranges.append(range(int(r.min.value), int(r.min.value) + int(r.extent.value)))
+    return list(itertools.product(*ranges))
+
+
+def _apply(stage: Stage, d: Definition, point: tuple[int, ...], before: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The values after one step of the update."""
+    at = {r.name: const(v, INDEX) for r, v in zip(d.domain, point, strict=True)}
+    own = dict(zip(stage.buffers, before, strict=True))
+
+    def step(e: Expr) -> Expr:
+        return transform(substitute(e, at), lambda n: own.get(n.buffer) if isinstance(n, Load) else None)
+
+    after = tuple(step(v) for v in d.values)
+    if d.condition is None:
+        return after
+    holds = step(d.condition)
+    return tuple(select(holds, a, b) for a, b in zip(after, before, strict=True))

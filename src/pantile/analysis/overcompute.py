@@ -1,0 +1,153 @@
+"""Whether a stage can be computed at any position along a dim, also where nobody needs it.
+
+A clamped input can be read anywhere, a plain one only where the caller's array is. What slides several rows at a time
+may begin with rows that nobody needs if it can be computed anywhere; then every step computes equally many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+
+from ..expr.build import expr
+from ..expr.linear import Facts
+from ..expr.nodes import Const, Expr, Op, Var, const, var
+from ..expr.types import INDEX
+from ..expr.visit import depends, loaded, names, same, walk
+from ..graph.nodes import Graph, InputInfo, Stage
+from .interval import EVERYTHING, Interval
+from .load_boxes import Box
+from .regions import expressions, required, stage_reads, with_own_updates
+
+
+def computable_anywhere(graph: Graph, facts: Facts) -> set[tuple[str, int]]:
+    """The stages and dims along which no input is read beyond its extents, and no stage beyond its stated domain.
+
+    Most follow from those of the stages read; only where such a read is limited, all stages behind it are looked at.
+    """
+    found: set[tuple[str, int]] = set()
+    stated: set[str] = set()  # stages that have a domain, or read of one that has
+    for stage in graph.stages:
+        read = {
+            graph.producer[b].name
+            for d in stage.definitions
+            for e in expressions(d)
+            for b in loaded(e)
+            if b in graph.producer
+        }
+        if stage.domain is not None or not stated.isdisjoint(read):
+            stated.add(stage.name)
+            continue
+        nodes = (e for d in stage.definitions for e in walk(*expressions(d)))
+        choices = [e for e in nodes if isinstance(e, Op) and e.op == "select"]
+        chosen_by = frozenset[str]().union(*(names(e.args[0]) for e in choices))
+        moving = [None if stage.updates or dim in chosen_by else _moving(stage, dim) for dim in stage.dims]
+        usual = _reads(stage, _here(stage)) if None in moving else {}
+        for k, along in enumerate(moving):
+            if _reads_where(stage, k) or _selects(stage, k, choices):
+                continue
+            follows = _follows(graph, stage, k, usual, found, facts) if along is None else _moves(graph, along, found)
+            if follows or follows is None and _found_by_looking(graph, stage, k, facts):
+                found.add((stage.name, k))
+    return found
+
+
+def _reads_where(stage: Stage, k: int) -> bool:
+    """Whether an update reads others under a condition on the dim: elsewhere, what it reads need not be there."""
+    conditional = (d for d in stage.updates if d.condition is not None and depends(d.condition, [stage.dims[k]]))
+    return any(not loaded(e) <= set(stage.buffers) for d in conditional for e in expressions(d))
+
+
+def _selects(stage: Stage, k: int, choices: Iterable[Op]) -> bool:
+    """Whether there is a choice by the dim, and a read of another stage that does not move along it: perhaps it is the
+    one that is chosen, and elsewhere need not be there."""
+    dim = [stage.dims[k]]
+    return any(depends(e.args[0], dim) for e in choices) and any(
+        e.buffer not in stage.buffers and not depends(e, dim) for d in stage.definitions for e in d.loads
+    )
+
+
+def _moving(stage: Stage, dim: str) -> set[tuple[str, int]] | None:
+    """The buffers and axes along which reads move with the dim, as far as it goes; None if some place may not."""
+    found: set[tuple[str, int]] = set()
+    for load in stage.pure.loads:
+        for axis, index in enumerate(load.indices):
+            if dim in names(index):
+                if not _goes_far(index, dim):
+                    return None
+                found.add((load.buffer, axis))
+    return found
+
+
+def _goes_far(index: Expr, dim: str) -> bool:
+    """Whether a place has no limits where the dim, which it depends on, has none: x, 2*x + r and x//2 - 1."""
+    while isinstance(index, Op) and index.dtype is INDEX and len(index.args) == 2:
+        a, b = index.args if dim in names(index.args[0]) else index.args[::-1]
+        by = int(b.value) if isinstance(b, Const) else 0
+        scaled = by > 0 and (index.op == "mul" or index.op == "floordiv" and a is index.args[0])
+        if dim in names(b) or not (scaled or index.op in ("add", "sub")):
+            return False
+        index = a
+    return isinstance(index, Var)
+
+
+def _moves(graph: Graph, moving: Iterable[tuple[str, int]], found: Container[tuple[str, int]]) -> bool:
+    """Whether stages can be computed wherever they are read so: no input can."""
+    return all(b in graph.producer and (graph.producer[b].name, axis) in found for b, axis in moving)
+
+
+def _here(stage: Stage) -> Box:
+    """One point of a stage."""
+    return tuple(Interval.point(var(dim)) for dim in stage.dims)
+
+
+def _along(stage: Stage, k: int) -> Box:
+    """All points that differ from it along one dim."""
+    return tuple(EVERYTHING if j == k else side for j, side in enumerate(_here(stage)))
+
+
+def _reads(stage: Stage, box: Box) -> dict[str, Box]:
+    return stage_reads(stage, with_own_updates(stage, box, {}), {})
+
+
+def _follows(
+    graph: Graph, stage: Stage, k: int, usual: Mapping[str, Box], found: Container[tuple[str, int]], facts: Facts
+) -> bool | None:
+    """Whether what is known of the stages read decides it, and how. `usual`: what one point reads."""
+    boxes = _reads(stage, _along(stage, k))
+    limited = False
+    for buffer, box in boxes.items():
+        if buffer in graph.input:
+            if not _inside(box, usual[buffer], graph.input[buffer], facts):
+                return False
+            continue
+        for j, (side, other) in enumerate(zip(box, usual[buffer], strict=True)):
+            if _is_same(side, other) or (graph.producer[buffer].name, j) in found:
+                continue
+            if not side.bounded:
+                return False
+            limited = True
+    return None if limited else True
+
+
+def _found_by_looking(graph: Graph, stage: Stage, k: int, facts: Facts) -> bool:
+    usual, boxes = (required(graph, {stage.name: box}, {}) for box in (_here(stage), _along(stage, k)))
+    return all(_inside(boxes[i.name], usual[i.name], i, facts) for i in graph.inputs if i.name in boxes)
+
+
+def _inside(box: Box, usual: Box, source: InputInfo, facts: Facts) -> bool:
+    """Whether each side of the box is the usual one, and so does not depend on the dim, or inside the input."""
+    for axis, (side, other) in enumerate(zip(box, usual, strict=True)):
+        if _is_same(side, other):
+            continue
+        if not side.bounded:
+            return False
+        low, high = (expr(e, INDEX) for e in (side.low, side.high))
+        if not (facts.ge(low, const(0, INDEX)) and facts.ge(source.size(axis) - 1, high)):
+            return False
+    return True
+
+
+def _is_same(a: Interval, b: Interval) -> bool:
+    if not (a.bounded and b.bounded):
+        return False
+    return all(same(expr(x, INDEX), expr(y, INDEX)) for x, y in ((a.low, b.low), (a.high, b.high)))

@@ -1,0 +1,35 @@
+"""Stages that no price tells apart: of two hundred filters of one image that one stage reads, all join it alike."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from ..strategy import Problem
+
+
+class Likeness:
+    """What all that a strategy asks about a stage follows from, but for its name."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.facts = problem, problem.facts
+        self._known: dict[str, Hashable] = {}
+
+    def of(self, name: str) -> Hashable:
+        """Equal for stages that are alike: they compute as much of the same, and are read by the same in the same way.
+        A stage with updates is like no other."""
+        if name not in self._known:
+            self._known[name] = name if self.problem.graph.stage[name].updates else self._found(name)
+        return self._known[name]
+
+    def _found(self, name: str) -> Hashable:
+        stage, facts = self.problem.graph.stage[name], self.facts
+        box = tuple((side.low, side.high) for side in facts.boxes.get(name, ()))
+        return (
+            stage.dims,
+            stage.dtypes,
+            box,
+            facts.work(name),
+            self.problem.row(name),
+            tuple([reads.like for reads in facts.prepared_reads[name]]),
+            tuple([(c, *[r.like_of(stage.buffers) for r in facts.prepared_reads[c]]) for c in facts.consumers[name]]),
+        )

@@ -1,0 +1,146 @@
+"""Intervals that many stages have in common: what is equal over the same ranges is evaluated once.
+
+    two hundred filters that read img[y - 1, x] of a tile  ->  one interval along y, the same object for all
+
+Intervals are told apart by identity, which is why equal ones are made only once here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ...analysis.interval import Interval, Scope, Steps, values_of
+from ...analysis.load_boxes import Box
+from ...cached import cached_property
+from ...dataclass import dataclass
+from ...expr.nodes import Const, Expr, Op, Var
+from ...expr.types import INDEX
+from ...expr.visit import key, loaded, names
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """Indices along one dim of a buffer, of which one is the least, and one the greatest."""
+
+    indices: tuple[Expr, ...]
+
+    @cached_property
+    def key(self) -> bytes:
+        return b"".join(map(key, self.indices))
+
+    @cached_property
+    def depends_on(self) -> tuple[str, ...]:
+        """What a scope may hold that decides about the indices."""
+        own = {name for e in self.indices for name in (*names(e), *map(values_of, loaded(e)))}
+        return tuple(sorted(own))
+
+    @cached_property
+    def steps(self) -> tuple[str, int, int] | None:
+        """The one variable that all indices are some steps from, the fewest and the most; None if that is not all."""
+        found = [_steps(e) for e in self.indices]
+        known = [f for f in found if f is not None]
+        if len(known) < len(found) or len({name for name, _ in known}) > 1:
+            return None
+        return known[0][0], min(n for _, n in known), max(n for _, n in known)
+
+    def interval(self, scope: Scope) -> Interval:
+        if self.steps is not None and (around := scope.get(self.steps[0])) is not None and around.bounded:
+            return Interval(around.low + self.steps[1], around.high + self.steps[2])
+        return reduce(Interval.hull, (e.interval(scope) for e in self._each))
+
+    @cached_property
+    def _each(self) -> list[Steps]:
+        return list(map(Steps, self.indices))
+
+
+def _steps(e: Expr) -> tuple[str, int] | None:
+    """n of x + n and x - n."""
+    if isinstance(e, Var):
+        return e.name, 0
+    if isinstance(e, Op) and e.op in ("add", "sub") and e.dtype is INDEX:
+        x, n = e.args
+        if isinstance(x, Var) and isinstance(n, Const):
+            return x.name, int(n.value) if e.op == "add" else -int(n.value)
+    return None
+
+
+class Shared:
+    """Of one set of tiles, for all groups of stages that are priced in them."""
+
+    def __init__(self) -> None:
+        # With what each was made of: ids are those of objects that are alive.
+        self._found: dict[object, tuple[Any, tuple[Interval | None, ...]]] = {}
+
+    def tile(self, loop: str, find: Callable[[], Interval]) -> Interval:
+        """The tiles along a loop of their output."""
+        return self._once(("tile", loop), (), find)
+
+    def counted(self, box: Box, count: Callable[[Box], Any]) -> Any:
+        """What is counted of a box, which always is the same."""
+        return self._once(("counted", *map(id, box)), box, lambda: count(box))
+
+    def points(self, box: Box) -> Any:
+        """How many points a box has, in each tile."""
+        return self._once(("points", *map(id, box)), box, lambda: prod(map(self.extent, box)))
+
+    def extent(self, r: Interval) -> Any:
+        """How many values a range has."""
+        return self._once(("extent", id(r)), (r,), lambda: np.maximum(r.high - r.low + 1, 0))
+
+    def index(self, ends: Ends, scope: Scope) -> Interval:
+        """The values of indices."""
+        ranges = tuple([scope.get(name) for name in ends.depends_on])
+        name = (ends.key, *map(id, ranges))
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = ends.interval(scope), ranges
+        result: Interval = found[0]
+        return result
+
+    def moved(self, r: Interval, fewest: int, most: int) -> Interval:
+        """The values some steps from a range, of which both ends are known."""
+        return self._once(("moved", id(r), fewest, most), (r,), lambda: Interval(r.low + fewest, r.high + most))
+
+    def hull(self, a: Box, b: Box) -> Box:
+        """The smallest box that holds both."""
+        return tuple([self._hull(x, y) for x, y in zip(a, b, strict=True)])
+
+    def _hull(self, a: Interval, b: Interval) -> Interval:
+        return a if a is b else self._once(("hull", id(a), id(b)), (a, b), lambda: a.hull(b))
+
+    def within(self, box: Box, limits: Box) -> Box:
+        """What of a box is inside limits, which are numbers."""
+        return tuple([self._meet(a, b) for a, b in zip(box, limits, strict=True)])
+
+    def _meet(self, a: Interval, limit: Interval) -> Interval:
+        name = ("within", id(a), limit.low, limit.high)
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = _met(a, limit), (a,)
+        result: Interval = found[0]
+        return result
+
+    def last(self, r: Interval, count: int) -> Interval:
+        """The last so many values of a range."""
+        return self._once(("last", id(r), count), (r,), lambda: Interval(np.maximum(r.low, r.high - count + 1), r.high))
+
+    def _once(self, name: object, of: tuple[Interval | None, ...], find: Callable[[], T]) -> T:
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = find(), of
+        result: T = found[0]
+        return result
+
+
+def _met(a: Interval, limit: Interval) -> Interval:
+    """`Interval.meet` with numbers, which for the ends of many tiles is one step each."""
+    if type(a.low) is type(a.high) is np.ndarray and limit.bounded:
+        return Interval(np.maximum(a.low, limit.low), np.minimum(a.high, limit.high))
+    return a.meet(limit)

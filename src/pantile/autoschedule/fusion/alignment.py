@@ -1,0 +1,208 @@
+"""Sets of stages that might become groups, aligned and scaled so that dependences between them are constant vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from ...analysis.access import Access, Index
+from ...analysis.alignment import Reads, align
+from ...cached import cached_property
+from ...graph.nodes import Definition, Stage
+from ...schedule.updates import is_independent, pure_dims
+from ..strategy import Problem
+from .aligned_group import AlignedGroup, Space
+from .dag import Dag, Group, union, vertices
+from .stage_facts import SingleStages
+
+# Dims with so few points, such as channels, are not tiled: all of them belong to every tile, wherever they are read.
+SHORT = 16
+
+
+class Stages(SingleStages):
+    """The stages of a problem as vertices of a graph."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self._sources: dict[Definition, dict[str, list[Access]]] = {}
+        self._aligned: dict[Group, AlignedGroup | None] = {}
+        self._separate: dict[Group, tuple[Group, ...]] = {}
+
+    @cached_property
+    def dag(self) -> Dag:
+        at = {name: k for k, name in enumerate(self.names)}
+        edges = [(at[p], at[c]) for c in self.names for p in self.facts.producers[c] if p in at]
+        return Dag.of(len(self.names), edges)
+
+    def members(self, group: Group) -> tuple[str, ...]:
+        """Producers before consumers."""
+        return tuple(self.names[v] for v in vertices(group))
+
+    def live_outs(self, group: Group) -> tuple[str, ...]:
+        """Members that others read, or that the caller asked for."""
+        outputs = self.problem.graph.output
+        read = [v for v in vertices(group) if self.dag.successors[v] & ~group or self.names[v] in outputs]
+        return tuple(self.names[v] for v in read)
+
+    def live_ins(self, group: Group) -> tuple[str, ...]:
+        """Stages and inputs that it reads."""
+        inside = set(self.members(group))
+        found = (p for name in inside for p in self.facts.producers[name])
+        return tuple(sorted({p for p in found if p not in inside}))
+
+    # ---- what can be in a group
+
+    def can_be_fused(self, name: str) -> bool:
+        """PolyMage groups functions, not reductions; an update at the points of its stage makes a function of it."""
+        return name in self._fusable
+
+    @cached_property
+    def _fusable(self) -> frozenset[str]:
+        return frozenset(s.name for s in self.problem.graph.stages if self.facts.is_limited(s.name) and _is_function(s))
+
+    def is_hopeless(self, group: Group) -> bool:
+        """Whether neither this set nor any larger one has constant dependence vectors."""
+        if group & ~self._able or any(self._apart[v] & group for v in vertices(group)):
+            return True
+        return any(self.aligned(part) is None for part in self.separate(group))
+
+    def separate(self, group: Group) -> tuple[Group, ...]:
+        """Its connected parts."""
+        if group not in self._separate:
+            self._separate[group] = _components(group, self._near)
+        return self._separate[group]
+
+    @cached_property
+    def _near(self) -> list[Group]:
+        """Per vertex, those it reads or is read by."""
+        return [before | after for before, after in zip(self.dag.predecessors, self.dag.successors, strict=True)]
+
+    def aligned(self, group: Group) -> AlignedGroup | None:
+        """A connected set in one space, if there is one with constant dependence vectors."""
+        if group not in self._aligned:
+            self._aligned[group] = self._found(group)
+        return self._aligned[group]
+
+    def _found(self, group: Group) -> AlignedGroup | None:
+        names = self.members(group)
+        whole = next((space for part, space in self._spaces if not group & ~part), None)
+        if whole is None or not whole.has(names[-1], self._long_dims(names[-1])):
+            whole = self._space(names)
+        return None if whole is None else AlignedGroup(self, names, whole)
+
+    def _long_dims(self, name: str) -> list[str]:
+        sizes = zip(self.problem.graph.stage[name].dims, self.extents[name], strict=True)
+        return [d for d, n in sizes if n > SHORT]
+
+    @cached_property
+    def _able(self) -> Group:
+        return sum(1 << v for v, name in enumerate(self.names) if self.can_be_fused(name))
+
+    @cached_property
+    def _apart(self) -> list[Group]:
+        """Per vertex, those it cannot share a group with, because one reads the other where data or sizes decide."""
+        found = [0] * len(self.names)
+        for v in vertices(self._able):
+            for s in vertices(self.dag.successors[v] & self._able):
+                if self._pair_space(self.names[v], self.names[s]) is None:
+                    found[v] |= 1 << s
+                    found[s] |= 1 << v
+        return found
+
+    def _pair_space(self, producer: str, consumer: str) -> Space | None:
+        return self._space((producer, consumer), lambda stage, d: self._by_source(stage, d).get(producer, ()))
+
+    @cached_property
+    def _spaces(self) -> list[tuple[Group, Space]]:
+        """Of stages that are connected by constant dependences, all together: their subsets need none of their own."""
+        at = {name: v for v, name in enumerate(self.names)}
+
+        def constant(stage: Stage, definition: Definition) -> Sequence[Access]:
+            apart = self._apart[at[stage.name]]
+            sources = self._by_source(stage, definition).items()
+            return [a for name, found in sources if name not in at or not apart >> at[name] & 1 for a in found]
+
+        near = [close & ~apart for close, apart in zip(self._near, self._apart, strict=True)]
+        spaces = [(part, self._space(self.members(part), constant)) for part in _components(self._able, near)]
+        return [(part, space) for part, space in spaces if space is not None]
+
+    def _space(self, names: tuple[str, ...], reads: Reads | None = None) -> Space | None:
+        found = align(self.problem.graph, names, reads or self._along_axes)
+        return None if found is None else Space(found, self)
+
+    def _along_axes(self, stage: Stage, definition: Definition) -> Sequence[Access]:
+        """The reads as far as tiles are concerned."""
+        return [a for found in self._by_source(stage, definition).values() for a in found]
+
+    def _by_source(self, stage: Stage, definition: Definition) -> dict[str, list[Access]]:
+        """The accesses of a definition, grouped by the stage or input that they read."""
+        if definition not in self._sources:
+            found: dict[str, list[Access]] = {}
+            for access in self.reads(stage, definition):
+                found.setdefault(self.facts.source(access.buffer), []).append(self._without_loose_dims(access))
+            self._sources[definition] = found
+        return self._sources[definition]
+
+    def _without_loose_dims(self, access: Access) -> Access:
+        name = self.facts.source(access.buffer)
+        loose = self._loose.get(name)
+        if not loose:
+            return access
+        anywhere = Index(None, Fraction(0), Fraction(0), Fraction(SHORT))
+        dims = zip(self.problem.graph.stage[name].dims, access.indices, strict=True)
+        return replace(access, indices=tuple(anywhere if d in loose else i for d, i in dims))
+
+    @cached_property
+    def _loose(self) -> dict[str, set[str]]:
+        """Short dims of stages that are read at constants too, such as the alpha channel, and those that go with them:
+        no distances are constant along them, and none need be."""
+        found: dict[str, set[str]] = {}
+        beside: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        pending: list[tuple[str, str]] = []
+        for consumer, access in self._between:
+            name = self.facts.source(access.buffer)
+            for dim, i in zip(self.problem.graph.stage[name].dims, access.indices, strict=True):
+                if i is not None and i.dim is None:
+                    pending.append((name, dim))
+                elif i is not None and i.dim is not None:
+                    beside.setdefault((name, dim), []).append((consumer, i.dim))
+                    beside.setdefault((consumer, i.dim), []).append((name, dim))
+        while pending:
+            name, dim = pending.pop()
+            if self._is_short(name, dim) and dim not in found.setdefault(name, set()):
+                found[name].add(dim)
+                pending += beside.get((name, dim), ())
+        return found
+
+    @property
+    def _between(self) -> Iterator[tuple[str, Access]]:
+        """Stages that read others, and how."""
+        for consumer in self.problem.graph.stages:
+            for access in (a for d in consumer.definitions for a in self.reads(consumer, d)):
+                source = self.facts.source(access.buffer)
+                if source in self.extents and source != consumer.name:
+                    yield consumer.name, access
+
+    def _is_short(self, name: str, dim: str) -> bool:
+        return self.extents[name][self.problem.graph.stage[name].dims.index(dim)] <= SHORT
+
+
+def _is_function(stage: Stage) -> bool:
+    return stage.ndim > 0 and all(
+        pure_dims(stage, d) == stage.dims and all(is_independent(stage, d, dim) for dim in stage.dims)
+        for d in stage.definitions
+    )
+
+
+def _components(group: Group, near: Sequence[Group]) -> tuple[Group, ...]:
+    """Its connected parts; `near` has the neighbours of each vertex."""
+    parts = []
+    while group:
+        part, edge = 0, group & -group
+        while edge:
+            part |= edge
+            edge = union(near, edge) & group & ~part
+        parts.append(part)
+        group &= ~part
+    return tuple(parts)

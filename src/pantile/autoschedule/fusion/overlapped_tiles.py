@@ -1,0 +1,122 @@
+"""Overlapped tiles of a group as PolyMage shapes them (polymage-plus §2.1): how much they hold, how much they overlap.
+
+A tile is bounded by hyperplanes that are the same for all stages: one that is h levels above the output is computed
+over h times their slopes more. The slopes are the longest dependences per level.
+
+        | out    |            level 2
+       /  b       \\           level 1
+      /   a        \\          level 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from ...cached import cached_property
+from ...dataclass import dataclass
+from .aligned_group import AlignedGroup
+from .alignment import SHORT
+from .expression_inlining import ExpressionInlining
+
+Tile = Mapping[str, int]  # dim of the output -> extent
+
+
+@dataclass(frozen=True)
+class OverlappedTiles:
+    """Of a group of which something may be inlined."""
+
+    group: AlignedGroup
+    inlining: str
+
+    @cached_property
+    def _flow(self) -> ExpressionInlining:
+        return ExpressionInlining(self.group, self.inlining)
+
+    @property
+    def inlined(self) -> tuple[str, ...]:
+        return tuple(self._flow.inlined)
+
+    @cached_property
+    def buffers(self) -> tuple[str, ...]:
+        """Intermediate ones and, last, the live-out."""
+        return tuple(n for n in self.group.names if n not in self._flow.inlined)
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """What is computed besides the output."""
+        return self.buffers[:-1]
+
+    @cached_property
+    def long(self) -> list[int]:
+        """Dims of the space that are tiled, the innermost last."""
+        return [k for k, n in enumerate(self.group.extents) if n > SHORT]
+
+    # ---- how much they hold
+
+    @cached_property
+    def bytes_per_point(self) -> float:
+        """Of all buffers, at one point of the dims that are tiled."""
+        return sum(fixed for fixed, _ in self._parts.values())
+
+    def bytes(self, tile: Tile) -> float:
+        """Of all buffers, without what overlaps."""
+        points = self._points(self._sizes(tile))
+        return sum(fixed * points[tiled] for fixed, tiled in self._parts.values())
+
+    def _sizes(self, tile: Tile) -> dict[int, float]:
+        return {k: float(tile[self.group.dims[k]]) for k in self.long}
+
+    def _points(self, sizes: Mapping[int, float]) -> dict[tuple[int, ...], float]:
+        """Of a tile with such sizes along dims of the space, along each choice of them that buffers have."""
+        return {tiled: prod(sizes[k] for k in tiled) for tiled in self._tilings}
+
+    @cached_property
+    def _tilings(self) -> list[tuple[int, ...]]:
+        return list(dict.fromkeys(tiled for _, tiled in self._parts.values()))
+
+    @cached_property
+    def _parts(self) -> dict[str, tuple[float, tuple[int, ...]]]:
+        """Per buffer, bytes at one point of the tiled dims, and which of those it has."""
+        part, long = self.group.seen.part, tuple(self.long)
+        return {name: part[name, long] for name in self.buffers}
+
+    # ---- how much they overlap
+
+    def overlap(self, tile: Tile) -> float:
+        """OVERLAPSIZE: bytes that a tile computes and its neighbours too."""
+        sizes = self._sizes(tile)
+        cut = {k for k, n in sizes.items() if n < self.group.extents[k]}
+        points = self._points(sizes)
+        wider: dict[int, dict[tuple[int, ...], float]] = {}  # by height
+        total = 0.0
+        for name in self.members:
+            height = self._level[self.group.output] - self._level[name]
+            if height not in wider:
+                wider[height] = self._points(
+                    {k: n + height * self.slopes[k] if k in cut else n for k, n in sizes.items()}
+                )
+            fixed, tiled = self._parts[name]
+            total += fixed * wider[height][tiled] - fixed * points[tiled]
+        return total
+
+    @cached_property
+    def _level(self) -> dict[str, int]:
+        """The longest way to each stage from the sources of the group."""
+        producers: dict[str, list[str]] = {name: [] for name in self.buffers}
+        for p, c in self._flow.dependences:
+            producers[c].append(p)
+        found: dict[str, int] = {}
+        for name in self.buffers:
+            found[name] = max([found[p] + 1 for p in producers[name]], default=0)
+        return found
+
+    @cached_property
+    def slopes(self) -> list[float]:
+        """Of the left and the right hyperplane together, in points of the output per level."""
+        found = [(0.0, 0.0) for _ in self.group.dims]
+        for (p, c), distance in self._flow.dependences.items():
+            levels = self._level[c] - self._level[p]
+            for k, (low, high) in enumerate(distance):
+                found[k] = (min(found[k][0], low / levels), max(found[k][1], high / levels))
+        return [right - left for left, right in found]

@@ -1,0 +1,75 @@
+"""Crossing: parts of one schedule in the place of the same stages in another.
+
+Stages that are computed inside each other's loops, or inlined into each other, are a group of a schedule. A set of
+stages that consists of whole groups in both can be exchanged: nothing outside refers to its loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from ...graph.nodes import Graph
+from ...schedule.schedule import Schedule
+
+_HOSTS = ("compute_at", "store_at", "compute_with")
+
+
+def crossings(
+    graph: Graph, mine: Schedule, other: Schedule, is_worth: Callable[[Collection[str]], bool] = bool
+) -> Iterator[Schedule]:
+    """`mine` with each part of `other` that it has not, and that is worth it."""
+    for part in _different(graph, mine, other):
+        if is_worth(part):
+            yield mine.replace(*(other.on(name) for name in part))
+
+
+def cheaper_parts(
+    graph: Graph, mine: Schedule, other: Schedule, gain: Callable[[Collection[str]], float]
+) -> Schedule | None:
+    """`mine` with all parts of `other` by which something is gained: parts do little to each other's price."""
+    better = [part for part in _different(graph, mine, other) if gain(part) > 0]
+    return mine.replace(*(other.on(name) for part in better for name in part)) if better else None
+
+
+def _different(graph: Graph, mine: Schedule, other: Schedule) -> Iterator[list[str]]:
+    """The parts that two schedules compute differently, if they have more than one."""
+    joined = _Groups([s.name for s in graph.stages])
+    for schedule in (mine, other):
+        if any(name not in graph.stage for name in schedule):
+            return  # stages that a directive makes belong to others in ways that names do not tell
+        for name, host in _ties(graph, schedule):
+            joined.tie(name, host)
+    parts = joined.parts()
+    if len(parts) > 1:
+        yield from (part for part in parts if any(mine.on(name) != other.on(name) for name in part))
+
+
+def _ties(graph: Graph, schedule: Schedule) -> Iterator[tuple[str, str]]:
+    """Which stages are of one group, in pairs."""
+    for name, chain in schedule.items():
+        for d in chain.directives:
+            if d.verb in _HOSTS and str(d.args[0]) in graph.stage:
+                yield name, str(d.args[0])
+        if "compute_inline" in chain.verbs:
+            yield from ((name, consumer) for consumer in graph.consumers[name])
+
+
+class _Groups:
+    """Sets of stages, joined in pairs."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._leader = {name: name for name in names}
+
+    def leader(self, name: str) -> str:
+        while self._leader[name] != name:
+            self._leader[name] = name = self._leader[self._leader[name]]
+        return name
+
+    def tie(self, a: str, b: str) -> None:
+        self._leader[self.leader(a)] = self.leader(b)
+
+    def parts(self) -> list[list[str]]:
+        found: dict[str, list[str]] = {}
+        for name in self._leader:
+            found.setdefault(self.leader(name), []).append(name)
+        return list(found.values())

@@ -1,0 +1,119 @@
+"""Where the rows that a loop reads begin, hidden from LLVM.
+
+An address in an innermost loop is that of a buffer, plus what the loops around decide (the row, the corner of a tile,
+the margins of the stages in between), plus what the loop itself adds. LLVM's strength reduction sees all these terms,
+of all addresses, and tries in how many ways they may be added up: that was half of the time that the code of tiled
+pyramids took. So what the loop does not change is added up before it, and passed through an instruction that is empty,
+but that LLVM does not look into.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import field
+
+from ..dataclass import dataclass
+from ..expr.linear import Linear, linear
+from ..expr.nodes import Const, Expr, Op, Var
+from ..expr.types import INDEX
+from ..expr.visit import Key, depends, key, loaded, substitute, walk_loads
+from ..expr.visit import walk as walk_expr
+from ..ir.nodes import Alloc, For, Let, Prefetch, Stmt, Store
+from ..ir.visit import expressions, walk
+from .strided_loads import affine, split_offset
+
+
+@dataclass(frozen=True)
+class Row:
+    """A pointer, and the index that is added to it inside the loop."""
+
+    pointer: str
+    rest: Expr
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a loop, by buffer and index without its constant."""
+
+    found: dict[tuple[str, Key], Row] = field(default_factory=dict)
+
+    def row(self, buffer: str, rest: Expr) -> Row | None:
+        return self.found.get((buffer, key(rest))) if self.found else None
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An index taken apart: where its row begins, and what the loop adds."""
+
+    buffer: str
+    index: Expr
+    begin: Expr
+    rest: Expr
+
+
+def begun(loop: For) -> list[Begun]:
+    """The indices of an innermost loop that have both parts, each once.
+
+    Not those that begin alike in several buffers: they are one number that is added to several addresses, and where it
+    is known to be one, a register serves them all."""
+    lets = _sums(loop)
+    moving = {loop.var, *(s.name for s in walk(loop.body) if isinstance(s, Let))}
+    inside = {s.buffer for s in walk(loop.body) if isinstance(s, Alloc)}
+    found: dict[tuple[str, Key], Begun | None] = {}
+    for buffer, index in _accesses(loop.body):
+        if (buffer, key(index)) not in found and buffer not in inside:
+            parts = _parts(substitute(index, lets), moving)
+            found[buffer, key(index)] = None if parts is None else Begun(buffer, index, *parts)
+    several = [b for b in found.values() if b is not None]
+    buffers: dict[Key, set[str]] = {}
+    for b in several:
+        buffers.setdefault(key(b.begin), set()).add(b.buffer)
+    return [b for b in several if len(buffers[key(b.begin)]) == 1]
+
+
+def _sums(loop: For) -> dict[str, Expr]:
+    """What the names in a loop stand for, where that is a sum: of where a block begins, its row may know the most.
+
+    Copies of an unrolled loop have names in common that stand for something else in each."""
+    lets = [s for s in walk(loop.body) if isinstance(s, Let)]
+    often = Counter(s.name for s in lets)
+    found: dict[str, Expr] = {}
+    for s in lets:
+        if often[s.name] == 1 and s.value.dtype is INDEX and s.value.lanes == 1:
+            form = linear(substitute(s.value, found))
+            if all(isinstance(atom, Var) for atom, _ in form.terms.values()):
+                found[s.name] = form.expr()
+    return found
+
+
+def _parts(index: Expr, moving: set[str]) -> tuple[Expr, Expr] | None:
+    form = linear(index)
+    own = {k: t for k, t in form.terms.items() if depends(t[0], moving)}
+    others = {k: t for k, t in form.terms.items() if k not in own}
+    if not own or not others or any(_is_uncertain(atom) for atom, _ in others.values()):
+        return None
+    return Linear(0, others).expr(), Linear(form.constant, own).expr()
+
+
+def _is_uncertain(e: Expr) -> bool:
+    """Whether it must not be computed before it is certain that it is needed: memory, divisions by what may be 0."""
+    return bool(loaded(e)) or any(
+        isinstance(i, Op) and i.op in ("floordiv", "mod") and not isinstance(i.args[1], Const) for i in walk_expr(e)
+    )
+
+
+def _accesses(s: Stmt) -> Iterator[tuple[str, Expr]]:
+    """Buffers and indices, without constants, of all that is loaded and stored; not of lanes that lie anywhere."""
+    for inner in walk(s):
+        places = [(e.buffer, e.indices[0]) for e in walk_loads(*expressions(inner))]
+        if isinstance(inner, (Store, Prefetch)):
+            places.append((inner.buffer, inner.indices[0]))
+        for buffer, index in places:
+            if index.lanes == 1:
+                rest, _ = split_offset(index)
+            else:
+                found = affine(index)
+                rest = None if found is None else found.rest
+            if rest is not None:
+                yield buffer, rest

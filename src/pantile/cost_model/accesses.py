@@ -1,0 +1,322 @@
+"""The loads and stores of an iteration of an innermost loop: which vectors they are, what copies share, shuffles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import ceil, floor, inf, prod
+from operator import add, itemgetter
+
+from ..expr.runs import runs
+from ..machine.description import Cpu
+from .call_facts import Leaf
+from .innermost import Inner
+from .layout import memory_strides
+from .nest import Nests
+from .reads import Access, Box, Reads
+
+GATHERED_BYTES = (4, 8)  # of a lane, if one instruction loads all lanes
+LEAST_OF_A_RUN = 4  # bytes of elements that vectors take as they are
+OF_A_SMALL_ONE, OF_A_RUN = 3.2, 2.5  # instructions: to find, load and put a small element to others, or to load a run
+OF_A_PIXEL = 2.3  # times as long as one element: it has two loads, and its bytes meet in general registers
+FEW_LANES = 8  # whose addresses general registers hold; those of others are stored, and loaded again
+AGAIN, AGAIN_OF_A_PIXEL = 0.3, 1.0  # what that takes, of the time of an element
+FEWER_LANES = 0.25  # more of it, for half as many lanes: less is under way at a time
+OF_A_LOOKUP = 1.7  # the same, per lane of an instruction that loads all
+OF_A_PART = 4  # more of them, per vector of words of which small elements are a part
+MOST_CHANNELS = 8  # elements of a pixel, at most
+# Cycles that a sum waits where data decide which one: it may be the one before, which is stored and loaded again.
+SAME_PLACE = 3.0
+LATE_PLACE = 7.0  # the same, where that is computed on the way: loads wait until it is known where others store
+FIRST = 0.7  # of the time to load sums that the iteration before has not, in which nothing is summed
+FEW_STORES = 16  # of sums and their terms in one iteration, of which LLVM sees that the last ones are enough
+DRAINED = 30.0  # cycles from the last product of a sum to the first of the next one
+NEAR = 4  # the largest stride of loads that are wide ones and shuffles
+# A buffer, for what data decides how it does, and an index along each dim.
+_Place = tuple[str, tuple[object, ...], tuple[float, ...]]
+
+
+class Accesses:
+    """The loads and stores of an iteration."""
+
+    def __init__(self, nests: Nests, machine: Cpu, leaf: Leaf, inner: Inner) -> None:
+        self.nests, self.machine, self.inner = nests, machine, inner
+        self.loads = self.stores = self.shuffles = self.gathers = self.instructions = self.waiting = 0.0
+        self.rows: set[tuple[object, ...]] = set()
+        self.anywhere = nests.is_anywhere(leaf[0])  # or the first lane is known to be, say, even
+        self.by_lane = 0  # vectors of which single lanes are multiplied by, copies that do not share any
+        self.by_element = False  # elements of vectors are loaded one by one
+        self.chosen = False  # lanes are computed apart, where coordinates decide
+        self._in_rows = True  # so far, all that moves with lanes is whole pixels of all channels
+        self._moves: dict[tuple[object, ...], list[list[float]]] = {}
+        self._alike: dict[int, tuple[Box, float, int]] = {}
+        self._jammed: dict[frozenset[str], list[str]] = {}
+        self._row_of: dict[str, Callable[[tuple[float, ...]], object]] = {}
+        self._apart = 0.0  # shuffles that take pixels apart or put them together
+        reads = nests.facts.reads(leaf)
+        own = [a for a in reads.loads if a.source == leaf[0]]
+        others = [a for a in reads.loads if a.source != leaf[0]]
+        kept = self._stays(reads.stores) if leaf[1] else 1.0
+        self._add(others, "loads", 1.0)
+        before = self.loads, self.stores
+        again = [a for a in own if not leaf[1] or not self._is_carried(a, reads.stores[0])]
+        self.carried = len(again) < len(own)  # a scan goes along the innermost loop: it has one row in registers
+        self._add(again, "loads", kept)
+        self._add(reads.stores, "stores", kept)
+        self.ends = self.drained = 0.0  # cycles before and after a sum, in which nothing is summed
+        if kept < 1:
+            loads, stores = self.loads - before[0], self.stores - before[1]
+            self.loads, self.stores = before
+            self.ends = loads / machine.issue.load + stores / machine.issue.store
+            self.drained = DRAINED * kept
+        elif leaf[1] and inner.lanes > 1 and self._are_sums(own, reads.stores):
+            more = (self.stores - before[1]) * (self._stored_each(reads.stores[0]) - 1)
+            self.stores += more
+            self.instructions += more
+            if machine.target.stores_by_arithmetic:
+                loads, stores = self.loads - before[0], self.stores - before[1]
+                self.loads, self.stores = before
+                self.ends = FIRST * loads / machine.issue.load + stores / machine.issue.fma
+        if not self._in_rows:  # channels that are computed alike stay as they lie in memory
+            self.shuffles += self._apart * machine.costs.shuffle
+            self.instructions += self._apart
+        self.together: float = inf  # iterations that wait for each other, and not for those that come before them
+        if own and leaf[1]:
+            self.waiting = self._chain(own, reads)
+
+    def _stays(self, stores: Sequence[Access]) -> float:
+        """How much of loading and storing sums is left, if they stay in registers while the innermost loops run."""
+        unknown = any(f.decided is not None for f in stores[0].forms)
+        return 1.0 if unknown else 1 / self.inner.standing_still(stores[0].variables)
+
+    def _are_sums(self, own: Sequence[Access], stores: Sequence[Access]) -> bool:
+        """Whether what is stored was loaded before from the same places."""
+        places = {tuple(a.forms) for a in stores}
+        return bool(own) and not self.carried and all(tuple(a.forms) in places and not a.decided for a in own)
+
+    def _stored_each(self, store: Access) -> int:
+        """How often an iteration stores each sum: once, or for each of its terms if that is much code."""
+        every = prod(map(self.inner.loops.trips, self.inner.copied))
+        return 1 if every <= FEW_STORES else every // self.inner.copies(store.variables)
+
+    def _chain(self, own: Sequence[Access], reads: Reads) -> float:
+        """Cycles until an iteration has what the one before computed, for sums and scans."""
+        stores = reads.stores
+        moved = stores[0].variables
+        unknown = any(f.decided is not None for a in (*own, *stores) for f in a.forms)
+        latency = self.machine.costs.latency
+        if unknown:
+            return SAME_PLACE if reads.is_place_read else LATE_PLACE
+        if self.inner.along.isdisjoint(moved) or self.carried:
+            if not self.carried:
+                self.together = self.inner.standing_still(moved)
+            again = [n for n in self.inner.copied if self.inner.loops.of[n].isdisjoint(moved) or self.carried]
+            return latency * prod(map(self.inner.loops.trips, again)) * (2 if self.carried else 1)
+        return 0.0
+
+    def _is_carried(self, load: Access, store: Access) -> bool:
+        """Whether an iteration of the innermost loop a little before stored what is loaded: it is in registers."""
+        forms = zip(load.forms, store.forms, strict=True)
+        return any(f.slope(v) and f.low != g.low for f, g in forms for v in self.inner.along)
+
+    def _add(self, accesses: Sequence[Access], unit: str, part: float) -> None:
+        dense: dict[_Place, tuple[Access, float]] = {}
+        families: dict[tuple[object, ...], list[Access]] = {}
+        written, across = self.inner.written, self.inner.across
+        for a in accesses:
+            share = a.part(written)
+            if not a.decided.isdisjoint(across) or a.rounded and self._is_uneven(a):
+                families.setdefault(a.family, []).append(a)
+                continue
+            far, buffer, decided = self._far(a.source), a.buffer, a.family if a.decided else ()
+            for place in self._places(a):
+                self.rows.add((buffer, far(place)))
+                at = (buffer, decided, place)
+                before = dense.get(at)
+                dense[at] = (a, share if before is None else max(share, before[1]))
+        for family in families.values():
+            self._in_rows = False
+            self._gather(family, part * max(a.part(written) for a in family), unit)
+        found = self._wide(dense, part)
+        total: float = getattr(self, unit)
+        for vectors, shuffles in found:
+            total += vectors * part
+            self.shuffles += shuffles * self.machine.costs.shuffle * part
+            self.instructions += (vectors + shuffles) * part
+        setattr(self, unit, total)
+
+    def _far(self, name: str) -> Callable[[tuple[float, ...]], object]:
+        """Of a place, where it is along axes whose neighbours are in other rows of memory: not those of channels or of
+        pixels."""
+        if name not in self._row_of:
+            axes = [axis for axis, n in enumerate(memory_strides(self.nests, name)) if n > MOST_CHANNELS]
+            self._row_of[name] = itemgetter(*axes) if axes else lambda place: ()
+        return self._row_of[name]
+
+    def _is_uneven(self, a: Access) -> bool:
+        """Whether lanes are not at regular distances, as those of an image that is enlarged by 3/2."""
+        slopes = [f.slope(v) for f in a.forms if f.rounded for v in self.inner.across]
+        return any(s and not (1 / s).is_integer() and not s.is_integer() for s in slopes)
+
+    def _gather(self, family: Sequence[Access], part: float, unit: str) -> None:
+        """Neighbours at places that data decides, lane by lane."""
+        apart, offsets = self._offsets(family)
+        count = self.inner.lanes * apart * part
+        if self.inner.lanes == 1:
+            setattr(self, unit, getattr(self, unit) + count * len(offsets))
+            self.instructions += count * len(offsets)
+            return
+        by_data = not family[0].decided.isdisjoint(self.inner.across)  # not by rounding alone
+        dtype = family[0].dtype
+        widths = Counter(run.width for run in set(runs(offsets, dtype, self.inner.lanes).values()))
+        for width, number in widths.items():
+            if by_data and unit == "loads" and self._is_looked_up(width, dtype.bytes):
+                self._look_up(count * number, width, dtype.bytes)
+            else:
+                self._load_runs(count * number, width, dtype.bytes, unit, by_data)
+
+    def _offsets(self, family: Sequence[Access]) -> tuple[int, set[int]]:
+        """How many copies read at places that data decides for each, and where all others do, beside the first."""
+        loops, strides = self.inner.loops, memory_strides(self.nests, family[0].source)
+        variables = frozenset(v for a in family for v in a.variables)
+        moved = [n for n in self.inner.copied if not variables.isdisjoint(loops.of[n])]
+        steady = [n for n in moved if all(_is_steady(a, loops.of[n]) for a in family)]
+        apart = prod(loops.trips(n) for n in moved if n not in steady)
+        return apart, {
+            floor(sum((f.low + by) * stride for f, by, stride in zip(a.forms, move, strides, strict=True)))
+            for a in family
+            for move in self._moved(a, steady)
+        }
+
+    def _is_looked_up(self, width: int, size: int) -> bool:
+        """Whether one instruction loads runs of all lanes: codegen/memory has the same rule."""
+        is_possible = width * size in GATHERED_BYTES or width == 1 and size < LEAST_OF_A_RUN
+        return self.machine.costs.lookup is not None and is_possible
+
+    def _look_up(self, count: float, width: int, size: int) -> None:
+        costs = self.machine.costs
+        self.gathers += count * (costs.lookup or 0.0)
+        self.instructions += count * OF_A_LOOKUP
+        self.shuffles += count * (width - 1) / self.inner.lanes * width * costs.shuffle
+        if size < LEAST_OF_A_RUN:  # a word, of which they are a part
+            vectors = count * 8 * LEAST_OF_A_RUN / self.machine.vector_bits
+            self.shuffles += vectors * OF_A_PART * costs.shuffle
+            self.instructions += vectors * OF_A_PART
+
+    def _load_runs(self, count: float, width: int, size: int, unit: str, by_data: bool) -> None:
+        """Each lane's run at once, transposed in registers, or an element by itself; of small ones, words are put
+        together in general registers, while vectors do other things."""
+        costs = self.machine.costs
+        if width > 1 or size < LEAST_OF_A_RUN:
+            setattr(self, unit, getattr(self, unit) + count)
+        lanes = self.inner.lanes
+        stored = max(0.0, 1 - FEW_LANES / lanes) if by_data else 0.0
+        each = costs.gather * (1 + FEWER_LANES * max(0.0, FEW_LANES / lanes - 1) * by_data)
+        if width > 1:
+            self.instructions += count * (OF_A_RUN + width / 2)
+            self.shuffles += count * width / 2 * costs.shuffle
+            of_pixels = OF_A_PIXEL + stored * AGAIN_OF_A_PIXEL if by_data else 0.0
+            self.gathers += count * each * (of_pixels if size < LEAST_OF_A_RUN else stored * AGAIN)
+            return
+        self.by_element = True
+        if size < LEAST_OF_A_RUN:
+            self.instructions += count * OF_A_SMALL_ONE
+        else:
+            self.gathers += count * each * (1 + stored * AGAIN)
+            self.instructions += 3 * count
+
+    def _places(self, a: Access) -> list[tuple[float, ...]]:
+        """Where the copies of an unrolled loop read or write; nowhere, if that does not change in the loop."""
+        variables = a.variables
+        if variables.isdisjoint(self.inner.moving):
+            return []
+        loops = self.inner.loops
+        jammed = self._jammed.get(variables)
+        if jammed is None:
+            jammed = [n for n in self.inner.copied if not variables.isdisjoint(loops.of[n])]
+            self._jammed[variables] = jammed
+        at = [f.low for f in a.forms]
+        if not jammed:
+            return [tuple(map(floor, at))]
+        alike = (a.alike, *jammed)
+        if alike not in self._moves:
+            self._moves[alike] = self._moved(a, jammed)
+        return [tuple(map(floor, map(add, at, move))) for move in self._moves[alike]]
+
+    def _moved(self, a: Access, jammed: Sequence[str]) -> list[list[float]]:
+        """How far each copy is from the first, along each dim."""
+        moves, loops = [[0.0] * len(a.forms)], self.inner.loops
+        for n in jammed:
+            steps = [f.slope(loops.fastest[n]) * loops.step[n] for f in a.forms]
+            copies = range(loops.trips(n))
+            moves = [[by + s * i for by, s in zip(move, steps, strict=True)] for move in moves for i in copies]
+        return moves
+
+    def _wide(self, dense: dict[_Place, tuple[Access, float]], part: float) -> list[tuple[float, float]]:
+        """Vectors and shuffles of each access, or of all that one wide access serves."""
+        found: list[tuple[float, float]] = []
+        near: dict[tuple[object, ...], tuple[int, Access, dict[float, float]]] = {}
+        same: dict[tuple[object, ...], float] = {}
+        for (buffer, family, place), (a, share) in dense.items():
+            strides, stride, width = self._alike.get(a.alike) or self._known(a)
+            if self.inner.lanes == 1 or stride == 1:
+                found.append((share * width, 0.0))
+                self._in_rows = False
+                continue
+            flat = sum([x * s for x, s in zip(place, strides, strict=True)])
+            if stride == 0:
+                which = (buffer, family, flat // self._neighbours(a))
+                same[which] = max(share, same.get(which, 0.0))
+                continue
+            if stride < 1 and self.anywhere:
+                self._gather([a], share * part, "loads")
+            elif stride < 1:
+                spread = width
+                if a.part(self.inner.written | self.inner.across) < share:
+                    self.chosen, spread = True, 0  # each second lane computes something else
+                found.append((share * ceil(width * stride), share * spread))
+            elif stride > NEAR or stride != int(stride):
+                found.append((share * self.inner.lanes, share * self.inner.lanes))
+            else:
+                near.setdefault((buffer, family, flat // stride), (int(stride), a, {}))[2][flat % stride] = share
+                if not self.inner.written.isdisjoint(a.variables):
+                    continue  # a channel of its own for each copy
+            self._in_rows = False
+        for stride, a, channels in near.values():
+            self._in_rows = self._in_rows and len(channels) == stride
+            self._apart += sum(channels.values()) * self._width(a) * part
+            found.append((max(channels.values()) * stride * self._width(a), 0.0))
+        if same and any(self._neighbours(a) > 1 for a, _ in dense.values()):
+            self.by_lane += len(same)
+        return [*found, *((share, 0.0) for share in same.values())]
+
+    def _known(self, a: Access) -> tuple[Box, float, int]:
+        """Of all accesses that differ by constants alone: how far apart elements are in memory along each axis, and
+        lanes, and how many vectors one access is."""
+        strides = memory_strides(self.nests, a.source)
+        known = self._alike[a.alike] = strides, abs(self._stride(a, strides)), self._width(a)
+        return known
+
+    def _width(self, a: Access) -> int:
+        return ceil(self.inner.lanes * a.dtype.bits / self.machine.vector_bits)
+
+    def _neighbours(self, a: Access) -> int:
+        """How many numbers one load brings that each become all lanes of a vector: where instructions take a lane."""
+        by_lane = self.machine.target.multiplies_by_lane and a.dtype.is_float
+        return self.machine.vector_bits // a.dtype.bits if by_lane else 1
+
+    def _stride(self, a: Access, strides: Sequence[int]) -> float:
+        """How far apart in memory neighbouring lanes are, in elements. Lanes of fused loops go on where the inner one
+        ends, as memory does; what only the outer one changes, it changes at every so many lanes."""
+        loops, total = self.inner.loops, 0.0
+        for n in self.inner.vectors:
+            step = {v: sum(f.slope(v) * s for f, s in zip(a.forms, strides, strict=True)) for v in loops.of[n]}
+            fastest = loops.fastest[n]
+            total += step[fastest] or sum(step.values()) / loops.extents[fastest]
+        return total
+
+
+def _is_steady(a: Access, variables: frozenset[str]) -> bool:
+    """Whether an access moves by a constant with some variables, wherever it is."""
+    rounded = any(f.rounded and any(f.slope(v) for v in variables) for f in a.forms)
+    return variables.isdisjoint(a.decided) and not rounded

@@ -1,0 +1,257 @@
+"""What one iteration of an innermost loop executes under a schedule: vectors, copies, what they share.
+
+    for x in 0..64:                              two rows of out read four of f: 4 loads, not 6
+        unrolled for row in 0..2:
+            out[y + row, x*8 : x*8 + 8] = f[y + row - 1, ...] + f[y + row, ...] + f[y + row + 1, ...]
+
+What does not change in the loop is computed before it, sums whose place does not move stay in registers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from math import ceil, prod
+from typing import NamedTuple
+
+from ..machine.description import Cpu
+from .accesses import OF_A_SMALL_ONE, Accesses
+from .call_facts import Leaf
+from .innermost import Inner
+from .nest import Loops, Nests
+from .operations import ANYWHERE, Tally
+
+FORESEEN, LONG = 0.3, 32  # of what beginning a loop costs, for a short one; and iterations whose end is a surprise
+SPILLED = 0.9  # vectors that are loaded again at each step that registers have no room for, and cycles that sums wait
+LONG_WINDOWS = 2  # as many instructions as are under way, times this, begin beside others; twice as many, alone
+CUT = 2.9  # cycles of a lane that is computed by itself, or not at all, since a condition cuts through its block
+ALONE = 1.5  # operations on single elements, for each that is counted: these come with addresses and tests
+MOST_SPILLED = 0.7  # of all instructions: those of different lanes need not run side by side
+_FREE_ON_ARM = ("with_mul", "with_wide", "with_narrow", "with_round", "with_limit")  # as parts of other instructions
+_SUMS_ON_ARM = {"convert_small": 1, "round_small": 3}  # how many
+_CONVERSIONS = {"convert", *_SUMS_ON_ARM, "with_round"}
+_ONE_UNIT = {"mul", "mul_wide", "div", "sqrt", *_CONVERSIONS}  # while others do something else
+_SCALAR_KINDS = {"div", "sqrt", "idiv", *_CONVERSIONS}  # what takes as long of one element as of a vector
+
+
+class Body(NamedTuple):
+    """Cycles of one iteration by what is busy, vectors that it loads and stores, and how many iterations there are."""
+
+    arithmetic: float
+    shuffles: float
+    loads: float
+    stores: float
+    gathers: float
+    instructions: float
+    waiting: float  # for results of the iteration before
+    ends: float  # before and after sums, and for sums that registers have no room for: nothing else is done then
+    iterations: float
+    starts: float  # how often the loop begins
+    rows: Mapping[str, int]  # of each buffer that are read or written side by side
+
+    @property
+    def streams(self) -> int:
+        """Rows side by side, of all buffers."""
+        return sum(self.rows.values())
+
+    def times(self, count: float) -> Body:
+        """A body that runs `count` times as often."""
+        return self._replace(iterations=self.iterations * count, starts=self.starts * count)
+
+    def cycles(self, machine: Cpu) -> float:
+        """Of one iteration: units work side by side, instructions come in order."""
+        busy = max(self.arithmetic + self.shuffles, self.memory(machine))
+        decoded = (self.instructions + machine.costs.iteration) / machine.costs.dispatch
+        return max(busy + self.gathers, decoded, self.waiting) + self.ends
+
+    def memory(self, machine: Cpu) -> float:
+        """Cycles of its loads and stores, which share the units that find addresses."""
+        return max((self.loads + self.stores) / machine.issue.load, self.stores / machine.issue.store)
+
+
+class Bodies:
+    """Of all definitions of a plan."""
+
+    def __init__(self, nests: Nests, machine: Cpu) -> None:
+        self.nests, self.machine = nests, machine
+        self._inner: dict[Loops, Inner] = {}
+        issue, costs = machine.issue, machine.costs
+        self._cycles = {
+            "int": 1 / issue.int,
+            "fma": 1 / issue.fma,
+            "mul": costs.mul,
+            "shift": costs.shift,
+            "widen": costs.widen,
+            "div": costs.div,
+            "sqrt": costs.sqrt,
+            "idiv": costs.idiv,
+            "with_limit": 1 / issue.int,
+            "mul_wide": costs.mul / 2,
+            "with_mul": 1 / issue.int,
+            "with_wide": costs.widen,
+            "with_narrow": costs.widen,
+            **dict.fromkeys(_CONVERSIONS, costs.convert),
+        }
+        self._one_unit = _ONE_UNIT
+        if machine.target.architecture == "aarch64":
+            self._cycles |= dict.fromkeys(_FREE_ON_ARM, 0.0) | {n: k / issue.fma for n, k in _SUMS_ON_ARM.items()}
+            self._one_unit = _ONE_UNIT - _SUMS_ON_ARM.keys()
+
+    def bodies(self, leaf: Leaf) -> list[Body]:
+        """Of the whole blocks, and of what splits leave over."""
+        times = self.nests.computed(leaf[0]).times * self.nests.facts.part(leaf)
+        return [self._body(leaf, loops).times(times) for loops in self.nests.versions(leaf)]
+
+    def inner(self, loops: Loops) -> Inner:
+        """What one iteration of an innermost loop consists of."""
+        found = self._inner.get(loops)
+        if found is None:
+            found = self._inner[loops] = Inner(loops)
+        return found
+
+    def _body(self, leaf: Leaf, loops: Loops) -> Body:
+        """For one time that the stage is computed."""
+        inner = self.inner(loops)
+        iterations = prod(map(loops.trips, loops.names)) * loops.part / inner.points
+        trips = loops.trips(inner.loop) if inner.loop else 0
+        starts = iterations / trips * (FORESEEN + (1 - FORESEEN) * min(1.0, trips / LONG)) if trips else 0.0
+        return self._once(leaf, inner)._replace(iterations=iterations, starts=starts)
+
+    def _once(self, leaf: Leaf, inner: Inner) -> Body:
+        """One iteration, found once for all loops that have the same inside."""
+        facts, plan = self.nests.facts, self.nests.plan
+        touched = [plan.stages[s] for s in (leaf[0], *facts.reads(leaf).sources) if s in plan.stages]
+        stored = [(p.storage, p.storage_splits) for p in touched]
+        held = inner.standing_still(facts.reads(leaf).stores[0].variables) if leaf[1] else 1
+        apart = inner.apart if facts.triangle(leaf).conditions else None
+        question = (
+            inner.like,
+            apart,
+            held,
+            self.nests.is_anywhere(leaf[0]),
+            *stored,
+            facts.dtypes[leaf[0]],
+            self.machine,
+        )
+        answers = facts.defined(leaf).answers
+        if question not in answers:
+            answers[question] = self._iteration(leaf, inner)
+        found: Body = answers[question]
+        return found
+
+    def _iteration(self, leaf: Leaf, inner: Inner) -> Body:
+        traffic = Accesses(self.nests, self.machine, leaf, inner)
+        decided = inner.written | inner.across if traffic.chosen else inner.written
+        arithmetic, instructions = self._arithmetic(leaf, inner, decided)
+        alone = traffic.carried or not leaf[1]
+        rows = 1 if alone else inner.copies(self.nests.facts.reads(leaf).stores[0].variables)
+        over = self._over(leaf, inner, rows, traffic.by_lane) if leaf[1] else 0.0
+        spilled = min(self._spilled(leaf, inner, rows), MOST_SPILLED * instructions)
+        every = instructions + traffic.instructions + 1.5 * (spilled + over)
+        apart = min(1.0, traffic.together * every / self.machine.costs.window)  # short sums run side by side
+        waiting = max(traffic.waiting * apart, self.nests.facts.depth(leaf) * self._alone(every))
+        ends = traffic.ends + traffic.drained * apart + over * SPILLED + self._by_lane(leaf, inner)
+        found = Body(
+            arithmetic,
+            traffic.shuffles,
+            traffic.loads + spilled,
+            traffic.stores + spilled / 2,
+            traffic.gathers,
+            every,
+            waiting,
+            ends,
+            1.0,
+            1.0,
+            Counter(str(row[0]) for row in traffic.rows),
+        )
+        return found._replace(ends=ends + self._narrow(leaf, inner, found, traffic.by_element))
+
+    def _narrow(self, leaf: Leaf, inner: Inner, body: Body, by_element: bool) -> float:
+        """Cycles at the beginning of a long iteration in which little is done but a chain that all else waits for, as
+        far as the iteration before is not under way still."""
+        alone = min(1.0, body.instructions / self.machine.costs.window / LONG_WINDOWS - 1)
+        if alone <= 0 or inner.lanes == 1:
+            return 0.0
+        begun = [b for b in self.nests.facts.beginnings(leaf) if not b.loops.isdisjoint(inner.moving)]
+        width = inner.lanes * self.nests.facts.dtypes[leaf[0]][0].bits / self.machine.vector_bits
+        element = inner.lanes * OF_A_SMALL_ONE
+        counts = [inner.copies(b.loops) * (b.vectors * width + b.elements * element) for b in begun]
+        cycles, every = body.cycles(self.machine) - body.ends, max(1.0, sum(counts))
+        left, longest = 0.0, cycles
+        for b, count in zip(begun, counts, strict=True):  # the last ones first
+            left += count
+            one_chain = by_element and b.elements and inner.copies(b.places) < inner.copies(b.loops)
+            longest = max(longest, b.after + cycles * left / every + (ANYWHERE if one_chain else 0.0))
+        return alone * (longest - cycles)
+
+    def _alone(self, instructions: float) -> float:
+        """The part of its longest chain that an iteration of so many instructions takes from others: as many are under
+        way as fit, and of long ones the next has begun when one ends."""
+        window = self.machine.costs.window
+        return min(instructions / window, instructions / (instructions + window / 2))
+
+    def _over(self, leaf: Leaf, inner: Inner, copies: int, by_lane: int) -> float:
+        """Vectors of so many rows of sums that registers have no room for, once for each term that is added: besides
+        those, registers hold a row of what is multiplied, and by what, so many vectors of which single lanes are
+        taken."""
+        if inner.lanes == 1:
+            return 0.0
+        each = self.machine.vector_bits // 8
+        row = inner.lanes * sum(t.bytes for t in self.nests.facts.dtypes[leaf[0]]) / each
+        over = row * copies + min(row, row * copies / 2) + max(1, by_lane) - self.machine.registers
+        return max(0.0, over) * inner.points / inner.lanes / copies
+
+    def _spilled(self, leaf: Leaf, inner: Inner, copies: int) -> float:
+        """Vectors per iteration that registers have no room for beside so many rows of sums, and that are loaded
+        again."""
+        if inner.lanes == 1:
+            return 0.0
+        room = self.machine.registers * (self.machine.vector_bits // 8)
+        held = 0.0
+        if leaf[1]:
+            held = inner.lanes * copies * sum(t.bytes for t in self.nests.facts.dtypes[leaf[0]])
+        again = 0
+        for live in self.nests.facts.live(leaf):
+            if live * inner.lanes <= room - min(held, room / 2):
+                break
+            again += 1
+        width = sum(t.bits for t in self.nests.facts.dtypes[leaf[0]][:1]) * inner.lanes / self.machine.vector_bits
+        return again * max(1.0, width) * max(1, inner.points // inner.lanes) * SPILLED
+
+    def _arithmetic(self, leaf: Leaf, inner: Inner, decided: frozenset[str]) -> tuple[float, float]:
+        one = any_unit = instructions = 0.0  # cycles of the one unit that does what is slow, and of all units together
+        branches = self.nests.facts.branches(leaf)
+        copies = inner.all_copies
+        for t in self.nests.facts.tallies(leaf, copies):
+            if t.loops.isdisjoint(inner.moving) or not self._cycles[t.kind]:
+                continue
+            count = t.count * branches.share(t.where, decided & t.loops) * (1 if copies else inner.copies(t.loops))
+            if t.loops.isdisjoint(inner.across):
+                any_unit += count * self._scalar(t)
+                instructions += count
+            else:
+                vectors = count * ceil(inner.lanes * t.bits / self.machine.vector_bits)
+                times = inner.lanes * count if t.kind == "idiv" else vectors
+                shorter = 0.5 if t.kind == "mul" and t.bits <= 16 else 1.0  # costs are those of 32 bits
+                cycles = times * self._cycles[t.kind] * shorter
+                one += cycles if t.kind in self._one_unit else 0.0
+                any_unit += cycles / max(1.0, self.machine.issue.int) if t.kind in self._one_unit else cycles
+                instructions += times
+        return max(one, any_unit), instructions
+
+    def _by_lane(self, leaf: Leaf, inner: Inner) -> float:
+        """Cycles of an iteration, in the mean, for lanes that are computed one by one since a condition holds in some
+        of them only: in all iterations, unless some loop has code of its own for those that it cuts through."""
+        triangle, loops = self.nests.facts.triangle(leaf), inner.loops
+        masked = {v for s in triangle.slopes if not inner.across.isdisjoint(s.times) for v in s.times}
+        if not masked:
+            return 0.0
+        whole = masked.isdisjoint(inner.apart)
+        box = {loops.fastest[n]: loops.trips(n) * loops.step[n] for n in (*inner.copied, *inner.vectors)}
+        part = 1.0 if whole else triangle.cut(box, inner.across) / max(1e-9, self.nests.facts.part(leaf))
+        return part * inner.points * CUT
+
+    def _scalar(self, t: Tally) -> float:
+        of_vector = self._cycles[t.kind]
+        plain = ALONE * self.machine.costs.scalar
+        return max(plain, of_vector / 2) if t.kind in _SCALAR_KINDS else plain

@@ -1,0 +1,213 @@
+"""What prices need of a pipeline and do not find anew for each schedule: at sizes of a call, with some stages inlined.
+
+Kept with the graph, so that a search which prices hundreds of schedules counts operations once per definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ..analysis.conversions import conversions
+from ..analysis.inlining import closed_form, rewritten
+from ..analysis.interval import Interval, Scope
+from ..analysis.load_boxes import Box as Region
+from ..analysis.regions import Rules, required, stage_reads
+from ..cached import cached_property
+from ..expr.nodes import Number
+from ..graph.nodes import Graph, Stage
+from .branches import Branches, Conditions
+from .copies import Copies
+from .definition_costs import Defined, extent
+from .equivalent_stages import Like, like
+from .operations import Begun, Tally
+from .reads import Box, Reads
+from .triangles import Triangle
+
+Leaf = tuple[str, int]  # a stage and which of its definitions
+Shapes = Mapping[str, tuple[int, ...]]
+
+_KNOWN: WeakKeyDictionary[Graph, dict[object, _AtSizes]] = WeakKeyDictionary()
+_READS: WeakKeyDictionary[Stage, dict[Hashable, dict[str, Region]]] = WeakKeyDictionary()
+_MOST_KNOWN = 512  # sets of inlined stages per graph and sizes
+
+
+class Sized:
+    """A pipeline with concrete extents, without the stages that are inlined."""
+
+    def __init__(self, graph: Graph, at: _AtSizes) -> None:
+        self.graph, self.whole, self.answers = graph, at.whole, at.answers
+        self._at = at
+        self._defined: dict[Leaf, Defined] = {}
+        wider = conversions(graph)
+        self.dtypes = {s.name: tuple(wider.get(s.name, t) for t in s.dtypes) for s in graph.stages}
+        self.dtypes |= {i.name: (i.dtype,) for i in graph.inputs}
+        self.readers: dict[str, list[Leaf]] = {name: [] for name in self.dtypes}
+        for s in graph.stages:
+            for k, d in enumerate(s.definitions):
+                for name in {self.source(e.buffer) for e in d.loads} - {s.name}:
+                    self.readers[name].append((s.name, k))
+
+    def source(self, buffer: str) -> str:
+        """The stage or input that a buffer belongs to."""
+        return self._at.source(buffer)
+
+    def bytes_per_point(self, name: str) -> int:
+        return sum(t.bytes for t in self.dtypes[name])
+
+    def defined(self, leaf: Leaf) -> Defined:
+        """All that is known of a definition."""
+        if leaf not in self._defined:
+            self._defined[leaf] = self._at.defined(self.graph.stage[leaf[0]], leaf[1])
+        return self._defined[leaf]
+
+    def reads(self, leaf: Leaf) -> Reads:
+        """What a definition reads and writes."""
+        return self.defined(leaf).reads
+
+    def tallies(self, leaf: Leaf, copies: Copies) -> tuple[Tally, ...]:
+        """What evaluating a definition once in each copy executes."""
+        return self.defined(leaf).tallies(copies)
+
+    def branches(self, leaf: Leaf) -> Branches:
+        """How often parts of a definition are evaluated."""
+        return self.defined(leaf).branches
+
+    def live(self, leaf: Leaf) -> tuple[int, ...]:
+        """Bytes per lane that wait in registers at each step of evaluating a definition, most first."""
+        return self.defined(leaf).live
+
+    def depth(self, leaf: Leaf) -> float:
+        """Cycles of the longest chain of operations of a definition."""
+        return self.defined(leaf).depth
+
+    def beginnings(self, leaf: Leaf) -> tuple[Begun, ...]:
+        """When parts of a definition begin, at best."""
+        return self.defined(leaf).beginnings
+
+    def triangle(self, leaf: Leaf) -> Triangle:
+        """Where the condition of a definition holds, as far as that bounds loops."""
+        return self.defined(leaf).triangle
+
+    def part(self, leaf: Leaf) -> float:
+        """Of the points of a definition, at which it is computed."""
+        return self.defined(leaf).part
+
+    def like(self, name: str) -> Like:
+        """What a stage is like."""
+        return self._at.like(self.graph.stage[name])
+
+    def domain(self, leaf: Leaf, vectors: Collection[str] = ()) -> dict[str, int]:
+        """The extents of the reduction loops of a definition; of one that depends on coordinates, the mean, unless it
+        runs for vectors along these."""
+        return self.defined(leaf).domain(vectors)
+
+
+def sized(
+    graph: Graph, shapes: Shapes, scalars: Mapping[str, Number], inlined: frozenset[str], written_out: frozenset[str]
+) -> Sized:
+    """The pipeline at these sizes, found once: `inlined` stages are written into what reads them, sums `written_out`
+    are expressions."""
+    return _at_sizes(graph, shapes, scalars).without(inlined, written_out)
+
+
+def regions(graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> dict[str, Region]:
+    """What is needed of every stage and input, found once."""
+    return _at_sizes(graph, shapes, scalars).regions
+
+
+def _at_sizes(graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> _AtSizes:
+    known = _KNOWN.setdefault(graph, {})
+    sizes = (tuple(sorted(shapes.items())), tuple(sorted(scalars.items())))
+    if sizes not in known:
+        known[sizes] = _AtSizes(graph, shapes, scalars)
+    return known[sizes]
+
+
+def _reads_once(sizes: Hashable, stage: Stage, box: Region, scope: Scope, rules: Rules) -> dict[str, Region]:
+    """`stage_reads` at the sizes of a call, found once for all pipelines that have a stage: strategies ask about those
+    that are left when other stages are inlined."""
+    known = _READS.setdefault(stage, {})
+    asked = (sizes, *[(side.low, side.high) for side in box])
+    if asked not in known:
+        known[asked] = stage_reads(stage, box, scope, rules)
+    return known[asked]
+
+
+class _AtSizes:
+    """A pipeline at the sizes of a call, and what is left of it when stages are inlined."""
+
+    def __init__(self, graph: Graph, shapes: Shapes, scalars: Mapping[str, Number]) -> None:
+        self._graph, self.scalars = replace(graph), scalars  # its own, since this goes when the other does
+        self._conditions = Conditions(scalars)
+        outputs = {name: tuple(Interval(0, n - 1) for n in shape) for name, shape in shapes.items()}
+        scope = {name: Interval.point(value) for name, value in scalars.items()}
+        self.regions = required(graph, outputs, scope, reads=partial(_reads_once, tuple(sorted(scalars.items()))))
+        self.whole = _whole(graph, self.regions, scalars)
+        self.answers: dict[Hashable, dict[Hashable, Any]] = {}  # to what was asked of a schedule for some of the stages
+        self._source = {b: s.name for s in graph.stages for b in s.buffers}
+        self._left: dict[tuple[frozenset[str], frozenset[str]], Sized] = {}
+        self._defined: dict[tuple[Stage, int], Defined] = {}
+        self._likes: dict[Stage, Like] = {}
+        self._rewritten: dict[tuple[str, frozenset[str]], Stage] = {}
+        self._written_out: dict[Stage, Stage] = {}
+
+    def source(self, buffer: str) -> str:
+        return self._source.get(buffer, buffer)
+
+    def defined(self, stage: Stage, index: int) -> Defined:
+        if (stage, index) not in self._defined:
+            self._defined[stage, index] = Defined(stage, index, self.source, self.whole, self.scalars, self._conditions)
+        return self._defined[stage, index]
+
+    def like(self, stage: Stage) -> Like:
+        if stage not in self._likes:
+            self._likes[stage] = like(stage, self.source, self.scalars)
+        return self._likes[stage]
+
+    @cached_property
+    def _read(self) -> dict[str, frozenset[str]]:
+        """The stages that each one reads, itself not."""
+        buffers = {s.name: {e.buffer for d in s.definitions for e in d.loads} for s in self._graph.stages}
+        return {
+            name: frozenset(self._source[b] for b in of if b in self._source) - {name} for name, of in buffers.items()
+        }
+
+    def without(self, inlined: frozenset[str], written_out: frozenset[str]) -> Sized:
+        """The pipeline with some stages written into what reads them, and some sums as expressions."""
+        if (inlined, written_out) not in self._left:
+            if len(self._left) >= _MOST_KNOWN:
+                self._left.clear()
+            stages = tuple(self._as_expression(s) if s.name in written_out else s for s in self._rest(inlined))
+            self._left[inlined, written_out] = Sized(replace(self._graph, stages=stages), self)
+        return self._left[inlined, written_out]
+
+    def _rest(self, inlined: frozenset[str]) -> list[Stage]:
+        """The stages that are not inlined: the same ones each time where the same is written into them."""
+        taken: dict[str, frozenset[str]] = {}
+        for s in self._graph.stages:
+            of = self._read[s.name] & inlined
+            taken[s.name] = of.union(*(taken[name] for name in of))
+        kept = [s for s in self._graph.stages if s.name not in inlined]
+        new = {s.name for s in kept if taken[s.name] and (s.name, taken[s.name]) not in self._rewritten}
+        if new:
+            needed = frozenset().union(*(taken[name] for name in new))
+            for name, stage in rewritten(self._graph, needed, new).items():
+                self._rewritten[name, taken[name]] = stage
+        return [self._rewritten[s.name, taken[s.name]] if taken[s.name] else s for s in kept]
+
+    def _as_expression(self, stage: Stage) -> Stage:
+        if stage not in self._written_out:
+            whole = replace(stage, pure=replace(stage.pure, values=closed_form(stage)), updates=())
+            self._written_out[stage] = whole
+        return self._written_out[stage]
+
+
+def _whole(graph: Graph, regions: Mapping[str, Region], scalars: Mapping[str, Number]) -> dict[str, Box]:
+    """The extents of all that is needed of each stage and input, at least 1 each."""
+    found = {s.name: (1,) * s.ndim for s in graph.stages}
+    found |= {name: tuple(map(extent, region)) for name, region in regions.items()}
+    return found | {i.name: tuple(max(1, int(scalars[i.extent(k)])) for k in range(i.ndim)) for i in graph.inputs}

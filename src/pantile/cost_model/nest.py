@@ -1,0 +1,413 @@
+"""The loops that a plan describes, in numbers: how often each stage is computed, over what box, in which loops.
+
+    out: strip 8 > y 32 > x 16 vector of 8;  blur_x at y of out, stored at strip
+
+        computed("blur_x")              a box of (1, 128), (32 + 2) * 8 times: it slides
+        extents(("out", 0), Site y)     {"y": 1, "x": 128}: what one iteration of y computes of out
+
+A box is what the stages in one iteration of its loop read, in the inner part of the image (see `forms`): extents only,
+no positions. All iterations of a loop are alike, and last blocks count as far as they are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain, product
+from typing import Any
+
+from ..cached import cached_property
+from ..dataclass import value
+from ..schedule.plan import ONCE, Fuse, Nest, Plan, Site, Split
+from ..target.kinds import WRITTEN_OUT, Kind
+from .call_facts import Leaf, Sized
+from .linear_forms import Form
+from .reads import Box
+
+Chain = tuple[Site, ...]
+MOST_PARTS = 3  # splits of one definition whose last blocks are looked at apart
+
+
+@value(eq=False)
+class Computed:
+    """A box that is computed so many times; `slides` is the dim along which earlier ones leave a part of it, if any."""
+
+    box: Box
+    times: float
+    slides: int | None = None
+
+
+class Loops:
+    """The loops of one definition for a box of its stage: how many iterations each has.
+
+    What a split of a vector or unrolled loop leaves over, where it may compute nothing twice or has no whole block,
+    runs in a serial loop. `rest` are the inner loops of splits of which these are the loops for what is left over, and
+    not for the whole blocks; None: all iterations count as alike.
+    """
+
+    def __init__(self, nest: Nest, extents: Mapping[str, int], rest: frozenset[str] | None = None) -> None:
+        self.nest = nest
+        self.names = [loop.name for loop in nest.loops]
+        self.kinds = {loop.name: loop.kind for loop in nest.loops}
+        self.extents, self.sizes = extents, dict(extents)
+        self.of: dict[str, frozenset[str]] = {v: frozenset((v,)) for v in extents}  # loop -> variables that it moves
+        self.step: dict[str, int] = dict.fromkeys(extents, 1)  # how far one iteration moves them
+        self.fastest: dict[str, str] = {v: v for v in extents}  # of these the one that moves with every iteration
+        self.part = 1.0  # of the iterations that splits have when last blocks are whole: those that there are
+        self.rests: list[str] = []  # inner loops of splits that leave something over
+        for r in nest.rewrites:
+            if isinstance(r, Split):
+                self._split(r, self.sizes[r.old], rest)
+            else:
+                self.sizes[r.fused] = self.sizes[r.outer] * self.sizes[r.inner]
+                self.of[r.fused] = self.of[r.outer] | self.of[r.inner]
+                self.step[r.fused], self.fastest[r.fused] = self.step[r.inner], self.fastest[r.inner]
+
+    def _split(self, r: Split, n: int, rest: frozenset[str] | None) -> None:
+        blocks, inside = -(-n // r.factor), min(n, r.factor)
+        if n % r.factor and (r.tail in ONCE or n < r.factor):
+            if self.kinds.get(r.inner) in WRITTEN_OUT:
+                self.rests.append(r.inner)
+                if rest is not None and r.inner in rest:
+                    blocks, inside = 1, n % r.factor
+                    self.kinds[r.inner] = Kind.SERIAL
+                elif rest is not None:
+                    self.part *= 1.0 if n >= r.factor else 0.0
+                    blocks = max(1, n // r.factor)
+            else:
+                self.part *= n / (blocks * inside)
+        self.sizes[r.outer], self.sizes[r.inner] = blocks, inside
+        self.of[r.outer] = self.of[r.inner] = self.of[r.old]
+        self.step[r.outer], self.step[r.inner] = self.step[r.old] * r.factor, self.step[r.old]
+        self.fastest[r.outer] = self.fastest[r.inner] = self.fastest[r.old]
+
+    def versions(self, extents: Mapping[str, int]) -> list[Loops]:
+        """The whole blocks, and what splits leave over."""
+        if not self.rests:
+            return [self]
+        names = self.rests[-MOST_PARTS:]
+        which = product(*(((), (n,)) for n in names))
+        every = (Loops(self.nest, extents, frozenset(chain.from_iterable(rest))) for rest in which)
+        return [v for v in every if v.part]
+
+    def trips(self, name: str) -> int:
+        return self.sizes[name]
+
+    def ranges(self, outside: int) -> dict[str, int]:
+        """How many values each variable takes while the first `outside` loops stand still."""
+        at = {name: 1 if k < outside else self.sizes[name] for k, name in enumerate(self.names)}
+        for r, sizes in self._rewritten:
+            if isinstance(r, Split):
+                outer, inner = at.pop(r.outer), at.pop(r.inner)
+                at[r.old] = min(sizes[r.old], (outer - 1) * r.factor + inner)
+            else:
+                runs = at.pop(r.fused) > 1
+                at[r.outer], at[r.inner] = (sizes[n] if runs else 1 for n in (r.outer, r.inner))
+        return at
+
+    @cached_property
+    def _rewritten(self) -> list[tuple[Split | Fuse, dict[str, int]]]:
+        """The rewrites, last one first, and the iterations of loops before each: a name may go on as that of an outer
+        loop."""
+        sizes, found = dict(self.extents), []
+        for r in self.nest.rewrites:
+            found.append((r, dict(sizes)))
+            if isinstance(r, Split):
+                n = sizes[r.old]
+                sizes[r.outer], sizes[r.inner] = -(-n // r.factor), min(n, r.factor)
+            else:
+                sizes[r.fused] = sizes[r.outer] * sizes[r.inner]
+        return found[::-1]
+
+
+def _in_vectors(nest: Nest) -> set[str]:
+    """The variables that lanes of vectors differ in."""
+    found = {loop.name for loop in nest.loops if loop.kind is Kind.VECTOR}
+    for r in reversed(nest.rewrites if found else ()):
+        if isinstance(r, Split):
+            found |= {r.old} if found & {r.outer, r.inner} else set()
+        elif r.fused in found:
+            found |= {r.outer, r.inner}
+    return found
+
+
+class Nests:
+    """The loops of some stages of a plan at the sizes of a call: of all that are inside each other's."""
+
+    def __init__(self, facts: Sized, plan: Plan, names: Sequence[str]) -> None:
+        self.facts, self.plan = facts, plan
+        self.leaves = [(name, k) for name in names for k in range(len(facts.graph.stage[name].definitions))]
+        self.layouts: dict[tuple[str, Box], Any] = {}  # of memory, and strides in it: what `layout` has found
+        self.strides: dict[str, Box] = {}
+        self._computed: dict[str, Computed] = {}
+        self._needed: dict[tuple[str, Site], Box] = {}
+        self._loops: dict[Leaf, Loops] = {}
+        self._extents: dict[tuple[Leaf, Site | None], dict[str, int] | None] = {}
+        self._touched: dict[tuple[Leaf, Site | None], dict[str, Box] | None] = {}
+        self._rates: dict[tuple[str, int, Site], float | None] = {}
+        self._domains: dict[Leaf, dict[str, int]] = {}
+        self._own: dict[Leaf, Chain] = {}
+        self._chains: dict[Leaf, Chain] = {}
+        self._times: dict[Site, float] = {}
+        self._kinds: dict[Site, Kind] = {}
+        self._to: dict[Site, Chain] = {}
+        self._stored: dict[str, Box] = {}
+        self._cut: dict[Site, bool] = {}
+        self._around: dict[str, Chain] = {}
+        for name in reversed(names):  # consumers first: nothing then waits for a long chain of others
+            for site in self.around(name):
+                self.needed(name, site)
+            self.computed(name)
+
+    # ---- chains of loops
+
+    def around(self, name: str) -> Chain:
+        """The loops around the place that a stage is computed at, outermost first."""
+        if name not in self._around:
+            self._around[name] = self.to(self.plan.stages[name].compute)
+        return self._around[name]
+
+    def to(self, site: Site | None) -> Chain:
+        """The loops around a place, its own one last."""
+        if site is None:
+            return ()
+        if site not in self._to:
+            own = self._down_to((site.stage, site.definition), site.loop)
+            self._to[site] = (*self.around(site.stage), *own)
+        return self._to[site]
+
+    def own(self, leaf: Leaf) -> Chain:
+        """The loops of a definition; those that it shares are another stage's, or its pure definition's."""
+        if leaf not in self._own:
+            name, k = leaf
+            p = self.plan.stages[name]
+            names = [loop.name for loop in p.nests[k].loops]
+            shared: Chain = ()
+            if k in p.within:
+                shared = self._down_to((name, 0), p.within[k])
+            elif p.with_stage is not None and p.with_loop is not None and k == 0:
+                shared = self._down_to((p.with_stage, 0), p.with_loop)
+            self._own[leaf] = (*shared, *[Site(name, k, n) for n in names[len(shared) :]])
+        return self._own[leaf]
+
+    def _down_to(self, leaf: Leaf, loop: str) -> Chain:
+        own = self.own(leaf)
+        names = [s.loop for s in own]
+        return own[: names.index(loop) + 1] if loop in names else ()
+
+    def chain(self, leaf: Leaf) -> Chain:
+        """All loops around the innermost statement of a definition."""
+        found = self._chains.get(leaf)
+        if found is None:
+            found = self._chains[leaf] = (*self.around(leaf[0]), *self.own(leaf))
+        return found
+
+    def trips(self, site: Site) -> int:
+        return self.loops((site.stage, site.definition)).trips(site.loop)
+
+    # ---- boxes
+
+    def computed(self, name: str) -> Computed:
+        """What is computed of a stage at a time, and how often."""
+        found = self._computed.get(name)
+        if found is None:
+            found = self._computed[name] = self._find_computed(name)
+        return found
+
+    def _find_computed(self, name: str) -> Computed:
+        p = self.plan.stages[name]
+        sites = (p.compute, *p.also)
+        box = self.needed(name, p.compute)
+        for site in p.also:
+            box = tuple(map(max, box, self.needed(name, site)))
+        times = sum(map(self.times, sites))
+        return self._slid(name, Computed(box, times))
+
+    def times(self, site: Site | None) -> float:
+        """How often a place comes by."""
+        if site is None:
+            return 1.0
+        if site not in self._times:
+            self._times[site] = self._find_times(site)
+        return self._times[site]
+
+    def _find_times(self, site: Site) -> float:
+        leaf = (site.stage, site.definition)
+        loops = self.loops(leaf)
+        count = self.computed(site.stage).times
+        for loop in loops.names[: loops.names.index(site.loop) + 1]:
+            count *= loops.trips(loop)
+        return count
+
+    def _slid(self, name: str, whole: Computed) -> Computed:
+        """Without what earlier iterations of a loop between its memory and its computation have left there."""
+        p = self.plan.stages[name]
+        between = self.around(name)[len(self.to(p.store)) :]
+        chain = self.around(name)
+        for site in reversed(between):
+            depth = chain.index(site)
+            one, count = self.needed(name, site), self.trips(site)
+            every = self.needed(name, chain[depth - 1] if depth else None)
+            moving = [k for k, (a, b) in enumerate(zip(one, every, strict=True)) if b > a]
+            kind = self.kind(site)
+            if kind is not Kind.SERIAL or count < 2 or len(moving) != 1 or one[moving[0]] != whole.box[moving[0]]:
+                continue
+            k = moving[0]
+            rate = self._rate(name, k, site)
+            if rate is None:
+                continue
+            step = max(1, round(rate * self.loops((site.stage, site.definition)).step[site.loop]))
+            if step < one[k]:
+                box = tuple(step if j == k else n for j, n in enumerate(whole.box))
+                return Computed(box, whole.times * every[k] / step / count, k)  # each row once; at times there is none
+        return whole
+
+    def is_anywhere(self, name: str) -> bool:
+        """Whether a stage begins at a column of which nothing is known, such as whether it is even: in tiles, the last
+        of which is cut down."""
+        return any(map(self._cuts_columns, self.around(name)))
+
+    def _cuts_columns(self, site: Site) -> bool:
+        found = self._cut.get(site)
+        if found is None:
+            found = self._cut[site] = self._find_cut(site)
+        return found
+
+    def _find_cut(self, site: Site) -> bool:
+        rewrites = self.plan.stages[site.stage].nests[site.definition].rewrites
+        columns = {self.facts.graph.stage[site.stage].dims[-1]}
+        for r in rewrites:
+            if isinstance(r, Split) and r.old in columns:
+                columns |= {r.outer, r.inner}
+                if r.outer == site.loop and r.tail in ONCE:
+                    return True
+        return False
+
+    def _rate(self, name: str, axis: int, site: Site) -> float | None:
+        """How fast a dim of a stage moves with a loop of another, if steadily: by no index that is clamped, nor by
+        several at different rates, nor for a stage that pauses. Else lowering cannot tell what is new each time."""
+        if (name, axis, site) not in self._rates:
+            inside = [leaf for leaf in self.facts.readers[name] if site in self.chain(leaf)]
+            reads = self.facts.reads
+            found = {self._rate_of(form, leaf, site) for leaf in inside for form in reads(leaf).along(name, axis)}
+            self._rates[name, axis, site] = found.pop() if len(found) == 1 else None
+        return self._rates[name, axis, site]
+
+    def _rate_of(self, form: Form, leaf: Leaf, site: Site) -> float | None:
+        dims = self.facts.graph.stage[leaf[0]].dims
+        moving = [(v, s) for v, s in form.slopes if v in dims]
+        if form.clamped or form.decided is not None or len(moving) != 1 or moving[0][1] <= 0:
+            return None
+        v, slope = moving[0]
+        if leaf[0] == site.stage:
+            return slope
+        rate = self._rate(leaf[0], dims.index(v), site)
+        return None if rate is None or self._pauses(leaf[0], rate, site) else slope * rate
+
+    def _pauses(self, name: str, rate: float, site: Site) -> bool:
+        """Whether a stage slides along a loop by so much that in some iterations it has fewer rows to compute than in
+        others, or none: lowering cannot tell then what is new of what it reads."""
+        slides = site in self.around(name)[len(self.to(self.plan.stages[name].store)) :]
+        return slides and not (rate * self.loops((site.stage, site.definition)).step[site.loop]).is_integer()
+
+    def stored(self, name: str) -> Box:
+        """The memory that a stage has at a time; along the dim that it slides along, as much as is in use."""
+        if name not in self._stored:
+            self._stored[name] = self._find_stored(name)
+        return self._stored[name]
+
+    def _find_stored(self, name: str) -> Box:
+        p = self.plan.stages[name]
+        box, slides = self.needed(name, p.store), self.computed(name).slides
+        dim = None if slides is None else self.facts.graph.stage[name].dims[slides]
+        if slides is None or dim is None or dim == p.storage[-1] or p.splits_storage(dim):
+            return box
+        used = self.needed(name, p.compute)[slides] + self.computed(name).box[slides]
+        return tuple(min(n, used) if k == slides else n for k, n in enumerate(box))
+
+    def kind(self, site: Site) -> Kind:
+        found = self._kinds.get(site)
+        if found is None:
+            nest = self.plan.stages[site.stage].nests[site.definition]
+            found = self._kinds[site] = next(loop.kind for loop in nest.loops if loop.name == site.loop)
+        return found
+
+    def needed(self, name: str, at: Site | None) -> Box:
+        """What is read of a stage in one iteration of a loop, or in all."""
+        if at is None:
+            return self.facts.whole[name]
+        found = self._needed.get((name, at))
+        if found is None:
+            found = self._needed[name, at] = self._find_needed(name, at)
+        return found
+
+    def _find_needed(self, name: str, at: Site) -> Box:
+        stage = self.facts.graph.stage[name]
+        box: Box = (1,) * stage.ndim
+        for leaf in self.facts.readers[name]:
+            touched = self.touched(leaf, at)
+            if touched is not None:
+                between = self.facts.reads(leaf).hull(name, self.extents(leaf, at) or {}, self.facts.whole)
+                box = tuple(map(max, box, between or touched[name]))
+        for k in range(1, len(stage.definitions)):  # what updates write and read of the stage itself
+            extents = {**dict(zip(stage.dims, box, strict=True)), **self._domain((name, k))}
+            own = self.facts.reads((name, k)).boxes(extents, self.facts.whole)[name]
+            box = tuple(map(max, box, own))
+        return box
+
+    def loops(self, leaf: Leaf) -> Loops:
+        """The loops of a definition."""
+        found = self._loops.get(leaf)
+        if found is None:
+            extents = self._variables(leaf, self.computed(leaf[0]).box)
+            found = self._loops[leaf] = Loops(self.plan.stages[leaf[0]].nests[leaf[1]], extents)
+        return found
+
+    def _variables(self, leaf: Leaf, box: Box) -> dict[str, int]:
+        found = dict(zip(self.facts.graph.stage[leaf[0]].dims, box, strict=True))
+        return found | self._domain(leaf) if leaf[1] else found
+
+    def _domain(self, leaf: Leaf) -> dict[str, int]:
+        if leaf not in self._domains:
+            self._domains[leaf] = self.facts.domain(leaf, _in_vectors(self.plan.stages[leaf[0]].nests[leaf[1]]))
+        return self._domains[leaf]
+
+    def versions(self, leaf: Leaf) -> list[Loops]:
+        """The loops of a definition, those of last blocks apart where these are not like the others."""
+        return self.loops(leaf).versions(self._variables(leaf, self.computed(leaf[0]).box))
+
+    def extents(self, leaf: Leaf, at: Site | None) -> dict[str, int] | None:
+        """How many values the variables of a definition take in one iteration of a loop; None if it is not in it."""
+        asked = (leaf, at)
+        if asked in self._extents:
+            return self._extents[asked]
+        found = self._extents[asked] = self._find_extents(leaf, at)
+        return found
+
+    def _find_extents(self, leaf: Leaf, at: Site | None) -> dict[str, int] | None:
+        name = leaf[0]
+        if at is None:
+            return self._variables(leaf, self.facts.whole[name])
+        own = self.own(leaf)
+        if at in own:
+            return self.loops(leaf).ranges(own.index(at) + 1)
+        p = self.plan.stages[name]
+        if at == p.compute or at in p.also:
+            return self._variables(leaf, self.computed(name).box)
+        if at in self.around(name) or any(at in self.to(site) for site in p.also):
+            return self._variables(leaf, self.needed(name, at))
+        return None
+
+    def touched(self, leaf: Leaf, at: Site | None) -> dict[str, Box] | None:
+        """The boxes that a definition reads and writes in one iteration of a loop; None if it is not in it."""
+        asked = (leaf, at)
+        if asked in self._touched:
+            return self._touched[asked]
+        extents = self.extents(leaf, at)
+        found = None if extents is None else self.facts.defined(leaf).boxes(extents)
+        self._touched[asked] = found
+        return found
+
+    def filled(self, leaf: Leaf, at: Site | None) -> dict[str, float]:
+        """Of which of these boxes it touches a part only, and which part."""
+        extents = self.extents(leaf, at)
+        return {} if extents is None else self.facts.defined(leaf).filled(extents)

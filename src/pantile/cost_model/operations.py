@@ -1,0 +1,273 @@
+"""What evaluating a definition once executes, by kind of instruction, whatever its schedule.
+
+Kinds are those of `machine.costs`. Arithmetic on coordinates does not count, unless data takes part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from ..analysis.loop_bounds import bounding
+from ..analysis.narrowing import narrowed_values
+from ..cached import cached_property
+from ..dataclass import value
+from ..expr.nodes import COMPARISON, Cast, Const, Expr, Load, Op, Var
+from ..expr.types import INDEX
+from ..expr.visit import conjuncts, each_once, loaded, names
+from ..graph.nodes import Definition
+from .branches import Branches
+from .copies import Copies, Instances, Kinds, long_sums
+from .fused_operations import folded, is_small
+from .linear_forms import Form
+
+# Instructions of our own functions; measured as if all were products and sums, which two units share.
+_POLYNOMIAL = {
+    "exp": 34,
+    "log": 52,
+    "sin": 35,
+    "cos": 38,
+    "tan": 44,
+    "tanh": 44,
+    "asin": 30,
+    "acos": 35,
+    "erf": 68,
+    "cbrt": 50,
+    "pow": 124,
+    "atan2": 44,
+}
+# Cycles until the result of one of these is there, measured where each waits for the one before: parts of polynomials
+# are computed side by side.
+_FUNCTION_LATENCY = {
+    "exp": 46,
+    "log": 60,
+    "sin": 52,
+    "cos": 55,
+    "tan": 68,
+    "tanh": 71,
+    "asin": 43,
+    "acos": 37,
+    "erf": 75,
+    "cbrt": 62,
+    "pow": 117,
+    "atan2": 65,
+}
+# Cycles until the result of other instructions is there.
+_LATENCY = {
+    "load": 5.0,
+    "fma": 3.0,
+    "int": 2.0,
+    "shift": 2.0,
+    "mul": 4.0,
+    "widen": 2.0,
+    "convert": 4.0,
+    "convert_small": 3.0,
+    "div": 10.0,
+    "sqrt": 12.0,
+    "idiv": 12.0,
+}
+ANYWHERE = 25.0  # until elements are there whose places are computed, lane by lane
+_ROUNDED = frozenset({"floor", "ceil", "round", "trunc"})
+_SCALED = {"mul_shift": 3, "rounding_mul_shift": 3}
+_INDEX_BITS = 32  # of places that data decides, in vectors
+
+
+@value()
+class Tally:
+    """So many instructions of a kind on elements of so many bits, which differ as these loops go on, where coordinates
+    decide so (see `branches`)."""
+
+    kind: str
+    bits: int
+    loops: frozenset[str]
+    where: int
+    count: float
+
+
+def roots(definition: Definition) -> list[Expr]:
+    """What is evaluated: its values, those of its indices that data decides, and its condition, but for what bounds
+    loops."""
+    decided = [i for i in definition.indices if loaded(i)]
+    bounds = set(map(id, bounding(definition.condition)))
+    tested = [] if definition.condition is None else [c for c in conjuncts(definition.condition) if id(c) not in bounds]
+    return [*narrowed_values(definition), *decided, *tested]
+
+
+class Executed:
+    """What evaluating expressions executes, in any number of copies."""
+
+    def __init__(self, branches: Branches, loops: Collection[str], form: Callable[[Expr], Form]) -> None:
+        self._nodes, self._form = branches.evaluated, form
+        self._kinds: dict[tuple[str, ...], Kinds] = {}  # by the variables of copies
+        own, parts = frozenset(loops), folded(branches.evaluated)
+        self._instructions: list[tuple[Expr, list[tuple[tuple[str, int, frozenset[str], int], float]]]] = []
+        for e in branches.evaluated:
+            several = parts[id(e)] if id(e) in parts else _instructions(e)
+            if several:
+                where = own & names(e), branches.where(e)
+                self._instructions.append((e, [((kind, bits, *where), count) for kind, bits, count in several]))
+
+    def tallies(self, copies: Copies) -> tuple[Tally, ...]:
+        """Of evaluating them once in each copy, those of all copies together."""
+        count_of = self._counts(copies)
+        counted: dict[tuple[str, int, frozenset[str], int], float] = {}
+        for e, several in self._instructions:
+            times = count_of(e)
+            for what, count in several:
+                counted[what] = counted.get(what, 0.0) + count * times
+        return tuple(Tally(*what, count) for what, count in counted.items())
+
+    def _counts(self, copies: Copies) -> Callable[[Expr], float]:
+        """How often each node is evaluated."""
+        if not copies:
+            return lambda e: 1.0
+        variables, sums = tuple([v for v, _, _ in copies]), self._sums
+        if variables not in self._kinds:
+            self._kinds[variables] = Kinds(variables, self._form)
+        instances = Instances(copies, self._kinds[variables])
+        per_operation = {id(terms): instances.of_sum(terms) for terms in {id(t): t for t in sums.values()}.values()}
+        return lambda e: per_operation[id(sums[id(e)])] if id(e) in sums else instances.counted(e)
+
+    @cached_property
+    def _sums(self) -> dict[int, list[Expr]]:
+        return long_sums(self._nodes)
+
+
+def live_bytes(evaluated: Iterable[Expr]) -> tuple[int, ...]:
+    """How many bytes per lane wait in registers at each step of evaluating expressions, operands first, most first."""
+    order: dict[int, Expr] = {}
+    for root in evaluated:
+        each_once(root, order, lambda e: e, _computed)  # a memo keeps the order in which nodes were done
+    last = {id(c): k for k, e in enumerate(order.values()) for c in _computed(e)}
+    live, steps = 0, []
+    ends: dict[int, int] = {}
+    for k, e in enumerate(order.values()):
+        if not isinstance(e, (Const, Var)) and e.dtype is not INDEX:
+            size = max(1, e.dtype.bytes)
+            live += size
+            end = last.get(id(e), k)
+            ends[end] = ends.get(end, 0) + size
+        steps.append(live)
+        live -= ends.get(k, 0)
+    return tuple(sorted(steps, reverse=True))
+
+
+def depth(evaluated: Iterable[Expr]) -> float:
+    """Cycles from the first load to the last result, if nothing else had to be done."""
+    found: dict[int, float] = {}
+
+    def visit(e: Expr) -> float:
+        before = max((found[id(c)] for c in _computed(e)), default=0.0)
+        return before + (_LATENCY["load"] if isinstance(e, Load) else _own_latency(e))
+
+    return max((each_once(e, found, visit, _computed) for e in evaluated), default=0.0)
+
+
+@value()
+class Begun:
+    """So many instructions on vectors, and so many elements that are loaded one by one, at places that differ as some
+    loops go on, all of which begin after so many cycles if nothing has to wait for a unit."""
+
+    after: float
+    loops: frozenset[str]  # that they differ by
+    places: frozenset[str]
+    vectors: float
+    elements: float
+
+
+def beginnings(evaluated: Iterable[Expr], loops: Collection[str]) -> tuple[Begun, ...]:
+    """When what is evaluated begins, what comes last first."""
+    done: dict[int, float] = {}
+    at: dict[tuple[float, frozenset[str], frozenset[str]], list[float]] = {}
+    own = frozenset(loops)
+
+    def visit(e: Expr) -> float:
+        after = max((done[id(c)] for c in _placed(e)), default=0.0)
+        if isinstance(e, Load):
+            places = own & frozenset[str]().union(*(names(i) for i in e.indices if done[id(i)]))
+            at.setdefault((after, own & names(e), places), [0.0, 0.0])[after > 0] += 1
+            return after + (ANYWHERE if after else _LATENCY["load"])
+        count = 0.0 if e.dtype is INDEX else sum(n for _, _, n in _instructions(e))
+        if count:
+            at.setdefault((after, own & names(e), frozenset()), [0.0, 0.0])[0] += count
+        return after + _own_latency(e)
+
+    for e in evaluated:
+        each_once(e, done, visit, _placed)
+    return tuple(Begun(*where, *counts) for where, counts in sorted(at.items(), key=lambda i: -i[0][0]))
+
+
+def _placed(e: Expr) -> tuple[Expr, ...]:
+    """The operands, and where what is loaded lies."""
+    return e.indices if isinstance(e, Load) else e.operands
+
+
+def _own_latency(e: Expr) -> float:
+    if e.dtype is INDEX:
+        return 0.0
+    if isinstance(e, Op) and e.op in _FUNCTION_LATENCY and e.dtype.is_float:
+        return _FUNCTION_LATENCY[e.op]
+    return sum(_LATENCY[kind] for kind, _, _ in _instructions(e))
+
+
+def _computed(e: Expr) -> tuple[Expr, ...]:
+    """The operands that are in registers: what is loaded is, where it lies is not."""
+    return tuple([i for i in e.indices if loaded(i)]) if isinstance(e, Load) else e.operands
+
+
+def _instructions(e: Expr) -> list[tuple[str, int, float]]:
+    if isinstance(e, Cast):
+        return _conversion(e)
+    if not isinstance(e, Op) or e.op == "within":
+        return []
+    operand = e.args[-1].dtype
+    bits = _INDEX_BITS if operand is INDEX else max(8, operand.bits)
+    if operand.is_float:
+        if e.op == "rsqrt":
+            return [("sqrt", bits, 1.0), ("div", bits, 1.0)]
+        return [("fma", bits, _POLYNOMIAL[e.op])] if e.op in _POLYNOMIAL else [(*_of_floats(e, bits), 1.0)]
+    if e.op in ("floordiv", "mod"):
+        return _division(e, bits)
+    if e.op in ("shl", "shr"):
+        return [("shift", bits, 1.0)]
+    if e.op == "mul":
+        return [("mul", bits, 1.0)]
+    return [("mul", bits, 1.0 * _SCALED[e.op])] if e.op in _SCALED else [("int", bits, 1.0)]
+
+
+def _of_floats(e: Op, bits: int) -> tuple[str, int]:
+    if e.op == "div":
+        return ("fma" if isinstance(e.args[1], Const) else "div"), bits
+    if e.op == "sqrt":
+        return "sqrt", bits
+    if e.op in _ROUNDED:
+        return "convert", bits
+    if e.op in COMPARISON or e.op in ("select", "min", "max"):
+        return "int", bits
+    return "fma", bits
+
+
+def _division(e: Op, bits: int) -> list[tuple[str, int, float]]:
+    by = e.args[1]
+    if not isinstance(by, Const):
+        return [("idiv", bits, 1.0)]
+    n = int(by.value)
+    if n > 0 and n & (n - 1) == 0:
+        return [("shift", bits, 1.0)]
+    # The upper half of a product with the inverse, which is wider, and for a remainder what that leaves.
+    count = (2.0 if bits > 16 else 3.5) + (1.0 if e.op == "mod" else 0.0)
+    return [("mul", bits, count), ("int", bits, count)]
+
+
+def _conversion(e: Cast) -> list[tuple[str, int, float]]:
+    """One instruction for each doubling or halving, on vectors of the wider type; one more between int and float."""
+    a, b = e.value.dtype, e.dtype
+    if a is INDEX or b is INDEX:
+        return [] if not loaded(e) else [("widen", _INDEX_BITS, 1.0)]
+    small, large = sorted((max(8, a.bits), max(8, b.bits)))
+    found = []
+    while small < large:
+        small *= 2
+        found.append(("widen", small, 1.0))
+    if a.is_float != b.is_float:
+        found.append(("convert_small" if is_small(a, b) else "convert", large, 1.0))
+    return found

@@ -1,0 +1,225 @@
+"""What one definition reads and writes, as forms: how large a box of each source a part of its loops touches.
+
+Loads of the same slopes are one group: f[y - 1, x], f[y, x] and f[y + 1, x] together reach two rows farther than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import ceil
+
+from ..cached import cached_property
+from ..dataclass import value
+from ..expr.linear import linear
+from ..expr.nodes import Cast, Expr, Load, Number, Op
+from ..expr.types import DType
+from ..expr.visit import Key, key, loaded, names, walk, walk_loads, walk_values
+from ..graph.nodes import Definition, Stage
+from .branches import Branches, Conditions
+from .linear_forms import NOTHING, Form, Slopes, index_form
+from .stars import Star, star
+
+Extents = Mapping[str, int]
+Box = tuple[int, ...]
+
+
+@value(eq=False)
+class Access:
+    """One load or store: its buffer, the stage or input that this belongs to, and its indices."""
+
+    buffer: str
+    source: str
+    forms: tuple[Form, ...]
+    slopes: tuple[Slopes, ...]  # of these
+    dtype: DType
+    alike: int  # the same for those of one definition that have source, slopes and type in common
+    family: tuple[object, ...]  # the same for those that differ by constants alone
+    variables: frozenset[str]  # of loops, that it depends on
+    decided: frozenset[str]  # of these, those on which it depends where data are read
+    origins: tuple[frozenset[Key], ...]  # of each index, what is loaded for it
+    is_smooth: bool  # all that is loaded for its indices is the same everywhere
+    rounded: bool  # some of its indices are
+    share: Callable[[frozenset[str]], float] | None  # of the points, where loops for some variables are written out
+
+    def part(self, written: frozenset[str]) -> float:
+        """At which part of the points it is, where the loops for such variables are written out."""
+        return 1.0 if self.share is None else self.share(written & self.variables)
+
+
+@value(eq=False)
+class _Group:
+    """Accesses of one source with the same slopes: per dim the hull of their forms."""
+
+    source: str
+    forms: tuple[Form, ...]
+
+    def box(self, extents: Extents, whole: Box) -> Box:
+        return tuple([int(min(n, f.places(extents))) for f, n in zip(self.forms, whole, strict=True)])
+
+
+class Reads:
+    """Of one definition, of stages that are not inlined."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        definition: Definition,
+        source: Callable[[str], str],
+        extents: Extents,
+        scalars: Mapping[str, Number],
+        conditions: Conditions,
+    ) -> None:
+        self.stage, self.definition = stage, definition
+        self.loops, self._extents = frozenset(extents), extents
+        self._source, self._scalars, self._conditions = source, scalars, conditions
+        self._forms: dict[Expr, Form] = {}
+        self._alike: dict[tuple[object, ...], int] = {}
+        self._along: dict[tuple[str, int], frozenset[Form]] = {}
+
+    def form(self, index: Expr) -> Form:
+        """The form of an index, found once."""
+        if index not in self._forms:
+            self._forms[index] = index_form(index, self.loops, self._scalars)
+        return self._forms[index]
+
+    @cached_property
+    def loads(self) -> tuple[Access, ...]:
+        """Every different load."""
+        expressions = self.definition.expressions
+        decided = any(isinstance(e, Op) and e.op == "select" and not loaded(e.args[0]) for e in walk(*expressions))
+        branches = Branches(expressions if decided else [], self._extents, self._conditions)
+        different: dict[tuple[object, ...], Load] = {}
+        where: dict[tuple[object, ...], int] = {}
+        for e in self.definition.loads:
+            place = (e.buffer, *map(key, e.indices))
+            different.setdefault(place, e)
+            where[place] = where.get(place, 0) | branches.where(e)
+        shares = {at: None if at == branches.whole else partial(branches.share, at) for at in where.values()}
+        return tuple([self._access(e.buffer, e.dtype, e.indices, shares[where[at]]) for at, e in different.items()])
+
+    def _access(
+        self,
+        buffer: str,
+        dtype: DType,
+        indices: tuple[Expr, ...],
+        share: Callable[[frozenset[str]], float] | None = None,
+    ) -> Access:
+        source = self._source(buffer)
+        family = (source, *(frozenset((k, c) for k, (_, c) in linear(i).terms.items()) for i in indices))
+        variables = self.loops & frozenset().union(*map(names, indices))
+        forms = tuple(map(self.form, indices))
+        decided = frozenset[str]().union(*(f.decided for f in forms if f.decided))
+        slopes = tuple([f.slopes for f in forms])
+        alike = self._alike.setdefault((source, slopes, dtype), len(self._alike))
+        rounded = any(f.rounded for f in forms)
+        data = [list(walk_loads(i)) if loaded(i) else [] for i in indices]
+        origins = tuple([frozenset(map(key, loads)) for loads in data])
+        smooth = not any(names(i) for loads in data for e in loads for i in e.indices)
+        return Access(
+            buffer, source, forms, slopes, dtype, alike, family, variables, decided, origins, smooth, rounded, share
+        )
+
+    @cached_property
+    def stores(self) -> tuple[Access, ...]:
+        """One per value."""
+        pairs = zip(self.stage.buffers, self.stage.dtypes, strict=True)
+        return tuple(self._access(b, t, self.definition.indices) for b, t in pairs)
+
+    @cached_property
+    def _groups(self) -> tuple[_Group, ...]:
+        return _grouped((*self.loads, *self.stores[:1]))
+
+    def along(self, source: str, axis: int) -> frozenset[Form]:
+        """The different indices at which a source is read along an axis."""
+        found = self._along.get((source, axis))
+        if found is None:
+            found = self._along[source, axis] = frozenset(a.forms[axis] for a in self.loads if a.source == source)
+        return found
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """All that is read or written."""
+        return tuple(dict.fromkeys(a.source for a in (*self.loads, *self.stores)))
+
+    @cached_property
+    def is_scan(self) -> bool:
+        """Whether it reads its own stage elsewhere than it writes."""
+        written = self.stores[0].forms
+        return any(a.source == self.stage.name and a.forms != written for a in self.loads)
+
+    @cached_property
+    def is_place_read(self) -> bool:
+        """Whether data say where it writes as they are, and nothing is converted to say it."""
+        made_of = walk_values(*self.definition.indices)
+        return not any(isinstance(e, Cast) and e.value.dtype.is_float for e in made_of)
+
+    @cached_property
+    def scattered(self) -> dict[str, list[Access]]:
+        """By source, accesses where data or floats say. Of a box that such places may be anywhere in, few are."""
+        found: dict[str, list[Access]] = {}
+        for a in (*self.loads, *self.stores):
+            if any(f.decided is not None for f in a.forms):
+                found.setdefault(a.source, []).append(a)
+        return found
+
+    @cached_property
+    def stars(self) -> dict[str, Star]:
+        """Sources of which it does not read all of a box."""
+        read: dict[str, list[tuple[Form, ...]]] = {}
+        for a in self.loads:
+            read.setdefault(a.source, []).append(a.forms)
+        found = {source: star(forms) for source, forms in read.items() if source != self.stage.name}
+        return {source: s for source, s in found.items() if s is not None}
+
+    @cached_property
+    def _apart(self) -> dict[str, list[_Group]]:
+        """The groups of sources that several of different slopes read."""
+        found: dict[str, list[_Group]] = {}
+        for g in self._groups:
+            found.setdefault(g.source, []).append(g)
+        return {source: groups for source, groups in found.items() if len(groups) > 1}
+
+    def hull(self, source: str, extents: Extents, whole: Mapping[str, Box]) -> Box | None:
+        """What has to be there of a source, with all that lies between groups, for loops in the middle of their ranges;
+        None where there is one group."""
+        groups = self._apart.get(source)
+        if groups is None:
+            return None
+        sizes = whole[source]
+        ends = [[_ends(g.forms[k], n, extents, self._extents) for g in groups] for k, n in enumerate(sizes)]
+        return tuple(
+            [
+                max(1, min(n, ceil(max(b for _, b in of) - min(a for a, _ in of) - NOTHING)))
+                for of, n in zip(ends, sizes, strict=True)
+            ]
+        )
+
+    def boxes(self, extents: Extents, whole: Mapping[str, Box]) -> dict[str, Box]:
+        """The box of each source, of the stage itself too, that is touched while loops run over such extents."""
+        found: dict[str, Box] = {}
+        for g in self._groups:
+            box = g.box(extents, whole[g.source])
+            found[g.source] = box if g.source not in found else tuple(map(max, found[g.source], box))
+        return found
+
+
+def _ends(form: Form, whole: int, extents: Extents, ranges: Extents) -> tuple[float, float]:
+    """Where the places of a form begin and end, while loops outside are in the middle of their ranges."""
+    count = min(whole, form.places(extents))
+    middle = (form.low + form.high) / 2 + sum(s * (ranges.get(v, 1) - 1) / 2 for v, s in form.slopes)
+    return (0.0, float(whole)) if count >= whole else (middle - count / 2, middle + count / 2)
+
+
+def _grouped(accesses: tuple[Access, ...]) -> tuple[_Group, ...]:
+    groups: dict[tuple[object, ...], list[Access]] = {}
+    for a in accesses:
+        groups.setdefault((a.source, a.slopes), []).append(a)
+    hulls = {key: tuple(map(_hull, zip(*(a.forms for a in of), strict=True))) for key, of in groups.items()}
+    return tuple(_Group(of[0].source, hulls[key]) for key, of in groups.items())
+
+
+def _hull(forms: tuple[Form, ...]) -> Form:
+    decided = next((f.decided for f in forms if f.decided is not None), None)
+    low, high, rounded = min(f.low for f in forms), max(f.high for f in forms), max(f.rounded for f in forms)
+    return Form(forms[0].slopes, low, high, decided, rounded)

@@ -1,0 +1,333 @@
+"""Bytes that pass between a core and each cache, and memory: at which loop data are found again before they are gone.
+
+Of the loops around a definition, take the outermost one of which an iteration, with all that is computed in it, touches
+no more than a cache holds. From one iteration to the next the cache then keeps what they share: it misses what all
+iterations of that loop touch together, once for each time that the loop begins. What is stored inside of an iteration
+stays there. What fits altogether was left there by the call before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf, prod
+
+from ..dataclass import dataclass
+from ..machine.description import Cpu
+from ..schedule.plan import Site
+from ..target.kinds import WRITTEN_OUT, Kind
+from .cache_sets import crowding
+from .call_facts import Leaf
+from .gathers import scattered
+from .layout import Part, far_runs, layout, memory_strides, run, whole_layout
+from .nest import Nests
+from .reads import Box
+
+USED = 0.6  # the part of a cache that is there for what a loop touches, others and associativity having the rest
+SHORT_BYTES = 512  # a run that ends before anything is sent ahead
+AT_ONCE = 8  # runs that are under way at a time, at most
+BOTH_WAYS = 2  # runs of a scan: it reads them and writes them
+ASKED_FOR = 0.4  # of the waiting for a run is left, where the schedule asks for it early
+FOLLOWED = 16  # runs side by side that are sent ahead
+NEAR_BYTES = 2048  # from run to run, where steps are seen and followed: both in a page
+FROM_NEXT = 5.0  # cycles until a line comes from the next cache that nothing has sent ahead
+WRITTEN = 0.6  # of what as many bytes take that are read: nobody waits for them
+
+
+@dataclass
+class Moved:
+    """Of one definition: bytes that come from each cache but the first, and from memory last; of the first of these,
+    those that are stored; and cycles until runs of elements have begun to come."""
+
+    bytes: list[float]
+    stored: float = 0.0
+    begun: float = 0.0
+
+    def times(self, part: float) -> Moved:
+        """For a part of it."""
+        return self if part == 1 else Moved([n * part for n in self.bytes], self.stored * part, self.begun * part)
+
+
+def rooms(machine: Cpu, threads: int, touched: float) -> tuple[float, ...]:
+    """Bytes that each cache has room for, for one thread; no end of it, if there is room for all that the call touches:
+    in one that threads share, whoever brought it there."""
+    sharing = [min(cache.shared_by, threads) for cache in machine.caches]
+    return tuple(
+        inf if touched <= USED * cache.size * (threads == n) else USED * cache.size / n
+        for cache, n in zip(machine.caches, sharing, strict=True)
+    )
+
+
+class Traffic:
+    """Of the definitions of a group of stages."""
+
+    def __init__(self, nests: Nests, machine: Cpu) -> None:
+        self.nests, self.machine, self._line = nests, machine, machine.l1.line
+        self._iteration: dict[tuple[Site, bool], float] = {}
+        self._inside: dict[Site, list[Leaf]] = {}
+        for leaf in nests.leaves:
+            for site in nests.chain(leaf):
+                self._inside.setdefault(site, []).append(leaf)
+        self._sizes: dict[tuple[str, Box], float] = {}
+        self._crowds: dict[tuple[str, Box], float] = {}
+        self._walks: dict[tuple[Leaf, str], int] = {}
+        self._steps: dict[tuple[Leaf, str], float] = {}
+        self._copies: dict[Leaf, int] = {}
+        self._decided = {
+            leaf: {
+                name: scattered(of, memory_strides(nests, name))
+                for name, of in nests.facts.reads(leaf).scattered.items()
+            }
+            for leaf in nests.leaves
+        }
+        self._stars = {leaf for leaf in nests.leaves if nests.facts.reads(leaf).stars}
+        touched = dict.fromkeys(source for leaf in nests.leaves for source in nests.facts.reads(leaf).sources)
+        self._layout = {name: layout(nests, name) for name in touched}
+        self._whole = {name: whole_layout(nests, name) for name in touched}  # as far apart as rows of all of it are
+        stages = {name: nests.plan.stages[name] for name in touched if name in nests.plan.stages}
+        self._stores = {name: nests.to(p.store) for name, p in stages.items()}
+        self._stored_in: dict[Site | None, set[str]] = {None: set(stages)}  # what outlives an iteration of a loop
+        for name, sites in self._stores.items():
+            for site in sites:
+                self._stored_in.setdefault(site, set()).add(name)
+
+    def touched(self) -> dict[str, float]:
+        """The most bytes of each source, in the whole call."""
+        return self._largest(self.nests.leaves, None)
+
+    def moved(self, sizes: Sequence[float]) -> dict[Leaf, Moved]:
+        """By definition, where caches have so much room."""
+        found = {leaf: Moved([0.0] * len(self.machine.caches)) for leaf in self.nests.leaves}
+        beyond: dict[tuple[str, Leaf], list[float]] = {}
+        for level, size in enumerate(sizes):
+            for (_, source), (leaf, missed, times, box) in self._missed(size, first=level == 0).items():
+                amounts = beyond.setdefault((source, leaf), [0.0] * len(self.machine.caches))
+                amounts[level] += missed
+                if self._is_read(leaf, source):
+                    runs = min(times * self._runs(leaf, source, box, level), missed / self._line)
+                    waits = self._to_begin(level, missed / runs) / self._at_once(leaf, source)
+                    found[leaf].begun += runs * waits * (ASKED_FOR if self._asked_for(leaf, source) else 1)
+        for (source, leaf), amounts in beyond.items():
+            for level, n in enumerate(amounts):
+                farther = amounts[level + 1] if level + 1 < len(amounts) else 0.0
+                here = max(0.0, n - farther)
+                if source == leaf[0]:
+                    found[leaf].stored += 0.0 if level else here
+                    here *= WRITTEN + self._is_read(leaf, source)
+                found[leaf].bytes[level] += here
+        return {leaf: moved.times(self.nests.facts.part(leaf)) for leaf, moved in found.items()}
+
+    def _to_begin(self, level: int, length: float) -> float:
+        """Cycles until a run of so many bytes comes that a cache does not have, beyond those that it takes from the
+        next one; short ones are over before what follows is sent ahead."""
+        if level == 0:
+            return FROM_NEXT if length < SHORT_BYTES else 0.0
+        costs, last = self.machine.costs, level == len(self.machine.caches) - 1
+        near, far = (costs.line, costs.far_line) if length < SHORT_BYTES else (costs.stream, costs.far_stream)
+        return near if not last else far - near if level > 1 else far
+
+    def _is_read(self, leaf: Leaf, source: str) -> bool:
+        return source != leaf[0] or self.nests.facts.reads(leaf).is_scan
+
+    def _asked_for(self, leaf: Leaf, source: str) -> bool:
+        """Whether the schedule says to fetch it early."""
+        asked = self.nests.plan.stages[leaf[0]].prefetches
+        return leaf[1] == 0 and any(self.nests.facts.source(p.buffer) == source for p in asked)
+
+    def _at_once(self, leaf: Leaf, source: str) -> float:
+        """Runs that one iteration of the innermost loop asks for, and all lanes of a vector: they come together. Of a
+        scan, one comes and one goes, each on its own."""
+        if source == leaf[0]:
+            return 1 / BOTH_WAYS
+        chain = self.nests.chain(leaf)
+        innermost = next((site for site in reversed(chain) if self.nests.kind(site) is not Kind.VECTOR), None)
+        box = self._box(leaf, source, innermost)
+        return max(1.0, min(AT_ONCE, prod(box) / run(self._layout[source], box)))
+
+    def _missed(self, size: float, first: bool) -> dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]]:
+        """Bytes of each source that definitions do not find in a cache, the first or another one: how often which box;
+        where several in the same loop use the same, one of them fetches it."""
+        if size == inf:
+            return {}
+        found: dict[tuple[Site | None, str], tuple[Leaf, float, float, Box]] = {}
+        plans = self.nests.plan.stages
+        for leaf in self.nests.leaves:
+            chain = self.nests.chain(leaf)
+            innermost = max(0, len(chain) - self._written_out(leaf) - 1)
+            depth = next((k for k in range(innermost) if self._touched_in(chain[k], first) <= size), innermost)
+            site = chain[depth] if chain else None
+            outside = chain[depth - 1] if depth > 0 else None
+            boxes = self.nests.touched(leaf, outside)
+            most = self._scattered(leaf, outside)
+            filled = self.nests.filled(leaf, outside) if leaf in self._stars else {}
+            times = self.nests.times(outside)
+            for source, box in (boxes or {}).items():
+                size_of = filled.get(source, 1.0) * self._bytes(source, box)
+                if source in plans:
+                    if site in self._stores[source] or self._is_still_there(leaf, source, size):
+                        continue
+                    size_of = min(size_of, self._bytes(source, self.nests.stored(source)))  # that it has in a loop
+                if source in most:
+                    size_of = min(size_of, most[source])
+                if source in plans:
+                    size_of = max(0.0, size_of - self._just_computed(leaf, source, chain[:depth], size))
+                amount = times * size_of
+                if amount > (found[site, source][1] if (site, source) in found else 0.0):
+                    found[site, source] = (leaf, amount, times, box)
+        return found
+
+    def _is_still_there(self, leaf: Leaf, source: str, size: float) -> bool:
+        """Whether what a scan has stored in an iteration of a loop around both is in a cache that could not keep all of
+        the iteration: no more came between. Scans pass over it again and again."""
+        sites = self._stores[source]
+        if not sites or sites[-1] not in self.nests.chain(leaf) or not self._is_scanned(source):
+            return False
+        inside = self._inside[sites[-1]]
+        at = inside.index(leaf)
+        before = next((k for k in reversed(range(at)) if source in self.nests.facts.reads(inside[k]).sources), at)
+        return before < at and sum(self._largest(inside[before : at + 1], sites[-1]).values()) <= size
+
+    def _just_computed(self, leaf: Leaf, source: str, outside: Sequence[Site], size: float) -> float:
+        """Bytes of a stage that was computed a little before, in the same iteration of these loops: they are in a cache
+        still that could not keep all of the iteration."""
+        p = self.nests.plan.stages[source]
+        if p.compute is None or p.compute not in outside or source == leaf[0]:
+            return 0.0
+        inside = self._inside[p.compute]
+        at = inside.index(leaf)
+        made = next((k for k in reversed(range(at)) if inside[k][0] == source), at)
+        between = outside[outside.index(p.compute) + 1 :]
+        if made == at or any(self.nests.trips(site) > 1 for site in between):
+            return 0.0
+        is_there = sum(self._largest(inside[made : at + 1], p.compute).values()) <= size
+        return self._bytes(source, self.nests.computed(source).box) if is_there else 0.0
+
+    def _is_scanned(self, source: str) -> bool:
+        updates = range(1, len(self.nests.facts.graph.stage[source].definitions))
+        return any(self.nests.facts.reads((source, k)).is_scan for k in updates)
+
+    def _written_out(self, leaf: Leaf) -> int:
+        """How many of the innermost loops of a definition are vectors, have all iterations written out, or only one."""
+        if leaf not in self._copies:
+            self._copies[leaf] = self._find_written_out(leaf)
+        return self._copies[leaf]
+
+    def _find_written_out(self, leaf: Leaf) -> int:
+        count = 0
+        for site in reversed(self.nests.chain(leaf)):
+            if self.nests.kind(site) not in WRITTEN_OUT and self.nests.trips(site) > 1:
+                break
+            count += 1
+        return count
+
+    def _touched_in(self, site: Site, first: bool) -> float:
+        """Bytes of a cache, the first or another one, that one iteration of a loop needs."""
+        if (site, first) not in self._iteration:
+            self._iteration[site, first] = sum(self._largest(self._inside[site], site, first).values())
+        return self._iteration[site, first]
+
+    def _largest(self, leaves: Iterable[Leaf], site: Site | None, crowded: bool = False) -> dict[str, float]:
+        sizes: dict[str, float] = {}
+        nests, outlive = self.nests, self._stored_in.get(site, ())
+        bytes_of = self._crowded if crowded else self._bytes
+        for leaf in leaves:
+            most = self._scattered(leaf, site) if self._decided[leaf] else {}
+            filled = nests.filled(leaf, site) if leaf in self._stars else {}
+            for source, box in (nests.touched(leaf, site) or {}).items():
+                if source in outlive:  # of one that is stored in a loop, what it has there
+                    touched = bytes_of(source, nests.stored(source))
+                else:
+                    touched = filled.get(source, 1.0) * bytes_of(source, box)
+                if source in most:
+                    touched = min(touched, most[source])
+                if source not in sizes or touched > sizes[source]:
+                    sizes[source] = touched
+        return sizes
+
+    def _crowded(self, source: str, box: Box) -> float:
+        """Like `_bytes`, for a first-level cache in which a box conflicts with itself: see `sets`."""
+        known = self._crowds.get((source, box))
+        if known is None:
+            known = self._crowds[source, box] = self._bytes(source, box) * self._find_crowding(source, box)
+        return known
+
+    def _find_crowding(self, source: str, box: Box) -> float:
+        p, l1 = self.nests.plan.stages.get(source), self.machine.l1
+        padding = l1.line if p is not None and p.store is None else 0  # where sizes are known, rows are not padded
+        return crowding(l1, self._layout[source], box, self.nests.facts.dtypes[source][0].bytes, padding)
+
+    def _scattered(self, leaf: Leaf, site: Site | None) -> dict[str, float]:
+        """The most bytes of sources that a definition touches where data say."""
+        places = self._decided[leaf]
+        extents = self.nests.extents(leaf, site) if places else None
+        if extents is None:
+            return {}
+        return {source: of.bytes(extents, self._line) for source, of in places.items()}
+
+    def _bytes(self, source: str, box: Box) -> float:
+        """Of the lines that hold a box."""
+        known = self._sizes.get((source, box))
+        if known is None:
+            known = self._sizes[source, box] = self._find_bytes(source, box)
+        return known
+
+    def _find_bytes(self, source: str, box: Box) -> float:
+        line, points = self._line, prod(box)
+        together = min(points, run(self._layout[source], box))
+        total = 0.0
+        for t in self.nests.facts.dtypes[source]:
+            length = together * t.bytes
+            lines = length / line if together == points else (length + line - t.bytes) / line
+            total += points / together * max(1.0, lines) * line
+        return total
+
+    def _runs(self, leaf: Leaf, source: str, box: Box, level: int) -> float:
+        """In how many runs that a cache foresees a box is walked through: in the first one, rows that push each other
+        out do so before they are used."""
+        points = prod(box)
+        together: float = min(points, run(self._layout[source], box))
+        if level:
+            together = min(together, self._walked(leaf, source))
+        elif self._crowded(source, box) == self._bytes(source, box):
+            together = min(points, self._followed(leaf, source))
+        return points / together * len(self.nests.facts.dtypes[source])
+
+    def _walked(self, leaf: Leaf, source: str) -> int:
+        """Consecutive elements, up to the innermost loop that goes elsewhere than on from where it is."""
+        if (leaf, source) not in self._walks:
+            self._walks[leaf, source] = self._find_walked(leaf, source)
+        return self._walks[leaf, source]
+
+    def _find_walked(self, leaf: Leaf, source: str) -> int:
+        length, side_by_side = 1, 0
+        for runs, box in self._far_runs(leaf, source, self._whole[source]):
+            side_by_side = side_by_side or runs  # of one iteration: each has an instruction of its own
+            if runs > FOLLOWED * side_by_side:
+                break
+            length = run(self._whole[source], box)
+        return length
+
+    def _followed(self, leaf: Leaf, source: str) -> float:
+        """Elements that follow each other at short steps, in one of the runs that go on side by side."""
+        if (leaf, source) not in self._steps:
+            self._steps[leaf, source] = self._find_followed(leaf, source)
+        return self._steps[leaf, source]
+
+    def _find_followed(self, leaf: Leaf, source: str) -> float:
+        length, side_by_side = 1.0, 0
+        for runs, box in self._far_runs(leaf, source, self._layout[source], self._written_out(leaf)):
+            side_by_side = side_by_side or runs  # of one iteration
+            if runs > side_by_side:
+                break
+            length = prod(box) / runs
+        return length
+
+    def _far_runs(self, leaf: Leaf, source: str, parts: list[Part], inside: int = 0) -> Iterator[tuple[int, Box]]:
+        """In how many places that are far apart the iterations of each loop are, and their box, the innermost first but
+        for so many loops."""
+        near = NEAR_BYTES / self.nests.facts.bytes_per_point(source)
+        for site in (*reversed(self.nests.chain(leaf)), None)[inside:]:
+            box = self._box(leaf, source, site)
+            yield far_runs(parts, box, near), box
+
+    def _box(self, leaf: Leaf, source: str, site: Site | None) -> Box:
+        return (self.nests.touched(leaf, site) or {}).get(source, self.nests.facts.whole[source])

@@ -1,0 +1,33 @@
+"""Names of a package whose modules are imported when somebody first asks for them: what few programs need.
+
+    if TYPE_CHECKING:
+        from .page import as_page as as_page
+    else:
+        __getattr__, __dir__ = imported_later(__name__, as_page="page")
+
+A name that is given as that of its own module is this module.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
+
+from .forks import importing
+
+
+def imported_later(package: str, **modules: str) -> tuple[Callable[[str], Any], Callable[[], Iterable[str]]]:
+    """`__getattr__` and `__dir__` of a package that has each name from the module that is given for it."""
+
+    def find(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        with importing:
+            module = import_module(f"{package}.{modules[name]}")
+        value = module if name == modules[name] else getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find, lambda: {*vars(sys.modules[package]), *modules}

@@ -1,0 +1,120 @@
+"""Shifted: rows of elements whose places are clamped, filled by vectors. What lies inside is copied, the elements that
+a clamp repeats lie before and after it, and vectors are loaded from where they would begin.
+
+    img[max(x + u, 0)] for u in 0..16, where x = -1, or -2:
+
+        img[0], ..., img[0] | img[0], ..., img[15] | img[15], ..., img[15]
+                          ^ 16 elements from here, or from one before
+
+One element takes as long as a vector of them. Where a picture is narrower than a row, or a row begins farther outside
+than a vector is long, elements are loaded one after the other as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from ..dataclass import dataclass
+from ..expr.build import broadcast, logical_and, maximum, minimum, ramp, select
+from ..expr.linear import linear, simplify
+from ..expr.nodes import Expr, Load, Op, Var, const, var
+from ..expr.types import INDEX
+from ..expr.visit import Key, key, names, substitute
+from ..ir import visit as ir
+from ..ir.nodes import If, Let, Stmt, Store
+from .names import of_buffer
+
+Columns = Mapping[str, tuple[Expr, Expr]]  # the first and the last that there is along the last dim, by buffer
+
+
+@dataclass(frozen=True)
+class Clamped:
+    """The place of element 0 along a row, and between which ones it and those that follow stay."""
+
+    begin: Expr
+    least: Expr
+    most: Expr
+
+    @staticmethod
+    def of(buffer: str, places: tuple[Expr, ...], number: Var, columns: Columns) -> Clamped | None:
+        """Of a row whose elements lie side by side, but for a clamp: places by the number of an element. A clamp may
+        be to more than there is, and a vector may reach farther than the elements that are read of it."""
+        *others, place = places
+        if buffer not in columns or any(number.name in names(i) for i in others):
+            return None
+        first, last = columns[buffer]
+        bounds: dict[str, list[Expr]] = {"max": [first], "min": [last]}
+        while isinstance(place, Op) and place.op in bounds:
+            a, b = place.args
+            bound, inside = (b, a) if number.name in names(a) else (a, b)
+            if number.name in names(bound):
+                return None
+            bounds[place.op].append(bound)
+            place = inside
+        if linear(place).coefficient(number.name) != 1:
+            return None
+        begin = simplify(substitute(place, {number.name: const(0, INDEX)}))
+        if number.name in names(begin):
+            return None
+        return Clamped(begin, simplify(reduce(maximum, bounds["max"])), simplify(reduce(minimum, bounds["min"])))
+
+    @property
+    def like(self) -> tuple[Key, ...]:
+        """Equal where all that differs is what is read."""
+        return key(self.begin), key(self.least), key(self.most)
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """Rows of a buffer of their own: `extent` elements from number `first` on, with a vector before and after them."""
+
+    name: str
+    clamped: Clamped
+    first: int
+    extent: int
+    lanes: int
+
+    @property
+    def width(self) -> int:
+        return self.extent + 2 * self.lanes
+
+    @property
+    def begin(self) -> Expr:
+        """Where element `first` is in the rows."""
+        return self._shift + self.lanes
+
+    @property
+    def _from(self) -> Var:
+        return var(of_buffer(self.name, "from"))
+
+    @property
+    def _shift(self) -> Var:
+        return var(of_buffer(self.name, "min"))
+
+    def around(self, rows: list[Load], by_element: Stmt, s: Stmt) -> Stmt:
+        """A statement that loads from rows, after these have been filled; `rows`: an element of each."""
+        begin = simplify(self.clamped.begin + self.first)
+        least, most = self.clamped.least, self.clamped.most
+        copied = simplify(maximum(minimum(begin, most - (self.extent - 1)), least))
+        shift = begin - self._from
+        fits = logical_and(simplify(most - least) >= self.extent - 1, shift >= -self.lanes, shift <= self.lanes)
+        vectors = ir.block(*(part for k, row in enumerate(rows) for part in self._filled(k, row)))
+        body = ir.block(If(fits, vectors, by_element), s)
+        return Let(self._from.name, copied, Let(self._shift.name, select(fits, shift, const(0, INDEX)), body))
+
+    def _filled(self, k: int, row: Load) -> list[Stmt]:
+        """By vectors, of which the last one begins where it still is inside."""
+        starts = [*range(0, self.extent - self.lanes, self.lanes), self.extent - self.lanes]
+        inside = [(self.lanes + at, self._load(row, ramp(self._from + at, 1, self.lanes))) for at in starts]
+        ends = [
+            (at, broadcast(self._load(row, self._from + of), self.lanes))
+            for at, of in ((0, 0), (self.lanes + self.extent, self.extent - 1))
+        ]
+        return [
+            Store(self.name, (const(k, INDEX), ramp(const(at, INDEX), 1, self.lanes)), value)
+            for at, value in (*inside, *ends)
+        ]
+
+    def _load(self, row: Load, at: Expr) -> Load:
+        return Load(row.dtype, at.lanes, row.buffer, (*row.indices[:-1], at))

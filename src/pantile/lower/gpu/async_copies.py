@@ -1,0 +1,51 @@
+"""Asynchronous: what is copied to shared memory ahead of its use does not pass through a thread's registers.
+
+before:  f[(k + 1)%2*64 + p] = g[...]     # asynchronous, if g is memory that the kernel does not change
+after:   f[(k + 1)%2*64 + p] = g[...]     # asynchronous, or not
+
+A thread goes on as soon as it has asked for such a copy. It is there when the thread waits for it, and for the others
+behind the next barrier, both of which are where they have to be (`computed_ahead`). Only elements as they are, from
+memory that does not change, can be copied so; all else is stored as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from ...expr.nodes import Expr, Load
+from ...ir.nodes import Block, Commit, Kernel, Manner, Program, Stmt, Store, Wait
+from ...ir.visit import block, children, expressions, rebuild, transform, walk
+
+
+def async_copies(program: Program) -> Program:
+    """The kernels, with copies of which nobody has to wait for each one."""
+    return replace(program, kernels=tuple(_in_kernel(k) for k in program.kernels))
+
+
+def _in_kernel(kernel: Kernel) -> Kernel:
+    if not any(isinstance(s, Wait) for s in walk(kernel.body)):
+        return kernel
+    stored = {s.buffer for s in walk(kernel.body) if isinstance(s, Store)}
+    constant = {b.name for b in kernel.buffers} - stored
+
+    def change(s: Stmt) -> Stmt | None:
+        if isinstance(s, Store) and s.manner is Manner.ASYNCHRONOUS and not _is_copied(s.value, constant):
+            return replace(s, manner=Manner.PLAIN)
+        return None
+
+    body = transform(kernel.body, change)
+    if not any(isinstance(s, Store) and s.manner is Manner.ASYNCHRONOUS for s in walk(body)):
+        body = _without_waiting(body)
+    return replace(kernel, body=body)
+
+
+def _is_copied(value: Expr, constant: Collection[str]) -> bool:
+    return isinstance(value, Load) and value.mask is None and value.buffer in constant
+
+
+def _without_waiting(s: Stmt) -> Stmt:
+    if isinstance(s, (Commit, Wait)):
+        return Block(())
+    inside = tuple([_without_waiting(c) for c in children(s)])
+    return block(*inside) if isinstance(s, Block) else rebuild(s, expressions(s), inside)

@@ -1,0 +1,291 @@
+"""Spread: values that a block keeps in registers belong to the threads that compute them.
+
+before:  realize sums: [i.min..i.min + 64, j.min..j.min + 64] in register
+         thread for ti in 0..16: thread for tj in 0..16:
+             sums[i.min + 4*ti + 1, j.min + 4*tj + 3] = ...
+after:   realize sums: [0..4, 0..4] in register
+         thread for ti in 0..16: thread for tj in 0..16:
+             sums[1, 3] = ...
+
+All thread loops that touch such a buffer share it out alike: those at one depth have the same extents, as many threads
+inside, and move along a dim by the same steps, either each thread over elements of its own side by side, or all of them
+over neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+
+from ...analysis.interval import Interval, Scope
+from ...analysis.messages import readable
+from ...dataclass import dataclass
+from ...errors import UserError
+from ...expr.linear import Linear, linear, simplify
+from ...expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, const
+from ...expr.types import INDEX
+from ...expr.visit import depends, loaded, substitute, transform
+from ...ir.nodes import For, Let, Realize, Stmt, Store
+from ...ir.visit import children, expressions, rebuild, walk
+from ...target.kinds import Kind, Memory
+from ..extent_bounds import most
+from ..footprint import step
+from ..names import of_loop
+from .lets import Lets
+
+Refuse = Callable[[Realize, str], UserError]  # of what, and why
+
+
+_OF_A_THREAD = (Memory.REGISTER, Memory.STACK)
+_MOST_CASES = 1024  # of a place that is the least or the largest of numbers which are so themselves
+
+
+def distribute_registers(body: Stmt, refuse: Refuse, small: bool = False) -> Stmt:
+    """Registers outside of threads as those of each thread. `small`: blocks were cut down for small arrays, and where
+    not all of them alike, the threads share what they cannot keep."""
+    return _Visitor(refuse, small).visit(body, {})
+
+
+@dataclass(frozen=True)
+class _Visitor:
+    refuse: Refuse
+    small: bool
+
+    def visit(self, s: Stmt, values: Mapping[str, Expr]) -> Stmt:
+        """`values`: of the lets around."""
+        if isinstance(s, For) and s.kind is Kind.THREAD:
+            return s
+        if isinstance(s, Realize) and s.memory in _OF_A_THREAD and _is_used_by_threads(s):
+            s = self.spread(s, values)
+        inner = values
+        if isinstance(s, Let) and s.value.dtype == INDEX:
+            inner = {**values, s.name: substitute(s.value, values)}
+        return rebuild(s, expressions(s), tuple([self.visit(c, inner) for c in children(s)]))
+
+    def spread(self, s: Realize, values: Mapping[str, Expr]) -> Realize:
+        try:
+            return _Spread(s, self.refuse, values).result()
+        except UserError:
+            if not self.small:
+                raise
+            return replace(s, memory=Memory.SHARED)
+
+
+def _is_used_by_threads(s: Realize) -> bool:
+    """Whether thread loops touch it: what is outside of all of them, one thread does, whose own it is."""
+    loops = (i for i in walk(s.body) if isinstance(i, For) and i.kind is Kind.THREAD)
+    return any(_touches(i, s.buffer) for loop in loops for i in walk(loop))
+
+
+def _touches(s: Stmt, buffer: str) -> bool:
+    return isinstance(s, Store) and s.buffer == buffer or any(buffer in loaded(e) for e in expressions(s))
+
+
+class _Loop(NamedTuple):
+    """A thread loop: how many are around it, how many threads it has, and how far apart their numbers are."""
+
+    depth: int
+    threads: int
+    apart: int
+
+
+class _Step(NamedTuple):
+    """How threads of a loop move along a dim."""
+
+    loop: _Loop
+    distance: int
+
+    @property
+    def threads(self) -> int:
+        return self.loop.threads
+
+
+@dataclass(frozen=True)
+class _At:
+    """Where a statement is: thread loops around it by their variables, and lets that depend on them or on others."""
+
+    threads: Mapping[str, _Loop]
+    lets: Lets
+    own: Mapping[str, Expr]  # how far loops are that begin elsewhere in each thread
+    scope: Scope  # of the variables of loops
+
+    @property
+    def values(self) -> Mapping[str, Expr]:
+        return self.lets.values
+
+    def inside(self, s: Stmt) -> _At:
+        if isinstance(s, Let):
+            return replace(self, lets=self.lets.inside(s))
+        if not isinstance(s, For):
+            return self
+        number, begin, extent = Var(INDEX, 1, s.var), substitute(s.min, self.values), substitute(s.extent, self.values)
+        if s.kind is Kind.THREAD:
+            loop = _Loop(len(self.threads), _count(s, self.values), _threads_inside(s, self.values))
+            # The variable counts from its first value on: that moves with the block, not with the thread.
+            lets, scope = self.lets.having(s.var, begin + number), self.having(s.var, extent)
+            return _At({**self.threads, s.var: loop}, lets, self.own, scope)
+        if depends(begin, self.threads):
+            turn = Var(INDEX, 1, of_loop(s.var, "turn"))
+            own = {**self.own, turn.name: number - s.min}
+            return _At(self.threads, self.lets.having(s.var, begin + turn), own, self.having(turn.name, extent))
+        ((_, scope),) = step(replace(s, min=begin, extent=extent), self.scope)
+        return replace(self, lets=Lets(self.values), scope=scope)
+
+    def having(self, counter: str, extent: Expr) -> Scope:
+        """With a variable that counts so many iterations."""
+        last = most(extent - 1, self.scope)
+        return {**self.scope, counter: Interval(0, last)}
+
+
+def _count(loop: For, values: Mapping[str, Expr]) -> int:
+    """How many threads a loop has; 0 if that is not constant."""
+    extent = simplify(substitute(loop.extent, values))
+    return int(extent.value) if isinstance(extent, Const) else 0
+
+
+def _threads_inside(loop: For, values: Mapping[str, Expr]) -> int:
+    """How many threads each iteration of a thread loop has, by the loops inside of it; 0 if that is not one number."""
+
+    def of(s: Stmt) -> set[int]:
+        if isinstance(s, For) and s.kind is Kind.THREAD:
+            return {_count(s, values) * _threads_inside(s, values)}
+        return set().union(*map(of, children(s)))
+
+    counts = of(loop.body)
+    return 1 if not counts else counts.pop() if len(counts) == 1 else 0
+
+
+def _first_lane(index: Expr) -> Expr:
+    if isinstance(index, Ramp):
+        return index.base
+    return index.value if isinstance(index, Broadcast) else index
+
+
+class _Spread:
+    def __init__(self, s: Realize, refuse: Refuse, values: Mapping[str, Expr]) -> None:
+        self.s, self.values = s, values
+        self.refuse = refuse
+        self.steps: dict[int, tuple[_Step, ...]] = {}  # per dim, the same for all accesses
+
+    def result(self) -> Realize:
+        body = self.statement(self.s.body, _At({}, Lets(self.values), {}, {}))
+        box = tuple((const(0, INDEX), const(self.own(k), INDEX)) for k in range(len(self.s.box)))
+        return Realize(self.s.buffer, self.s.dtype, box, self.s.memory, body)
+
+    def own(self, dim: int) -> int:
+        """Elements of a thread along a dim."""
+        extent = self.s.box[dim][1]
+        if not isinstance(extent, Const):
+            raise self.refuse(self.s, "its size there is not constant")
+        shared = math.prod(step.threads for step in self.steps.get(dim, ()))
+        if int(extent.value) % max(shared, 1):
+            raise self.refuse(self.s, f"{shared} threads do not share {extent.value} values evenly")
+        return int(extent.value) // shared
+
+    def statement(self, s: Stmt, at: _At) -> Stmt:
+        inner = at.inside(s)
+        exprs = tuple([self.expression(e, at) for e in expressions(s)])
+        s = rebuild(s, exprs, tuple([self.statement(c, inner) for c in children(s)]))
+        if isinstance(s, Store) and s.buffer == self.s.buffer:
+            return Store(s.buffer, self.places(s.indices, at), s.value, s.mask, s.manner)
+        return s
+
+    def expression(self, e: Expr, at: _At) -> Expr:
+        if self.s.buffer not in loaded(e):
+            return e
+
+        def change(n: Expr) -> Expr | None:
+            if isinstance(n, Load) and n.buffer == self.s.buffer:
+                return Load(n.dtype, n.lanes, n.buffer, self.places(n.indices, at), n.mask)
+            return None
+
+        return transform(e, change, concerns=lambda n: self.s.buffer in loaded(n))
+
+    def places(self, indices: tuple[Expr, ...], at: _At) -> tuple[Expr, ...]:
+        """The indices among those of the thread."""
+        if not at.threads:
+            raise self.refuse(self.s, "it is used outside of threads")
+        return tuple([at.lets.once(k, i, partial(self.along, k, at)) for k, i in enumerate(indices)])
+
+    def along(self, dim: int, at: _At, index: Expr) -> Expr:
+        """The index within a thread's share along one dim."""
+        low = self.s.box[dim][0]
+        form = linear(simplify(substitute(_first_lane(index), at.values) - substitute(low, at.values)))
+        steps = self.moves(form, at)
+        if self.steps.setdefault(dim, steps) != steps:
+            raise self.refuse(self.s, "threads of one loop would read what those of another have computed")
+        return self.lanes(index, self.place(form, dim, at, index.lanes if isinstance(index, Ramp) else 1), dim)
+
+    def lanes(self, index: Expr, first: Expr, dim: int) -> Expr:
+        """The places of all lanes, which are side by side as long as they are one thread's."""
+        if isinstance(index, Broadcast):
+            return replace(index, value=first)
+        if not isinstance(index, Ramp):
+            return first
+        beyond = any(step.distance % index.lanes for step in self.steps[dim])
+        if not isinstance(index.stride, Const) or index.stride.value != 1 or beyond:
+            raise self.refuse(self.s, "lanes of one vector would belong to several threads")
+        return replace(index, base=first)
+
+    def moves(self, form: Linear, at: _At) -> tuple[_Step, ...]:
+        found = [_Step(loop, form.coefficient(name)) for name, loop in at.threads.items() if form.coefficient(name)]
+        others = [a for a, _ in form.terms.values() if not isinstance(a, Var) and depends(a, at.threads)]
+        if others:
+            raise self.refuse(self.s, f"what a thread computes is not a box: {readable(others[0])}")
+        if any(not step.threads or not step.loop.apart for step in found):
+            raise self.refuse(self.s, "the number of threads is not constant there")
+        return tuple(found)
+
+    def place(self, form: Linear, dim: int, at: _At, lanes: int) -> Expr:
+        rest = Linear(
+            form.constant,
+            {k: t for k, t in form.terms.items() if not (isinstance(t[0], Var) and t[0].name in at.threads)},
+        )
+        place: Expr = rest.expr()
+        # The longest steps first: inside of each of them, threads that take shorter ones share its values.
+        moves = sorted((m for m in self.steps[dim] if m.threads > 1), key=lambda move: -move.distance)
+        cases = _few_cases(rest)
+        if cases is None:
+            raise self.refuse(self.s, "clamps around clamps hide which thread has computed what is read")
+        if depends(place, at.threads) or not all(_is_own(case, moves, at.scope, lanes) for case in cases):
+            raise self.refuse(self.s, "threads would read what others have computed")
+        for move in moves:  # threads with so many values side by side each, and the next ones of each behind
+            each = const(move.distance, INDEX)
+            place = place // (each * move.threads) * each + place % each
+        return simplify(substitute(place, at.own))
+
+
+def _few_cases(form: Linear) -> list[Linear] | None:
+    """The cases of a place; None where they are too many to look at."""
+    cases = list(islice(_cases(form), _MOST_CASES + 1))
+    return cases if len(cases) <= _MOST_CASES else None
+
+
+def _cases(form: Linear) -> Iterator[Linear]:
+    """A place as each of the numbers of which it is the least or the largest."""
+    for k, (atom, times) in form.terms.items():
+        if isinstance(atom, Op) and atom.op in ("min", "max"):
+            for case in atom.args:
+                yield from _cases(form.without(k).plus(linear(case), times))
+            return
+    yield form
+
+
+def _is_own(place: Linear, moves: Iterable[_Step], scope: Scope, lanes: int) -> bool:
+    """Whether the first thread computes what is at a place, and each other one what is as many steps behind."""
+    for move in moves:
+        whole = move.distance * move.threads  # what all threads have side by side
+        turns = {k: (atom, times // move.threads) for k, (atom, times) in place.terms.items() if not times % whole}
+        inside = Linear(place.constant, {k: t for k, t in place.terms.items() if k not in turns})
+        before, last = most(-inside.expr(), scope), most(inside.expr() + lanes - 1, scope)
+        if before is None or last is None:
+            return False
+        turn = -before // whole
+        if last >= turn * whole + move.distance:
+            return False
+        place = inside.plus(Linear(turn * move.distance - turn * whole, turns))
+    return True

@@ -1,0 +1,176 @@
+"""Barriers: threads of a block wait for each other where one touches what another has stored, and nowhere else.
+
+before:  thread for p in 0..340: g[p] = ...        after:  thread for p in 0..340: g[p] = ...
+         thread for q in 0..256: f[q] = g[q + 1]           barrier
+                                                           thread for q in 0..256: f[q] = g[q + 1]
+
+One after the other, statements are compared with what was accessed since the last barrier. What a loop leaves behind
+meets its own beginning. Of buffers that have slots, those of different iterations are apart (`computed_ahead`, which
+has put a barrier where these are told apart).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...expr.linear import linear
+from ...expr.nodes import Const, Expr, Op, Ramp, Var
+from ...expr.visit import walk_loads
+from ...ir.nodes import Alloc, Barrier, Block, For, If, Program, Stmt, Store
+from ...ir.visit import block, children, expressions, rebuild, walk
+from ...target.kinds import Kind, Memory
+
+
+class _Place(NamedTuple):
+    """Memory that threads of a block share: bytes of the block's own, or a buffer outside of it."""
+
+    buffer: str
+    begin: int = 0
+    end: int = 0
+
+    def meets(self, other: _Place) -> bool:
+        if self.end and other.end:
+            return self.begin < other.end and other.begin < self.end
+        return self.buffer == other.buffer
+
+
+class _Slot(NamedTuple):
+    """One of several slots: that of an iteration of a loop, counted from the present one."""
+
+    loop: str
+    distance: int
+    slots: int
+
+    def is_apart(self, other: _Slot | None) -> bool:
+        return other is not None and self[::2] == other[::2] and self.distance != other.distance
+
+
+class _Access(NamedTuple):
+    place: _Place
+    stores: bool
+    alone: bool  # by the first thread
+    slot: _Slot | None = None  # None: any
+
+    def needs_barrier(self, after: _Access) -> bool:
+        if self.place == after.place and self.slot is not None and self.slot.is_apart(after.slot):
+            return False
+        return (self.stores or after.stores) and not (self.alone and after.alone) and self.place.meets(after.place)
+
+    def before(self, loop: str) -> _Access:
+        """This access as the next iteration of a loop sees it."""
+        if self.slot is None or self.slot.loop != loop:
+            return self
+        return self._replace(slot=self.slot._replace(distance=(self.slot.distance - 1) % self.slot.slots))
+
+    def outside(self, loop: str) -> _Access:
+        """This access as seen after a loop."""
+        return self if self.slot is None or self.slot.loop != loop else self._replace(slot=None)
+
+
+_Accesses = frozenset[_Access]
+_NOTHING: _Accesses = frozenset()
+
+
+def insert_barriers(program: Program) -> Program:
+    """The kernels with the barriers that they need."""
+    kernels = [replace(k, body=_Barriers().visit(k.body, _NOTHING)[0]) for k in program.kernels]
+    return replace(program, kernels=tuple(kernels))
+
+
+class _Barriers:
+    def __init__(self) -> None:
+        self.places: dict[str, _Place | None] = {}  # of buffers of the kernel's own; None: a thread's
+        self.slots: dict[str, tuple[int, int]] = {}  # of those that have some: how many, of how many elements
+
+    def visit(self, s: Stmt, open_: _Accesses) -> tuple[Stmt, _Accesses]:
+        """The statement with barriers, and what was accessed since the last of them; `open_`: before it."""
+        if isinstance(s, Barrier):
+            return s, _NOTHING
+        if isinstance(s, For) and s.kind is Kind.THREAD or not children(s) and not isinstance(s, Block):
+            own = self.accesses(s)
+            return (block(Barrier(), s), own) if _must_wait(own, open_) else (s, open_ | own)
+        if isinstance(s, Alloc):
+            self.places[s.buffer] = _place(s)
+            if s.slots > 1 and isinstance(s.size, Const):
+                self.slots[s.buffer] = s.slots, int(s.size.value) // s.slots
+        own = self.loaded(s)  # what all threads load to decide or to count
+        waits = _must_wait(own, open_)
+        made, after = self.inside(s, own if waits else open_ | own)
+        return block(Barrier(), made) if waits else made, after
+
+    def inside(self, s: Stmt, open_: _Accesses) -> tuple[Stmt, _Accesses]:
+        if isinstance(s, Block):
+            stmts = list[Stmt]()
+            for c in s.stmts:
+                made, open_ = self.visit(c, open_)
+                stmts.append(made)
+            return block(*stmts), open_
+        if isinstance(s, If):
+            branches = [self.visit(c, open_) for c in children(s)]
+            left = open_.union(*(after for _, after in branches)) if s.otherwise is None else _all(branches)
+            return rebuild(s, expressions(s), tuple(b for b, _ in branches)), left
+        (inner,) = children(s)
+        if not isinstance(s, For):
+            made, after = self.visit(inner, open_)
+            return rebuild(s, expressions(s), (made,)), after
+        before = open_
+        while True:
+            made, after = self.visit(inner, before)
+            again = frozenset([a.before(s.var) for a in after])
+            if again <= before:
+                return rebuild(s, expressions(s), (made,)), frozenset([a.outside(s.var) for a in after]) | open_
+            before |= again
+
+    def accesses(self, s: Stmt) -> _Accesses:
+        """What threads touch in a statement, of what others see."""
+        alone = isinstance(s, For) and isinstance(s.extent, Const) and int(s.extent.value) == 1
+        own = {i.buffer for i in walk(s) if isinstance(i, Alloc)}
+        stored = {(i.buffer, self.slot(i.buffer, i.indices)) for i in walk(s) if isinstance(i, Store)}
+        read = {(e.buffer, self.slot(e.buffer, e.indices)) for i in walk(s) for e in walk_loads(*expressions(i))}
+        return frozenset([*self.of(stored, own, True, alone), *self.of(read, own, False, alone)])
+
+    def loaded(self, s: Stmt) -> _Accesses:
+        loads = {(e.buffer, self.slot(e.buffer, e.indices)) for e in walk_loads(*expressions(s))}
+        return frozenset(self.of(loads, (), False, False))
+
+    def of(
+        self, accesses: Iterable[tuple[str, _Slot | None]], own: Collection[str], stores: bool, alone: bool
+    ) -> list[_Access]:
+        places = [(self.places.get(b, _Place(b)), slot) for b, slot in accesses if b not in own]
+        return [_Access(p, stores, alone, slot) for p, slot in places if p is not None]
+
+    def slot(self, buffer: str, indices: tuple[Expr, ...]) -> _Slot | None:
+        """Which one is accessed, where that is known: (loop + distance) % slots * elements + ..."""
+        if buffer not in self.slots:
+            return None
+        slots, elements = self.slots[buffer]
+        (index,) = indices
+        for atom, n in linear(index.base if isinstance(index, Ramp) else index).terms.values():
+            if n == elements and isinstance(atom, Op) and atom.op == "mod" and _is(atom.args[1], slots):
+                number = linear(atom.args[0])
+                terms = list(number.terms.values())
+                if len(terms) == 1 and isinstance(terms[0][0], Var) and terms[0][1] == 1:
+                    return _Slot(terms[0][0].name, number.constant % slots, slots)
+        return None
+
+
+def _is(e: Expr, number: int) -> bool:
+    return isinstance(e, Const) and int(e.value) == number
+
+
+def _must_wait(own: _Accesses, open_: _Accesses) -> bool:
+    return any(a.needs_barrier(b) for a in own for b in open_)
+
+
+def _all(branches: Iterable[tuple[Stmt, _Accesses]]) -> _Accesses:
+    return _NOTHING.union(*(after for _, after in branches))
+
+
+def _place(s: Alloc) -> _Place | None:
+    if s.memory is not Memory.SHARED:
+        return None
+    assert isinstance(s.offset, Const) and isinstance(s.size, Const)
+    begin = int(s.offset.value)
+    return _Place("", begin, begin + int(s.size.value) * s.dtype.bytes)

@@ -1,0 +1,52 @@
+"""What names of lets stand for, as sums: places are told apart by their difference, which mostly is a number.
+
+let f.y.min = yo*64 + ty*8 - 1
+let row = yo*64 + ty*8                      form(row + 1) - form(f.y.min) = 2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...expr.linear import Linear, linear, simplify
+from ...expr.nodes import Const, Expr, Op, Var
+from ...expr.types import INDEX
+from ...expr.visit import names, substitute
+from ...ir.nodes import Let, Stmt
+
+
+class Named:
+    """The names at a place, each in terms of others that no let has made."""
+
+    def __init__(self, forms: Mapping[str, Linear] | None = None) -> None:
+        self._forms = forms or {}
+
+    def inside(self, s: Stmt) -> Named:
+        """What is known inside of a statement."""
+        return self.where(s.name, self.form(s.value)) if isinstance(s, Let) and s.value.dtype is INDEX else self
+
+    def where(self, name: str, form: Linear) -> Named:
+        """With one more name."""
+        return Named({**self._forms, name: form})
+
+    def form(self, e: Expr) -> Linear:
+        """An index as a sum."""
+        found = linear(e)
+        if all(isinstance(atom, Var) and atom.name not in self._forms for atom, _ in found.terms.values()):
+            return found
+        result = Linear(found.constant)
+        for k, (atom, times) in found.terms.items():
+            part = self._part(atom)
+            result = result.plus(Linear(0, {k: (atom, 1)}) if part is None else part, times)
+        return result
+
+    def _part(self, atom: Expr) -> Linear | None:
+        """None: the atom itself."""
+        if isinstance(atom, Var):
+            return self._forms.get(atom.name)
+        if isinstance(atom, Op) and atom.op == "mod" and isinstance(atom.args[1], Const):
+            inner = self.form(atom.args[0])
+            if not inner.terms:
+                return Linear(inner.constant % int(atom.args[1].value))
+        used = names(atom) & self._forms.keys()
+        return linear(simplify(substitute(atom, {n: self._forms[n].expr() for n in used})))

@@ -1,0 +1,78 @@
+"""Blocks: all that stores is in a block loop, and block loops that belong together are directly inside each other.
+
+before:  for y: for x: f[y, x] = ...         after:  block for f.block in 0..1:
+         block for yo:                                   for y: for x: f[y, x] = ...
+             block for xo: g                         block for yo: block for xo: g
+             for x: the rest of g                    block for yo: for x: the rest of g
+
+The host allocates, decides and launches; it cannot read or write what lies on the device. So what no block loop was
+asked for is one block. So is all that uses memory of a block or of its threads where the block loop that it was asked
+for is no loop any more: it has one iteration, or this is the rest of a split. The iterations of a block loop are
+independent of each other: what is in it one after another may be in one loop after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...expr.nodes import const
+from ...expr.types import INDEX
+from ...expr.visit import loaded, union
+from ...ir.nodes import Block, For, If, Let, Produce, Realize, Stmt, Store
+from ...ir.visit import block, children, expressions, rebuild, walk
+from ...target.kinds import Kind, Memory
+from ..names import of_buffer
+
+_Around = Callable[[Stmt], Stmt]
+_OF_A_BLOCK = (Memory.SHARED, Memory.STACK, Memory.REGISTER)
+
+
+def make_blocks(body: Stmt) -> Stmt:
+    """Loops as a host's part and block loops."""
+    return _host(body, "")
+
+
+def has_blocks(s: Stmt) -> bool:
+    """Whether a block loop is inside."""
+    return any(isinstance(i, For) and i.kind is Kind.BLOCK for i in walk(s))
+
+
+def _host(s: Stmt, stage: str) -> Stmt:
+    if not any(isinstance(i, Store) for i in walk(s)):
+        return Block(())
+    if isinstance(s, For) and s.kind is Kind.BLOCK:
+        return _apart(s.body, lambda inside: replace(s, body=inside))
+    if isinstance(s, Block):
+        return block(*(_host(c, stage) for c in s.stmts))
+    if isinstance(s, Produce):
+        return Produce(s.stage, _host(s.body, s.stage))
+    if isinstance(s, Realize) and (s.memory not in _OF_A_BLOCK or has_blocks(s)):
+        return replace(s, body=_host(s.body, stage))
+    if isinstance(s, Let) and not loaded(s.value):
+        return Let(s.name, s.value, _host(s.body, stage))
+    if isinstance(s, If) and not loaded(s.condition):
+        branches = [_host(c, stage) for c in (s.then, s.otherwise) if c is not None]
+        return If(s.condition, *branches)
+    if isinstance(s, (If, Let)) and has_blocks(s):
+        return _apart(s, lambda inside: inside)
+    if isinstance(s, For) and has_blocks(s):
+        return replace(s, body=_host(s.body, stage))
+    return For(of_buffer(stage, "block"), const(0, INDEX), const(1, INDEX), Kind.BLOCK, s)
+
+
+def _apart(s: Stmt, around: _Around) -> Stmt:
+    """What is inside of a block loop, `around` which it is: block loops inside of it directly, the rest on its own."""
+    if not has_blocks(s):
+        return around(s)
+    if isinstance(s, Block):
+        return block(*(_apart(c, around) for c in s.stmts))
+    # Each part decides anew. No pass puts a condition that a statement itself may change around block loops.
+    assert union(list(map(loaded, expressions(s)))).isdisjoint(i.buffer for i in walk(s) if isinstance(i, Store))
+    if isinstance(s, If):
+        parts = [_apart(s.then, lambda inside: around(If(s.condition, inside)))]
+        if s.otherwise is not None:
+            parts.append(_apart(s.otherwise, lambda inside: around(If(~s.condition, inside))))
+        return block(*parts)
+    (inner,) = children(s)
+    return _apart(inner, lambda inside: around(rebuild(s, expressions(s), (inside,))))

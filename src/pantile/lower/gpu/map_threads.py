@@ -1,0 +1,213 @@
+"""Threads: the points of thread loops are taken in turn by the threads of a block.
+
+before:  thread for y in lo..lo + 10:          after:  thread for y.thread in 0..340:
+             thread for x in 0..n:                         let y = lo + y.thread // 34
+                 g[y, x] = ...                             let x = y.thread % 34
+         s[] = ...                                         if x < n: g[y, x] = ...      (n is at most 34)
+                                                       thread for s.thread in 0..1: s[] = ...
+
+Stages of different extents so share one block. How many threads a block has, those thread loops say that belong to the
+stage whose block loops it is made of. Where the extents of loops have no constant bound, each thread goes through
+them on its own, except the innermost, of which it takes every so many-th iteration. What is in no thread loop is done
+by one thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from ...analysis.interval import Scope
+from ...dataclass import dataclass
+from ...expr.nodes import Const, Expr, const, var
+from ...expr.types import INDEX
+from ...graph.nodes import Graph
+from ...ir.nodes import Alloc, For, If, Let, Produce, Realize, Stmt, Store
+from ...ir.visit import children, expressions, rebuild, walk
+from ...schedule.plan import Plan
+from ...target.gpu import MOST_THREADS, WARP_SIZE
+from ...target.kinds import Kind, Memory
+from ..extent_bounds import most
+from ..footprint import step
+from ..names import loop_name, of_buffer, of_loop
+
+_USUAL = 256  # threads, where no loop says how many
+_LARGEST = 1 << 20  # points of a loop that threads share by a constant number
+_ZERO, _ONE = const(0, INDEX), const(1, INDEX)
+_OF_A_THREAD = (Memory.STACK, Memory.REGISTER)
+_SHARED_OUT = (Kind.THREAD, Kind.WARP)
+_Depths = list[int | None]  # the most iterations of loops inside each other, None where there is no bound
+
+
+def map_threads(body: Stmt, graph: Graph, plan: Plan, scope: Scope) -> Stmt:
+    """Thread loops that count from 0 to constants, and how many threads each block has."""
+    ahead = frozenset(p.name for p in plan.stages.values() if p.ahead)
+    return _on_host(body, _Plan(_owners(graph, plan), ahead), scope)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What a schedule says of threads."""
+
+    owners: Mapping[str, frozenset[str]]  # block loop -> the thread or warp loops of the same definition
+    ahead: frozenset[str]  # stages that are computed ahead of what uses them
+
+
+def _owners(graph: Graph, plan: Plan) -> dict[str, frozenset[str]]:
+    """Block loop -> the thread or warp loops of the same definition."""
+    found = {}
+    for stage in graph.stages:
+        for k, nest in enumerate(plan.stages[stage.name].nests if stage.name in plan.stages else ()):
+            own = frozenset(loop_name(stage, k, x.name) for x in nest.loops if x.kind in _SHARED_OUT)
+            found.update({loop_name(stage, k, x.name): own for x in nest.loops if x.kind is Kind.BLOCK})
+    return found
+
+
+def _on_host(s: Stmt, plan: _Plan, scope: Scope) -> Stmt:
+    if isinstance(s, For) and s.kind is Kind.BLOCK:
+        return _in_block(s, plan, scope)
+    return rebuild(s, expressions(s), tuple([_on_host(c, plan, inner) for c, inner in step(s, scope)]))
+
+
+def _in_block(s: For, plan: _Plan, scope: Scope) -> Stmt:
+    """The outermost of block loops that are directly inside each other."""
+    loops = list(_outermost(s, scope))
+    count = _count(loops, plan.owners.get(s.var, frozenset()))
+    ((body, inner),) = step(s, scope)
+    dealer = _Dealer(count, (depths for _, depths in loops), plan.ahead)
+    return replace(s, body=dealer.visit(body, inner), threads=count)
+
+
+def _count(loops: Iterable[tuple[str, _Depths]], own: frozenset[str]) -> int:
+    """How many threads a block has: those of its own stage's loops if there are some, or of any, in whole warps."""
+    found = [(name in own, math.prod(n or _USUAL for n in depths)) for name, depths in loops]
+    is_own = any(mine for mine, _ in found)
+    points = max((points for mine, points in found if mine or not is_own), default=1)
+    return min(MOST_THREADS, -(-points // WARP_SIZE) * WARP_SIZE)
+
+
+def _outermost(s: Stmt, scope: Scope) -> Iterator[tuple[str, _Depths]]:
+    """The thread loops that are in no others, in program order, and the most iterations at each depth of them."""
+    if isinstance(s, For) and s.kind is Kind.THREAD:
+        depths: _Depths = []
+        _bounds(s, scope, 0, depths)
+        yield s.var, depths
+        return
+    for c, inner in step(s, scope):
+        yield from _outermost(c, inner)
+
+
+def _most(extent: Expr, scope: Scope) -> int | None:
+    """Iterations of a loop at most, if that is a number which threads can share."""
+    found = most(extent, scope)
+    return max(found, 1) if found is not None and found <= _LARGEST else None
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """Points that threads share: the name that counts them, and per depth how many there are at most."""
+
+    name: str
+    most: tuple[int, ...]
+
+    def digit(self, depth: int) -> Expr:
+        """The coordinate of a point at a depth, from 0 on."""
+        inside, outside = math.prod(self.most[depth + 1 :]), math.prod(self.most[:depth])
+        number: Expr = var(self.name) if inside == 1 else var(self.name) // inside
+        return number if outside == 1 else number % self.most[depth]
+
+
+class _Dealer:
+    """Deals out what is in a block. `depths`: of its thread loops, as they come. `ahead`: stages computed ahead."""
+
+    def __init__(self, count: int, depths: Iterator[_Depths], ahead: frozenset[str]) -> None:
+        self.count, self.depths, self.ahead = count, depths, ahead
+
+    def visit(self, s: Stmt, scope: Scope) -> Stmt:
+        if isinstance(s, For) and s.kind is Kind.THREAD:
+            return self.dealt(s, next(self.depths))
+        if self.is_for_one_thread(s):
+            stored = [i.buffer for i in walk(s) if isinstance(i, Store)]
+            return For(of_buffer(stored[0], "thread"), _ZERO, _ONE, Kind.THREAD, s) if stored else s
+        return rebuild(s, expressions(s), tuple([self.visit(c, inner) for c, inner in step(s, scope)]))
+
+    def is_for_one_thread(self, s: Stmt) -> bool:
+        """Whether one thread does all of it, and none of it apart from the rest, as what is computed ahead is."""
+        if any(isinstance(i, For) and i.kind in (Kind.THREAD, Kind.BLOCK) for i in walk(s)):
+            return False
+        return _is_one_piece(s) and not any(isinstance(i, Produce) and i.stage in self.ahead for i in walk(s))
+
+    def dealt(self, s: For, depths: _Depths) -> Stmt:
+        known = tuple(n for n in depths if n is not None)
+        if len(known) < len(depths):
+            return self.strided(s, len(depths) - 1)
+        shared = _Shared(of_loop(s.var, "thread"), known)
+        return For(shared.name, _ZERO, const(math.prod(known), INDEX), Kind.THREAD, _points(s, shared, 0))
+
+    def strided(self, s: For, last: int) -> Stmt:
+        """Outer loops by every thread, and of the innermost every so many-th iteration. What is in none of the
+        innermost, where blocks leave something over, is done by one thread."""
+        name = of_loop(s.var, "thread")
+
+        def visit(s: Stmt, depth: int) -> Stmt:
+            if depth <= last and _deepest(s) <= last - depth and _is_one_piece(s):
+                alone = _one_after_another(s)
+                return If(var(name) < 1, alone) if any(isinstance(i, Store) for i in walk(s)) else alone
+            if isinstance(s, For) and s.kind is Kind.THREAD:
+                body = visit(s.body, depth + 1)
+                if depth < last:
+                    return For(s.var, s.min, s.extent, Kind.SERIAL, body)
+                turn, thread = var(of_loop(s.var, "turn")), var(name)
+                turns = (s.extent - thread + (self.count - 1)) // self.count
+                at = s.min + (thread + turn * self.count)
+                return For(turn.name, _ZERO, turns, Kind.SERIAL, Let(s.var, at, body))
+            return rebuild(s, expressions(s), tuple([visit(c, depth) for c in children(s)]))
+
+        return For(name, _ZERO, const(self.count, INDEX), Kind.THREAD, visit(s, 0))
+
+
+def _deepest(s: Stmt) -> int:
+    """How many thread loops are inside each other."""
+    own = int(isinstance(s, For) and s.kind is Kind.THREAD)
+    return own + max([_deepest(c) for c in children(s)], default=0)
+
+
+def _one_after_another(s: Stmt) -> Stmt:
+    """Thread loops as one thread goes through them."""
+    s = rebuild(s, expressions(s), tuple([_one_after_another(c) for c in children(s)]))
+    return replace(s, kind=Kind.SERIAL) if isinstance(s, For) and s.kind is Kind.THREAD else s
+
+
+def _is_one_piece(s: Stmt) -> bool:
+    """Whether one thread does all of it: memory of the block is not its own."""
+    return not any(isinstance(i, (Realize, Alloc)) and i.memory not in _OF_A_THREAD for i in walk(s))
+
+
+def _bounds(s: Stmt, scope: Scope, depth: int, found: _Depths) -> None:
+    """Per depth, the most iterations of the thread loops there."""
+    if isinstance(s, For) and s.kind is Kind.THREAD:
+        here = _most(s.extent, scope)
+        if depth == len(found):
+            found.append(here)
+        else:
+            before = found[depth]
+            found[depth] = None if here is None or before is None else max(before, here)
+        depth += 1
+    for c, inner in step(s, scope):
+        _bounds(c, inner, depth, found)
+
+
+def _points(s: Stmt, shared: _Shared, depth: int) -> Stmt:
+    """One point's part of thread loops. What is in fewer of them, where blocks leave something over, is done by the
+    first of the points that differ in the others alone."""
+    if not (isinstance(s, For) and s.kind is Kind.THREAD):
+        others = math.prod(shared.most[depth:])
+        if others > 1 and not _deepest(s) and any(isinstance(i, Store) for i in walk(s)):
+            return If(var(shared.name) % others < 1, s)
+        return rebuild(s, expressions(s), tuple([_points(c, shared, depth) for c in children(s)]))
+    digit, most = shared.digit(depth), shared.most[depth]
+    body = _points(s.body, shared, depth + 1)
+    own = Let(s.var, s.min + digit, body)
+    certain = isinstance(s.extent, Const) and int(s.extent.value) == most
+    return own if certain else If(digit < s.extent, own)

@@ -1,0 +1,31 @@
+"""The passes of lowering that are for GPUs alone. Each is a function of its own module, and all have the same name."""
+
+from .async_copies import async_copies
+from .block_starts import Starts
+from .distribute_registers import distribute_registers
+from .flatten_grid import flatten_grid
+from .hoist_loads import hoist_loads
+from .index_registers import index_registers
+from .insert_barriers import insert_barriers
+from .make_blocks import make_blocks
+from .map_threads import map_threads
+from .map_warps import map_warps
+from .partition_blocks import partition_blocks
+from .software_pipeline import software_pipeline
+from .widen_indices import widen_indices
+
+__all__ = [
+    "Starts",
+    "async_copies",
+    "distribute_registers",
+    "flatten_grid",
+    "hoist_loads",
+    "index_registers",
+    "insert_barriers",
+    "make_blocks",
+    "map_threads",
+    "map_warps",
+    "partition_blocks",
+    "software_pipeline",
+    "widen_indices",
+]

@@ -1,0 +1,208 @@
+"""Wide: places that are found by data are computed in 64 bits, where they may not fit the 32 of indices.
+
+before:  lut[max(min(index(b[x]) + x, n), 0)]      after:  lut[index(max(min(int64(b[x]) + int64(x), int64(n)), 0))]
+
+Coordinates and extents are those of arrays of less than 2^31 elements, and so is what is limited by them: all that is
+made of these alone stays as it is. Data may be any number of its type, unless it is clamped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import product
+from math import ceil, floor
+from typing import NamedTuple
+
+from ...analysis.float_ends import is_number
+from ...analysis.interval import interval
+from ...expr.build import cast
+from ...expr.nodes import COMPARISON, Broadcast, Cast, Const, Expr, Op, Ramp, Shuffle, Var, const
+from ...expr.types import INDEX, INT32, INT64
+from ...expr.visit import children as operands
+from ...expr.visit import rebuild as rebuilt
+from ...expr.visit import rebuild_op, walk
+from ...ir.nodes import Let, Program, Stmt
+from ...ir.visit import children, expressions, rebuild
+
+_Range = tuple[int, int]
+_NEAR = 1 << 30
+_PLACE: _Range = (-_NEAR, _NEAR)  # where coordinates are, and what stencils add to them
+_ANY: _Range = (INT64.min, INT64.max)
+
+
+class _Made(NamedTuple):
+    """An expression as it is now, and where its values are; no range for a place, which is near."""
+
+    e: Expr
+    range: _Range | None = None
+
+    @property
+    def numbers(self) -> _Range:
+        return _PLACE if self.range is None else self.range
+
+    @property
+    def is_near(self) -> bool:
+        return _PLACE[0] <= self.numbers[0] and self.numbers[1] <= _PLACE[1]
+
+    @property
+    def fits(self) -> bool:
+        return INT32.min <= self.numbers[0] and self.numbers[1] <= INT32.max
+
+    def narrow(self) -> Expr:
+        """As an index, which it is by what the program promises."""
+        return cast(INDEX, self.e) if self.e.dtype is INT64 else self.e
+
+
+def widen_indices(program: Program) -> Program:
+    """Kernels whose places are right whatever data says."""
+    return replace(program, kernels=tuple([replace(k, body=_visit(k.body, {})) for k in program.kernels]))
+
+
+def _visit(s: Stmt, known: Mapping[str, _Range]) -> Stmt:
+    """`known`: names of lets that have 64 bits."""
+    found = [_Expressions(known).made(e) if _concerns(e, known) else _Made(e) for e in expressions(s)]
+    if isinstance(s, Let) and s.value.dtype is INDEX and found[0].e.dtype is INT64:
+        return Let(s.name, found[0].e, _visit(s.body, {**known, s.name: found[0].numbers}))
+    if isinstance(s, Let) and s.name in known:
+        known = {name: r for name, r in known.items() if name != s.name}
+    new = [m.narrow() if e.dtype is INDEX else m.e for e, m in zip(expressions(s), found, strict=True)]
+    return rebuild(s, tuple(new), tuple([_visit(c, known) for c in children(s)]))
+
+
+def _concerns(e: Expr, known: Mapping[str, _Range]) -> bool:
+    """Whether data, or a number that is far away, takes part in a place."""
+    return any(
+        isinstance(n, Cast)
+        and n.dtype is INDEX
+        or isinstance(n, Const)
+        and n.dtype is INDEX
+        and abs(int(n.value)) > _NEAR
+        or isinstance(n, Var)
+        and n.name in known
+        for n in walk(e)
+    )
+
+
+class _Expressions:
+    def __init__(self, known: Mapping[str, _Range]) -> None:
+        self.known = known
+        self.memo: dict[int, _Made] = {}
+
+    def made(self, e: Expr) -> _Made:
+        if id(e) not in self.memo:
+            self.memo[id(e)] = self.of_index(e) if e.dtype is INDEX else self.of_data(e)
+        return self.memo[id(e)]
+
+    def of_data(self, e: Expr) -> _Made:
+        parts = [self.made(c) for c in operands(e)]
+        if isinstance(e, Op) and e.op in COMPARISON and any(p.e.dtype is INT64 for p in parts):
+            return _Made(rebuild_op(e.op, tuple([cast(INT64, p.e) for p in parts])))
+        if isinstance(e, Cast):
+            return _Made(cast(e.dtype, parts[0].e))
+        return self.as_it_is(e, parts)
+
+    def as_it_is(self, e: Expr, parts: list[_Made]) -> _Made:
+        if all(new.e is old for new, old in zip(parts, operands(e), strict=True)):
+            return _Made(e)
+        narrow = [p.narrow() if c.dtype is INDEX else p.e for c, p in zip(operands(e), parts, strict=True)]
+        return _Made(rebuilt(e, tuple(narrow)))
+
+    def of_index(self, e: Expr) -> _Made:
+        if isinstance(e, Const):
+            value = int(e.value)
+            made = _Made(e, (value, value))
+            return made if made.fits else _Made(const(value, INT64, e.lanes), made.range)
+        if isinstance(e, Var):
+            return _Made(Var(INT64, e.lanes, e.name), self.known[e.name]) if e.name in self.known else _Made(e)
+        parts = [self.made(c) for c in operands(e)]
+        if isinstance(e, Cast):
+            return _of_cast(e, parts[0].e)
+        if isinstance(e, (Broadcast, Ramp, Shuffle)):
+            return self.of_lanes(e, parts)
+        if not isinstance(e, Op):
+            return self.as_it_is(e, parts)
+        return self.of_operation(e, parts[1:] if e.op == "select" else parts, parts)
+
+    def of_lanes(self, e: Broadcast | Ramp | Shuffle, parts: list[_Made]) -> _Made:
+        """A vector made of scalars, or of other vectors."""
+        found = _range_of_steps(e.lanes, *parts) if isinstance(e, Ramp) else _range_of_any(parts)
+        if found is None or all(p.e.dtype is INDEX for p in parts) and _Made(e, found).fits:
+            return _Made(self.as_it_is(e, parts).e, found)
+        wider = tuple([cast(INT64, p.e) for p in parts])
+        return _Made(Shuffle(INT64, e.lanes, wider, e.order) if isinstance(e, Shuffle) else rebuilt(e, wider), found)
+
+    def of_operation(self, e: Op, values: list[_Made], parts: list[_Made]) -> _Made:
+        if all(v.range is None for v in values):
+            return self.as_it_is(e, parts)
+        found = _range(e.op, values)
+        if all(v.e.dtype is INDEX for v in values) and _Made(e, found).fits:
+            return _Made(self.as_it_is(e, parts).e, found)
+        wider = [p if p.e.dtype.is_bool else _Made(cast(INT64, p.e)) for p in parts]
+        result = _Made(rebuild_op(e.op, tuple([w.e for w in wider])), found)
+        return _Made(result.narrow(), found) if result.is_near else result
+
+
+def _of_cast(e: Cast, value: Expr) -> _Made:
+    """Data as part of a place."""
+    found = _of_data(value)
+    made = _Made(cast(INDEX, value), found)
+    return made if made.fits else _Made(cast(INT64, value), found)
+
+
+def _of_data(value: Expr) -> _Range:
+    """The numbers that data may be, as an integer: those of its type, or fewer where it is clamped."""
+    t = value.dtype
+    own = _ANY if t.is_float else (0, 1) if t.is_bool else (t.min, t.max)
+    found = interval(value, {})
+    if is_number(found.low) and is_number(found.high) and own[0] < found.low and found.high < own[1]:
+        own = (floor(found.low), ceil(found.high))
+    if t.is_float and own is not _ANY:
+        own = (min(own[0], 0), max(own[1], 0))  # what is no number becomes 0
+    return _ANY if own[1] > INT64.max else own
+
+
+def _range(name: str, values: list[_Made]) -> _Range | None:
+    """Where the values of an operation are; None: near, since places are."""
+    rule = _RULES.get(name)
+    if any(v.range is None for v in values) and all(v.is_near for v in values):
+        return None
+    low, high = _ANY if rule is None else rule(*[v.numbers for v in values])
+    return max(low, _ANY[0]), min(high, _ANY[1])
+
+
+def _range_of_any(parts: list[_Made]) -> _Range | None:
+    """Where what is one of several is."""
+    if any(p.range is None for p in parts) and all(p.is_near for p in parts):
+        return None
+    return min(p.numbers[0] for p in parts), max(p.numbers[1] for p in parts)
+
+
+def _range_of_steps(lanes: int, base: _Made, stride: _Made) -> _Range | None:
+    """Where the lanes of a ramp are."""
+    far = None if stride.range is None else _times(stride.range, (0, lanes - 1))
+    return _range("add", [base, _Made(stride.e, far)])
+
+
+def _times(a: _Range, b: _Range) -> _Range:
+    all_ = [x * y for x, y in product(a, b)]
+    return min(all_), max(all_)
+
+
+def _most(a: _Range) -> int:
+    return max(abs(a[0]), abs(a[1]))
+
+
+_RULES: dict[str, Callable[..., _Range]] = {
+    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "mul": _times,
+    "neg": lambda a: (-a[1], -a[0]),
+    "abs": lambda a: (0, _most(a)),
+    "floordiv": lambda a, b: (-_most(a), _most(a)),
+    "mod": lambda a, b: (min(b[0], 0), max(b[1], 0)),
+    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "select": lambda a, b: (min(a[0], b[0]), max(a[1], b[1])),
+    "within": lambda a, low, high: (low[0], high[1]),
+}

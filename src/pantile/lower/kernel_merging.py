@@ -1,0 +1,305 @@
+"""Which parallel loops can be one kernel: those that are equal but for names, a few index constants and a few floats.
+
+A loop is read from its first statement to its last, as a list of all that it consists of: names by the number of their
+first occurrence, a gap for each scalar that it captures and for each constant that may differ, and an expression that
+came before by its number. Loops of equal lists are alike: what is at some place of one is at the same place of the
+other, and what is computed once in one is in the other. What the first loop of a kernel has two scalars for may be one
+in others: two strides that happen to be equal. Constants that differ (a margin, the number of a layer, a weight)
+become parameters of the kernel, if they are few.
+
+Not every constant may differ, since code is made by some: a divisor that is no power of two, of which LLVM knows a
+product that serves instead; a stride; where vectors begin that are loaded together; the size and place of a buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ..expr.nodes import COMPARISON, Broadcast, Const, Expr, Load, Op, Ramp, Shuffle, Var, const
+from ..expr.types import FLOAT32, FLOAT64, INDEX, DType
+from ..expr.visit import Key, key, loaded, names
+from ..expr.visit import walk as walk_expr
+from ..ir.nodes import Alloc, Barrier, Block, Commit, For, If, Launch, Let, Prefetch, Produce, Stmt, Store, Wait
+from ..ir.visit import expressions, walk
+from ..target.kinds import Kind
+
+MOST_PARAMETERS = 8  # beyond, the code would suffer
+_INDEX_OPS = frozenset({"add", "mul", "select"})
+_FLOAT_OPS = frozenset({"add", "sub", "mul"})  # not divisions
+_FLOATS = (FLOAT32, FLOAT64)
+_TOGETHER = (-1, 0, 1)  # strides of vectors that are loaded on their own
+
+Constant = tuple[DType, int | str]  # floats as text, which tells zeros apart
+Spot = For | Op  # what has a constant that may differ: as its extent, as its second operand
+
+
+class Reading(NamedTuple):
+    """A loop: what loops of one kernel have in common, the constants in the gaps, and what it captures."""
+
+    shape: tuple[object, ...]
+    constants: tuple[Constant, ...]
+    spots: tuple[Spot, ...]  # of these constants
+    captures: tuple[Key, ...]  # at each place that has a scalar of those below
+    scalars: tuple[Expr, ...]
+    buffers: tuple[str, ...]
+
+
+def read(
+    loop: For,
+    dtypes: Mapping[str, DType],
+    overlaps: Mapping[str, Iterable[str]],
+    loose: Mapping[str, int],
+    computes: bool = True,
+) -> Reading:
+    """A parallel loop without others inside. `overlaps`: per buffer those that may share memory with it. `loose`:
+    arrays that are less aligned than others, from which threads of blocks load fewer bytes at once. `computes`: whether
+    it computes what is made of captured scalars alone, or captures that."""
+    reader = _Reader(loop, dtypes, computes)
+    for s in walk(loop.body):
+        reader.statement(s)
+    buffers = [b for b in reader.buffers if b not in reader.own_buffers]
+    meeting = [(a, b) for a, x in enumerate(buffers) for b, y in enumerate(buffers) if y in overlaps.get(x, ())]
+    of_block = (
+        [None if loop.scratch is None else key(loop.scratch), *map(loose.get, buffers)]
+        if loop.kind is Kind.BLOCK
+        else []
+    )
+    shape = (starts_at_zero(loop), loop.threads, *of_block, *reader.tokens, *meeting)
+    constants, scalars = tuple(reader.constants), tuple(reader.scalars.values())
+    return Reading(shape, constants, tuple(reader.spots), tuple(reader.captures), scalars, tuple(buffers))
+
+
+def starts_at_zero(loop: For) -> bool:
+    return isinstance(loop.min, Const) and loop.min.value == 0
+
+
+def is_added(spot: Spot | Expr) -> bool:
+    """Whether the constant is a summand of an index: a parameter is added before it, and it stays the last one, where
+    addresses want it."""
+    return isinstance(spot, Op) and spot.op == "add" and spot.dtype is INDEX
+
+
+class _Reader:
+    """The list, as far as it is read."""
+
+    def __init__(self, loop: For, dtypes: Mapping[str, DType], computes: bool) -> None:
+        self.dtypes, self.computes = dtypes, computes
+        self.tokens: list[object] = []
+        self.constants: list[Constant] = []
+        self.spots: list[Spot] = []
+        self.own_scalars = {loop.var: 0}  # and their numbers
+        self.captures: list[Key] = []
+        self.scalars: dict[Key, Expr] = {}  # that it captures
+        self.buffers: dict[str, int] = {}
+        self.own_buffers: set[str] = set()
+        self._met: dict[Key, int] = {}  # expressions, and their numbers
+        self._loops: dict[int, int] = {}  # those of known extents; one may be in several places
+        self._starts: dict[int, int] = {}  # of vectors loaded together: per buffer, the constant of the first
+
+    def statement(self, s: Stmt) -> None:
+        """What it is, then its expressions; the statements inside follow."""
+        self.tokens += _STATEMENTS[type(s)](self, s)
+        roots = expressions(s)
+        if isinstance(s, For) and _is_loop_of_known_extent(s):
+            if id(s) not in self._loops:
+                self._leave_gap(s, s.extent)
+            self.tokens.append(self._loops.setdefault(id(s), len(self._loops)))
+            roots = (s.min, *roots[2:])
+        self._expressions(roots)
+
+    def own_scalar(self, name: str) -> int:
+        return self.own_scalars.setdefault(name, len(self.own_scalars))
+
+    def buffer(self, name: str) -> int:
+        return self.buffers.setdefault(name, len(self.buffers))
+
+    def own_buffer(self, name: str) -> int:
+        self.own_buffers.add(name)
+        return self.buffer(name)
+
+    def _expressions(self, roots: tuple[Expr, ...]) -> None:
+        """Every node before its operands. What was met before goes by its number: code computes it once."""
+        add, met = self.tokens.append, self._met
+        stack = list(roots[::-1])
+        while stack:
+            e = stack.pop()
+            if isinstance(e, Var):
+                number = self.own_scalars.get(e.name)
+                add((Var, e.dtype, e.lanes, number))
+                if number is None:
+                    self._capture(e)
+                continue
+            if isinstance(e, Const):
+                add((Const, e.lanes, _constant(e)))
+                continue
+            if not self.computes and self._is_of_captures(e):
+                add((Var, e.dtype, e.lanes, None))
+                self._capture(e)
+                continue
+            known = key(e)
+            if known in met:
+                add(met[known])
+                continue
+            met[known] = len(met)
+            gap, below = _gap(e), e.operands
+            add((type(e), e.dtype, e.lanes, self._attributes(e), gap is None))
+            if gap is not None:
+                self._leave_gap(e, gap)
+                below = (below[0], *below[2:])
+            stack += below[::-1]
+
+    def _capture(self, e: Expr) -> None:
+        self.captures.append(key(e))
+        self.scalars.setdefault(key(e), e)
+
+    def _is_of_captures(self, e: Expr) -> bool:
+        """Whether it is made of captured scalars alone. Products may need more bits than what is captured has."""
+        return (
+            isinstance(e, Op)
+            and e.dtype is INDEX
+            and e.lanes == 1
+            and not loaded(e)
+            and names(e).isdisjoint(self.own_scalars)
+            and not any(map(_is_product, walk_expr(e)))
+        )
+
+    def _leave_gap(self, spot: Any, constant: Any) -> None:
+        self.constants.append(_constant(constant))
+        self.spots.append(spot)
+
+    def _attributes(self, e: Expr) -> object:
+        if isinstance(e, Op):
+            return e.op
+        if isinstance(e, Load):
+            number, index = self.buffer(e.buffer), e.indices[0]
+            if e.lanes > 1 and isinstance(index, Ramp) and not _is_dense(index):
+                return number, len(e.indices), e.mask is None, self._distance(number, index.base)
+            return number, len(e.indices), e.mask is None
+        if isinstance(e, Broadcast) and isinstance(e.value, Load):
+            return self._distance(self.buffer(e.value.buffer), e.value.indices[0])
+        return (e.order, len(e.vectors)) if isinstance(e, Shuffle) else None
+
+    def _distance(self, buffer: int, index: Expr) -> int:
+        """From the first index of a buffer whose loads may be one."""
+        gap = _gap(index) if is_added(index) else None
+        offset = 0 if gap is None else int(gap.value)
+        return offset - self._starts.setdefault(buffer, offset)
+
+
+def _is_loop_of_known_extent(s: For) -> bool:
+    """Of one iteration it is none."""
+    return isinstance(s.extent, Const) and s.extent.value > 1 and s.kind is not Kind.THREAD
+
+
+def _is_product(e: Expr) -> bool:
+    return isinstance(e, Op) and e.op == "mul" and not any(isinstance(a, Const) for a in e.args)
+
+
+def _is_dense(index: Ramp) -> bool:
+    return isinstance(index.stride, Const) and index.stride.value in _TOGETHER
+
+
+def _gap(e: Expr) -> Const | None:
+    """The constant of a node, if it may differ; a divisor by its exponent."""
+    if not isinstance(e, Op) or len(e.args) < 2:
+        return None
+    constant = e.args[1]
+    if not isinstance(constant, Const):
+        return None
+    if e.dtype in _FLOATS:
+        return constant if e.op in _FLOAT_OPS else None
+    if e.lanes > 1 or constant.dtype is not INDEX:
+        return None
+    if e.op == "floordiv":
+        return _exponent(int(constant.value))
+    return constant if e.op in _INDEX_OPS or e.op in COMPARISON else None
+
+
+def _exponent(divisor: int) -> Const | None:
+    """By how many bits an index is shifted that is divided by this."""
+    return const(divisor.bit_length() - 1, INDEX) if divisor > 0 and divisor & (divisor - 1) == 0 else None
+
+
+def _constant(e: Const) -> Constant:
+    return e.dtype, float(e.value).hex() if e.dtype.is_float else int(e.value)
+
+
+_STATEMENTS: dict[type[Stmt], Callable[[_Reader, Any], tuple[object, ...]]] = {
+    For: lambda r, s: (For, s.kind, r.own_scalar(s.var), s.scratch is None, _is_loop_of_known_extent(s)),
+    Let: lambda r, s: (Let, r.own_scalar(s.name)),
+    Block: lambda r, s: (Block, len(s.stmts)),
+    If: lambda r, s: (If, s.otherwise is None),
+    Store: lambda r, s: (Store, r.buffer(s.buffer), s.mask is None, s.manner),
+    Produce: lambda r, s: (),  # a mark for readers
+    Alloc: lambda r, s: (Alloc, r.own_buffer(s.buffer), s.dtype, s.memory, s.offset is None, s.slots),
+    Prefetch: lambda r, s: (Prefetch, r.buffer(s.buffer), r.dtypes[s.buffer]),
+    Barrier: lambda r, s: (Barrier,),
+    Commit: lambda r, s: (Commit,),
+    Wait: lambda r, s: (Wait, s.groups),
+    Launch: lambda r, s: (Launch, s.kernel, *map(r.buffer, s.buffers), s.scratch is None),
+}
+
+
+class Family:
+    """Loops of one kernel. Constants that differ alike in all of them are one parameter.
+
+    Of constants that are added, a parameter is the difference to the first loop's; of others it is the constant.
+    """
+
+    def __init__(self, first: Reading) -> None:
+        self.first = first
+        self._added = [is_added(spot) for spot in first.spots]
+        self._members = {first.constants}
+        # Of each constant: a number that it shares with those that are alike so far, and which of these numbers stand
+        # for constants that differ between loops.
+        self._alike = _numbered(self._needs(first.constants))
+        self._differ: list[int] = []
+
+    def _needs(self, member: tuple[Constant, ...]) -> list[Constant]:
+        return [
+            (t, value - base) if added else (t, value)  # type: ignore[operator]
+            for (t, value), (_, base), added in zip(member, self.first.constants, self._added, strict=True)
+        ]
+
+    def join(self, loop: Reading) -> bool:
+        """Take one more loop, unless scalars differ in it that are one in the first, or there would be too many
+        parameters."""
+        if len(set(zip(self.first.captures, loop.captures, strict=True))) > len(self.first.scalars):
+            return False
+        member = loop.constants
+        if member in self._members:
+            return True
+        needs, base = self._needs(member), self._needs(self.first.constants)
+        alike = _numbered(zip(self._alike, needs, strict=True))
+        before = set(self._differ)
+        differ = {
+            k: None
+            for k, old, mine, first in zip(alike, self._alike, needs, base, strict=True)
+            if old in before or mine != first
+        }
+        if len(differ) > MOST_PARAMETERS:
+            return False
+        self._alike, self._differ = alike, list(differ)
+        self._members.add(member)
+        return True
+
+    def scalars(self, loop: Reading) -> tuple[Expr, ...]:
+        """What a loop captures, in the order of the first."""
+        given, found = dict(zip(self.first.captures, loop.captures, strict=True)), {key(e): e for e in loop.scalars}
+        return tuple([found[given[key(e)]] for e in self.first.scalars])
+
+    def parameters(self, loop: Reading) -> list[Constant]:
+        """What a loop gives the kernel."""
+        needs = self._needs(loop.constants)
+        return [needs[self._alike.index(k)] for k in self._differ]
+
+    def places(self) -> list[tuple[Spot, int]]:
+        """Where the first loop's constants become parameters, by their numbers."""
+        number = {k: n for n, k in enumerate(self._differ)}
+        return [(spot, number[k]) for spot, k in zip(self.first.spots, self._alike, strict=True) if k in number]
+
+
+def _numbered(items: Iterable[object]) -> list[int]:
+    numbers: dict[object, int] = {}
+    return [numbers.setdefault(item, len(numbers)) for item in items]

@@ -1,0 +1,188 @@
+"""Tighten: lanes that find places by data compute in 32 bits what certainly fits them.
+
+before:  f[max(min(index(left) + 1, x4(w - 1)), 0)] * float32(ramp(x, 1, 4))
+after:   f[index(max(min(left, x4(int32(w - 2))), -1)) + 1] * float32(int32(ramp(x, 1, 4)))
+
+Places have 64 bits, of which a vector holds half as many, and for which few targets have minima, maxima and
+conversions to floats. Data of 32 bits that is clamped to where an array lies is still within them, whatever the ends
+are. Extents of arrays fit them, and so do most coordinates, which then are converted as those are that pixels are made
+of: once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from ..expr.build import broadcast, cast, maximum, minimum
+from ..expr.linear import Facts, linear
+from ..expr.nodes import Cast, Const, Expr, Op, Ramp, Var, const, op, var
+from ..expr.types import INDEX, INT32
+from ..expr.visit import Key, key, loaded, names, substitute, transform, walk
+from ..ir import visit as ir
+from ..ir.nodes import For, Let, Stmt
+
+_FIRST, _LAST = 0, 1
+_UNKNOWN = var("?")  # of which nothing is known
+_MOST_CONDITIONS = 2
+
+
+def narrow_indices(body: Stmt, facts: Facts, shapes: Iterable[Expr]) -> Stmt:
+    """Compute the same indices in fewer steps. `shapes`: extents of arrays, which fit 32 bits as those of inputs do."""
+    known = {name: (low, INT32.max) for name, (low, _) in facts.bounds.items()}
+    for extent in shapes:
+        for name in names(extent) & known.keys():
+            low, most = known[name]
+            known[name] = low, min(most, _most(extent, name))
+    return _Tightener(Facts(known)).statement(body)
+
+
+def _most(extent: Expr, name: str) -> int:
+    """How large the extent of an input is at most, if another one, made of it, fits 32 bits."""
+    if len(names(extent)) > 1 or not _grows(extent):
+        return INT32.max
+    low, high = 0, INT32.max + 1  # the first fits, the second does not
+    while high - low > 1:
+        middle = (low + high) // 2
+        value = substitute(extent, {name: const(middle, INDEX)})
+        fits = isinstance(value, Const) and value.value <= INT32.max
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+def _grows(e: Expr) -> bool:
+    """Whether a number never becomes smaller while a name in it becomes larger."""
+    if not isinstance(e, Op):
+        return isinstance(e, (Var, Const))
+    if e.op == "add":
+        return all(map(_grows, e.args))
+    by = e.args[1]
+    return e.op in ("mul", "floordiv") and isinstance(by, Const) and int(by.value) > 0 and _grows(e.args[0])
+
+
+class _Tightener:
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts  # about the extents of arrays
+        self.bound: dict[str, For | Expr] = {}  # the loop or the value of each name around a statement
+        self.found: dict[tuple[Key, int], Expr] = {}  # what `end` said
+
+    def statement(self, s: Stmt) -> Stmt:
+        own = ir.expressions(s)
+        if any(_is_data(e) or _is_limit(e) for e in walk(*own)):
+            memo: dict[int, Expr] = {}
+            own = tuple([transform(e, self.tightened, memo) for e in own])
+        if isinstance(s, For):
+            self.binds(s.var, s)
+        elif isinstance(s, Let) and s.value.dtype is INDEX and s.value.lanes == 1:
+            self.binds(s.name, s.value)
+        return ir.rebuild(s, own, tuple([self.statement(c) for c in ir.children(s)]))
+
+    def binds(self, name: str, to: For | Expr) -> None:
+        self.found = {}
+        self.bound[name] = to
+
+    def tightened(self, e: Expr) -> Expr | None:
+        if isinstance(e, Cast) and _is_data(e) and self.fits(e.value):
+            return cast(e.dtype, cast(INT32, e.value))
+        return _clamp(e) if isinstance(e, Op) and _is_limit(e) else None
+
+    def fits(self, place: Expr) -> bool:
+        """Whether a coordinate is certainly within 32 bits, in every lane."""
+        first = last = place
+        if isinstance(place, Ramp):
+            first, last = place.base, place.base + place.stride * (place.lanes - 1)
+        if first.lanes > 1 or loaded(first):
+            return False
+        lows = [self.facts.lower(e) for e in _cases(self.end(first, _FIRST))]
+        highs = [self.facts.upper(e) for e in _cases(self.end(last, _LAST))]
+        return all(n is not None and INT32.min <= n <= INT32.max for n in (*lows, *highs))
+
+    def end(self, e: Expr, side: int) -> Expr:
+        """What an index is never below, or never above, over all loops around it."""
+        if (found := self.found.get((key(e), side))) is not None:
+            return found
+        form = linear(e)
+        total: Expr = const(form.constant, INDEX)
+        for atom, times in form.terms.values():
+            total = total + self.end_of(atom, side if times > 0 else _LAST - side) * times
+        self.found[key(e), side] = total
+        return total
+
+    def end_of(self, atom: Expr, side: int) -> Expr:
+        """Of a term: operations that keep the order of what they are made of have it at its end."""
+        if isinstance(atom, Var) and atom.name in self.bound:
+            return self.end(_last(self.bound[atom.name], side), side)
+        if isinstance(atom, Op) and atom.op in ("min", "max"):
+            return op(atom.op, *(self.end(a, side) for a in atom.args))
+        if isinstance(atom, Op) and atom.op == "select":
+            return op("select", atom.args[0], *(self.end(a, side) for a in atom.args[1:]))
+        divisor = atom.args[1] if isinstance(atom, Op) and atom.op == "floordiv" else None
+        if isinstance(atom, Op) and isinstance(divisor, Const) and int(divisor.value) > 0:
+            return op("floordiv", self.end(atom.args[0], side), divisor)
+        return atom if self.bound.keys().isdisjoint(names(atom)) else _UNKNOWN
+
+
+def _last(to: For | Expr, side: int) -> Expr:
+    """The first or the last value of a name."""
+    if isinstance(to, Expr):
+        return to
+    return to.min if side == _FIRST else to.min + to.extent - 1
+
+
+def _is_data(e: Expr) -> bool:
+    """Whether a coordinate becomes a float."""
+    return isinstance(e, Cast) and e.dtype.is_float and e.value.dtype is INDEX
+
+
+def _is_limit(e: Expr) -> bool:
+    """Whether places in several lanes are held above something."""
+    return isinstance(e, Op) and e.op == "max" and e.lanes > 1 and e.dtype is INDEX
+
+
+def _cases(e: Expr) -> list[Expr]:
+    """What it is where each condition in it holds, and where it does not: the last block of a loop begins elsewhere,
+    and is one alone."""
+    cases = [e]
+    for _ in range(_MOST_CONDITIONS):
+        condition = next((c.args[0] for e in cases for c in walk(e) if isinstance(c, Op) and c.op == "select"), None)
+        if condition is None:
+            break
+        cases = [transform(e, partial(_branch, key(condition), side)) for e in cases for side in (1, 2)]
+    return cases
+
+
+def _branch(condition: Key, side: int, e: Expr) -> Expr | None:
+    return e.args[side] if isinstance(e, Op) and e.op == "select" and key(e.args[0]) == condition else None
+
+
+def _clamp(e: Op) -> Expr | None:
+    """max(min(index(data) + k, high), low) as index(max(min(data, high - k), low - k)) + k."""
+    inner, low = e.args
+    if not (isinstance(inner, Op) and inner.op == "min" and isinstance(low, Const)):
+        return None
+    for place, high in (inner.args, inner.args[::-1]):
+        end = getattr(high, "value", None) if high.lanes > 1 else None
+        found = _shifted_data(place)
+        if found is None or end is None:
+            continue
+        data, shift = found
+        least = int(low.value) - shift
+        if not INT32.min <= least <= INT32.max:
+            continue
+        scalar = end if isinstance(end, Expr) else const(end, INDEX)
+        held = maximum(minimum(scalar - shift, const(INT32.max, INDEX)), const(INT32.min, INDEX))
+        most = broadcast(cast(INT32, held), e.lanes)
+        narrow = maximum(minimum(data, most), const(least, INT32, e.lanes))
+        return cast(INDEX, narrow) + const(shift, INDEX, e.lanes) if shift else cast(INDEX, narrow)
+    return None
+
+
+def _shifted_data(place: Expr) -> tuple[Expr, int] | None:
+    """int32 data in a vector of places, and what is added to it."""
+    form = linear(place)
+    if len(form.terms) != 1:
+        return None
+    ((atom, times),) = form.terms.values()
+    if times != 1 or not isinstance(atom, Cast) or atom.value.dtype is not INT32:
+        return None
+    return atom.value, form.constant

@@ -1,0 +1,255 @@
+"""Associate: sums that are stored one after the other, and have terms in common, begin with these.
+
+before:  out[0] = a[0] + a[1] + a[2] + a[3]          after:  out[0] = ((a[2] + a[3]) + a[1]) + a[0]
+         out[1] = a[1] + a[2] + a[3] + a[4]                  out[1] = ((a[2] + a[3]) + a[1]) + a[4]
+         out[2] = a[2] + a[3] + a[4] + a[5]                  out[2] = (a[2] + a[3]) + (a[4] + a[5])
+
+Windows side by side, of rows or vectors that are unrolled, overlap: what all of them have in common is summed up once,
+and what comes before and after it for one is part of what does for the next. LLVM computes equal expressions once. Each
+sum still has its own terms and no others, so that this is only another order; of floats, not where they are `strict`.
+The largest and the smallest of some values are found likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+
+from ..dataclass import dataclass
+from ..expr.linear import Linear, linear
+from ..expr.nodes import Broadcast, Const, Expr, Load, Op, Ramp, Var, const, neutral, op
+from ..expr.types import INDEX
+from ..expr.visit import Key, children, each_once, key, loaded, rebuild, walk_values
+from ..ir import visit as ir
+from ..ir.nodes import Block, Stmt, Store
+from .names import of_buffer
+
+_OPERATIONS = ("add", "min", "max")
+_FEWEST = 7  # terms of a sum: of short ones there is little to share
+_MOST_MOVED = 48  # stores that may change places; each is compared with all others
+_MOST = 8  # sums that have something in common: their partial sums are held in registers
+_NEVER = (1 << 30, -1)
+
+
+def reassociate(body: Stmt, strict: bool) -> Stmt:
+    """Reassociate sums that are stored one after the other, so that their common terms are added first."""
+    return ir.transform(body, lambda s: _associated(s, strict) if isinstance(s, Block) else None)
+
+
+def _associated(s: Block, strict: bool) -> Stmt | None:
+    stmts = list(s.stmts)
+    for run in _runs(stmts):
+        sums = [found for k in run for found in _sums(k, stmts[k], strict)]
+        changed = [(family, values) for family in _families(sums) if (values := _reordered(family))]
+        new = {id(root): value for _, values in changed for root, value in values}
+        for k in {s.place for family, _ in changed for s in family}:
+            stmts[k] = _rewritten(stmts[k], new)
+        if changed and _may_move([stmts[k] for k in run]):
+            order = {s.place: n for n, (family, _) in reversed([*enumerate(changed)]) for s in family}
+            moved = sorted(run, key=lambda k: order.get(k, len(changed)))
+            stmts[run[0] : run[-1] + 1] = [stmts[k] for k in moved]
+    return None if all(a is b for a, b in zip(stmts, s.stmts, strict=True)) else Block(tuple(stmts))
+
+
+def _runs(stmts: Sequence[Stmt]) -> Iterator[list[int]]:
+    """The places of stores with nothing between them."""
+    run: list[int] = []
+    for k, s in enumerate(stmts):
+        if isinstance(s, Store):
+            run.append(k)
+        elif run:
+            yield run
+            run = []
+    if len(run) > 1:
+        yield run
+
+
+def _may_move(run: Sequence[Stmt]) -> bool:
+    """Whether stores may come in any order: they store what nothing here reads, each at a place of its own."""
+    stores = [s for s in run if isinstance(s, Store)]
+    written = {s.buffer for s in stores}
+    read = frozenset[str]().union(*(loaded(e) for s in stores for e in ir.expressions(s)))
+    if len(written) > 1 or not written.isdisjoint(read) or len(stores) > _MOST_MOVED:
+        return False
+    starts = [(_start(s.indices[0]), s.value.lanes) for s in stores]
+    return all(_are_apart(a, b, stores[0].buffer) for a, b in combinations(starts, 2))
+
+
+def _start(index: Expr) -> Expr | None:
+    """The first element of a dense vector, or the only one."""
+    if index.lanes == 1:
+        return index
+    if not isinstance(index, Ramp) or not isinstance(index.stride, Const) or index.stride.value != 1:
+        return None
+    return index.base
+
+
+def _are_apart(a: tuple[Expr | None, int], b: tuple[Expr | None, int], buffer: str) -> bool:
+    """Whether two stores never touch the same element: they are so many elements apart, or in different rows."""
+    if a[0] is None or b[0] is None:
+        return False
+    rows, column = _taken_apart(a[0] - b[0], of_buffer(buffer, "stride") + ".")
+    if any(not row.terms and row.constant for row in rows):
+        return True
+    return not column.terms and not any(row.terms for row in rows) and abs(column.constant) >= max(a[1], b[1])
+
+
+def _taken_apart(distance: Expr, stride: str) -> tuple[list[Linear], Linear]:
+    """How many rows, by their strides, whose names begin so, and how many elements."""
+    form = linear(distance)
+    rows: dict[str, Expr] = {}
+    column: Expr = const(form.constant, INDEX)
+    for atom, times in form.terms.values():
+        factors = atom.args if isinstance(atom, Op) and atom.op == "mul" else (const(1, INDEX), atom)
+        row, by = factors if isinstance(factors[1], Var) else (factors[1], factors[0])
+        if isinstance(by, Var) and by.name.startswith(stride):
+            rows[by.name] = rows.get(by.name, const(0, INDEX)) + row * times
+        else:
+            column = column + atom * times
+    return [linear(r) for r in rows.values()], linear(column)
+
+
+# ---- what is there
+
+
+@dataclass(frozen=True, eq=False)
+class _Sum:
+    """A sum in what a statement stores, and its terms by what they are."""
+
+    place: int
+    root: Op
+    terms: dict[Key, Expr]
+
+
+def _sums(place: int, s: Stmt, strict: bool) -> Iterator[_Sum]:
+    """The sums in a value that are no terms of others, and in which no term occurs twice."""
+    assert isinstance(s, Store)
+    nodes = list(walk_values(s.value))
+    uses: dict[int, int] = {}
+    inner: set[int] = set()
+    for e in nodes:
+        for c in _operands(e):
+            uses[id(c)] = uses.get(id(c), 0) + 1
+            if isinstance(c, Op) and isinstance(e, Op) and c.op == e.op:
+                inner.add(id(c))
+    for e in nodes:
+        if isinstance(e, Op) and _may_change(e, strict) and (id(e) not in inner or uses[id(e)] > 1):
+            terms = [t for t in _terms(e, uses) if not _is_neutral(e.op, t)]
+            by_key = {key(t): t for t in terms}
+            if _FEWEST <= len(terms) == len(by_key):
+                yield _Sum(place, e, by_key)
+
+
+def _may_change(e: Op, strict: bool) -> bool:
+    return e.op in _OPERATIONS and e.dtype is not INDEX and not (strict and e.dtype.is_float and e.op == "add")
+
+
+def _operands(e: Expr) -> tuple[Expr, ...]:
+    """Those that are values, not places."""
+    return () if isinstance(e, Load) else children(e)
+
+
+def _terms(root: Op, uses: dict[int, int]) -> list[Expr]:
+    """Parts that something else uses as well stay whole."""
+    found: list[Expr] = []
+    pending: list[Expr] = [root]
+    while pending:
+        e = pending.pop()
+        if isinstance(e, Op) and e.op == root.op and (e is root or uses[id(e)] == 1):
+            pending += reversed(e.args)
+        else:
+            found.append(e)
+    return found
+
+
+def _is_neutral(operation: str, e: Expr) -> bool:
+    """Whether it adds nothing; accumulators begin with it, and so all have it in common."""
+    e = e.value if isinstance(e, Broadcast) else e
+    if not isinstance(e, Const):
+        return False
+    return e.value == neutral(operation, e.dtype).value
+
+
+def _families(sums: Sequence[_Sum]) -> Iterator[list[_Sum]]:
+    """Sums of a kind, one after the other, each of which has terms in common with all before."""
+    kinds: dict[tuple[object, ...], list[list[_Sum]]] = {}
+    for s in sums:
+        families = kinds.setdefault((s.root.op, s.root.dtype, s.root.lanes), [])
+        home = next((f for f in families if len(f) < _MOST and _in_common([*f, s])), None)
+        if home is None:
+            families.append([s])
+        else:
+            home.append(s)
+    return (f for families in kinds.values() for f in families if len(f) > 1)
+
+
+def _in_common(family: Iterable[_Sum]) -> set[Key]:
+    first, *others = (s.terms.keys() for s in family)
+    return set(first).intersection(*others)
+
+
+# ---- another order
+
+
+def _reordered(family: Sequence[_Sum]) -> list[tuple[Op, Expr]]:
+    """For each sum: what all have, then what it has with all before it or with all after it, then the rest. Nothing if
+    that saves little."""
+    spans = _spans(family)
+    last = len(family) - 1
+    common = [k for k, (a, b) in spans.items() if (a, b) == (0, last)]
+    earlier = sorted((k for k, (a, b) in spans.items() if a == 0 and b < last), key=lambda k: -spans[k][1])
+    later = sorted((k for k, (a, b) in spans.items() if a > 0 and b == last), key=lambda k: spans[k][0])
+    before = sum(len(s.terms) - 1 for s in family)
+    after = (
+        len(common)
+        + len(earlier)
+        + len(later)
+        + len(family)
+        - 2
+        + sum(len(s.terms.keys() - {*common, *earlier, *later}) for s in family)
+    )
+    if 4 * after > 3 * before:
+        return []
+    result: list[tuple[Op, Expr]] = []
+    for k, s in enumerate(family):
+        chain = [*common, *(t for t in earlier if spans[t][1] >= k)]
+        behind = [t for t in later if spans[t][0] <= k]
+        own = [t for t in s.terms if t not in {*chain, *behind}]
+        parts = [_combined(s, keys) for keys in (chain, behind, own) if keys]
+        value = parts[0]
+        for part in parts[1:]:
+            value = op(s.root.op, value, part)
+        result.append((s.root, value))
+    return result
+
+
+def _spans(family: Sequence[_Sum]) -> dict[Key, tuple[int, int]]:
+    """The first and the last sum with a term, if all between have it, too."""
+    places: dict[Key, list[int]] = {}
+    for k, s in enumerate(family):
+        for t in s.terms:
+            places.setdefault(t, []).append(k)
+    return {t: (at[0], at[-1]) if at[-1] - at[0] + 1 == len(at) else _NEVER for t, at in places.items()}
+
+
+def _combined(s: _Sum, keys: Sequence[Key]) -> Expr:
+    value = s.terms[keys[0]]
+    for k in keys[1:]:
+        value = op(s.root.op, value, s.terms[k])
+    return value
+
+
+def _rewritten(s: Stmt, new: dict[int, Expr]) -> Stmt:
+    """The store with other expressions in the place of some."""
+    assert isinstance(s, Store)
+    memo: dict[int, Expr] = {}
+
+    def operands(e: Expr) -> tuple[Expr, ...]:
+        return () if id(e) in new else _operands(e)
+
+    def visit(e: Expr) -> Expr:
+        if id(e) in new or not operands(e):
+            return new.get(id(e), e)
+        return rebuild(e, tuple([memo[id(c)] for c in operands(e)]))
+
+    return Store(s.buffer, s.indices, each_once(s.value, memo, visit, operands), s.mask, s.manner)

@@ -1,0 +1,270 @@
+"""Calls like the one before, entered by native code: it compares the arrays with those, and runs the kernel.
+
+All that Python does for a call, from the layouts of its arrays to the argument block of its kernel, takes longer than
+the kernel of a small picture. Here one function reads the structures of the arrays: whether each is of NumPy's own
+class, its type, extents, strides and flags. If all are what they were, their addresses go into a copy of the block, on
+the stack, and the kernel is called without the GIL. If not, or if the bytes from the first to the last of an output and
+those of another array meet, nothing has happened, and Python looks closely.
+
+The structures are part of the binary interfaces of CPython and NumPy, which extensions are compiled for; they are tried
+out before they are relied on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..forks import Lock
+from ..native import loaded, object_code
+from ..target import host
+from . import cache
+from .arguments import KIND_FLAGS, NDArray
+
+OTHERWISE = -1000  # some array is not what it was, or not certainly apart; kernels return other numbers
+_LARGEST_BLOCK = 4096  # bytes
+_SIZES = {object: 16, list: 40}  # of structures, in bytes
+_Function = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64)
+
+# The words of a kind: how many arrays there are; the kernel, and how many words its block has; NumPy's class; the
+# block; how many bytes of numbers it has, and at which word; what lets go of the GIL, and takes it; how many of the
+# arrays are inputs; then for each array how many axes it has, flags that count, what they are, its type, the word of
+# its address, where the bytes of its elements begin and end, counted from that address, its extents and strides.
+_TEXT = r"""
+declare i32 @memcmp(ptr, ptr, i64)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define i32 @pantile_enter(ptr %list, ptr %kind, ptr %numbers, i64 %threads) nounwind {
+entry:
+  %count = load i64, ptr %kind
+  %p1 = getelementptr i64, ptr %kind, i64 1
+  %kernel = load ptr, ptr %p1
+  %p2 = getelementptr i64, ptr %kind, i64 2
+  %words = load i64, ptr %p2
+  %p3 = getelementptr i64, ptr %kind, i64 3
+  %type = load ptr, ptr %p3
+  %p4 = getelementptr i64, ptr %kind, i64 4
+  %template = load ptr, ptr %p4
+  %p5 = getelementptr i64, ptr %kind, i64 5
+  %nbytes = load i64, ptr %p5
+  %p6 = getelementptr i64, ptr %kind, i64 6
+  %nat = load i64, ptr %p6
+  %p7 = getelementptr i64, ptr %kind, i64 7
+  %save = load ptr, ptr %p7
+  %p8 = getelementptr i64, ptr %kind, i64 8
+  %restore = load ptr, ptr %p8
+  %p9 = getelementptr i64, ptr %kind, i64 9
+  %inputs = load i64, ptr %p9
+  %first = getelementptr i64, ptr %kind, i64 10
+  %sizep = getelementptr i8, ptr %list, i64 16
+  %size = load i64, ptr %sizep
+  %same = icmp eq i64 %size, %count
+  br i1 %same, label %fill, label %no
+fill:
+  %itemsp = getelementptr i8, ptr %list, i64 24
+  %items = load ptr, ptr %itemsp
+  %block = alloca i64, i64 %words, align 16
+  %bytes = shl i64 %words, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr %block, ptr %template, i64 %bytes, i1 false)
+  %at = getelementptr i64, ptr %block, i64 %nat
+  call void @llvm.memcpy.p0.p0.i64(ptr %at, ptr %numbers, i64 %nbytes, i1 false)
+  %lows = alloca i64, i64 %count, align 16
+  %highs = alloca i64, i64 %count, align 16
+  br label %loop
+loop:
+  %k = phi i64 [0, %fill], [%k1, %next]
+  %rec = phi ptr [%first, %fill], [%rec1, %next]
+  %done = icmp eq i64 %k, %count
+  br i1 %done, label %run, label %check
+check:
+  %objp = getelementptr ptr, ptr %items, i64 %k
+  %obj = load ptr, ptr %objp
+  %tp = getelementptr i8, ptr %obj, i64 8
+  %t = load ptr, ptr %tp
+  %c0 = icmp eq ptr %t, %type
+  br i1 %c0, label %array, label %no
+array:
+  %ndp = getelementptr i8, ptr %obj, i64 24
+  %nd32 = load i32, ptr %ndp
+  %nd = zext i32 %nd32 to i64
+  %wnd = load i64, ptr %rec
+  %c1 = icmp eq i64 %nd, %wnd
+  %flp = getelementptr i8, ptr %obj, i64 64
+  %fl32 = load i32, ptr %flp
+  %fl = zext i32 %fl32 to i64
+  %r1 = getelementptr i64, ptr %rec, i64 1
+  %mask = load i64, ptr %r1
+  %flm = and i64 %fl, %mask
+  %r2 = getelementptr i64, ptr %rec, i64 2
+  %wfl = load i64, ptr %r2
+  %c2 = icmp eq i64 %flm, %wfl
+  %dp = getelementptr i8, ptr %obj, i64 56
+  %d = load i64, ptr %dp
+  %r3 = getelementptr i64, ptr %rec, i64 3
+  %wd = load i64, ptr %r3
+  %c3 = icmp eq i64 %d, %wd
+  %c12 = and i1 %c1, %c2
+  %c123 = and i1 %c12, %c3
+  br i1 %c123, label %dims, label %no
+dims:
+  %nb = shl i64 %nd, 3
+  %dimsp = getelementptr i8, ptr %obj, i64 32
+  %dimsv = load ptr, ptr %dimsp
+  %stp = getelementptr i8, ptr %obj, i64 40
+  %stv = load ptr, ptr %stp
+  %wdims = getelementptr i64, ptr %rec, i64 7
+  %wst = getelementptr i64, ptr %wdims, i64 %nd
+  %m1 = call i32 @memcmp(ptr %dimsv, ptr %wdims, i64 %nb)
+  %m2 = call i32 @memcmp(ptr %stv, ptr %wst, i64 %nb)
+  %m = or i32 %m1, %m2
+  %c4 = icmp eq i32 %m, 0
+  br i1 %c4, label %place, label %no
+place:
+  %datap = getelementptr i8, ptr %obj, i64 16
+  %data = load i64, ptr %datap
+  %r4 = getelementptr i64, ptr %rec, i64 4
+  %slot = load i64, ptr %r4
+  %to = getelementptr i64, ptr %block, i64 %slot
+  store i64 %data, ptr %to
+  %r5 = getelementptr i64, ptr %rec, i64 5
+  %begin = load i64, ptr %r5
+  %low = add i64 %data, %begin
+  %lowp = getelementptr i64, ptr %lows, i64 %k
+  store i64 %low, ptr %lowp
+  %r6 = getelementptr i64, ptr %rec, i64 6
+  %end = load i64, ptr %r6
+  %high = add i64 %data, %end
+  %highp = getelementptr i64, ptr %highs, i64 %k
+  store i64 %high, ptr %highp
+  %is_input = icmp ult i64 %k, %inputs
+  br i1 %is_input, label %next, label %apart
+apart:
+  %j = phi i64 [0, %place], [%j1, %beside]
+  %is_apart = icmp eq i64 %j, %k
+  br i1 %is_apart, label %next, label %beside
+beside:
+  %lowjp = getelementptr i64, ptr %lows, i64 %j
+  %lowj = load i64, ptr %lowjp
+  %highjp = getelementptr i64, ptr %highs, i64 %j
+  %highj = load i64, ptr %highjp
+  %m3 = icmp slt i64 %low, %highj
+  %m4 = icmp slt i64 %lowj, %high
+  %meets = and i1 %m3, %m4
+  %j1 = add i64 %j, 1
+  br i1 %meets, label %no, label %apart
+next:
+  %rec1 = getelementptr i64, ptr %wst, i64 %nd
+  %k1 = add i64 %k, 1
+  br label %loop
+run:
+  %state = call ptr %save()
+  %rc = call i32 %kernel(ptr %block, i64 %threads)
+  call void %restore(ptr %state)
+  ret i32 %rc
+no:
+  ret i32 -1000
+}
+
+define i32 @pantile_is_first(ptr %block, i64 %address) nounwind {
+  %first = load i64, ptr %block
+  %differs = icmp ne i64 %first, %address
+  %code = zext i1 %differs to i32
+  ret i32 %code
+}
+"""
+
+
+class Entry:
+    """Of one kind of call. `block`: the argument block of such a call, which ends in so many bytes of `numbers` and a
+    word."""
+
+    def __init__(
+        self, kernel: int, inputs: Sequence[NDArray], outputs: Sequence[NDArray], block: bytes, numbers: int
+    ) -> None:
+        arrays, words = [*inputs, *outputs], len(block) // 8
+        self._block = ctypes.create_string_buffer(block, len(block))
+        self._types = [a.dtype for a in arrays]  # whose addresses are theirs as long as they are here
+        kind = [
+            len(arrays),
+            kernel,
+            words,
+            id(np.ndarray),
+            ctypes.addressof(self._block),
+            numbers,
+            words - 1 - numbers // 8,
+            *_GIL,
+            len(inputs),
+        ]
+        place = 0
+        for a, t in zip(arrays, self._types, strict=True):
+            kind += [a.ndim, KIND_FLAGS, a.flags.num & KIND_FLAGS, id(t), place, *_bytes_of(a), *a.shape, *a.strides]
+            place += 1 + 2 * a.ndim
+        self._kind = (ctypes.c_int64 * len(kind))(*kind)
+        self.address = ctypes.addressof(self._kind)
+
+
+def _bytes_of(a: NDArray) -> tuple[int, int]:
+    """Where those of its elements begin and end, counted from its address."""
+    if a.size == 0:
+        return 0, 0
+    steps = [(n - 1) * s for n, s in zip(a.shape, a.strides, strict=True)]
+    return sum(min(0, s) for s in steps), sum(max(0, s) for s in steps) + a.itemsize
+
+
+def entry(
+    kernel: int, inputs: Sequence[NDArray], outputs: Sequence[NDArray], block: bytes, numbers: int
+) -> Entry | None:
+    """None where calls cannot be entered like this."""
+    if len(block) > _LARGEST_BLOCK or function() is None:
+        return None
+    return Entry(kernel, inputs, outputs, block, numbers)
+
+
+def function() -> Any:
+    """Of a list of arrays, the address of an entry's kind, the bytes of numbers and a number of threads: what the
+    kernel returns, or `OTHERWISE`. None where structures are others."""
+    global _engine, _entered
+    if _engine is None:
+        with _lock:
+            if _engine is None:
+                code = cache.fetch(cache.key("entering", str(host()), host().features), lambda: object_code(_TEXT, 1))
+                engine = loaded(code)
+                found = _Function(engine.get_function_address("pantile_enter"))
+                first = engine.get_function_address("pantile_is_first")
+                _entered = found if _are_structures(found, first) else None
+                _engine = engine
+    return _entered
+
+
+def _address(symbol: Any) -> int:
+    return ctypes.cast(symbol, ctypes.c_void_p).value or 0
+
+
+_GIL = [_address(ctypes.pythonapi.PyEval_SaveThread), _address(ctypes.pythonapi.PyEval_RestoreThread)]
+_lock = Lock()
+_engine: Any = None
+_entered: Any = None
+
+
+def _are_structures(enter: Any, is_first: int) -> bool:
+    """Whether arrays are entered as what they are, and not as anything else."""
+    if sys.implementation.name != "cpython" or any(kind.__basicsize__ != n for kind, n in _SIZES.items()):
+        return False
+    samples: list[NDArray] = [
+        np.zeros(3),
+        np.zeros((4, 5), np.uint8)[::-1, 1:],
+        np.zeros((2, 0)),
+        np.zeros((2, 3, 4), "int16").T,
+        np.broadcast_to(np.zeros(3), (2, 3)),
+        np.zeros(3, np.float32),
+        np.zeros(4),
+    ]
+    for a in samples:
+        kind = Entry(is_first, [a], [], bytes(8 * (2 + 2 * a.ndim)), 0)
+        entered = [enter([b], kind.address, b"", b.ctypes.data) for b in samples]
+        if entered != [0 if b is a else OTHERWISE for b in samples]:
+            return False
+    return True

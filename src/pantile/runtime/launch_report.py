@@ -1,0 +1,95 @@
+"""What a call launches on a GPU, as far as that is known without running it; also as text. No time is predicted.
+
+blur, target sm_90: 2 kernels; no time is predicted for GPUs
+  kernel            blocks  threads  shared bytes  bytes of its arrays
+  blur_x.y.block.0     250      256             0              482,000
+  blur_y.y.block.1     250      256             0              478,000
+  arrays of the call have 0.48 MB, memory between kernels 0.24 MB
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import nan
+from typing import ClassVar
+
+from ..dataclass import dataclass
+from .launches import Plan
+
+MOST_KERNELS = 40  # that are listed
+
+
+@dataclass(frozen=True)
+class LaunchedKernel:
+    """One launch: its grid, its blocks, and the arrays that it is given, which it may read or write in part."""
+
+    name: str
+    blocks: int
+    threads: int
+    shared_bytes: int
+    arrays: tuple[str, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Launched:
+    """All launches of a call, in order; the bytes of its arguments and results, and of memory between kernels."""
+
+    name: str
+    target: str
+    kernels: tuple[LaunchedKernel, ...]
+    bytes_of_arrays: int
+    bytes_between: int
+
+    seconds: ClassVar[float] = nan  # that a call takes, and that it takes to compile: not known
+    compile_seconds: ClassVar[float] = nan
+
+    @property
+    def head(self) -> str:
+        """The whole in a sentence."""
+        count = f"{len(self.kernels)} kernel{'' if len(self.kernels) == 1 else 's'}"
+        return f"{self.name}, target {self.target}: {count}; no time is predicted for GPUs"
+
+    @property
+    def memory(self) -> str:
+        """Where the bytes are, in a sentence."""
+        return (
+            f"arrays of the call have {self.bytes_of_arrays / 1e6:.3g} MB, memory between kernels "
+            f"{self.bytes_between / 1e6:.3g} MB"
+        )
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """A line for each launch, below their titles."""
+        numbers = [(k.name, k.blocks, k.threads, k.shared_bytes, k.bytes) for k in self.kernels]
+        return [TITLES, *((name, *(f"{n:,}" for n in others)) for name, *others in numbers)]
+
+    def __str__(self) -> str:
+        shown, rest = self.rows[: MOST_KERNELS + 1], len(self.kernels) - MOST_KERNELS
+        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+        lines = [
+            "  ".join([f"  {row[0]:<{widths[0]}}", *(f"{n:>{w}}" for n, w in zip(row[1:], widths[1:], strict=True))])
+            for row in shown
+        ]
+        more = [f"  and {rest} more"] if rest > 0 else []
+        return "\n".join([self.head, *lines, *more, f"  {self.memory}"])
+
+    __repr__ = __str__
+
+
+TITLES = ("kernel", "blocks", "threads", "shared bytes", "bytes of its arrays")
+
+
+def launched(name: str, target: str, plan: Plan, arrays: Mapping[str, int]) -> Launched:
+    """Of a plan; `arrays`: the bytes of arguments and results by name."""
+    between = {a.name: a.elements * a.dtype.bytes for a in plan.allocations}
+    sizes = {**arrays, **between}
+    kernels = tuple(
+        LaunchedKernel(e.kernel.name, e.blocks, e.kernel.threads, e.kernel.shared, e.buffers, _total(sizes, e.buffers))
+        for e in plan.launches
+    )
+    return Launched(name, target, kernels, sum(arrays.values()), sum(between.values()))
+
+
+def _total(sizes: Mapping[str, int], names: Sequence[str]) -> int:
+    return sum(sizes[n] for n in dict.fromkeys(names))

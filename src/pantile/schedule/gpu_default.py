@@ -1,0 +1,52 @@
+"""What happens on GPUs to stages that a schedule does not name: each is a kernel, its pixels are threads.
+
+    f[y, x] = ...              block for yo, xo: thread for yi in 0..8, xi in 0..32: f[8*yo + yi, 32*xo + xi]
+    s[] += img[r.y, r.x]       shared out to blocks and threads, see `across_blocks`
+
+A reduction per pixel, and a loop that carries values from one iteration to the next, runs in each thread. The channels
+of a pixel are computed by one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ..analysis.channels import channels
+from ..cached import cached_property
+from ..graph.nodes import Definition, Graph, Stage
+from .directives import StageSchedule, on
+from .grid_reduction import AcrossBlocks
+from .pixels import in_blocks
+from .updates import is_independent, loop_names, pure_dims
+
+
+class OfBlocks:
+    """The defaults of one pipeline. `named`: stages that a schedule names."""
+
+    def __init__(self, graph: Graph, strict: bool, named: Collection[str]) -> None:
+        self._graph = graph
+        self._across_blocks = AcrossBlocks(graph, strict, named)
+
+    @cached_property
+    def _channels(self) -> dict[str, int]:
+        return channels(self._graph)
+
+    def at_root(self, stage: Stage) -> list[StageSchedule]:
+        """All directives of a stage, and of what its reductions are made of."""
+        schedule = self._marked(stage, stage.pure, on(stage.name).compute_root())
+        parts = list[StageSchedule]()
+        for k, update in enumerate(stage.updates):
+            start = schedule.update(k)
+            shared = self._across_blocks.of_update(stage, k, schedule, parts)
+            marked = shared[0] if shared else self._marked(stage, update, start)
+            schedule = schedule if marked == start else marked
+            parts += shared[1:]
+        return [schedule, *parts]
+
+    def _marked(self, stage: Stage, definition: Definition, schedule: StageSchedule) -> StageSchedule:
+        """The loops of a definition: blocks, threads, and in them all that has an order."""
+        free = [d for d in pure_dims(stage, definition) if is_independent(stage, definition, d)]
+        if stage.name in self._channels and len(free) > 1 and free[-1] == stage.dims[-1]:
+            free.pop()
+        loops = loop_names(stage, definition)
+        return in_blocks(schedule, free, [n for n in loops if n not in free], {*stage.dims, *loops})

@@ -1,0 +1,159 @@
+"""Schedules that strategies found, kept on disk beside the code: the next process neither searches nor compiles.
+
+The question is the pipeline, the strategy with its parameters, the sizes and the machine; this version of Pantile is
+part of every entry's name. What measures is asked anew each time, and so is a strategy that is not ours, whose source
+may change. An entry is text as a user could have saved it, and is read as strictly.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from . import tuning_results, untrusted_json
+from .analysis.fingerprint import fingerprint
+from .autoschedule import (
+    STRATEGIES,
+    Alternative,
+    Auto,
+    Found,
+    Given,
+    GroupReport,
+    Problem,
+    Report,
+    Strategy,
+    Tuned,
+)
+from .cost_model.result import time
+from .errors import UserError, here, working_alone
+from .expr.depth import on_deep_stack
+from .expr.garbage import rare_collections
+from .graph.nodes import InputInfo
+from .progress import doing
+from .runtime import cache
+from .runtime.pool import get_num_threads
+from .schedule import Schedule
+
+
+def found(strategy: Strategy, problem: Problem) -> Found:
+    """What the strategy finds, now or at an earlier time."""
+    if isinstance(strategy, Tuned):
+        return _tuned(problem)
+    if strategy.measures or STRATEGIES.get(strategy.name) is not type(strategy):
+        return _find(strategy, problem)
+    name = cache.key(*_question(strategy, problem))
+    answer = _from_bytes(cache.read(name))
+    if answer is None:
+        answer = _find(strategy, problem, is_ours=True)
+        cache.write(name, _to_bytes(answer))
+    return answer
+
+
+def _tuned(problem: Problem) -> Found:
+    """The winner of `pantile tune`, or else what `auto` finds, and a word about that."""
+    threads = get_num_threads()
+    winner = tuning_results.read(problem, threads)
+    if winner is not None:
+        remark = f"{winner.name}: the fastest of {winner.tried}, {time(winner.seconds)} when it was tuned"
+        return Given(winner.schedule, remark, called=Tuned.name).find(problem)
+    where = here()
+    shapes = " ".join(f"--shape {i.name}={_extents(problem, i)}" for i in problem.graph.arguments)
+    hint = (
+        f"{problem.graph.name} was not tuned for such sizes, {threads} threads and this machine, and runs as auto has "
+        f"it; tune it with: pantile tune FILE.py:NAME {shapes}"
+    )
+    warnings.warn_explicit(hint, tuning_results.NotTuned, where.file, where.line)
+    instead = found(Auto(), problem)
+    return replace(instead, report=replace(instead.report, remarks=(*instead.report.remarks, hint)))
+
+
+def _extents(problem: Problem, i: InputInfo) -> str:
+    known = i.known or (None,) * i.ndim
+    extents = [problem.scalars.get(i.extent(k), n) for k, n in enumerate(known)]
+    return "x".join(map(str, extents))
+
+
+class NotFound(UserWarning):
+    """A pipeline runs plainly, since the search for its schedule has failed."""
+
+
+def instead(strategy: Strategy, problem: Problem, failure: Exception) -> Found:
+    """The plain schedule in the place of one that a strategy did not find, and a word about that."""
+    where, name = here(), problem.graph.name
+    hint = (
+        f"{name} runs plainly, since {strategy.name} failed ({type(failure).__name__}: {failure}), which is a mistake "
+        'of ours; schedule="plain" does not ask it'
+    )
+    warnings.warn_explicit(hint, NotFound, where.file, where.line)
+    return Given(Schedule(), hint, called=strategy.name).find(problem)
+
+
+def _find(strategy: Strategy, problem: Problem, is_ours: bool = False) -> Found:
+    search = working_alone()(strategy.find) if is_ours else strategy.find
+    stages = f"the {len(problem.graph.stages)} stages of {problem.graph.name}"
+    with doing(f"{strategy.name} schedules {stages}"), rare_collections():
+        return on_deep_stack(search)(problem)
+
+
+def _question(strategy: Strategy, problem: Problem) -> list[str]:
+    sizes = (sorted(problem.shapes.items()), sorted(problem.scalars.items()))
+    return ["schedule", fingerprint(problem.graph), *map(repr, (strategy, sizes, problem.machine, problem.strict))]
+
+
+def _to_bytes(answer: Found) -> bytes:
+    others = answer.report.alternatives
+    report = asdict(replace(answer.report, alternatives=()))
+    report["parameters"] = {k: str(v) for k, v in report["parameters"].items()}
+    report["alternatives"] = [
+        {"name": a.name, "schedule": a.schedule.to_json(), "seconds": a.seconds, "why": a.why} for a in others
+    ]
+    return json.dumps({"schedule": answer.schedule.to_json(), "report": report}, default=_number).encode()
+
+
+def _number(value: Any) -> Any:
+    """Costs may be NumPy's numbers."""
+    return value.item()
+
+
+_ALTERNATIVE = {"name": str, "schedule": str, "seconds": untrusted_json.NUMBER, "why": str}
+_GROUP = {
+    "output": str,
+    "members": [str],
+    "levels": [{...: int}],
+    "costs": {...: untrusted_json.NUMBER},
+    "remarks": [str],
+}
+_REPORT = {
+    "strategy": str,
+    "machine": str,
+    "parameters": {...: str},
+    "groups": [_GROUP],
+    "inlined": [str],
+    "counts": {...: untrusted_json.NUMBER},
+    "remarks": [str],
+    "alternatives": [_ALTERNATIVE],
+}
+
+
+def _from_bytes(data: bytes | None) -> Found | None:
+    """None if there is nothing, or not what was written."""
+    try:
+        answer = untrusted_json.loads(data or b"null", infinite=True)
+        if not untrusted_json.fits(answer, {"schedule": str, "report": _REPORT}):
+            return None
+        return Found(Schedule.from_json(answer["schedule"]), _report(answer["report"]))
+    except (UserError, ValueError):
+        return None
+
+
+def _report(fields: Mapping[str, Any]) -> Report:
+    groups = tuple(GroupReport(**_with_tuples(g, "members", "levels", "remarks")) for g in fields["groups"])
+    others = tuple(Alternative(**{**a, "schedule": Schedule.from_json(a["schedule"])}) for a in fields["alternatives"])
+    return Report(**_with_tuples({**fields, "groups": groups, "alternatives": others}, "inlined", "remarks"))
+
+
+def _with_tuples(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {k: tuple(v) if k in names else v for k, v in fields.items()}

@@ -1,0 +1,103 @@
+"""Whether a schedule that was found for larger calls serves a smaller one: then nothing is searched for, and where the
+code that there is takes arrays that small, nothing is compiled.
+
+It does if it is predicted to take little longer than what a search is expected to find. That is the lower one of two
+prices: of the plain schedule at these sizes, and of the larger call, in proportion to the elements of its arrays but
+for what starting loops takes, which is the same for few elements.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import prod
+
+from . import untrusted_json
+from .analysis.fingerprint import fingerprint
+from .autoschedule import Found, Problem
+from .cost_model import Price, Sizes
+from .cost_model.result import time
+from .errors import PantileError
+from .expr.depth import on_deep_stack
+from .expr.garbage import rare_collections
+from .graph.nodes import Graph, InputInfo
+from .machine import Cpu
+from .runtime import cache
+from .schedule.schedule import Schedule
+from .scheduled_pipeline import Scheduled
+
+Prices = tuple[float, float]  # of a smaller call: by the schedule that there is, and what a search is expected to find
+
+
+def reused(larger: Found, scheduled: Scheduled, problem: Problem, within: float) -> Found | None:
+    """What was found for larger calls, if by it this one is predicted to take at most so many times what a search is
+    expected to find."""
+    prices = None if larger.sizes is None else _known_prices(larger.sizes, scheduled, problem)
+    if larger.sizes is None or prices is None or prices[0] > within * prices[1]:
+        return None
+    seconds, expected = prices
+    was = larger.sizes.scalars
+    inputs = ", ".join(f"{i.name} {' x '.join(str(was[e]) for e in _extents(i))}" for i in problem.graph.arguments)
+    remark = (
+        f"found for {inputs}, and reused for smaller calls: one is predicted to take {time(seconds)} by it, and a "
+        f"search was not expected to find less than {time(expected)}"
+    )
+    before = larger.report
+    report = replace(
+        before,
+        counts={**before.counts, "predicted seconds": seconds},
+        remarks=(*before.remarks, remark),
+        alternatives=(),  # what lost at other sizes may not have lost at these
+    )
+    return Found(larger.schedule, report)
+
+
+def _known_prices(larger: Sizes, scheduled: Scheduled, problem: Problem) -> Prices | None:
+    """Found out once, like schedules; None if there is no price."""
+    sizes = [(sorted(s.shapes.items()), sorted(s.scalars.items())) for s in (larger, problem.sizes)]
+    question = (fingerprint(problem.graph), scheduled.schedule, sizes, problem.machine, problem.strict)
+    name = cache.key("reused", *map(repr, question))
+    prices = _from_bytes(cache.read(name))
+    if prices is None:
+        prices = on_deep_stack(rare_collections()(_prices))(larger, scheduled, problem)
+        if prices is not None:
+            cache.write(name, json.dumps(prices).encode())
+    return prices
+
+
+def _from_bytes(data: bytes | None) -> Prices | None:
+    """None if there is nothing, or not what was written."""
+    try:
+        answer = untrusted_json.loads(data or b"null")
+    except ValueError:
+        return None
+    return (answer[0], answer[1]) if untrusted_json.fits(answer, [untrusted_json.NUMBER]) and len(answer) == 2 else None
+
+
+def _prices(larger: Sizes, scheduled: Scheduled, problem: Problem) -> Prices | None:
+    try:
+        plain = Scheduled(problem.graph, Schedule(), scheduled.options, {})
+        priced = ((scheduled, larger), (scheduled, problem.sizes), (plain, problem.sizes))
+        at_larger, here, plainly = (of.price(sizes, problem.machine) for of, sizes in priced)
+    except PantileError:
+        return None
+    now, before = _elements(problem.graph, problem.sizes), _elements(problem.graph, larger)
+    part = min(n / m for n, m in zip(now, before, strict=True))
+    starting_larger, *starting = (_starting(p, problem.machine) for p in (at_larger, here, plainly))
+    return here.seconds, min(plainly.seconds, (at_larger.seconds - starting_larger) * part + min(starting))
+
+
+def _starting(price: Price, machine: Cpu) -> float:
+    """Seconds that the call and its loops take to start, the latter on all threads at once."""
+    call = machine.costs.call_s
+    return call + (price.causes.starting - call) / machine.threads
+
+
+def _elements(graph: Graph, sizes: Sizes) -> tuple[int, int]:
+    """Of all inputs, and of all outputs."""
+    inputs = ([int(sizes.scalars[e]) for e in _extents(i)] for i in graph.arguments)
+    return max(1, sum(map(prod, inputs))), max(1, sum(map(prod, sizes.shapes.values())))
+
+
+def _extents(i: InputInfo) -> list[str]:
+    return [i.extent(k) for k in range(i.ndim)]

@@ -1,0 +1,119 @@
+"""A pipeline under its schedule, and its kernels: one per variant, compiled when a call first needs it.
+
+A call knows how many channels its pixels have, where the last axis of a picture is that short. Such calls have the
+pipeline with these numbers in it, and so a schedule and kernels of their own: loops over channels are written out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from .backends import Loaded, backend_of
+from .cached import cached_property
+from .compile import Options, compile_kernel, kernel_key, lowered, to_loops, to_plan, trace_of
+from .cost_model import Price, Sizes, price_plan
+from .graph.nodes import Graph
+from .ir.nodes import Program
+from .lower.fit_splits import fit_splits
+from .machine import Cpu
+from .progress import doing
+from .runtime import kernels
+from .schedule.clones import has_copies
+from .schedule.default import complete, places_like
+from .schedule.panels import has_panels
+from .schedule.schedule import Schedule
+from .schedule.size_warning import warn_smaller
+from .schedule.strips import has_strips
+from .variant import Variant, Variants
+
+TIMINGS_VARIABLE = "PANTILE_TIMINGS"
+Known = tuple[tuple[str, int], ...]  # extents by name, such as ("img.shape.2", 3)
+Sort = tuple[Known, int]  # calls that are scheduled alike: what they know, and the class of their sizes
+Timings = dict[str, float]
+
+
+class Scheduled:
+    """The schedule, completed for the target and checked, and what is compiled of it."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        asked: Schedule,
+        options: Options,
+        timings: Timings,
+        like: Schedule | None = None,
+        by_hand: bool = False,
+    ) -> None:
+        completed = complete(graph, asked, options.target, strict=options.strict, like=like)
+        self.graph, self.options = graph, options
+        # Copies and stages of partial results are not in the graph yet; names of no stage at all are refused below.
+        later = {**places_like(asked, like), **asked}
+        self.schedule = Schedule(*completed.values(), *(s for name, s in later.items() if name not in completed))
+        self._resolved, self._plan = to_plan(graph, self.schedule, options)
+        # Panels and strips stick out, and copies may need limits where what they copy, if it is not stored, does not:
+        # then calls are checked on what is computed, too.
+        changed = has_panels(self.schedule) or has_copies(self.schedule) or has_strips(self.schedule)
+        self.computed = self._resolved if changed else None
+        self.asked, self._written = asked, asked if by_hand else Schedule()
+        self.stored = frozenset(self._plan.stages)
+        self._kernels: dict[Variant, Loaded] = {}
+        self._timings = timings  # of the last time that something was compiled, here or by others that know it
+
+    @cached_property
+    def whole(self) -> Schedule:
+        """The schedule with what copies and stages of partial results have by default."""
+        made = (s for name, s in self._plan.schedule.items() if name not in self.schedule)
+        return Schedule(*self.schedule.values(), *made)
+
+    @cached_property
+    def variants(self) -> Variants:
+        """The kinds of code that there are."""
+        return Variants(self.graph, self._plan)
+
+    def kernel(self, variant: Variant) -> Loaded:
+        """The code of a variant, compiled if need be."""
+        if variant not in self._kernels:
+            self._kernels[variant] = self._compiled(variant)
+        return self._kernels[variant]
+
+    def price(self, sizes: Sizes, machine: Cpu) -> Price:
+        """What a call of such sizes takes, with blocks cut down to arrays that are smaller than these."""
+        extents = {name: int(n) for name, n in sizes.scalars.items() if name in self.variants.extents}
+        plan = fit_splits(self._resolved, self._plan, self.variants.of((), extents).facts())
+        return price_plan(self._resolved, plan, sizes, machine)
+
+    def program(self) -> Program:
+        """The loops for large arrays in C order."""
+        return to_loops(self._resolved, self._plan, self.variants.usual, self.options, trace_of(self.options))
+
+    def kernels(self, variant: Variant) -> Program:
+        """The host's part and the kernels of a variant, before they become code."""
+        return lowered(self._resolved, self._plan, variant, self.options, trace_of(self.options))
+
+    def _compiled(self, variant: Variant) -> Loaded:
+        backend = backend_of(self.options.target)
+        backend.check(self.options.target)
+        trace = trace_of(self.options)
+        key = trace.run("key", lambda: kernel_key(self.graph, self.schedule, variant, self.options))
+        with doing(f"compiling {self.graph.name}"):
+            found = kernels.kernel(
+                key,
+                lambda: compile_kernel(self._resolved, self._plan, variant, self.options, trace),
+                backend.loaded,
+                trace.run,
+            )
+        self._timings.clear()
+        self._timings.update(trace.seconds)
+        if os.environ.get(TIMINGS_VARIABLE, "0") != "0":
+            print(_table(self.graph.name, trace.seconds), file=sys.stderr)
+        for r in sorted(trace.refused):
+            if r.stage in self._written and r.stage in self.graph.stage:
+                warn_smaller(self.graph.stage[r.stage], self._written[r.stage], r.definition, r.loop, r.verb)
+        return found
+
+
+def _table(name: str, seconds: Mapping[str, float]) -> str:
+    lines = [f"  {1000 * s:8.2f} ms  {what}" for what, s in seconds.items()]
+    return "\n".join([f"compiled {name} in {1000 * sum(seconds.values()):.2f} ms", *lines])

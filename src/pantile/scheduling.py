@@ -1,0 +1,155 @@
+"""Which schedule a pipeline runs by: the one that was written, or what a strategy finds when a call first needs it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from . import schedule_cache
+from .autoschedule import Found, Problem, Strategy
+from .calls import Calls
+from .compile import Options
+from .errors import UserError, UserTypeError, shown
+from .expr.garbage import rare_collections
+from .forks import Lock
+from .graph.nodes import Graph
+from .machine import Cpu, Machine, detect
+from .progress import doing
+from .schedule.schedule import Schedule
+from .schedule_choice import asked
+from .schedule_reuse import reused
+from .scheduled_pipeline import Sort
+
+TUNING_RUNS = 3
+
+
+class Finding:
+    """What was asked for, what was found so far, and the calls that run by it."""
+
+    @rare_collections()
+    def __init__(
+        self,
+        graph: Graph,
+        options: Options,
+        schedule: Schedule | Strategy | str | None,
+        estimates: Mapping[str, Any] | None,
+        machine: Machine | None,
+        found: Mapping[Sort, Found] | None = None,
+        by_default: bool = False,
+    ) -> None:
+        self.asked, self.by_default = asked(schedule, options.target), by_default or schedule is None
+        self.estimates, self.machine = checked_estimates(estimates), _checked_machine(machine)
+        self.found: dict[Sort, Found] = dict(found or {})  # by a strategy, the first one first
+        self._lock = Lock()
+        # Until a strategy has found a schedule, the default one stands in for all but running.
+        by_hand = isinstance(self.asked, Schedule)
+        by_size = isinstance(self.asked, Strategy) and self.asked.by_size and self.estimates is None
+        first = self.asked if isinstance(self.asked, Schedule) else Schedule()
+        self.calls = Calls(graph, first, options, by_hand, by_size=by_size)
+        for sort, answer in self.found.items():
+            self.calls.adopt(sort, answer.schedule)
+        if self.estimates is not None:
+            self.find(self.estimates)
+
+    def find(self, arguments: Mapping[str, Any]) -> None:
+        """Let the strategy, if there is one that has not been asked yet, find a schedule for such arguments.
+
+        Pixels of two channels and of three are different pipelines to it. Other sizes share what it finds, those of a
+        class if the strategy is by size and nobody has said what to expect; and smaller ones, if that serves them.
+        """
+        if isinstance(self.asked, Schedule):
+            return
+        sort = self.calls.sort(arguments)
+        if sort in self.found:
+            return
+        with self._lock, rare_collections():
+            if sort in self.found:
+                return
+            problem = self.problem(arguments)
+            if any(0 in shape for shape in problem.shapes.values()):
+                return
+            self.found[sort] = self._reused(sort, self.asked, problem, arguments) or self._adopted(
+                sort, self.asked, problem
+            )
+
+    def problem(self, arguments: Mapping[str, Any]) -> Problem:
+        """What a strategy is asked about such a call: the stages that are computed, the sizes, the machine."""
+        shapes, scalars = self.calls.sizes(arguments)
+        graph = self.calls.graph_for(self.calls.known(arguments))
+        measure = partial(self._seconds, graph, arguments)
+        return Problem(graph, shapes, scalars, self.for_machine, self.calls.options.strict, measure)
+
+    def _reused(self, sort: Sort, strategy: Strategy, problem: Problem, arguments: Mapping[str, Any]) -> Found | None:
+        """What was found for larger calls, the nearest first, if it serves such calls: they then run by it, too."""
+        if not strategy.reuse_within:
+            return None
+        for other in sorted((s for s in self.found if s[0] == sort[0] and s[1] > sort[1]), key=lambda s: s[1]):
+            if self.found[other].sizes is not None and self.calls.serves(other, arguments):
+                found = reused(self.found[other], self.calls.scheduled(other), problem, strategy.reuse_within)
+                if found is not None:
+                    self.calls.share(other, sort)
+                    return found
+        return None
+
+    def _adopted(self, sort: Sort, strategy: Strategy, problem: Problem) -> Found:
+        """What the strategy finds, to run such calls by. If it fails, and nobody has asked for it, they run plainly."""
+        try:
+            found = replace(schedule_cache.found(strategy, problem), sizes=problem.sizes)
+            self.calls.adopt(sort, found.schedule)
+        except Exception as failure:
+            if not self.by_default:
+                raise
+            found = schedule_cache.instead(strategy, problem, failure)
+            self.calls.adopt(sort, found.schedule)
+        return found
+
+    @property
+    def for_machine(self) -> Cpu:
+        """What it is scheduled for: the machine that was given, or else this one."""
+        return self.machine or _this_machine().for_target(self.calls.options.target)
+
+    def _seconds(self, graph: Graph, arguments: Mapping[str, Any], schedule: Schedule) -> float:
+        """The shortest of some runs, for strategies that tune."""
+        calls = Calls(graph, schedule, replace(self.calls.options, algebra=False))  # which has made this graph
+        given = self.calls.example(arguments)
+        out = calls.run(given, None, None)
+        times = []
+        for _ in range(TUNING_RUNS):
+            start = time.perf_counter()
+            calls.run(given, out, None)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+
+def checked_estimates(estimates: Any) -> dict[str, Any] | None:
+    """What a caller expects of calls; refused if these are not arguments by name."""
+    if estimates is None:
+        return None
+    if not isinstance(estimates, Mapping) or not all(isinstance(name, str) for name in estimates):
+        raise UserTypeError(
+            f"estimates={shown(estimates)} are not arguments by name; pass shapes of inputs and values of params, "
+            'such as {"img": (1080, 1920), "gain": 1.5}'
+        )
+    return dict(estimates)
+
+
+def _this_machine() -> Cpu:
+    with doing("measuring this machine"):
+        return detect()
+
+
+def _checked_machine(machine: Any) -> Cpu | None:
+    if machine is None or isinstance(machine, Cpu):
+        return machine
+    if isinstance(machine, Machine):
+        raise UserError(
+            f"machine={machine.name} is a GPU, and strategies schedule for CPUs; leave machine= out, and write "
+            "target='cuda' to run on a GPU"
+        )
+    raise UserTypeError(
+        f"machine={shown(machine)} is not a machine; pass pt.machine.detect(), or one by name such as "
+        "pt.machine.named('i7-6700')"
+    )

@@ -1,0 +1,118 @@
+"""What all memories have in common when threads touch them: who fails where, and how values lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ..expr.types import DType
+from ..reference.floats import from_bfloat_bits, held, to_bfloat_bits
+from .active import Active, Array, Touch
+from .failures import SimulationError
+from .races import Clash
+
+
+class Around(Protocol):
+    """The blocks that are gone through at once, as memory sees them."""
+
+    kernel_name: str
+    first_block: int
+    epochs: Array  # of each block: how many barriers came before
+
+
+class Access(NamedTuple):
+    """A load or store of all active threads: of one element each, or of `lanes`, where a mask holds."""
+
+    element: Array
+    mask: Array | None
+    lanes: int
+    active: Active
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of all lanes of all threads."""
+        return self.active.mask.shape if self.lanes == 1 else (*self.active.mask.shape, self.lanes)
+
+    def touch(self) -> Touch:
+        return self.active.touch(self.element, self.mask, self.lanes)
+
+    def first(self, wrong: Array) -> tuple[int, int, int] | None:
+        """The block, thread and index of the first element that is touched and of which something is wrong."""
+        if not wrong.any():
+            return None
+        chosen = self.active.lanes(self.mask, self.lanes)
+        everywhere = np.broadcast_to(wrong, self.shape)
+        found = np.argwhere(everywhere if chosen is None else everywhere & chosen)
+        if not len(found):
+            return None
+        place = tuple(int(n) for n in found[0])
+        return place[0], place[1], int(np.broadcast_to(self.element, self.shape)[place])
+
+    def masked(self, values: Array, t: DType) -> Array:
+        """What is loaded: 0 where the mask does not hold."""
+        return values if self.mask is None else np.where(self.mask, values, held(t).type(0))
+
+
+class Buffer(Protocol):
+    """What can be loaded from and stored to."""
+
+    def load(self, access: Access) -> Array:
+        """Values of its type, as they are computed with."""
+
+    def store(self, access: Access, value: Array, loop: int) -> None:
+        """In a thread loop of that number."""
+
+    def combine(self, access: Access, value: Array, name: str) -> None:
+        """Atomically, by an operation."""
+
+
+def failure(around: Around, block: int, thread: int | None, message: str) -> SimulationError:
+    """`block` is counted from the first that is gone through now."""
+    return SimulationError(around.kernel_name, around.first_block + block, thread, message)
+
+
+def who(around: Around, touch: Touch) -> tuple[Array, Array]:
+    """The block of each entry, counted in the launch, and its epoch."""
+    return touch.block + around.first_block, around.epochs[touch.block]
+
+
+def race(around: Around, name: str, touch: Touch, clash: Clash, verb: str) -> SimulationError:
+    """What is wrong with an entry of a touch."""
+    block, thread = int(touch.block[clash.entry]), int(touch.thread[clash.entry])
+    done = f"{verb} {name} at element {touch.element[clash.entry]}, {clash.before} by"
+    if clash.block != around.first_block + block:
+        other = "several blocks" if clash.block < 0 else f"block {clash.block}"
+        return failure(around, block, thread, f"{done} {other} in the same launch")
+    other = "several threads" if clash.thread is None else f"thread {clash.thread}"
+    return failure(around, block, thread, f"{done} {other} without a barrier in between")
+
+
+def _exchange(data: Array, place: Any, values: Array) -> None:
+    data[place] = values
+
+
+# What atomic operations do to places of an array.
+COMBINE: dict[str, Callable[[Array, Any, Array], None]] = {
+    "add": np.add.at,
+    "min": np.minimum.at,
+    "max": np.maximum.at,
+    "and": np.bitwise_and.at,
+    "or": np.bitwise_or.at,
+    "xor": np.bitwise_xor.at,
+    "xchg": _exchange,
+}
+
+
+def bits(values: Array) -> Array:
+    """To be compared bit by bit."""
+    return np.ascontiguousarray(values).view(f"uint{8 * values.itemsize}")
+
+
+def from_memory(values: Array, t: DType) -> Array:
+    return from_bfloat_bits(values) if t.kind == "bfloat" else values
+
+
+def to_memory(values: Array, t: DType) -> Array:
+    return to_bfloat_bits(values) if t.kind == "bfloat" else values

@@ -1,0 +1,211 @@
+"""A lot of blocks of one launch, whose threads go through the statements of a kernel in lockstep.
+
+Threads that do not take a branch, or have left a loop, wait for the others. Only a barrier minds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import InternalError
+from ..expr.nodes import Const, Expr
+from ..ir.atomic import combined
+from ..ir.nodes import (
+    Alloc,
+    Barrier,
+    Block,
+    Commit,
+    For,
+    If,
+    Kernel,
+    Let,
+    Manner,
+    Prefetch,
+    Produce,
+    Stmt,
+    Store,
+    Wait,
+)
+from ..target.kinds import Kind, Memory
+from .accesses import Access, Buffer, failure
+from .active import Active, Array
+from .counts import Counts
+from .expressions import Expressions, Scope
+from .global_memory import Global, GlobalInLaunch
+from .private_memory import Private
+from .races import Accesses
+from .shared_memory import Shared, SharedMemory
+
+
+class Lot:
+    """`blocks` of them from number `first_block` on. `unit`: bytes of the smallest element in shared memory."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        first_block: int,
+        blocks: int,
+        unit: int,
+        epoch: int,
+        expressions: Expressions,
+        numbers: Mapping[int, int],
+        counts: Counts | None,
+    ) -> None:
+        self.kernel_name, self.first_block, self.epoch = kernel.name, first_block, epoch
+        self.epochs: Array = np.full(blocks, epoch, np.int64)
+        self._kernel, self._shape = kernel, (blocks, kernel.threads)
+        self._expressions, self._numbers, self._counts = expressions, numbers, counts
+        self._traffic = None if counts is None else counts.traffic
+        self._shared = SharedMemory(blocks, kernel.shared, unit, kernel.threads)
+        self._scalars: dict[str, Array] = {}
+        self._buffers: dict[str, Buffer] = {}
+        self._thread_loop: str | None = None
+        self._number = 0  # of the thread loop
+
+    def run(
+        self, scalars: Mapping[str, Array], buffers: Mapping[str, Global], accesses: Mapping[int, Accesses]
+    ) -> None:
+        """The kernel's body, by all threads."""
+        self._scalars = dict(scalars)
+        self._buffers = {
+            name: GlobalInLaunch(m, accesses.get(id(m)), self, self._traffic) for name, m in buffers.items()
+        }
+        self._statement(self._kernel.body, Active(np.ones(self._shape, np.bool_)))
+
+    def _statement(self, s: Stmt, active: Active) -> None:
+        run = _STATEMENTS.get(type(s))
+        if run is None:
+            raise InternalError(f"no thread can do a {type(s).__name__}, which is in kernel {self.kernel_name}")
+        run(self, s, active)
+
+    def _value(self, e: Expr, active: Active) -> Array:
+        prepared = self._expressions(e)
+        if self._counts is not None:
+            for kind, number in prepared.operations.items():
+                self._counts.operations[kind] += number * active.count
+        return prepared.value(Scope(self._scalars, self._buffers, active, self))
+
+    def _let(self, s: Let, active: Active) -> None:
+        self._scalars[s.name] = self._value(s.value, active)
+        self._statement(s.body, active)
+
+    def _block(self, s: Block, active: Active) -> None:
+        for c in s.stmts:
+            self._statement(c, active)
+
+    def _produce(self, s: Produce, active: Active) -> None:
+        self._statement(s.body, active)
+
+    def _if(self, s: If, active: Active) -> None:
+        condition = self._value(s.condition, active)
+        if condition.size == 1:
+            taken = s.then if condition.item() else s.otherwise
+            if taken is not None:
+                self._statement(taken, active)
+            return
+        then, otherwise = active.where(condition), active.where(~condition)
+        if then.count:
+            self._statement(s.then, active if then.count == active.count else then)
+        if s.otherwise is not None and otherwise.count:
+            self._statement(s.otherwise, active if otherwise.count == active.count else otherwise)
+
+    def _for(self, s: For, active: Active) -> None:
+        if s.kind is Kind.THREAD:
+            self._threads(s, active)
+            return
+        if s.kind is not Kind.SERIAL:
+            raise InternalError(f"loop {s.var} of kernel {self.kernel_name} is {s.kind}")
+        first, extent = self._value(s.min, active), self._value(s.extent, active)
+        most = int(np.broadcast_to(extent, self._shape)[active.mask].max())
+        for k in range(most):
+            inside = active if extent.size == 1 else active.where(k < extent)
+            self._scalars[s.var] = first + first.dtype.type(k)
+            self._statement(s.body, active if inside.count == active.count else inside)
+
+    def _threads(self, s: For, active: Active) -> None:
+        """Thread t takes iterations t, t + threads, t + 2*threads, and so on."""
+        if self._thread_loop is not None or not isinstance(s.extent, Const):
+            raise InternalError(f"the threads of loop {s.var} are in another loop of threads, or know not how often")
+        self._thread_loop, self._number = s.var, self._numbers[id(s)]
+        number = np.arange(self._shape[1]).reshape(1, -1)
+        first = self._value(s.min, active)
+        for start in range(0, int(s.extent.value), self._shape[1]):
+            inside = active.where(start + number < int(s.extent.value))
+            if inside.count:
+                self._scalars[s.var] = first + (start + number).astype(first.dtype)
+                self._statement(s.body, active if inside.count == active.count else inside)
+        self._thread_loop = None
+
+    def _store(self, s: Store, active: Active) -> None:
+        (index,) = (self._value(i, active) for i in s.indices)
+        if s.manner is Manner.ATOMIC:
+            name, term = combined(s)
+            access = Access(index, None, 1, active)
+            self._buffers[s.buffer].combine(access, self._value(term, active), name)
+            return
+        value = self._value(s.value, active)
+        mask = None if s.mask is None else self._value(s.mask, active)
+        access = Access(index, mask, s.indices[0].lanes, active)
+        loop = self._numbers[id(s)] if self._thread_loop is None else self._number
+        buffer = self._buffers[s.buffer]
+        if s.manner is not Manner.ASYNCHRONOUS:
+            buffer.store(access, value, loop)
+        elif isinstance(buffer, Shared):
+            buffer.store(access, value, loop, asynchronous=True)
+        else:
+            raise InternalError(f"{s.buffer} of kernel {self.kernel_name} is not in shared memory, and copied to")
+
+    def _alloc(self, s: Alloc, active: Active) -> None:
+        if not isinstance(s.size, Const) or not isinstance(s.offset, (Const, type(None))):
+            raise InternalError(f"{s.buffer} of kernel {self.kernel_name} has no constant size and place")
+        elements, offset = int(s.size.value), 0 if s.offset is None else int(s.offset.value)
+        if s.memory is Memory.SHARED:
+            made: Buffer = Shared(self._shared, s.buffer, s.dtype, elements, offset, self, self._traffic)
+        elif s.memory in (Memory.STACK, Memory.REGISTER):
+            made = Private(s.buffer, s.dtype, elements, self._shape, self)
+        else:
+            raise InternalError(f"{s.buffer} of kernel {self.kernel_name} is in {s.memory}")
+        self._buffers[s.buffer] = made
+        self._statement(s.body, active)
+
+    def _prefetch(self, s: Prefetch, active: Active) -> None:
+        """Changes nothing that could be seen."""
+
+    def _commit(self, s: Commit, active: Active) -> None:
+        self._shared.copies.end_group(active)
+
+    def _wait(self, s: Wait, active: Active) -> None:
+        self._shared.copies.wait(active, s.groups, self.epochs, self._shared.accesses)
+
+    def _barrier(self, s: Barrier, active: Active) -> None:
+        if self._thread_loop is not None:
+            raise failure(self, 0, None, f"there is a barrier in loop {self._thread_loop}, which threads leave apart")
+        some, all_ = active.mask.any(axis=1), active.mask.all(axis=1)
+        if (some != all_).any():
+            block = int(np.argmax(some != all_))
+            absent = int(np.argmin(active.mask[block]))
+            present = int(np.argmax(active.mask[block]))
+            text = f"waits at a barrier that thread {absent} does not come to"
+            raise failure(self, block, present, text)
+        self.epoch += 1
+        self.epochs[all_] = self.epoch
+        if self._counts is not None:
+            self._counts.barriers += int(all_.sum())
+
+
+_STATEMENTS: dict[type[Stmt], Callable[[Lot, Any, Active], None]] = {
+    Let: Lot._let,
+    Block: Lot._block,
+    Produce: Lot._produce,
+    If: Lot._if,
+    For: Lot._for,
+    Store: Lot._store,
+    Alloc: Lot._alloc,
+    Prefetch: Lot._prefetch,
+    Barrier: Lot._barrier,
+    Commit: Lot._commit,
+    Wait: Lot._wait,
+}

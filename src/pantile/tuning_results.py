@@ -1,0 +1,111 @@
+"""Winners of `pantile tune`: schedules that were measured to be fastest, kept in the folder of compiled code.
+
+The question is the pipeline, the class of its sizes, the number of threads and the machine. A file is text as a user
+could have saved it, and is read as strictly: what is damaged, or no legal schedule of the pipeline, is as good as none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from . import cache_directory, untrusted_json
+from .analysis.fingerprint import fingerprint
+from .autoschedule import Problem
+from .dataclass import dataclass
+from .errors import PantileError
+from .schedule.default import complete
+from .schedule.resolve import resolve
+from .schedule.schedule import Schedule
+
+SUFFIX = ".tuned"
+FORMAT = 1
+_LARGEST_FILE = 16 << 20
+
+
+_FIELDS = {
+    "format": int,
+    "pipeline": str,
+    "schedule": str,
+    "name": str,
+    "seconds": untrusted_json.NUMBER,
+    "auto_seconds": untrusted_json.NUMBER,
+    "tried": int,
+}
+
+
+class NotTuned(UserWarning):
+    """schedule="tuned" runs what auto finds, since nothing was measured."""
+
+
+@dataclass(frozen=True)
+class Winner:
+    """A schedule, where it comes from, and the seconds of the best call: its own, and of what `auto` had chosen."""
+
+    schedule: Schedule
+    name: str
+    seconds: float
+    auto_seconds: float
+    tried: int  # schedules that were measured
+
+
+def read(problem: Problem, threads: int) -> Winner | None:
+    """What was found to be fastest, if it was and is whole."""
+    place = cache_directory.directory()
+    data = None if place is None else cache_directory.read(_file(place, problem, threads), _LARGEST_FILE)
+    try:
+        fields = untrusted_json.loads(data or b"")
+        if not untrusted_json.fits(fields, _FIELDS) or fields["format"] != FORMAT:
+            return None
+        schedule = Schedule.from_json(fields["schedule"])
+        _check(problem, schedule)
+    except (PantileError, ValueError):
+        return None
+    return Winner(schedule, fields["name"], fields["seconds"], fields["auto_seconds"], fields["tried"])
+
+
+def write(problem: Problem, threads: int, winner: Winner) -> Path:
+    """Keep it; the folder that it is in."""
+    place = writable()
+    fields = {
+        "format": FORMAT,
+        "pipeline": problem.graph.name,
+        "schedule": winner.schedule.to_json(),
+        "name": winner.name,
+        "seconds": winner.seconds,
+        "auto_seconds": winner.auto_seconds,
+        "tried": winner.tried,
+    }
+    cache_directory.write(_file(place, problem, threads), json.dumps(fields).encode())
+    return place
+
+
+def writable() -> Path:
+    """The folder where winners are kept."""
+    place = cache_directory.directory()
+    if place is None or not os.access(place, os.W_OK):
+        where = f"{place} cannot be written" if place else "there is no folder for it that only you can write"
+        raise OSError(f"nothing can be kept: {where}; name another one with {cache_directory.DIRECTORY_VARIABLE}")
+    return place
+
+
+def files() -> list[Path]:
+    """All that are kept."""
+    place = cache_directory.directory()
+    return [] if place is None else sorted(place.glob(f"*{SUFFIX}"))
+
+
+def _file(place: Path, problem: Problem, threads: int) -> Path:
+    m = problem.machine
+    machine = (m.name, m.architecture, m.cores, m.vector_bits)  # rates are measured anew now and then
+    question = (fingerprint(problem.graph), problem.strict, problem.size_class, threads, machine)
+    return place / (hashlib.sha256(repr(question).encode()).hexdigest() + SUFFIX)
+
+
+def _check(problem: Problem, schedule: Schedule) -> None:
+    """Refuse what is no legal schedule of the pipeline."""
+    completed = complete(problem.graph, schedule, problem.target, strict=problem.strict)
+    whole = Schedule(*completed.values(), *(s for name, s in schedule.items() if name not in completed))
+    resolve(problem.graph, whole, strict=problem.strict, target=problem.target)
