@@ -24,7 +24,7 @@ from .backends import Ready, backend_of
 from .backends.backend import Enter, Values
 from .cached import cached_property
 from .compile import Options
-from .cost_model import Price, Sizes, price
+from .cost_model import Cost, Sizes, price
 from .dataclass import dataclass
 from .errors import UserError
 from .graph.known_extents import with_extents
@@ -310,7 +310,7 @@ class Calls:
         scalars = self._scalars(inputs, numbers)
         return count_work(graph or self.graph, self._shapes(scalars), scalars)
 
-    def price(self, given: Mapping[str, Any], machine: Cpu, threads: int) -> Price:
+    def price(self, given: Mapping[str, Any], machine: Cpu, threads: int) -> Cost:
         """What such a call takes on so many threads of a machine; a shape may stand for an array."""
         inputs, numbers = self.arguments.match(self._with_stand_ins(given))
         by, _ = self._checked_by(inputs, numbers, self._for(inputs))

@@ -15,7 +15,7 @@ from .analysis.work import Work
 from .autoschedule import Found, Problem, Report, Strategy
 from .backends.targets import target_named
 from .compile import Options, to_assembly, to_kernels, to_llvm, trace_of
-from .cost_model import Price, limits
+from .cost_model import Cost, limits
 from .entry_points import THEIRS, marked, of_user
 from .errors import UserError, UserTypeError, shown
 from .explain import Explanation, Timing
@@ -238,7 +238,7 @@ class Pipeline:
         member, given = self._member(arguments)
         return member._calls.work(given)
 
-    def predict(self, /, num_threads: int | None = None, **arguments: Any) -> Price | Launched:
+    def predict(self, /, num_threads: int | None = None, **arguments: Any) -> Cost | Launched:
         """How long such a call is predicted to take under the pipeline's schedule, and why; nothing is compiled or run.
 
         `p.predict(img=(1080, 1920, 3), gain=1.0).seconds`: a shape stands for an array. It is printed with its causes.

@@ -15,7 +15,7 @@ from math import prod
 from . import untrusted_json
 from .analysis.fingerprint import fingerprint
 from .autoschedule import Found, Problem
-from .cost_model import Price, Sizes
+from .cost_model import Cost, Sizes
 from .cost_model.result import time
 from .errors import PantileError
 from .expr.depth import on_deep_stack
@@ -87,7 +87,7 @@ def _prices(larger: Sizes, scheduled: Scheduled, problem: Problem) -> Prices | N
     return here.seconds, min(plainly.seconds, (at_larger.seconds - starting_larger) * part + min(starting))
 
 
-def _starting(price: Price, machine: Cpu) -> float:
+def _starting(price: Cost, machine: Cpu) -> float:
     """Seconds that the call and its loops take to start, the latter on all threads at once."""
     call = machine.costs.call_s
     return call + (price.causes.starting - call) / machine.threads

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from .backends import Loaded, backend_of
 from .cached import cached_property
 from .compile import Options, compile_kernel, kernel_key, lowered, to_loops, to_plan, trace_of
-from .cost_model import Price, Sizes, price_plan
+from .cost_model import Cost, Sizes, plan_cost
 from .graph.nodes import Graph
 from .ir.nodes import Program
 from .lower.fit_splits import fit_splits
@@ -78,11 +78,11 @@ class Scheduled:
             self._kernels[variant] = self._compiled(variant)
         return self._kernels[variant]
 
-    def price(self, sizes: Sizes, machine: Cpu) -> Price:
+    def price(self, sizes: Sizes, machine: Cpu) -> Cost:
         """What a call of such sizes takes, with blocks cut down to arrays that are smaller than these."""
         extents = {name: int(n) for name, n in sizes.scalars.items() if name in self.variants.extents}
         plan = fit_splits(self._resolved, self._plan, self.variants.of((), extents).facts())
-        return price_plan(self._resolved, plan, sizes, machine)
+        return plan_cost(self._resolved, plan, sizes, machine)
 
     def program(self) -> Program:
         """The loops for large arrays in C order."""

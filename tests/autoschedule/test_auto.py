@@ -12,7 +12,7 @@ from pantile.apps import APPS
 from pantile.autoschedule import STRATEGIES, Auto, Problem
 from pantile.autoschedule.auto import _SOURCES, AS_DEAR, _Search
 from pantile.autoschedule.search.bands import bands
-from pantile.autoschedule.search.candidates import Candidate, Priced
+from pantile.autoschedule.search.candidates import Candidate, CostedSchedules
 from pantile.autoschedule.search.cells import cells
 from pantile.autoschedule.search.crossover import cheaper_parts, crossings
 from pantile.autoschedule.search.groups import Group, groups
@@ -22,7 +22,7 @@ from pantile.autoschedule.search.rolling import INSIDE, WRITTEN_OUT, Roll, chain
 from pantile.autoschedule.search.siblings import MOST, siblings
 from pantile.autoschedule.search.slanted_reads import COLUMNS, ROWS, in_tiles
 from pantile.autoschedule.search.strips import even_strips
-from pantile.cost_model.result import Causes, Price, StagePrice
+from pantile.cost_model.result import Causes, Cost, StageCost
 
 from .problems import ORDINARY, chain, problem_of
 
@@ -43,7 +43,7 @@ def two_outputs() -> pt.Pipeline:
 def test_no_strategy_is_cheaper(name: str) -> None:
     app = APPS[name]
     problem = problem_of(app.build(), ORDINARY, **app.sizes["paper"])
-    priced = Priced(problem)
+    priced = CostedSchedules(problem)
     found = priced.candidate("auto", Auto().find(problem).schedule)
     assert found is not None
     for source in SOURCES:
@@ -157,8 +157,8 @@ def test_much_code_for_few_stages_must_be_worth_it() -> None:
     """Four percent for a second; beyond what is usual for so many stages, three times as much."""
 
     def seconds(compile_s: float, stages: int) -> float:
-        each = StagePrice("f", 1.0 / stages, Causes(), 1.0, 0.0, ())
-        price = Price("p", 1.0, Causes(), (each,) * stages, (), 0, compile_s)
+        each = StageCost("f", 1.0 / stages, Causes(), 1.0, 0.0, ())
+        price = Cost("p", 1.0, Causes(), (each,) * stages, (), 0, compile_s)
         return Candidate("", pt.Schedule(), price).seconds
 
     assert seconds(1.0, 2) == pytest.approx(1.04)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import pantile as pt
-from pantile.cost_model import Price
+from pantile.cost_model import Cost
 from pantile.machine import named
 
 N1 = named("neoverse-n1")
@@ -21,7 +21,7 @@ def pipeline(read: Any, dtype: str = "float32", ndim: int = 2, shape: Any = None
     return pt.Pipeline(out, shape=shape or (1024, 1024, 4)[:ndim], algebra=False)
 
 
-def price(p: pt.Pipeline, *chains: pt.StageSchedule, size: int = 1200) -> Price:
+def price(p: pt.Pipeline, *chains: pt.StageSchedule, size: int = 1200) -> Cost:
     ndim = p.graph.inputs[0].ndim
     given = (size, size, 4)[:ndim]
     return p.with_schedule(pt.Schedule(*chains), machine=N1).predict(img=given, num_threads=1)

@@ -10,7 +10,7 @@ from hypothesis import given, seed, settings
 
 import pantile as pt
 from pantile.apps import APPS
-from pantile.cost_model import Price
+from pantile.cost_model import Cost
 from pantile.machine import named
 from pantile.target import NAMED
 from tests.apps.short import app_and_case
@@ -24,7 +24,7 @@ FEW_OF_MANY = [name for name in APPS if not name.startswith("multigrid")] + ["mu
 EXAMPLES = 5
 
 
-def assert_sound(found: Price) -> None:
+def assert_sound(found: Cost) -> None:
     """A price is a time, and the sum of its parts."""
     assert math.isfinite(found.seconds) and found.seconds > 0
     assert all(s.seconds >= 0 and s.causes.seconds >= 0 and 0 <= s.redundant < 1 for s in found.stages)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pantile as pt
-from pantile.cost_model import Price
+from pantile.cost_model import Cost
 from pantile.cost_model.traffic import rooms
 from pantile.machine import named
 from tests.autoschedule.problems import chain
@@ -28,7 +28,7 @@ def blur() -> pt.Pipeline:
     return pt.Pipeline(down, shape=(img.shape[0] - 4, img.shape[1] - 4), algebra=False)
 
 
-def price(p: pt.Pipeline, *chains: pt.StageSchedule, threads: int = 1, shape: tuple[int, ...] = SHAPE) -> Price:
+def price(p: pt.Pipeline, *chains: pt.StageSchedule, threads: int = 1, shape: tuple[int, ...] = SHAPE) -> Cost:
     return p.with_schedule(pt.Schedule(*chains), machine=N1).predict(img=shape, num_threads=threads)
 
 
@@ -37,7 +37,7 @@ def tiled(y: int, x: int) -> tuple[pt.StageSchedule, ...]:
     return down, pt.on("across").compute_at("down", "xo").vectorize("x", 8)
 
 
-def stage(found: Price, name: str) -> Any:
+def stage(found: Cost, name: str) -> Any:
     return next(s for s in found.stages if s.name == name)
 
 
@@ -362,7 +362,7 @@ def test_a_block_larger_than_its_loop_runs_element_by_element() -> None:
 
 
 def test_more_code_takes_longer_to_compile() -> None:
-    def size(rows: int) -> Price:
+    def size(rows: int) -> Cost:
         down = pt.on("down").vectorize("x", 8).unroll("y", rows).reorder("y", "x", "y_u", "x_v")
         return price(blur(), down, pt.on("across").compute_root().vectorize("x", 8))
 

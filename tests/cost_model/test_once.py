@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pantile as pt
-from pantile.cost_model import Price, Sizes, definition_costs, model, price
+from pantile.cost_model import Cost, Sizes, definition_costs, model, price
 from pantile.graph.nodes import Graph, Stage
 from pantile.machine import named
 from pantile.schedule import draft
@@ -37,7 +37,7 @@ def four() -> pt.Pipeline:
 GRAPH = four().graph
 
 
-def priced(*chains: pt.StageSchedule) -> Price:
+def priced(*chains: pt.StageSchedule) -> Cost:
     whole = complete(GRAPH, pt.Schedule(*chains))
     return price(GRAPH, whole, Sizes({"c": (500, 500), "total": ()}, {"img.shape.0": 503, "img.shape.1": 500}), N1)
 
@@ -58,7 +58,7 @@ def root(name: str, width: int) -> pt.StageSchedule:
 
 def test_groups_that_two_schedules_share(monkeypatch: pytest.MonkeyPatch) -> None:
     one = [root("a", 4), root("b", 4), root("c", 4)]
-    with counted(monkeypatch, model._Pricing, "stages") as found:
+    with counted(monkeypatch, model._CostModel, "stages") as found:
         first = priced(*one)
         everything = len(found)
         assert everything >= 4 and priced(*one) == first and len(found) == everything
@@ -95,7 +95,7 @@ def test_stages_that_two_schedules_ask_the_same_of(monkeypatch: pytest.MonkeyPat
     assert plans[0].stages["b"].nests == plans[1].stages["b"].nests != plans[2].stages["b"].nests
 
 
-def blended(shapes: tuple[tuple[int, int], tuple[int, int]] = ((500, 500), (500, 500)), weight: int = 3) -> Price:
+def blended(shapes: tuple[tuple[int, int], tuple[int, int]] = ((500, 500), (500, 500)), weight: int = 3) -> Cost:
     """A chain of two stencils for each of two pictures, and their sum."""
     chains: list[pt.Func] = []
     for name, factor in (("p", 3), ("q", weight)):
@@ -114,7 +114,7 @@ def blended(shapes: tuple[tuple[int, int], tuple[int, int]] = ((500, 500), (500,
 
 
 def test_groups_that_are_equal_but_for_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    with counted(monkeypatch, model._Pricing, "stages") as found:
+    with counted(monkeypatch, model._CostModel, "stages") as found:
         shared = blended()
     assert len(found) == 2
     alone = {s.name: s for s in shared.stages}
@@ -122,13 +122,13 @@ def test_groups_that_are_equal_but_for_names(monkeypatch: pytest.MonkeyPatch) ->
     assert alone["prows"].seconds == alone["qrows"].seconds and alone["pwhole"].causes == alone["qwhole"].causes
     ask = model.question
     monkeypatch.setattr(model, "question", lambda f, p, n: ask(f, p, n)._replace(asked=(*n, ask(f, p, n).asked)))
-    with counted(monkeypatch, model._Pricing, "stages") as found:
+    with counted(monkeypatch, model._CostModel, "stages") as found:
         assert blended() == shared
     assert len(found) == 3
 
 
 @pytest.mark.parametrize("other", [{"weight": 5}, {"shapes": ((500, 500), (500, 700))}])
 def test_groups_that_differ_in_more_than_names(other: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    with counted(monkeypatch, model._Pricing, "stages") as found:
+    with counted(monkeypatch, model._CostModel, "stages") as found:
         blended(**other)
     assert len(found) == 3

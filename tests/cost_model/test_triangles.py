@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import pantile as pt
-from pantile.cost_model import Price
+from pantile.cost_model import Cost
 from pantile.cost_model.triangles import Triangle, slowest
 from pantile.expr.nodes import coordinate, var
 from pantile.machine import named
@@ -69,7 +69,7 @@ def blocks(rows: int = 4, lanes: int = 16, tasks: int = 64) -> pt.StageSchedule:
     return chain.reorder("i_o", "j", "i_i", "r.k", "r.k_u", "i_i_u", "j_v")
 
 
-def price(p: pt.Pipeline, chain: pt.StageSchedule, threads: int = 1) -> Price:
+def price(p: pt.Pipeline, chain: pt.StageSchedule, threads: int = 1) -> Cost:
     shape = (N, N)
     return p.with_schedule(pt.Schedule(chain), machine=N1).predict(a=shape, b=shape, num_threads=threads)
 

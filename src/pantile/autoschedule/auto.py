@@ -40,7 +40,7 @@ from .reuse import Reuse
 from .search.alternatives import alternatives, together
 from .search.bands import bands
 from .search.boxes import boxes
-from .search.candidates import Candidate, Priced
+from .search.candidates import Candidate, CostedSchedules
 from .search.cells import cells
 from .search.crossover import cheaper_parts, crossings
 from .search.descent import Descent, State
@@ -113,7 +113,7 @@ class Auto(Strategy):
 class _Search:
     def __init__(self, problem: Problem, steps: int, worth: float, without: Collection[str] = ()) -> None:
         self.problem, self.steps, self.worth, self.without = problem, steps, worth, without
-        self.priced = Priced(problem)
+        self.priced = CostedSchedules(problem)
         self.proposed = list(self._proposed())
         self.besides = len(self.proposed)  # schedules that no step is kept for
         self.descent = Descent(problem, self.priced, self.is_over, worth)

@@ -136,7 +136,7 @@ class _Merge:
 
 
 @dataclass(frozen=True)
-class _Priced:
+class _GroupCost:
     """Costs of a whole group, one per tile size."""
 
     tiles: Sizes
@@ -278,7 +278,7 @@ class _Search:
         best = self.longest_rows(consumer, priced, np.where(benefit > 0, merge_cost, np.inf))
         return _Merge(producer, consumer, float(benefit[best]), priced.tile(best), priced.cost(best))
 
-    def longest_rows(self, output: str, priced: _Priced, cost: Numbers) -> int:
+    def longest_rows(self, output: str, priced: _GroupCost, cost: Numbers) -> int:
         """Of the tiles that cost about the least, the one with the longest rows: the cost does not see rows start."""
         row = self.problem.graph.stage[output].dims[self.problem.row(output)]
         rows = priced.tiles[row] if row in priced.tiles else np.ones_like(cost)
@@ -298,7 +298,7 @@ class _Search:
         loads = sum(sum(self.facts.reads(name, k).values()) * self.facts.runs(name, k) for k in definitions)
         return _Cost(self.facts.work(name), float(loads))
 
-    def priced(self, output: str, tiles: Sizes, others: Sequence[str] = ()) -> _Priced:
+    def priced(self, output: str, tiles: Sizes, others: Sequence[str] = ()) -> _GroupCost:
         """The costs of a group for many tiles at once, those of `tiles_of`, if others join it."""
         order = output, tuple(tiles)
         if order not in self._joining:
@@ -306,13 +306,13 @@ class _Search:
             self._joining[order] = Joining(self.problem, self.members[output], tiles, self.vector_width, shared)
         return self._priced(self._joining[order], tiles, others)
 
-    def _priced(self, group: Joining, tiles: Sizes, others: Sequence[str] = ()) -> _Priced:
+    def _priced(self, group: Joining, tiles: Sizes, others: Sequence[str] = ()) -> _GroupCost:
         needs, fill_vectors = group.with_others(others)
         output = group.output.name
         count = footprint.tiles(self.facts, output, tiles)
         independent = footprint.tiles(self.facts, output, {d: n for d, n in tiles.items() if d in group.output.dims})
         enough_tiles = independent >= self.parameters.parallelism_threshold  # Listing 1 line 17, Listing 2 line 30
-        return _Priced(
+        return _GroupCost(
             tiles,
             arithmetic=np.full(np.shape(count), self.facts.work(output)) + count * needs.redone,
             loads=count * needs.loaded,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .model import Sizes, price, price_plan
-from .result import Causes, Price, StagePrice
+from .model import Sizes, plan_cost, price
+from .result import Causes, Cost, StageCost
 from .roofline import Limits, arithmetic_seconds, limits
 
-__all__ = ["Causes", "Limits", "Price", "Sizes", "StagePrice", "arithmetic_seconds", "limits", "price", "price_plan"]
+__all__ = ["Causes", "Limits", "Cost", "Sizes", "StageCost", "arithmetic_seconds", "limits", "price", "plan_cost"]

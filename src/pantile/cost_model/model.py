@@ -26,7 +26,7 @@ from .body import Bodies, Body
 from .call_facts import Leaf, Shapes, Sized, sized
 from .groups import groups, question
 from .nest import Nests
-from .result import Causes, Price, StagePrice
+from .result import Causes, Cost, StageCost
 from .traffic import Moved, Traffic, rooms
 from .triangles import slowest
 
@@ -59,15 +59,15 @@ def price(
     strict: bool = False,
     threads: int | None = None,
     known: Drafts | None = None,
-) -> Price:
+) -> Cost:
     """How long a call takes under a schedule, on so many threads (by default all of the machine's). `known`: what other
     schedules of the same pipeline had in common with it."""
     resolved, plan = resolve(graph, schedule, strict=strict, target=machine.target, known=known)
-    return price_plan(resolved, plan, sizes, machine, threads=threads)
+    return plan_cost(resolved, plan, sizes, machine, threads=threads)
 
 
-def price_plan(graph: Graph, plan: Plan, sizes: Sizes, machine: Cpu, *, threads: int | None = None) -> Price:
-    """Price a schedule that has been resolved to a plan."""
+def plan_cost(graph: Graph, plan: Plan, sizes: Sizes, machine: Cpu, *, threads: int | None = None) -> Cost:
+    """The cost of a schedule that has been resolved to a plan."""
     inlined = frozenset(s.name for s in graph.stages if s.name not in plan.stages)
     written_out = frozenset(p.name for p in plan.stages.values() if p.is_written_out)
     facts = sized(graph, sizes.shapes, sizes.scalars, inlined, written_out)
@@ -82,13 +82,13 @@ def price_plan(graph: Graph, plan: Plan, sizes: Sizes, machine: Cpu, *, threads:
     return _whole(graph.name, sorted(priced, key=lambda p: order[p[0].name]), machine)
 
 
-def _whole(name: str, priced: list[tuple[StagePrice, int]], machine: Cpu) -> Price:
+def _whole(name: str, priced: list[tuple[StageCost, int]], machine: Cpu) -> Cost:
     stages = [s for s, _ in priced]
     causes = sum((s.causes for s in stages), Causes(starting=machine.costs.call_s))
     seconds = sum(s.seconds for s in stages) + machine.costs.call_s
     size = sum(instructions for _, instructions in priced)
     moved = tuple(map(sum, zip(*(s.bytes for s in stages), strict=True)))
-    return Price(name, seconds, causes, tuple(stages), moved, size, COMPILE_S + size * COMPILE_S_EACH)
+    return Cost(name, seconds, causes, tuple(stages), moved, size, COMPILE_S + size * COMPILE_S_EACH)
 
 
 class _Group:
@@ -107,9 +107,9 @@ class _Group:
         numbers, found = self._known("touched", lambda: (self._sources, self._traffic.touched()))
         return {mine: found[theirs] for mine, theirs in zip(self._sources, numbers, strict=True) if theirs in found}
 
-    def priced(self, room: tuple[float, ...]) -> list[tuple[StagePrice, int]]:
+    def priced(self, room: tuple[float, ...]) -> list[tuple[StageCost, int]]:
         """Each stage, and the instructions of its code."""
-        found = self._known(room, lambda: _Pricing(self._traffic, self._threads).stages(room))
+        found = self._known(room, lambda: _CostModel(self._traffic, self._threads).stages(room))
         return [
             (p if p.name == name else replace(p, name=name), size)
             for name, (p, size) in zip(self._names, found, strict=True)
@@ -126,14 +126,14 @@ class _Group:
         return found
 
 
-class _Pricing:
+class _CostModel:
     def __init__(self, traffic: Traffic, threads: int) -> None:
         self.traffic, self.threads = traffic, threads
         self.nests, self.machine = traffic.nests, traffic.machine
         self.cycle = 1e-9 / self.machine.ghz
         self._bytes: dict[str, float] = {}  # of one of the buffers of a stage or an input
 
-    def stages(self, room: tuple[float, ...]) -> list[tuple[StagePrice, int]]:
+    def stages(self, room: tuple[float, ...]) -> list[tuple[StageCost, int]]:
         """The price of each stage, and the instructions of its code."""
         bodies, moved = Bodies(self.nests, self.machine), self.traffic.moved(room)
         parts: dict[str, list[tuple[Leaf, list[Body]]]] = {}
@@ -144,7 +144,7 @@ class _Pricing:
             for name, of in parts.items()
         ]
 
-    def _stage(self, name: str, parts: list[tuple[Leaf, list[Body]]], moved: Mapping[Leaf, Moved]) -> StagePrice:
+    def _stage(self, name: str, parts: list[tuple[Leaf, list[Body]]], moved: Mapping[Leaf, Moved]) -> StageCost:
         computed = self.nests.computed(name)
         begins = any(body.starts for _, of in parts for body in of)
         starting = Causes(starting=computed.times * self.machine.costs.stage * self.cycle if begins else 0.0)
@@ -155,7 +155,7 @@ class _Pricing:
         points = computed.times * prod(computed.box)
         least = prod(self.nests.facts.whole[name])
         bytes_moved = [sum(n) for n in zip(*(moved[leaf].bytes for leaf, _ in parts), strict=True)]
-        return StagePrice(name, seconds, causes, points, max(0.0, 1 - least / points), tuple(bytes_moved))
+        return StageCost(name, seconds, causes, points, max(0.0, 1 - least / points), tuple(bytes_moved))
 
     def _definition(self, leaf: Leaf, bodies: list[Body], moved: Moved, starting: Causes) -> tuple[float, Causes]:
         """How long it takes by the clock, and all cores together. `starting`: what happens before it."""

@@ -33,7 +33,7 @@ class Causes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StagePrice:
+class StageCost:
     """Of one stage: wall-clock seconds, what they are made of, and what is computed and moved."""
 
     name: str
@@ -45,13 +45,13 @@ class StagePrice:
 
 
 @dataclass(frozen=True)
-class Price:
+class Cost:
     """A predicted time, and its causes."""
 
     name: str
     seconds: float
     causes: Causes
-    stages: tuple[StagePrice, ...]
+    stages: tuple[StageCost, ...]
     bytes: tuple[float, ...]
     instructions: int  # of the code: how much there is to compile
     compile_seconds: float
@@ -62,7 +62,7 @@ class Price:
     __repr__ = __str__
 
 
-def _show(p: Price) -> str:
+def _show(p: Cost) -> str:
     lines = [f"{p.name}: {time(p.seconds)} predicted", *_causes(p.causes)]
     moved = [f"{n / 1e6:.1f} MB from {level}" for n, level in zip(p.bytes, levels(p), strict=True) if n >= 5e4]
     if moved:
@@ -81,7 +81,7 @@ def _show(p: Price) -> str:
     return "\n".join(lines)
 
 
-def levels(p: Price) -> list[str]:
+def levels(p: Cost) -> list[str]:
     """Where bytes come from: each cache but the first, and memory last."""
     return [*(f"L{k}" for k in range(2, len(p.bytes) + 1)), "memory"]
 

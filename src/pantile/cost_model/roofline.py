@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..analysis.work import Work
 from ..dataclass import dataclass
 from ..machine.description import Cpu
-from .result import Price, levels
+from .result import Cost, levels
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Limits:
         return self.seconds[self.by]
 
 
-def limits(work: Work, price: Price, machine: Cpu, threads: int) -> Limits:
+def limits(work: Work, price: Cost, machine: Cpu, threads: int) -> Limits:
     """Operations are those of the formulas, each once; bytes those that the schedule is predicted to move."""
     found = {"arithmetic": arithmetic_seconds(work, machine, threads)}
     rates = [c.bandwidth * threads for c in machine.caches[1:]] + [machine.memory_bandwidth(threads)]

@@ -8,7 +8,7 @@ from typing import Any
 from ..algebra import Rewritten
 from ..autoschedule import Report
 from ..calls import Timed
-from ..cost_model import Limits, Price
+from ..cost_model import Cost, Limits
 from ..dataclass import dataclass
 from ..expr.nodes import Number
 from ..runtime.launch_report import Launched
@@ -23,7 +23,7 @@ class Timing:
     shapes: Mapping[str, tuple[int, ...]]  # of the outputs, by stage
     scalars: Mapping[str, Number]  # params by name, input extents as "img.shape.0"
     threads: int
-    price: Price
+    price: Cost
     limits: Limits
     measured: Timed | None = None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..analysis.interval import Interval
 from ..analysis.regions import required
-from ..cost_model import Causes, StagePrice
+from ..cost_model import Causes, StageCost
 from ..cost_model.result import named, time
 from ..errors import UserError, shown
 from ..runtime.launch_report import Launched
@@ -101,7 +101,7 @@ def _times(t: Timing | None, hues: Mapping[str, int | None]) -> Iterator[Markup]
     yield tag("table", *rows, class_="bars")
 
 
-def _stage_bar(s: StagePrice, part: float, whole: float) -> Markup:
+def _stage_bar(s: StageCost, part: float, whole: float) -> Markup:
     again = f", {100 * s.redundant:.0f} % computed again" if s.redundant >= 0.005 else ""
     return _bar(s.name, s.seconds, s.causes, part, f"{100 * s.seconds / whole:.0f} %{again}")
 

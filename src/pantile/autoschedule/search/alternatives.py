@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ...cost_model import Price
+from ...cost_model import Cost
 from ...cost_model.result import named, time
 from ...schedule.groups import groups
 from ...schedule.schedule import Schedule
@@ -59,7 +59,7 @@ def shape(schedule: Schedule) -> Shape:
     )
 
 
-def _why(lost: Price, won: Price) -> str:
+def _why(lost: Cost, won: Cost) -> str:
     """On what it spends most of what it takes longer; one that is hardly cheaper was not worth a change."""
     if lost.seconds <= won.seconds:
         return "too little is gained"
@@ -69,6 +69,6 @@ def _why(lost: Price, won: Price) -> str:
     return f"{time(more[most])} more of {most}" if more[most] > NOTICEABLE * won.seconds else ""
 
 
-def _shares(p: Price) -> dict[str, float]:
+def _shares(p: Cost) -> dict[str, float]:
     """Its time by causes, which are of all cores together."""
     return {name: seconds * p.seconds / p.causes.seconds for name, seconds in named(p.causes)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from ...cost_model import Price, Sizes, price
+from ...cost_model import Cost, Sizes, price
 from ...dataclass import dataclass
 from ...errors import PantileError
 from ...schedule.default import complete
@@ -25,7 +25,7 @@ class Candidate:
 
     name: str  # of the strategy that it comes from, and what was changed
     schedule: Schedule
-    price: Price
+    price: Cost
 
     @property
     def seconds(self) -> float:
@@ -37,7 +37,7 @@ class Candidate:
 
 
 @dataclass
-class Priced:
+class CostedSchedules:
     """The candidates that were looked at."""
 
     problem: Problem

@@ -15,7 +15,7 @@ from ...dataclass import dataclass
 from ...schedule.directives import StageSchedule
 from ...schedule.schedule import Schedule
 from ..strategy import Problem
-from .candidates import Candidate, Priced
+from .candidates import Candidate, CostedSchedules
 from .groups import groups
 from .rolling import INSIDE, Roll, can_roll, chains, columns, rolls, variations
 
@@ -44,7 +44,7 @@ class Descent:
     """`worth`: the part by which a change must be cheaper."""
 
     problem: Problem
-    priced: Priced
+    priced: CostedSchedules
     is_over: Callable[[], bool]  # whether enough schedules were looked at
     worth: float
     known: dict[Roll, tuple[StageSchedule, ...]] = field(default_factory=dict)

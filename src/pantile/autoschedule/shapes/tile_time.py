@@ -122,11 +122,11 @@ def best_tile(
     problem: Problem, liveout: Space, others: Sequence[Space], candidates: Candidates, limits: Limits
 ) -> dict[str, int]:
     """The fastest combination; `others` are the spaces that may be fused with the live-out one, producers first."""
-    seconds = _Pricing(problem, liveout, others, candidates).seconds(limits)
+    seconds = _CostModel(problem, liveout, others, candidates).seconds(limits)
     return candidates.tile(int(np.argmin(seconds)))
 
 
-class _Pricing:
+class _CostModel:
     """Of all candidates at once."""
 
     def __init__(self, problem: Problem, liveout: Space, others: Sequence[Space], candidates: Candidates) -> None:
