@@ -33,6 +33,7 @@ class Example:
     about: str
     build: Callable[[], tuple[pt.Func, Any]]  # output, shape
     sections: tuple[Section, ...]
+    target: str = "aarch64"
 
 
 def blur() -> tuple[pt.Func, Any]:

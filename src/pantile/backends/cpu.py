@@ -12,7 +12,7 @@ from ..codegen.emit import buffer_names, emit
 from ..errors import UserError
 from ..expr.types import DType
 from ..ir.nodes import Program
-from ..lower.passes import Trace, outlined
+from ..lower.passes import Device, Trace, make_kernels
 from ..runtime.arrays import NumpyArrays
 from ..runtime.fast_call import OTHERWISE
 from ..runtime.fast_call import entry as entry_of
@@ -36,7 +36,7 @@ class CpuBackend:
             )
 
     def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
-        return outlined(program, trace, debug)
+        return make_kernels(program, Device.CPU, trace, debug)
 
     def llvm(self, program: Program, target: Target, *, strict: bool, debug: bool) -> str:
         return emit(replace(program, name=_symbol(program)), target, strict=strict, debug=debug)

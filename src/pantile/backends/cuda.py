@@ -12,7 +12,7 @@ from ..codegen.emit import emit
 from ..codegen.entry import entries
 from ..errors import UserError
 from ..ir.nodes import Block, Program
-from ..lower.passes import Trace, gpu_kernels
+from ..lower.passes import Device, Trace, make_kernels
 from ..runtime.cuda.arrays import CudaArrays
 from ..runtime.cuda.code import CudaCode
 from ..runtime.cuda.device import current
@@ -30,7 +30,7 @@ class Cuda:
         current().check(target.cpu)
 
     def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
-        return gpu_kernels(program, trace, debug)
+        return make_kernels(program, Device.GPU, trace, debug)
 
     def llvm(self, program: Program, target: Target, *, strict: bool, debug: bool) -> str:
         if debug:

@@ -15,7 +15,7 @@ from ..codegen.emit import emit
 from ..expr.depth import on_deep_stack
 from ..expr.types import DType
 from ..ir.nodes import Program
-from ..lower.passes import Trace, gpu_kernels
+from ..lower.passes import Device, Trace, make_kernels
 from ..runtime.arguments import alignment, element_strides
 from ..runtime.arrays import NumpyArrays
 from ..runtime.launches import Plan, check_near, launches, scalars_of
@@ -48,7 +48,7 @@ class SimulatedCuda:
         """It runs everywhere."""
 
     def kernels(self, program: Program, trace: Trace, debug: bool) -> Program:
-        return gpu_kernels(program, trace, debug)
+        return make_kernels(program, Device.GPU, trace, debug)
 
     def assembly(self, text: str, target: Target, debug: bool) -> str:
         return assembly(text, target)

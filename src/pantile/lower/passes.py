@@ -150,6 +150,17 @@ class LoopPass:
     on: frozenset[Device] = frozenset(Device)
 
 
+@dataclass(frozen=True)
+class ProgramPass:
+    """Program to program: the last passes, after the loops that people look at. `run` is told whether it is for a debug
+    build, in which every access is known by its buffer's name."""
+
+    name: str
+    run: Callable[[Program, bool], Program]
+    gives: frozenset[Property] = frozenset()
+    on: frozenset[Device] = frozenset(Device)
+
+
 GRAPH_PASSES = (
     GraphPass("inline", lambda graph, plan, _: (inline(graph, plan), plan)),
     GraphPass("expand", lambda graph, plan, _: expand(graph, plan)),
@@ -199,6 +210,14 @@ LOOP_PASSES = (
     LoopPass("carry", lambda body, of: carry(body)),
     LoopPass("hoist_loads", lambda body, of: gpu.passes.hoist_loads(body), on=GPU),
 )  # fmt: skip
+PROGRAM_PASSES = (
+    ProgramPass("flatten_grid", lambda p, _: replace(p, body=gpu.passes.flatten_grid(p.body, Facts({}))), on=GPU),
+    ProgramPass("outline", lambda p, debug: outline(p, not debug),
+                gives=frozenset({Property.NO_PARALLEL_LOOPS, Property.NO_BLOCK_LOOPS})),
+    ProgramPass("widen_indices", lambda p, _: gpu.passes.widen_indices(p), on=GPU),
+    ProgramPass("async_copies", lambda p, _: gpu.passes.async_copies(p), on=GPU),
+    ProgramPass("insert_barriers", lambda p, _: gpu.passes.insert_barriers(p), on=GPU),
+)  # fmt: skip
 
 
 def _guaranteed(device: Device) -> Iterator[tuple[str, frozenset[Property]]]:
@@ -208,7 +227,10 @@ def _guaranteed(device: Device) -> Iterator[tuple[str, frozenset[Property]]]:
         if device in change.on:
             has = has - change.takes | change.gives
             yield change.name, has
-    yield "outline", has | {Property.NO_PARALLEL_LOOPS, Property.NO_BLOCK_LOOPS}
+    for last in PROGRAM_PASSES:
+        if device in last.on:
+            has = has | last.gives
+            yield last.name, has
 
 
 GUARANTEED = {device: dict(_guaranteed(device)) for device in Device}  # by pass, what loops have after it
@@ -256,24 +278,12 @@ def _multiples(buffers: tuple[BufferArg, ...]) -> Iterator[tuple[str, int]]:
             yield from ((b.stride(k), elements) for k, known in enumerate(b.known_strides) if known is None)
 
 
-def outlined(program: Program, trace: Trace, debug: bool = False) -> Program:
-    """The last pass, on its own: people look at loops before it. `debug`: every access is told by its buffer's name."""
-    program = trace.run("outline", outline, program, not debug)
-    if trace.check:
-        trace.run("verify", verify, program, GUARANTEED[Device.CPU]["outline"], "outline")
-    return program
-
-
-def gpu_kernels(program: Program, trace: Trace, debug: bool = False) -> Program:
-    """The last passes for GPUs: one kernel for each nest of block loops, places that data finds in 64 bits, and
-    barriers between its threads."""
-    collapsed = trace.run("flatten_grid", gpu.passes.flatten_grid, program.body, Facts({}))
-    program = trace.run("outline", outline, replace(program, body=collapsed), not debug)
-    program = trace.run("widen_indices", gpu.passes.widen_indices, program)
-    program = trace.run("async_copies", gpu.passes.async_copies, program)
-    program = trace.run("insert_barriers", gpu.passes.insert_barriers, program)
-    if trace.check:
-        trace.run("verify", verify, program, GUARANTEED[Device.GPU]["outline"], "insert_barriers")
+def make_kernels(program: Program, device: Device, trace: Trace, debug: bool = False) -> Program:
+    """The last passes: kernels of parallel loops, or of blocks of threads."""
+    for change in (p for p in PROGRAM_PASSES if device in p.on):
+        program = trace.run(change.name, change.run, program, debug)
+        if trace.check:
+            trace.run("verify", verify, program, GUARANTEED[device][change.name], change.name)
     return program
 
 

@@ -1,0 +1,126 @@
+"""Small pipelines on GPUs whose lowering is kept as text: for each pass that is for GPUs alone, one that shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pantile as pt
+
+from .examples import FLOATS, Example, X, Y, around, blur, edges
+
+ROW, COLUMN = pt.vars("i j")
+OFFSETS = pt.Input("offsets", "int32", ndim=1)
+LUT = pt.Input("lut", "float32", ndim=1)
+
+
+def window() -> tuple[pt.Func, Any]:
+    rows, out = pt.Func("rows"), pt.Func("out")
+    rows[Y, X] = FLOATS[Y, X] + FLOATS[Y + 1, X]
+    out[Y, X] = rows[Y, X] + rows[Y, X + 1]
+    return out, (FLOATS.shape[0] - 1, FLOATS.shape[1] - 1)
+
+
+def scan() -> tuple[pt.Func, Any]:
+    out, r = pt.Func("out"), pt.RDom((1, FLOATS.shape[0] - 1), names="y")
+    out[Y, X] = FLOATS[Y, X]
+    out[r.y, X] = out[r.y, X] * 0.5 + out[r.y - 1, X]
+    return out, FLOATS.shape
+
+
+def looked_up() -> tuple[pt.Func, Any]:
+    out = pt.Func("out")
+    out[X] = LUT[pt.clamp(OFFSETS[X] + X, 0, LUT.shape[0] - 1)]
+    return out, OFFSETS.shape
+
+
+def product() -> tuple[pt.Func, Any]:
+    a, b, out = pt.Input("a", "float32", ndim=2), pt.Input("b", "float32", ndim=2), pt.Func("out")
+    r = pt.RDom((0, a.shape[1]), names="k")
+    out[ROW, COLUMN] = pt.sum(a[ROW, r.k] * b[r.k, COLUMN], over=r)
+    return out, (a.shape[0], b.shape[1])
+
+
+def copied_rows() -> tuple[pt.Func, Any]:
+    double, rows, out = pt.Func("double"), pt.Func("rows"), pt.Func("out")
+    double[Y, X] = FLOATS[Y, X] * 2
+    rows[Y, X] = double[Y, X]
+    out[Y, X] = rows[Y, X] + rows[Y + 1, X]
+    return out, (FLOATS.shape[0] - 1, FLOATS.shape[1])
+
+
+SERIAL = pt.Schedule(pt.on("blur_y"), pt.on("blur_x").compute_root())
+TILES = pt.on("blur_y").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi")
+IN_SHARED = pt.Schedule(TILES, pt.on("blur_x").compute_at("blur_y", "xo").thread("y", "x").store_in("shared"))
+IN_REGISTERS = pt.Schedule(
+    pt.on("blur_y")
+    .tile("y", "x", "yo", "xo", "yi", "xi", 32, 32)
+    .split("yi", "ty", "row", 4)
+    .reorder("yo", "xo", "ty", "xi", "row")
+    .block("yo", "xo")
+    .thread("ty", "xi")
+    .unroll("row"),
+    pt.on("blur_x").compute_at("blur_y", "xi").unroll("y"),
+)
+WARPS = pt.Schedule(
+    pt.on("out")
+    .split("y", "yo", "w", 4)
+    .split("x", "xo", "lane", 31)
+    .reorder("yo", "xo", "w", "lane")
+    .block("yo", "xo")
+    .warp("w")
+    .lane("lane"),
+    pt.on("rows").compute_at("out", "w").lane("x"),
+)
+PIXELS = pt.Schedule(pt.on("out").tile("y", "x", "yo", "xo", "yi", "xi", 8, 32).block("yo", "xo").thread("yi", "xi"))
+COLUMNS = pt.Schedule(
+    pt.on("out")
+    .split("x", "xo", "xi", 32)
+    .reorder("xo", "xi", "y")
+    .block("xo")
+    .thread("xi")
+    .update()
+    .split("x", "xo", "xi", 32)
+    .reorder("xo", "xi", "r.y")
+    .block("xo")
+    .thread("xi")
+    .unroll("r.y", 2)
+)
+PIECES = pt.Schedule(pt.on("out").split("x", "xo", "xi", 64).block("xo").thread("xi"))
+PRODUCT = pt.Schedule(
+    pt.on("out").copy_out("sums").tile("i", "j", "ib", "jb", "ti", "tj", 8, 16).block("ib", "jb").thread("ti", "tj"),
+    pt.on("sums")
+    .compute_at("out", "jb")
+    .store_in("register")
+    .thread("i", "j")
+    .update()
+    .split("r.k", "ko", "ki", 8, tail="peel")
+    .reorder("ko", "i", "j", "ki")
+    .thread("i", "j"),
+    pt.on("b").copy_in("sums", "right", "k", "j"),
+    pt.on("right").compute_at("sums", "ko").store_in("shared").thread("k", "j").compute_ahead(1),
+)
+COPIES = pt.Schedule(
+    pt.on("out").tile("y", "x", "yo", "xo", "row", "xi", 4, 32).block("yo", "xo").thread("xi"),
+    pt.on("double").compute_at("out", "xo").thread("y", "x"),
+    pt.on("rows").compute_at("out", "row").thread("x").compute_ahead(),
+)
+
+GPU_EXAMPLES = [
+    Example(name, about, build, around(name, schedule, before), target="cuda-sim")
+    for name, about, build, schedule, before in (
+        ("make_blocks", "What no block loop was asked for is a block of its own.", blur, SERIAL, "unswitch"),
+        ("partition_blocks", "A block that lies inside of the picture needs no clamps.", edges, PIXELS, "make_blocks"),
+        ("map_warps", "Lanes of a warp exchange what they have computed.", window, WARPS, "promote"),
+        ("distribute_registers", "Sums of a block are those of its threads.", product, PRODUCT, "map_warps"),
+        ("index_registers", "Registers are known by constant indices.", blur, IN_REGISTERS, "distribute_registers"),
+        ("map_threads", "Threads take the points of a box in turn.", blur, IN_SHARED, "index_registers"),
+        ("software_pipeline", "The next piece of a matrix is copied beside the products of this one.", product, PRODUCT,
+         "map_threads"),
+        ("hoist_loads", "Loads that a store does not change come before it.", scan, COLUMNS, "carry"),
+        ("flatten_grid", "Two block loops become the number of a block.", edges, PIXELS, "hoist_loads"),
+        ("widen_indices", "A place that data decides is computed in 64 bits.", looked_up, PIECES, "outline"),
+        ("async_copies", "A copy of what the kernel itself has stored is not asynchronous.", copied_rows, COPIES,
+         "widen_indices"),
+        ("insert_barriers", "Threads wait before they read what others have stored.", blur, IN_SHARED, "async_copies"),
+    )
+]  # fmt: skip
