@@ -65,7 +65,7 @@ class Campaign:
     def __init__(self, given: argparse.Namespace) -> None:
         self.jobs, self.out, self.verbose = given.jobs, given.out, given.case is not None
         self.limit, self.simulation_limit = given.limit, given.simulation_limit
-        self.ways = (given.schedules, given.strategies, given.target)
+        self.ways = (given.schedules, given.strategies, given.target, given.debug)
         self.cases = 0
         self.outcomes: Counter[tuple[str, str]] = Counter()  # of what way, and how it ended
         self.children: dict[int, _Child] = {}  # by the end of the pipe to read
@@ -177,6 +177,7 @@ def main() -> int:
     parser.add_argument(
         "--simulation-limit", type=int, default=10, help="seconds for simulating one schedule (%(default)s)"
     )
+    parser.add_argument("--debug", action="store_true", help="check every access, in every way")
     parser.add_argument("--schedules", type=int, default=2, help="random schedules per case (%(default)s)")
     parser.add_argument(
         "--strategies",

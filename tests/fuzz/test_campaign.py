@@ -38,7 +38,9 @@ def run(
     if work is not None:
         monkeypatch.setattr(campaign, "run_case", work)
     limits = {"limit": 60, "simulation_limit": 1}
-    found = Campaign(Namespace(jobs=2, out=tmp_path, case=None, schedules=1, strategies=1, target=target, **limits))
+    found = Campaign(
+        Namespace(jobs=2, out=tmp_path, case=None, schedules=1, strategies=1, target=target, debug=False, **limits)
+    )
     found.run(iter(seeds), float("inf"))
     return found
 
@@ -131,7 +133,7 @@ def test_what_fails_while_schedules_are_drawn_is_a_program(monkeypatch: pytest.M
 def test_a_search_that_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its warning, that a pipeline runs plainly instead, is an error in campaigns."""
 
-    def falls_back(seed: int, schedules: int, strategies: int, target: str, skip: int, tell: Tell) -> None:
+    def falls_back(seed: int, schedules: int, strategies: int, target: str, debug: bool, skip: int, tell: Tell) -> None:
         tell(Begun(0, "prepare", "# seed"))
         try:
             warnings.warn("it runs plainly", NotFound, stacklevel=1)
@@ -146,7 +148,7 @@ def test_a_search_that_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_behind_a_crash_the_other_ways_are_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def dies(seed: int, schedules: int, strategies: int, target: str, skip: int, tell: Tell) -> None:
+    def dies(seed: int, schedules: int, strategies: int, target: str, debug: bool, skip: int, tell: Tell) -> None:
         for step, label in enumerate(["prepare", "default", "random 1", "dp"]):
             if step >= skip:
                 tell(Begun(step, label, f"# {label}"))
@@ -184,7 +186,9 @@ def test_failures_are_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_simulation_that_takes_long_is_no_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def works_forever(seed: int, schedules: int, strategies: int, target: str, skip: int, tell: Tell) -> None:
+    def works_forever(
+        seed: int, schedules: int, strategies: int, target: str, debug: bool, skip: int, tell: Tell
+    ) -> None:
         for step, label in enumerate(["prepare", "default", "random 1"]):
             if step >= skip:
                 tell(Begun(step, label, f"# {label}", simulates=label == "default"))

@@ -89,16 +89,16 @@ def cases() -> st.SearchStrategy[Case]:
     )
 
 
-def run_case(seed: int, schedules: int, strategies: int, target: str, skip: int, tell: Tell) -> None:
+def run_case(seed: int, schedules: int, strategies: int, target: str, debug: bool, skip: int, tell: Tell) -> None:
     """Run the case of this seed in all ways but the first `skip`, telling what begins and how it ends.
 
     Beside the default, these are so many random schedules, and what so many strategies find, each case others. Those
-    are for CPUs."""
+    are for CPUs. `debug`: every access of every way is checked, and not of each eighth alone."""
     tell(Begun(0, "prepare", f"# seed {seed}"))
     try:
         case: Case = seeded(seed)(cases())
         tell(Begun(0, "prepare", case.source))
-        prepared = _Prepared(seed, case, target)
+        prepared = _Prepared(seed, case, target, debug)
     except Exception as error:
         expected = isinstance(error, UserError) and beyond_reference(error)
         tell(Ended(0, "prepare", REFUSED if expected else EXCEPTION, "" if expected else _trace()))
@@ -115,8 +115,8 @@ def run_case(seed: int, schedules: int, strategies: int, target: str, skip: int,
 class _Prepared:
     """A pipeline with its arguments and the results to expect; none if such a call is refused."""
 
-    def __init__(self, seed: int, case: Case, target: str) -> None:
-        self.seed, self.case, self.target = seed, case, target
+    def __init__(self, seed: int, case: Case, target: str, debug: bool = False) -> None:
+        self.seed, self.case, self.target, self.debug = seed, case, target, debug
         self.pipeline = pipeline_of(self.case, target=target)
         self.inputs, self.params = self.case.values(self.pipeline.graph)
         self.refused = refused_call(self.pipeline, self.inputs, self.params)
@@ -131,7 +131,7 @@ class _Prepared:
     def run(self, step: int, label: str, find: Callable[[_Prepared], Schedule], tell: Tell) -> Ended:
         draw = self.draw(f"{label} arrays")
         threads, debug = draw(st.sampled_from([1, 2, 3])), draw(st.integers(0, 7)) == 7
-        debug &= self.target != CUDA_GPU  # whose code checks nothing
+        debug = (debug or self.debug) and self.target != CUDA_GPU  # whose code checks nothing
         tell(Begun(step, label, unscheduled_program(self.case, self.repeat)))
         try:
             schedule = find(self)
@@ -157,8 +157,8 @@ class _Prepared:
     @property
     def repeat(self) -> str:
         """The command that runs this case again."""
-        target = f" --target {self.target}" if self.target != "host" else ""
-        return f"python -m tests.fuzz.campaign{target} --case {self.seed}"
+        options = f" --target {self.target}" * (self.target != "host") + " --debug" * self.debug
+        return f"python -m tests.fuzz.campaign{options} --case {self.seed}"
 
     def may_refuse(self, label: str) -> bool:
         """Whether only lowering may find out that a schedule cannot be honoured: one that a strategy found can be,
