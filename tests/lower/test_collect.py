@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import product
 from typing import Any
 
@@ -14,11 +15,13 @@ from pantile.expr.types import INDEX
 from pantile.expr.visit import walk as walk_expr
 from pantile.ir.nodes import For, If, Realize, Stmt, Store
 from pantile.ir.visit import walk
+from tests.long import LONG
 from tests.lower.lowered import all_expressions, lowered
 
 Y, X = pt.vars("y x")
 
 
+@functools.cache
 def window(dtype: str, rows: int, columns: int, step: int = 1) -> pt.Pipeline:
     """The largest value around each, with the edges repeated."""
     img, out = pt.Input("img", dtype, ndim=2), pt.Func("out")
@@ -84,10 +87,18 @@ def test_results(dtype: str, step: int, shape: tuple[int, int]) -> None:
     np.testing.assert_array_equal(p(img=img), p.reference(img=img))
 
 
-@pytest.mark.parametrize("width", [1, 15, 16, 17, 18, 31, 33, 49, 100])
-@pytest.mark.parametrize("offset", [-40, -17, -16, -15, -3, -1, 0, 1, 14, 16, 33])
-def test_clamps_to_either_side(offset: int, width: int) -> None:
-    """Also of a stage, and where rows begin far outside."""
+OFFSETS = (-40, -17, -16, -15, -3, -1, 0, 1, 14, 16, 33)
+# Widths of less than a vector have code of their own: each offset leaves out one of them, by turns.
+WIDTHS = [
+    (offset, width)
+    for k, offset in enumerate(OFFSETS)
+    for width in (1, 15, 16, 17, 18, 31, 33, 49, 100)
+    if LONG or width != (1, 15)[k % 2]
+]
+
+
+@functools.cache
+def clamped(offset: int) -> pt.Pipeline:
     img, out, twice = pt.Input("img", "int16", ndim=2), pt.Func("out"), pt.Func("twice")
     twice[Y, X] = 2 * img[Y, X]
 
@@ -97,7 +108,13 @@ def test_clamps_to_either_side(offset: int, width: int) -> None:
         total += source[at] * (k + 2)
     out[Y, X] = total
     schedule = pt.Schedule(pt.on("out").vectorize("x", 16), pt.on("twice").compute_root())
-    p = pt.Pipeline(out, shape=img.shape, schedule=schedule)
+    return pt.Pipeline(out, shape=img.shape, schedule=schedule)
+
+
+@pytest.mark.parametrize(("offset", "width"), WIDTHS)
+def test_clamps_to_either_side(offset: int, width: int) -> None:
+    """Also of a stage, and where rows begin far outside."""
+    p = clamped(offset)
     a = np.random.default_rng(2).integers(0, 99, (5, width)).astype("int16")
     np.testing.assert_array_equal(p(img=a), p.reference(img=a))
 
@@ -110,6 +127,7 @@ def dividing(e: Stmt) -> list[Expr]:
     return [x for x in all_expressions(e) if isinstance(x, Op) and x.op == "mod" and x.lanes > 1]
 
 
+@functools.cache
 def folded(kind: str, dtype: str, offset: int = 0) -> pt.Pipeline:
     """A sum of the pixels around each, with what lies beyond the edges."""
     img, out = pt.Input("img", dtype, ndim=2), pt.Func("out")

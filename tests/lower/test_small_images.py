@@ -19,6 +19,8 @@ from pantile.expr.build import maximum, minimum
 from pantile.expr.nodes import var
 from pantile.lower.nest.required import _near
 
+from ..long import LONG
+
 y, x = pt.vars("y x")
 SIZES = [(3, width) for width in range(1, 6)]
 
@@ -130,6 +132,12 @@ SCHEDULES: dict[str, Callable[[list[str]], pt.Schedule]] = {
 CASES = [*itertools.product(PIPELINES, SCHEDULES), *itertools.product(UPDATES, ["default", "root", "vectors"])]
 
 
+def sizes_of(case: int) -> list[tuple[int, int]]:
+    """Widths of 1, of 2 and 3, and of 4 and 5 have code of their own: each case leaves out some of them, by turns."""
+    left_out = None if LONG else case % 3
+    return [(height, width) for height, width in SIZES if width.bit_length() - 1 != left_out]
+
+
 @pytest.mark.parametrize(("define", "schedule"), CASES, ids=lambda v: getattr(v, "__name__", v))
 def test_sizes(define: Callable[[Made], None], schedule: str) -> None:
     made = Made()
@@ -137,7 +145,7 @@ def test_sizes(define: Callable[[Made], None], schedule: str) -> None:
     others = [f.name for f in (made.g, made.h) if f.defined]
     p = pt.Pipeline(made.f, shape=(made.height, made.width)).with_options(debug=True)
     scheduled = p.with_schedule(SCHEDULES[schedule](others))
-    for size in SIZES:
+    for size in sizes_of(CASES.index((define, schedule))):
         img = np.arange(size[0] * size[1], dtype=np.float32).reshape(size)
         np.testing.assert_allclose(scheduled(img=img), p.reference(img=img), rtol=1e-6, err_msg=str(size))
 
