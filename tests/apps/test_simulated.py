@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from pantile.apps import APPS
@@ -18,6 +20,9 @@ ALIKE = {f"multigrid_{d}_{cycle}" for d in ("2d", "3d") for cycle in ("w444", "v
 # Sums that no two threads share: seconds at more than a few pixels.
 FEW = {"syrk", "syr2k", "covariance", "chamfer", "trmm"}
 PTX = ("blur", "harris", "camera_pipe", "bilateral_grid", "matmul_half", "hist_eq")
+TARGETS = ("sm_70", "sm_75", "sm_80", "sm_90")
+# Every third: each app is compiled for some generation, and some app for each; all for all with PANTILE_FUZZ=long.
+COMPILED = [*itertools.product(PTX, TARGETS)][:: 1 if LONG else 3]
 
 
 def shapes_of(name: str, case: Case) -> Shapes:
@@ -35,8 +40,7 @@ def test_results(name: str) -> None:
     case.assert_agrees(inputs, found)
 
 
-@pytest.mark.parametrize("target", ["sm_70", "sm_75", "sm_80", "sm_90"])
-@pytest.mark.parametrize("name", PTX)
+@pytest.mark.parametrize(("name", "target"), COMPILED)
 def test_ptx(name: str, target: str) -> None:
     text = APPS[name].build().asm(target)
     assert f".target {target}" in text and ".visible .entry" in text
