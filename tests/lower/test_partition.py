@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pantile.expr.build import maximum, minimum
+import numpy as np
+
+import pantile as pt
+from pantile.expr.build import maximum, minimum, select
 from pantile.expr.linear import Facts
-from pantile.expr.nodes import Load, const, var
+from pantile.expr.nodes import Expr, Load, const, var
 from pantile.expr.types import INDEX, INT32
 from pantile.ir.nodes import Block, For, Stmt, Store
 from pantile.ir.show import show
@@ -95,3 +98,30 @@ def test_what_inner_loops_share_holds_in_all_of_them() -> None:
     body = For("y", const(0, INDEX), N, Kind.SERIAL, Block((along(0, 4), along(4, 9))))
     found = partition(body, Facts({"n": (1, None)}), {"y": "always", "x": "never"}, ())
     assert "let y.steady_end = max(n - 8, y.steady)" in show(found)
+
+
+def test_what_does_not_hold_in_the_first_of_inner_loops_stays() -> None:
+    """Of two loops over x that share a condition, it holds in the second, for rows in the middle, and not in the
+    first."""
+    y, x = var("y"), var("x")
+    value = select(x > 1, Load(INT32, 1, "f", (minimum(y, N - 1),)), const(7, INT32))
+
+    def along(low: Expr, extent: Expr) -> Stmt:
+        return For("x", low, extent, Kind.SERIAL, Store("g", (y, x), value))
+
+    body = For("y", const(0, INDEX), N, Kind.SERIAL, Block((along(const(1, INDEX), const(1, INDEX)), along(y, N - y))))
+    shown = show(partition(body, Facts({"n": (1, None)}), {"y": "always", "x": "never"}, ()))
+    assert shown.count("select(x > 1") == shown.count("g[y, x] =")
+
+
+def test_a_sum_whose_first_term_reads_nothing() -> None:
+    """Its loop is partitioned, and then the loop around it, along which lanes are clamped."""
+    img, out, r = pt.Input("img", "uint8", ndim=2), pt.Func("out"), pt.RDom((1, 3))
+    y, x = pt.vars("y x")
+    out[y, x] = pt.cast("float32", 0)
+    read = pt.edge(img)[y + 1 + r[0], pt.clamp(x, 0, 6) + r[0]]
+    out[y, x] += pt.select(r[0] > 1, pt.cast("float32", read), 0.5)
+    rows = pt.on("out").compute_root().update(0).vectorize("x", 4).reorder("y", "x", "r.0", "x_v")
+    p = pt.Pipeline(out, (img.shape[0], img.shape[1] // 2 + 1)).with_schedule(pt.Schedule(rows))
+    picture = np.random.default_rng(1).integers(0, 200, (23, 7)).astype(np.uint8)
+    np.testing.assert_array_equal(p(img=picture), p.reference(img=picture))

@@ -200,7 +200,8 @@ class Steady:
     seen: set[tuple[object, ...]] = field(default_factory=set)
     met: dict[tuple[int, ...], object] = field(default_factory=dict)  # nodes, by id, and what they range over
     alike: dict[tuple[object, ...], int | None] = field(default_factory=dict)  # what was decided, by their structure
-    contradicted: bool = False  # a node that several inner loops share holds in one of them, but not in another
+    undecided: set[int] = field(default_factory=set)  # ids of nodes that stay; `met` keeps them alive
+    contradicted: bool = False  # a node that several inner loops share holds in one of them, but not in a later one
 
     def statement(self, s: Stmt, scope: Scope) -> None:
         if isinstance(s, If) and self.settle(s.condition, scope):
@@ -241,10 +242,13 @@ class Steady:
         return self.alike[known]
 
     def choose(self, node: Expr, instead: Expr | None) -> None:
-        """Have something else in its place, or not."""
+        """Replace a node, or leave it as it is: in all inner loops that share it, if it is left in one of them."""
         before = self.choices.get(id(node))
         if instead is None:
+            self.undecided.add(id(node))
             self.contradicted |= before is not None
+        elif id(node) in self.undecided:
+            pass
         elif before is None:
             self.choices[id(node)] = (node, instead)
         else:
